@@ -1,0 +1,51 @@
+# make demo   the shortest way to see it work (makes .venv, installs what the demo needs)
+# make test   everything: linters, types, tests (makes .venv, installs the rest)
+# make check  linters and types alone
+# make bench  what the stepper costs, beside the copied-loop style
+# make docs   write docs/papers.md from the presets
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
+WORKERS ?= 2
+
+.PHONY: demo test check bench docs verify clean
+
+$(VENV)/base: pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+		{ echo "uncode needs Python 3.11 or newer: make PYTHON=/path/to/python3.12"; exit 1; }
+	@test -x $(BIN)/python || { echo "making a virtual environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "installing uncode and what it needs (torch is large; this can take a few minutes)"
+	@$(PIP) torch
+	@$(PIP) -e .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/base
+	@echo "installing the tools for tests"
+	@$(PIP) -e '.[dev]'
+	@touch $@
+
+demo: $(VENV)/base
+	@$(BIN)/uncode decode "add 3 4 5" --model toy --sampler confidence --length 24 --order
+	@echo
+	@$(BIN)/uncode decode "add 3 4 5" --model toy --sampler uncode --length 24 --order
+
+check: $(VENV)/dev
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+test: check
+	@$(BIN)/python -m pytest -n $(WORKERS) -q --cov=uncode.core --cov-branch --cov-report=term --cov-fail-under=95
+
+verify: test bench
+
+bench: $(VENV)/base
+	@$(BIN)/python bench/loop.py
+
+docs: $(VENV)/base
+	@$(BIN)/python -m uncode.samplers.papers > docs/papers.md
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .coverage .hypothesis

@@ -1,0 +1,35 @@
+"""Decoding for masked diffusion language models: one stepper, every published sampler, calibrated order."""
+
+from .backbones.function import FunctionDenoiser
+from .backbones.load import load
+from .core.canvas import Canvas
+from .core.decode import Step, decode, steps
+from .core.errors import Stalled, UncodeError
+from .core.policy import Policy, Sampler
+from .core.trace import Trace
+from .frequency import FrequencyTable
+from .generate import generate
+from .samplers import interventions, legacy, presets
+from .version import __version__
+
+
+
+__all__ = [
+    "Canvas",
+    "FrequencyTable",
+    "FunctionDenoiser",
+    "Policy",
+    "Sampler",
+    "Stalled",
+    "Step",
+    "Trace",
+    "UncodeError",
+    "__version__",
+    "decode",
+    "generate",
+    "interventions",
+    "legacy",
+    "load",
+    "presets",
+    "steps",
+]

@@ -1,0 +1,5 @@
+"""`python -m uncode.cli`, where nothing is installed."""
+
+from . import main
+
+main()

@@ -1,0 +1,52 @@
+"""Options that several verbs share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from ..core.denoiser import Denoiser
+from ..core.errors import require
+from ..core.policy import Sampler
+from ..samplers import recipes
+
+Model = Annotated[str, typer.Option(help="The model.")]
+SamplerName = Annotated[str, typer.Option("--sampler", help="A sampler's name (see `uncode samplers`) or a TOML file.")]
+Settings = Annotated[
+    list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of the sampler; may be repeated.")
+]
+Frequency = Annotated[
+    Path | None, typer.Option(metavar="FILE", help="A frequency table; default: the model's own, if it has one.")
+]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+def build_sampler(
+    name: str, settings: list[str] | None, frequency: Path | None, denoiser: Denoiser | None = None
+) -> Sampler:
+    """The sampler a user asked for. A model that carries its own frequency table lends it where one is needed."""
+    table: Any = frequency or getattr(denoiser, "frequency", None)
+    options = dict(_setting(text) for text in settings or [])
+    if table is not None and not name.endswith(".toml") and not _takes_table(name, options):
+        require(frequency is None, f"the sampler '{name}' takes no frequency table: leave --frequency out.")
+        table = None
+    return recipes.load(name, frequency=table, **options)
+
+
+def _takes_table(name: str, options: dict[str, Any]) -> bool:
+    return "frequency" in recipes.options_of(name) and options.get("informativeness", True) is True
+
+
+def _setting(text: str) -> tuple[str, Any]:
+    key, equals, value = text.partition("=")
+    require(bool(key and equals), f"--set takes KEY=VALUE, not '{text}'.")
+    words = {"none": None, "true": True, "false": False}
+    if value.lower() in words:
+        return key, words[value.lower()]
+    try:
+        return key, json.loads(value)
+    except json.JSONDecodeError:
+        return key, value

@@ -1,0 +1,103 @@
+"""Belief: what a step knows about each position. The vocabulary axis ends here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+# Below any logit difference whose exponential is not 0 in float64; keeps 0 * -inf out of the entropy.
+_FLOOR = -1e4
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """Per position `[B, W]`, in float32 (float64 if the logits are): never a vocabulary axis.
+
+    Held are three sums over the vocabulary, measured from the most likely token: what a score or a
+    record asks for follows from them when it is asked for.
+    """
+
+    token: Tensor
+    """The proposed token."""
+    rest: Tensor
+    """The odds of all tokens but the most likely one against it, summed."""
+    second: Tensor
+    """The odds of the second most likely token against the first."""
+    slope: Tensor
+    """The odds times their logarithms, summed."""
+    lift: Tensor | None = None
+    """The log odds of the proposed token; None where it is the most likely one."""
+    stands: Tensor | None = None
+    """The log odds of the token that stands there now, where a remasker asked for it."""
+
+    @classmethod
+    def of(cls, logits: Tensor, token: Tensor | None = None, standing: Tensor | None = None) -> Belief:
+        """The belief that `logits` `[B, W, V]` hold; `token` defaults to the most likely one (lowest id on ties).
+
+        With everything measured from the maximum, log p of the best is -log1p(rest) and the entropy is a sum
+        of two positive numbers, so positions the model is nearly certain of stay apart where a softmax would
+        round them all to 1.
+        """
+        wide = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+        top, best = wide.max(-1, keepdim=True)
+        below = (wide - top).clamp_(min=_FLOOR)
+        odds = below.exp().scatter_(-1, best, 0.0)
+        rest, second = odds.sum(-1), odds.amax(-1)
+        return cls(
+            token=best.squeeze(-1) if token is None else token,
+            rest=rest,
+            second=second,
+            slope=odds.mul_(below).sum(-1),
+            lift=None if token is None else _pick(below, token),
+            stands=None if standing is None else _pick(below, standing),
+        )
+
+    @cached_property
+    def logp(self) -> Tensor:
+        """The log probability of the proposed token."""
+        return -self._log_total if self.lift is None else self.lift - self._log_total
+
+    @cached_property
+    def entropy(self) -> Tensor:
+        return self._log_total - self.slope / (self.rest + 1.0)
+
+    @cached_property
+    def margin(self) -> Tensor:
+        """The probability of the most likely token less that of the second."""
+        return (1.0 - self.second) / (self.rest + 1.0)
+
+    @property
+    def standing(self) -> Tensor:
+        """The log probability of the token that stands there now."""
+        assert self.stands is not None, "only remaskers that ask for it have it"
+        return self.stands - self._log_total
+
+    @cached_property
+    def _log_total(self) -> Tensor:
+        return self.rest.log1p()
+
+    @classmethod
+    def join(cls, beliefs: Sequence[Belief], how: Callable[[list[Tensor]], Tensor], tokens: bool = False) -> Belief:
+        """Several beliefs as one, their tensors joined by `how`; their tokens only on request."""
+        lifted = any(b.lift is not None for b in beliefs)
+        return cls(
+            token=how([b.token for b in beliefs]) if tokens else beliefs[0].token,
+            rest=how([b.rest for b in beliefs]),
+            second=how([b.second for b in beliefs]),
+            slope=how([b.slope for b in beliefs]),
+            lift=how([torch.zeros_like(b.rest) if b.lift is None else b.lift for b in beliefs]) if lifted else None,
+        )
+
+
+def _pick(below: Tensor, token: Tensor) -> Tensor:
+    value = below.gather(-1, token.unsqueeze(-1)).squeeze(-1)
+    return value.masked_fill(value <= _FLOOR, float("-inf"))
+
+
+_EMPTY = torch.empty(0, 0)
+NOTHING = Belief(_EMPTY, _EMPTY, _EMPTY, _EMPTY)
+"""The belief before the model has been asked."""

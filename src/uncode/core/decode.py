@@ -1,0 +1,242 @@
+"""The stepper: the only place that runs a network for decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .canvas import Canvas
+from .decide import NEVER, Decision, decide
+from .denoiser import Denoiser
+from .errors import Stalled
+from .noise import Noise, PhiloxNoise
+from .policy import Sampler
+from .record import FILLED, OPEN
+from .state import Ints, Observe, State
+from .trace import Trace
+from .view import View
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One forward and its effects. Tensors are views that are valid until the next step."""
+
+    index: int
+    """Forwards of the batch before this one."""
+    rows: Ints
+    """Ids of the rows in the batch, in its order."""
+    tokens: Tensor
+    """The whole canvas after the step, `[B, L]`."""
+    offsets: Tensor
+    """Offsets of the window's columns, `[1, W]` or `[B, W]`."""
+    decision: Decision
+    """What was written and erased in the window, with the belief and the score behind it."""
+    finished: tuple[int, ...]
+    """Ids of the rows that ended with this step."""
+
+    @property
+    def committed(self) -> Tensor:
+        """Which columns of the window were written, `[B, W]`."""
+        return self.decision.chosen
+
+
+@torch.inference_mode()
+def advance(state: State) -> Step:
+    """One forward for all rows that are unfinished, and all that follows from it:
+
+    1. Each row without an open block opens its next one and counts its masked positions.
+    2. Ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
+    3. Propose a token everywhere; form the belief (float32; float64 logits keep float64).
+    4. Eligible = masked and in the open block. Score in float64; -inf elsewhere.
+    5. Select; write. Remember with what belief each token was committed.
+    6. Remask among the decoder's own tokens, this step's included; erase.
+    7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
+    8. Ask the stop rule; record; hand out the step.
+    """
+    if state.stale:
+        state.open_blocks()
+    state.check_limit()
+    logits = state.session.logits(state.tokens, state.valid, state.plan())
+    here = state.here.read()
+    masked = here == state.facts.mask_id
+    eligible = state.window.restrict(masked)
+    frame = View(
+        tokens=here,
+        eligible=eligible,
+        offsets=state.window.offsets,
+        block_start=state.block_start,
+        block_masked=state.block_masked,
+        block_steps=state.block_steps,
+        block_step=state.block_step,
+        noise=state.noise(state.seeds, state.record.forwards),
+        logp_at_commit=state.record.logp_at_commit if state.erases else None,
+        own=state.free_here,
+    )
+    decision = decide(state.lanes, logits, frame)
+    _write(state, decision)
+    state.record.reserve(state.clock + 1 - state.oldest)
+    state.record.note(decision, masked if state.observe == "span" else eligible, state.alive)
+    finished = _look(state, decision)
+    state.clock += 1
+    return Step(
+        index=state.clock - 1,
+        rows=state.rows.ids,
+        tokens=state.tokens,
+        offsets=state.window.offsets,
+        decision=decision,
+        finished=finished,
+    )
+
+
+def _write(state: State, decision: Decision) -> None:
+    """Commit what was chosen, erase what was taken back."""
+    chosen, record = decision.chosen, state.record
+    state.here.write(chosen, decision.belief.token)
+    record.step_here.write(chosen, record.forwards)
+    if state.drafts:
+        for drafts, draft in zip(record.drafts, decision.belief.token.tolist(), strict=True):
+            drafts.append(draft)
+    if decision.erased is not None:
+        _note_events(state, decision)
+        state.here.write(decision.erased, torch.full_like(record.forwards, state.facts.mask_id))
+        record.step_here.write(decision.erased, torch.full_like(record.forwards, OPEN))
+
+
+def _note_events(state: State, decision: Decision) -> None:
+    """Where a remasker runs, offsets are written more than once: keep every write and erasure, in order."""
+    assert decision.erased is not None
+    own = state.record.forwards[:, 0].tolist()
+    offsets = state.window.offsets.expand(len(own), -1)
+    for change, token in ((decision.chosen, decision.belief.token), (decision.erased, None)):
+        for row, column in change.nonzero().tolist():
+            written = -1 if token is None else int(token[row, column])
+            state.record.events[row].append((own[row], int(offsets[row, column]), written))
+
+
+def _look(state: State, decision: Decision) -> tuple[int, ...]:
+    """Find out which blocks are filled and which rows have ended; skipped while the schedule foresees neither."""
+    rows = state.rows
+    rows.block_step += 1
+    state.foreseen -= 1
+    if state.foreseen > 0:
+        return ()
+    ended = _ask_stop_rules(state)
+    left = state.window.restrict(state.here.read() == state.facts.mask_id).sum(-1)
+    moved = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
+    pending = torch.as_tensor(decision.pending, device=left.device).expand(len(left), 1)[:, 0]
+    counts = torch.stack([left, moved, pending]).cpu().numpy()
+    _check_progress(state, decision, (counts[0] > 0) & (counts[1] == 0) & ~rows.finished)
+    closed = (counts[0] == 0) & (counts[2] == 0) & ~rows.finished
+    later = ((rows.masked > 0) & (np.arange(rows.masked.shape[1]) > rows.block[:, None])).any(1)
+    over = closed & (~later | ended)
+    rows.block_step[closed & ~over] = -1
+    rows.finished |= over
+    state.ended = bool(rows.finished.any())
+    if closed.any():
+        state.stale = True
+        state.alive = torch.from_numpy((~rows.finished).astype(np.int64)).to(left.device)[:, None]
+    return tuple(rows.ids[over].tolist())
+
+
+def _ask_stop_rules(state: State) -> NDArray[np.bool_]:
+    """Fill the rest of the rows whose stop rule says so, without a forward; which rows have no mask left at all."""
+    span, mask_id = state.tokens[:, state.start :], state.facts.mask_id
+    ended = np.zeros(len(span), dtype=bool)
+    for number, lane in enumerate(state.lanes):
+        if not lane.sampler.policy.stop.stops:
+            continue
+        members = state.members(number)
+        rows = torch.from_numpy(members).to(span.device)
+        here, masked = span[rows], span[rows] == mask_id
+        own = ~state.given[rows, state.start :]
+        fill = lane.sampler.policy.stop(here, masked, own)
+        state.tokens[rows, state.start :] = torch.where(fill >= 0, fill, here)
+        state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])
+        ended[members] = (~(masked & (fill < 0)).any(-1)).cpu().numpy()
+    return ended
+
+
+def _check_progress(state: State, decision: Decision, stuck: NDArray[np.bool_]) -> None:
+    for row in np.flatnonzero(stuck):
+        lane = state.lanes[int(state.rows.lane[row])]
+        policy = lane.sampler.policy
+        if not policy.select.may_wait:
+            terms = zip(policy.score.terms, decision.terms, strict=False)
+            barring = [type(term).__name__ for term, value in terms if bool((value[row] == NEVER).any())]
+            ranked = bool((decision.score[row] > NEVER).any())
+            culprit = type(policy.select).__name__ if ranked or not barring else barring[0]
+            what = "selected nothing" if ranked or not barring else "scored every open position -inf"
+            raise Stalled(
+                f"row {int(state.rows.ids[row])} cannot go on: {culprit} {what} and masks are left; "
+                f"change it in sampler '{lane.spec.name}'."
+            )
+
+
+class Steps:
+    """A decode in progress: iterate over it for its steps, then ask for its trace."""
+
+    def __init__(self, state: State, canvas: Canvas) -> None:
+        self.state, self._canvas = state, canvas
+        self._rows: dict[int, dict[str, Any]] = {}
+
+    def __iter__(self) -> Iterator[Step]:
+        return self
+
+    def __next__(self) -> Step:
+        self._harvest()
+        if not len(self.state.rows.ids):
+            raise StopIteration
+        return advance(self.state)
+
+    def _harvest(self) -> None:
+        """Rows that have finished leave the batch."""
+        state = self.state
+        if state.ended:
+            self._rows |= {int(state.rows.ids[r]): state.read(int(r)) for r in np.flatnonzero(state.rows.finished)}
+            state.keep(np.flatnonzero(~state.rows.finished))
+
+    def trace(self) -> Trace:
+        """What happened, once every row has finished."""
+        for _ in self:
+            pass
+        return Trace.of(self._canvas, [self._rows[row] for row in sorted(self._rows)], self.state.header())
+
+
+def steps(
+    denoiser: Denoiser,
+    canvas: Canvas,
+    sampler: Sampler | Sequence[Sampler],
+    seed: int | Sequence[int] = 0,
+    *,
+    observe: Observe = "open",
+    drafts: bool = False,
+    noise: Callable[[Tensor, Tensor], Noise] = PhiloxNoise,
+) -> Steps:
+    """The decode as an iterator of steps, one forward each; see :func:`decode`."""
+    state = State(denoiser, observe=observe, drafts=drafts, noise=noise)
+    state.add(canvas, sampler, seed)
+    return Steps(state, canvas)
+
+
+def decode(
+    denoiser: Denoiser,
+    canvas: Canvas,
+    sampler: Sampler | Sequence[Sampler],
+    seed: int | Sequence[int] = 0,
+    *,
+    observe: Observe = "open",
+    drafts: bool = False,
+) -> Trace:
+    """Fill every mask of the canvas and return the trace.
+
+    `sampler` and `seed` are one for all rows (row r then uses seed + r) or one per row. `observe="span"`
+    forms beliefs over all masked positions at every step, not only the open block; `drafts` keeps
+    the whole proposal of every step.
+    """
+    return steps(denoiser, canvas, sampler, seed, observe=observe, drafts=drafts).trace()

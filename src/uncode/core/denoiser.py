@@ -1,0 +1,76 @@
+"""What the stepper asks of a model: a denoiser opens sessions, a session answers with logits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import torch
+from torch import Tensor
+
+from .cache import Plan
+from .errors import require
+
+
+class Session(Protocol):
+    """The rows being decoded, and whatever keys and values are stored for them."""
+
+    def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
+        """Logits `[B, W, V]` of the columns `plan.rows`; row i predicts position i, the mask id is -inf.
+
+        Columns that `plan.window` does not recompute may hold anything. The caller owns the result.
+        """
+        ...
+
+    def add(self, rows: int, left: int, right: int) -> None:
+        """Rows join at the end; all rows grow by `left` and `right` columns."""
+        ...
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these rows stay, in this order."""
+        ...
+
+
+class Denoiser(Protocol):
+    """A model in normal form: it predicts every position of a canvas at once."""
+
+    @property
+    def mask_id(self) -> int: ...
+    @property
+    def vocab_size(self) -> int: ...
+    @property
+    def eos_ids(self) -> tuple[int, ...]: ...
+    @property
+    def tokenizer(self) -> Any: ...
+    @property
+    def device(self) -> torch.device: ...
+    @property
+    def dtype(self) -> torch.dtype: ...
+    def open(self, rows: int, length: int) -> Session: ...
+
+
+@dataclass(frozen=True)
+class Facts:
+    """The few things a piece may know about a model."""
+
+    vocab_size: int
+    mask_id: int
+    eos_ids: tuple[int, ...]
+    device: torch.device
+
+    @classmethod
+    def of(cls, denoiser: Denoiser) -> Facts:
+        return cls(denoiser.vocab_size, denoiser.mask_id, tuple(denoiser.eos_ids), denoiser.device)
+
+    def resolve(self, tokens: tuple[int | str, ...]) -> tuple[int, ...]:
+        """Token ids; the words "eos" and "ends" stand for the model's end token and for all of its end tokens."""
+        ids: list[int] = []
+        for token in tokens:
+            if isinstance(token, str):
+                require(token in ("eos", "ends"), f"a token is an id, 'eos' or 'ends', not '{token}'.")
+                require(len(self.eos_ids) > 0, f"this model has no end token, so '{token}' names nothing.")
+                ids += self.eos_ids[:1] if token == "eos" else self.eos_ids
+            else:
+                require(0 <= token < self.vocab_size, f"token {token} is outside the vocabulary of {self.vocab_size}.")
+                ids.append(token)
+        return tuple(dict.fromkeys(ids))

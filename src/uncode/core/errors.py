@@ -1,0 +1,29 @@
+"""The errors a user can cause, each one sentence that says what was wrong and what to do."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class UncodeError(Exception):
+    """Something the caller can mend. The command line prints it as one sentence."""
+
+
+class Stalled(UncodeError):
+    """Decoding can make no further progress; the message names the piece that refuses."""
+
+
+def require(condition: bool, message: str) -> None:
+    """Raise :class:`UncodeError` with `message` unless `condition` holds."""
+    if not condition:
+        raise UncodeError(message)
+
+
+def suggest(name: str, known: Iterable[str]) -> str:
+    """A clause to end an error with: the near name if there is one, else all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if near:
+        return f"did you mean '{near[0]}'?"
+    return f"known: {', '.join(names)}."

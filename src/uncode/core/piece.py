@@ -1,0 +1,205 @@
+"""Pieces are data: frozen dataclasses that turn into plain dictionaries and back.
+
+Every part of a sampler (score, selector, proposal, ...) is a :class:`Piece`. A piece is written as
+``{"piece": "TopK", "quota": {"piece": "Even", "steps": 256}}``; reading it back checks every key
+and type, so that a misspelt setting is an error with the near name and never a silent default.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import types
+import typing
+from collections.abc import Callable
+from functools import cache
+from importlib.metadata import entry_points
+from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+
+from torch import Tensor
+
+from .errors import UncodeError, suggest
+
+ENTRY_POINTS = "uncode.pieces"
+
+
+@runtime_checkable
+class Table(Protocol):
+    """Corpus statistics over a vocabulary. In data it appears as name and checksum, never as numbers."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def special_ids(self) -> tuple[int, ...]: ...
+    def surprisal(self) -> Tensor:
+        """-log p of every token, unseen tokens counted as seen once: [V], float64."""
+        ...
+
+
+Resolver = Callable[[str, str], Table]
+
+
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """A part of a sampler. Subclasses are frozen dataclasses; their fields are all there is to them."""
+
+    registry: ClassVar[dict[str, type[Piece]]] = {}
+
+    def __init_subclass__(cls) -> None:
+        known = Piece.registry.setdefault(cls.__name__, cls)
+        if known.__module__ != cls.__module__:
+            raise UncodeError(
+                f"two pieces are named '{cls.__name__}' ({known.__module__} and {cls.__module__}): rename one."
+            )
+        Piece.registry[cls.__name__] = cls
+
+    def bind(self, facts: Any) -> Self:
+        """This piece, ready for one model: ids resolved, sizes checked, tensors on its device."""
+        changes = {
+            name: _bind(value, facts)
+            for name, value in ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
+            if isinstance(value, Piece | tuple)
+        }
+        return dataclasses.replace(self, **changes) if changes else self
+
+    def holding(self, **tensors: Tensor) -> Self:
+        """A copy that carries tensors beside its fields; for `bind`."""
+        bound = copy.copy(self)
+        for name, tensor in tensors.items():
+            object.__setattr__(bound, name, tensor)
+        return bound
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data: numbers, strings, lists and dictionaries. Fields that are None are left out."""
+        data: dict[str, Any] = {"piece": type(self).__name__}
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            if value is not None:
+                data[field.name] = _plain(value)
+        return data
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], *, tables: Resolver | None = None) -> Self:
+        """The piece that `data` describes; it must be a `cls`. `tables(name, sha256)` finds tables."""
+        piece = _read_piece(data, cls, tables)
+        assert isinstance(piece, cls)
+        return piece
+
+
+def _bind(value: Any, facts: Any) -> Any:
+    if isinstance(value, Piece):
+        return value.bind(facts)
+    if isinstance(value, tuple):
+        return tuple(_bind(item, facts) for item in value)
+    return value
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Piece):
+        return value.to_dict()
+    if isinstance(value, tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Table):
+        return {"table": value.name, "sha256": value.sha256}
+    return value
+
+
+@cache
+def _load_plugins() -> None:
+    """Import out-of-tree pieces once; importing a module registers its classes."""
+    for entry in entry_points(group=ENTRY_POINTS):
+        entry.load()
+
+
+def _concrete(name: str, kind: type[Piece]) -> type[Piece]:
+    _load_plugins()
+    fitting = {n: c for n, c in Piece.registry.items() if issubclass(c, kind) and not _is_abstract(c)}
+    if name not in fitting:
+        raise UncodeError(f"no {kind.__name__.lower()} is named '{name}': {suggest(name, fitting)}")
+    return fitting[name]
+
+
+def _is_abstract(cls: type[Piece]) -> bool:
+    """A class that others of this room extend is a kind, not a piece one can name."""
+    return cls.__dict__.get("kind", False) is True
+
+
+def _read_piece(data: Any, kind: type[Piece], tables: Resolver | None) -> Piece:
+    if not isinstance(data, dict):
+        raise UncodeError(f"a {kind.__name__.lower()} must be a table with a 'piece' key, not {data!r}.")
+    fields = dict(data)
+    default = kind.__name__ if not _is_abstract(kind) else None
+    name = fields.pop("piece", default)
+    if name is None:
+        raise UncodeError(f"a {kind.__name__.lower()} needs a 'piece' key that names it.")
+    cls = _concrete(str(name), kind)
+    hints = _hints(cls)
+    known = {f.name for f in dataclasses.fields(cls)}
+    for key in fields:
+        if key not in known:
+            raise UncodeError(f"{name} has no setting '{key}': {suggest(key, known | {'piece'})}")
+    values = {key: _read(value, hints[key], f"{name}.{key}", tables) for key, value in fields.items()}
+    try:
+        return cls(**values)
+    except TypeError as error:
+        missing = str(error).split("argument")[-1].lstrip("s: ")
+        raise UncodeError(f"{name} needs a value for {missing}.") from None
+
+
+@cache
+def _hints(cls: type[Piece]) -> dict[str, Any]:
+    return typing.get_type_hints(cls)
+
+
+def _read(value: Any, hint: Any, where: str, tables: Resolver | None) -> Any:
+    """`value` as the annotation `hint` asks for it, or an error that names the setting."""
+    origin = typing.get_origin(hint)
+    if origin in (typing.Union, types.UnionType):
+        return _read_any(value, typing.get_args(hint), where, tables)
+    if origin is tuple and isinstance(value, list | tuple):
+        return tuple(_read(item, typing.get_args(hint)[0], where, tables) for item in value)
+    if origin is typing.Literal:
+        if value in typing.get_args(hint):
+            return value
+        choices = [str(c) for c in typing.get_args(hint)]
+        raise UncodeError(f"{where} cannot be {value!r}: {suggest(str(value), choices)}")
+    if isinstance(hint, type) and issubclass(hint, Piece):
+        return _read_piece(value, hint, tables)
+    if hint is Table:
+        return _read_table(value, where, tables)
+    if hint is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if isinstance(hint, type) and type(value) is hint:
+        return value
+    raise UncodeError(f"{where} must be {_describe(hint)}, not {value!r}.")
+
+
+def _read_any(value: Any, hints: tuple[Any, ...], where: str, tables: Resolver | None) -> Any:
+    if value is None and type(None) in hints:
+        return None
+    options = [h for h in hints if h is not type(None)]
+    for hint in options[:-1]:
+        try:
+            return _read(value, hint, where, tables)
+        except UncodeError:
+            continue
+    return _read(value, options[-1], where, tables)
+
+
+def _read_table(value: Any, where: str, tables: Resolver | None) -> Table:
+    if isinstance(value, Table):
+        return value
+    if not isinstance(value, dict) or set(value) != {"table", "sha256"}:
+        raise UncodeError(f"{where} must be a frequency table written as its name and sha256, not {value!r}.")
+    if tables is None:
+        raise UncodeError(
+            f"{where} names the frequency table '{value['table']}': pass the table itself to use this sampler."
+        )
+    return tables(value["table"], value["sha256"])
+
+
+def _describe(hint: Any) -> str:
+    names = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
+    return names.get(hint, f"a {getattr(hint, '__name__', hint)}")

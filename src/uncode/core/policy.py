@@ -1,0 +1,53 @@
+"""Policy and sampler: the complete recipe, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+from .blocks import Blocks, BlockSchedule
+from .cache import CachePolicy, NoCache
+from .errors import require
+from .piece import Piece
+from .propose import Greedy, Proposal
+from .remask import Never, Remasker
+from .score import Score
+from .select import Selector, TopK
+from .stop import AtTheEnd, Stop
+
+
+@dataclass(frozen=True)
+class Policy(Piece):
+    """The scientific object: which positions are filled when. It reads beliefs and places, never logits."""
+
+    score: Score
+    select: Selector = field(default_factory=TopK)
+    blocks: BlockSchedule = field(default_factory=Blocks)
+    remask: Remasker = field(default_factory=Never)
+    stop: Stop = field(default_factory=AtTheEnd)
+
+
+@dataclass(frozen=True)
+class Sampler(Piece):
+    """A policy, a proposal, a cache and a limit: everything but the model, the canvas and the seed."""
+
+    kind: ClassVar[bool] = False
+
+    policy: Policy
+    propose: Proposal = field(default_factory=Greedy)
+    cache: CachePolicy = field(default_factory=NoCache)
+    limit: int | None = None
+    """Most forwards a row may take; None is eight times its masks and 64 more."""
+    name: str = "custom"
+
+    def __post_init__(self) -> None:
+        require(self.limit is None or self.limit >= 1, f"the limit must be at least 1 forward, not {self.limit}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        data = super().to_dict()
+        del data["piece"], data["policy"]["piece"]
+        return data
+
+    def stopping(self, stop: Stop) -> Sampler:
+        """The same sampler with another stop rule."""
+        return replace(self, policy=replace(self.policy, stop=stop))

@@ -1,0 +1,88 @@
+"""Proposals: *what* to write at each position. The only reader of logits besides the belief."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import torch
+from torch import Tensor
+
+from .denoiser import Facts
+from .errors import require
+from .noise import Noise, Purpose, gumbel
+from .piece import Piece
+
+
+@dataclass(frozen=True)
+class Proposal(Piece):
+    """Picks a token per position and says from which logits the belief is formed."""
+
+    kind: ClassVar[bool] = True
+    _bias: ClassVar[Tensor | None] = None
+
+    ban: tuple[int | str, ...] = ()
+    """Tokens that get probability 0: ids, "eos" (the end token) or "ends" (all end tokens)."""
+
+    def bind(self, facts: Facts) -> Self:
+        if not self.ban:
+            return self
+        bias = torch.zeros(facts.vocab_size, device=facts.device)
+        bias[list(facts.resolve(self.ban))] = float("-inf")
+        return self.holding(_bias=bias)
+
+    def __call__(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Tensor | None, Tensor]:
+        """`(tokens, logits of the belief)`; tokens are None where the most likely one is meant."""
+        return self._draw(logits if self._bias is None else logits + self._bias, noise, offsets)
+
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Tensor | None, Tensor]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Greedy(Proposal):
+    """The most likely token, lowest id on ties."""
+
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Tensor | None, Tensor]:
+        return None, logits
+
+
+@dataclass(frozen=True)
+class Sample(Proposal):
+    """A draw from softmax(logits / temperature), cut to the top k and the top p, by Gumbel noise in float64.
+
+    The ranking is formed from the clean logits, so temperature never changes the order (LLaDA's
+    rule). `ranking="drawn"` forms it from the tempered, cut ones (Dream's rule).
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    ranking: Literal["clean", "drawn"] = "clean"
+
+    def __post_init__(self) -> None:
+        require(self.temperature >= 0, f"temperature must be 0 or more, not {self.temperature}.")
+        require(self.top_k is None or self.top_k >= 1, f"top_k must be at least 1, not {self.top_k}.")
+        require(self.top_p is None or 0 < self.top_p <= 1, f"top_p must be in (0, 1], not {self.top_p}.")
+
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Tensor | None, Tensor]:
+        drawn = logits.double()
+        if self.temperature > 0:
+            drawn = drawn / self.temperature
+        if self.top_p is not None and self.top_p < 1:
+            drawn = _cut_top_p(drawn, self.top_p)
+        if self.top_k is not None:
+            least = drawn.topk(min(self.top_k, drawn.shape[-1]), -1).values[..., -1:]
+            drawn = drawn.masked_fill(drawn < least, float("-inf"))
+        noisy = drawn
+        if self.temperature > 0:
+            noisy = drawn + gumbel(noise.tokens(Purpose.TOKEN, offsets, logits.shape[-1]))
+        return noisy.max(-1).indices, drawn.to(logits.dtype) if self.ranking == "drawn" else logits
+
+
+def _cut_top_p(logits: Tensor, top_p: float) -> Tensor:
+    """Keep the fewest most likely tokens whose probability exceeds `top_p`, at least one."""
+    ordered, index = logits.sort(dim=-1, descending=True, stable=True)
+    before = ordered.softmax(-1).cumsum(-1).roll(1, -1)
+    before[..., 0] = 0.0
+    return logits.masked_fill(torch.zeros_like(before, dtype=torch.bool).scatter(-1, index, before > top_p), -torch.inf)

@@ -1,0 +1,346 @@
+"""The state of a batch: rows that may differ in sampler, block, length and seed, on one canvas.
+
+What changes at every step lives in tensors on the device; what changes when a block opens or a row
+joins (where blocks lie, which steps they have) lives in small arrays on the host.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from .cache import Place, Plan, Span
+from .canvas import Canvas
+from .decide import Lane
+from .denoiser import Denoiser, Facts
+from .errors import Stalled, require
+from .noise import Noise, PhiloxNoise
+from .policy import Sampler
+from .record import Record
+from .view import Count
+from .window import Pane, Window
+
+Ints = NDArray[np.int64]
+Observe = Literal["open", "span"]
+
+
+@dataclass
+class Rows:
+    """Host arrays, one entry per row: `[B]`, or `[B, blocks]` for what is known of each block."""
+
+    ids: Ints
+    lane: Ints
+    lengths: Ints
+    ends: Ints
+    masked: Ints
+    shares: Ints
+    block: Ints
+    block_step: Ints
+    born: Ints
+    limit: Ints
+    finished: NDArray[np.bool_]
+
+    def take(self, rows: Ints) -> Rows:
+        return Rows(**{name: array[rows] for name, array in vars(self).items()})
+
+    def join(self, other: Rows) -> Rows:
+        blocks = max(self.ends.shape[1], other.ends.shape[1])
+        wide = {"ends": "edge", "masked": "constant", "shares": "constant"}
+
+        def pad(array: NDArray[Any], mode: str) -> NDArray[Any]:
+            return np.pad(array, ((0, 0), (0, blocks - array.shape[1])), mode=mode)  # type: ignore[call-overload,no-any-return]
+
+        pairs = {name: (array, getattr(other, name)) for name, array in vars(self).items()}
+        joined = {n: (pad(a, wide[n]), pad(b, wide[n])) if n in wide else (a, b) for n, (a, b) in pairs.items()}
+        return Rows(**{name: np.concatenate(pair) for name, pair in joined.items()})
+
+    @property
+    def starts(self) -> Ints:
+        """Offsets at which the open blocks start."""
+        before = np.maximum(self.block - 1, 0)
+        return np.where(self.block > 0, self.ends[self.all, before], 0)
+
+    @property
+    def stops(self) -> Ints:
+        return self.ends[self.all, self.block]
+
+    @property
+    def all(self) -> Ints:
+        return np.arange(len(self.ids))
+
+
+class State:
+    """Rows in decoding. Add rows, `advance` it step by step, drop the rows that have finished."""
+
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        *,
+        observe: Observe = "open",
+        drafts: bool = False,
+        noise: Callable[[Tensor, Tensor], Noise] = PhiloxNoise,
+    ) -> None:
+        require(observe in ("open", "span"), f"observe must be 'open' or 'span', not '{observe}'.")
+        self.denoiser, self.facts = denoiser, Facts.of(denoiser)
+        self.observe, self.drafts, self.noise = observe, drafts, noise
+        self.session: Any = None
+        self.lanes: list[Lane] = []
+        self.record = Record(self.facts.device)
+        self.clock = 0
+        self.foreseen = 0
+        self.ended = False
+        self.stale = True
+        self._next_id = 0
+        self._windows: list[tuple[int, Ints, Span]] = []
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    @torch.inference_mode()
+    def add(self, canvas: Canvas, samplers: Sampler | Sequence[Sampler], seeds: int | Sequence[int] = 0) -> list[int]:
+        """Rows join, with a sampler and a seed each (or one for all: row r then uses seed + r). Returns their ids."""
+        require(canvas.mask_id == self.facts.mask_id, "the canvas and the model disagree about the mask id.")
+        canvas.check()
+        count = canvas.rows
+        each = [samplers] * count if isinstance(samplers, Sampler) else list(samplers)
+        require(len(each) == count, f"{len(each)} samplers were given for {count} rows.")
+        numbers = [seeds + r for r in range(count)] if isinstance(seeds, int) else list(seeds)
+        require(len(numbers) == count, f"{len(numbers)} seeds were given for {count} rows.")
+        lanes = np.array([self._lane(sampler) for sampler in each])
+        ids = np.arange(self._next_id, self._next_id + count)
+        self._next_id += count
+        self.record.fold()
+        canvas = canvas.to(self.facts.device)
+        self._lay_out(canvas, torch.tensor([[n & (2**63 - 1)] for n in numbers], device=self.facts.device))
+        rows = self._schedule(canvas, lanes, ids)
+        self.rows = rows if len(ids) == self.tokens.shape[0] else self.rows.join(rows)
+        self._regroup()
+        return [int(i) for i in ids]
+
+    @torch.inference_mode()
+    def keep(self, rows: Ints) -> None:
+        """Only these rows (indices, not ids) stay."""
+        self.record.fold()
+        index = torch.from_numpy(rows).to(self.facts.device)
+        self.tokens, self.valid, self.given = self.tokens[index], self.valid[index], self.given[index]
+        self.seeds, self.alive = self.seeds[index], self.alive[index]
+        self.record.keep(rows.tolist())
+        self.session.keep(index)
+        self.rows = self.rows.take(rows)
+        self.ended = bool(self.rows.finished.any())
+        self._regroup()
+
+    def read(self, row: int) -> dict[str, Any]:
+        """All that is known of a row: its tokens, its sampler and what was recorded of it."""
+        lane = self.lanes[int(self.rows.lane[row])]
+        return self.record.read(row, len(lane.spec.policy.score.terms)) | {
+            "tokens": self.tokens[row],
+            "window": self._windows_of(row, int(self.record.forwards[row])),
+            "sampler": lane.spec,
+            "seed": int(self.seeds[row]),
+            "term_names": [type(term).__name__ for term in lane.spec.policy.score.terms],
+        }
+
+    def _windows_of(self, row: int, forwards: int) -> Tensor:
+        """The columns each of the row's forwards recomputed, `[2, T]`."""
+        born, found = int(self.rows.born[row]), np.zeros((2, forwards), dtype=np.int64)
+        for clock, ids, window in self._windows:
+            at = np.flatnonzero(ids == self.rows.ids[row])
+            if len(at):
+                found[:, max(clock - born, 0) :] = [[window.start[at[0]]], [window.stop[at[0]]]]
+        return torch.from_numpy(found)
+
+    def header(self) -> dict[str, Any]:
+        """What a trace says about the model and the way it was watched."""
+        about = dict(getattr(self.denoiser, "about", {}))
+        return about | {"dtype": str(self.denoiser.dtype).removeprefix("torch."), "observe": self.observe}
+
+    def _lane(self, sampler: Sampler) -> int:
+        for number, lane in enumerate(self.lanes):
+            if lane.spec == sampler:
+                return number
+        require(
+            self.observe == "open" or sampler.cache.sees_span,
+            f"observe='span' needs every masked position at every step, which {type(sampler.cache).__name__} skips: "
+            "use another cache or observe='open'.",
+        )
+        self.lanes.append(Lane(sampler, sampler.bind(self.facts)))
+        return len(self.lanes) - 1
+
+    def _lay_out(self, canvas: Canvas, seeds: Tensor) -> None:
+        """Put the canvas beside the rows that are here; both grow to the wider prompt and the longer span."""
+        given = canvas.given
+        alive = torch.ones(canvas.rows, 1, dtype=torch.int64, device=seeds.device)
+        if self.session is None or self.tokens.shape[0] == 0:
+            self.tokens, self.valid, self.given = canvas.tokens.clone(), canvas.valid.clone(), given
+            self.seeds, self.alive, self.start, left, right = seeds, alive, canvas.start, 0, 0
+            self.session = self.denoiser.open(*canvas.tokens.shape)
+            self.record = Record(self.facts.device)
+        else:
+            left, right = canvas.start - self.start, canvas.span - self.span
+            old = (self.tokens, self.valid, self.given)
+            new = (canvas.tokens, canvas.valid, given)
+            fills = (int(self.facts.mask_id == 0), False, True)
+            self.tokens, self.valid, self.given = (
+                torch.cat([_widen(a, left, right, f), _widen(b, -left, -right, f)])
+                for a, b, f in zip(old, new, fills, strict=True)
+            )
+            self.seeds, self.alive = torch.cat([self.seeds, seeds]), torch.cat([self.alive, alive])
+            self.start = max(self.start, canvas.start)
+            self.session.add(canvas.rows, max(left, 0), max(right, 0))
+        masked = self.tokens[-canvas.rows :, self.start :] == self.facts.mask_id
+        self.record.add(masked, max(len(lane.spec.policy.score.terms) for lane in self.lanes))
+
+    def _schedule(self, canvas: Canvas, lanes: Ints, ids: Ints) -> Rows:
+        """Where the blocks of the new rows lie, how many masks each has and how many steps it gets."""
+        lengths = canvas.lengths.cpu().numpy()
+        before = np.pad(canvas.masked[:, canvas.start :].cpu().numpy().cumsum(1), ((0, 0), (1, 0)))
+        rows: Rows | None = None
+        for number in np.unique(lanes):
+            here, policy = np.flatnonzero(lanes == number), self.lanes[number].sampler.policy
+            ends = policy.blocks(lengths[here])
+            masked = np.diff(np.take_along_axis(before[here], ends, 1), prepend=0)
+            total, zeros = masked.sum(1), np.zeros_like(here)
+            limit = self.lanes[number].spec.limit
+            part = Rows(
+                ids=ids[here],
+                lane=lanes[here],
+                lengths=lengths[here],
+                ends=ends,
+                masked=masked,
+                shares=policy.select.shares(masked),
+                block=zeros - 1,
+                block_step=zeros,
+                born=zeros + self.clock,
+                limit=8 * total + 64 if limit is None else zeros + limit,
+                finished=zeros > 0,
+            )
+            rows = part if rows is None else rows.join(part)
+        assert rows is not None
+        return rows.take(np.argsort(rows.ids))
+
+    def _regroup(self) -> None:
+        """Rows came or went: sort them into lanes anew; lanes without rows are dropped."""
+        used, self.rows.lane = np.unique(self.rows.lane, return_inverse=True)
+        self.lanes = [self.lanes[number] for number in used]
+        self.erases = any(lane.sampler.policy.remask.erases for lane in self.lanes)
+        self.oldest = int(min(self.rows.born, default=self.clock))
+        self.deadline = int(min(self.rows.born + self.rows.limit, default=self.clock))
+        self._windows = [entry for entry in self._windows if np.isin(entry[1], self.rows.ids).any()]
+        for number, lane in enumerate(self.lanes):
+            lane.rows = None if len(used) == 1 else torch.from_numpy(self.members(number)).to(self.facts.device)
+        self.stale = True
+
+    def members(self, lane: int) -> Ints:
+        """Indices of the rows in a lane."""
+        return np.flatnonzero(self.rows.lane == lane)
+
+    @property
+    def span(self) -> int:
+        return self.tokens.shape[1] - self.start
+
+    # -- blocks ----------------------------------------------------------------------------------
+
+    def open_blocks(self) -> None:
+        """Rows without an open block open the next that has masks; then fix the window until a block is filled."""
+        rows = self.rows
+        self.record.fold()
+        waiting = ~rows.finished & (rows.block_step < 0) | (rows.block < 0)
+        after = np.arange(rows.masked.shape[1]) > rows.block[:, None]
+        following = np.argmax((rows.masked > 0) & after, 1)
+        rows.block = np.where(waiting, following, rows.block)
+        rows.block_step = np.where(waiting, 0, rows.block_step)
+        self._open_window()
+        self.foreseen = self._foresee()
+        self._plan: Plan | None = None
+        self.stale = False
+
+    def _open_window(self) -> None:
+        rows = self.rows
+        starts, stops = rows.starts, rows.stops
+        if self.observe == "span":
+            self.window = Window.over(np.zeros_like(starts), self.span, starts, stops, self.facts.device)
+        else:
+            width = int((stops - starts).max())
+            self.window = Window.over(np.minimum(starts, self.span - width), width, starts, stops, self.facts.device)
+        everyone = rows.all
+        self.block_start = self._count(starts)
+        self.block_masked = self._count(rows.masked[everyone, rows.block])
+        self.block_steps = self._count(rows.shares[everyone, rows.block])
+        self.in_step = bool((rows.block_step == rows.block_step[0]).all())
+        self._open_panes()
+
+    def _open_panes(self) -> None:
+        window = self.window
+        self.here = Pane(window, self.tokens[:, self.start :])
+        self.record.look_through(window, max(len(lane.spec.policy.score.terms) for lane in self.lanes))
+        self.free_here = window.restrict(~Pane(window, self.given[:, self.start :]).read())
+
+    def _count(self, values: Ints) -> Count:
+        """A plain number where all rows agree, else `[B, 1]`."""
+        if (values == values[0]).all():
+            return int(values[0])
+        return torch.from_numpy(values).to(self.facts.device)[:, None]
+
+    def _foresee(self) -> int:
+        """Steps during which no block can be filled, so the host need not look."""
+        rows = self.rows
+        steps = np.zeros_like(rows.block)
+        for number, lane in enumerate(self.lanes):
+            policy, here = lane.sampler.policy, self.members(number)
+            if not policy.remask.erases and not policy.stop.stops:
+                block = (here, rows.block[here])
+                steps[here] = policy.select.foresee(rows.masked[block], rows.shares[block]) - rows.block_step[here]
+        going = steps[~rows.finished]
+        return int(going.min()) if len(going) else 0
+
+    @property
+    def block_step(self) -> Count:
+        return int(self.rows.block_step[0]) if self.in_step else self._count(self.rows.block_step)
+
+    # -- the forward -----------------------------------------------------------------------------
+
+    def plan(self) -> Plan:
+        """What this step's forward recomputes, per row as its cache policy says; kept while it does not change."""
+        changed = [lane.sampler.cache.changes(self.rows.block_step) for lane in self.lanes]
+        if self._plan is None or any(changed):
+            self._plan = self._ask_caches()
+            self._windows.append((self.clock, self.rows.ids, self._plan.window))
+        return self._plan
+
+    def _ask_caches(self) -> Plan:
+        rows = self.rows
+        block = Span(rows.starts + self.start, rows.stops + self.start)
+        place = Place(block, rows.block_step, self.window.columns(self.start), self.tokens.shape[1])
+        if len(self.lanes) == 1:
+            return self.lanes[0].sampler.cache(place)
+        plans = [lane.sampler.cache(place) for lane in self.lanes]
+
+        def mix(name: str) -> Span:
+            spans = [getattr(plan, name) for plan in plans]
+            picks = rows.lane, rows.all
+            return Span(np.stack([s.start for s in spans])[picks], np.stack([s.stop for s in spans])[picks])
+
+        return Plan(window=mix("window"), rows=mix("rows"), keep=mix("keep"), reuse=mix("reuse"))
+
+    def check_limit(self) -> None:
+        """Raise :class:`Stalled` when a row has used up its forwards."""
+        if self.clock < self.deadline:
+            return
+        over = np.flatnonzero((self.clock - self.rows.born >= self.rows.limit) & ~self.rows.finished)
+        if len(over):
+            row = int(over[0])
+            spec = self.lanes[int(self.rows.lane[row])].spec
+            raise Stalled(
+                f"row {int(self.rows.ids[row])} is not finished after {int(self.rows.limit[row])} forwards, the limit of "
+                f"sampler '{spec.name}' (selector {type(spec.policy.select).__name__}): raise the limit or change it."
+            )
+
+
+def _widen(tensor: Tensor, left: int, right: int, fill: float) -> Tensor:
+    return torch.nn.functional.pad(tensor, (max(left, 0), max(right, 0)), value=fill)

@@ -1,0 +1,222 @@
+"""The trace: what was written where, when, and with what belief. One JSON line per row."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from .canvas import Canvas
+from .errors import UncodeError, require
+from .piece import Resolver
+from .policy import Sampler
+from .record import FILLED, GIVEN
+
+SCHEMA = 1
+
+_FLOATS = ("logp", "entropy", "margin", "score", "runner_up")
+_NAN = float("nan")
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """The decode of a batch. Arrays over offsets are `[B, S]`, arrays over a row's own steps `[B, T]`."""
+
+    canvas: Canvas
+    """As it was before the first step."""
+    tokens: Tensor
+    """The whole canvas after the last, `[B, L]`."""
+    commit_step: Tensor
+    """The row's own forward at which the offset was committed; -1 given, -2 filled by the stop rule."""
+    logp: Tensor
+    entropy: Tensor
+    margin: Tensor
+    score: Tensor
+    runner_up: Tensor
+    """The best offset that was not committed in that step; NaN where none was left."""
+    terms: tuple[dict[str, Tensor], ...]
+    """Per row, each term of the score at commit, `[S]`."""
+    forwards: Tensor
+    """Forwards each row took part in, `[B]`."""
+    committed: Tensor
+    """Tokens committed per step; -1 after the row has ended."""
+    mean_entropy: Tensor
+    """Mean entropy of the masked positions per step; NaN after the row has ended."""
+    window: Tensor
+    """First and last-but-one column each step recomputed, `[B, T, 2]`; -1 after the row has ended."""
+    samplers: tuple[Sampler, ...]
+    seeds: tuple[int, ...]
+    header: dict[str, Any]
+    """The model and its revision, dtype, versions, and `observe`."""
+    events: tuple[list[tuple[int, int, int]], ...]
+    """Per row, every (step, offset, token) written, -1 for erased; empty unless a remasker ran."""
+    drafts: tuple[list[list[int]], ...]
+    """Per row, the whole proposal of each step, on request."""
+
+    @classmethod
+    def of(cls, canvas: Canvas, rows: Sequence[dict[str, Any]], header: dict[str, Any]) -> Trace:
+        """Assemble from what the stepper recorded of each row."""
+        canvas = canvas.to("cpu")
+        steps = max(row["forwards"] for row in rows)
+
+        def over_offsets(name: str) -> Tensor:
+            return torch.stack([row[name] for row in rows]).cpu()
+
+        def over_steps(name: str, fill: float) -> Tensor:
+            return torch.stack([_lengthen(row[name].cpu(), steps, fill) for row in rows])
+
+        return cls(
+            canvas=canvas,
+            tokens=over_offsets("tokens"),
+            commit_step=over_offsets("commit_step"),
+            **{name: over_offsets(name) for name in _FLOATS},
+            terms=tuple(dict(zip(row["term_names"], row["terms"].cpu(), strict=False)) for row in rows),
+            forwards=torch.tensor([row["forwards"] for row in rows]),
+            committed=over_steps("committed", -1),
+            mean_entropy=over_steps("mean_entropy", _NAN),
+            window=over_steps("window", -1).transpose(1, 2),
+            samplers=tuple(row["sampler"] for row in rows),
+            seeds=tuple(row["seed"] for row in rows),
+            header={"schema": SCHEMA} | header,
+            events=tuple(row["events"] for row in rows),
+            drafts=tuple(row["drafts"] for row in rows),
+        )
+
+    def __len__(self) -> int:
+        """Forwards of the batch."""
+        return int(self.forwards.max())
+
+    @property
+    def generated(self) -> Tensor:
+        """The generated span, `[B, S]`."""
+        return self.tokens[:, self.canvas.start :]
+
+    @property
+    def sequence_entropy(self) -> Tensor:
+        """The paper's H_seq, `[B]`: the mean entropy of all masked positions, averaged over a row's steps."""
+        require(
+            self.header["observe"] == "span",
+            "H_seq needs the entropy of every masked position at every step: decode with observe='span'.",
+        )
+        return self.mean_entropy.nanmean(-1)
+
+    def replay(self, steps: int | None = None) -> Tensor:
+        """The canvas `[B, L]` after each row's first `steps` forwards, rebuilt from what was recorded (None: the end)."""
+        tokens = self.canvas.tokens.clone()
+        span, last = tokens[:, self.canvas.start :], len(self) if steps is None else steps
+        for row, events in enumerate(self.events):
+            if events:
+                for step, offset, token in events:
+                    if step < last:
+                        span[row, offset] = token if token >= 0 else self.canvas.mask_id
+            else:
+                done = (self.commit_step[row] >= 0) & (self.commit_step[row] < last)
+                span[row] = torch.where(done, self.generated[row], span[row])
+            if last >= int(self.forwards[row]):
+                span[row] = torch.where(self.commit_step[row] == FILLED, self.generated[row], span[row])
+        return tokens
+
+    # -- JSON ------------------------------------------------------------------------------------
+
+    def row(self, row: int, tokenizer: Any = None, **notes: Any) -> dict[str, Any]:
+        """One row as plain data. `tokenizer` adds the texts; `notes` (an answer span, say) are kept as they are."""
+        valid, start, steps = self.canvas.valid[row], self.canvas.start, int(self.forwards[row])
+        prompt, length = self.canvas.tokens[row, :start][valid[:start]], int(self.canvas.lengths[row])
+        ids = self.generated[row, :length]
+        data: dict[str, Any] = self.header | {
+            "sampler": self.samplers[row].to_dict(),
+            "seed": self.seeds[row],
+            "mask_id": self.canvas.mask_id,
+            "prompt_ids": prompt.tolist(),
+            "canvas_ids": self.canvas.tokens[row, start : start + length].tolist(),
+            "generated_ids": ids.tolist(),
+            "commit_step": self.commit_step[row, :length].tolist(),
+            **{name: _numbers(getattr(self, name)[row, :length]) for name in _FLOATS},
+            "terms": {name: _numbers(term[:length]) for name, term in self.terms[row].items()},
+            "forwards": steps,
+            "committed": self.committed[row, :steps].tolist(),
+            "mean_entropy": _numbers(self.mean_entropy[row, :steps]),
+            "window": self.window[row, :steps].tolist(),
+        }
+        if self.events[row]:
+            data["events"] = [list(event) for event in self.events[row]]
+        if self.drafts[row]:
+            data["drafts"] = self.drafts[row]
+        if tokenizer is not None:
+            data["prompt_text"], data["generated_text"] = tokenizer.decode(prompt), tokenizer.decode(ids)
+        return data | notes
+
+    def to_json(self, tokenizer: Any = None) -> str:
+        """JSON lines, one self-contained line per row."""
+        return "".join(json.dumps(self.row(r, tokenizer), allow_nan=False) + "\n" for r in range(len(self.tokens)))
+
+    @classmethod
+    def from_json(cls, text: str, *, tables: Resolver | None = None) -> Trace:
+        """The trace that :meth:`to_json` wrote. `tables(name, sha256)` finds the frequency tables it names."""
+        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        require(len(rows) > 0, "the trace is empty.")
+        for data in rows:
+            if data.get("schema") != SCHEMA:
+                raise UncodeError(f"this trace has schema {data.get('schema')}, this version reads schema {SCHEMA}.")
+        mask_id = rows[0]["mask_id"]
+        canvas = Canvas._assemble(
+            [torch.tensor(d["prompt_ids"], dtype=torch.long) for d in rows],
+            [torch.tensor(d["canvas_ids"], dtype=torch.long) for d in rows],
+            mask_id,
+            None,
+        )
+        known = {"sampler", "seed", "mask_id", "prompt_ids", "canvas_ids", "generated_ids", "commit_step", "terms"}
+        known |= {"forwards", "committed", "mean_entropy", "window", "events", "drafts", *_FLOATS}
+        header = {key: value for key, value in rows[0].items() if key not in known and not key.endswith("_text")}
+        return cls.of(canvas, [_recorded(data, canvas, row, tables) for row, data in enumerate(rows)], header)
+
+    def save(self, path: str | Path, tokenizer: Any = None) -> None:
+        """Write the JSON lines to a file, whole or not at all."""
+        target = Path(path)
+        partial = target.with_name(target.name + ".partial")
+        partial.write_text(self.to_json(tokenizer))
+        partial.replace(target)
+
+
+def _recorded(data: dict[str, Any], canvas: Canvas, row: int, tables: Resolver | None) -> dict[str, Any]:
+    """One JSON row in the form the stepper records it."""
+    tokens = canvas.tokens[row].clone()
+    tokens[canvas.start : canvas.start + len(data["generated_ids"])] = torch.tensor(data["generated_ids"])
+
+    def over_offsets(values: list[float | None]) -> Tensor:
+        return _lengthen(_tensor(values), canvas.span, _NAN)
+
+    return {
+        "tokens": tokens,
+        "commit_step": _lengthen(torch.tensor(data["commit_step"]), canvas.span, GIVEN),
+        **{name: over_offsets(data[name]) for name in _FLOATS},
+        "term_names": list(data["terms"]),
+        "terms": torch.stack([over_offsets(values) for values in data["terms"].values()]),
+        "forwards": data["forwards"],
+        "committed": torch.tensor(data["committed"]),
+        "mean_entropy": _tensor(data["mean_entropy"]),
+        "window": torch.tensor(data["window"]).T,
+        "sampler": Sampler.from_dict(data["sampler"], tables=tables),
+        "seed": data["seed"],
+        "events": [(step, offset, token) for step, offset, token in data.get("events", [])],
+        "drafts": data.get("drafts", []),
+    }
+
+
+def _lengthen(values: Tensor, length: int, fill: float) -> Tensor:
+    return torch.nn.functional.pad(values, (0, length - values.shape[-1]), value=fill)
+
+
+def _numbers(values: Tensor) -> list[float | None]:
+    """Numbers for JSON, which has no NaN and no infinity; those become null (scores of a commit are finite)."""
+    return [value if math.isfinite(value) else None for value in values.tolist()]
+
+
+def _tensor(values: list[float | None]) -> Tensor:
+    return torch.tensor([_NAN if value is None else value for value in values], dtype=torch.float64)

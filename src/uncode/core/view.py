@@ -1,0 +1,91 @@
+"""What a policy may look at, and the ranking its selector chooses from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import torch
+from torch import Tensor
+
+from .belief import NOTHING, Belief
+from .noise import Noise
+
+Count = int | Tensor
+"""One number for all rows, or one per row as `[B, 1]`; formulas of pieces hold for both."""
+
+
+@dataclass(slots=True)
+class View:
+    """A read-only look at the open window of each row. `W` columns, the same for all rows."""
+
+    tokens: Tensor
+    """What stands there now, `[B, W]`."""
+    eligible: Tensor
+    """Masked, in the open block and computed: the positions that may be committed, `[B, W]`."""
+    offsets: Tensor
+    """Columns from the start of the generated span, `[B, W]` or `[1, W]`."""
+    block_start: Count
+    """The offset at which the open block starts."""
+    block_masked: Count
+    """Masks in the block when it opened."""
+    block_steps: Count
+    """The block's share of the steps, for selectors that have a total; else 0."""
+    block_step: Count
+    """Steps since the block opened."""
+    noise: Noise
+    logp_at_commit: Tensor | None = None
+    """The log probability each standing token was committed with, `[B, W]`; set for remaskers."""
+    belief: Belief = NOTHING
+    own: Tensor | None = None
+    """Tokens the decoder wrote, this step's included, `[B, W]`; set for remaskers."""
+
+    def take(self, rows: Tensor) -> View:
+        """The view of some of the rows, before a belief is formed."""
+
+        def count(value: Count) -> Count:
+            return value if isinstance(value, int) else value[rows]
+
+        return View(
+            tokens=self.tokens[rows],
+            eligible=self.eligible[rows],
+            offsets=self.offsets if self.offsets.shape[0] == 1 else self.offsets[rows],
+            block_start=count(self.block_start),
+            block_masked=count(self.block_masked),
+            block_steps=count(self.block_steps),
+            block_step=count(self.block_step),
+            noise=self.noise.take(rows),
+            logp_at_commit=None if self.logp_at_commit is None else self.logp_at_commit[rows],
+            own=None if self.own is None else self.own[rows],
+        )
+
+
+class Ranking:
+    """Positions from best to worst: larger score first, the lowest position on ties, -inf never."""
+
+    def __init__(self, score: Tensor) -> None:
+        self.score = score
+
+    @cached_property
+    def candidates(self) -> Tensor:
+        """Positions that may be chosen at all."""
+        return self.score > float("-inf")
+
+    @cached_property
+    def order(self) -> Tensor:
+        """Column indices from best to worst."""
+        return self.score.argsort(dim=-1, descending=True, stable=True)
+
+    @cached_property
+    def rank(self) -> Tensor:
+        """Each column's place in the order, the best is 0."""
+        places = torch.arange(self.score.shape[-1], device=self.score.device).expand_as(self.order)
+        return torch.empty_like(self.order).scatter_(-1, self.order, places)
+
+    def top(self, count: Count) -> Tensor:
+        """The best `count` candidates."""
+        if isinstance(count, int) and count == 1:
+            value, best = self.score.max(-1, keepdim=True)
+            none = torch.zeros(self.score.shape, dtype=torch.bool, device=self.score.device)
+            return none.scatter_(-1, best, value > float("-inf"))
+        return (self.rank < count) & self.candidates

@@ -1,0 +1,1 @@
+"""Published samplers, their quirks, and edits made to learn something."""

@@ -1,0 +1,88 @@
+"""Edits made to learn something (Uncode, Section 3): reject trivial tokens, insert anchors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from ..core.canvas import Canvas
+from ..core.denoiser import Facts
+from ..core.errors import require
+from ..core.noise import Purpose
+from ..core.policy import Sampler
+from ..core.quota import Counts
+from ..core.select import Selector
+from ..core.view import Ranking, View
+
+TRIVIAL = (" ", "\n", "\t", ".", ",", "?", "!", ":", ";", "\\", '"', "'", "$", "is", "the", "of", "a", "an")
+"""The paper's list of trivial tokens (Uncode, App. A)."""
+
+
+def trivial_ids(tokenizer: Any) -> tuple[int, ...]:
+    """The ids of any tokenizer that read as one of the paper's trivial tokens, with or without a space before."""
+    texts = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
+    blank = {" ", "\n", "\t"}
+    special = set(tokenizer.all_special_ids)
+    found = (
+        i
+        for i, text in enumerate(texts)
+        if i not in special and (text in blank or (text.strip(" ") in TRIVIAL and text.strip(" ") not in blank))
+    )
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class RejectTrivial(Selector):
+    """When the inner selector picks a trivial proposal, reject it with a probability and take the best non-trivial
+    candidate instead, if there is one."""
+
+    _ids: ClassVar[Tensor | None] = None
+
+    inner: Selector
+    tokens: tuple[int, ...]
+    probability: float
+
+    def __post_init__(self) -> None:
+        require(0 <= self.probability <= 1, f"the probability must be in [0, 1], not {self.probability}.")
+
+    def bind(self, facts: Facts) -> Self:
+        ids = torch.tensor(facts.resolve(self.tokens), dtype=torch.long, device=facts.device)
+        return replace(self, inner=self.inner.bind(facts)).holding(_ids=ids)
+
+    @property
+    def may_wait(self) -> bool:
+        return self.inner.may_wait
+
+    def shares(self, masked: Counts) -> Counts:
+        return self.inner.shares(masked)
+
+    def foresee(self, masked: Counts, steps: Counts) -> Counts:
+        return self.inner.foresee(masked, steps)
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        assert self._ids is not None, "a selector is bound to a model before it is used"
+        picked = self.inner(ranking, view)
+        trivial = torch.isin(view.belief.token, self._ids)
+        coin = view.noise.positions(Purpose.REJECT, view.offsets) < self.probability
+        rejected = picked & trivial & coin
+        others = ranking.score.masked_fill(picked | trivial, float("-inf"))
+        instead = Ranking(others).top(rejected.sum(-1, keepdim=True))
+        # As many rejections stand as there are replacements, the worst-ranked rejected first.
+        worst = Ranking(ranking.rank.double().masked_fill(~rejected, float("-inf")))
+        return (picked & ~worst.top(instead.sum(-1, keepdim=True))) | instead
+
+
+def reject_trivial(sampler: Sampler, tokens: tuple[int, ...], probability: float) -> Sampler:
+    """The same sampler, with trivial proposals rejected with `probability`."""
+    policy = sampler.policy
+    select = RejectTrivial(policy.select, tokens, probability)
+    return replace(sampler, policy=replace(policy, select=select), name=f"{sampler.name}+reject_trivial")
+
+
+def insert_anchor(canvas: Canvas, at: float, token: int) -> Canvas:
+    """The same canvas with one token given at a relative position of the span: 0.25 or 0.75 in the paper."""
+    require(0 <= at < 1, f"an anchor's relative position must be in [0, 1), not {at}.")
+    return canvas.with_anchors({int(at * canvas.span): token})

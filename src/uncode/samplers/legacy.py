@@ -1,0 +1,210 @@
+"""Published quirks, bit-exact. Each names what it reproduces; the right thing is in `presets`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from ..core.blocks import Blocks
+from ..core.denoiser import Facts
+from ..core.errors import require
+from ..core.noise import Noise
+from ..core.piece import Table
+from ..core.policy import Policy, Sampler
+from ..core.propose import Sample
+from ..core.quota import Even
+from ..core.remask import Remasker
+from ..core.score import Confidence, Linear, Score
+from ..core.select import Factor, Selector, TopK
+from ..core.view import Count, Ranking, View
+from ..frequency import as_table
+from .presets import Cache, Frequency, cache_named
+
+
+@dataclass(frozen=True)
+class _ReleasedScore(Score):
+    """What the two released calibrations share: min(-p * log(f + 1e-9), clip) on a linear scale, offsets counted
+    from the block, the logarithm in float32."""
+
+    kind: ClassVar[bool] = True
+    _log_frequency: ClassVar[Tensor | None] = None
+
+    table: Table
+    rate: float
+    clip: float
+
+    def bind(self, facts: Facts) -> Self:
+        surprisal = self.table.surprisal()
+        require(len(surprisal) == facts.vocab_size, f"the frequency table covers {len(surprisal)} tokens only.")
+        return self.holding(_log_frequency=((-surprisal).exp().float() + 1e-9).log().to(facts.device))
+
+    def weighed(self, view: View, tokens: Tensor) -> Tensor:
+        assert self._log_frequency is not None
+        return (-view.belief.logp.exp() * self._log_frequency[tokens]).clamp(max=self.clip)
+
+
+@dataclass(frozen=True)
+class ReleasedUncode(_ReleasedScore):
+    """Uncode as released (src/generate.py, pc_sampler_function): the clip is on the product p * S, not on S, and the
+    positional factor underflows to 0 in float32 (from offset 416 on at rate 0.25), where all positions tie."""
+
+    def __call__(self, view: View) -> Tensor:
+        place = (view.offsets - view.block_start).float()
+        return (-self.rate * place).exp() * self.weighed(view, view.belief.token)
+
+
+@dataclass(frozen=True)
+class ReleasedLinear(_ReleasedScore):
+    """The linear ablation as released (linear_position): scaled to [0, 1] over the whole block, filled positions
+    included, and blended with a falling line."""
+
+    def __call__(self, view: View) -> Tensor:
+        tokens = torch.where(view.eligible, view.belief.token, view.tokens)
+        weighed = self.weighed(view, tokens)
+        least, most = weighed.amin(-1, keepdim=True), weighed.amax(-1, keepdim=True)
+        length = weighed.shape[-1]
+        line = (length - (view.offsets - view.block_start).float()) / length
+        return (1 - self.rate) * (weighed - least) / (most - least).clamp(min=1e-9) + self.rate * line
+
+
+@dataclass(frozen=True)
+class FactorOffByOne(Factor):
+    """Factor decoding as released (get_transfer_index_dynamic): when all but the last candidate pass, the last is
+    committed unchecked, so the last two tokens of a block always go together."""
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        count, candidates = self.count(ranking, view), ranking.candidates.sum(-1, keepdim=True)
+        return ranking.top(torch.where(count >= candidates - 1, candidates, count))
+
+
+@dataclass(frozen=True)
+class SuppressAfterDraw(Sample):
+    """LLaDA's confidence_eos_eot_inf as published (generate.py; ML-GSAI/LLaDA#137): end tokens are removed after the
+    draw, both of them at temperature 0 but only the second above it."""
+
+    _after: ClassVar[Tensor | None] = None
+
+    def bind(self, facts: Facts) -> Self:
+        ends = facts.eos_ids if self.temperature == 0 else facts.eos_ids[1:]
+        bar = torch.zeros(facts.vocab_size, device=facts.device)
+        bar[list(ends)] = float("-inf")
+        return super().bind(facts).holding(_after=bar)
+
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Tensor | None, Tensor]:
+        assert self._after is not None
+        token, believed = super()._draw(logits, noise, offsets)
+        return token, believed + self._after
+
+
+@dataclass(frozen=True)
+class Loops:
+    """The three phases of the released ReMDM: fill a part, then loop (look, take back, fill), then fill the rest."""
+
+    ratio: float
+    count: int
+    loops: int
+
+    def phase(self, view: View) -> tuple[Count, Count]:
+        """Steps of the first phase, and the place in the second (negative before it)."""
+        part = view.block_masked * self.ratio / self.count
+        first = int(part) if isinstance(part, float) else part.long()
+        return first, view.block_step - first
+
+    def looking(self, view: View) -> Tensor | bool:
+        """Whether this forward only looks, to take tokens back."""
+        _, place = self.phase(view)
+        return (place >= 0) & (place < 2 * self.loops) & (place % 2 == 0)
+
+
+@dataclass(frozen=True)
+class AlternatingCommit(Selector):
+    """The commits of the released ReMDM (generate_with_remdm): `count` a step, none while it only looks."""
+
+    ratio: float = 0.875
+    count: int = 1
+    loops: int = 32
+
+    @property
+    def may_wait(self) -> bool:
+        return True
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        looking = Loops(self.ratio, self.count, self.loops).looking(view)
+        return ranking.top(self.count) & ~torch.as_tensor(looking, device=ranking.score.device)
+
+
+@dataclass(frozen=True)
+class LeastLikelyNow(Remasker):
+    """The erasures of the released ReMDM: the standing tokens the model now finds least likely, at the price of a
+    forward of their own."""
+
+    needs_standing: ClassVar[bool] = True
+
+    ratio: float = 0.875
+    count: int = 1
+    loops: int = 32
+
+    def __call__(self, view: View) -> Tensor:
+        assert view.own is not None and view.belief.standing is not None
+        doubt = (-view.belief.standing).masked_fill(~view.own, float("-inf"))
+        looking = Loops(self.ratio, self.count, self.loops).looking(view)
+        return Ranking(doubt).top(self.count) & torch.as_tensor(looking, device=doubt.device)
+
+    def pending(self, view: View) -> Tensor | bool:
+        _, place = Loops(self.ratio, self.count, self.loops).phase(view)
+        return torch.as_tensor(place < 2 * self.loops - 1, device=view.tokens.device)
+
+
+def uncode_release(
+    *, steps: int | None = None, frequency: Frequency, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
+) -> Sampler:
+    """Uncode as released: clip on the product, offsets from the block, positions beyond the underflow tie.
+
+    Source: NEUIR/Uncode src/generate.py, generate_with_pc_sampler.
+    """
+    policy = Policy(ReleasedUncode(as_table(frequency), rate, clip), TopK(Even(steps)), Blocks(count=blocks))
+    return Sampler(policy, name="uncode_release")
+
+
+def linear_position(
+    *, steps: int | None = None, frequency: Frequency, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
+) -> Sampler:
+    """The linear ablation of Uncode as released.
+
+    Source: NEUIR/Uncode src/generate.py, generate_with_linear_position.
+    """
+    policy = Policy(ReleasedLinear(as_table(frequency), rate, clip), TopK(Even(steps)), Blocks(count=blocks))
+    return Sampler(policy, name="linear_position")
+
+
+def fast_dllm_factor(*, factor: float = 1.0, block_length: int = 32, cache: Cache = "none") -> Sampler:
+    """Factor decoding as released, with the unchecked last candidate.
+
+    Source: NEUIR/Uncode src/generate.py, get_transfer_index_dynamic.
+    """
+    policy = Policy(Confidence(), FactorOffByOne(factor), Blocks(length=block_length))
+    return Sampler(policy, cache=cache_named(cache), name="fast_dllm_factor_release")
+
+
+def llada_eos(*, steps: int = 128, block_length: int = 128, temperature: float = 0.0) -> Sampler:
+    """LLaDA with confidence_eos_eot_inf as published.
+
+    Source: ML-GSAI/LLaDA generate.py, line 98; issue 137.
+    """
+    policy = Policy(Linear(Confidence()), TopK(Even(steps)), Blocks(length=block_length))
+    return Sampler(policy, SuppressAfterDraw((), temperature), name="llada_eos")
+
+
+def remdm_release(*, ratio: float = 0.875, count: int = 1, loops: int = 32) -> Sampler:
+    """ReMDM as Uncode's baseline: two forwards a loop, erasing what is least likely now.
+
+    Source: NEUIR/Uncode src/generate.py, generate_with_remdm.
+    """
+    require(0 < ratio <= 1, f"the ratio must be in (0, 1], not {ratio}.")
+    policy = Policy(
+        Confidence(), AlternatingCommit(ratio, count, loops), remask=LeastLikelyNow(ratio, count, loops)
+    )
+    return Sampler(policy, name="remdm_release")

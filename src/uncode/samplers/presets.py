@@ -1,0 +1,363 @@
+"""Every published sampler as one expression. Flat and boring on purpose: read one, and you have read it all.
+
+Each docstring names its source and quotes each default. `steps=None` means one token a step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from inspect import Parameter, signature
+from pathlib import Path
+from typing import Literal, TypedDict, Unpack
+
+from torch import Tensor
+
+from ..core.blocks import Blocks
+from ..core.cache import CachePolicy, DualCache, NoCache, PrefixCache
+from ..core.errors import UncodeError, require, suggest
+from ..core.piece import Table
+from ..core.policy import Policy, Sampler
+from ..core.propose import Greedy, Proposal, Sample
+from ..core.quota import Decay, Even, Exactly
+from ..core.remask import LeastConfident, LoopQuota
+from ..core.score import (
+    Confidence,
+    Defer,
+    ExponentialPosition,
+    Gumbel,
+    Informativeness,
+    Linear,
+    Margin,
+    NegEntropy,
+    Score,
+    Uniform,
+)
+from ..core.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
+from ..frequency import as_table
+
+Cache = Literal["none", "prefix", "dual"]
+Proxy = Literal["confidence", "entropy", "margin"]
+Special = Literal["unseen", "neutral", "counted"]
+Frequency = Table | Tensor | str | Path
+
+_CACHES: dict[str, CachePolicy] = {"none": NoCache(), "prefix": PrefixCache(), "dual": DualCache()}
+_PROXIES: dict[str, Score] = {"confidence": Confidence(), "entropy": NegEntropy(), "margin": Margin()}
+
+
+class Calibration(TypedDict, total=False):
+    """The settings every Uncode preset takes; their defaults are those of :func:`uncode`."""
+
+    frequency: Frequency | None
+    rate: float
+    clip: float
+    proxy: Proxy
+    informativeness: bool
+    special: Special
+
+
+def _calibrated(
+    frequency: Frequency | None = None,
+    rate: float = 0.25,
+    clip: float = 10.0,
+    proxy: Proxy = "confidence",
+    informativeness: bool = True,
+    special: Special = "unseen",
+    *,
+    origin: Literal["span", "block"] = "span",
+) -> Score:
+    """The calibrated score: proxy, informativeness and position, added up."""
+    require(proxy in _PROXIES, f"there is no proxy '{proxy}': {suggest(proxy, _PROXIES)}")
+    score = _PROXIES[proxy]
+    if informativeness:
+        if frequency is None:
+            raise UncodeError(
+                "Uncode's informativeness prior needs a frequency table: pass frequency=TABLE (a table, its path or "
+                "probabilities), or informativeness=False for the positional prior alone."
+            )
+        score = score + Informativeness(as_table(frequency), clip, special)
+    elif frequency is not None:
+        raise UncodeError("a frequency table was given but informativeness=False: leave one of the two out.")
+    return score + ExponentialPosition(rate, origin)
+
+
+def _shows_calibration(preset: Callable[..., Sampler]) -> Callable[..., Sampler]:
+    """Spell out the calibration settings in the preset's signature, for help() and the command line."""
+    own = [p for p in signature(preset).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
+    shared = [p.replace(kind=Parameter.KEYWORD_ONLY) for n, p in signature(_calibrated).parameters.items() if n != "origin"]
+    preset.__signature__ = signature(preset).replace(parameters=own + shared)  # type: ignore[attr-defined]
+    return preset
+
+
+def uniform(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
+    """Random order: masked positions are picked uniformly.
+
+    Source: Austin et al., Structured Denoising Diffusion Models in Discrete State-Spaces, NeurIPS 2021
+        (arXiv:2107.03006); LLaDA generate.py, remasking='random'.
+    Default steps: None, "the number of denoising steps to be equal to the sequence length" (Uncode, Sec. 5).
+    Default temperature: 0.0, "the temperature is set to 0.0" (Uncode, App. A).
+    """
+    return Sampler(Policy(Uniform(), TopK(Even(steps))), _drawn(temperature), name="uniform")
+
+
+def confidence(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
+    """The most probable proposal first.
+
+    Source: Chang et al., MaskGIT, CVPR 2022 (arXiv:2202.04200); Nie et al., Large Language Diffusion Models
+        (arXiv:2502.09992), generate.py, remasking='low_confidence' in one block.
+    Default steps: None, "we unmask one position per decoding step" (Uncode, App. A).
+    Default temperature: 0.0, as in LLaDA's generate.
+    """
+    return Sampler(Policy(Confidence(), TopK(Even(steps))), _drawn(temperature), name="confidence")
+
+
+def entropy(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
+    """The least entropy first.
+
+    Source: Ye et al., Dream 7B (arXiv:2508.15487); Uncode release, generate_with_entropy in one block (its blocks
+        are a bug: the block is ignored and masks are left over).
+    Default steps: None, one position a step. Default temperature: 0.0.
+    """
+    return Sampler(Policy(NegEntropy(), TopK(Even(steps))), _drawn(temperature), name="entropy")
+
+
+def margin(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
+    """The widest gap between the two most probable tokens first.
+
+    Source: Kim et al., Train for the Worst, Plan for the Best, ICML 2025 (arXiv:2502.06768); Uncode release,
+        generate_with_margin in one block.
+    Default steps: None, one position a step. Default temperature: 0.0.
+    """
+    return Sampler(Policy(Margin(), TopK(Even(steps))), _drawn(temperature), name="margin")
+
+
+def left_to_right() -> Sampler:
+    """Strictly from left to right, one token a step: the order of an autoregressive model.
+
+    Source: the "L-to-R" column in scripts/paint_heatmap.py of the Uncode release, which has no code for it.
+    """
+    return Sampler(Policy(ExponentialPosition(1.0), TopK(Exactly(1))), name="left_to_right")
+
+
+def semi_ar(*, blocks: int = 8, steps: int | None = None, temperature: float = 0.0, cache: Cache = "none") -> Sampler:
+    """Blocks from left to right, the most probable proposal first inside each.
+
+    Source: Nie et al., Large Language Diffusion Models (arXiv:2502.09992), generate.py with block_length.
+    Default blocks: 8, "we set the number of blocks to 8 for all tasks" (Uncode, App. A).
+    Default steps: None, one position a step. Default cache: none, as published.
+    """
+    policy = Policy(Confidence(), TopK(Even(steps)), Blocks(count=blocks))
+    return Sampler(policy, _drawn(temperature), cache_named(cache), name="semi_ar")
+
+
+def llada(
+    *,
+    steps: int = 128,
+    block_length: int = 128,
+    temperature: float = 0.0,
+    remasking: Literal["low_confidence", "random"] = "low_confidence",
+    logits_eos_inf: bool = False,
+    confidence_eos_eot_inf: bool = False,
+) -> Sampler:
+    """LLaDA's own generate, with its two switches against early end tokens.
+
+    `logits_eos_inf` bans the end token; `confidence_eos_eot_inf` puts positions that propose an end token after all
+    others (the published line does so only at temperature 0; `legacy.llada_eos` is that line).
+
+    Source: Nie et al., Large Language Diffusion Models (arXiv:2502.09992), generate.py and Appendix B.4.
+    Defaults: steps=128, block_length=128, temperature=0., remasking='low_confidence', both switches False: the
+        signature of generate.
+    """
+    require(remasking in ("low_confidence", "random"), f"remasking is low_confidence or random, not '{remasking}'.")
+    score: Score = Confidence() if remasking == "low_confidence" else Uniform()
+    if confidence_eos_eot_inf:
+        score = score + Defer(("ends",))
+    policy = Policy(score, TopK(Even(steps)), Blocks(length=block_length))
+    return Sampler(policy, _drawn(temperature, ban=("eos",) if logits_eos_inf else ()), name="llada")
+
+
+def eb(*, gamma: float = 0.01, temperature: float = 0.0) -> Sampler:
+    """Entropy-bounded: the least entropy first, as many as the error budget allows.
+
+    Source: Ben-Hamu et al., Accelerated Sampling from Masked Diffusion Models via Entropy Bounded Unmasking
+        (arXiv:2505.24857); Uncode release, generate_with_eb_sampler.
+    Default gamma: 0.01, "we set gamma = 0.01 for all datasets" (Uncode, App. A; the release's signature says 0.1).
+    """
+    return Sampler(Policy(NegEntropy(), EntropyBudget(gamma)), _drawn(temperature), name="eb")
+
+
+def tau_leaping(*, tau: int = 2, temperature: float = 0.0) -> Sampler:
+    """A fixed number of tokens a step, the most probable proposals first.
+
+    Source: Uncode, App. A, "unmask a fixed number of tokens (tau) at each decoding step"; not tau-leaping in the
+        sense of continuous-time Markov chains.
+    Default tau: 2, "we set tau = 2" (Uncode, App. A).
+    """
+    return Sampler(Policy(Confidence(), TopK(Exactly(tau))), _drawn(temperature), name="tau_leaping")
+
+
+def fast_dllm(
+    *, threshold: float = 0.9, block_length: int = 32, cache: Cache = "none", temperature: float = 0.0
+) -> Sampler:
+    """Blocks, and in each step every position whose confidence reaches a threshold.
+
+    Source: Wu et al., Fast-dLLM (arXiv:2505.22618), llada/generate.py: generate, generate_with_prefix_cache,
+        generate_with_dual_cache.
+    Default threshold: 0.9, "we set the confidence threshold to epsilon = 0.9" (Uncode, App. A).
+    Default block_length: 32, Fast-dLLM's scripts. Default cache: none; prefix and dual are its two caches.
+    """
+    policy = Policy(Confidence(), Threshold(threshold), Blocks(length=block_length))
+    return Sampler(policy, _drawn(temperature), cache_named(cache), name="fast_dllm")
+
+
+def fast_dllm_factor(
+    *, factor: float = 1.0, block_length: int = 32, cache: Cache = "none", temperature: float = 0.0
+) -> Sampler:
+    """Blocks, and in each step as many of the most confident positions as their joint confidence allows.
+
+    Source: Wu et al., Fast-dLLM (arXiv:2505.22618), factor decoding; Uncode release, get_transfer_index_dynamic,
+        whose last candidate passes unchecked (`legacy.fast_dllm_factor` is that rule).
+    Default factor: 1.0, the signature's. Default block_length: 32. Default cache: none.
+    """
+    policy = Policy(Confidence(), Factor(factor), Blocks(length=block_length))
+    return Sampler(policy, _drawn(temperature), cache_named(cache), name="fast_dllm_factor")
+
+
+def remdm(
+    *, steps: int | None = None, block_length: int = 32, count: int = 1, start: float = 0.875, temperature: float = 1.0
+) -> Sampler:
+    """ReMDM on LLaDA: near the end of a block, the least confident tokens are taken back and written again.
+
+    Source: Wang et al., Remasking Discrete Diffusion Models with Inference-Time Scaling (arXiv:2503.00307);
+        guanghanwang/ReMDM-LLaDA, llada_remdm_sample.
+    Default steps: None, one token a step (its scripts: sampling_steps=32 for 32 tokens). Default block_length: 32,
+        its scripts. Default count: 1, "remdm_number=1". Default start: 0.875, "block_size / 8 * 7".
+    Default temperature: 1.0, tokens are drawn from the softmax.
+    """
+    policy = Policy(
+        Confidence(),
+        TopK(LoopQuota(steps, count, start)),
+        Blocks(length=block_length),
+        LeastConfident(count, start),
+    )
+    return Sampler(policy, _drawn(temperature), name="remdm")
+
+
+def dream(
+    *,
+    alg: Literal["origin", "maskgit_plus", "topk_margin", "entropy"] = "origin",
+    steps: int | None = 512,
+    eps: float = 1e-3,
+    temperature: float = 0.0,
+    top_p: float | None = None,
+    top_k: int | None = None,
+    alg_temp: float | None = None,
+) -> Sampler:
+    """Dream's own diffusion_generate, with its four algorithms; here temperature changes the ranking, as in Dream.
+
+    Source: Ye et al., Dream 7B (arXiv:2508.15487), generation_utils.py published with the weights.
+    Defaults: alg="origin", steps=512, eps=1e-3, temperature=0.0, top_p, top_k and alg_temp None: its
+        generation configuration.
+    """
+    scores: dict[str, Score] = {
+        "origin": Confidence(),
+        "maskgit_plus": Confidence(),
+        "topk_margin": Margin(),
+        "entropy": NegEntropy(),
+    }
+    require(alg in scores, f"Dream has no algorithm '{alg}': {suggest(alg, scores)}")
+    score = scores[alg]
+    if alg_temp:
+        score = (NegEntropy() if alg == "entropy" else Linear(score)) + Gumbel(alg_temp)
+    select: Selector = TauLeap(steps, eps) if alg == "origin" else TopK(Decay(steps, eps))
+    plain = temperature == 0 and top_p is None and top_k is None
+    propose: Proposal = Greedy() if plain else Sample((), temperature, top_k, top_p, "drawn")
+    return Sampler(Policy(score, select), propose, name="dream")
+
+
+@_shows_calibration
+def uncode(*, steps: int | None = None, temperature: float = 0.0, **calibration: Unpack[Calibration]) -> Sampler:
+    """Uncode: uncertainty calibrated by a positional prior and by how informative the proposed token is.
+
+    `rate=0` is informativeness alone, `informativeness=False` position alone (no table needed).
+
+    Source: Uncode, Sec. 4, score = exp(-lambda i) * min(-log p(token), alpha) * F; added up as logarithms here.
+        `legacy.uncode_release` is the released code, which clips the product of S and F.
+    Default steps: None, "equal to the sequence length". Default rate: 0.25, "lambda = 0.25 for the remaining tasks"
+        (0 for Sudoku, 0.5 for Countdown). Default clip: 10, "we fix the clipping threshold to alpha = 10".
+    Default proxy: confidence, "we use prediction confidence as the base uncertainty proxy".
+    Default special: unseen, what the released tables imply: end tokens do not occur in them.
+    """
+    policy = Policy(_calibrated(**calibration), TopK(Even(steps)))
+    return Sampler(policy, _drawn(temperature), name="uncode")
+
+
+@_shows_calibration
+def uncode_tau(*, tau: int = 2, **calibration: Unpack[Calibration]) -> Sampler:
+    """Uncode's order, a fixed number of tokens a step.
+
+    Source: Uncode, App. A, "positions to unmask are selected according to the calibrated score".
+    Default tau: 2, "we set tau = 2". The rest as in uncode.
+    """
+    return Sampler(Policy(_calibrated(**calibration), TopK(Exactly(tau))), name="uncode_tau")
+
+
+@_shows_calibration
+def uncode_eb(*, gamma: float = 0.01, **calibration: Unpack[Calibration]) -> Sampler:
+    """Uncode's order, as many tokens a step as the entropy budget allows along it.
+
+    Source: Uncode, App. A, "we replace the entropy-based priority with our calibrated score".
+    Default gamma: 0.01, "we set the error tolerance parameter to gamma = 0.01". The rest as in uncode.
+    """
+    return Sampler(Policy(_calibrated(**calibration), EntropyBudget(gamma)), name="uncode_eb")
+
+
+@_shows_calibration
+def uncode_fast_dllm(
+    *, threshold: float = 0.6, block_length: int = 32, cache: Cache = "prefix", **calibration: Unpack[Calibration]
+) -> Sampler:
+    """Blocks, and in each step every position whose calibrated score reaches a threshold.
+
+    The positional prior counts from the start of the block: from the start of the answer, nothing past offset 11
+    could reach 0.6 at rate 0.25.
+
+    Source: Uncode, App. A, "we apply the unmasking threshold to the calibrated score".
+    Default threshold: 0.6, "we set the threshold to epsilon = 0.6". Default block_length: 32, as in Fast-dLLM.
+    Default cache: prefix, "we adopt the prefix KV cache mechanism". The rest as in uncode.
+    """
+    score = _calibrated(**calibration, origin="block")
+    policy = Policy(score, Threshold(threshold, of="score"), Blocks(length=block_length))
+    return Sampler(policy, cache=cache_named(cache), name="uncode_fast_dllm")
+
+
+PRESETS: dict[str, Callable[..., Sampler]] = {
+    preset.__name__: preset
+    for preset in (
+        uniform,
+        confidence,
+        entropy,
+        margin,
+        left_to_right,
+        semi_ar,
+        llada,
+        eb,
+        tau_leaping,
+        fast_dllm,
+        fast_dllm_factor,
+        remdm,
+        dream,
+        uncode,
+        uncode_tau,
+        uncode_eb,
+        uncode_fast_dllm,
+    )
+}
+
+
+def _drawn(temperature: float, ban: tuple[int | str, ...] = ()) -> Proposal:
+    return Greedy(ban) if temperature == 0 else Sample(ban, temperature)
+
+
+def cache_named(name: str) -> CachePolicy:
+    """The cache policy of that name: none, prefix or dual."""
+    require(name in _CACHES, f"there is no cache '{name}': {suggest(name, _CACHES)}")
+    return _CACHES[name]

@@ -1,0 +1,195 @@
+"""Token for token against the published functions, on recorded outputs of toy networks.
+
+Each file under `data/` holds what one published function wrote: repository, commit, function, settings, network
+seed, a hash of the network's logits, the tokens and the number of forwards. The functions' random numbers were
+our stateless noise, so ours are the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.toy import EOS, EOT, ToyDenoiser
+from uncode import Canvas, FrequencyTable, Sampler, decode, legacy, presets
+
+DATA = Path(__file__).parent / "data"
+Settings = dict[str, Any]
+
+
+@cache
+def load(name: str) -> dict[str, Any]:
+    return json.loads((DATA / f"{name}.json").read_text())
+
+
+def table(record: dict[str, Any]) -> FrequencyTable:
+    return FrequencyTable(torch.tensor(record["counts"]))
+
+
+def blocks(s: Settings) -> int:
+    return s["gen_length"] // s["block_length"]
+
+
+def of_llada(s: Settings) -> Sampler:
+    options = {k: v for k, v in s.items() if k != "gen_length"}
+    if options.pop("confidence_eos_eot_inf", False):
+        return legacy.llada_eos(**options)
+    return presets.llada(**options)
+
+
+def of_fast_dllm(s: Settings, cache: str = "none") -> Sampler:
+    if s.get("factor") is not None:
+        return legacy.fast_dllm_factor(factor=s["factor"], block_length=s["block_length"])
+    if s.get("threshold") is not None:
+        temperature = s.get("temperature", 0.0)
+        return presets.fast_dllm(
+            threshold=s["threshold"], block_length=s["block_length"], cache=cache, temperature=temperature
+        )
+    return presets.semi_ar(blocks=blocks(s), steps=s["steps"], cache=cache)
+
+
+def of_release(s: Settings, frequency: FrequencyTable) -> Sampler:
+    sampler = legacy.uncode_release(
+        steps=s["steps"], frequency=frequency, rate=float(s["lambd"]), clip=float(s["alpha"]), blocks=blocks(s)
+    )
+    return drawn(sampler, s)
+
+
+def drawn(sampler: Sampler, s: Settings) -> Sampler:
+    return replace(sampler, propose=presets.confidence(temperature=s.get("temperature", 0.0)).propose)
+
+
+def of_remdm(s: Settings) -> Sampler:
+    return presets.remdm(steps=s["sampling_steps"], block_length=s["block_size"], count=s["remdm_number"])
+
+
+def of_dream(s: Settings) -> Sampler:
+    return presets.dream(**{k: v for k, v in s.items() if k != "max_new_tokens"})
+
+
+SAMPLERS: dict[str, Callable[[Settings, dict[str, Any]], Sampler]] = {
+    "uncode-generate": lambda s, r: of_llada(s),
+    "uncode-generate_with_pc_sampler": lambda s, r: of_release(s, table(r)),
+    "uncode-generate_with_eb_sampler": lambda s, r: presets.eb(gamma=s["gamma"]),
+    "uncode-generate_with_fast_dllm": lambda s, r: of_fast_dllm(s),
+    "uncode-generate_with_entropy": lambda s, r: presets.entropy(steps=s["steps"]),
+    "uncode-generate_with_margin": lambda s, r: presets.margin(steps=s["steps"]),
+    "uncode-generate_with_linear_position": lambda s, r: legacy.linear_position(
+        steps=s["steps"], frequency=table(r), rate=s["lambd"], clip=float(s["alpha"]), blocks=blocks(s)
+    ),
+    "uncode-generate_with_remdm": lambda s, r: legacy.remdm_release(
+        ratio=s["init_unmask_ratio"], count=s["unmask_k"], loops=s["loop_steps"]
+    ),
+    "fast-dllm-llada-generate": lambda s, r: of_fast_dllm(s),
+    "fast-dllm-llada-generate_with_prefix_cache": lambda s, r: of_fast_dllm(s, "prefix"),
+    "fast-dllm-llada-generate_with_dual_cache": lambda s, r: of_fast_dllm(s, "dual"),
+    "llada-generate": lambda s, r: of_llada(s),
+    "dream-_sample": lambda s, r: of_dream(s),
+    "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
+    "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(
+        blocks=s["mask_length"] // s["block_size"], steps=s["sampling_steps"], temperature=1.0
+    ),
+}
+
+
+def denoiser(case: dict[str, Any]) -> ToyDenoiser:
+    assert fingerprint(case["network"]) == case["fingerprint"], "the toy network is not the one that was recorded"
+    return ToyDenoiser(case["network"], case.get("eos_boost", 0.0))
+
+
+@cache
+def fingerprint(seed: int) -> str:
+    return ToyDenoiser(seed).network.fingerprint()
+
+
+def settings_of(record: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(json.dumps(case["settings"]) for case in record["cases"]))
+
+
+CASES = [(name, settings) for name in SAMPLERS for settings in settings_of(load(name))]
+
+
+def test_every_recording_is_used() -> None:
+    assert {path.stem for path in DATA.glob("*.json")} == set(SAMPLERS)
+
+
+@pytest.mark.parametrize(("name", "settings"), CASES, ids=[f"{n}:{s}" for n, s in CASES])
+def test_published_function(name: str, settings: str) -> None:
+    record = load(name)
+    cases = [case for case in record["cases"] if json.dumps(case["settings"]) == settings]
+    assert len({case["network"] for case in cases}) >= 20
+    sampler = SAMPLERS[name](json.loads(settings), record)
+    for case in cases:
+        many = "prompts" in case
+        prompts = case["prompts"] if many else [case["prompt"]]
+        model = denoiser(case)
+        canvas = Canvas.after_prompt(prompts, length=32, mask_id=record["mask_id"], pad_id=0)
+        trace = decode(model, canvas, sampler, seed=case["network"])
+        assert trace.generated.tolist() == (case["tokens"] if many else [case["tokens"]])
+        assert len(trace) == model.forwards
+        if sampler.name == "dream" and sampler.policy.select.may_wait and len(trace) < case["forwards"]:
+            continue  # its coins filled the row before the last step; Dream then runs forwards for nothing
+        assert len(trace) == case["forwards"] - case.get("wasted", 0)
+
+
+def test_the_paper_and_the_release_agree_where_the_clip_does_not_bind() -> None:
+    record = load("uncode-generate_with_pc_sampler")
+    checked = 0
+    for case in record["cases"]:
+        s = case["settings"]
+        if s["alpha"] == 10 and blocks(s) == 1 and "temperature" not in s:
+            sampler = presets.uncode(steps=s["steps"], frequency=table(record), rate=float(s["lambd"]), special="counted")
+            canvas = Canvas.after_prompt([case["prompt"]], length=32, mask_id=record["mask_id"])
+            assert decode(denoiser(case), canvas, sampler).generated[0].tolist() == case["tokens"]
+            checked += 1
+    assert checked >= 80
+
+
+def test_the_paper_clips_surprisal_and_the_release_the_product() -> None:
+    record = load("uncode-generate_with_pc_sampler")
+    differ = 0
+    for case in record["cases"]:
+        s = case["settings"]
+        if s["alpha"] == 2 and blocks(s) == 1:
+            sampler = presets.uncode(steps=s["steps"], frequency=table(record), rate=s["lambd"], clip=2.0)
+            canvas = Canvas.after_prompt([case["prompt"]], length=32, mask_id=record["mask_id"])
+            differ += decode(denoiser(case), canvas, sampler).generated[0].tolist() != case["tokens"]
+    assert differ > 0
+
+
+def test_factor_is_right_and_the_release_is_off_by_one() -> None:
+    record = load("uncode-generate_with_fast_dllm")
+    differ = 0
+    for case in record["cases"]:
+        s = case["settings"]
+        if "factor" in s:
+            sampler = presets.fast_dllm_factor(factor=s["factor"], block_length=s["block_length"])
+            canvas = Canvas.after_prompt([case["prompt"]], length=32, mask_id=record["mask_id"])
+            trace = decode(denoiser(case), canvas, sampler)
+            differ += len(trace) != case["forwards"]
+            for step in range(len(trace)):  # no token below its threshold, except the best one of its step
+                p = trace.logp[0][trace.commit_step[0] == step].exp().sort(descending=True).values
+                bars = 1 - s["factor"] / (torch.arange(1, len(p) + 1) + 1)
+                assert bool((p[1:] >= bars[1:]).all())
+    assert differ > 0
+
+
+def test_end_tokens_wait_at_every_temperature() -> None:
+    """LLaDA's switch without its bug: no position that proposes an end token goes before one that does not."""
+    for seed in range(20):
+        model = ToyDenoiser(seed, boost=3.0)
+        canvas = Canvas.after_prompt([[1, 2, 3]], length=32, mask_id=31)
+        sampler = presets.llada(steps=32, block_length=32, temperature=0.7, confidence_eos_eot_inf=True)
+        trace = decode(model, canvas, sampler, seed=seed, drafts=True)
+        for step, draft in enumerate(trace.drafts[0]):
+            here = trace.commit_step[0] == step
+            if bool(torch.isin(trace.generated[0][here], torch.tensor([EOS, EOT])).any()):
+                left = trace.commit_step[0] >= step
+                assert bool(torch.isin(torch.tensor(draft)[left], torch.tensor([EOS, EOT])).all())
