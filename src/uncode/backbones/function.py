@@ -75,6 +75,6 @@ def rows_of(logits: Tensor, plan: Plan) -> Tensor:
     """The columns of whole-canvas logits `[B, L, V]` that a plan asks for."""
     rows = plan.rows
     if rows.uniform:
-        return logits[:, int(rows.start[0]) : int(rows.stop[0])]
+        return logits.narrow(1, int(rows.start[0]), rows.width)
     columns = torch.from_numpy(rows.start).to(logits.device)[:, None] + torch.arange(rows.width, device=logits.device)
     return logits.gather(1, columns[:, :, None].expand(-1, -1, logits.shape[-1]))

@@ -12,8 +12,6 @@ from .belief import Belief
 from .policy import Sampler
 from .view import Ranking, View
 
-NEVER = torch.tensor(float("-inf"), dtype=torch.float64)
-
 
 @dataclass
 class Lane:
@@ -69,10 +67,10 @@ def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
     token, believed = sampler.propose(logits, view.noise, view.offsets)
     view.belief = Belief.of(believed, token, view.tokens if policy.remask.needs_standing else None)
     terms = [_full(term(view), view.eligible) for term in policy.score.terms]
-    score = terms[0]
+    score = terms[0]  # alone, a term orders in float32 as it would in float64
     for term in terms[1:]:
-        score = score + term
-    ranking = Ranking(torch.where(view.eligible, score, NEVER))
+        score = score.double() + term
+    ranking = Ranking(score, view.eligible)
     decision = Decision(view.belief, ranking.score, terms, policy.select(ranking, view))
     if policy.remask.erases:
         assert view.own is not None and view.logp_at_commit is not None
@@ -84,9 +82,8 @@ def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
 
 
 def _full(term: Tensor, like: Tensor) -> Tensor:
-    """A term of the score in float64, for every row."""
-    wide = term.double()
-    return wide if wide.shape == like.shape else wide.expand_as(like)
+    """A term of the score, for every row."""
+    return term if term.shape == like.shape else term.expand_as(like)
 
 
 def _term(part: Decision, number: int) -> Tensor:

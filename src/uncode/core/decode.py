@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .canvas import Canvas
-from .decide import NEVER, Decision, decide
+from .decide import Decision, decide
 from .denoiser import Denoiser
 from .errors import Stalled
 from .noise import Noise, PhiloxNoise
@@ -23,7 +23,7 @@ from .trace import Trace
 from .view import View
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Step:
     """One forward and its effects. Tensors are views that are valid until the next step."""
 
@@ -70,6 +70,7 @@ def advance(state: State) -> Step:
         tokens=here,
         eligible=eligible,
         offsets=state.window.offsets,
+        places=state.window.places,
         block_start=state.block_start,
         block_masked=state.block_masked,
         block_steps=state.block_steps,
@@ -121,16 +122,17 @@ def _note_events(state: State, decision: Decision) -> None:
 
 def _look(state: State, decision: Decision) -> tuple[int, ...]:
     """Find out which blocks are filled and which rows have ended; skipped while the schedule foresees neither."""
-    rows = state.rows
-    rows.block_step += 1
+    state.since += 1
     state.foreseen -= 1
     if state.foreseen > 0:
         return ()
+    state.settle()
     ended = _ask_stop_rules(state)
     left = state.window.restrict(state.here.read() == state.facts.mask_id).sum(-1)
     moved = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
     pending = torch.as_tensor(decision.pending, device=left.device).expand(len(left), 1)[:, 0]
     counts = torch.stack([left, moved, pending]).cpu().numpy()
+    rows = state.rows
     _check_progress(state, decision, (counts[0] > 0) & (counts[1] == 0) & ~rows.finished)
     closed = (counts[0] == 0) & (counts[2] == 0) & ~rows.finished
     later = ((rows.masked > 0) & (np.arange(rows.masked.shape[1]) > rows.block[:, None])).any(1)
@@ -168,8 +170,8 @@ def _check_progress(state: State, decision: Decision, stuck: NDArray[np.bool_]) 
         policy = lane.sampler.policy
         if not policy.select.may_wait:
             terms = zip(policy.score.terms, decision.terms, strict=False)
-            barring = [type(term).__name__ for term, value in terms if bool((value[row] == NEVER).any())]
-            ranked = bool((decision.score[row] > NEVER).any())
+            barring = [type(term).__name__ for term, value in terms if bool((value[row] == -torch.inf).any())]
+            ranked = bool((decision.score[row] > -torch.inf).any())
             culprit = type(policy.select).__name__ if ranked or not barring else barring[0]
             what = "selected nothing" if ranked or not barring else "scored every open position -inf"
             raise Stalled(

@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from .belief import Belief
-from .decide import NEVER, Decision
+from .decide import Decision
+from .view import NEVER
 from .window import Pane, Window
 
 COMMIT = ("logp", "entropy", "margin", "runner_up")
@@ -21,7 +22,7 @@ COMMIT = ("logp", "entropy", "margin", "runner_up")
 GIVEN, FILLED, OPEN = -1, -2, -3
 """Values of `commit_step` that are no step: given, filled by the stop rule, not committed yet."""
 
-CHUNK = 16
+CHUNK = 32
 """Steps that are noted before they are folded."""
 
 
@@ -95,21 +96,22 @@ class Record:
         score = torch.stack([d.score for d in decisions])
         first = (self.forwards - len(decisions)).clamp(min=0)
         when = self.step_here.read() - first
-        at = when.clamp(min=0)[None]
-        channels = [belief.logp, belief.entropy, belief.margin]
-        channels.append(self._runner_up(score, torch.stack([d.chosen for d in decisions])))
+        at = when.clamp(min=0)
+        told = belief.at(at)
+        channels = [self._runner_up(score, torch.stack([d.chosen for d in decisions]))]
         channels += [score] if len(decisions[0].terms) == 1 else _over_steps([d.terms for d in decisions])
-        self._commit_here.write(when >= 0, torch.stack([channel.gather(0, at)[0].double() for channel in channels]))
+        values = [told.logp, told.entropy, told.margin, *(channel.gather(0, at[None])[0] for channel in channels)]
+        self._commit_here.write(when >= 0, torch.stack([value.double() for value in values]))
         self._fold_entropy(belief.entropy, torch.stack(seen), first)
 
     def _fold_entropy(self, entropy: Tensor, seen: Tensor, first: Tensor) -> None:
         """The mean entropy of each step; rows that have ended write beyond their last step, where no one reads."""
-        mean = (entropy.double() * seen).sum(-1) / seen.sum(-1)
+        mean = (entropy * seen).sum(-1).double() / seen.sum(-1)
         self.mean_entropy.scatter_(1, first + torch.arange(len(mean), device=mean.device), mean.T)
 
     def _runner_up(self, score: Tensor, chosen: Tensor) -> Tensor:
         """The offset of the best position each step did not choose, `[N, B, W]`; NaN where none was left."""
-        value, column = torch.where(chosen, NEVER, score).max(-1, keepdim=True)
+        value, column = torch.where(chosen, NEVER[score.dtype], score).max(-1, keepdim=True)
         nothing_left = value - value  # 0, or NaN where the best is -inf
         return (column + self._first_offset + nothing_left).expand_as(chosen)
 

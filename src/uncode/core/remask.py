@@ -74,8 +74,7 @@ class LeastConfident(Remasker):
 
     def __call__(self, view: View) -> Tensor:
         assert view.own is not None and view.logp_at_commit is not None
-        doubt = (-view.logp_at_commit).masked_fill(~view.own, float("-inf"))
-        return Ranking(doubt).top(self.count) & in_loop(view, self.start, ahead=1)
+        return Ranking(-view.logp_at_commit, view.own).top(self.count) & in_loop(view, self.start, ahead=1)
 
 
 @dataclass(frozen=True)

@@ -130,8 +130,8 @@ class ExponentialPosition(Score):
         )
 
     def __call__(self, view: View) -> Tensor:
-        offsets = view.offsets if self.origin == "span" else view.offsets - view.block_start
-        return offsets * -self.rate
+        places = view.places if self.origin == "span" else view.places - view.block_start
+        return places * -self.rate
 
 
 @dataclass(frozen=True)
@@ -171,7 +171,7 @@ class Informativeness(Score):
 
     def __call__(self, view: View) -> Tensor:
         assert self._weights is not None, "a score is bound to a model before it is used"
-        return self._weights[view.belief.token]
+        return self._weights.take(view.belief.token)
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .cache import Place, Plan, Span
+from .cache import NoCache, Place, Plan, Span
 from .canvas import Canvas
 from .decide import Lane
 from .denoiser import Denoiser, Facts
@@ -95,6 +95,8 @@ class State:
         self.clock = 0
         self.foreseen = 0
         self.ended = False
+        self.since = 0
+        self._together: int | None = None
         self.stale = True
         self._next_id = 0
         self._windows: list[tuple[int, Ints, Span]] = []
@@ -228,6 +230,7 @@ class State:
         """Rows came or went: sort them into lanes anew; lanes without rows are dropped."""
         used, self.rows.lane = np.unique(self.rows.lane, return_inverse=True)
         self.lanes = [self.lanes[number] for number in used]
+        self._caching = any(not isinstance(lane.spec.cache, NoCache) for lane in self.lanes)
         self.erases = any(lane.sampler.policy.remask.erases for lane in self.lanes)
         self.oldest = int(min(self.rows.born, default=self.clock))
         self.deadline = int(min(self.rows.born + self.rows.limit, default=self.clock))
@@ -272,7 +275,9 @@ class State:
         self.block_start = self._count(starts)
         self.block_masked = self._count(rows.masked[everyone, rows.block])
         self.block_steps = self._count(rows.shares[everyone, rows.block])
-        self.in_step = bool((rows.block_step == rows.block_step[0]).all())
+        together = bool((rows.block_step == rows.block_step[0]).all())
+        self._together = int(rows.block_step[0]) if together else None
+        self.since = 0
         self._open_panes()
 
     def _open_panes(self) -> None:
@@ -301,17 +306,29 @@ class State:
 
     @property
     def block_step(self) -> Count:
-        return int(self.rows.block_step[0]) if self.in_step else self._count(self.rows.block_step)
+        """Steps since the rows' blocks opened."""
+        return self._together + self.since if self._together is not None else self._count(self.rows.block_step + self.since)
+
+    def settle(self) -> None:
+        """Bring the rows' own step counts up to date."""
+        self.rows.block_step += self.since
+        if self._together is not None:
+            self._together += self.since
+        self.since = 0
 
     # -- the forward -----------------------------------------------------------------------------
 
     def plan(self) -> Plan:
         """What this step's forward recomputes, per row as its cache policy says; kept while it does not change."""
-        changed = [lane.sampler.cache.changes(self.rows.block_step) for lane in self.lanes]
-        if self._plan is None or any(changed):
+        if self._plan is None or (self._caching and self._plan_changes()):
+            self.settle()
             self._plan = self._ask_caches()
             self._windows.append((self.clock, self.rows.ids, self._plan.window))
         return self._plan
+
+    def _plan_changes(self) -> bool:
+        steps = self.rows.block_step + self.since
+        return any(lane.sampler.cache.changes(steps) for lane in self.lanes)
 
     def _ask_caches(self) -> Plan:
         rows = self.rows

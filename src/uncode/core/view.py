@@ -25,6 +25,8 @@ class View:
     """Masked, in the open block and computed: the positions that may be committed, `[B, W]`."""
     offsets: Tensor
     """Columns from the start of the generated span, `[B, W]` or `[1, W]`."""
+    places: Tensor
+    """The same in float64, to reckon with."""
     block_start: Count
     """The offset at which the open block starts."""
     block_masked: Count
@@ -50,6 +52,7 @@ class View:
             tokens=self.tokens[rows],
             eligible=self.eligible[rows],
             offsets=self.offsets if self.offsets.shape[0] == 1 else self.offsets[rows],
+            places=self.places if self.places.shape[0] == 1 else self.places[rows],
             block_start=count(self.block_start),
             block_masked=count(self.block_masked),
             block_steps=count(self.block_steps),
@@ -60,16 +63,21 @@ class View:
         )
 
 
-class Ranking:
-    """Positions from best to worst: larger score first, the lowest position on ties, -inf never."""
+NEVER = {dtype: torch.tensor(float("-inf"), dtype=dtype) for dtype in (torch.float32, torch.float64)}
+"""The score of a position that must not be chosen."""
 
-    def __init__(self, score: Tensor) -> None:
-        self.score = score
+
+class Ranking:
+    """Positions from best to worst among some: larger score first, the lowest position on ties, -inf never."""
+
+    def __init__(self, score: Tensor, among: Tensor) -> None:
+        self.score = torch.where(among, score, NEVER[score.dtype])
+        self._among = among
 
     @cached_property
     def candidates(self) -> Tensor:
         """Positions that may be chosen at all."""
-        return self.score > float("-inf")
+        return self.score > NEVER[self.score.dtype]
 
     @cached_property
     def order(self) -> Tensor:
@@ -86,6 +94,5 @@ class Ranking:
         """The best `count` candidates."""
         if isinstance(count, int) and count == 1:
             value, best = self.score.max(-1, keepdim=True)
-            none = torch.zeros(self.score.shape, dtype=torch.bool, device=self.score.device)
-            return none.scatter_(-1, best, value > float("-inf"))
+            return torch.zeros_like(self._among).scatter_(-1, best, value > NEVER[value.dtype])
         return (self.rank < count) & self.candidates

@@ -22,13 +22,10 @@ class Window:
     width: int
     offsets: Tensor
     """`[1, W]` where all rows agree, else `[B, W]`."""
+    places: Tensor
+    """The same in float64."""
     inside: Tensor | None
     """Which of the columns lie in the row's open block; None where all do."""
-
-    @property
-    def first(self) -> Tensor:
-        """The offset of the first column, `[1, 1]` or `[B, 1]`."""
-        return self.offsets[:, :1]
 
     @classmethod
     def over(cls, start: Ints, width: int, block_start: Ints, block_stop: Ints, device: torch.device) -> Window:
@@ -40,6 +37,7 @@ class Window:
             start,
             width,
             torch.from_numpy(offsets).to(device),
+            torch.from_numpy(offsets.astype(np.float64)).to(device),
             None if inside.all() else torch.from_numpy(inside).to(device),
         )
 

@@ -68,10 +68,9 @@ class RejectTrivial(Selector):
         trivial = torch.isin(view.belief.token, self._ids)
         coin = view.noise.positions(Purpose.REJECT, view.offsets) < self.probability
         rejected = picked & trivial & coin
-        others = ranking.score.masked_fill(picked | trivial, float("-inf"))
-        instead = Ranking(others).top(rejected.sum(-1, keepdim=True))
+        instead = Ranking(ranking.score, ~(picked | trivial)).top(rejected.sum(-1, keepdim=True))
         # As many rejections stand as there are replacements, the worst-ranked rejected first.
-        worst = Ranking(ranking.rank.double().masked_fill(~rejected, float("-inf")))
+        worst = Ranking(ranking.rank.double(), rejected)
         return (picked & ~worst.top(instead.sum(-1, keepdim=True))) | instead
 
 

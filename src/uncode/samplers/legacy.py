@@ -148,10 +148,10 @@ class LeastLikelyNow(Remasker):
     loops: int = 32
 
     def __call__(self, view: View) -> Tensor:
-        assert view.own is not None and view.belief.standing is not None
-        doubt = (-view.belief.standing).masked_fill(~view.own, float("-inf"))
+        assert view.own is not None
         looking = Loops(self.ratio, self.count, self.loops).looking(view)
-        return Ranking(doubt).top(self.count) & torch.as_tensor(looking, device=doubt.device)
+        least = Ranking(-view.belief.standing, view.own).top(self.count)
+        return least & torch.as_tensor(looking, device=least.device)
 
     def pending(self, view: View) -> Tensor | bool:
         _, place = Loops(self.ratio, self.count, self.loops).phase(view)
