@@ -27,9 +27,9 @@ $(VENV)/dev: $(VENV)/base
 	@touch $@
 
 demo: $(VENV)/base
-	@$(BIN)/uncode decode "add 3 4 5" --model toy --sampler confidence --length 24 --order
+	@$(BIN)/uncode decode "add 1 3 4" --sampler confidence --order
 	@echo
-	@$(BIN)/uncode decode "add 3 4 5" --model toy --sampler uncode --length 24 --order
+	@$(BIN)/uncode decode "add 1 3 4" --sampler uncode --set special=neutral --order
 
 check: $(VENV)/dev
 	@$(BIN)/ruff check .

@@ -92,7 +92,9 @@ def main() -> None:
         theirs, one, many = alternate([copied(weights), ours(sampler, 1), ours(sampler, 64)], args.repeats)
         print(f"{f'{name}: copied loop, batch 1':32}{theirs:8.0f}{theirs:9.1f}")
         print(f"{f'{name}: stepper, batch 1':32}{one:8.0f}{one:9.1f}   {one / theirs:.2f} times the copied loop")
-        print(f"{f'{name}: stepper, batch 64':32}{many:8.0f}{many / 64:9.1f}   {theirs * 64 / many:.1f} times less a row")
+        print(
+            f"{f'{name}: stepper, batch 64':32}{many:8.0f}{many / 64:9.1f}   {theirs * 64 / many:.1f} times less a row"
+        )
 
 
 if __name__ == "__main__":

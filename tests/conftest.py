@@ -1,8 +1,11 @@
 """Shared set-up: one thread per worker, so that parallel workers do not fight over the cores."""
 
+import os
+
 import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)
 settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=40)
-settings.load_profile("uncode")
+settings.register_profile("soak", deadline=None, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))

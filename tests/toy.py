@@ -137,7 +137,9 @@ class ToySession:
     def __init__(self, denoiser: ToyDenoiser, rows: int, length: int) -> None:
         self.denoiser = denoiser
         shape = (rows, length, HEADS, WIDTH // HEADS)
-        self.stored = [(torch.full(shape, torch.nan).double(), torch.full(shape, torch.nan).double()) for _ in range(LAYERS)]
+        self.stored = [
+            (torch.full(shape, torch.nan).double(), torch.full(shape, torch.nan).double()) for _ in range(LAYERS)
+        ]
 
     def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
         net, length = self.denoiser.network, tokens.shape[1]

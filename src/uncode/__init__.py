@@ -12,8 +12,6 @@ from .generate import generate
 from .samplers import interventions, legacy, presets
 from .version import __version__
 
-
-
 __all__ = [
     "Canvas",
     "FrequencyTable",

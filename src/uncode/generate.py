@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, overload
+from typing import Any, Required, TypedDict, Unpack, overload
 
 from .core.canvas import Canvas
 from .core.decode import decode
@@ -16,20 +16,19 @@ from .core.trace import Trace
 Messages = Sequence[dict[str, str]]
 
 
+class Settings(TypedDict, total=False):
+    """What :func:`generate` takes beside the model and the prompt."""
+
+    sampler: Required[Sampler]
+    length: Required[int]
+    seed: int
+    stop_at_eos: bool
+
+
 @overload
-def generate(
-    denoiser: Denoiser, prompt: str, *, sampler: Sampler, length: int, seed: int = 0, stop_at_eos: bool = True
-) -> str: ...
+def generate(denoiser: Denoiser, prompt: str, **settings: Unpack[Settings]) -> str: ...
 @overload
-def generate(
-    denoiser: Denoiser,
-    prompt: Sequence[Any],
-    *,
-    sampler: Sampler,
-    length: int,
-    seed: int = 0,
-    stop_at_eos: bool = True,
-) -> str | list[str]: ...
+def generate(denoiser: Denoiser, prompt: Sequence[Any], **settings: Unpack[Settings]) -> str | list[str]: ...
 def generate(
     denoiser: Denoiser,
     prompt: str | Sequence[Any],
@@ -58,6 +57,7 @@ def encode(denoiser: Denoiser, prompt: str | Messages) -> list[int]:
     tokenizer = denoiser.tokenizer
     require(tokenizer is not None, "this model has no tokenizer: build a canvas from token ids and use decode.")
     if not isinstance(prompt, str):
+        require(hasattr(tokenizer, "apply_chat_template"), "this model has no chat template: give it a plain prompt.")
         prompt = tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False)
     return list(tokenizer.encode(prompt, add_special_tokens=False))
 

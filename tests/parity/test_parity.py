@@ -145,7 +145,9 @@ def test_the_paper_and_the_release_agree_where_the_clip_does_not_bind() -> None:
     for case in record["cases"]:
         s = case["settings"]
         if s["alpha"] == 10 and blocks(s) == 1 and "temperature" not in s:
-            sampler = presets.uncode(steps=s["steps"], frequency=table(record), rate=float(s["lambd"]), special="counted")
+            sampler = presets.uncode(
+                steps=s["steps"], frequency=table(record), rate=float(s["lambd"]), special="counted"
+            )
             canvas = Canvas.after_prompt([case["prompt"]], length=32, mask_id=record["mask_id"])
             assert decode(denoiser(case), canvas, sampler).generated[0].tolist() == case["tokens"]
             checked += 1

@@ -18,9 +18,8 @@ from ..frequency import FrequencyTable
 from .function import FunctionDenoiser
 
 LENGTH = 28
-_REACH, _STRICTNESS = 4.0, 3.0
+_REACH, _STRICTNESS = 10.0, 2.0
 _WORDS = ["<mask>", "<end>", "add", "first", "then", "so", "the", "answer", "is", "+", "=", ",", "."]
-_STYLE_SHARES = (1.0, 2.0, 4.0)
 
 
 class WordTokenizer:
@@ -61,7 +60,6 @@ def toy() -> FunctionDenoiser:
     texts = [_texts(*abc) for abc in itertools.product(range(1, 10), repeat=3)]
     ids = [tokenizer.encode(text) for styles in texts for text in styles]
     memory = torch.tensor([row + [1] * (LENGTH - len(row)) for row in ids])
-    prior = torch.tensor(_STYLE_SHARES).log().repeat(len(texts))
     places = torch.arange(LENGTH)
     nearness = (-(places[:, None] - places).abs() / _REACH).exp() * _STRICTNESS
 
@@ -71,7 +69,7 @@ def toy() -> FunctionDenoiser:
             raise UncodeError(f"the toy model sees {LENGTH} tokens at most, not {length}: ask for a shorter answer.")
         known = memory[:, :length]
         disagree = ((tokens[:, None] != known) & (tokens != 0)[:, None]).float()
-        weight = (prior[:, None] - disagree @ nearness[:length, :length]).softmax(1)
+        weight = (-disagree @ nearness[:length, :length]).softmax(1)
         share = torch.zeros(rows, len(tokenizer), length).scatter_add_(1, known.expand(rows, -1, -1), weight)
         return (share.transpose(1, 2) + 1e-6).log()
 

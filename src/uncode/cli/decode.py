@@ -47,7 +47,7 @@ def command(
       uncode decode "add 3 4 5" --set rate=0.5 --out trace.jsonl
     """
     denoiser = load(model)
-    recipe = build_sampler(sampler, settings, frequency, denoiser)
+    recipe = build_sampler(sampler, settings, frequency, own=getattr(denoiser, "frequency", None))
     if not whole and denoiser.eos_ids:
         recipe = recipe.stopping(AfterEos())
     text = sys.stdin.read() if prompt == "-" else prompt

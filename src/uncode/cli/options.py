@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from ..core.denoiser import Denoiser
 from ..core.errors import require
+from ..core.piece import Table
 from ..core.policy import Sampler
 from ..samplers import recipes
 
@@ -24,11 +24,9 @@ Frequency = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def build_sampler(
-    name: str, settings: list[str] | None, frequency: Path | None, denoiser: Denoiser | None = None
-) -> Sampler:
-    """The sampler a user asked for. A model that carries its own frequency table lends it where one is needed."""
-    table: Any = frequency or getattr(denoiser, "frequency", None)
+def build_sampler(name: str, settings: list[str] | None, frequency: Path | None, own: Table | None) -> Sampler:
+    """The sampler a user asked for; `own` is the table to use where one is needed and none is given."""
+    table = frequency or own
     options = dict(_setting(text) for text in settings or [])
     if table is not None and not name.endswith(".toml") and not _takes_table(name, options):
         require(frequency is None, f"the sampler '{name}' takes no frequency table: leave --frequency out.")

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..frequency import UnnamedTable
 from ..samplers.papers import describe
 from ..samplers.presets import PRESETS
 from ..samplers.recipes import to_toml
@@ -32,7 +33,7 @@ def command(
       uncode decode "add 3 4 5" --sampler recipe.toml
     """
     if name is not None:
-        sampler = build_sampler(name, settings, frequency)
+        sampler = build_sampler(name, settings, frequency, own=UnnamedTable())
         typer.echo(json.dumps(sampler.to_dict(), indent=2) if as_json else to_toml(sampler), nl=as_json)
         return
     entries = [describe(preset) for preset in PRESETS.values()]

@@ -10,7 +10,6 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-
 _BITS = math.log2(math.e)
 
 
@@ -74,6 +73,11 @@ class Belief:
         """The probability of the most likely token less that of the second."""
         return (1.0 - self.second) / (self.rest + 1.0)
 
+    @cached_property
+    def log_margin(self) -> Tensor:
+        """Its logarithm, which keeps near-certain positions apart; -inf where the two are level."""
+        return (-self.second).log1p() - self.log_total
+
     @property
     def standing(self) -> Tensor:
         """The log probability of the token that stands there now."""
@@ -86,9 +90,14 @@ class Belief:
         def pick(values: Tensor) -> Tensor:
             return values.gather(0, step[None])[0]
 
-        lift = None if self.lift is None else pick(self.lift)
-        parts = [pick(t) for t in (self.rest, self.log_total, self.second, self.slope)]
-        return Belief(self.token, *parts, lift)
+        return Belief(
+            token=self.token,
+            rest=pick(self.rest),
+            log_total=pick(self.log_total),
+            second=pick(self.second),
+            slope=pick(self.slope),
+            lift=None if self.lift is None else pick(self.lift),
+        )
 
     @classmethod
     def join(cls, beliefs: Sequence[Belief], how: Callable[[list[Tensor]], Tensor], tokens: bool = False) -> Belief:

@@ -41,4 +41,5 @@ class Blocks(BlockSchedule):
     def __call__(self, lengths: Counts) -> Counts:
         width = -(-lengths // (self.count or 1)) if self.length is None else np.full_like(lengths, self.length)
         number = np.arange(1, int((-(-lengths // width)).max()) + 1)
-        return np.minimum(width[:, None] * number, lengths[:, None])
+        ends: Counts = np.minimum(width[:, None] * number, lengths[:, None])
+        return ends

@@ -111,7 +111,8 @@ class _BlockCache(CachePolicy):
         require(self.refresh is None or self.refresh >= 1, "refresh must be at least 1 step.")
 
     def _fresh(self, block_step: Columns) -> NDArray[np.bool_]:
-        return block_step == 0 if self.refresh is None else block_step % self.refresh == 0
+        since = block_step if self.refresh is None else block_step % self.refresh
+        return np.equal(since, 0)
 
     def changes(self, block_step: Columns) -> bool:
         return bool((self._fresh(block_step) != self._fresh(block_step - 1)).any())

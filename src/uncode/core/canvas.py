@@ -112,7 +112,7 @@ class Canvas:
 def _rows(ids: Ids) -> list[Tensor]:
     if isinstance(ids, Tensor):
         require(ids.dim() in (1, 2), f"prompt ids must be [B, P] or [P], not a tensor of {ids.dim()} dimensions.")
-        return list(torch.atleast_2d(ids).long())
+        return list((ids if ids.dim() == 2 else ids[None]).long())
     if len(ids) > 0 and isinstance(ids[0], int):
         return [torch.tensor(ids, dtype=torch.long)]
     return [torch.as_tensor(row, dtype=torch.long) for row in ids]

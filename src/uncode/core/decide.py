@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .belief import Belief
 from .policy import Sampler
-from .view import Ranking, View
+from .view import NEVER, Ranking, View
 
 
 @dataclass
@@ -82,7 +82,8 @@ def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
 
 
 def _full(term: Tensor, like: Tensor) -> Tensor:
-    """A term of the score, for every row."""
+    """A term of the score, for every row, in float32 or float64."""
+    term = term if term.dtype in NEVER else term.double()
     return term if term.shape == like.shape else term.expand_as(like)
 
 

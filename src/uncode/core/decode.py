@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Unpack
 
 import numpy as np
 import torch
@@ -15,10 +15,8 @@ from .canvas import Canvas
 from .decide import Decision, decide
 from .denoiser import Denoiser
 from .errors import Stalled
-from .noise import Noise, PhiloxNoise
-from .policy import Sampler
 from .record import FILLED, OPEN
-from .state import Ints, Observe, State
+from .state import Ints, Samplers, Seeds, State, Watch
 from .trace import Trace
 from .view import View
 
@@ -72,12 +70,13 @@ def advance(state: State) -> Step:
         offsets=state.window.offsets,
         places=state.window.places,
         block_start=state.block_start,
+        block_length=state.block_length,
         block_masked=state.block_masked,
         block_steps=state.block_steps,
         block_step=state.block_step,
         noise=state.noise(state.seeds, state.record.forwards),
         logp_at_commit=state.record.logp_at_commit if state.erases else None,
-        own=state.free_here,
+        own=state.free_here if state.erases else None,
     )
     decision = decide(state.lanes, logits, frame)
     _write(state, decision)
@@ -101,8 +100,7 @@ def _write(state: State, decision: Decision) -> None:
     state.here.write(chosen, decision.belief.token)
     record.step_here.write(chosen, record.forwards)
     if state.drafts:
-        for drafts, draft in zip(record.drafts, decision.belief.token.tolist(), strict=True):
-            drafts.append(draft)
+        record.draft(state.window, decision.belief.token)
     if decision.erased is not None:
         _note_events(state, decision)
         state.here.write(decision.erased, torch.full_like(record.forwards, state.facts.mask_id))
@@ -135,8 +133,7 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     rows = state.rows
     _check_progress(state, decision, (counts[0] > 0) & (counts[1] == 0) & ~rows.finished)
     closed = (counts[0] == 0) & (counts[2] == 0) & ~rows.finished
-    later = ((rows.masked > 0) & (np.arange(rows.masked.shape[1]) > rows.block[:, None])).any(1)
-    over = closed & (~later | ended)
+    over = closed & (~rows.later.any(1) | ended)
     rows.block_step[closed & ~over] = -1
     rows.finished |= over
     state.ended = bool(rows.finished.any())
@@ -170,10 +167,10 @@ def _check_progress(state: State, decision: Decision, stuck: NDArray[np.bool_]) 
         policy = lane.sampler.policy
         if not policy.select.may_wait:
             terms = zip(policy.score.terms, decision.terms, strict=False)
-            barring = [type(term).__name__ for term, value in terms if bool((value[row] == -torch.inf).any())]
+            barring = [type(term).__name__ for term, value in terms if not bool((value[row] > -torch.inf).all())]
             ranked = bool((decision.score[row] > -torch.inf).any())
             culprit = type(policy.select).__name__ if ranked or not barring else barring[0]
-            what = "selected nothing" if ranked or not barring else "scored every open position -inf"
+            what = "selected nothing" if ranked or not barring else "scored every open position -inf or NaN"
             raise Stalled(
                 f"row {int(state.rows.ids[row])} cannot go on: {culprit} {what} and masks are left; "
                 f"change it in sampler '{lane.spec.name}'."
@@ -210,35 +207,18 @@ class Steps:
         return Trace.of(self._canvas, [self._rows[row] for row in sorted(self._rows)], self.state.header())
 
 
-def steps(
-    denoiser: Denoiser,
-    canvas: Canvas,
-    sampler: Sampler | Sequence[Sampler],
-    seed: int | Sequence[int] = 0,
-    *,
-    observe: Observe = "open",
-    drafts: bool = False,
-    noise: Callable[[Tensor, Tensor], Noise] = PhiloxNoise,
-) -> Steps:
+def steps(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **watch: Unpack[Watch]) -> Steps:
     """The decode as an iterator of steps, one forward each; see :func:`decode`."""
-    state = State(denoiser, observe=observe, drafts=drafts, noise=noise)
+    state = State(denoiser, **watch)
     state.add(canvas, sampler, seed)
     return Steps(state, canvas)
 
 
-def decode(
-    denoiser: Denoiser,
-    canvas: Canvas,
-    sampler: Sampler | Sequence[Sampler],
-    seed: int | Sequence[int] = 0,
-    *,
-    observe: Observe = "open",
-    drafts: bool = False,
-) -> Trace:
+def decode(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **watch: Unpack[Watch]) -> Trace:
     """Fill every mask of the canvas and return the trace.
 
     `sampler` and `seed` are one for all rows (row r then uses seed + r) or one per row. `observe="span"`
-    forms beliefs over all masked positions at every step, not only the open block; `drafts` keeps
-    the whole proposal of every step.
+    forms beliefs over all masked positions at every step, not only the open block; `drafts=True` keeps
+    the whole proposal of every step; `noise` replaces the source of randomness.
     """
-    return steps(denoiser, canvas, sampler, seed, observe=observe, drafts=drafts).trace()
+    return steps(denoiser, canvas, sampler, seed, **watch).trace()

@@ -23,7 +23,7 @@ def require(condition: bool, message: str) -> None:
 def suggest(name: str, known: Iterable[str]) -> str:
     """A clause to end an error with: the near name if there is one, else all of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    near = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
     if near:
         return f"did you mean '{near[0]}'?"
     return f"known: {', '.join(names)}."

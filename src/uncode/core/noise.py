@@ -32,8 +32,8 @@ class Purpose(IntEnum):
 def philox(seed: Tensor, counter: tuple[Tensor | int, Tensor | int, Tensor | int, int]) -> tuple[Tensor, ...]:
     """Four 32-bit words (as int64) for every broadcast combination of 64-bit `seed` and `counter`."""
     k0, k1 = seed & _WORD, (seed >> 32) & _WORD
-    shape = torch.broadcast_shapes(seed.shape, *(c.shape for c in counter if isinstance(c, Tensor)))
-    c0, c1, c2, c3 = (torch.as_tensor(c, dtype=torch.int64, device=seed.device).expand(shape) for c in counter)
+    words = (torch.as_tensor(c, dtype=torch.int64, device=seed.device) for c in counter)
+    _, c0, c1, c2, c3 = torch.broadcast_tensors(seed, *words)  # type: ignore[no-untyped-call]
     for _ in range(10):
         p0, p1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]  # wraps; both halves survive the masks below
         c0, c1, c2, c3 = ((p1 >> 32) & _WORD) ^ c1 ^ k0, p1 & _WORD, ((p0 >> 32) & _WORD) ^ c3 ^ k1, p0 & _WORD

@@ -14,7 +14,7 @@ import typing
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, ClassVar, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, Self, runtime_checkable
 
 from torch import Tensor
 
@@ -41,22 +41,24 @@ class Table(Protocol):
 Resolver = Callable[[str, str], Table]
 
 
+REGISTRY: dict[str, type[Piece]] = {}
+"""Every piece by its name; defining a class adds it."""
+
+
 @dataclasses.dataclass(frozen=True)
 class Piece:
     """A part of a sampler. Subclasses are frozen dataclasses; their fields are all there is to them."""
 
-    registry: ClassVar[dict[str, type[Piece]]] = {}
-
     def __init_subclass__(cls) -> None:
-        known = Piece.registry.setdefault(cls.__name__, cls)
+        known = REGISTRY.setdefault(cls.__name__, cls)
         if known.__module__ != cls.__module__:
             raise UncodeError(
                 f"two pieces are named '{cls.__name__}' ({known.__module__} and {cls.__module__}): rename one."
             )
-        Piece.registry[cls.__name__] = cls
+        REGISTRY[cls.__name__] = cls
 
     def bind(self, facts: Any) -> Self:
-        """This piece, ready for one model: ids resolved, sizes checked, tensors on its device."""
+        """The same piece, ready for one model: ids resolved, sizes checked, tensors on its device."""
         changes = {
             name: _bind(value, facts)
             for name, value in ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
@@ -72,13 +74,10 @@ class Piece:
         return bound
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain data: numbers, strings, lists and dictionaries. Fields that are None are left out."""
-        data: dict[str, Any] = {"piece": type(self).__name__}
-        for field in dataclasses.fields(self):
-            value = getattr(self, field.name)
-            if value is not None:
-                data[field.name] = _plain(value)
-        return data
+        """Plain data: numbers, strings, lists and dictionaries. A None that is the default is left out."""
+        values = ((field, getattr(self, field.name)) for field in dataclasses.fields(self))
+        told = {field.name: _plain(value) for field, value in values if (value, field.default) != (None, None)}
+        return {"piece": type(self).__name__} | told
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], *, tables: Resolver | None = None) -> Self:
@@ -103,7 +102,7 @@ def _plain(value: Any) -> Any:
         return [_plain(item) for item in value]
     if isinstance(value, Table):
         return {"table": value.name, "sha256": value.sha256}
-    return value
+    return "none" if value is None else value
 
 
 @cache
@@ -115,7 +114,7 @@ def _load_plugins() -> None:
 
 def _concrete(name: str, kind: type[Piece]) -> type[Piece]:
     _load_plugins()
-    fitting = {n: c for n, c in Piece.registry.items() if issubclass(c, kind) and not _is_abstract(c)}
+    fitting = {n: c for n, c in REGISTRY.items() if issubclass(c, kind) and not _is_abstract(c)}
     if name not in fitting:
         raise UncodeError(f"no {kind.__name__.lower()} is named '{name}': {suggest(name, fitting)}")
     return fitting[name]
@@ -135,12 +134,12 @@ def _read_piece(data: Any, kind: type[Piece], tables: Resolver | None) -> Piece:
     if name is None:
         raise UncodeError(f"a {kind.__name__.lower()} needs a 'piece' key that names it.")
     cls = _concrete(str(name), kind)
-    hints = _hints(cls)
+    hints = typing.get_type_hints(cls)
     known = {f.name for f in dataclasses.fields(cls)}
     for key in fields:
         if key not in known:
             raise UncodeError(f"{name} has no setting '{key}': {suggest(key, known | {'piece'})}")
-    values = {key: _read(value, hints[key], f"{name}.{key}", tables) for key, value in fields.items()}
+    values = {key: read_value(value, hints[key], f"{name}.{key}", tables) for key, value in fields.items()}
     try:
         return cls(**values)
     except TypeError as error:
@@ -148,18 +147,13 @@ def _read_piece(data: Any, kind: type[Piece], tables: Resolver | None) -> Piece:
         raise UncodeError(f"{name} needs a value for {missing}.") from None
 
 
-@cache
-def _hints(cls: type[Piece]) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
-
-
-def _read(value: Any, hint: Any, where: str, tables: Resolver | None) -> Any:
+def read_value(value: Any, hint: Any, where: str, tables: Resolver | None = None) -> Any:
     """`value` as the annotation `hint` asks for it, or an error that names the setting."""
     origin = typing.get_origin(hint)
     if origin in (typing.Union, types.UnionType):
         return _read_any(value, typing.get_args(hint), where, tables)
     if origin is tuple and isinstance(value, list | tuple):
-        return tuple(_read(item, typing.get_args(hint)[0], where, tables) for item in value)
+        return tuple(read_value(item, typing.get_args(hint)[0], where, tables) for item in value)
     if origin is typing.Literal:
         if value in typing.get_args(hint):
             return value
@@ -177,15 +171,15 @@ def _read(value: Any, hint: Any, where: str, tables: Resolver | None) -> Any:
 
 
 def _read_any(value: Any, hints: tuple[Any, ...], where: str, tables: Resolver | None) -> Any:
-    if value is None and type(None) in hints:
+    if value in (None, "none") and type(None) in hints:
         return None
     options = [h for h in hints if h is not type(None)]
     for hint in options[:-1]:
         try:
-            return _read(value, hint, where, tables)
+            return read_value(value, hint, where, tables)
         except UncodeError:
             continue
-    return _read(value, options[-1], where, tables)
+    return read_value(value, options[-1], where, tables)
 
 
 def _read_table(value: Any, where: str, tables: Resolver | None) -> Table:

@@ -22,26 +22,33 @@ Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Quota(Piece):
-    """Tokens per step: a function of the view, one number for all rows or `[B, 1]`."""
+class Schedule(Piece):
+    """What selectors and quotas can say ahead of time about how many steps a block takes."""
 
     kind: ClassVar[bool] = True
 
     @property
     def may_wait(self) -> bool:
-        """Whether a step may commit nothing."""
+        """Whether a step may commit nothing without being stalled."""
         return False
 
     def shares(self, masked: Counts) -> Counts:
-        """Steps for each block, `[B, blocks]`, from the masks in each block."""
-        raise NotImplementedError
+        """Each block's share of the steps, `[B, blocks]`, from its masks; zeros where there is no schedule."""
+        return np.zeros_like(masked)
+
+    def foresee(self, masked: Counts, steps: Counts) -> Counts:
+        """In how many steps a block is filled for certain, `[B]`; 0 where only looking will tell."""
+        return np.zeros_like(masked)
+
+
+@dataclass(frozen=True)
+class Quota(Schedule):
+    """Tokens per step: a function of the view, one number for all rows or `[B, 1]`."""
+
+    kind: ClassVar[bool] = True
 
     def __call__(self, view: View) -> Count:
         raise NotImplementedError
-
-    def foresee(self, masked: Counts, steps: Counts) -> Counts:
-        """In how many steps a block is filled for certain, `[B]`; 0 where that is not known."""
-        return np.zeros_like(masked)
 
 
 def split_steps(total: int | None, masked: Counts) -> Counts:
@@ -123,17 +130,12 @@ class Decay(Quota):
 
     def __call__(self, view: View) -> Count:
         left = view.eligible.sum(-1, keepdim=True)
-        return (left * time_lost(view, self.eps)).long()
+        return (left * self.lost(view)).long()
 
-
-def time_lost(view: View, eps: float) -> Tensor:
-    """1 - s/t for the step from time t to time s, in float32 as Dream computes it; 1 at a block's last step."""
-    steps, step = (torch.as_tensor(n, device=view.tokens.device).float() for n in (view.block_steps, view.block_step))
-    slope = (eps - 1.0) / steps
-    half = ((steps + 1) / 2).floor()  # torch.linspace counts from both ends; so do we, to the last bit
-
-    def time(index: Tensor) -> Tensor:
-        return torch.where(index < half, 1.0 + slope * index, eps - slope * (steps - index))
-
-    lost = 1.0 - time(step + 1) / time(step)
-    return torch.where(step >= steps - 1, torch.ones_like(lost), lost)
+    def lost(self, view: View) -> Tensor:
+        """1 - s/t for the step from time t to time s; 1 at a block's last step."""
+        steps, step = (
+            torch.as_tensor(n, device=view.tokens.device).double() for n in (view.block_steps, view.block_step)
+        )
+        now, then = (1.0 - (1.0 - self.eps) * at / steps for at in (step, step + 1))
+        return torch.where(step >= steps - 1, 1.0, 1.0 - then / now)

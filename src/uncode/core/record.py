@@ -80,10 +80,19 @@ class Record:
 
     def note(self, decision: Decision, seen: Tensor, alive: Tensor) -> None:
         """Remember a step: its decision, and the positions whose entropy it looked at."""
+        if not self._noted:
+            self._first = self.forwards.clone()
         self._noted.append((decision, seen))
         self.forwards += alive
         if len(self._noted) == CHUNK or decision.erased is not None:
             self.fold()
+
+    def draft(self, window: Window, tokens: Tensor) -> None:
+        """Keep the whole proposal of a step, by offset; -1 where the step did not look."""
+        whole = torch.full_like(self.commit_step, -1)
+        Pane(window, whole).write(torch.ones_like(tokens, dtype=torch.bool), tokens)
+        for drafts, draft in zip(self.drafts, whole.tolist(), strict=True):
+            drafts.append(draft)
 
     @torch.inference_mode()
     def fold(self) -> None:
@@ -94,20 +103,19 @@ class Record:
         self._noted = []
         belief = Belief.join([d.belief for d in decisions], torch.stack)
         score = torch.stack([d.score for d in decisions])
-        first = (self.forwards - len(decisions)).clamp(min=0)
-        when = self.step_here.read() - first
+        when = self.step_here.read() - self._first
         at = when.clamp(min=0)
         told = belief.at(at)
         channels = [self._runner_up(score, torch.stack([d.chosen for d in decisions]))]
         channels += [score] if len(decisions[0].terms) == 1 else _over_steps([d.terms for d in decisions])
         values = [told.logp, told.entropy, told.margin, *(channel.gather(0, at[None])[0] for channel in channels)]
         self._commit_here.write(when >= 0, torch.stack([value.double() for value in values]))
-        self._fold_entropy(belief.entropy, torch.stack(seen), first)
+        self._fold_entropy(belief.entropy, torch.stack(seen))
 
-    def _fold_entropy(self, entropy: Tensor, seen: Tensor, first: Tensor) -> None:
+    def _fold_entropy(self, entropy: Tensor, seen: Tensor) -> None:
         """The mean entropy of each step; rows that have ended write beyond their last step, where no one reads."""
         mean = (entropy * seen).sum(-1).double() / seen.sum(-1)
-        self.mean_entropy.scatter_(1, first + torch.arange(len(mean), device=mean.device), mean.T)
+        self.mean_entropy.scatter_(1, self._first + torch.arange(len(mean), device=mean.device), mean.T)
 
     def _runner_up(self, score: Tensor, chosen: Tensor) -> Tensor:
         """The offset of the best position each step did not choose, `[N, B, W]`; NaN where none was left."""

@@ -19,7 +19,7 @@ from .noise import Purpose, gumbel
 from .piece import Piece, Table
 from .view import View
 
-_TINY = 1e-30
+_LEAST_LOG_MARGIN = math.log(1e-30)
 _LEAST_SURPRISAL = 1e-6
 
 
@@ -79,7 +79,7 @@ class Margin(Score):
     """Log of the gap between the two most likely tokens."""
 
     def __call__(self, view: View) -> Tensor:
-        return view.belief.margin.double().clamp(min=_TINY).log()
+        return view.belief.log_margin.clamp(min=_LEAST_LOG_MARGIN)
 
 
 @dataclass(frozen=True)
@@ -125,9 +125,7 @@ class ExponentialPosition(Score):
     origin: Literal["span", "block"] = "span"
 
     def __post_init__(self) -> None:
-        require(
-            self.rate >= 0 and math.isfinite(self.rate), f"rate must be a number of at least 0, not {self.rate}."
-        )
+        require(self.rate >= 0 and math.isfinite(self.rate), f"rate must be a number of at least 0, not {self.rate}.")
 
     def __call__(self, view: View) -> Tensor:
         places = view.places if self.origin == "span" else view.places - view.block_start

@@ -6,58 +6,73 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from .errors import require
 from .noise import Purpose
-from .piece import Piece
-from .quota import Counts, Even, Quota, split_steps, time_lost
+from .quota import Counts, Decay, Even, Quota, Schedule
 from .view import Ranking, View
 
 
 @dataclass(frozen=True)
-class Selector(Piece):
+class Selector(Schedule):
     """Chooses among the ranking's candidates: a boolean `[B, W]`."""
 
     kind: ClassVar[bool] = True
-
-    @property
-    def may_wait(self) -> bool:
-        """Whether a step may commit nothing without being stalled."""
-        return False
-
-    def shares(self, masked: Counts) -> Counts:
-        """Each block's share of the steps, `[B, blocks]`; zeros where there is no schedule."""
-        return np.zeros_like(masked)
-
-    def foresee(self, masked: Counts, steps: Counts) -> Counts:
-        """In how many steps a block is filled for certain; 0 if only looking will tell."""
-        return np.zeros_like(masked)
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class TopK(Selector):
+class Scheduled(Selector):
+    """A selector whose steps are those of another schedule."""
+
+    kind: ClassVar[bool] = True
+
+    @property
+    def schedule(self) -> Schedule:
+        raise NotImplementedError
+
+    @property
+    def may_wait(self) -> bool:
+        return self.schedule.may_wait
+
+    def shares(self, masked: Counts) -> Counts:
+        return self.schedule.shares(masked)
+
+    def foresee(self, masked: Counts, steps: Counts) -> Counts:
+        return self.schedule.foresee(masked, steps)
+
+
+@dataclass(frozen=True)
+class TopK(Scheduled):
     """The best few of every step, as many as the quota says."""
 
     quota: Quota = field(default_factory=Even)
 
     @property
-    def may_wait(self) -> bool:
-        return self.quota.may_wait
-
-    def shares(self, masked: Counts) -> Counts:
-        return self.quota.shares(masked)
-
-    def foresee(self, masked: Counts, steps: Counts) -> Counts:
-        return self.quota.foresee(masked, steps)
+    def schedule(self) -> Schedule:
+        return self.quota
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         return ranking.top(self.quota(view))
+
+
+@dataclass(frozen=True)
+class TauLeap(Scheduled):
+    """Every masked position by its own coin, as likely as the step's share of the time left (Dream `origin`)."""
+
+    time: Decay = field(default_factory=Decay)
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.time
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        coin = view.noise.positions(Purpose.COMMIT, view.offsets)
+        return (coin < self.time.lost(view)) & ranking.candidates
 
 
 @dataclass(frozen=True)
@@ -116,26 +131,3 @@ class EntropyBudget(Selector):
         entropy = view.belief.entropy.gather(-1, ranking.order)
         spent = entropy.cumsum(-1) - entropy.cummax(-1).values  # never falls, whatever the order
         return ranking.top((spent <= self.gamma).sum(-1, keepdim=True).clamp(min=1))
-
-
-@dataclass(frozen=True)
-class TauLeap(Selector):
-    """Every masked position by its own coin, with the share of the masks that the step's time loses (Dream `origin`)."""
-
-    steps: int | None = None
-    eps: float = 1e-3
-
-    def __post_init__(self) -> None:
-        require(self.steps is None or self.steps >= 1, f"steps must be at least 1, not {self.steps}.")
-        require(0 < self.eps < 1, f"eps must be in (0, 1), not {self.eps}.")
-
-    @property
-    def may_wait(self) -> bool:
-        return True
-
-    def shares(self, masked: Counts) -> Counts:
-        return split_steps(self.steps, masked)
-
-    def __call__(self, ranking: Ranking, view: View) -> Tensor:
-        coin = view.noise.positions(Purpose.COMMIT, view.offsets)
-        return (coin < time_lost(view, self.eps)) & ranking.candidates

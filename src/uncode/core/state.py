@@ -7,8 +7,8 @@ joins (where blocks lie, which steps they have) lives in small arrays on the hos
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from functools import reduce
+from typing import Any, Literal, TypedDict
 
 import numpy as np
 import torch
@@ -23,60 +23,36 @@ from .errors import Stalled, require
 from .noise import Noise, PhiloxNoise
 from .policy import Sampler
 from .record import Record
+from .rows import Rows
 from .view import Count
 from .window import Pane, Window
 
 Ints = NDArray[np.int64]
 Observe = Literal["open", "span"]
+Samplers = Sampler | Sequence[Sampler]
+Seeds = int | Sequence[int]
 
 
-@dataclass
-class Rows:
-    """Host arrays, one entry per row: `[B]`, or `[B, blocks]` for what is known of each block."""
+class Watch(TypedDict, total=False):
+    """How a decode is watched, and where its random numbers come from; see :class:`State`."""
 
-    ids: Ints
-    lane: Ints
-    lengths: Ints
-    ends: Ints
-    masked: Ints
-    shares: Ints
-    block: Ints
-    block_step: Ints
-    born: Ints
-    limit: Ints
-    finished: NDArray[np.bool_]
-
-    def take(self, rows: Ints) -> Rows:
-        return Rows(**{name: array[rows] for name, array in vars(self).items()})
-
-    def join(self, other: Rows) -> Rows:
-        blocks = max(self.ends.shape[1], other.ends.shape[1])
-        wide = {"ends": "edge", "masked": "constant", "shares": "constant"}
-
-        def pad(array: NDArray[Any], mode: str) -> NDArray[Any]:
-            return np.pad(array, ((0, 0), (0, blocks - array.shape[1])), mode=mode)  # type: ignore[call-overload,no-any-return]
-
-        pairs = {name: (array, getattr(other, name)) for name, array in vars(self).items()}
-        joined = {n: (pad(a, wide[n]), pad(b, wide[n])) if n in wide else (a, b) for n, (a, b) in pairs.items()}
-        return Rows(**{name: np.concatenate(pair) for name, pair in joined.items()})
-
-    @property
-    def starts(self) -> Ints:
-        """Offsets at which the open blocks start."""
-        before = np.maximum(self.block - 1, 0)
-        return np.where(self.block > 0, self.ends[self.all, before], 0)
-
-    @property
-    def stops(self) -> Ints:
-        return self.ends[self.all, self.block]
-
-    @property
-    def all(self) -> Ints:
-        return np.arange(len(self.ids))
+    observe: Observe
+    drafts: bool
+    noise: Callable[[Tensor, Tensor], Noise]
 
 
 class State:
     """Rows in decoding. Add rows, `advance` it step by step, drop the rows that have finished."""
+
+    rows: Rows
+    tokens: Tensor
+    valid: Tensor
+    given: Tensor
+    seeds: Tensor
+    alive: Tensor
+    """1 for rows that go on and 0 for rows that have finished, `[B, 1]`."""
+    start: int
+    """The column at which the generated span starts, the same for all rows."""
 
     def __init__(
         self,
@@ -104,7 +80,7 @@ class State:
     # -- rows ------------------------------------------------------------------------------------
 
     @torch.inference_mode()
-    def add(self, canvas: Canvas, samplers: Sampler | Sequence[Sampler], seeds: int | Sequence[int] = 0) -> list[int]:
+    def add(self, canvas: Canvas, samplers: Samplers, seeds: Seeds = 0) -> list[int]:
         """Rows join, with a sampler and a seed each (or one for all: row r then uses seed + r). Returns their ids."""
         require(canvas.mask_id == self.facts.mask_id, "the canvas and the model disagree about the mask id.")
         canvas.check()
@@ -113,12 +89,14 @@ class State:
         require(len(each) == count, f"{len(each)} samplers were given for {count} rows.")
         numbers = [seeds + r for r in range(count)] if isinstance(seeds, int) else list(seeds)
         require(len(numbers) == count, f"{len(numbers)} seeds were given for {count} rows.")
+        require(all(-(2**63) <= n < 2**63 for n in numbers), "a seed must fit in 64 bits.")
         lanes = np.array([self._lane(sampler) for sampler in each])
         ids = np.arange(self._next_id, self._next_id + count)
         self._next_id += count
         self.record.fold()
+        self.settle()
         canvas = canvas.to(self.facts.device)
-        self._lay_out(canvas, torch.tensor([[n & (2**63 - 1)] for n in numbers], device=self.facts.device))
+        self._lay_out(canvas, torch.tensor([[n] for n in numbers], device=self.facts.device))
         rows = self._schedule(canvas, lanes, ids)
         self.rows = rows if len(ids) == self.tokens.shape[0] else self.rows.join(rows)
         self._regroup()
@@ -128,6 +106,7 @@ class State:
     def keep(self, rows: Ints) -> None:
         """Only these rows (indices, not ids) stay."""
         self.record.fold()
+        self.settle()
         index = torch.from_numpy(rows).to(self.facts.device)
         self.tokens, self.valid, self.given = self.tokens[index], self.valid[index], self.given[index]
         self.seeds, self.alive = self.seeds[index], self.alive[index]
@@ -145,7 +124,7 @@ class State:
             "window": self._windows_of(row, int(self.record.forwards[row])),
             "sampler": lane.spec,
             "seed": int(self.seeds[row]),
-            "term_names": [type(term).__name__ for term in lane.spec.policy.score.terms],
+            "term_names": _numbered([type(term).__name__ for term in lane.spec.policy.score.terms]),
         }
 
     def _windows_of(self, row: int, forwards: int) -> Tensor:
@@ -199,31 +178,15 @@ class State:
         self.record.add(masked, max(len(lane.spec.policy.score.terms) for lane in self.lanes))
 
     def _schedule(self, canvas: Canvas, lanes: Ints, ids: Ints) -> Rows:
-        """Where the blocks of the new rows lie, how many masks each has and how many steps it gets."""
-        lengths = canvas.lengths.cpu().numpy()
-        before = np.pad(canvas.masked[:, canvas.start :].cpu().numpy().cumsum(1), ((0, 0), (1, 0)))
-        rows: Rows | None = None
+        """The new rows, lane by lane, in the order of the canvas."""
+        masked, lengths = canvas.masked[:, canvas.start :].cpu().numpy(), canvas.lengths.cpu().numpy()
+        parts = []
         for number in np.unique(lanes):
-            here, policy = np.flatnonzero(lanes == number), self.lanes[number].sampler.policy
-            ends = policy.blocks(lengths[here])
-            masked = np.diff(np.take_along_axis(before[here], ends, 1), prepend=0)
-            total, zeros = masked.sum(1), np.zeros_like(here)
-            limit = self.lanes[number].spec.limit
-            part = Rows(
-                ids=ids[here],
-                lane=lanes[here],
-                lengths=lengths[here],
-                ends=ends,
-                masked=masked,
-                shares=policy.select.shares(masked),
-                block=zeros - 1,
-                block_step=zeros,
-                born=zeros + self.clock,
-                limit=8 * total + 64 if limit is None else zeros + limit,
-                finished=zeros > 0,
-            )
-            rows = part if rows is None else rows.join(part)
-        assert rows is not None
+            here = np.flatnonzero(lanes == number)
+            part = Rows.plan(self.lanes[number].sampler, masked[here], lengths[here], self.clock)
+            part.ids, part.lane = ids[here], lanes[here]
+            parts.append(part)
+        rows = reduce(Rows.join, parts)
         return rows.take(np.argsort(rows.ids))
 
     def _regroup(self) -> None:
@@ -245,19 +208,15 @@ class State:
 
     @property
     def span(self) -> int:
-        return self.tokens.shape[1] - self.start
+        return int(self.tokens.shape[1]) - self.start
 
     # -- blocks ----------------------------------------------------------------------------------
 
     def open_blocks(self) -> None:
         """Rows without an open block open the next that has masks; then fix the window until a block is filled."""
-        rows = self.rows
         self.record.fold()
-        waiting = ~rows.finished & (rows.block_step < 0) | (rows.block < 0)
-        after = np.arange(rows.masked.shape[1]) > rows.block[:, None]
-        following = np.argmax((rows.masked > 0) & after, 1)
-        rows.block = np.where(waiting, following, rows.block)
-        rows.block_step = np.where(waiting, 0, rows.block_step)
+        self.settle()
+        self.rows.open_next()
         self._open_window()
         self.foreseen = self._foresee()
         self._plan: Plan | None = None
@@ -271,10 +230,9 @@ class State:
         else:
             width = int((stops - starts).max())
             self.window = Window.over(np.minimum(starts, self.span - width), width, starts, stops, self.facts.device)
-        everyone = rows.all
-        self.block_start = self._count(starts)
-        self.block_masked = self._count(rows.masked[everyone, rows.block])
-        self.block_steps = self._count(rows.shares[everyone, rows.block])
+        self.block_start, self.block_length = self._count(starts), self._count(stops - starts)
+        self.block_masked = self._count(rows.of_block(rows.masked))
+        self.block_steps = self._count(rows.of_block(rows.shares))
         together = bool((rows.block_step == rows.block_step[0]).all())
         self._together = int(rows.block_step[0]) if together else None
         self.since = 0
@@ -299,19 +257,24 @@ class State:
         for number, lane in enumerate(self.lanes):
             policy, here = lane.sampler.policy, self.members(number)
             if not policy.remask.erases and not policy.stop.stops:
-                block = (here, rows.block[here])
-                steps[here] = policy.select.foresee(rows.masked[block], rows.shares[block]) - rows.block_step[here]
+                masked, shares = rows.of_block(rows.masked)[here], rows.of_block(rows.shares)[here]
+                steps[here] = policy.select.foresee(masked, shares) - rows.block_step[here]
         going = steps[~rows.finished]
         return int(going.min()) if len(going) else 0
 
     @property
     def block_step(self) -> Count:
         """Steps since the rows' blocks opened."""
-        return self._together + self.since if self._together is not None else self._count(self.rows.block_step + self.since)
+        return (
+            self._together + self.since
+            if self._together is not None
+            else self._count(self.rows.block_step + self.since)
+        )
 
     def settle(self) -> None:
-        """Bring the rows' own step counts up to date."""
-        self.rows.block_step += self.since
+        """Bring the rows' own step counts up to date; between two looks they are counted together."""
+        if self.since:
+            self.rows.block_step += self.since
         if self._together is not None:
             self._together += self.since
         self.since = 0
@@ -354,9 +317,14 @@ class State:
             row = int(over[0])
             spec = self.lanes[int(self.rows.lane[row])].spec
             raise Stalled(
-                f"row {int(self.rows.ids[row])} is not finished after {int(self.rows.limit[row])} forwards, the limit of "
-                f"sampler '{spec.name}' (selector {type(spec.policy.select).__name__}): raise the limit or change it."
+                f"row {int(self.rows.ids[row])} is not finished after {int(self.rows.limit[row])} forwards, the limit "
+                f"of sampler '{spec.name}' ({type(spec.policy.select).__name__}): raise the limit or change it."
             )
+
+
+def _numbered(names: list[str]) -> list[str]:
+    """Names made different: the second of a kind is called so."""
+    return [f"{name} {names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)]
 
 
 def _widen(tensor: Tensor, left: int, right: int, fill: float) -> Tensor:

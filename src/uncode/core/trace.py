@@ -49,7 +49,7 @@ class Trace:
     mean_entropy: Tensor
     """Mean entropy of the masked positions per step; NaN after the row has ended."""
     window: Tensor
-    """First and last-but-one column each step recomputed, `[B, T, 2]`; -1 after the row has ended."""
+    """The columns each step recomputed, first and one past the last, `[B, T, 2]`; -1 after the row has ended."""
     samplers: tuple[Sampler, ...]
     seeds: tuple[int, ...]
     header: dict[str, Any]
@@ -57,7 +57,7 @@ class Trace:
     events: tuple[list[tuple[int, int, int]], ...]
     """Per row, every (step, offset, token) written, -1 for erased; empty unless a remasker ran."""
     drafts: tuple[list[list[int]], ...]
-    """Per row, the whole proposal of each step, on request."""
+    """Per row, the whole proposal of each step by offset, on request; -1 where the step did not look."""
 
     @classmethod
     def of(cls, canvas: Canvas, rows: Sequence[dict[str, Any]], header: dict[str, Any]) -> Trace:
@@ -107,7 +107,7 @@ class Trace:
         return self.mean_entropy.nanmean(-1)
 
     def replay(self, steps: int | None = None) -> Tensor:
-        """The canvas `[B, L]` after each row's first `steps` forwards, rebuilt from what was recorded (None: the end)."""
+        """The canvas `[B, L]` after each row's first `steps` forwards, rebuilt from the record (None: the end)."""
         tokens = self.canvas.tokens.clone()
         span, last = tokens[:, self.canvas.start :], len(self) if steps is None else steps
         for row, events in enumerate(self.events):

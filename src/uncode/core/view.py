@@ -22,13 +22,15 @@ class View:
     tokens: Tensor
     """What stands there now, `[B, W]`."""
     eligible: Tensor
-    """Masked, in the open block and computed: the positions that may be committed, `[B, W]`."""
+    """Masked and in the open block: the positions that may be committed, `[B, W]`."""
     offsets: Tensor
     """Columns from the start of the generated span, `[B, W]` or `[1, W]`."""
     places: Tensor
     """The same in float64, to reckon with."""
     block_start: Count
     """The offset at which the open block starts."""
+    block_length: Count
+    """Its columns, given ones included."""
     block_masked: Count
     """Masks in the block when it opened."""
     block_steps: Count
@@ -40,7 +42,7 @@ class View:
     """The log probability each standing token was committed with, `[B, W]`; set for remaskers."""
     belief: Belief = NOTHING
     own: Tensor | None = None
-    """Tokens the decoder wrote, this step's included, `[B, W]`; set for remaskers."""
+    """Tokens of the open block that the decoder wrote, this step's included, `[B, W]`; for remaskers."""
 
     def take(self, rows: Tensor) -> View:
         """The view of some of the rows, before a belief is formed."""
@@ -54,6 +56,7 @@ class View:
             offsets=self.offsets if self.offsets.shape[0] == 1 else self.offsets[rows],
             places=self.places if self.places.shape[0] == 1 else self.places[rows],
             block_start=count(self.block_start),
+            block_length=count(self.block_length),
             block_masked=count(self.block_masked),
             block_steps=count(self.block_steps),
             block_step=count(self.block_step),

@@ -1,5 +1,5 @@
 """Token frequencies over a corpus."""
 
-from .table import FrequencyTable, as_table
+from .table import FrequencyTable, UnnamedTable, as_table
 
-__all__ = ["FrequencyTable", "as_table"]
+__all__ = ["FrequencyTable", "UnnamedTable", "as_table"]

@@ -77,6 +77,19 @@ class FrequencyTable:
         return len(self.counts)
 
 
+@dataclass(frozen=True)
+class UnnamedTable:
+    """Stands for the table a recipe is used with, where the recipe does not say which: the model's own, say."""
+
+    name: str = "any"
+    sha256: str = ""
+    special_ids: tuple[int, ...] = ()
+
+    def surprisal(self) -> Tensor:
+        """There are no numbers here; the table must be given."""
+        raise UncodeError("this sampler needs a frequency table: pass one, or use a model that carries its own.")
+
+
 def as_table(frequency: Table | Tensor | str | Path) -> Table:
     """A table from what a caller may pass: a table, the path of one, or probabilities over the vocabulary."""
     if isinstance(frequency, Tensor):

@@ -13,8 +13,8 @@ from ..core.denoiser import Facts
 from ..core.errors import require
 from ..core.noise import Purpose
 from ..core.policy import Sampler
-from ..core.quota import Counts
-from ..core.select import Selector
+from ..core.quota import Schedule
+from ..core.select import Scheduled, Selector
 from ..core.view import Ranking, View
 
 TRIVIAL = (" ", "\n", "\t", ".", ",", "?", "!", ":", ";", "\\", '"', "'", "$", "is", "the", "of", "a", "an")
@@ -35,7 +35,7 @@ def trivial_ids(tokenizer: Any) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class RejectTrivial(Selector):
+class RejectTrivial(Scheduled):
     """When the inner selector picks a trivial proposal, reject it with a probability and take the best non-trivial
     candidate instead, if there is one."""
 
@@ -53,14 +53,8 @@ class RejectTrivial(Selector):
         return replace(self, inner=self.inner.bind(facts)).holding(_ids=ids)
 
     @property
-    def may_wait(self) -> bool:
-        return self.inner.may_wait
-
-    def shares(self, masked: Counts) -> Counts:
-        return self.inner.shares(masked)
-
-    def foresee(self, masked: Counts, steps: Counts) -> Counts:
-        return self.inner.foresee(masked, steps)
+    def schedule(self) -> Schedule:
+        return self.inner
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         assert self._ids is not None, "a selector is bound to a model before it is used"

@@ -64,9 +64,11 @@ class ReleasedLinear(_ReleasedScore):
     def __call__(self, view: View) -> Tensor:
         tokens = torch.where(view.eligible, view.belief.token, view.tokens)
         weighed = self.weighed(view, tokens)
-        least, most = weighed.amin(-1, keepdim=True), weighed.amax(-1, keepdim=True)
-        length = weighed.shape[-1]
-        line = (length - (view.offsets - view.block_start).float()) / length
+        place, length = view.places - view.block_start, view.block_length
+        outside = (place < 0) | (place >= length)
+        least = weighed.masked_fill(outside, torch.inf).amin(-1, keepdim=True)
+        most = weighed.masked_fill(outside, -torch.inf).amax(-1, keepdim=True)
+        line = ((length - place) / length).float()
         return (1 - self.rate) * (weighed - least) / (most - least).clamp(min=1e-9) + self.rate * line
 
 
@@ -204,7 +206,5 @@ def remdm_release(*, ratio: float = 0.875, count: int = 1, loops: int = 32) -> S
     Source: NEUIR/Uncode src/generate.py, generate_with_remdm.
     """
     require(0 < ratio <= 1, f"the ratio must be in (0, 1], not {ratio}.")
-    policy = Policy(
-        Confidence(), AlternatingCommit(ratio, count, loops), remask=LeastLikelyNow(ratio, count, loops)
-    )
+    policy = Policy(Confidence(), AlternatingCommit(ratio, count, loops), remask=LeastLikelyNow(ratio, count, loops))
     return Sampler(policy, name="remdm_release")

@@ -83,7 +83,9 @@ def _calibrated(
 def _shows_calibration(preset: Callable[..., Sampler]) -> Callable[..., Sampler]:
     """Spell out the calibration settings in the preset's signature, for help() and the command line."""
     own = [p for p in signature(preset).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
-    shared = [p.replace(kind=Parameter.KEYWORD_ONLY) for n, p in signature(_calibrated).parameters.items() if n != "origin"]
+    shared = [
+        p.replace(kind=Parameter.KEYWORD_ONLY) for n, p in signature(_calibrated).parameters.items() if n != "origin"
+    ]
     preset.__signature__ = signature(preset).replace(parameters=own + shared)  # type: ignore[attr-defined]
     return preset
 
@@ -164,8 +166,8 @@ def llada(
     others (the published line does so only at temperature 0; `legacy.llada_eos` is that line).
 
     Source: Nie et al., Large Language Diffusion Models (arXiv:2502.09992), generate.py and Appendix B.4.
-    Defaults: steps=128, block_length=128, temperature=0., remasking='low_confidence', both switches False: the
-        signature of generate.
+    Defaults: steps=128, block_length=128, temperature=0., remasking='low_confidence', logits_eos_inf=False,
+        confidence_eos_eot_inf=False: the signature of generate.
     """
     require(remasking in ("low_confidence", "random"), f"remasking is low_confidence or random, not '{remasking}'.")
     score: Score = Confidence() if remasking == "low_confidence" else Uniform()
@@ -268,7 +270,7 @@ def dream(
     score = scores[alg]
     if alg_temp:
         score = (NegEntropy() if alg == "entropy" else Linear(score)) + Gumbel(alg_temp)
-    select: Selector = TauLeap(steps, eps) if alg == "origin" else TopK(Decay(steps, eps))
+    select: Selector = TauLeap(Decay(steps, eps)) if alg == "origin" else TopK(Decay(steps, eps))
     plain = temperature == 0 and top_p is None and top_k is None
     propose: Proposal = Greedy() if plain else Sample((), temperature, top_k, top_p, "drawn")
     return Sampler(Policy(score, select), propose, name="dream")

@@ -6,13 +6,13 @@ import inspect
 import json
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 from ..core.errors import UncodeError, require, suggest
-from ..core.piece import Table
+from ..core.piece import Table, read_value
 from ..core.policy import Sampler
-from ..frequency import FrequencyTable, as_table
-from .presets import PRESETS, Frequency
+from ..frequency import as_table
+from .presets import PRESETS, Calibration, Frequency
 
 
 def options_of(name: str) -> list[str]:
@@ -25,13 +25,13 @@ def options_of(name: str) -> list[str]:
 def named(name: str, **options: Any) -> Sampler:
     """The preset of that name with these options; a wrong name or option is an error with the near one."""
     known = options_of(name)
-    for key in options:
+    hints = get_type_hints(Calibration) | get_type_hints(PRESETS[name])
+    values = {}
+    for key, value in options.items():
         if key not in known:
             raise UncodeError(f"the sampler '{name}' has no option '{key}': {suggest(key, known)}")
-    try:
-        return PRESETS[name](**options)
-    except TypeError as error:
-        raise UncodeError(f"an option of the sampler '{name}' has the wrong type: {error}.") from None
+        values[key] = value if key == "frequency" else read_value(value, hints[key], f"{name}.{key}")
+    return PRESETS[name](**values)
 
 
 def load(source: str | Path, *, frequency: Frequency | None = None, **options: Any) -> Sampler:
@@ -52,10 +52,10 @@ def from_toml(text: str, *, frequency: Frequency | None = None) -> Sampler:
         raise UncodeError(f"this is not a TOML file: {error}.") from None
 
     def resolve(name: str, sha256: str) -> Table:
-        require(frequency is not None, f"this sampler needs the frequency table '{name}': pass it beside the file.")
-        assert frequency is not None
+        if frequency is None:
+            raise UncodeError(f"this sampler needs a frequency table ('{name}'): pass it beside the file.")
         table = as_table(frequency)
-        if isinstance(table, FrequencyTable) and sha256 not in ("", table.sha256):
+        if sha256 not in ("", table.sha256):
             raise UncodeError(
                 f"the sampler names the table '{name}' ({sha256[:12]}), not '{table.name}' ({table.sha256[:12]})."
             )
@@ -77,7 +77,9 @@ def _lines(data: dict[str, Any], path: tuple[str, ...]) -> list[str]:
     lines = [f"{key} = {_value(value)}" for key, value in plain.items()]
     for key, value in data.items():
         if key not in plain:
-            lines += ["", f"[{'.'.join((*path, key))}]", *_lines(value, (*path, key))]
+            bare = all(_is_section(item) for item in value.values())
+            lines += [] if bare else ["", f"[{'.'.join((*path, key))}]"]
+            lines += _lines(value, (*path, key))
     return lines
 
 

@@ -1,0 +1,104 @@
+"""The command line as a user meets it: in a process of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from uncode import Trace
+from uncode.samplers.presets import PRESETS
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*words: str, stdin: str | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
+    command = [sys.executable, "-m", "uncode.cli", *words]
+    return subprocess.run(
+        command, input=stdin, capture_output=True, text=True, env=environment, cwd=cwd, timeout=120, check=False
+    )
+
+
+def test_version_and_help() -> None:
+    assert run("--version").stdout.startswith("uncode 0.")
+    shown = run("decode", "--help").stdout
+    assert "Examples" in shown and "--sampler" in shown
+    assert run("samplers", "--help").returncode == 0
+
+
+def test_samplers_are_listed_with_their_sources() -> None:
+    shown = run("samplers").stdout
+    assert all(name in shown for name in PRESETS)
+    assert "\x1b[" not in shown, "output is plain when piped"
+    listed = json.loads(run("samplers", "--json").stdout)
+    assert [entry["name"] for entry in listed] == list(PRESETS)
+    assert all(entry["summary"] and entry["source"] for entry in listed)
+
+
+def test_a_printed_recipe_decodes_again(tmp_path: Path) -> None:
+    for name in ("semi_ar", "uncode"):
+        file = tmp_path / f"{name}.toml"
+        file.write_text(run("samplers", name, "--set", "temperature=0").stdout)
+        by_file = run("decode", "add 3 4 5", "--sampler", str(file), "--json").stdout
+        by_name = run("decode", "add 3 4 5", "--sampler", name, "--json").stdout
+        assert json.loads(by_file)["generated_ids"] == json.loads(by_name)["generated_ids"]
+
+
+def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
+    out = tmp_path / "trace.jsonl"
+    shown = run("decode", "-", "--sampler", "left_to_right", "--out", str(out), "--order", stdin="add 3 4 5")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[0] == "first 3 + 4 = 7 , then 7 + 5 = 12 . so the answer is 12 ."
+    assert "left_to_right: 21 forwards" in shown.stdout
+    trace = Trace.from_json(out.read_text())
+    assert trace.commit_step[0].tolist() == [*range(21), -2, -2, -2]
+    assert not list(tmp_path.glob("*.partial"))
+    row = json.loads(out.read_text())
+    assert row["model"] == "toy" and row["prompt_text"] == "add 3 4 5"
+    whole = run("decode", "add 3 4 5", "--sampler", "left_to_right", "--whole", "--json")
+    assert json.loads(whole.stdout)["forwards"] == 24
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["decode", "add 3 4 5", "--sampler", "uncod"], "did you mean 'uncode'"),
+        (["decode", "add 3 4 5", "--set", "rte=1"], "did you mean 'rate'"),
+        (["decode", "add 3 4 5", "--set", "rate"], "KEY=VALUE"),
+        (["decode", "add 3 4 5", "--set", "rate=-1"], "at least 0"),
+        (["decode", "add 3 4 5", "--set", "rate=fast"], "must be a number"),
+        (["decode", "add 3 4 5", "--sampler", "fast_dllm", "--set", "threshold=2"], "must be in"),
+        (["decode", "add 3 4 5", "--sampler", "fast_dllm", "--set", "cache=prefix"], "keeps no keys"),
+        (["decode", "add 3 4 5", "--sampler", "missing.toml"], "no sampler file"),
+        (["decode", "add 3 4 5", "--sampler", "confidence", "--frequency", "x"], "takes no frequency table"),
+        (["decode", "add 3 4 5", "--frequency", "missing"], "no frequency table at"),
+        (["decode", "add 3 4 5", "--frequency", "README.md"], "not a frequency table"),
+        (["decode", "add 3 4 5", "--model", "llada"], "no model is named"),
+        (["decode", "add 3 4 5", "--length", "0"], "at least 1"),
+        (["decode", "add 3 4 5", "--length", "99"], "28 tokens at most"),
+        (["decode", "multiply 3 4 5"], "does not know the word 'multiply'"),
+        (["decode", " "], "prompt is empty"),
+        (["decode", "add 3 4 5", "--out", "nowhere/trace.jsonl"], "does not exist"),
+        (["samplers", "confidense"], "did you mean 'confidence'"),
+        (["decode"], "Missing argument"),
+        (["decod", "x"], "No such command"),
+        (["decode", "x", "--sampleer", "x"], "No such option"),
+    ],
+)
+def test_mistakes_are_one_sentence_and_exit_code_2(words: list[str], message: str) -> None:
+    shown = run(*words, cwd=ROOT)
+    assert shown.returncode == 2
+    assert message in shown.stderr
+    assert "Traceback" not in shown.stderr
+    assert shown.stdout == ""
+
+
+def test_debug_shows_the_traceback() -> None:
+    shown = run("--debug", "decode", "add 3 4 5", "--sampler", "uncod")
+    assert shown.returncode != 0
+    assert "Traceback" in shown.stderr

@@ -1,0 +1,222 @@
+"""Rows that join, leave and advance on their own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tests.toy import MASK, ToyDenoiser
+from uncode import Canvas, Policy, Sampler, UncodeError, decode, presets
+from uncode.core.blocks import Blocks
+from uncode.core.cache import DualCache, PrefixCache
+from uncode.core.decode import advance
+from uncode.core.quota import Even, split_steps
+from uncode.core.score import Confidence, ExponentialPosition
+from uncode.core.select import Threshold, TopK
+from uncode.core.state import State
+
+SAMPLERS = [
+    presets.confidence(steps=6),
+    presets.fast_dllm(threshold=0.6, block_length=5, cache="dual"),
+    presets.fast_dllm(threshold=0.6, block_length=4, cache="prefix"),
+    presets.remdm(block_length=6, start=0.5),
+    presets.uniform(),
+]
+PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9], [2, 2], [9, 8]]
+LENGTHS = [10, 12, 9, 12, 4]
+
+
+def alone(row: int) -> list[int]:
+    canvas = Canvas.after_prompt([PROMPTS[row]], length=LENGTHS[row], mask_id=MASK)
+    return decode(ToyDenoiser(3), canvas, SAMPLERS[row], [row]).generated[0].tolist()
+
+
+@pytest.mark.parametrize("every", [1, 2, 3])
+def test_rows_join_and_leave_between_steps(every: int) -> None:
+    """As a server does it: a new row every few steps, finished rows dropped at once or kept a while."""
+    state, found, clock = State(ToyDenoiser(3)), {}, 0
+    waiting = list(range(5))
+    names: dict[int, int] = {}
+    while waiting or len(state.rows):
+        if waiting and clock % every == 0:
+            row = waiting.pop(0)
+            canvas = Canvas.after_prompt([PROMPTS[row]], length=LENGTHS[row], mask_id=MASK)
+            names[state.add(canvas, SAMPLERS[row], [row])[0]] = row
+        if not state.rows.finished.all():
+            advance(state)
+        clock += 1
+        done = np.flatnonzero(state.rows.finished)
+        if len(done) > 1 or (not waiting and len(done)):
+            for index in done:
+                row = names[int(state.rows.ids[index])]
+                read = state.read(int(index))
+                found[row] = read["tokens"][state.start : state.start + LENGTHS[row]].tolist()
+            state.keep(np.flatnonzero(~state.rows.finished))
+    assert found == {row: alone(row) for row in range(5)}
+
+
+def test_a_finished_row_is_frozen() -> None:
+    state = State(ToyDenoiser(0))
+    canvas = Canvas.after_prompt([[1], [2]], length=[3, 8], mask_id=MASK)
+    state.add(canvas, presets.confidence())
+    for _ in range(8):
+        advance(state)
+    assert state.record.forwards[:, 0].tolist() == [3, 8]
+    assert state.read(0)["mean_entropy"].shape == (3,)
+    assert not state.read(0)["mean_entropy"].isnan().any()
+
+
+def test_a_state_can_be_filled_again() -> None:
+    state = State(ToyDenoiser(3))
+    for row in (0, 1):
+        canvas = Canvas.after_prompt([PROMPTS[row]], length=LENGTHS[row], mask_id=MASK)
+        state.add(canvas, SAMPLERS[row], [row])
+        while not state.rows.finished.all():
+            advance(state)
+        assert state.read(0)["tokens"][state.start :].tolist() == alone(row)
+        state.keep(np.zeros(0, dtype=np.int64))
+
+
+def test_rows_with_different_rates_share_a_batch() -> None:
+    canvas = Canvas.after_prompt([[1, 2]] * 8, length=12, mask_id=MASK)
+    samplers = [presets.uncode(informativeness=False, rate=rate / 10) for rate in range(8)]
+    batch = decode(ToyDenoiser(5), canvas, samplers, seed=[0] * 8)
+    for row, sampler in enumerate(samplers):
+        one = Canvas.after_prompt([[1, 2]], length=12, mask_id=MASK)
+        assert batch.commit_step[row].tolist() == decode(ToyDenoiser(5), one, sampler).commit_step[0].tolist()
+
+
+def test_blocks_are_filled_in_order_and_share_the_steps() -> None:
+    canvas = Canvas.after_prompt([[1]], length=10, mask_id=MASK)
+    trace = decode(ToyDenoiser(1), canvas, Sampler(Policy(Confidence(), TopK(Even(5)), Blocks(count=3))))
+    steps = trace.commit_step[0]
+    assert len(trace) == 5
+    assert steps[:4].max() < steps[4:8].min() <= steps[4:8].max() < steps[8:].min()
+    assert trace.committed[0].tolist() == [2, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("total", "masked", "shares"),
+    [
+        (20, [32] * 8, [3, 3, 3, 3, 2, 2, 2, 2]),
+        (256, [32] * 8, [32] * 8),
+        (None, [4, 0, 2], [4, 0, 2]),
+        (5, [4, 4, 2], [2, 2, 1]),
+        (100, [3, 1], [3, 1]),
+        (1, [3, 0, 3], [1, 0, 1]),
+    ],
+)
+def test_steps_are_split_by_masks(total: int | None, masked: list[int], shares: list[int]) -> None:
+    assert split_steps(total, np.array([masked]))[0].tolist() == shares
+
+
+def test_more_steps_than_masks_are_not_empty_forwards() -> None:
+    canvas = Canvas.after_prompt([[1]], length=5, mask_id=MASK)
+    model = ToyDenoiser(1)
+    assert len(decode(model, canvas, presets.confidence(steps=99))) == model.forwards == 5
+
+
+def test_windows_are_recorded() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=8, mask_id=MASK)
+    for cache, later in ((PrefixCache(), [6, 10]), (DualCache(), [6, 10])):
+        policy = Policy(Confidence(), TopK(), Blocks(length=4))
+        trace = decode(ToyDenoiser(1), canvas, Sampler(policy, cache=cache))
+        assert trace.window[0, 0].tolist() == [0, 10]
+        assert trace.window[0, 4].tolist() == [0, 10], "the second block opens with a full forward"
+        assert trace.window[0, 5].tolist() == later
+    assert decode(ToyDenoiser(1), canvas, presets.confidence()).window[0].tolist() == [[0, 10]] * 8
+
+
+def test_observing_the_span_sees_every_mask() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=8, mask_id=MASK)
+    sampler = presets.semi_ar(blocks=2)
+    seen = decode(ToyDenoiser(1), canvas, sampler, observe="span")
+    narrow = decode(ToyDenoiser(1), canvas, sampler)
+    assert torch.equal(seen.tokens, narrow.tokens)
+    logits = ToyDenoiser(1).network(canvas.tokens)
+    p = logits[:, 2:].softmax(-1)
+    expected = torch.special.entr(p).sum(-1).mean()
+    torch.testing.assert_close(seen.mean_entropy[0, 0], expected)
+    torch.testing.assert_close(seen.sequence_entropy[0], seen.mean_entropy[0].mean())
+    assert not torch.isclose(narrow.mean_entropy[0, 0], expected)
+    with pytest.raises(UncodeError, match="observe='span'"):
+        narrow.sequence_entropy
+
+
+def test_the_span_cannot_be_observed_through_a_dual_cache() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=8, mask_id=MASK)
+    sampler = presets.fast_dllm(block_length=4, cache="dual")
+    with pytest.raises(UncodeError, match="DualCache"):
+        decode(ToyDenoiser(1), canvas, sampler, observe="span")
+    assert len(decode(ToyDenoiser(1), canvas, presets.fast_dllm(block_length=4, cache="prefix"), observe="span"))
+
+
+def test_drafts_are_kept_on_request() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=6, mask_id=MASK)
+    trace = decode(ToyDenoiser(1), canvas, presets.confidence(), drafts=True)
+    assert len(trace.drafts[0]) == 6
+    for step, draft in enumerate(trace.drafts[0]):
+        here = trace.commit_step[0] == step
+        assert torch.tensor(draft)[here].tolist() == trace.generated[0][here].tolist()
+    assert decode(ToyDenoiser(1), canvas, presets.confidence()).drafts == ([],)
+
+
+def test_the_record_holds_belief_runner_up_and_terms() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=40, mask_id=MASK)
+    sampler = presets.uncode(informativeness=False, rate=0.1)
+    model = ToyDenoiser(2)
+    trace = decode(model, canvas, sampler)
+    tokens = canvas.tokens.clone()
+    for step in range(40):
+        logp = model.network(tokens)[0, 2:].log_softmax(-1)
+        best, token = logp.max(-1)
+        score = (best - 0.1 * torch.arange(40)).masked_fill(tokens[0, 2:] != MASK, -torch.inf)
+        at, *others = score.argsort(descending=True, stable=True).tolist()
+        assert trace.commit_step[0, at] == step and trace.generated[0, at] == token[at]
+        torch.testing.assert_close(trace.logp[0, at], best[at])
+        torch.testing.assert_close(trace.score[0, at], score[at])
+        torch.testing.assert_close(trace.terms[0]["ExponentialPosition"][at], -0.1 * torch.tensor(at).double())
+        torch.testing.assert_close(trace.entropy[0, at], torch.special.entr(logp[at].exp()).sum())
+        runner_up = trace.runner_up[0, at]
+        assert runner_up == others[0] if step < 39 else bool(runner_up.isnan())
+        tokens[0, 2 + at] = token[at]
+
+
+def test_thresholds_of_confidence_and_of_the_score() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=16, mask_id=MASK)
+    trace = decode(ToyDenoiser(2), canvas, Sampler(Policy(Confidence(), Threshold(0.5))))
+    for step in range(len(trace)):
+        p = trace.logp[0][trace.commit_step[0] == step].exp()
+        assert len(p) == 1 or bool((p >= 0.5).all())
+    assert len(trace) < 16
+
+
+def test_drafts_line_up_with_offsets_when_there_are_blocks() -> None:
+    canvas = Canvas.after_prompt([[1, 2], [3]], length=[8, 6], mask_id=MASK)
+    trace = decode(ToyDenoiser(1), canvas, presets.semi_ar(blocks=2), drafts=True)
+    for row, length in ((0, 8), (1, 6)):
+        for step, draft in enumerate(trace.drafts[row]):
+            here = trace.commit_step[row] == step
+            assert torch.tensor(draft)[here].tolist() == trace.generated[row][here].tolist()
+            assert -1 in draft[:length], "the other block was not looked at"
+
+
+def test_terms_of_one_kind_are_told_apart() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=8, mask_id=MASK)
+    sampler = Sampler(Policy(ExponentialPosition(0.1) + Confidence() + ExponentialPosition(0.2)))
+    trace = decode(ToyDenoiser(1), canvas, sampler)
+    assert list(trace.terms[0]) == ["ExponentialPosition", "Confidence", "ExponentialPosition 2"]
+    torch.testing.assert_close(sum(trace.terms[0].values()), trace.score[0])
+
+
+def test_any_seed_of_64_bits() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=8, mask_id=MASK)
+    orders = set()
+    for seed in (-1, 0, 2**63 - 1, -(2**63)):
+        trace = decode(ToyDenoiser(1), canvas, presets.uniform(), seed)
+        assert trace.seeds == (seed,)
+        orders.add(tuple(trace.commit_step[0].tolist()))
+    assert len(orders) == 4
+    with pytest.raises(UncodeError, match="64 bits"):
+        decode(ToyDenoiser(1), canvas, presets.uniform(), 2**63)

@@ -1,0 +1,90 @@
+"""Every piece, once. Adding a piece is one line here; the invariants then hold it to account."""
+
+from __future__ import annotations
+
+import torch
+
+from tests.toy import EOS, VOCAB
+from uncode import FrequencyTable
+from uncode.core.blocks import Blocks
+from uncode.core.cache import DualCache, NoCache, PrefixCache
+from uncode.core.propose import Greedy, Sample
+from uncode.core.quota import Decay, Even, Exactly
+from uncode.core.remask import LeastConfident, LoopQuota, Never
+from uncode.core.score import (
+    Confidence,
+    Defer,
+    ExponentialPosition,
+    Gumbel,
+    Informativeness,
+    Linear,
+    Margin,
+    NegEntropy,
+    Uniform,
+)
+from uncode.core.select import EntropyBudget, Factor, TauLeap, Threshold, TopK
+from uncode.core.stop import AfterEos, AtTheEnd
+from uncode.samplers.interventions import RejectTrivial
+from uncode.samplers.legacy import (
+    AlternatingCommit,
+    FactorOffByOne,
+    LeastLikelyNow,
+    ReleasedLinear,
+    ReleasedUncode,
+    SuppressAfterDraw,
+)
+
+TABLE = FrequencyTable(torch.tensor([int(10000 / (1 + (5 * v) % 32)) for v in range(VOCAB)]), "grid", (EOS,))
+
+SCORES = [
+    Confidence(),
+    NegEntropy(),
+    Margin(),
+    Uniform(),
+    ExponentialPosition(1.0),
+    Confidence() + ExponentialPosition(0.25),
+    Confidence() + Informativeness(TABLE) + ExponentialPosition(0.25, origin="block"),
+    NegEntropy() + Informativeness(TABLE, clip=3.0, special="neutral"),
+    Margin() + Informativeness(TABLE, clip=None, special="counted"),
+    Linear(Confidence()) + Gumbel(0.3),
+    Confidence() + Defer(("ends",)),
+    ReleasedUncode(TABLE, 0.25, 3.0),
+    ReleasedLinear(TABLE, 0.25, 3.0),
+]
+
+SELECTORS = [
+    TopK(),
+    TopK(Even(7)),
+    TopK(Exactly(3)),
+    TopK(Decay(6)),
+    Threshold(0.5),
+    Threshold(0.3, of="score"),
+    Factor(1.0),
+    FactorOffByOne(1.0),
+    EntropyBudget(0.5),
+    TauLeap(Decay(6)),
+    RejectTrivial(TopK(Even(5)), (1, 2, 3, 20, 21), 0.7),
+]
+
+BLOCKS = [Blocks(), Blocks(count=3), Blocks(length=5)]
+
+CACHES = [NoCache(), PrefixCache(), DualCache(), PrefixCache(refresh=2), DualCache(refresh=3)]
+
+REMASKERS = [
+    (Never(), None),
+    (LeastConfident(1, 0.5), TopK(LoopQuota(None, 1, 0.5))),
+    (LeastConfident(2, 0.75), TopK(LoopQuota(6, 2, 0.75))),
+    (LeastLikelyNow(0.5, 1, 3), AlternatingCommit(0.5, 1, 3)),
+    (LeastLikelyNow(1.0, 2, 2), AlternatingCommit(1.0, 2, 2)),
+]
+"""A remasker and the selector that goes with it; None leaves the choice free."""
+
+PROPOSALS = [
+    Greedy(),
+    Greedy(("eos", 4)),
+    Sample((), 0.7),
+    Sample((), 0.5, 5, 0.9, "drawn"),
+    SuppressAfterDraw((), 0.5),
+]
+
+STOPS = [AtTheEnd(), AfterEos()]

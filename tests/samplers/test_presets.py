@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import inspect
+import tomllib
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.toy import MASK, VOCAB, ToyDenoiser
+from uncode import Canvas, FrequencyTable, Sampler, UncodeError, decode, legacy, presets
+from uncode.samplers import papers, recipes
+from uncode.samplers.presets import PRESETS
+
+TABLE = FrequencyTable(torch.arange(1, VOCAB + 1), "counted")
+LEGACY = (
+    legacy.uncode_release,
+    legacy.linear_position,
+    legacy.fast_dllm_factor,
+    legacy.llada_eos,
+    legacy.remdm_release,
+)
+
+
+def build(name: str) -> Sampler:
+    return recipes.load(name, frequency=TABLE if "frequency" in recipes.options_of(name) else None)
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_every_preset_decodes_and_round_trips(name: str) -> None:
+    sampler = build(name)
+    canvas = Canvas.after_prompt([[1, 2], [3]], length=[40, 33], mask_id=MASK)
+    model = ToyDenoiser(4)
+    trace = decode(model, canvas, sampler)
+    assert not (trace.tokens == MASK).any()
+    assert model.forwards == len(trace)
+    assert sampler.name == name
+    text = recipes.to_toml(sampler)
+    assert recipes.from_toml(text, frequency=TABLE) == sampler
+    assert tomllib.loads(text)["name"] == name
+
+
+@pytest.mark.parametrize("preset", [*PRESETS.values(), *LEGACY], ids=lambda f: f.__name__)
+def test_every_preset_cites_its_source_and_its_defaults(preset: object) -> None:
+    entry = papers.describe(preset)  # type: ignore[arg-type]
+    assert entry.summary.endswith(".") and entry.source
+    if preset in PRESETS.values():
+        parameters = inspect.signature(preset).parameters.values()  # type: ignore[arg-type]
+        own = {p.name for p in parameters} - {"temperature", *inspect.signature(presets._calibrated).parameters}
+        assert all(name in entry.defaults for name in own), f"{entry.name} does not quote {own}"
+
+
+def test_the_page_of_papers_is_the_presets() -> None:
+    page = Path(__file__).parents[2] / "docs" / "papers.md"
+    assert page.read_text() == papers.page() + "\n", "run `make docs`"
+
+
+def test_defaults_are_those_of_the_paper() -> None:
+    uncode = presets.uncode(frequency=TABLE)
+    assert uncode.policy.score.terms[1:] == (
+        presets.Informativeness(TABLE, clip=10.0, special="unseen"),
+        presets.ExponentialPosition(0.25),
+    )
+    assert presets.semi_ar().policy.blocks.count == 8  # type: ignore[attr-defined]
+    assert presets.eb().policy.select.gamma == 0.01  # type: ignore[attr-defined]
+    assert presets.fast_dllm().policy.select.threshold == 0.9  # type: ignore[attr-defined]
+    fast = presets.uncode_fast_dllm(frequency=TABLE)
+    assert (fast.policy.select.threshold, fast.policy.select.of) == (0.6, "score")  # type: ignore[attr-defined]
+    assert isinstance(fast.cache, presets.PrefixCache)
+    assert fast.policy.score.terms[-1] == presets.ExponentialPosition(0.25, "block")
+    assert presets.tau_leaping().policy.select.quota.count == 2  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("proxy", ["confidence", "entropy", "margin"])
+def test_uncode_with_each_proxy_and_each_prior_alone(proxy: str) -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=12, mask_id=MASK)
+    orders = set()
+    for options in ({"frequency": TABLE, "rate": 0.0}, {"informativeness": False}, {"frequency": TABLE}):
+        trace = decode(ToyDenoiser(4), canvas, presets.uncode(proxy=proxy, **options))  # type: ignore[arg-type]
+        orders.add(tuple(trace.commit_step[0].tolist()))
+    assert len(orders) == 3
+    base = {"confidence": presets.confidence(), "entropy": presets.entropy(), "margin": presets.margin()}[proxy]
+    plain = presets.uncode(proxy=proxy, informativeness=False, rate=0.0)  # type: ignore[arg-type]
+    assert (
+        decode(ToyDenoiser(4), canvas, plain).to_json()[-300:] == decode(ToyDenoiser(4), canvas, base).to_json()[-300:]
+    )
+
+
+def test_left_to_right_goes_left_to_right() -> None:
+    canvas = Canvas.after_prompt([[1]], length=300, mask_id=MASK)
+    assert decode(ToyDenoiser(4), canvas, presets.left_to_right()).commit_step[0].tolist() == list(range(300))
+
+
+def test_uncode_eb_spends_its_budget_along_its_own_order() -> None:
+    canvas = Canvas.after_prompt([[1]], length=24, mask_id=MASK)
+    trace = decode(ToyDenoiser(4), canvas, presets.uncode_eb(gamma=0.8, frequency=TABLE))
+    assert len(trace) < 24
+    for step in range(len(trace)):
+        entropy = trace.entropy[0][trace.commit_step[0] == step]
+        assert float(entropy.sum() - entropy.max()) <= 0.8 + 1e-9
+
+
+def test_the_calibrated_threshold_counts_from_the_block() -> None:
+    """From the start of the answer nothing past offset 11 could pass 0.6 at rate 0.25; from the block it can."""
+    canvas = Canvas.after_prompt([[1]], length=64, mask_id=MASK)
+    sampler = presets.uncode_fast_dllm(frequency=TABLE, block_length=16, cache="none")
+    trace = decode(ToyDenoiser(4), canvas, sampler)
+    late = trace.commit_step[0, 48:]
+    assert len(set(late.tolist())) < 16
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: recipes.named("uncod"), "did you mean 'uncode'"),
+        (lambda: recipes.named("confidence", step=3), "did you mean 'steps'"),
+        (lambda: recipes.named("confidence", steps="many"), "must be a whole number"),
+        (lambda: recipes.load("nowhere.toml"), "no sampler file"),
+        (lambda: recipes.from_toml("= 3"), "not a TOML file"),
+        (lambda: recipes.from_toml(recipes.to_toml(build("uncode"))), "needs a frequency table"),
+        (
+            lambda: recipes.from_toml(
+                recipes.to_toml(build("uncode")), frequency=FrequencyTable(torch.arange(2, VOCAB + 2))
+            ),
+            "names the table 'counted'",
+        ),
+    ],
+)
+def test_wrong_names_and_files_are_one_sentence(call: object, message: str) -> None:
+    with pytest.raises(UncodeError, match=message):
+        call()  # type: ignore[operator]
+
+
+def test_options_beside_a_file_are_refused(tmp_path: Path) -> None:
+    file = tmp_path / "a.toml"
+    file.write_text(recipes.to_toml(presets.confidence(steps=3)))
+    assert recipes.load(file) == presets.confidence(steps=3)
+    with pytest.raises(UncodeError, match="complete"):
+        recipes.load(file, steps=4)

@@ -1,0 +1,179 @@
+"""The invariants of the design, as properties over the grid of all pieces."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import grid
+from tests.toy import MASK, ToyDenoiser
+from uncode import Canvas, Policy, Sampler, Trace, decode, steps
+from uncode.core.cache import DualCache, NoCache, PrefixCache
+from uncode.core.piece import REGISTRY, Piece
+from uncode.core.score import Confidence, Linear
+from uncode.samplers.legacy import SuppressAfterDraw
+
+SEEDS = st.integers(0, 7)
+
+
+@st.composite
+def samplers(draw: st.DrawFn) -> Sampler:
+    remask, select = draw(st.sampled_from(grid.REMASKERS))
+    propose = draw(st.sampled_from(grid.PROPOSALS))
+    suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
+    policy = Policy(
+        score=Linear(Confidence()) if suppresses else draw(st.sampled_from(grid.SCORES)),
+        select=select or draw(st.sampled_from(grid.SELECTORS)),
+        blocks=draw(st.sampled_from(grid.BLOCKS)),
+        remask=remask,
+        stop=draw(st.sampled_from(grid.STOPS)),
+    )
+    return Sampler(policy, propose, draw(st.sampled_from(grid.CACHES)))
+
+
+@st.composite
+def canvases(draw: st.DrawFn) -> Canvas:
+    """A canvas of one row, with a prompt, a length and given tokens of its own."""
+    prompt = draw(st.lists(st.integers(0, 28), min_size=1, max_size=5))
+    span = draw(st.lists(st.sampled_from([MASK, MASK, MASK, 7]), min_size=1, max_size=13))
+    return Canvas.infill([*prompt, MASK, *span], MASK)
+
+
+def together(parts: list[Canvas]) -> Canvas:
+    heads = [part.tokens[0, : part.start] for part in parts]
+    tails = [part.tokens[0, part.start :] for part in parts]
+    return Canvas._assemble(heads, tails, MASK, None)
+
+
+@given(samplers(), canvases(), SEEDS)
+def test_one_row(sampler: Sampler, canvas: Canvas, seed: int) -> None:
+    """Given positions stay, a step is a forward, commits are eligible, erasures are ours, no mask is left."""
+    model, before = ToyDenoiser(seed), canvas
+    run = steps(model, before, sampler, seed)
+    tokens = before.tokens.clone()
+    for count, step in enumerate(run, 1):
+        assert model.forwards == count
+        was_masked = tokens == MASK
+        changed = step.tokens != tokens
+        assert not (changed & before.given).any()
+        window = before.start + step.offsets.expand_as(step.committed)
+        wrote = torch.zeros_like(was_masked).scatter(1, window, step.committed)
+        assert not (wrote & ~was_masked).any(), "a commit fell on a position that was not masked"
+        if step.decision.erased is not None:
+            erased = torch.zeros_like(was_masked).scatter(1, window, step.decision.erased)
+            assert not (erased & before.given).any()
+            assert not (erased & was_masked & ~wrote).any(), "an erasure fell on a mask"
+        tokens = step.tokens.clone()
+    trace = run.trace()
+    assert not (trace.tokens == MASK).any()
+    assert len(trace) == model.forwards
+    assert torch.equal(trace.tokens[before.given], before.tokens[before.given])
+    assert torch.equal(trace.replay(), trace.tokens)
+    assert int(trace.committed.sum()) >= int((trace.commit_step >= 0).sum())
+
+
+@given(samplers(), canvases(), SEEDS)
+def test_json_round_trip(sampler: Sampler, canvas: Canvas, seed: int) -> None:
+    trace = decode(ToyDenoiser(seed), canvas, sampler, seed)
+    again = Trace.from_json(trace.to_json(), tables=lambda name, sha256: grid.TABLE)
+    assert again.to_json() == trace.to_json()
+    assert torch.equal(again.replay(), trace.tokens)
+    assert again.samplers == trace.samplers
+    for line in trace.to_json().splitlines():
+        json.loads(line)
+
+
+@given(samplers())
+def test_a_sampler_is_data(sampler: Sampler) -> None:
+    plain = json.loads(json.dumps(sampler.to_dict()))
+    assert Sampler.from_dict(plain, tables=lambda name, sha256: grid.TABLE) == sampler
+
+
+@given(st.lists(st.tuples(samplers(), canvases()), min_size=2, max_size=4), SEEDS)
+def test_a_row_alone_is_the_row_in_a_batch(rows: list[tuple[Sampler, Canvas]], seed: int) -> None:
+    """Whatever the padding and the neighbours' samplers, blocks, lengths and seeds."""
+    mixed, parts = [sampler for sampler, _ in rows], [canvas for _, canvas in rows]
+    seeds = [seed * 100 + 17 * r for r in range(len(mixed))]
+    batch = decode(ToyDenoiser(seed), together(parts), mixed, seeds)
+    for row, (part, sampler) in enumerate(zip(parts, mixed, strict=True)):
+        alone = decode(ToyDenoiser(seed), part, sampler, [seeds[row]])
+        length = alone.generated.shape[1]
+        assert torch.equal(batch.generated[row, :length], alone.generated[0])
+        assert torch.equal(batch.commit_step[row, :length], alone.commit_step[0])
+        assert batch.forwards[row] == alone.forwards[0]
+        taken = int(alone.forwards[0])
+        assert torch.equal(batch.committed[row, :taken], alone.committed[0])
+        close = {"rtol": 1e-9, "atol": 1e-9, "equal_nan": True}
+        for name in ("logp", "entropy", "margin", "score"):
+            torch.testing.assert_close(getattr(batch, name)[row, :length], getattr(alone, name)[0], **close)
+        torch.testing.assert_close(batch.mean_entropy[row, :taken], alone.mean_entropy[0], **close)
+        assert batch.mean_entropy[row, taken:].isnan().all()
+
+
+@given(samplers(), canvases(), SEEDS, st.sampled_from([PrefixCache(refresh=1), DualCache(refresh=1)]))
+def test_refreshing_every_step_is_no_cache(
+    sampler: Sampler, canvas: Canvas, seed: int, cache: PrefixCache | DualCache
+) -> None:
+    plain = decode(ToyDenoiser(seed), canvas, replace(sampler, cache=NoCache()), seed)
+    cached = decode(ToyDenoiser(seed), canvas, replace(sampler, cache=cache), seed)
+    assert torch.equal(plain.tokens, cached.tokens)
+    torch.testing.assert_close(plain.logp, cached.logp, rtol=0, atol=1e-10, equal_nan=True)
+
+
+@given(samplers(), canvases(), SEEDS)
+def test_nothing_changes_the_logits(sampler: Sampler, canvas: Canvas, seed: int) -> None:
+    model, kept = ToyDenoiser(seed), []
+    session = model.open(1, canvas.tokens.shape[1])
+    original = session.logits
+
+    def spy(*args: object) -> torch.Tensor:
+        logits = original(*args)  # type: ignore[arg-type]
+        kept.append((logits, logits.clone()))
+        return logits
+
+    session.logits = spy  # type: ignore[method-assign,assignment]
+    model.open = lambda rows, length: session  # type: ignore[method-assign]
+    decode(model, canvas, sampler, seed)
+    assert all(torch.equal(logits, copy) for logits, copy in kept)
+
+
+@given(samplers(), SEEDS)
+def test_the_same_seed_gives_the_same_tokens(sampler: Sampler, seed: int) -> None:
+    canvas = Canvas.after_prompt([[1, 2, 3], [4, 5]], length=[9, 12], mask_id=MASK)
+    first, second = (decode(ToyDenoiser(seed), canvas, sampler, seed) for _ in range(2))
+    assert first.to_json() == second.to_json()
+
+
+def test_the_grid_holds_every_piece() -> None:
+    listed: set[str] = set()
+
+    def collect(value: object) -> None:
+        if isinstance(value, Piece):
+            listed.add(type(value).__name__)
+            for part in vars(value).values():
+                collect(part)
+        elif isinstance(value, list | tuple):
+            for part in value:
+                collect(part)
+
+    for row in (grid.SCORES, grid.SELECTORS, grid.BLOCKS, grid.CACHES, grid.REMASKERS, grid.PROPOSALS, grid.STOPS):
+        collect(row)
+    ours = {name for name, cls in REGISTRY.items() if cls.__module__.startswith("uncode.")}
+    kinds = {name for name, cls in REGISTRY.items() if cls.__dict__.get("kind") is True}
+    assert ours - kinds - {"Policy", "Sampler"} == listed
+
+
+@pytest.mark.parametrize("select", grid.SELECTORS, ids=lambda s: type(s).__name__)
+@pytest.mark.parametrize("score", grid.SCORES, ids=lambda s: "+".join(type(t).__name__ for t in s.terms))
+def test_the_grid_of_scores_and_selectors(score: object, select: object) -> None:
+    """Every score with every selector, three unequal rows, two caches, blocks."""
+    canvas = Canvas.after_prompt([[1, 2, 3], [4], [5, 6]], length=[12, 7, 10], mask_id=MASK)
+    for cache in (NoCache(), DualCache()):
+        sampler = Sampler(Policy(score, select, grid.BLOCKS[2]), cache=cache)  # type: ignore[arg-type]
+        trace = decode(ToyDenoiser(1), canvas, sampler)
+        assert not (trace.tokens == MASK).any()

@@ -1,0 +1,120 @@
+"""The house keeps its floors: imports point one way, core names no model, the surface is what it says."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import uncode
+
+SRC = Path(uncode.__file__).parent
+FLOORS = {
+    "core": set(),
+    "frequency": {"core"},
+    "samplers": {"core", "frequency"},
+    "backbones": {"core", "frequency"},
+    "cli": {"core", "frequency", "samplers", "backbones"},
+}
+"""Which rooms a room may use."""
+
+FILES = sorted(SRC.rglob("*.py"))
+
+
+def imported(file: Path) -> set[str]:
+    """Rooms and packages a file imports, at any depth."""
+    found: set[str] = set()
+    inside = file.relative_to(SRC).parts[:-1]
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.split(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            found.add((node.module or "").split(".")[0])
+        elif isinstance(node, ast.ImportFrom):
+            base = inside[: len(inside) - node.level + 1]
+            names = [node.module] if node.module else [alias.name for alias in node.names]
+            found |= {".".join([*base, name or ""]).split(".")[0] for name in names}
+    return found
+
+
+@pytest.mark.parametrize("room", FLOORS)
+def test_rooms_import_only_what_is_below_them(room: str) -> None:
+    rooms = set(FLOORS)
+    for file in (SRC / room).rglob("*.py"):
+        used = imported(file) & rooms
+        assert used <= FLOORS[room] | {room}, f"{file.name} imports {used}"
+
+
+def test_core_needs_torch_and_numpy_alone() -> None:
+    for file in (SRC / "core").glob("*.py"):
+        outside = imported(file) - set(sys.stdlib_module_names) - {"core", *(f.stem for f in FILES)}
+        assert outside <= {"torch", "numpy"}, f"{file.name} imports {outside}"
+
+
+def test_core_names_no_model_and_holds_no_ids() -> None:
+    for file in (SRC / "core").glob("*.py"):
+        code = re.sub(r'""".*?"""|#[^\n]*', "", file.read_text(), flags=re.S)
+        assert not re.search(r"llada|dream|126\d{3}|1516\d\d", code, flags=re.I), file.name
+
+
+def test_importing_uncode_is_light() -> None:
+    """Extras and slow packages are imported where they are used, not at the door."""
+    script = "import sys, uncode; print(*sorted(m for m in sys.modules if '.' not in m))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"transformers", "matplotlib", "ray", "fastapi", "lm_eval", "datasets", "rich", "typer"} & set(loaded)
+
+
+def test_the_public_names() -> None:
+    assert uncode.__all__ == sorted(uncode.__all__)
+    assert uncode.__all__ == [
+        "Canvas", "FrequencyTable", "FunctionDenoiser", "Policy", "Sampler", "Stalled", "Step", "Trace", "UncodeError",
+        "__version__", "decode", "generate", "interventions", "legacy", "load", "presets", "steps",
+    ]  # fmt: skip
+    assert all(hasattr(uncode, name) for name in uncode.__all__)
+
+
+def test_files_and_functions_are_short() -> None:
+    for file in FILES:
+        assert len(file.read_text().splitlines()) <= 400, file.name
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                assert (node.end_lineno or 0) - node.lineno <= 60, f"{file.name}:{node.name}"
+
+
+def test_no_six_lines_stand_twice() -> None:
+    """Runs of six code lines that occur again, in this file or another."""
+    seen: dict[tuple[str, ...], str] = {}
+    for file in FILES:
+        tree = ast.parse(file.read_text())
+        prose = {
+            line
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+            for line in range(node.lineno, (node.end_lineno or 0) + 1)
+        }
+        lines = [
+            (number, line.strip())
+            for number, line in enumerate(file.read_text().splitlines(), 1)
+            if number not in prose and line.strip() and not line.strip().startswith(("#", "from ", "import ", ")", "]"))
+        ]
+        for start in range(len(lines) - 5):
+            run = tuple(text for _, text in lines[start : start + 6])
+            where = f"{file.name}:{lines[start][0]}"
+            assert seen.setdefault(run, where) == where, f"{where} repeats {seen[run]}"
+
+
+def test_every_path_to_a_model_goes_through_advance(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The stepper is the only place that asks a session for logits."""
+    calls = [file.name for file in FILES if re.search(r"session\.logits\(", file.read_text())]
+    assert calls == ["decode.py"]
+    from uncode.core import decode as stepper
+
+    counted, real = [], stepper.advance
+    monkeypatch.setattr(stepper, "advance", lambda state: (counted.append(1), real(state))[1])
+    model = uncode.load("toy")
+    text = uncode.generate(model, "add 2 3 4", sampler=uncode.presets.left_to_right(), length=24)
+    assert text.endswith("9 .") and len(counted) == 21
