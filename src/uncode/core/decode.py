@@ -110,10 +110,12 @@ def _write(state: State, decision: Decision) -> None:
 def _note_events(state: State, decision: Decision) -> None:
     """Where a remasker runs, offsets are written more than once: keep every write and erasure, in order."""
     assert decision.erased is not None
-    own = state.record.forwards[:, 0].tolist()
+    own, erasing = state.record.forwards[:, 0].tolist(), state.erasing
     offsets = state.window.offsets.expand(len(own), -1)
     for change, token in ((decision.chosen, decision.belief.token), (decision.erased, None)):
         for row, column in change.nonzero().tolist():
+            if not erasing[row]:
+                continue
             written = -1 if token is None else int(token[row, column])
             state.record.events[row].append((own[row], int(offsets[row, column]), written))
 

@@ -194,7 +194,8 @@ class State:
         used, self.rows.lane = np.unique(self.rows.lane, return_inverse=True)
         self.lanes = [self.lanes[number] for number in used]
         self._caching = any(not isinstance(lane.spec.cache, NoCache) for lane in self.lanes)
-        self.erases = any(lane.sampler.policy.remask.erases for lane in self.lanes)
+        erases = np.array([lane.sampler.policy.remask.erases for lane in self.lanes], dtype=bool)
+        self.erasing, self.erases = erases[self.rows.lane], bool(erases.any())
         self.oldest = int(min(self.rows.born, default=self.clock))
         self.deadline = int(min(self.rows.born + self.rows.limit, default=self.clock))
         self._windows = [entry for entry in self._windows if np.isin(entry[1], self.rows.ids).any()]

@@ -1,0 +1,67 @@
+"""What the docs show is what happens: every python block runs, and prints the text block below it.
+
+`python tests/test_docs.py` writes what the blocks print today into the pages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+import types
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"```python\n(.*?)```\n(?:\n```text\n(.*?)```\n)?", re.S)
+
+
+def rewritten(page: Path) -> str:
+    """The page with the output of its blocks, run in order in one namespace, in place of what it says."""
+    module = types.ModuleType(f"docs_{page.stem.replace('-', '_')}")
+    sys.modules[module.__name__] = module  # dataclasses look their module up
+
+    def run(match: re.Match[str]) -> str:
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile(match.group(1), str(page), "exec"), module.__dict__)
+        shown = "".join(line.rstrip() + "\n" for line in printed.getvalue().splitlines())
+        assert shown or match.group(2) is None, f"a block of {page.name} should print, and does not"
+        return f"```python\n{match.group(1)}```\n" + (f"\n```text\n{shown}```\n" if shown else "")
+
+    return BLOCK.sub(run, page.read_text())
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_the_blocks_of_a_page_print_what_it_says(page: Path) -> None:
+    assert rewritten(page) == page.read_text()
+
+
+def test_links_between_pages_resolve() -> None:
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md"]:
+        for target in re.findall(r"\]\(([^)#]+)\)", page.read_text()):
+            if not target.startswith("http"):
+                assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_the_readme_shows_the_demo() -> None:
+    """The commands of `make demo` and what they print, as the README gives them."""
+    from typer.testing import CliRunner
+
+    from uncode.cli import app
+
+    commands = re.findall(r"\$\(BIN\)/uncode (decode .*)", (ROOT / "Makefile").read_text())
+    assert len(commands) == 2
+    for command in commands:
+        words = [word.strip('"') for word in re.findall(r'"[^"]*"|\S+', command)]
+        shown = CliRunner().invoke(app, words, env={"COLUMNS": "80"}).output
+        block = "".join(line.rstrip() + "\n" for line in shown.splitlines())
+        assert block in (ROOT / "README.md").read_text(), block
+
+
+if __name__ == "__main__":
+    for path in PAGES:
+        path.write_text(rewritten(path))
