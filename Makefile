@@ -2,6 +2,7 @@
 # make test   everything: linters, types, tests (makes .venv, installs the rest)
 # make check  linters and types alone
 # make bench  what the stepper costs, beside the copied-loop style
+# make verify the tests, then what takes longer: the benchmark's limits, a thousand examples of every property
 # make docs   write docs/papers.md from the presets
 
 PYTHON ?= python3
@@ -39,7 +40,9 @@ check: $(VENV)/dev
 test: check
 	@$(BIN)/python -m pytest -n $(WORKERS) -q --cov=uncode.core --cov-branch --cov-report=term --cov-fail-under=95
 
-verify: test bench
+verify: test
+	@$(BIN)/python bench/loop.py --check
+	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(WORKERS) -q tests/test_invariants.py
 
 bench: $(VENV)/base
 	@$(BIN)/python bench/loop.py

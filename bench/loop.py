@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import sys
 import time
 from collections.abc import Callable
 
@@ -21,6 +22,8 @@ import uncode
 from uncode.core.policy import Sampler
 
 LENGTH, PROMPT, MASK = 256, 64, 0
+MOST, LEAST = 1.5, 5.0
+"""A step at batch 1 may take this many times the copied loop's; a row at batch 64 must take this many times less."""
 
 
 @torch.no_grad()
@@ -68,6 +71,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--vocab", type=int, default=32, help="vocabulary of the free model")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--check", action="store_true", help="fail if the limits are not met")
     args = parser.parse_args()
     generator = torch.Generator().manual_seed(0)
     table = torch.randn(64, PROMPT + LENGTH, args.vocab, generator=generator)
@@ -85,16 +89,21 @@ def main() -> None:
 
     print(f"{LENGTH} positions after a prompt of {PROMPT}, vocabulary {args.vocab}, {torch.get_num_threads()} threads;")
     print("median microseconds a step, and a row\n")
+    over = False
     for name, sampler, weights in (
         ("confidence", uncode.presets.confidence(), None),
         ("uncode", uncode.presets.uncode(frequency=frequency), frequency),
     ):
         theirs, one, many = alternate([copied(weights), ours(sampler, 1), ours(sampler, 64)], args.repeats)
+        over |= one > MOST * theirs or theirs * 64 < LEAST * many
         print(f"{f'{name}: copied loop, batch 1':32}{theirs:8.0f}{theirs:9.1f}")
         print(f"{f'{name}: stepper, batch 1':32}{one:8.0f}{one:9.1f}   {one / theirs:.2f} times the copied loop")
         print(
             f"{f'{name}: stepper, batch 64':32}{many:8.0f}{many / 64:9.1f}   {theirs * 64 / many:.1f} times less a row"
         )
+
+    if args.check and over:
+        sys.exit(f"over the limits: {MOST} times at batch 1, {LEAST} times less a row at batch 64.")
 
 
 if __name__ == "__main__":

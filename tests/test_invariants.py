@@ -112,6 +112,9 @@ def test_a_row_alone_is_the_row_in_a_batch(rows: list[tuple[Sampler, Canvas]], s
         for name in ("logp", "entropy", "margin", "score"):
             torch.testing.assert_close(getattr(batch, name)[row, :length], getattr(alone, name)[0], **close)
         torch.testing.assert_close(batch.mean_entropy[row, :taken], alone.mean_entropy[0], **close)
+        assert torch.equal(batch.runner_up[row, :length].nan_to_num(-1), alone.runner_up[0].nan_to_num(-1))
+        assert torch.equal(batch.window[row, :taken], alone.window[0])
+        assert batch.events[row] == alone.events[0]
         assert batch.mean_entropy[row, taken:].isnan().all()
 
 

@@ -104,11 +104,11 @@ class ToyNetwork:
             x = self.attend(layer, x, self.rotate(q, positions), self.rotate(k, positions), v, valid)
         return self.logits(x)
 
-    def fingerprint(self) -> str:
-        """A hash of the logits of a fixed canvas, rounded so that the order of additions does not matter."""
-        tokens = torch.tensor([[1, 2, 3, MASK, 4, MASK, MASK, MASK]])
-        rounded = (self(tokens)[..., :MASK] * 1e6).round().to(torch.int64)
-        return hashlib.sha256(rounded.numpy().tobytes()).hexdigest()[:16]
+
+def fingerprint(logits: Tensor) -> str:
+    """A hash of logits, rounded so that the order of additions does not matter."""
+    rounded = (logits[..., :MASK] * 1e6).round().to(torch.int64)
+    return hashlib.sha256(rounded.numpy().tobytes()).hexdigest()[:16]
 
 
 @cache
@@ -175,8 +175,9 @@ class ToySession:
     @staticmethod
     def _rows(logits: Tensor, plan: Plan) -> Tensor:
         shift = torch.from_numpy(plan.rows.start[:, None] + np.arange(plan.rows.width) - plan.window.start[:, None])
-        index = shift.clamp(0, logits.shape[1] - 1)
-        return logits.gather(1, index[:, :, None].expand(-1, -1, logits.shape[-1]))
+        inside = (shift >= 0) & (shift < torch.from_numpy(plan.window.stop - plan.window.start)[:, None])
+        found = logits.gather(1, shift.clamp(0, logits.shape[1] - 1)[:, :, None].expand(-1, -1, logits.shape[-1]))
+        return torch.where(inside[:, :, None], found, torch.nan)  # what was not computed may be anything
 
     def add(self, rows: int, left: int, right: int) -> None:
         def grow(t: Tensor) -> Tensor:

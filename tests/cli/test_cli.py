@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from uncode import Trace
+from uncode.samplers.legacy import QUIRKS
 from uncode.samplers.presets import PRESETS
 
 ROOT = Path(__file__).parents[2]
@@ -36,14 +37,14 @@ def test_samplers_are_listed_with_their_sources() -> None:
     assert all(name in shown for name in PRESETS)
     assert "\x1b[" not in shown, "output is plain when piped"
     listed = json.loads(run("samplers", "--json").stdout)
-    assert [entry["name"] for entry in listed] == list(PRESETS)
+    assert [entry["name"] for entry in listed] == [*PRESETS, *QUIRKS]
     assert all(entry["summary"] and entry["source"] for entry in listed)
 
 
 def test_a_printed_recipe_decodes_again(tmp_path: Path) -> None:
-    for name in ("semi_ar", "uncode"):
+    for name in ("semi_ar", "uncode", "legacy.uncode_release"):
         file = tmp_path / f"{name}.toml"
-        file.write_text(run("samplers", name, "--set", "temperature=0").stdout)
+        file.write_text(run("samplers", name).stdout)
         by_file = run("decode", "add 3 4 5", "--sampler", str(file), "--json").stdout
         by_name = run("decode", "add 3 4 5", "--sampler", name, "--json").stdout
         assert json.loads(by_file)["generated_ids"] == json.loads(by_name)["generated_ids"]
@@ -84,6 +85,9 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", "multiply 3 4 5"], "does not know the word 'multiply'"),
         (["decode", " "], "prompt is empty"),
         (["decode", "add 3 4 5", "--out", "nowhere/trace.jsonl"], "does not exist"),
+        (["decode", "add 3 4 5", "--out", "docs"], "is a folder"),
+        (["decode", "add 3 4 5", "--set", "frequency=foo"], "--frequency FILE"),
+        (["decode", "add 3 4 5", "--sampler", "legacy.uncode_relase"], "did you mean 'legacy.uncode_release'"),
         (["samplers", "confidense"], "did you mean 'confidence'"),
         (["decode"], "Missing argument"),
         (["decod", "x"], "No such command"),
@@ -95,10 +99,16 @@ def test_mistakes_are_one_sentence_and_exit_code_2(words: list[str], message: st
     assert shown.returncode == 2
     assert message in shown.stderr
     assert "Traceback" not in shown.stderr
+    assert len(shown.stderr.splitlines()) == 1
     assert shown.stdout == ""
 
 
 def test_debug_shows_the_traceback() -> None:
-    shown = run("--debug", "decode", "add 3 4 5", "--sampler", "uncod")
-    assert shown.returncode != 0
-    assert "Traceback" in shown.stderr
+    for words in (["--debug", "decode", "add 3 4 5", "--sampler", "uncod"], ["decode", "x", "--debug"]):
+        shown = run(*words)
+        assert shown.returncode != 0
+        assert "Traceback" in shown.stderr
+
+
+def test_no_words_show_the_help() -> None:
+    assert "decode" in run().stderr + run().stdout

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from tests.toy import EOS, MASK, ToyDenoiser
-from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, UncodeError, decode, presets
+from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, Trace, UncodeError, decode, legacy, presets
 from uncode.core.blocks import Blocks
 from uncode.core.cache import PrefixCache
 from uncode.core.propose import Greedy, Sample
@@ -80,6 +80,20 @@ def test_what_is_not_understood_is_refused(data: dict[str, object], message: str
         (lambda: presets.llada(remasking="low"), "low_confidence or random"),
         (lambda: presets.remdm(start=1.0), "start"),
         (lambda: presets.remdm(count=0), "at least 1"),
+        (lambda: presets.uncode(frequency=FLAT, special="foo"), "cannot be 'foo'"),
+        (lambda: presets.uncode(frequency=FLAT, ratee=1.0), "did you mean 'rate'"),
+        (lambda: presets.confidence(step=3), "did you mean 'steps'"),
+        (lambda: presets.confidence(steps=2.5), "must be a whole number"),
+        (lambda: presets.confidence(steps=True), "must be a whole number"),
+        (lambda: presets.confidence(temperature=float("inf")), "temperature"),
+        (lambda: presets.uncode(frequency=FLAT, clip=float("inf")), "clip"),
+        (lambda: ExponentialPosition(1.0, "blok"), "did you mean 'block'"),
+        (lambda: ExponentialPosition("fast"), "must be a number"),
+        (lambda: Threshold(0.5, "scor"), "did you mean 'score'"),
+        (lambda: legacy.uncode_release(frequency=FLAT, rate=-1.0), "rate"),
+        (lambda: legacy.uncode_release(frequency=FLAT, clip=-1.0), "clip"),
+        (lambda: legacy.remdm_release(count=0), "at least 1"),
+        (lambda: legacy.remdm_release(ratio=0.0), "ratio"),
     ],
 )
 def test_values_out_of_range_are_one_sentence(make: object, message: str) -> None:
@@ -123,6 +137,19 @@ class BarsTheLast(Score):
         return torch.where(view.offsets == 3, -torch.inf, 0.0)
 
 
+@dataclass(frozen=True)
+class BarsEverything(Score):
+    def __call__(self, view: View) -> torch.Tensor:
+        return view.places - torch.inf
+
+
+def test_a_hopeless_row_is_stalled_after_one_forward() -> None:
+    model = ToyDenoiser(0)
+    with pytest.raises(Stalled):
+        decode(model, canvas(40), Sampler(Policy(BarsEverything())))
+    assert model.forwards == 1
+
+
 @pytest.mark.parametrize(
     ("sampler", "message"),
     [
@@ -130,6 +157,7 @@ class BarsTheLast(Score):
         (Sampler(Policy(Confidence() + BarsTheLast())), "BarsTheLast scored every open position -inf or NaN"),
         (Sampler(Policy(Confidence(), WaitsForEver())), "not finished after 96 forwards.*WaitsForEver"),
         (Sampler(Policy(Confidence()), limit=2), "not finished after 2 forwards"),
+        (Sampler(Policy(Confidence() + ExponentialPosition(0.0) + BarsEverything())), "BarsEverything scored"),
     ],
 )
 def test_stalled_names_the_piece(sampler: Sampler, message: str) -> None:
@@ -167,6 +195,12 @@ def test_a_stalled_row_among_others_is_named() -> None:
     [
         (lambda: decode(ToyDenoiser(0), canvas(), [presets.confidence()] * 2), "2 samplers were given for 1"),
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), [1, 2]), "2 seeds were given for 1"),
+        (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), None), "a seed is a whole number"),  # type: ignore[arg-type]
+        (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), "a"), "a seed is a whole number"),  # type: ignore[arg-type]
+        (lambda: decode(ToyDenoiser(0), canvas(), "confidence"), "a sampler was expected"),  # type: ignore[arg-type]
+        (lambda: Trace.from_json("hello"), "not a trace"),
+        (lambda: Trace.from_json(""), "empty"),
+        (lambda: Trace.from_json('{"schema": 99}'), "schema 99"),
         (
             lambda: decode(ToyDenoiser(0), Canvas.after_prompt([[1]], length=2, mask_id=3), presets.confidence()),
             "disagree about the mask id",

@@ -67,6 +67,46 @@ def test_a_finished_row_is_frozen() -> None:
     assert not state.read(0)["mean_entropy"].isnan().any()
 
 
+def test_a_finished_row_stays_as_it_is_beside_a_remasker() -> None:
+    state = State(ToyDenoiser(0), drafts=True)
+    canvas = Canvas.after_prompt([[1, 2], [3, 4]], length=[9, 30], mask_id=MASK)
+    state.add(canvas, [presets.remdm(block_length=16), presets.confidence()])
+    ended = None
+    while not state.over:
+        advance(state)
+        if state.rows.finished[0]:
+            ended = state.tokens[0].clone() if ended is None else ended
+            assert torch.equal(state.tokens[0], ended)
+    assert len(state.read(0)["drafts"]) == state.read(0)["forwards"]
+    with pytest.raises(UncodeError, match="no unfinished row"):
+        advance(state)
+    with pytest.raises(UncodeError, match="no unfinished row"):
+        advance(State(ToyDenoiser(0)))
+
+
+def test_a_row_that_cannot_join_leaves_the_others_alone() -> None:
+    state, canvas = State(ToyDenoiser(0)), Canvas.after_prompt([[1, 2]], length=9, mask_id=MASK)
+    state.add(canvas, presets.confidence())
+    advance(state)
+    two = Canvas.after_prompt([[1], [2]], length=5, mask_id=MASK)
+    with pytest.raises(UncodeError, match="covers 5 tokens"):
+        state.add(two, [presets.entropy(), presets.uncode(frequency=torch.ones(5))])
+    while not state.over:
+        advance(state)
+    assert state.read(0)["forwards"] == 9
+
+
+@pytest.mark.parametrize("masks", [1, 2, 8, 9, 12, 16, 20, 31, 32])
+def test_remdm_takes_back_whatever_the_length(masks: int) -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=masks, mask_id=MASK)
+    trace = decode(ToyDenoiser(0), canvas, presets.remdm(steps=8, block_length=32))
+    share = min(8, masks)
+    erased = sum(token < 0 for _, _, token in trace.events[0])
+    assert erased == (share if share > 1 else 0)
+    assert int(trace.committed.sum()) == masks + erased
+    assert len(trace) == (2 * share if share > 1 else 1)
+
+
 def test_a_state_can_be_filled_again() -> None:
     state = State(ToyDenoiser(3))
     for row in (0, 1):
@@ -105,6 +145,7 @@ def test_blocks_are_filled_in_order_and_share_the_steps() -> None:
         (5, [4, 4, 2], [2, 2, 1]),
         (100, [3, 1], [3, 1]),
         (1, [3, 0, 3], [1, 0, 1]),
+        (5, [1, 1, 1, 20], [1, 1, 1, 2]),
     ],
 )
 def test_steps_are_split_by_masks(total: int | None, masked: list[int], shares: list[int]) -> None:
@@ -126,6 +167,9 @@ def test_windows_are_recorded() -> None:
         assert trace.window[0, 4].tolist() == [0, 10], "the second block opens with a full forward"
         assert trace.window[0, 5].tolist() == later
     assert decode(ToyDenoiser(1), canvas, presets.confidence()).window[0].tolist() == [[0, 10]] * 8
+    wide = Canvas.after_prompt([[1, 2], [3, 4, 5, 6]], length=[8, 9], mask_id=MASK)
+    batch = decode(ToyDenoiser(1), wide, Sampler(policy, cache=DualCache()))
+    assert batch.window[0, :8].tolist() == trace.window[0].tolist(), "in the row's own positions"
 
 
 def test_observing_the_span_sees_every_mask() -> None:

@@ -24,6 +24,8 @@ def test_a_table_survives_the_disk(tmp_path: Path) -> None:
     [
         (lambda: FrequencyTable(torch.zeros(2, 2)), "one number per token"),
         (lambda: FrequencyTable(torch.tensor([-1, 2])), "negative"),
+        (lambda: FrequencyTable(torch.tensor([float("nan"), 2])), "infinite"),
+        (lambda: FrequencyTable(torch.tensor([1, 2]), "x", (9,)), "special ids"),
         (lambda: FrequencyTable(torch.tensor([0, 0])), "at least one"),
         (lambda: as_table(3), "was expected, not int"),  # type: ignore[arg-type]
         (lambda: UnnamedTable().surprisal(), "needs a frequency table"),

@@ -1,7 +1,7 @@
 """Token for token against the published functions, on recorded outputs of toy networks.
 
 Each file under `data/` holds what one published function wrote: repository, commit, function, settings, network
-seed, a hash of the network's logits, the tokens and the number of forwards. The functions' random numbers were
+seed, a hash of the first logits, the tokens and the number of forwards. The functions' random numbers were
 our stateless noise, so ours are the same.
 """
 
@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import torch
 
-from tests.toy import EOS, EOT, ToyDenoiser
+from tests.toy import EOS, EOT, MASK, ToyDenoiser, fingerprint
 from uncode import Canvas, FrequencyTable, Sampler, decode, legacy, presets
 
 DATA = Path(__file__).parent / "data"
@@ -100,13 +100,16 @@ SAMPLERS: dict[str, Callable[[Settings, dict[str, Any]], Sampler]] = {
 
 
 def denoiser(case: dict[str, Any]) -> ToyDenoiser:
-    assert fingerprint(case["network"]) == case["fingerprint"], "the toy network is not the one that was recorded"
-    return ToyDenoiser(case["network"], case.get("eos_boost", 0.0))
+    """The network of a case, which must still give the logits it gave at the first step of the recording."""
+    found = ToyDenoiser(case["network"], case.get("eos_boost", 0.0))
+    canvas = canvas_of(case)
+    first = fingerprint(found.network(canvas.tokens, canvas.valid))
+    assert first == case["first_logits"], "the toy network is not the one that was recorded"
+    return found
 
 
-@cache
-def fingerprint(seed: int) -> str:
-    return ToyDenoiser(seed).network.fingerprint()
+def canvas_of(case: dict[str, Any]) -> Canvas:
+    return Canvas.after_prompt(case.get("prompts", [case.get("prompt")]), length=32, mask_id=MASK, pad_id=0)
 
 
 def settings_of(record: dict[str, Any]) -> list[str]:
@@ -127,12 +130,9 @@ def test_published_function(name: str, settings: str) -> None:
     assert len({case["network"] for case in cases}) >= 20
     sampler = SAMPLERS[name](json.loads(settings), record)
     for case in cases:
-        many = "prompts" in case
-        prompts = case["prompts"] if many else [case["prompt"]]
         model = denoiser(case)
-        canvas = Canvas.after_prompt(prompts, length=32, mask_id=record["mask_id"], pad_id=0)
-        trace = decode(model, canvas, sampler, seed=case["network"])
-        assert trace.generated.tolist() == (case["tokens"] if many else [case["tokens"]])
+        trace = decode(model, canvas_of(case), sampler, seed=case["network"])
+        assert trace.generated.tolist() == (case["tokens"] if "prompts" in case else [case["tokens"]])
         assert len(trace) == model.forwards
         if sampler.name == "dream" and sampler.policy.select.may_wait and len(trace) < case["forwards"]:
             continue  # its coins filled the row before the last step; Dream then runs forwards for nothing
@@ -148,8 +148,7 @@ def test_the_paper_and_the_release_agree_where_the_clip_does_not_bind() -> None:
             sampler = presets.uncode(
                 steps=s["steps"], frequency=table(record), rate=float(s["lambd"]), special="counted"
             )
-            canvas = Canvas.after_prompt([case["prompt"]], length=32, mask_id=record["mask_id"])
-            assert decode(denoiser(case), canvas, sampler).generated[0].tolist() == case["tokens"]
+            assert decode(denoiser(case), canvas_of(case), sampler).generated[0].tolist() == case["tokens"]
             checked += 1
     assert checked >= 80
 
@@ -161,8 +160,7 @@ def test_the_paper_clips_surprisal_and_the_release_the_product() -> None:
         s = case["settings"]
         if s["alpha"] == 2 and blocks(s) == 1:
             sampler = presets.uncode(steps=s["steps"], frequency=table(record), rate=s["lambd"], clip=2.0)
-            canvas = Canvas.after_prompt([case["prompt"]], length=32, mask_id=record["mask_id"])
-            differ += decode(denoiser(case), canvas, sampler).generated[0].tolist() != case["tokens"]
+            differ += decode(denoiser(case), canvas_of(case), sampler).generated[0].tolist() != case["tokens"]
     assert differ > 0
 
 
@@ -173,8 +171,7 @@ def test_factor_is_right_and_the_release_is_off_by_one() -> None:
         s = case["settings"]
         if "factor" in s:
             sampler = presets.fast_dllm_factor(factor=s["factor"], block_length=s["block_length"])
-            canvas = Canvas.after_prompt([case["prompt"]], length=32, mask_id=record["mask_id"])
-            trace = decode(denoiser(case), canvas, sampler)
+            trace = decode(denoiser(case), canvas_of(case), sampler)
             differ += len(trace) != case["forwards"]
             for step in range(len(trace)):  # no token below its threshold, except the best one of its step
                 p = trace.logp[0][trace.commit_step[0] == step].exp().sort(descending=True).values

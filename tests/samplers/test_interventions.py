@@ -74,6 +74,11 @@ def test_anchors_stand_where_the_paper_puts_them() -> None:
         assert trace.logp[0, int(100 * at)].isnan()
 
 
+def test_anchors_stand_at_a_part_of_each_rows_own_length() -> None:
+    canvas = insert_anchor(Canvas.after_prompt([[1], [2]], length=[4, 16], mask_id=MASK), 0.75, 7)
+    assert (canvas.tokens == 7).nonzero().tolist() == [[0, 4], [1, 13]]
+
+
 def test_trivial_tokens_of_any_tokenizer() -> None:
     words = ["<mask>", "<end>", "the", " the", "The", "theory", ".", " .", "\n", "\n\n", " ", "  ", "$", "is"]
     assert [words[i] for i in trivial_ids(WordTokenizer(words))] == ["the", " the", ".", " .", "\n", " ", "$", "is"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from typing import Any
 
 import typer
 
@@ -22,6 +23,10 @@ app.command(name="decode")(decode.command)
 app.command(name="samplers")(samplers.command)
 
 
+# typer raises click's errors, and newer versions carry a click of their own: ask for the class by its name.
+_WRONG_USE: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
 def _version(wanted: bool) -> None:
     if wanted:
         typer.echo(f"uncode {__version__}")
@@ -38,13 +43,18 @@ def _options(
 
 def main() -> None:
     """Run a verb. An error the user can mend is one sentence on standard error and exit code 2."""
+    words = [word for word in sys.argv[1:] if word != "--debug"]
     try:
-        app()
-    except UncodeError as error:
+        sys.exit(app(words, standalone_mode=False))
+    except (UncodeError, _WRONG_USE) as error:
         if "--debug" in sys.argv:
             raise
-        typer.echo(f"uncode: {error}", err=True)
+        message = error.format_message() if isinstance(error, _WRONG_USE) else str(error)
+        typer.echo(f"uncode: {message}" if words else message, err=True)
         sys.exit(2)
+    except (KeyboardInterrupt, typer.Abort):
+        typer.echo("uncode: interrupted.", err=True)
+        sys.exit(130)
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)

@@ -46,6 +46,9 @@ def command(
 
       uncode decode "add 3 4 5" --set rate=0.5 --out trace.jsonl
     """
+    if out is not None:
+        require(out.parent.is_dir(), f"the folder '{out.parent}' does not exist.")
+        require(not out.is_dir(), f"'{out}' is a folder; --out takes a file.")
     denoiser = load(model)
     recipe = build_sampler(sampler, settings, frequency, own=getattr(denoiser, "frequency", None))
     if not whole and denoiser.eos_ids:
@@ -55,7 +58,6 @@ def command(
     canvas = Canvas.after_prompt([encode(denoiser, text)], length=length, mask_id=denoiser.mask_id)
     trace = _with_progress(steps(denoiser, canvas, recipe, seed), length)
     if out is not None:
-        require(out.parent.is_dir(), f"the folder '{out.parent}' does not exist.")
         trace.save(out, denoiser.tokenizer)
     if as_json:
         typer.echo(json.dumps(trace.row(0, denoiser.tokenizer)))

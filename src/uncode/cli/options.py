@@ -41,6 +41,7 @@ def _takes_table(name: str, options: dict[str, Any]) -> bool:
 def _setting(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     require(bool(key and equals), f"--set takes KEY=VALUE, not '{text}'.")
+    require(key != "frequency", "the frequency table has an option of its own: --frequency FILE.")
     words = {"none": None, "true": True, "false": False}
     if value.lower() in words:
         return key, words[value.lower()]

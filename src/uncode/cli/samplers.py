@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..frequency import UnnamedTable
+from ..samplers.legacy import QUIRKS
 from ..samplers.papers import describe
 from ..samplers.presets import PRESETS
 from ..samplers.recipes import to_toml
@@ -36,13 +37,14 @@ def command(
         sampler = build_sampler(name, settings, frequency, own=UnnamedTable())
         typer.echo(json.dumps(sampler.to_dict(), indent=2) if as_json else to_toml(sampler), nl=as_json)
         return
-    entries = [describe(preset) for preset in PRESETS.values()]
+    entries = {name: describe(preset) for name, preset in (PRESETS | QUIRKS).items()}
     if as_json:
-        typer.echo(json.dumps([{"name": e.name, "summary": e.summary, "source": e.source} for e in entries], indent=2))
+        listed = [{"name": name, "summary": e.summary, "source": e.source} for name, e in entries.items()]
+        typer.echo(json.dumps(listed, indent=2))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("name", "what it does", "source"):
         table.add_column(column, no_wrap=column == "name")
-    for entry in entries:
-        table.add_row(entry.name, entry.summary, entry.citation, style="" if entry.name != "uncode" else "bold")
+    for called, entry in entries.items():
+        table.add_row(called, entry.summary, entry.citation, style="bold" if called == "uncode" else "")
     Console().print(table)

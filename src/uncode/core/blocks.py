@@ -33,7 +33,7 @@ class Blocks(BlockSchedule):
     count: int | None = None
     length: int | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(self.count is None or self.length is None, "blocks take either a count or a length, not both.")
         require(self.count is None or self.count >= 1, f"the number of blocks must be at least 1, not {self.count}.")
         require(self.length is None or self.length >= 1, f"the block length must be at least 1, not {self.length}.")

@@ -107,7 +107,7 @@ class _BlockCache(CachePolicy):
     kind: ClassVar[bool] = True
     refresh: int | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(self.refresh is None or self.refresh >= 1, "refresh must be at least 1 step.")
 
     def _fresh(self, block_step: Columns) -> NDArray[np.bool_]:

@@ -32,7 +32,9 @@ class Canvas:
         """A canvas of `length` masks after each prompt. `ids` is `[B, P]` or a list of unequal lists."""
         rows = _rows(ids)
         require(len(rows) > 0, "a canvas needs at least one row.")
-        lengths = [length] * len(rows) if isinstance(length, int) else [int(n) for n in length]
+        lengths = [length] * len(rows) if isinstance(length, int) else length
+        whole = isinstance(lengths, Sequence) and all(isinstance(n, int) for n in lengths)
+        require(whole, f"the length to generate is a whole number or one per row, not {length!r}.")
         require(len(lengths) == len(rows), f"{len(lengths)} lengths were given for {len(rows)} prompts.")
         require(min(lengths) > 0, "the length to generate must be at least 1.")
         masks = [row.new_full((n,), mask_id) for row, n in zip(rows, lengths, strict=True)]
@@ -88,31 +90,40 @@ class Canvas:
         """Positions the decoder may never change; padding counts as given."""
         return self.tokens != self.mask_id
 
-    def with_anchors(self, anchors: Mapping[int, int]) -> Canvas:
-        """The same canvas with `{offset: token}` given in every row: an anchor is a given token."""
+    def with_anchors(self, anchors: Mapping[int, int] | Sequence[Mapping[int, int]]) -> Canvas:
+        """The same canvas with `{offset: token}` given, in every row or row by row: an anchor is a given token."""
         tokens = self.tokens.clone()
-        for offset, token in anchors.items():
-            require(0 <= offset < self.span, f"an anchor at offset {offset} lies outside the span of {self.span}.")
-            require(token != self.mask_id, "an anchor cannot be the mask token.")
-            inside = self.valid[:, self.start + offset]
-            tokens[inside, self.start + offset] = token
+        each = [anchors] * self.rows if isinstance(anchors, Mapping) else anchors
+        require(len(each) == self.rows, f"anchors for {len(each)} rows were given to a canvas of {self.rows}.")
+        for row, length in enumerate(self.lengths.tolist()):
+            for offset, token in each[row].items():
+                require(0 <= offset < length, f"an anchor at offset {offset} lies outside row {row}, {length} long.")
+                require(token != self.mask_id, "an anchor cannot be the mask token.")
+                at = (row, self.start + offset)
+                require(int(tokens[at]) == self.mask_id, f"offset {offset} of row {row} is given already.")
+                tokens[at] = token
         return replace(self, tokens=tokens)
 
     def to(self, device: torch.device | str) -> Canvas:
         return replace(self, tokens=self.tokens.to(device), valid=self.valid.to(device))
 
-    def check(self) -> None:
-        """Raise unless every row has a mask to fill, all of them inside the span."""
+    def check(self, vocab_size: int) -> None:
+        """Raise unless every row has a mask to fill, all of them inside the span, and every id is the model's."""
         empty = (~self.masked.any(-1)).nonzero().flatten().tolist()
         require(not empty, f"row {empty[0] if empty else 0} of the canvas has no masks to fill.")
         outside = bool(self.masked[:, : self.start].any()) or bool((self.masked & ~self.valid).any())
         require(not outside, "the canvas has masks outside its generated span: use Canvas.infill for those.")
+        largest, least = int(self.tokens.max()), int(self.tokens.min())
+        strange = largest if largest >= vocab_size else least
+        require(0 <= strange < vocab_size, f"token {strange} of the canvas is outside the vocabulary of {vocab_size}.")
 
 
 def _rows(ids: Ids) -> list[Tensor]:
     if isinstance(ids, Tensor):
         require(ids.dim() in (1, 2), f"prompt ids must be [B, P] or [P], not a tensor of {ids.dim()} dimensions.")
         return list((ids if ids.dim() == 2 else ids[None]).long())
+    if hasattr(ids, "__array__"):
+        return _rows(torch.as_tensor(ids))
     if len(ids) > 0 and isinstance(ids[0], int):
         return [torch.tensor(ids, dtype=torch.long)]
     return [torch.as_tensor(row, dtype=torch.long) for row in ids]

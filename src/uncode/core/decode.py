@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .canvas import Canvas
-from .decide import Decision, decide
+from .decide import Decision, Lane, decide
 from .denoiser import Denoiser
-from .errors import Stalled
+from .errors import Stalled, UncodeError
 from .record import FILLED, OPEN
 from .state import Ints, Samplers, Seeds, State, Watch
 from .trace import Trace
@@ -51,12 +51,14 @@ def advance(state: State) -> Step:
     1. Each row without an open block opens its next one and counts its masked positions.
     2. Ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
     3. Propose a token everywhere; form the belief (float32; float64 logits keep float64).
-    4. Eligible = masked and in the open block. Score in float64; -inf elsewhere.
+    4. Eligible = masked and in the open block. Score (a sum of terms in float64); -inf elsewhere.
     5. Select; write. Remember with what belief each token was committed.
     6. Remask among the decoder's own tokens, this step's included; erase.
     7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
     8. Ask the stop rule; record; hand out the step.
     """
+    if state.over:
+        raise UncodeError("there is no unfinished row to advance: add rows first.")
     if state.stale:
         state.open_blocks()
     state.check_limit()
@@ -97,10 +99,12 @@ def advance(state: State) -> Step:
 def _write(state: State, decision: Decision) -> None:
     """Commit what was chosen, erase what was taken back."""
     chosen, record = decision.chosen, state.record
+    if decision.erased is not None and state.ended:
+        decision.erased = decision.erased & (state.alive > 0)
     state.here.write(chosen, decision.belief.token)
     record.step_here.write(chosen, record.forwards)
     if state.drafts:
-        record.draft(state.window, decision.belief.token)
+        record.draft(state.window, decision.belief.token, ~state.rows.finished)
     if decision.erased is not None:
         _note_events(state, decision)
         state.here.write(decision.erased, torch.full_like(record.forwards, state.facts.mask_id))
@@ -138,7 +142,8 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     over = closed & (~rows.later.any(1) | ended)
     rows.block_step[closed & ~over] = -1
     rows.finished |= over
-    state.ended = bool(rows.finished.any())
+    state.ended, state.over = bool(rows.finished.any()), bool(rows.finished.all())
+    state.foreseen = state.foresee()
     if closed.any():
         state.stale = True
         state.alive = torch.from_numpy((~rows.finished).astype(np.int64)).to(left.device)[:, None]
@@ -166,17 +171,21 @@ def _ask_stop_rules(state: State) -> NDArray[np.bool_]:
 def _check_progress(state: State, decision: Decision, stuck: NDArray[np.bool_]) -> None:
     for row in np.flatnonzero(stuck):
         lane = state.lanes[int(state.rows.lane[row])]
-        policy = lane.sampler.policy
-        if not policy.select.may_wait:
-            terms = zip(policy.score.terms, decision.terms, strict=False)
-            barring = [type(term).__name__ for term, value in terms if not bool((value[row] > -torch.inf).all())]
-            ranked = bool((decision.score[row] > -torch.inf).any())
-            culprit = type(policy.select).__name__ if ranked or not barring else barring[0]
-            what = "selected nothing" if ranked or not barring else "scored every open position -inf or NaN"
+        if not lane.sampler.policy.select.may_wait:
             raise Stalled(
-                f"row {int(state.rows.ids[row])} cannot go on: {culprit} {what} and masks are left; "
-                f"change it in sampler '{lane.spec.name}'."
+                f"row {int(state.rows.ids[row])} cannot go on: {_culprit(lane, decision, int(row))} "
+                f"and masks are left; change it in sampler '{lane.spec.name}'."
             )
+
+
+def _culprit(lane: Lane, decision: Decision, row: int) -> str:
+    """The piece that lets a row stand still, and what it did."""
+    policy = lane.sampler.policy
+    terms = zip(policy.score.terms, decision.terms, strict=False)
+    barring = [type(term).__name__ for term, value in terms if not bool((value[row] > -torch.inf).all())]
+    if barring and not bool((decision.score[row] > -torch.inf).any()):
+        return f"{barring[0]} scored every open position -inf or NaN"
+    return f"{type(policy.select).__name__} selected nothing"
 
 
 class Steps:
@@ -191,7 +200,7 @@ class Steps:
 
     def __next__(self) -> Step:
         self._harvest()
-        if not len(self.state.rows.ids):
+        if not len(self.state.rows):
             raise StopIteration
         return advance(self.state)
 

@@ -57,6 +57,15 @@ class Piece:
             )
         REGISTRY[cls.__name__] = cls
 
+    def __post_init__(self) -> None:
+        for name, hint in _hints(type(self)).items():
+            where = f"{type(self).__name__}.{name}"
+            object.__setattr__(self, name, read_value(getattr(self, name), hint, where))
+        self.check()
+
+    def check(self) -> None:
+        """Raise :class:`UncodeError` if a value is out of range; types have been checked."""
+
     def bind(self, facts: Any) -> Self:
         """The same piece, ready for one model: ids resolved, sizes checked, tensors on its device."""
         changes = {
@@ -85,6 +94,17 @@ class Piece:
         piece = _read_piece(data, cls, tables)
         assert isinstance(piece, cls)
         return piece
+
+
+def _hints(cls: type[Piece]) -> dict[str, Any]:
+    """The annotations of the fields of a piece."""
+    if cls not in _HINTS:
+        hints = typing.get_type_hints(cls)
+        _HINTS[cls] = {field.name: hints[field.name] for field in dataclasses.fields(cls)}
+    return _HINTS[cls]
+
+
+_HINTS: dict[type[Piece], dict[str, Any]] = {}
 
 
 def _bind(value: Any, facts: Any) -> Any:
@@ -134,11 +154,10 @@ def _read_piece(data: Any, kind: type[Piece], tables: Resolver | None) -> Piece:
     if name is None:
         raise UncodeError(f"a {kind.__name__.lower()} needs a 'piece' key that names it.")
     cls = _concrete(str(name), kind)
-    hints = typing.get_type_hints(cls)
-    known = {f.name for f in dataclasses.fields(cls)}
+    hints = _hints(cls)
     for key in fields:
-        if key not in known:
-            raise UncodeError(f"{name} has no setting '{key}': {suggest(key, known | {'piece'})}")
+        if key not in hints:
+            raise UncodeError(f"{name} has no setting '{key}': {suggest(key, {*hints, 'piece'})}")
     values = {key: read_value(value, hints[key], f"{name}.{key}", tables) for key, value in fields.items()}
     try:
         return cls(**values)
@@ -160,7 +179,7 @@ def read_value(value: Any, hint: Any, where: str, tables: Resolver | None = None
         choices = [str(c) for c in typing.get_args(hint)]
         raise UncodeError(f"{where} cannot be {value!r}: {suggest(str(value), choices)}")
     if isinstance(hint, type) and issubclass(hint, Piece):
-        return _read_piece(value, hint, tables)
+        return value if isinstance(value, hint) else _read_piece(value, hint, tables)
     if hint is Table:
         return _read_table(value, where, tables)
     if hint is float and isinstance(value, int) and not isinstance(value, bool):

@@ -40,7 +40,7 @@ class Sampler(Piece):
     """Most forwards a row may take; None is eight times its masks and 64 more."""
     name: str = "custom"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(self.limit is None or self.limit >= 1, f"the limit must be at least 1 forward, not {self.limit}.")
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal, Self
 
@@ -60,8 +61,9 @@ class Sample(Proposal):
     top_p: float | None = None
     ranking: Literal["clean", "drawn"] = "clean"
 
-    def __post_init__(self) -> None:
-        require(self.temperature >= 0, f"temperature must be 0 or more, not {self.temperature}.")
+    def check(self) -> None:
+        fits = self.temperature >= 0 and math.isfinite(self.temperature)
+        require(fits, f"temperature must be a number of 0 or more, not {self.temperature}.")
         require(self.top_k is None or self.top_k >= 1, f"top_k must be at least 1, not {self.top_k}.")
         require(self.top_p is None or 0 < self.top_p <= 1, f"top_p must be in (0, 1], not {self.top_p}.")
 

@@ -62,7 +62,10 @@ def split_steps(total: int | None, masked: Counts) -> Counts:
     has_masks = masked > 0
     spare = total - share.sum(1, keepdims=True)
     share = share + (has_masks & (np.cumsum(has_masks, 1) <= spare))
-    return np.where(has_masks, np.clip(share, 1, masked), 0)
+    share = np.where(has_masks, np.clip(share, 1, masked), 0)
+    while (over := (share.sum(1) > total) & (share.max(1) > 1)).any():  # tiny blocks took more than their part
+        share[over, share[over].argmax(1)] -= 1
+    return share
 
 
 def _check_steps(steps: int | None) -> None:
@@ -75,7 +78,7 @@ class Even(Quota):
 
     steps: int | None = None
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         _check_steps(self.steps)
 
     def shares(self, masked: Counts) -> Counts:
@@ -94,7 +97,7 @@ class Exactly(Quota):
 
     count: int = 1
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
 
     def shares(self, masked: Counts) -> Counts:
@@ -117,7 +120,7 @@ class Decay(Quota):
     steps: int | None = None
     eps: float = 1e-3
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         _check_steps(self.steps)
         require(0 < self.eps < 1, f"eps must be in (0, 1), not {self.eps}.")
 

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .belief import Belief
@@ -87,12 +89,12 @@ class Record:
         if len(self._noted) == CHUNK or decision.erased is not None:
             self.fold()
 
-    def draft(self, window: Window, tokens: Tensor) -> None:
-        """Keep the whole proposal of a step, by offset; -1 where the step did not look."""
+    def draft(self, window: Window, tokens: Tensor, going: NDArray[np.bool_]) -> None:
+        """Keep the whole proposal of a step for the rows still going, by offset; -1 where the step did not look."""
         whole = torch.full_like(self.commit_step, -1)
         Pane(window, whole).write(torch.ones_like(tokens, dtype=torch.bool), tokens)
-        for drafts, draft in zip(self.drafts, whole.tolist(), strict=True):
-            drafts.append(draft)
+        for row in np.flatnonzero(going):
+            self.drafts[row].append(whole[row].tolist())
 
     @torch.inference_mode()
     def fold(self) -> None:
@@ -114,7 +116,7 @@ class Record:
 
     def _fold_entropy(self, entropy: Tensor, seen: Tensor) -> None:
         """The mean entropy of each step; rows that have ended write beyond their last step, where no one reads."""
-        mean = (entropy * seen).sum(-1).double() / seen.sum(-1)
+        mean = torch.where(seen, entropy, 0.0).sum(-1).double() / seen.sum(-1)
         self.mean_entropy.scatter_(1, self._first + torch.arange(len(mean), device=mean.device), mean.T)
 
     def _runner_up(self, score: Tensor, chosen: Tensor) -> Tensor:

@@ -69,7 +69,7 @@ class LeastConfident(Remasker):
     count: int = 1
     start: float = 0.875
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         _check_loop(self.start, self.count)
 
     def __call__(self, view: View) -> Tensor:
@@ -85,13 +85,15 @@ class LoopQuota(Quota):
     count: int = 1
     start: float = 0.875
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         _check_loop(self.start, self.count)
 
     def shares(self, masked: Counts) -> Counts:
         return split_steps(self.steps, masked)
 
     def __call__(self, view: View) -> Count:
-        pace = -(-view.block_masked // view.block_steps)
-        inside = in_loop(view, self.start)
-        return self.count * inside + pace * (1 - 1 * inside)
+        masked, steps = view.block_masked, view.block_steps
+        in_the_loop = in_loop(view, self.start) * 1
+        after_it = (view.block_step >= _part(steps, self.start) + steps) * 1
+        paced = masked // steps + (view.block_step - after_it * steps < masked % steps)
+        return self.count * in_the_loop + paced * (1 - in_the_loop)

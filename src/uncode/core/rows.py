@@ -53,6 +53,12 @@ class Rows:
             finished=zeros > 0,
         )
 
+    @classmethod
+    def none(cls) -> Rows:
+        """No rows yet."""
+        line, square = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)
+        return cls(line, line, square, square, square, line, line, line, line, line > 0)
+
     def __len__(self) -> int:
         return len(self.ids)
 
@@ -74,13 +80,13 @@ class Rows:
         return Rows(**{name: np.concatenate([ours[name], theirs[name]]) for name in ours})
 
     @property
-    def all(self) -> Counts:
+    def index(self) -> Counts:
         return np.arange(len(self.ids))
 
     @property
     def starts(self) -> Counts:
         """Offsets at which the open blocks start."""
-        before = self.ends[self.all, np.maximum(self.block - 1, 0)]
+        before = self.ends[self.index, np.maximum(self.block - 1, 0)]
         return np.where(self.block > 0, before, 0)
 
     @property
@@ -95,7 +101,7 @@ class Rows:
 
     def of_block(self, values: Counts) -> Counts:
         """What `values` `[B, blocks]` say of each row's open block."""
-        return values[self.all, self.block]
+        return values[self.index, self.block]
 
     def open_next(self) -> None:
         """Rows whose block has been filled, or who have none yet, open the next one that has masks."""

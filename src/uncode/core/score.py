@@ -47,7 +47,7 @@ class Sum(Score):
 
     parts: tuple[Score, ...]
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(len(self.parts) > 0, "a sum of scores needs at least one term.")
 
     @property
@@ -96,7 +96,7 @@ class Gumbel(Score):
 
     temperature: float
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(self.temperature > 0, f"the Gumbel temperature must be above 0, not {self.temperature}.")
 
     def __call__(self, view: View) -> Tensor:
@@ -124,7 +124,7 @@ class ExponentialPosition(Score):
     rate: float
     origin: Literal["span", "block"] = "span"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(self.rate >= 0 and math.isfinite(self.rate), f"rate must be a number of at least 0, not {self.rate}.")
 
     def __call__(self, view: View) -> Tensor:
@@ -146,8 +146,9 @@ class Informativeness(Score):
     clip: float | None = 10.0
     special: Literal["unseen", "neutral", "counted"] = "unseen"
 
-    def __post_init__(self) -> None:
-        require(self.clip is None or self.clip > 0, f"clip must be above 0, not {self.clip}.")
+    def check(self) -> None:
+        fits = self.clip is None or (self.clip > 0 and math.isfinite(self.clip))
+        require(fits, f"clip must be a number above 0, not {self.clip}.")
 
     def bind(self, facts: Facts) -> Self:
         surprisal = self.table.surprisal()
@@ -181,7 +182,7 @@ class Defer(Score):
     tokens: tuple[int | str, ...]
     by: float = 1e6
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(self.by > 0, f"the deferral must be above 0, not {self.by}.")
 
     def bind(self, facts: Facts) -> Self:

@@ -86,7 +86,7 @@ class Threshold(Selector):
     threshold: float
     of: Literal["confidence", "score"] = "confidence"
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(self.threshold > 0, f"the threshold must be above 0, not {self.threshold}.")
         require(
             self.of == "score" or self.threshold <= 1,
@@ -104,7 +104,7 @@ class Factor(Selector):
 
     factor: float
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(self.factor > 0, f"the factor must be above 0, not {self.factor}.")
 
     def count(self, ranking: Ranking, view: View) -> Tensor:
@@ -124,7 +124,7 @@ class EntropyBudget(Selector):
 
     gamma: float
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(self.gamma >= 0, f"gamma must be 0 or more, not {self.gamma}.")
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:

@@ -6,8 +6,10 @@ joins (where blocks lie, which steps they have) lives in small arrays on the hos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import platform
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
+from operator import index
 from typing import Any, Literal, TypedDict
 
 import numpy as np
@@ -15,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..version import __version__
 from .cache import NoCache, Place, Plan, Span
 from .canvas import Canvas
 from .decide import Lane
@@ -71,9 +74,13 @@ class State:
         self.clock = 0
         self.foreseen = 0
         self.ended = False
+        """Whether some row has finished and is still here."""
+        self.over = True
+        """Whether there is no row that goes on."""
         self.since = 0
         self._together: int | None = None
         self.stale = True
+        self.rows = Rows.none()
         self._next_id = 0
         self._windows: list[tuple[int, Ints, Span]] = []
 
@@ -83,14 +90,10 @@ class State:
     def add(self, canvas: Canvas, samplers: Samplers, seeds: Seeds = 0) -> list[int]:
         """Rows join, with a sampler and a seed each (or one for all: row r then uses seed + r). Returns their ids."""
         require(canvas.mask_id == self.facts.mask_id, "the canvas and the model disagree about the mask id.")
-        canvas.check()
+        canvas.check(self.facts.vocab_size)
         count = canvas.rows
-        each = [samplers] * count if isinstance(samplers, Sampler) else list(samplers)
-        require(len(each) == count, f"{len(each)} samplers were given for {count} rows.")
-        numbers = [seeds + r for r in range(count)] if isinstance(seeds, int) else list(seeds)
-        require(len(numbers) == count, f"{len(numbers)} seeds were given for {count} rows.")
-        require(all(-(2**63) <= n < 2**63 for n in numbers), "a seed must fit in 64 bits.")
-        lanes = np.array([self._lane(sampler) for sampler in each])
+        each, numbers = _each_sampler(samplers, count), _each_seed(seeds, count)
+        self.lanes, lanes = self._with_lanes(each)
         ids = np.arange(self._next_id, self._next_id + count)
         self._next_id += count
         self.record.fold()
@@ -98,7 +101,7 @@ class State:
         canvas = canvas.to(self.facts.device)
         self._lay_out(canvas, torch.tensor([[n] for n in numbers], device=self.facts.device))
         rows = self._schedule(canvas, lanes, ids)
-        self.rows = rows if len(ids) == self.tokens.shape[0] else self.rows.join(rows)
+        self.rows = self.rows.join(rows) if len(self.rows) else rows
         self._regroup()
         return [int(i) for i in ids]
 
@@ -113,7 +116,6 @@ class State:
         self.record.keep(rows.tolist())
         self.session.keep(index)
         self.rows = self.rows.take(rows)
-        self.ended = bool(self.rows.finished.any())
         self._regroup()
 
     def read(self, row: int) -> dict[str, Any]:
@@ -128,7 +130,7 @@ class State:
         }
 
     def _windows_of(self, row: int, forwards: int) -> Tensor:
-        """The columns each of the row's forwards recomputed, `[2, T]`."""
+        """The positions each of the row's forwards recomputed, `[2, T]`."""
         born, found = int(self.rows.born[row]), np.zeros((2, forwards), dtype=np.int64)
         for clock, ids, window in self._windows:
             at = np.flatnonzero(ids == self.rows.ids[row])
@@ -138,26 +140,37 @@ class State:
 
     def header(self) -> dict[str, Any]:
         """What a trace says about the model and the way it was watched."""
-        about = dict(getattr(self.denoiser, "about", {}))
-        return about | {"dtype": str(self.denoiser.dtype).removeprefix("torch."), "observe": self.observe}
+        versions = {"uncode": __version__, "torch": str(torch.__version__), "python": platform.python_version()}
+        return dict(getattr(self.denoiser, "about", {})) | {
+            "dtype": str(self.denoiser.dtype).removeprefix("torch."),
+            "special_ids": sorted({self.facts.mask_id, *self.facts.eos_ids}),
+            "observe": self.observe,
+            "versions": versions,
+        }
 
-    def _lane(self, sampler: Sampler) -> int:
-        for number, lane in enumerate(self.lanes):
-            if lane.spec == sampler:
-                return number
+    def _with_lanes(self, samplers: list[Sampler]) -> tuple[list[Lane], Ints]:
+        """The lanes with those of new rows added, and the number of each new row's lane."""
+        lanes, numbers = list(self.lanes), []
+        for sampler in samplers:
+            known = [number for number, lane in enumerate(lanes) if lane.spec == sampler]
+            if not known:
+                lanes.append(self._bound(sampler))
+            numbers.append(known[0] if known else len(lanes) - 1)
+        return lanes, np.array(numbers)
+
+    def _bound(self, sampler: Sampler) -> Lane:
         require(
             self.observe == "open" or sampler.cache.sees_span,
             f"observe='span' needs every masked position at every step, which {type(sampler.cache).__name__} skips: "
             "use another cache or observe='open'.",
         )
-        self.lanes.append(Lane(sampler, sampler.bind(self.facts)))
-        return len(self.lanes) - 1
+        return Lane(sampler, sampler.bind(self.facts))
 
     def _lay_out(self, canvas: Canvas, seeds: Tensor) -> None:
         """Put the canvas beside the rows that are here; both grow to the wider prompt and the longer span."""
         given = canvas.given
         alive = torch.ones(canvas.rows, 1, dtype=torch.int64, device=seeds.device)
-        if self.session is None or self.tokens.shape[0] == 0:
+        if not len(self.rows):
             self.tokens, self.valid, self.given = canvas.tokens.clone(), canvas.valid.clone(), given
             self.seeds, self.alive, self.start, left, right = seeds, alive, canvas.start, 0, 0
             self.session = self.denoiser.open(*canvas.tokens.shape)
@@ -194,10 +207,13 @@ class State:
         used, self.rows.lane = np.unique(self.rows.lane, return_inverse=True)
         self.lanes = [self.lanes[number] for number in used]
         self._caching = any(not isinstance(lane.spec.cache, NoCache) for lane in self.lanes)
+        self.ended, self.over = bool(self.rows.finished.any()), bool(self.rows.finished.all())
         erases = np.array([lane.sampler.policy.remask.erases for lane in self.lanes], dtype=bool)
         self.erasing, self.erases = erases[self.rows.lane], bool(erases.any())
         self.oldest = int(min(self.rows.born, default=self.clock))
         self.deadline = int(min(self.rows.born + self.rows.limit, default=self.clock))
+        valid = self.valid.cpu().numpy()
+        self._reach = np.argmax(valid, 1), valid.sum(1)
         self._windows = [entry for entry in self._windows if np.isin(entry[1], self.rows.ids).any()]
         for number, lane in enumerate(self.lanes):
             lane.rows = None if len(used) == 1 else torch.from_numpy(self.members(number)).to(self.facts.device)
@@ -219,7 +235,7 @@ class State:
         self.settle()
         self.rows.open_next()
         self._open_window()
-        self.foreseen = self._foresee()
+        self.foreseen = self.foresee()
         self._plan: Plan | None = None
         self.stale = False
 
@@ -251,8 +267,8 @@ class State:
             return int(values[0])
         return torch.from_numpy(values).to(self.facts.device)[:, None]
 
-    def _foresee(self) -> int:
-        """Steps during which no block can be filled, so the host need not look."""
+    def foresee(self) -> int:
+        """Steps until the host must look: until a block can be filled, and once after a block's first step."""
         rows = self.rows
         steps = np.zeros_like(rows.block)
         for number, lane in enumerate(self.lanes):
@@ -260,7 +276,7 @@ class State:
             if not policy.remask.erases and not policy.stop.stops:
                 masked, shares = rows.of_block(rows.masked)[here], rows.of_block(rows.shares)[here]
                 steps[here] = policy.select.foresee(masked, shares) - rows.block_step[here]
-        going = steps[~rows.finished]
+        going = np.where(rows.block_step == 0, np.minimum(steps, 1), steps)[~rows.finished]
         return int(going.min()) if len(going) else 0
 
     @property
@@ -287,8 +303,13 @@ class State:
         if self._plan is None or (self._caching and self._plan_changes()):
             self.settle()
             self._plan = self._ask_caches()
-            self._windows.append((self.clock, self.rows.ids, self._plan.window))
+            self._windows.append((self.clock, self.rows.ids, self._in_row_positions(self._plan.window)))
         return self._plan
+
+    def _in_row_positions(self, span: Span) -> Span:
+        """A span of columns as positions of each row, which count from its first valid token."""
+        first, length = self._reach
+        return Span(np.clip(span.start - first, 0, length), np.clip(span.stop - first, 0, length))
 
     def _plan_changes(self) -> bool:
         steps = self.rows.block_step + self.since
@@ -304,7 +325,7 @@ class State:
 
         def mix(name: str) -> Span:
             spans = [getattr(plan, name) for plan in plans]
-            picks = rows.lane, rows.all
+            picks = rows.lane, rows.index
             return Span(np.stack([s.start for s in spans])[picks], np.stack([s.stop for s in spans])[picks])
 
         return Plan(window=mix("window"), rows=mix("rows"), keep=mix("keep"), reuse=mix("reuse"))
@@ -321,6 +342,25 @@ class State:
                 f"row {int(self.rows.ids[row])} is not finished after {int(self.rows.limit[row])} forwards, the limit "
                 f"of sampler '{spec.name}' ({type(spec.policy.select).__name__}): raise the limit or change it."
             )
+
+
+def _each_sampler(samplers: Samplers, count: int) -> list[Sampler]:
+    each = [samplers] * count if isinstance(samplers, Sampler) else samplers
+    fits = isinstance(each, Sequence) and all(isinstance(sampler, Sampler) for sampler in each)
+    require(fits, f"a sampler was expected, presets.confidence() say, not {samplers!r}.")
+    require(len(each) == count, f"{len(each)} samplers were given for {count} rows.")
+    return list(each)
+
+
+def _each_seed(seeds: Seeds, count: int) -> list[int]:
+    try:
+        each = [index(seeds) + row for row in range(count)]  # type: ignore[arg-type]
+    except TypeError:
+        each = [index(seed) for seed in seeds] if isinstance(seeds, Iterable) and not isinstance(seeds, str) else []
+        require(len(each) > 0, f"a seed is a whole number or one per row, not {seeds!r}.")
+    require(len(each) == count, f"{len(each)} seeds were given for {count} rows.")
+    require(all(-(2**63) <= seed < 2**63 for seed in each), "a seed must fit in 64 bits.")
+    return each
 
 
 def _numbered(names: list[str]) -> list[str]:

@@ -47,13 +47,13 @@ class Trace:
     committed: Tensor
     """Tokens committed per step; -1 after the row has ended."""
     mean_entropy: Tensor
-    """Mean entropy of the masked positions per step; NaN after the row has ended."""
+    """Mean entropy of the masked positions per step; NaN where none was masked and after the row has ended."""
     window: Tensor
-    """The columns each step recomputed, first and one past the last, `[B, T, 2]`; -1 after the row has ended."""
+    """The row's own positions each step recomputed, first and one past the last, `[B, T, 2]`; -1 after its end."""
     samplers: tuple[Sampler, ...]
     seeds: tuple[int, ...]
     header: dict[str, Any]
-    """The model and its revision, dtype, versions, and `observe`."""
+    """What the model says about itself, dtype, special ids, `observe` and versions."""
     events: tuple[list[tuple[int, int, int]], ...]
     """Per row, every (step, offset, token) written, -1 for erased; empty unless a remasker ran."""
     drafts: tuple[list[list[int]], ...]
@@ -159,7 +159,10 @@ class Trace:
     @classmethod
     def from_json(cls, text: str, *, tables: Resolver | None = None) -> Trace:
         """The trace that :meth:`to_json` wrote. `tables(name, sha256)` finds the frequency tables it names."""
-        rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        try:
+            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
+        except json.JSONDecodeError as error:
+            raise UncodeError(f"this is not a trace: {error}.") from None
         require(len(rows) > 0, "the trace is empty.")
         for data in rows:
             if data.get("schema") != SCHEMA:
@@ -180,8 +183,12 @@ class Trace:
         """Write the JSON lines to a file, whole or not at all."""
         target = Path(path)
         partial = target.with_name(target.name + ".partial")
-        partial.write_text(self.to_json(tokenizer))
-        partial.replace(target)
+        try:
+            partial.write_text(self.to_json(tokenizer))
+            partial.replace(target)
+        except OSError as error:
+            partial.unlink(missing_ok=True)
+            raise UncodeError(f"the trace cannot be written to '{target}': {error.strerror}.") from None
 
 
 def _recorded(data: dict[str, Any], canvas: Canvas, row: int, tables: Resolver | None) -> dict[str, Any]:

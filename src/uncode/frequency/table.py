@@ -28,7 +28,10 @@ class FrequencyTable:
 
     def __post_init__(self) -> None:
         require(self.counts.dim() == 1 and len(self.counts) > 0, "a frequency table is one number per token.")
-        require(bool((self.counts >= 0).all()), "a frequency table cannot hold negative numbers.")
+        fits = bool((self.counts >= 0).all()) and bool(torch.isfinite(self.counts).all())
+        require(fits, "a frequency table cannot hold negative or infinite numbers.")
+        strange = [i for i in self.special_ids if not 0 <= i < len(self.counts)]
+        require(not strange, f"the special ids {strange} are outside the table of {len(self.counts)} tokens.")
         require(bool((self.counts > 0).any()), "a frequency table needs at least one token that occurs.")
         kind = torch.float64 if self.counts.is_floating_point() else torch.int64
         object.__setattr__(self, "counts", self.counts.detach().cpu().to(kind).contiguous())

@@ -45,7 +45,7 @@ class RejectTrivial(Scheduled):
     tokens: tuple[int, ...]
     probability: float
 
-    def __post_init__(self) -> None:
+    def check(self) -> None:
         require(0 <= self.probability <= 1, f"the probability must be in [0, 1], not {self.probability}.")
 
     def bind(self, facts: Facts) -> Self:
@@ -78,4 +78,4 @@ def reject_trivial(sampler: Sampler, tokens: tuple[int, ...], probability: float
 def insert_anchor(canvas: Canvas, at: float, token: int) -> Canvas:
     """The same canvas with one token given at a relative position of the span: 0.25 or 0.75 in the paper."""
     require(0 <= at < 1, f"an anchor's relative position must be in [0, 1), not {at}.")
-    return canvas.with_anchors({int(at * canvas.span): token})
+    return canvas.with_anchors([{int(at * length): token} for length in canvas.lengths.tolist()])

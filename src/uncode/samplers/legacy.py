@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Self
 
@@ -35,6 +36,10 @@ class _ReleasedScore(Score):
     table: Table
     rate: float
     clip: float
+
+    def check(self) -> None:
+        require(self.rate >= 0, f"rate must be 0 or more, not {self.rate}.")
+        require(self.clip > 0, f"clip must be above 0, not {self.clip}.")
 
     def bind(self, facts: Facts) -> Self:
         surprisal = self.table.surprisal()
@@ -206,5 +211,13 @@ def remdm_release(*, ratio: float = 0.875, count: int = 1, loops: int = 32) -> S
     Source: NEUIR/Uncode src/generate.py, generate_with_remdm.
     """
     require(0 < ratio <= 1, f"the ratio must be in (0, 1], not {ratio}.")
+    require(count >= 1 and loops >= 0, f"count must be at least 1 and loops at least 0, not {count} and {loops}.")
     policy = Policy(Confidence(), AlternatingCommit(ratio, count, loops), remask=LeastLikelyNow(ratio, count, loops))
-    return Sampler(policy, name="remdm_release")
+    return Sampler(policy, limit=100_000, name="remdm_release")
+
+
+QUIRKS: dict[str, Callable[..., Sampler]] = {
+    f"legacy.{quirk.__name__}": quirk
+    for quirk in (uncode_release, linear_position, fast_dllm_factor, llada_eos, remdm_release)
+}
+"""Every quirk by the name the command line knows it by."""

@@ -50,14 +50,7 @@ def page() -> str:
     ]
     lines += [line for preset in PRESETS.values() for line in _section(describe(preset), "presets")]
     lines += ["", "## Published quirks"]
-    quirks = (
-        legacy.uncode_release,
-        legacy.linear_position,
-        legacy.fast_dllm_factor,
-        legacy.llada_eos,
-        legacy.remdm_release,
-    )
-    lines += [line for quirk in quirks for line in _section(describe(quirk), "legacy")]
+    lines += [line for quirk in legacy.QUIRKS.values() for line in _section(describe(quirk), "legacy")]
     return "\n".join(lines)
 
 

@@ -6,9 +6,10 @@ Each docstring names its source and quotes each default. `steps=None` means one 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from inspect import Parameter, signature
 from pathlib import Path
-from typing import Literal, TypedDict, Unpack
+from typing import Literal, ParamSpec, TypedDict, Unpack
 
 from torch import Tensor
 
@@ -39,6 +40,8 @@ Cache = Literal["none", "prefix", "dual"]
 Proxy = Literal["confidence", "entropy", "margin"]
 Special = Literal["unseen", "neutral", "counted"]
 Frequency = Table | Tensor | str | Path
+
+P = ParamSpec("P")
 
 _CACHES: dict[str, CachePolicy] = {"none": NoCache(), "prefix": PrefixCache(), "dual": DualCache()}
 _PROXIES: dict[str, Score] = {"confidence": Confidence(), "entropy": NegEntropy(), "margin": Margin()}
@@ -80,16 +83,31 @@ def _calibrated(
     return score + ExponentialPosition(rate, origin)
 
 
-def _shows_calibration(preset: Callable[..., Sampler]) -> Callable[..., Sampler]:
-    """Spell out the calibration settings in the preset's signature, for help() and the command line."""
-    own = [p for p in signature(preset).parameters.values() if p.kind is Parameter.KEYWORD_ONLY]
-    shared = [
-        p.replace(kind=Parameter.KEYWORD_ONLY) for n, p in signature(_calibrated).parameters.items() if n != "origin"
-    ]
-    preset.__signature__ = signature(preset).replace(parameters=own + shared)  # type: ignore[attr-defined]
-    return preset
+def preset(function: Callable[P, Sampler]) -> Callable[P, Sampler]:
+    """Enter a preset into :data:`PRESETS`; a misspelt option becomes an error with the near name."""
+    parameters = dict(signature(function).parameters)
+    if parameters.pop("calibration", None) is not None:
+        shared = signature(_calibrated).parameters.values()
+        parameters |= {p.name: p.replace(kind=Parameter.KEYWORD_ONLY) for p in shared if p.name != "origin"}
+
+    @wraps(function)
+    def checked(*args: P.args, **options: P.kwargs) -> Sampler:
+        for name in options:
+            if name not in parameters:
+                near = suggest(name, parameters)
+                raise UncodeError(f"the sampler '{function.__name__}' has no option '{name}': {near}")
+        return function(*args, **options)
+
+    checked.__signature__ = signature(function).replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
+    PRESETS[function.__name__] = checked
+    return checked
 
 
+PRESETS: dict[str, Callable[..., Sampler]] = {}
+"""Every preset by its name, in the order of this file."""
+
+
+@preset
 def uniform(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
     """Random order: masked positions are picked uniformly.
 
@@ -101,6 +119,7 @@ def uniform(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
     return Sampler(Policy(Uniform(), TopK(Even(steps))), _drawn(temperature), name="uniform")
 
 
+@preset
 def confidence(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
     """The most probable proposal first.
 
@@ -112,6 +131,7 @@ def confidence(*, steps: int | None = None, temperature: float = 0.0) -> Sampler
     return Sampler(Policy(Confidence(), TopK(Even(steps))), _drawn(temperature), name="confidence")
 
 
+@preset
 def entropy(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
     """The least entropy first.
 
@@ -122,6 +142,7 @@ def entropy(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
     return Sampler(Policy(NegEntropy(), TopK(Even(steps))), _drawn(temperature), name="entropy")
 
 
+@preset
 def margin(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
     """The widest gap between the two most probable tokens first.
 
@@ -132,6 +153,7 @@ def margin(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
     return Sampler(Policy(Margin(), TopK(Even(steps))), _drawn(temperature), name="margin")
 
 
+@preset
 def left_to_right() -> Sampler:
     """Strictly from left to right, one token a step: the order of an autoregressive model.
 
@@ -140,6 +162,7 @@ def left_to_right() -> Sampler:
     return Sampler(Policy(ExponentialPosition(1.0), TopK(Exactly(1))), name="left_to_right")
 
 
+@preset
 def semi_ar(*, blocks: int = 8, steps: int | None = None, temperature: float = 0.0, cache: Cache = "none") -> Sampler:
     """Blocks from left to right, the most probable proposal first inside each.
 
@@ -151,6 +174,7 @@ def semi_ar(*, blocks: int = 8, steps: int | None = None, temperature: float = 0
     return Sampler(policy, _drawn(temperature), cache_named(cache), name="semi_ar")
 
 
+@preset
 def llada(
     *,
     steps: int = 128,
@@ -177,6 +201,7 @@ def llada(
     return Sampler(policy, _drawn(temperature, ban=("eos",) if logits_eos_inf else ()), name="llada")
 
 
+@preset
 def eb(*, gamma: float = 0.01, temperature: float = 0.0) -> Sampler:
     """Entropy-bounded: the least entropy first, as many as the error budget allows.
 
@@ -187,6 +212,7 @@ def eb(*, gamma: float = 0.01, temperature: float = 0.0) -> Sampler:
     return Sampler(Policy(NegEntropy(), EntropyBudget(gamma)), _drawn(temperature), name="eb")
 
 
+@preset
 def tau_leaping(*, tau: int = 2, temperature: float = 0.0) -> Sampler:
     """A fixed number of tokens a step, the most probable proposals first.
 
@@ -197,6 +223,7 @@ def tau_leaping(*, tau: int = 2, temperature: float = 0.0) -> Sampler:
     return Sampler(Policy(Confidence(), TopK(Exactly(tau))), _drawn(temperature), name="tau_leaping")
 
 
+@preset
 def fast_dllm(
     *, threshold: float = 0.9, block_length: int = 32, cache: Cache = "none", temperature: float = 0.0
 ) -> Sampler:
@@ -211,6 +238,7 @@ def fast_dllm(
     return Sampler(policy, _drawn(temperature), cache_named(cache), name="fast_dllm")
 
 
+@preset
 def fast_dllm_factor(
     *, factor: float = 1.0, block_length: int = 32, cache: Cache = "none", temperature: float = 0.0
 ) -> Sampler:
@@ -224,6 +252,7 @@ def fast_dllm_factor(
     return Sampler(policy, _drawn(temperature), cache_named(cache), name="fast_dllm_factor")
 
 
+@preset
 def remdm(
     *, steps: int | None = None, block_length: int = 32, count: int = 1, start: float = 0.875, temperature: float = 1.0
 ) -> Sampler:
@@ -232,7 +261,9 @@ def remdm(
     Source: Wang et al., Remasking Discrete Diffusion Models with Inference-Time Scaling (arXiv:2503.00307);
         guanghanwang/ReMDM-LLaDA, llada_remdm_sample.
     Default steps: None, one token a step (its scripts: sampling_steps=32 for 32 tokens). Default block_length: 32,
-        its scripts. Default count: 1, "remdm_number=1". Default start: 0.875, "block_size / 8 * 7".
+        its scripts. Default count: 1, "remdm_number=1". Default start: 0.875, "block_size / 8 * 7"; counted in steps
+        here and in tokens there, which is the same at one token a step (with fewer steps the published loop can
+        take back columns it never wrote). It also ends after a block with an end token: use AfterEos for that.
     Default temperature: 1.0, tokens are drawn from the softmax.
     """
     policy = Policy(
@@ -244,6 +275,7 @@ def remdm(
     return Sampler(policy, _drawn(temperature), name="remdm")
 
 
+@preset
 def dream(
     *,
     alg: Literal["origin", "maskgit_plus", "topk_margin", "entropy"] = "origin",
@@ -276,7 +308,7 @@ def dream(
     return Sampler(Policy(score, select), propose, name="dream")
 
 
-@_shows_calibration
+@preset
 def uncode(*, steps: int | None = None, temperature: float = 0.0, **calibration: Unpack[Calibration]) -> Sampler:
     """Uncode: uncertainty calibrated by a positional prior and by how informative the proposed token is.
 
@@ -293,7 +325,7 @@ def uncode(*, steps: int | None = None, temperature: float = 0.0, **calibration:
     return Sampler(policy, _drawn(temperature), name="uncode")
 
 
-@_shows_calibration
+@preset
 def uncode_tau(*, tau: int = 2, **calibration: Unpack[Calibration]) -> Sampler:
     """Uncode's order, a fixed number of tokens a step.
 
@@ -303,7 +335,7 @@ def uncode_tau(*, tau: int = 2, **calibration: Unpack[Calibration]) -> Sampler:
     return Sampler(Policy(_calibrated(**calibration), TopK(Exactly(tau))), name="uncode_tau")
 
 
-@_shows_calibration
+@preset
 def uncode_eb(*, gamma: float = 0.01, **calibration: Unpack[Calibration]) -> Sampler:
     """Uncode's order, as many tokens a step as the entropy budget allows along it.
 
@@ -313,7 +345,7 @@ def uncode_eb(*, gamma: float = 0.01, **calibration: Unpack[Calibration]) -> Sam
     return Sampler(Policy(_calibrated(**calibration), EntropyBudget(gamma)), name="uncode_eb")
 
 
-@_shows_calibration
+@preset
 def uncode_fast_dllm(
     *, threshold: float = 0.6, block_length: int = 32, cache: Cache = "prefix", **calibration: Unpack[Calibration]
 ) -> Sampler:
@@ -329,30 +361,6 @@ def uncode_fast_dllm(
     score = _calibrated(**calibration, origin="block")
     policy = Policy(score, Threshold(threshold, of="score"), Blocks(length=block_length))
     return Sampler(policy, cache=cache_named(cache), name="uncode_fast_dllm")
-
-
-PRESETS: dict[str, Callable[..., Sampler]] = {
-    preset.__name__: preset
-    for preset in (
-        uniform,
-        confidence,
-        entropy,
-        margin,
-        left_to_right,
-        semi_ar,
-        llada,
-        eb,
-        tau_leaping,
-        fast_dllm,
-        fast_dllm_factor,
-        remdm,
-        dream,
-        uncode,
-        uncode_tau,
-        uncode_eb,
-        uncode_fast_dllm,
-    )
-}
 
 
 def _drawn(temperature: float, ban: tuple[int | str, ...] = ()) -> Proposal:

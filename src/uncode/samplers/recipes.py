@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -12,26 +13,32 @@ from ..core.errors import UncodeError, require, suggest
 from ..core.piece import Table, read_value
 from ..core.policy import Sampler
 from ..frequency import as_table
+from .legacy import QUIRKS
 from .presets import PRESETS, Calibration, Frequency
 
 
 def options_of(name: str) -> list[str]:
     """The options of a preset."""
-    if name not in PRESETS:
-        raise UncodeError(f"no sampler is named '{name}': {suggest(name, PRESETS)}")
-    return list(inspect.signature(PRESETS[name]).parameters)
+    return list(inspect.signature(_find(name)).parameters)
+
+
+def _find(name: str) -> Callable[..., Sampler]:
+    known = PRESETS | QUIRKS
+    if name not in known:
+        raise UncodeError(f"no sampler is named '{name}': {suggest(name, known)}")
+    return known[name]
 
 
 def named(name: str, **options: Any) -> Sampler:
     """The preset of that name with these options; a wrong name or option is an error with the near one."""
     known = options_of(name)
-    hints = get_type_hints(Calibration) | get_type_hints(PRESETS[name])
+    hints = get_type_hints(Calibration) | get_type_hints(_find(name))
     values = {}
     for key, value in options.items():
         if key not in known:
             raise UncodeError(f"the sampler '{name}' has no option '{key}': {suggest(key, known)}")
         values[key] = value if key == "frequency" else read_value(value, hints[key], f"{name}.{key}")
-    return PRESETS[name](**values)
+    return _find(name)(**values)
 
 
 def load(source: str | Path, *, frequency: Frequency | None = None, **options: Any) -> Sampler:
@@ -41,7 +48,11 @@ def load(source: str | Path, *, frequency: Frequency | None = None, **options: A
     require(not options, "a sampler file is complete: change the file instead of passing options.")
     path = Path(source)
     require(path.is_file(), f"there is no sampler file at '{path}'.")
-    return from_toml(path.read_text(), frequency=frequency)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        raise UncodeError(f"the sampler file '{path}' cannot be read as text.") from None
+    return from_toml(text, frequency=frequency)
 
 
 def from_toml(text: str, *, frequency: Frequency | None = None) -> Sampler:
@@ -92,4 +103,4 @@ def _value(value: Any) -> str:
         return "{ " + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + " }"
     if isinstance(value, list):
         return "[" + ", ".join(_value(item) for item in value) + "]"
-    return repr(value) if isinstance(value, float) else json.dumps(value)
+    return repr(value) if isinstance(value, float) else json.dumps(value, ensure_ascii=False)
