@@ -3,7 +3,7 @@
 # make check  linters and types alone
 # make bench  what the stepper costs, beside the copied-loop style
 # make verify the tests, then what takes longer: the benchmark's limits, a thousand examples of every property
-# make docs   write docs/papers.md from the presets
+# make docs   write docs/papers.md from the presets, and what the docs' code blocks print
 
 PYTHON ?= python3
 VENV := .venv
@@ -47,8 +47,9 @@ verify: test
 bench: $(VENV)/base
 	@$(BIN)/python bench/loop.py
 
-docs: $(VENV)/base
+docs: $(VENV)/dev
 	@$(BIN)/python -m uncode.samplers.papers > docs/papers.md
+	@$(BIN)/python tests/test_docs.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .coverage .hypothesis

@@ -246,7 +246,8 @@ def fast_dllm_factor(
 
     Source: Wu et al., Fast-dLLM (arXiv:2505.22618), factor decoding; Uncode release, get_transfer_index_dynamic,
         whose last candidate passes unchecked (`legacy.fast_dllm_factor` is that rule).
-    Default factor: 1.0, the signature's. Default block_length: 32. Default cache: none.
+    Default factor: 1.0, the signature's. Default block_length: 32. Default cache: none, as in that function; with a
+        cache it is our combination, compared with no published one.
     """
     policy = Policy(Confidence(), Factor(factor), Blocks(length=block_length))
     return Sampler(policy, _drawn(temperature), cache_named(cache), name="fast_dllm_factor")
@@ -314,8 +315,9 @@ def uncode(*, steps: int | None = None, temperature: float = 0.0, **calibration:
 
     `rate=0` is informativeness alone, `informativeness=False` position alone (no table needed).
 
-    Source: Uncode, Sec. 4, score = exp(-lambda i) * min(-log p(token), alpha) * F; added up as logarithms here.
-        `legacy.uncode_release` is the released code, which clips the product of S and F.
+    Source: Empirical Analysis of Decoding Biases in Masked Diffusion Models (Uncode), ACL 2026, Sec. 4; its score
+        exp(-lambda i) * min(-log p(token), alpha) * F is added up as logarithms here. `legacy.uncode_release` is the
+        released code, which clips the product of S and F.
     Default steps: None, "equal to the sequence length". Default rate: 0.25, "lambda = 0.25 for the remaining tasks"
         (0 for Sudoku, 0.5 for Countdown). Default clip: 10, "we fix the clipping threshold to alpha = 10".
     Default proxy: confidence, "we use prediction confidence as the base uncertainty proxy".
