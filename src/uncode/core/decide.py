@@ -33,7 +33,7 @@ class Decision:
     score: Tensor
     """What the selector saw, `[B, W]`: -inf where nothing may be written."""
     terms: list[Tensor]
-    """The terms of the score, each `[B, W]`."""
+    """The terms of the score, each `[B, W]`, or `[1, W]` where it is the same for all rows."""
     chosen: Tensor
     erased: Tensor | None = None
     pending: Tensor | bool = False
@@ -66,7 +66,7 @@ def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
     policy = sampler.policy
     token, believed = sampler.propose(logits, view.noise, view.offsets)
     view.belief = Belief.of(believed, token, view.tokens if policy.remask.needs_standing else None)
-    terms = [_full(term(view), view.eligible) for term in policy.score.terms]
+    terms = [_ranked(term(view)) for term in policy.score.terms]
     score = terms[0]  # alone, a term orders in float32 as it would in float64
     for term in terms[1:]:
         score = score.double() + term
@@ -81,15 +81,16 @@ def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
     return decision
 
 
-def _full(term: Tensor, like: Tensor) -> Tensor:
-    """A term of the score, for every row, in float32 or float64."""
-    term = term if term.dtype in NEVER else term.double()
-    return term if term.shape == like.shape else term.expand_as(like)
+def _ranked(term: Tensor) -> Tensor:
+    """A term of the score in a type that ranks, float32 or float64."""
+    return term if term.dtype in NEVER else term.double()
 
 
 def _term(part: Decision, number: int) -> Tensor:
-    """A term of the score; NaN where the lane's score has fewer terms than another's."""
-    return part.terms[number] if number < len(part.terms) else torch.full_like(part.score, float("nan"))
+    """A term of the score for every row; NaN where the lane's score has fewer terms than another's."""
+    if number < len(part.terms):
+        return part.terms[number].expand_as(part.score)
+    return torch.full_like(part.score, float("nan"))
 
 
 def _flags(flags: Tensor | None, like: Tensor) -> Tensor:

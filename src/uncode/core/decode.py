@@ -182,7 +182,8 @@ def _culprit(lane: Lane, decision: Decision, row: int) -> str:
     """The piece that lets a row stand still, and what it did."""
     policy = lane.sampler.policy
     terms = zip(policy.score.terms, decision.terms, strict=False)
-    barring = [type(term).__name__ for term, value in terms if not bool((value[row] > -torch.inf).all())]
+    rows = decision.score
+    barring = [type(term).__name__ for term, v in terms if not bool((v.expand_as(rows)[row] > -torch.inf).all())]
     if barring and not bool((decision.score[row] > -torch.inf).any()):
         return f"{barring[0]} scored every open position -inf or NaN"
     return f"{type(policy.select).__name__} selected nothing"

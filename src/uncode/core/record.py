@@ -109,7 +109,8 @@ class Record:
         at = when.clamp(min=0)
         told = belief.at(at)
         channels = [self._runner_up(score, torch.stack([d.chosen for d in decisions]))]
-        channels += [score] if len(decisions[0].terms) == 1 else _over_steps([d.terms for d in decisions])
+        terms = [] if len(decisions[0].terms) == 1 else _over_steps([d.terms for d in decisions])
+        channels += [term.expand_as(score) for term in terms] or [score]
         values = [told.logp, told.entropy, told.margin, *(channel.gather(0, at[None])[0] for channel in channels)]
         self._commit_here.write(when >= 0, torch.stack([value.double() for value in values]))
         self._fold_entropy(belief.entropy, torch.stack(seen))
@@ -153,7 +154,7 @@ class Record:
 
 
 def _over_steps(terms: list[list[Tensor]]) -> list[Tensor]:
-    """The terms of several steps, `[N, B, W]` each."""
+    """The terms of several steps, `[N, B, W]` or `[N, 1, W]` each."""
     return [torch.stack(list(term)) for term in zip(*terms, strict=True)]
 
 
