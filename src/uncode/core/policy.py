@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from typing import Any
 
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
@@ -30,8 +30,6 @@ class Policy(Piece):
 @dataclass(frozen=True)
 class Sampler(Piece):
     """A policy, a proposal, a cache and a limit: everything but the model, the canvas and the seed."""
-
-    kind: ClassVar[bool] = False
 
     policy: Policy
     propose: Proposal = field(default_factory=Greedy)

@@ -65,7 +65,7 @@ class Record:
     def reserve(self, steps: int) -> None:
         """Make room for a row that takes `steps` forwards."""
         if steps + CHUNK >= self.mean_entropy.shape[1]:
-            self.mean_entropy = _grow(self.mean_entropy, (0, max(64, 2 * steps)), float("nan"))
+            self.mean_entropy = _grow(self.mean_entropy, (0, 2 * (steps + CHUNK)), float("nan"))
 
     # -- steps -----------------------------------------------------------------------------------
 

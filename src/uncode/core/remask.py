@@ -49,8 +49,7 @@ def in_loop(view: View, start: float, ahead: int = 0) -> Tensor | bool:
     long, from the `start` part of the share on."""
     begin = _part(view.block_steps, start)
     step = view.block_step + ahead
-    inside = (step >= begin) & (step < begin + view.block_steps)
-    return inside
+    return (step >= begin) & (step < begin + view.block_steps)
 
 
 def _part(steps: Count, start: float) -> Count:
