@@ -1,7 +1,7 @@
 """Decoding for masked diffusion language models: one stepper, every published sampler, calibrated order."""
 
 from .backbones.function import FunctionDenoiser
-from .backbones.load import load
+from .backbones.load import load, wrap
 from .core.canvas import Canvas
 from .core.decode import Step, decode, steps
 from .core.errors import Stalled, UncodeError
@@ -30,4 +30,5 @@ __all__ = [
     "load",
     "presets",
     "steps",
+    "wrap",
 ]

@@ -11,6 +11,7 @@ from torch import Tensor
 from ..core.cache import Plan
 from ..core.errors import UncodeError, require
 from ..core.piece import Table
+from .columns import rows_of
 
 
 class FunctionDenoiser:
@@ -69,12 +70,3 @@ class FunctionSession:
 
     def keep(self, rows: Tensor) -> None:
         """Nothing is stored, so nothing moves."""
-
-
-def rows_of(logits: Tensor, plan: Plan) -> Tensor:
-    """The columns of whole-canvas logits `[B, L, V]` that a plan asks for."""
-    rows = plan.rows
-    if rows.uniform:
-        return logits.narrow(1, int(rows.start[0]), rows.width)
-    columns = torch.from_numpy(rows.start).to(logits.device)[:, None] + torch.arange(rows.width, device=logits.device)
-    return logits.gather(1, columns[:, :, None].expand(-1, -1, logits.shape[-1]))

@@ -1,16 +1,181 @@
-"""Models by name."""
+"""Models by name: the built-in one, a local folder, a hub id; or one that is in memory already."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
 from ..core.denoiser import Denoiser
-from ..core.errors import UncodeError
+from ..core.errors import UncodeError, require, suggest
+from ..frequency.fingerprint import fingerprint
+from . import hub
+from .checkpoint import assign, fill, main_dtype, match, read_json, survey
+from .denoiser import TransformerDenoiser
+from .dialect import Config, Dialect
+from .families import dialect_of
+from .memory import announce
+from .spread import DeviceMap, Spread
+from .tokenizer import fits, id_of, tokenizer_of
 from .toy import toy
+from .transformer import Transformer
+
+Device = torch.device | str | None
+Dtype = torch.dtype | str | None
+
+DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
-def load(name: str) -> Denoiser:
-    """The denoiser of that name. This version carries "toy"; any other model can be wrapped as a FunctionDenoiser."""
-    if name == "toy":
+def load(
+    name: str | Path,
+    *,
+    device: Device = None,
+    dtype: Dtype = None,
+    device_map: DeviceMap | None = None,
+    revision: str | None = None,
+    token: str | None = None,
+) -> Denoiser:
+    """The denoiser of a built-in model ("toy"), a local folder or a hub id.
+
+    `device` is the GPU where there is one, `dtype` the one the weights are stored in. `device_map="auto"`
+    spreads a model over several devices with accelerate. `revision` and `token` are the hub's. No code
+    from a checkpoint is run and no pickle is read.
+    """
+    if str(name) == "toy":
+        given = device or dtype or device_map or revision or token
+        require(not given, "the toy model takes no options: it runs on the CPU in float32.")
         return toy()
-    raise UncodeError(
-        f"no model is named '{name}': this version knows 'toy'; wrap another model as uncode.FunctionDenoiser."
+    require(device is None or device_map is None, "give a device or a device_map, not both.")
+    chosen, kind = parse_device(device), parse_dtype(dtype)
+    folder, about = _find(str(name), revision, token)
+    config = _config(folder)
+    dialect = dialect_of(config, about["model"])
+    tokenizer = tokenizer_of(folder, general=dialect is None)
+    if tokenizer is not None:
+        about["tokenizer"] = fingerprint(tokenizer)
+    if dialect is not None:
+        return _read(folder, dialect, config, tokenizer, (chosen, kind, device_map), about)
+    require(device_map is None, "device_map is for LLaDA and Dream: give this model a device.")
+    from .masked_lm import read
+
+    return read(folder, tokenizer, chosen, kind, about)
+
+
+def parse_device(device: Device) -> torch.device:
+    """A device that exists; the GPU where none is named and there is one."""
+    try:
+        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    except RuntimeError as error:
+        raise UncodeError(f"'{device}' is no device: use cpu, cuda or cuda:0.") from error
+    require(chosen.type != "cuda" or torch.cuda.is_available(), f"there is no '{device}' here: use device='cpu'.")
+    return chosen
+
+
+def parse_dtype(dtype: Dtype) -> torch.dtype | None:
+    if dtype is None or isinstance(dtype, torch.dtype):
+        require(dtype is None or dtype in DTYPES.values(), f"a model runs in {', '.join(DTYPES)}, not in {dtype}.")
+        return dtype  # type: ignore[return-value]
+    require(dtype in DTYPES, f"'{dtype}' is no dtype: {suggest(str(dtype), DTYPES)}")
+    return DTYPES[str(dtype)]
+
+
+def _find(name: str, revision: str | None, token: str | None) -> tuple[Path, dict[str, Any]]:
+    """The folder that a name stands for, and what a trace says about where it came from."""
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        require(revision is None, f"'{name}' is a local folder, which has no revisions.")
+        return folder, {"model": folder.resolve().name}
+    require(hub.looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {hub.INSTEAD}.")
+    dialect_of(_config(hub.config_of(name, revision, token).parent), name)
+    folder = hub.snapshot_of(name, revision, token)
+    return folder, {"model": name, "revision": folder.name}
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    require((folder / "config.json").is_file(), f"'{folder}' is no model: it has no config.json.")
+    return read_json(folder / "config.json")
+
+
+def _read(
+    folder: Path,
+    dialect: Dialect,
+    config: Config,
+    tokenizer: Any,
+    wish: tuple[torch.device, torch.dtype | None, DeviceMap | None],
+    about: dict[str, Any],
+) -> TransformerDenoiser:
+    """A checkpoint of a dialect. All that can be wrong is found before the first parameter is allocated."""
+    device, dtype, device_map = wish
+    network, entries = Transformer(dialect.shape(config)), survey(folder)
+    match({name: entry.shape for name, entry in entries.items()}, expected(network, dialect), str(folder))
+    if tokenizer is not None:
+        fits(tokenizer, network.shape.vocab, folder)
+    facts = special_tokens(dialect, config, tokenizer)
+    dtype = dtype or main_dtype(entries)
+    if device_map is None:
+        announce(about["model"], network.shape.parameters, dtype, device)
+        fill(network, entries, dialect.published, lambda _: device, dtype)
+    else:
+        spread = Spread(network, device_map, dtype)
+        fill(network, entries, dialect.published, spread.place, dtype)
+        spread.attach()
+    return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
+
+
+def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...]]:
+    """Published names and shapes of all parameters."""
+    return {dialect.published(name): tuple(p.shape) for name, p in network.named_parameters()}
+
+
+def special_tokens(dialect: Dialect, config: Config, tokenizer: Any) -> dict[str, Any]:
+    """Mask and end ids, from the configuration and the tokenizer; gives the tokenizer the family's chat template."""
+    mask_id, eos_ids = dialect.special(config)
+    if tokenizer is not None:
+        turn = id_of(tokenizer, dialect.end_of_turn)
+        if turn is not None:
+            eos_ids = tuple(dict.fromkeys((*eos_ids, turn)))
+            if not tokenizer.chat_template:
+                tokenizer.chat_template = dialect.template
+    return {"mask_id": mask_id, "eos_ids": eos_ids}
+
+
+def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> Denoiser:
+    """A model already in memory as a denoiser: a masked LM of transformers, or LLaDA or Dream in the published class.
+
+    A published LLaDA or Dream shares its weights with the denoiser; nothing is copied.
+    """
+    config = getattr(model, "config", None)
+    require(
+        config is not None and callable(model),
+        f"wrap takes a model of transformers, not {type(model).__name__}: make a function a uncode.FunctionDenoiser.",
     )
+    about = {"model": getattr(config, "name_or_path", "") or type(model).__name__}
+    if tokenizer is not None:
+        about["tokenizer"] = fingerprint(tokenizer)
+    values = config.to_dict() if hasattr(config, "to_dict") else dict(vars(config))
+    dialect = dialect_of(values, type(model).__name__)
+    if dialect is not None:
+        return _adopt(model, dialect, values, tokenizer, mask_id, about)
+    require(
+        model.get_output_embeddings() is not None,
+        f"{type(model).__name__} has no language model head: load it with AutoModelForMaskedLM.",
+    )
+    from .masked_lm import MaskedLMDenoiser
+
+    return MaskedLMDenoiser(model, tokenizer, mask_id=mask_id, about=about)
+
+
+def _adopt(
+    model: Any, dialect: Dialect, config: Config, tokenizer: Any, mask_id: int | None, about: dict[str, Any]
+) -> TransformerDenoiser:
+    """Our network over the parameters of a published model."""
+    network, state = Transformer(dialect.shape(config)), model.state_dict()
+    match({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
+    for name in dict(network.named_parameters()):
+        assign(network, name, state[dialect.published(name)])
+    facts = special_tokens(dialect, config, tokenizer)
+    if mask_id is not None:
+        facts["mask_id"] = mask_id
+    return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)

@@ -1,0 +1,50 @@
+"""The transformer as a denoiser: a dialect's ids and shift over the network."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from ..core.errors import require
+from ..core.piece import Table
+from .dialect import Dialect
+from .session import TransformerSession
+from .transformer import Transformer
+
+
+class TransformerDenoiser:
+    """LLaDA, Dream and their like in normal form, with prefix and dual caches."""
+
+    def __init__(
+        self,
+        network: Transformer,
+        dialect: Dialect,
+        *,
+        mask_id: int,
+        eos_ids: tuple[int, ...],
+        tokenizer: Any = None,
+        about: dict[str, Any] | None = None,
+        frequency: Table | None = None,
+    ) -> None:
+        self.network, self.dialect, self.tokenizer = network, dialect, tokenizer
+        self.mask_id, self.eos_ids, self.frequency = mask_id, eos_ids, frequency
+        self.vocab_size = network.shape.vocab
+        ids = (mask_id, *eos_ids)
+        require(
+            all(0 <= i < self.vocab_size for i in ids),
+            f"special ids {ids} do not lie inside the vocabulary of {self.vocab_size}: mend config.json.",
+        )
+        self.about = about or {"model": dialect.family}
+        self._barred = torch.tensor([mask_id], device=self.device)
+
+    @property
+    def device(self) -> torch.device:
+        return self.network.embed.weight.device
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return self.network.embed.weight.dtype
+
+    def open(self, rows: int, length: int) -> TransformerSession:
+        return TransformerSession(self.network, self._barred, self.dialect.shift, length)

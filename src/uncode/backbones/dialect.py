@@ -1,0 +1,78 @@
+"""What tells one published family from another: parameter names, configuration, special ids, the shift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.errors import UncodeError, require
+from .transformer import Shape
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A published checkpoint."""
+
+    name: str
+    """Its id on the hub."""
+    shape: Shape
+    chat: bool
+    """Whether it was tuned to follow a chat template."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A family over the one transformer."""
+
+    family: str
+    """The `model_type` of its config.json."""
+    shift: int
+    """1 where the network's output at a position predicts the next one."""
+    shape: Callable[[Config], Shape]
+    blocks: str
+    """The published prefix of the layers."""
+    names: Mapping[str, str]
+    """Published names of our modules, those of a layer within the layer."""
+    end_of_turn: str
+    """The token that ends an answer in a chat, beside the end token."""
+    template: str
+    """The chat template, for tokenizers that come without their own."""
+    ids: Mapping[str, int]
+    """Special ids of the published vocabulary: mask, eos and turn."""
+    releases: tuple[Release, ...]
+
+    def published(self, own: str) -> str:
+        """The published name of one of our parameters."""
+        *path, part, kind = own.split(".")
+        prefix = f"{self.blocks}.{path[1]}." if path else ""
+        return f"{prefix}{self.names[own.removesuffix('.' + kind) if not path else part]}.{kind}"
+
+    def special(self, config: Config) -> tuple[int, tuple[int, ...]]:
+        """The mask id and the end ids that a configuration gives; the published ones where it is silent."""
+        published = int(config["vocab_size"]) > max(self.ids.values())
+        mask, eos = config.get("mask_token_id"), config.get("eos_token_id")
+        if mask is None and published:
+            mask = self.ids["mask"]
+        require(mask is not None, "config.json names no mask_token_id: add it.")
+        ends = [self.ids["eos"]] if eos is None and published else [eos] if isinstance(eos, int) else list(eos or [])
+        if published and ends[:1] == [self.ids["eos"]]:
+            ends.append(self.ids["turn"])
+        return int(mask), tuple(dict.fromkeys(ends))  # type: ignore[arg-type]
+
+
+def demand(config: Config, family: str, **wanted: Any) -> None:
+    """Raise unless the configuration has these values, or leaves them out."""
+    for key, value in wanted.items():
+        found = config.get(key, value)
+        require(found == value, f"this {family} checkpoint has {key}={found!r}; uncode runs {key}={value!r} only.")
+
+
+def number(config: Config, *keys: str) -> Any:
+    """The first of these keys that has a value."""
+    for key in keys:
+        if config.get(key) is not None:
+            return config[key]
+    raise UncodeError(f"config.json has no '{keys[0]}': the checkpoint is not complete.")

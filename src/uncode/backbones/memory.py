@@ -1,0 +1,43 @@
+"""How much memory a model needs and how much there is, said before it is loaded."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import torch
+
+from ..core.errors import UncodeError
+
+WORTH_A_LINE = 1 << 30
+
+
+def announce(name: str, parameters: int, dtype: torch.dtype, device: torch.device) -> None:
+    """One line about a large model; an error if it cannot fit."""
+    need = parameters * dtype.itemsize
+    there = free(device)
+    kind = str(dtype).removeprefix("torch.")
+    line = f"{name}: {parameters / 1e9:.2f} B parameters, {gigabytes(need)} in {kind}"
+    if there is not None and need > there:
+        raise UncodeError(
+            f"{line}, but {device} has {gigabytes(there)} free: use a smaller dtype, another device, or device_map='auto'."
+        )
+    if need >= WORTH_A_LINE:
+        known = "free memory unknown" if there is None else f"{gigabytes(there)} free"
+        print(f"{line}; {device} has {known}.", file=sys.stderr)
+
+
+def free(device: torch.device) -> int | None:
+    """Bytes that a model may take, or None where nobody can tell."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    table = Path("/proc/meminfo")
+    if device.type != "cpu" or not table.is_file():
+        return None
+    lines = (line.split(":") for line in table.read_text().splitlines())
+    sizes = {key: int(value.split()[0]) * 1024 for key, value in lines}
+    return sizes.get("MemAvailable", 0) + sizes.get("SwapFree", 0) or None
+
+
+def gigabytes(count: int) -> str:
+    return f"{count / 1e9:.1f} GB"

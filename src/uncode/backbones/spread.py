@@ -1,0 +1,40 @@
+"""One model over several devices, with accelerate."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import torch
+
+from ..core.errors import require
+from ..extras import needed
+from .transformer import Block, Transformer
+
+DeviceMap = str | Mapping[str, str | int | torch.device]
+
+
+class Spread:
+    """Which device each parameter goes to; whole layers stay together."""
+
+    def __init__(self, network: Transformer, device_map: DeviceMap, dtype: torch.dtype) -> None:
+        self.accelerate = needed("accelerate", "cluster", "device_map")
+        self.network = network
+        if isinstance(device_map, str):
+            require(device_map == "auto", f"device_map is 'auto' or a mapping of module names, not '{device_map}'.")
+            device_map = self.accelerate.infer_auto_device_map(
+                network, no_split_module_classes=[Block.__name__], dtype=dtype
+            )
+        self.map = dict(device_map)
+        disk = [name for name, device in self.map.items() if str(device) == "disk"]
+        require(not disk, "the devices and this machine's memory together are too small for the model.")
+
+    def place(self, name: str) -> torch.device:
+        """The device of a parameter: that of the longest module name it begins with."""
+        found = [key for key in self.map if not key or name == key or name.startswith(f"{key}.")]
+        require(len(found) > 0, f"the device_map says nothing about '{name}'.")
+        return torch.device(self.map[max(found, key=len)])
+
+    def attach(self) -> None:
+        """Let hidden states follow the layers from device to device."""
+        if len({str(device) for device in self.map.values()}) > 1:
+            self.accelerate.dispatch_model(self.network, self.map)

@@ -1,0 +1,25 @@
+"""Optional packages: what each extra brings, and a kind word where one is missing."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from .core.errors import UncodeError
+
+EXTRAS = {
+    "eval": (("lm_eval", "math_verify", "datasets"), "benchmarks through lm-eval, equivalence of formulas"),
+    "cluster": (("accelerate", "ray"), "a model over several devices, counting on a cluster"),
+    "plots": (("matplotlib",), "figures"),
+    "serve": (("fastapi", "uvicorn"), "the server"),
+    "train": (("reasoning_gym",), "the tiny model's curriculum"),
+}
+"""For each extra its packages and what they enable."""
+
+
+def needed(module: str, extra: str, purpose: str) -> Any:
+    """An optional module; an error that names the extra where it is not installed."""
+    try:
+        return importlib.import_module(module)
+    except ImportError as error:
+        raise UncodeError(f"{purpose} needs {module}: pip install 'uncode[{extra}]'.") from error

@@ -1,0 +1,209 @@
+"""Small random checkpoints in the published names and configurations of LLaDA and Dream.
+
+Weights are stateless noise, so the same checkpoint can be built wherever the published code runs and
+here; nothing but inputs and outputs is recorded. Five of each dialect, no two of one shape.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor
+
+from tests.toy import numbers
+
+Config = dict[str, Any]
+COUNT = 5
+SHARPNESS = 4.0
+
+LLADA_SHAPES = [  # width, layers, heads, key heads, hidden, vocabulary, theta, bias of q, k and v
+    (32, 2, 4, 4, 48, 61, 500000.0, False),
+    (48, 3, 4, 4, 64, 67, 500000.0, False),
+    (32, 2, 4, 2, 96, 61, 10000.0, False),
+    (64, 1, 2, 2, 80, 71, 500000.0, True),
+    (40, 4, 5, 1, 56, 83, 500000.0, False),
+]
+DREAM_SHAPES = [
+    (32, 2, 4, 2, 48, 61, 1000000.0),
+    (56, 3, 7, 1, 64, 67, 1000000.0),
+    (32, 2, 4, 4, 96, 61, 10000.0),
+    (64, 1, 4, 2, 80, 71, 1000000.0),
+    (48, 4, 6, 2, 56, 83, 1000000.0),
+]
+
+
+def llada_config(number: int) -> Config:
+    """The fields of LLaDA-8B's config.json that decide the network, in a small size."""
+    width, layers, heads, key_heads, hidden, vocab, theta, bias = LLADA_SHAPES[number]
+    return {
+        "architectures": ["LLaDAModelLM"],
+        "model_type": "llada",
+        "activation_type": "silu",
+        "alibi": False,
+        "attention_dropout": 0.0,
+        "attention_layer_norm": False,
+        "bias_for_layer_norm": False,
+        "block_group_size": 1,
+        "block_type": "llama",
+        "d_model": width,
+        "embedding_dropout": 0.0,
+        "embedding_size": vocab,
+        "eos_token_id": vocab - 3,
+        "flash_attention": False,
+        "include_bias": False,
+        "include_qkv_bias": bias,
+        "init_device": "cpu",
+        "input_emb_norm": False,
+        "layer_norm_type": "rms",
+        "layer_norm_with_affine": True,
+        "mask_token_id": vocab - 1,
+        "max_sequence_length": 128,
+        "mlp_hidden_size": hidden,
+        "mlp_ratio": 4,
+        "multi_query_attention": None,
+        "n_heads": heads,
+        "n_kv_heads": key_heads,
+        "n_layers": layers,
+        "pad_token_id": vocab - 3,
+        "residual_dropout": 0.0,
+        "rms_norm_eps": 1e-5,
+        "rope": True,
+        "rope_full_precision": True,
+        "rope_theta": theta,
+        "scale_logits": False,
+        "vocab_size": vocab,
+        "weight_tying": False,
+    }
+
+
+def dream_config(number: int) -> Config:
+    """The fields of Dream-v0's config.json that decide the network, in a small size."""
+    width, layers, heads, key_heads, hidden, vocab, theta = DREAM_SHAPES[number]
+    return {
+        "architectures": ["DreamModel"],
+        "model_type": "Dream",
+        "attention_dropout": 0.0,
+        "bos_token_id": vocab - 3,
+        "eos_token_id": vocab - 3,
+        "hidden_act": "silu",
+        "hidden_size": width,
+        "intermediate_size": hidden,
+        "mask_token_id": vocab - 1,
+        "max_position_embeddings": 128,
+        "max_window_layers": layers,
+        "num_attention_heads": heads,
+        "num_hidden_layers": layers,
+        "num_key_value_heads": key_heads,
+        "pad_token_id": vocab - 3,
+        "rms_norm_eps": 1e-6,
+        "rope_scaling": None,
+        "rope_theta": theta,
+        "sliding_window": None,
+        "tie_word_embeddings": False,
+        "use_sliding_window": False,
+        "vocab_size": vocab,
+    }
+
+
+def llada_weights(config: Config, seed: int) -> dict[str, Tensor]:
+    """Float32 weights under LLaDA's parameter names."""
+    width, hidden, vocab = config["d_model"], config["mlp_hidden_size"], config["embedding_size"]
+    keys = width // config["n_heads"] * config["n_kv_heads"]
+    shapes = {"model.transformer.wte.weight": (vocab, width)}
+    for layer in range(config["n_layers"]):
+        block = f"model.transformer.blocks.{layer}"
+        shapes |= {
+            f"{block}.attn_norm.weight": (width,),
+            f"{block}.q_proj.weight": (width, width),
+            f"{block}.k_proj.weight": (keys, width),
+            f"{block}.v_proj.weight": (keys, width),
+            f"{block}.attn_out.weight": (width, width),
+            f"{block}.ff_norm.weight": (width,),
+            f"{block}.ff_proj.weight": (hidden, width),
+            f"{block}.up_proj.weight": (hidden, width),
+            f"{block}.ff_out.weight": (width, hidden),
+        }
+        if config["include_qkv_bias"]:
+            shapes |= {f"{block}.{p}_proj.bias": (n,) for p, n in (("q", width), ("k", keys), ("v", keys))}
+    shapes |= {"model.transformer.ln_f.weight": (width,), "model.transformer.ff_out.weight": (vocab, width)}
+    return fill(shapes, seed, head="model.transformer.ff_out.weight")
+
+
+def dream_weights(config: Config, seed: int) -> dict[str, Tensor]:
+    """Float32 weights under Dream's parameter names."""
+    width, hidden, vocab = config["hidden_size"], config["intermediate_size"], config["vocab_size"]
+    keys = width // config["num_attention_heads"] * config["num_key_value_heads"]
+    shapes: dict[str, tuple[int, ...]] = {"model.embed_tokens.weight": (vocab, width)}
+    for layer in range(config["num_hidden_layers"]):
+        block = f"model.layers.{layer}"
+        shapes |= {
+            f"{block}.input_layernorm.weight": (width,),
+            f"{block}.self_attn.q_proj.weight": (width, width),
+            f"{block}.self_attn.q_proj.bias": (width,),
+            f"{block}.self_attn.k_proj.weight": (keys, width),
+            f"{block}.self_attn.k_proj.bias": (keys,),
+            f"{block}.self_attn.v_proj.weight": (keys, width),
+            f"{block}.self_attn.v_proj.bias": (keys,),
+            f"{block}.self_attn.o_proj.weight": (width, width),
+            f"{block}.post_attention_layernorm.weight": (width,),
+            f"{block}.mlp.gate_proj.weight": (hidden, width),
+            f"{block}.mlp.up_proj.weight": (hidden, width),
+            f"{block}.mlp.down_proj.weight": (width, hidden),
+        }
+    shapes |= {"model.norm.weight": (width,), "lm_head.weight": (vocab, width)}
+    return fill(shapes, seed, head="lm_head.weight")
+
+
+def fill(shapes: dict[str, tuple[int, ...]], seed: int, head: str) -> dict[str, Tensor]:
+    weights = {}
+    for stream, (name, shape) in enumerate(shapes.items()):
+        noise = numbers(seed, stream, *shape)
+        if name.endswith("bias"):
+            noise = noise / 2
+        elif len(shape) == 1:
+            noise = 1 + noise / 8
+        elif name == head:
+            noise = noise * SHARPNESS / shape[1] ** 0.5
+        elif "wte" not in name and "embed" not in name:
+            noise = noise * 1.5 / shape[1] ** 0.5
+        weights[name] = noise.float()
+    return weights
+
+
+DIALECTS = {"llada": (llada_config, llada_weights), "dream": (dream_config, dream_weights)}
+
+
+def save(folder: Path, config: Config, weights: dict[str, Tensor], shards: int = 1) -> Path:
+    """A checkpoint folder as on the hub: config.json and one file of weights, or several with an index."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps(config))
+    if shards == 1:
+        save_file(weights, folder / "model.safetensors", metadata={"format": "pt"})
+        return folder
+    names, index = list(weights), {}
+    for shard in range(shards):
+        file = f"model-{shard + 1:05}-of-{shards:05}.safetensors"
+        part = {name: weights[name] for name in names[shard::shards]}
+        save_file(part, folder / file, metadata={"format": "pt"})
+        index |= dict.fromkeys(part, file)
+    size = sum(t.numel() * t.element_size() for t in weights.values())
+    text = json.dumps({"metadata": {"total_size": size}, "weight_map": index})
+    (folder / "model.safetensors.index.json").write_text(text)
+    return folder
+
+
+def checkpoint(folder: Path, dialect: str, number: int, shards: int = 1) -> Path:
+    """One of the five checkpoints of a dialect, in a folder."""
+    config, weights = DIALECTS[dialect]
+    made = config(number)
+    return save(folder, made, weights(made, seed=number), shards)
+
+
+def tokens(vocab: int, seed: int, rows: int, length: int) -> Tensor:
+    """Ordinary token ids (no mask, no end tokens), `[rows, length]`."""
+    noise = numbers(seed, 77, rows, length).abs()
+    return (noise * 1e6).long() % (vocab - 3)
