@@ -28,6 +28,7 @@ from uncode.samplers.interventions import RejectTrivial
 from uncode.samplers.legacy import (
     AlternatingCommit,
     FactorOffByOne,
+    FirstThenThreshold,
     LeastLikelyNow,
     ReleasedLinear,
     ReleasedUncode,
@@ -61,6 +62,7 @@ SELECTORS = [
     Threshold(0.3, of="score"),
     Factor(1.0),
     FactorOffByOne(1.0),
+    FirstThenThreshold(0.4),
     EntropyBudget(0.5),
     TauLeap(Decay(6)),
     RejectTrivial(TopK(Even(5)), (1, 2, 3, 20, 21), 0.7),

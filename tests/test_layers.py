@@ -71,8 +71,9 @@ def test_importing_uncode_is_light() -> None:
 def test_the_public_names() -> None:
     assert uncode.__all__ == sorted(uncode.__all__)
     assert uncode.__all__ == [
-        "Canvas", "FrequencyTable", "FunctionDenoiser", "Policy", "Sampler", "Stalled", "Step", "Trace", "UncodeError",
-        "__version__", "decode", "generate", "interventions", "legacy", "load", "presets", "steps",
+        "Canvas", "FrequencyTable", "FunctionDenoiser", "Guided", "Policy", "Sampler", "Stalled", "Step", "Trace", "UncodeError",
+        "__version__", "decode", "generate", "interventions", "legacy", "load", "log_likelihood", "presets",
+        "steps", "wrap",
     ]  # fmt: skip
     assert all(hasattr(uncode, name) for name in uncode.__all__)
 
@@ -110,7 +111,7 @@ def test_no_six_lines_stand_twice() -> None:
 def test_every_path_to_a_model_goes_through_advance(monkeypatch: pytest.MonkeyPatch) -> None:
     """The stepper is the only place that asks a session for logits."""
     calls = [file.name for file in FILES if re.search(r"session\.logits\(", file.read_text())]
-    assert calls == ["decode.py"]
+    assert calls == ["likelihood.py", "decode.py"]  # likelihood measures, it does not decode
     from uncode.core import decode as stepper
 
     counted, real = [], stepper.advance

@@ -1,6 +1,8 @@
 """Decoding for masked diffusion language models: one stepper, every published sampler, calibrated order."""
 
 from .backbones.function import FunctionDenoiser
+from .backbones.guidance import Guided
+from .backbones.likelihood import log_likelihood
 from .backbones.load import load, wrap
 from .core.canvas import Canvas
 from .core.decode import Step, decode, steps
@@ -16,6 +18,7 @@ __all__ = [
     "Canvas",
     "FrequencyTable",
     "FunctionDenoiser",
+    "Guided",
     "Policy",
     "Sampler",
     "Stalled",
@@ -28,6 +31,7 @@ __all__ = [
     "interventions",
     "legacy",
     "load",
+    "log_likelihood",
     "presets",
     "steps",
     "wrap",

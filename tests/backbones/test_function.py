@@ -42,7 +42,8 @@ def zeros(tokens: torch.Tensor) -> torch.Tensor:
             "has no tokenizer",
         ),
         (lambda: generate(uncode.load("toy"), [], sampler=presets.confidence(), length=3), "no prompt"),
-        (lambda: uncode.load("tiney"), "no model is named 'tiney'"),
+        (lambda: uncode.load("tooy"), "no model is named 'tooy': did you mean toy"),
+        (lambda: uncode.load("toy", device="cpu"), "takes no options"),
         (
             lambda: generate(
                 uncode.load("toy"), [{"role": "user", "content": "hi"}], sampler=presets.confidence(), length=3

@@ -120,7 +120,8 @@ CASES = [(name, settings) for name in SAMPLERS for settings in settings_of(load(
 
 
 def test_every_recording_is_used() -> None:
-    assert {path.stem for path in DATA.glob("*.json")} == set(SAMPLERS)
+    """Those of whole models are used in test_models."""
+    assert {p.stem for p in DATA.glob("*.json") if not p.stem.startswith("model-")} == set(SAMPLERS)
 
 
 @pytest.mark.parametrize(("name", "settings"), CASES, ids=[f"{n}:{s}" for n, s in CASES])

@@ -70,7 +70,9 @@ def _sharded(folder: Path) -> dict[str, Entry]:
     require(inside, f"'{folder / INDEX}' names files outside the folder.")
     found: dict[str, Entry] = {}
     for file in sorted(set(index.values())):
-        require((folder / file).is_file(), f"'{folder}' lacks the shard {file}, which its index names: download it again.")
+        require(
+            (folder / file).is_file(), f"'{folder}' lacks the shard {file}, which its index names: download it again."
+        )
         found |= _header(folder / file)
     _complain(
         f"the index of '{folder}' and its shards disagree",

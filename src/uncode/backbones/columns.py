@@ -16,7 +16,7 @@ class Pick:
         self.width = index.shape[1]
         first = int(index[0, 0])
         agree = bool((index == first + np.arange(self.width)).all())
-        self.first = first if agree and 0 <= first and first + self.width <= length else None
+        self.first = first if agree and first >= 0 and first + self.width <= length else None
         if self.first is None:
             self.index = torch.from_numpy(np.clip(index, 0, length - 1)).to(device)
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
 
 from ..core.errors import UncodeError
 
@@ -12,35 +14,12 @@ WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 """What a model is made of; pickled weights and code are not even downloaded."""
 INSTEAD = "give a local folder, or use the built-in model (--model toy)"
 
-Result = TypeVar("Result")
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
 def looks_like_id(name: str) -> bool:
     """Whether a name can be a hub id: `name` or `owner/name`, in the hub's letters."""
-    parts = name.split("/")
-    plain = all(part and not part.startswith(("-", ".")) and _is_plain(part) for part in parts)
-    return plain and len(parts) <= 2 and not Path(name).is_absolute()
-
-
-def _is_plain(part: str) -> bool:
-    return part.isascii() and part.replace("-", "a").replace("_", "a").replace(".", "a").isalnum()
-
-
-def config_of(name: str, revision: str | None, token: str | None) -> Path:
-    """The model's config.json alone, to learn what it is before gigabytes are fetched."""
-    from huggingface_hub import hf_hub_download
-
-    return Path(_ask(name, revision, lambda: hf_hub_download(name, "config.json", revision=revision, token=token)))
-
-
-def snapshot_of(name: str, revision: str | None, token: str | None) -> Path:
-    """The folder of a hub id in the local cache, downloaded with a progress bar where it is not there yet."""
-    from huggingface_hub import snapshot_download
-
-    def download() -> str:
-        return str(snapshot_download(name, revision=revision, token=token, allow_patterns=WANTED))
-
-    return Path(_ask(name, revision, download))
+    return _ID.fullmatch(name) is not None
 
 
 def cached(name: str) -> list[str]:
@@ -51,30 +30,83 @@ def cached(name: str) -> list[str]:
     return sorted(p.parent.name for p in folder.glob("*/config.json"))
 
 
-def _ask(name: str, revision: str | None, ask: Callable[[], Result]) -> Result:
-    """Turn the hub's many errors into one sentence that says what was tried and what to do."""
-    from huggingface_hub import constants, errors
+class HubModel:
+    """A model on the hub. It is asked once whether it is there; without an answer the local cache has to do."""
 
-    at = f" at revision '{revision}'" if revision else ""
-    where = f"the hub ({constants.ENDPOINT})"
-    try:
-        return ask()
-    except errors.GatedRepoError as error:
-        raise UncodeError(f"'{name}' on {where} is gated: accept its terms there and run `hf auth login`.") from error
-    except errors.RevisionNotFoundError as error:
-        raise UncodeError(f"'{name}' on {where} has no revision '{revision}'.") from error
-    except errors.EntryNotFoundError as error:
-        if not isinstance(error, errors.LocalEntryNotFoundError):
-            raise UncodeError(f"'{name}' on {where} has no config.json{at}, so it is not a model uncode can load.") from error
-        offline = "offline mode is on (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else f"{where} cannot be reached"
-        raise UncodeError(f"'{name}'{at} is not in the local cache and {offline}: {INSTEAD}.") from error
-    except errors.RepositoryNotFoundError as error:
-        raise UncodeError(
-            f"'{name}' is neither a folder here nor a model you can see on {where}: check the spelling, run "
-            f"`hf auth login` if it is private, or {INSTEAD}."
-        ) from error
-    except errors.OfflineModeIsEnabled as error:
-        raise UncodeError(f"'{name}'{at} is not in the local cache and offline mode is on (HF_HUB_OFFLINE): {INSTEAD}.") from error
-    except Exception as error:  # the http client's own kinds, a full disk, a validation
-        first = (str(error).strip().splitlines() or [repr(error)])[0]
-        raise UncodeError(f"'{name}'{at} could not be fetched from {where} ({first}): {INSTEAD}.") from error
+    def __init__(self, name: str, revision: str | None, token: str | None) -> None:
+        self.name, self.revision, self.token = name, revision, token
+
+    def config(self) -> Path:
+        """The model's config.json alone, to learn what it is before gigabytes are fetched."""
+        from huggingface_hub import hf_hub_download
+
+        with self._one_sentence():
+            found = hf_hub_download(
+                self.name,
+                "config.json",
+                revision=self.revision,
+                token=self.token,
+                local_files_only=not self._answers,
+            )
+            return Path(found)
+
+    def snapshot(self) -> Path:
+        """The model's folder in the local cache, downloaded with a progress bar where it is not there yet."""
+        from huggingface_hub import snapshot_download
+
+        with self._one_sentence():
+            found = snapshot_download(
+                self.name,
+                revision=self.revision,
+                token=self.token,
+                allow_patterns=WANTED,
+                local_files_only=not self._answers,
+            )
+            return Path(found)
+
+    @cached_property
+    def _answers(self) -> bool:
+        """Whether the hub can be reached; an error if it says no. Asked without the retries of a download."""
+        from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
+
+        if constants.HF_HUB_OFFLINE:
+            return False
+        try:
+            url = hf_hub_url(self.name, "config.json", revision=self.revision)
+            get_hf_file_metadata(url, token=self.token)
+        except errors.HfHubHTTPError as error:
+            if error.response is not None and error.response.status_code >= 500:
+                return False
+            raise
+        except Exception as error:  # the http client's own kinds: no route, no name, too slow
+            if isinstance(error, (ValueError, TypeError)):
+                raise
+            return False
+        return True
+
+    @contextmanager
+    def _one_sentence(self) -> Iterator[None]:
+        """Turn the hub's many errors into one sentence that says what was tried and what to do."""
+        from huggingface_hub import constants, errors
+
+        at = f" at revision '{self.revision}'" if self.revision else ""
+        name, where = f"'{self.name}'", f"the hub ({constants.ENDPOINT})"
+        try:
+            yield
+        except errors.GatedRepoError as error:
+            raise UncodeError(f"{name} on {where} is gated: accept its terms there and run `hf auth login`.") from error
+        except errors.RevisionNotFoundError as error:
+            raise UncodeError(f"{name} on {where} has no revision '{self.revision}'.") from error
+        except errors.RepositoryNotFoundError as error:
+            raise UncodeError(
+                f"{name} is neither a folder here nor a model you can see on {where}: check the spelling, run "
+                f"`hf auth login` if it is private, or {INSTEAD}."
+            ) from error
+        except errors.LocalEntryNotFoundError as error:
+            why = "offline mode is on (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else f"{where} cannot be reached"
+            raise UncodeError(f"{name}{at} is not wholly in the local cache and {why}: {INSTEAD}.") from error
+        except errors.EntryNotFoundError as error:
+            raise UncodeError(f"{name} on {where} has no config.json{at}, so uncode cannot load it.") from error
+        except Exception as error:  # a full disk, a broken connection, a name the hub does not allow
+            first = (str(error).strip().splitlines() or [repr(error)])[0]
+            raise UncodeError(f"{name}{at} could not be fetched from {where} ({first}): {INSTEAD}.") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from . import hub
 from .checkpoint import assign, fill, main_dtype, match, read_json, survey
 from .denoiser import TransformerDenoiser
 from .dialect import Config, Dialect
-from .families import dialect_of
+from .families import dialect_of, released
 from .memory import announce
 from .spread import DeviceMap, Spread
 from .tokenizer import fits, id_of, tokenizer_of
@@ -25,6 +25,7 @@ from .transformer import Transformer
 Device = torch.device | str | None
 Dtype = torch.dtype | str | None
 
+BUILT_IN = ("toy",)
 DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
@@ -76,7 +77,7 @@ def parse_device(device: Device) -> torch.device:
 def parse_dtype(dtype: Dtype) -> torch.dtype | None:
     if dtype is None or isinstance(dtype, torch.dtype):
         require(dtype is None or dtype in DTYPES.values(), f"a model runs in {', '.join(DTYPES)}, not in {dtype}.")
-        return dtype  # type: ignore[return-value]
+        return dtype
     require(dtype in DTYPES, f"'{dtype}' is no dtype: {suggest(str(dtype), DTYPES)}")
     return DTYPES[str(dtype)]
 
@@ -87,9 +88,12 @@ def _find(name: str, revision: str | None, token: str | None) -> tuple[Path, dic
     if folder.is_dir():
         require(revision is None, f"'{name}' is a local folder, which has no revisions.")
         return folder, {"model": folder.resolve().name}
+    near = get_close_matches(name, BUILT_IN, n=1) or released(name)
+    require(not near, f"no model is named '{name}': did you mean {' or '.join(near)}?")
     require(hub.looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {hub.INSTEAD}.")
-    dialect_of(_config(hub.config_of(name, revision, token).parent), name)
-    folder = hub.snapshot_of(name, revision, token)
+    model = hub.HubModel(name, revision, token)
+    dialect_of(_config(model.config().parent), name)
+    folder = model.snapshot()
     return folder, {"model": name, "revision": folder.name}
 
 
@@ -146,7 +150,7 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
 
     A published LLaDA or Dream shares its weights with the denoiser; nothing is copied.
     """
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     require(
         config is not None and callable(model),
         f"wrap takes a model of transformers, not {type(model).__name__}: make a function a uncode.FunctionDenoiser.",
@@ -154,7 +158,7 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
     about = {"model": getattr(config, "name_or_path", "") or type(model).__name__}
     if tokenizer is not None:
         about["tokenizer"] = fingerprint(tokenizer)
-    values = config.to_dict() if hasattr(config, "to_dict") else dict(vars(config))
+    values: dict[str, Any] = config.to_dict() if hasattr(config, "to_dict") else vars(config)
     dialect = dialect_of(values, type(model).__name__)
     if dialect is not None:
         return _adopt(model, dialect, values, tokenizer, mask_id, about)

@@ -16,6 +16,8 @@ from .columns import Pick, columns
 from .memory import announce
 from .tokenizer import fits
 
+_ERRORS_ALONE = 40
+
 
 class MaskedLMDenoiser:
     """A model that maps `input_ids` and `attention_mask` to `logits`; it has no caches."""
@@ -112,8 +114,8 @@ def read(
     from transformers import AutoModelForMaskedLM
     from transformers.utils import logging
 
-    quiet = logging.get_verbosity()
-    logging.set_verbosity_error()
+    loudness = logging.get_verbosity()
+    logging.set_verbosity(_ERRORS_ALONE)
     try:
         model, report = AutoModelForMaskedLM.from_pretrained(
             str(folder), dtype=dtype, use_safetensors=True, local_files_only=True, output_loading_info=True
@@ -122,7 +124,7 @@ def read(
         first = (str(error).strip().splitlines() or [repr(error)])[0]
         raise UncodeError(f"'{folder}' cannot be loaded as a masked language model: {first}") from error
     finally:
-        logging.set_verbosity(quiet)
+        logging.set_verbosity(loudness)
     absent = sorted(str(key) for key in report["missing_keys"])
     wrong = sorted(str(key) for key in report["mismatched_keys"])
     require(
@@ -163,5 +165,7 @@ def _context(config: Any, pad_id: int) -> int | None:
     if not isinstance(limit, int):
         return None
     # RoBERTa's family counts positions from the padding id on
-    offset = pad_id + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert", "esm", "mpnet", "longformer") else 0
+    offset = (
+        pad_id + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert", "esm", "mpnet", "longformer") else 0
+    )
     return limit - offset

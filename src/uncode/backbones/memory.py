@@ -20,7 +20,8 @@ def announce(name: str, parameters: int, dtype: torch.dtype, device: torch.devic
     line = f"{name}: {parameters / 1e9:.2f} B parameters, {gigabytes(need)} in {kind}"
     if there is not None and need > there:
         raise UncodeError(
-            f"{line}, but {device} has {gigabytes(there)} free: use a smaller dtype, another device, or device_map='auto'."
+            f"{line}, but {device} has {gigabytes(there)} free: "
+            "use a smaller dtype, another device, or device_map='auto'."
         )
     if need >= WORTH_A_LINE:
         known = "free memory unknown" if there is None else f"{gigabytes(there)} free"

@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from ..core.cache import Plan, Span
 from .columns import Pick, columns
-from .transformer import Transformer, angles, wide
+from .transformer import Exchange, Transformer, angles, wide
 
 
 class Store:
@@ -116,7 +116,7 @@ class TransformerSession:
             self.work = Pass(self.layout, plan, self.shift)
         return self.work
 
-    def _exchanges(self, work: Pass) -> list:
+    def _exchanges(self, work: Pass) -> list[Exchange]:
         if not work.stores:
             return [lambda keys, values: (keys, values)] * self.network.shape.layers
         return [partial(self.store.exchange, layer, work) for layer in range(self.network.shape.layers)]

@@ -19,14 +19,17 @@ class Spread:
     def __init__(self, network: Transformer, device_map: DeviceMap, dtype: torch.dtype) -> None:
         self.accelerate = needed("accelerate", "cluster", "device_map")
         self.network = network
+        self.map = self._decide(device_map, dtype)
+        disk = [name for name, device in self.map.items() if str(device) == "disk"]
+        require(not disk, "the devices and this machine's memory together are too small for the model.")
+
+    def _decide(self, device_map: DeviceMap, dtype: torch.dtype) -> dict[str, str | int | torch.device]:
         if isinstance(device_map, str):
             require(device_map == "auto", f"device_map is 'auto' or a mapping of module names, not '{device_map}'.")
             device_map = self.accelerate.infer_auto_device_map(
-                network, no_split_module_classes=[Block.__name__], dtype=dtype
+                self.network, no_split_module_classes=[Block.__name__], dtype=dtype
             )
-        self.map = dict(device_map)
-        disk = [name for name, device in self.map.items() if str(device) == "disk"]
-        require(not disk, "the devices and this machine's memory together are too small for the model.")
+        return dict(device_map)  # type: ignore[arg-type]
 
     def place(self, name: str) -> torch.device:
         """The device of a parameter: that of the longest module name it begins with."""

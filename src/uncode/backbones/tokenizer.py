@@ -34,7 +34,8 @@ def fits(tokenizer: Any, vocab_size: int, where: object) -> None:
     largest = max(tokenizer.get_vocab().values(), default=0)
     require(
         largest < vocab_size,
-        f"the tokenizer in '{where}' has ids up to {largest}, the model a vocabulary of {vocab_size}: they do not belong together.",
+        f"the tokenizer in '{where}' has ids up to {largest}, the model a vocabulary of {vocab_size}: "
+        "they do not belong together.",
     )
 
 

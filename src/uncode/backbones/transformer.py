@@ -108,14 +108,15 @@ class Block(nn.Module):
         )
         x = x + self.out(seen.transpose(1, 2).flatten(2))
         h = self.mlp_norm(x)
-        return x + self.down(functional.silu(self.gate(h)) * self.up(h))
+        out: Tensor = x + self.down(functional.silu(self.gate(h)) * self.up(h))
+        return out
 
     def _heads(self, x: Tensor) -> Tensor:
-        return x.unflatten(-1, (-1, self.head_width)).transpose(1, 2)
+        return x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)
 
 
 class Transformer(nn.Module):
-    """Hidden states of tokens, and logits of hidden states. Made without memory for its parameters: see `checkpoint`."""
+    """Hidden states of tokens, and logits of hidden states. Its parameters have no memory until they are filled."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -131,7 +132,7 @@ class Transformer(nn.Module):
 
     def forward(self, tokens: Tensor, rotation: Rotation, mask: Tensor | None, exchanges: Sequence[Exchange]) -> Tensor:
         """Hidden states `[B, T, width]`; `mask` `[B, 1, 1, keys]` is true where a key may be seen."""
-        x = self.embed(tokens)
+        x: Tensor = self.embed(tokens)
         for block, exchange in zip(self.blocks, exchanges, strict=True):
             x = block(x, rotation, mask, exchange)
         return x

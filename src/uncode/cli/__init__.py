@@ -9,7 +9,7 @@ import typer
 
 from ..core.errors import UncodeError
 from ..version import __version__
-from . import decode, samplers
+from . import decode, doctor, models, samplers
 
 app = typer.Typer(
     name="uncode",
@@ -21,6 +21,8 @@ app = typer.Typer(
 )
 app.command(name="decode")(decode.command)
 app.command(name="samplers")(samplers.command)
+app.command(name="models")(models.command)
+app.command(name="doctor")(doctor.command)
 
 
 # typer raises click's errors, and newer versions carry a click of their own: ask for the class by its name.

@@ -12,59 +12,76 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
+from ..backbones.guidance import Guided
 from ..backbones.load import load
-from ..core.canvas import Canvas
-from ..core.decode import Steps, steps
+from ..core.decode import Steps
 from ..core.denoiser import Denoiser
 from ..core.errors import require
-from ..core.stop import AfterEos
 from ..core.trace import Trace
-from ..generate import encode, texts
-from .options import Frequency, Json, Model, SamplerName, Settings, build_sampler
+from ..generate import begin
+from ..prompt import Messages, Prompt, answers, has_gaps, read_prompts
+from .options import Device, Dtype, Frequency, Json, Model, Revision, SamplerName, Settings, build_sampler
+
+USUAL_LENGTH = 24
 
 
 def command(
-    prompt: Annotated[str, typer.Argument(help="The prompt; - reads it from standard input.")],
+    prompt: Annotated[str, typer.Argument(help="The prompt, or a text with gaps (<mask:3>); - reads standard input.")],
     model: Model = "toy",
     sampler: SamplerName = "uncode",
     settings: Settings = None,
     frequency: Frequency = None,
-    length: Annotated[int, typer.Option(help="Tokens to generate.")] = 24,
+    length: Annotated[int | None, typer.Option(help="Tokens to generate after the prompt.  [default: 24]")] = None,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    chat: Annotated[bool, typer.Option("--chat", help="Send the prompt as a user's message, by the template.")] = False,
+    guidance: Annotated[float, typer.Option(help="Scale of classifier-free guidance; 0 is none.")] = 0.0,
     whole: Annotated[bool, typer.Option("--whole", help="Fill every mask; do not stop at the end token.")] = False,
     order: Annotated[bool, typer.Option("--order", help="Show in which order the tokens were written.")] = False,
+    device: Device = None,
+    dtype: Dtype = None,
+    revision: Revision = None,
     out: Annotated[Path | None, typer.Option(help="Write the trace to this file (JSON lines).")] = None,
     as_json: Json = False,
 ) -> None:
-    """Answer a prompt and, if asked, show in which order the answer was written.
+    """Answer a prompt or fill the gaps in a text and, if asked, show in which order it was written.
 
     Examples:
 
       uncode decode "add 3 4 5" --order
 
-      uncode decode "add 3 4 5" --sampler confidence --order
+      uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:3> = <mask:2>"
 
       uncode decode "add 3 4 5" --set rate=0.5 --out trace.jsonl
+
+      uncode decode "What is 12 * 7?" --model GSAI-ML/LLaDA-8B-Instruct --chat --sampler confidence --length 64
     """
     if out is not None:
         require(out.parent.is_dir(), f"the folder '{out.parent}' does not exist.")
         require(not out.is_dir(), f"'{out}' is a folder; --out takes a file.")
-    denoiser = load(model)
+    denoiser = load(model, device=device, dtype=dtype, revision=revision)
     recipe = build_sampler(sampler, settings, frequency, own=getattr(denoiser, "frequency", None))
-    if not whole and denoiser.eos_ids:
-        recipe = recipe.stopping(AfterEos())
+    if guidance:
+        denoiser = Guided(denoiser, guidance)
     text = sys.stdin.read() if prompt == "-" else prompt
     require(bool(text.strip()), "the prompt is empty.")
-    canvas = Canvas.after_prompt([encode(denoiser, text)], length=length, mask_id=denoiser.mask_id)
-    trace = _with_progress(steps(denoiser, canvas, recipe, seed), length)
+    rows = _read(denoiser, [{"role": "user", "content": text}] if chat else text, length)
+    run = begin(denoiser, rows, recipe, seed, stop_at_eos=not whole)
+    trace = _with_progress(run, sum(stop - start for start, stop in rows[0].gaps))
     if out is not None:
         trace.save(out, denoiser.tokenizer)
     if as_json:
         typer.echo(json.dumps(trace.row(0, denoiser.tokenizer)))
         return
-    typer.echo(texts(denoiser, trace)[0])
+    typer.echo(answers(denoiser, rows, trace)[0])
     if order:
         _show_order(denoiser, trace)
+
+
+def _read(denoiser: Denoiser, prompt: str | Messages, length: int | None) -> list[Prompt]:
+    """The prompt's row; a plain prompt without a length gets the usual one."""
+    if length is None and (not isinstance(prompt, str) or not has_gaps(denoiser, prompt)):
+        length = USUAL_LENGTH
+    return read_prompts(denoiser, [prompt], length)
 
 
 def _with_progress(run: Steps, length: int) -> Trace:

@@ -52,7 +52,7 @@ class Plan:
     rows: Span
     """Return logits here; every row has the same width. Entries outside the window are undefined."""
     keep: Span
-    """Store the fresh keys and values of these columns."""
+    """Store the fresh keys and values of these columns. What was stored of other columns of the window is lost."""
     reuse: Span
     """Attend to the stored keys and values of these columns, except where the window is fresh."""
 

@@ -19,7 +19,7 @@ from ..core.propose import Sample
 from ..core.quota import Even
 from ..core.remask import Remasker
 from ..core.score import Confidence, Linear, Score
-from ..core.select import Factor, Selector, TopK
+from ..core.select import Factor, Selector, Threshold, TopK
 from ..core.view import Count, Ranking, View
 from ..frequency import as_table
 from .presets import Cache, Frequency, cache_named
@@ -85,6 +85,17 @@ class FactorOffByOne(Factor):
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         count, candidates = self.count(ranking, view), ranking.candidates.sum(-1, keepdim=True)
         return ranking.top(torch.where(count >= candidates - 1, candidates, count))
+
+
+@dataclass(frozen=True)
+class FirstThenThreshold(Threshold):
+    """Fast-dLLM's blocks for Dream (generation_utils_block.py): the forward that opens a block commits its first
+    position alone, whatever its confidence, because shifted logits are wrong for that one under its caches."""
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        opening = torch.as_tensor(view.block_step == 0, device=ranking.score.device)
+        first = Ranking(-view.places.expand_as(ranking.score), ranking.candidates).top(1)
+        return torch.where(opening, first, super().__call__(ranking, view))
 
 
 @dataclass(frozen=True)
@@ -196,6 +207,15 @@ def fast_dllm_factor(*, factor: float = 1.0, block_length: int = 32, cache: Cach
     return Sampler(policy, cache=cache_named(cache), name="fast_dllm_factor_release")
 
 
+def fast_dllm_dream(*, threshold: float = 0.9, block_length: int = 32, cache: Cache = "prefix") -> Sampler:
+    """Fast-dLLM on Dream as released: every block opens with its first position, then goes by the threshold.
+
+    Source: NVlabs/Fast-dLLM dream/model/generation_utils_block.py, _sample (alg="confidence_threshold").
+    """
+    policy = Policy(Confidence(), FirstThenThreshold(threshold), Blocks(length=block_length))
+    return Sampler(policy, cache=cache_named(cache), name="fast_dllm_dream")
+
+
 def llada_eos(*, steps: int = 128, block_length: int = 128, temperature: float = 0.0) -> Sampler:
     """LLaDA with confidence_eos_eot_inf as published.
 
@@ -218,6 +238,6 @@ def remdm_release(*, ratio: float = 0.875, count: int = 1, loops: int = 32) -> S
 
 QUIRKS: dict[str, Callable[..., Sampler]] = {
     f"legacy.{quirk.__name__}": quirk
-    for quirk in (uncode_release, linear_position, fast_dllm_factor, llada_eos, remdm_release)
+    for quirk in (uncode_release, linear_position, fast_dllm_factor, fast_dllm_dream, llada_eos, remdm_release)
 }
 """Every quirk by the name the command line knows it by."""

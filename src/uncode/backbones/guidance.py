@@ -1,0 +1,95 @@
+"""Classifier-free guidance: a denoiser around a denoiser."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..core.cache import Plan, Span
+from ..core.denoiser import Denoiser, Session
+from ..core.errors import require
+from ..core.piece import Table
+
+
+class Guided:
+    """Logits pushed away from what the model would say without the prompt.
+
+    Beside every row runs a second one in which all given tokens are masked; the logits become
+    `without + (scale + 1) * (with - without)`, as in LLaDA. A scale of 0 is the model itself.
+    """
+
+    def __init__(self, denoiser: Denoiser, scale: float) -> None:
+        require(scale >= 0, f"the guidance scale must be 0 or more, not {scale}.")
+        self.denoiser, self.scale = denoiser, float(scale)
+        self.mask_id, self.vocab_size, self.eos_ids = denoiser.mask_id, denoiser.vocab_size, denoiser.eos_ids
+        self.tokenizer, self.device, self.dtype = denoiser.tokenizer, denoiser.device, denoiser.dtype
+        self.frequency: Table | None = getattr(denoiser, "frequency", None)
+        self.frame = getattr(denoiser, "frame", ((), ()))
+        self.about: dict[str, Any] = dict(getattr(denoiser, "about", {})) | {"guidance": self.scale}
+
+    def open(self, rows: int, length: int) -> GuidedSession:
+        return GuidedSession(self, rows, length)
+
+
+class GuidedSession:
+    """The inner session holds every row twice: first all rows as they are, then all of them without their prompts.
+
+    What is given is what is no mask when a row is seen for the first time, before anything is written.
+    """
+
+    def __init__(self, guided: Guided, rows: int, length: int) -> None:
+        self.guided = guided
+        self.inner: Session = guided.denoiser.open(2 * rows, length)
+        self.rows = rows
+        self.given: Tensor | None = None
+        self._valid: tuple[Tensor, Tensor] | None = None
+        self._plan: tuple[Plan, Plan] | None = None
+
+    def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
+        mask_id = self.guided.mask_id
+        known = 0 if self.given is None else len(self.given)
+        if known < len(tokens):
+            fresh = tokens[known:] != mask_id
+            self.given = fresh if self.given is None else torch.cat([self.given, fresh])
+        assert self.given is not None
+        bare = tokens.masked_fill(self.given & valid, mask_id)
+        both = self.inner.logits(torch.cat([tokens, bare]), self._twice(valid), self._double(plan))
+        seen, unseen = both.chunk(2)
+        logits = unseen + (self.guided.scale + 1) * (seen - unseen)
+        # what the model forbids stays forbidden: -inf less -inf is no number
+        return logits.masked_fill_(seen == -torch.inf, -torch.inf)
+
+    def _twice(self, valid: Tensor) -> Tensor:
+        """The same tensor for the same `valid`, since sessions tell by it whether rows came or went."""
+        if self._valid is None or self._valid[0] is not valid:
+            self._valid = valid, torch.cat([valid, valid])
+        return self._valid[1]
+
+    def _double(self, plan: Plan) -> Plan:
+        if self._plan is None or self._plan[0] is not plan:
+            names = ("window", "rows", "keep", "reuse")
+            self._plan = plan, Plan(**{name: _double(getattr(plan, name)) for name in names})
+        return self._plan[1]
+
+    def add(self, rows: int, left: int, right: int) -> None:
+        self.inner.add(2 * rows, left, right)
+        old, new = np.arange(2 * self.rows).reshape(2, -1), 2 * self.rows + np.arange(2 * rows).reshape(2, -1)
+        self._order(np.concatenate([old, new], axis=1).ravel())
+        self.rows += rows
+        if self.given is not None:
+            self.given = torch.nn.functional.pad(self.given, (left, right), value=True)
+
+    def keep(self, rows: Tensor) -> None:
+        self._order(torch.cat([rows, rows + self.rows]).cpu().numpy())
+        self.rows = len(rows)
+        self.given = None if self.given is None else self.given[rows]
+
+    def _order(self, rows: np.ndarray) -> None:
+        self.inner.keep(torch.from_numpy(rows).to(self.guided.device))
+
+
+def _double(span: Span) -> Span:
+    return Span(np.concatenate([span.start, span.start]), np.concatenate([span.stop, span.stop]))

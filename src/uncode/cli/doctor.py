@@ -1,0 +1,127 @@
+"""`uncode doctor`: what this installation has, and what each part enables."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import json
+import os
+import platform
+from typing import Any
+
+import torch
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..backbones.memory import free, gigabytes
+from ..extras import EXTRAS
+from ..version import __version__
+from .options import Json
+
+PACKAGES = ("torch", "numpy", "transformers", "tokenizers", "safetensors", "huggingface_hub")
+
+
+def command(as_json: Json = False) -> None:
+    """Print versions, devices, number formats, caches and extras, and what is missing.
+
+    Examples:
+
+      uncode doctor
+
+      uncode doctor --json
+    """
+    found: dict[str, Any] = {"versions": _versions(), "devices": _devices(), "hub": _hub(), "extras": _extras()}
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    console = Console(highlight=False)
+    for title, rows in (
+        ("versions", [(name, version) for name, version in found["versions"].items()]),
+        ("devices", [(d["name"], f"{d['what']}; {d['memory']}; {', '.join(d['dtypes'])}") for d in found["devices"]]),
+        ("hub", list(found["hub"].items())),
+        ("extras", [_extra_row(extra) for extra in found["extras"]]),
+    ):
+        console.print(f"[bold]{title}[/bold]")
+        console.print(_rows(rows), "")
+
+
+def _rows(rows: list[tuple[str, str]]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column()
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _versions() -> dict[str, str]:
+    return {"uncode": __version__, "python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return "not installed"
+
+
+def _devices() -> list[dict[str, Any]]:
+    """Every device with its free memory and the number formats worth using there."""
+    room = free(torch.device("cpu"))
+    cpu = {
+        "name": "cpu",
+        "what": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}",
+        "memory": "free memory unknown" if room is None else f"{gigabytes(room)} free",
+        "dtypes": ["float32", "float64", "bfloat16 (slow)" if not _cpu_has_bfloat16() else "bfloat16"],
+    }
+    return [cpu, *(_gpu(number) for number in range(torch.cuda.device_count()))]
+
+
+def _cpu_has_bfloat16() -> bool:
+    try:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    except (AttributeError, RuntimeError):  # a torch built without it
+        return False
+
+
+def _gpu(number: int) -> dict[str, Any]:
+    facts = torch.cuda.get_device_properties(number)
+    there, total = torch.cuda.mem_get_info(number)
+    wide = ["bfloat16"] if torch.cuda.is_bf16_supported() else []
+    return {
+        "name": f"cuda:{number}",
+        "what": f"{facts.name}, compute capability {facts.major}.{facts.minor}",
+        "memory": f"{gigabytes(there)} of {gigabytes(total)} free",
+        "dtypes": [*wide, "float16", "float32", "float64"],
+    }
+
+
+def _hub() -> dict[str, str]:
+    from huggingface_hub import constants, get_token
+
+    return {
+        "address": constants.ENDPOINT,
+        "cache": constants.HF_HUB_CACHE,
+        "mode": "offline (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else "online",
+        "token": "found" if get_token() else "none; `hf auth login` for private and gated models",
+    }
+
+
+def _extras() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "enables": purpose,
+            "missing": [module for module in modules if importlib.util.find_spec(module) is None],
+        }
+        for name, (modules, purpose) in EXTRAS.items()
+    ]
+
+
+def _extra_row(extra: dict[str, Any]) -> tuple[str, str]:
+    if not extra["missing"]:
+        return extra["name"], f"found: {extra['enables']}"
+    return extra["name"], (
+        f"{', '.join(extra['missing'])} missing: {extra['enables']}; pip install 'uncode\\[{extra['name']}]'"
+    )

@@ -1,0 +1,72 @@
+"""`uncode models`: which models there are, their shapes and ids, and what lies in the local cache."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..backbones import hub
+from ..backbones.families import DIALECTS
+from .options import Json
+
+
+def command(as_json: Json = False) -> None:
+    """List the models uncode knows, with their shapes and special ids, and which are in the local cache.
+
+    Examples:
+
+      uncode models
+
+      uncode models --json
+    """
+    entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
+    if as_json:
+        typer.echo(json.dumps(entries, indent=2))
+        return
+    console = Console(highlight=False)
+    for dialect in DIALECTS:
+        shape, ids = dialect.releases[0].shape, dialect.ids
+        console.print(
+            f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers of width "
+            f"{shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
+            f"  vocabulary {shape.vocab}, mask {ids['mask']}, ends {ids['eos']} and {ids['turn']}"
+        )
+        console.print(_table([entry for entry in entries if entry["family"] == dialect.family]), "")
+    console.print(
+        "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ESM, ...\n"
+        "[bold]built in[/bold]    toy: three-number sums, no weights"
+    )
+
+
+def _releases(dialect: Any) -> list[dict[str, Any]]:
+    return [
+        {
+            "name": release.name,
+            "family": dialect.family,
+            "chat": release.chat,
+            "parameters": release.shape.parameters,
+            "layers": release.shape.layers,
+            "width": release.shape.width,
+            "heads": release.shape.heads,
+            "key_heads": release.shape.key_heads,
+            "vocabulary": release.shape.vocab,
+            "context": release.shape.context,
+            "mask_id": dialect.ids["mask"],
+            "eos_ids": [dialect.ids["eos"], dialect.ids["turn"]],
+            "cached": hub.cached(release.name),
+        }
+        for release in dialect.releases
+    ]
+
+
+def _table(entries: list[dict[str, Any]]) -> Table:
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+    for e in entries:
+        revisions = ", ".join(revision[:7] for revision in e["cached"])
+        cached = f"in the cache: {revisions}" if revisions else "not in the cache"
+        table.add_row(e["name"], "chat" if e["chat"] else "base", cached)
+    return table

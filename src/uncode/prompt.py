@@ -1,0 +1,139 @@
+"""From what a user writes to rows of a canvas, and back: prompts, messages, text with gaps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from .core.canvas import Canvas
+from .core.denoiser import Denoiser
+from .core.errors import require
+from .core.trace import Trace
+
+Messages = Sequence[dict[str, str]]
+Length = int | Sequence[int | None] | None
+
+_MARKER = r"<mask:(\d+)>"
+
+
+@dataclass(frozen=True)
+class Prompt:
+    """One row: its token ids, masks included, and where the masks stand."""
+
+    ids: list[int]
+    gaps: list[tuple[int, int]]
+    pieces: list[str] | None = None
+    """The text around the gaps, where the prompt had gaps; None where the answer follows the prompt."""
+
+    @property
+    def follows(self) -> bool:
+        """Whether the answer is what comes after the prompt."""
+        return self.pieces is None
+
+    def answer(self, denoiser: Denoiser, ids: list[int]) -> str:
+        """The text of the filled row `ids`: the answer up to its first end token, or the whole text with its gaps."""
+        decode = denoiser.tokenizer.decode
+        if self.pieces is None:
+            start, stop = self.gaps[0]
+            ends = [at for at in range(start, stop) if ids[at] in denoiser.eos_ids]
+            return str(decode(ids[start : ends[0] if ends else stop], skip_special_tokens=True))
+        text = ""
+        for piece, (start, stop) in zip(self.pieces, self.gaps, strict=False):
+            filled = _addition(decode, ids[:start], ids[start:stop])
+            glued = piece.endswith(" ") and filled[:1].isspace()  # the gap brought the space of its own
+            text += (piece[:-1] if glued else piece) + filled
+        return text + self.pieces[-1]
+
+
+def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: Length) -> list[Prompt]:
+    """Rows for raw prompts, messages (through the chat template) and texts with `<mask:12>` in them.
+
+    `length` is that of the answers: one for all, or one per prompt; a text with gaps has none.
+    """
+    require(len(prompts) > 0, "there is no prompt to answer.")
+    require(
+        denoiser.tokenizer is not None, "this model has no tokenizer: build a canvas from token ids and use decode."
+    )
+    gapped = [isinstance(p, str) and has_gaps(denoiser, p) for p in prompts]
+    if length is None or isinstance(length, int):
+        require(length is None or not all(gapped), "a text with gaps says how long they are: leave length out.")
+        length = [None if gap else length for gap in gapped]
+    require(len(length) == len(prompts), f"{len(length)} lengths were given for {len(prompts)} prompts.")
+    return [
+        _with_gaps(denoiser, str(p), n) if gap else _with_answer(denoiser, p, n)
+        for p, gap, n in zip(prompts, gapped, length, strict=True)
+    ]
+
+
+def has_gaps(denoiser: Denoiser, text: str) -> bool:
+    """Whether a text has places to fill."""
+    return _marker(denoiser.tokenizer).search(text) is not None
+
+
+def canvas_of(denoiser: Denoiser, prompts: Sequence[Prompt]) -> Canvas:
+    return Canvas.infill([prompt.ids for prompt in prompts], mask_id=denoiser.mask_id)
+
+
+def answers(denoiser: Denoiser, prompts: Sequence[Prompt], trace: Trace) -> list[str]:
+    """The text of each row of a finished decode."""
+    valid = trace.canvas.valid.to(trace.tokens.device)
+    return [p.answer(denoiser, trace.tokens[row][valid[row]].tolist()) for row, p in enumerate(prompts)]
+
+
+def encode(denoiser: Denoiser, prompt: str | Messages) -> list[int]:
+    """Token ids of a raw prompt, or of messages through the model's chat template."""
+    tokenizer = denoiser.tokenizer
+    if not isinstance(prompt, str):
+        known = hasattr(tokenizer, "apply_chat_template") and getattr(tokenizer, "chat_template", True)
+        require(bool(known), "this model has no chat template: give it a plain prompt.")
+        prompt = str(tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False))
+    return list(tokenizer.encode(prompt, add_special_tokens=False))
+
+
+def _marker(tokenizer: Any) -> re.Pattern[str]:
+    """What stands for a gap: `<mask:n>`, and the tokenizer's own mask token for a gap of one."""
+    own = getattr(tokenizer, "mask_token", None)
+    return re.compile(f"{_MARKER}|{re.escape(own)}" if own else _MARKER)
+
+
+def _frame(denoiser: Denoiser) -> tuple[list[int], list[int]]:
+    before, after = getattr(denoiser, "frame", ((), ()))
+    return list(before), list(after)
+
+
+def _with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None) -> Prompt:
+    require(isinstance(length, int), "how long shall the answer be? Give length, or mark gaps with <mask:12>.")
+    assert isinstance(length, int)
+    require(length > 0, "the length to generate must be at least 1.")
+    before, after = _frame(denoiser)
+    ids = before + encode(denoiser, prompt)
+    require(denoiser.mask_id not in ids, "the prompt contains the mask token: mark gaps in a plain text instead.")
+    return Prompt(ids + [denoiser.mask_id] * length + after, [(len(ids), len(ids) + length)])
+
+
+def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
+    require(length is None, "a text with gaps says how long they are: its length is None.")
+    pieces, sizes, at = [], [], 0
+    for found in _marker(denoiser.tokenizer).finditer(text):
+        pieces.append(text[at : found.start()])
+        sizes.append(int(found[1] or 1))
+        at = found.end()
+    require(min(sizes) > 0, "a gap has at least one token: <mask:1>.")
+    pieces.append(text[at:])
+    before, after = _frame(denoiser)
+    ids, gaps = before, []
+    for piece, size in zip(pieces, sizes, strict=False):
+        ids = ids + encode(denoiser, piece.removesuffix(" "))  # the space before a gap is the gap's own
+        gaps.append((len(ids), len(ids) + size))
+        ids = ids + [denoiser.mask_id] * size
+    return Prompt(ids + encode(denoiser, pieces[-1]) + after, gaps, pieces)
+
+
+def _addition(decode: Any, before: list[int], ids: list[int]) -> str:
+    """What `ids` add to the text of `before`: tokens may join a word, or bring a space."""
+    context, whole = (str(decode(part, skip_special_tokens=True)) for part in (before, before + ids))
+    if whole.startswith(context):
+        return whole[len(context) :]
+    return str(decode(ids, skip_special_tokens=True))
