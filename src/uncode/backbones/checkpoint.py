@@ -1,14 +1,15 @@
 """Weights from safetensors files: surveyed whole before anything is allocated, then streamed tensor by tensor.
 
-Pickle is never read. A file is opened anew for every tensor, so that no more of it stays mapped into
-memory than the tensor being copied.
+Pickle is never read. Tensors are read in pieces and not mapped: a mapped file counts as memory in use, and
+the weights of a large model would stand there twice.
 """
 
 from __future__ import annotations
 
 import json
+import mmap
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -22,6 +23,7 @@ from tqdm import tqdm
 from ..core.errors import UncodeError, require
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
+_PIECE = 1 << 24
 _BITS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -32,6 +34,8 @@ class Entry:
     file: Path
     shape: tuple[int, ...]
     dtype: torch.dtype
+    start: int
+    """Where in the file its numbers begin."""
 
     @property
     def bytes(self) -> int:
@@ -82,18 +86,24 @@ def _sharded(folder: Path) -> dict[str, Entry]:
 
 
 def _header(file: Path) -> dict[str, Entry]:
+    """The entries of one file, which begins with the length of its header and the header, in JSON."""
     try:
-        with safe_open(file, framework="pt") as stored:
-            slices = {name: stored.get_slice(name) for name in stored.keys()}  # noqa: SIM118
-            return {name: Entry(file, tuple(s.get_shape()), _dtype(file, name, s)) for name, s in slices.items()}
+        with safe_open(file, framework="pt"):  # checks the header against the file's size
+            pass
+        with file.open("rb") as stored:
+            size = int.from_bytes(stored.read(8), "little")
+            header = json.loads(stored.read(size))
     except (SafetensorError, OSError) as error:
         raise UncodeError(f"'{file}' is truncated or no safetensors file ({error}): download it again.") from error
-
-
-def _dtype(file: Path, name: str, stored: Any) -> torch.dtype:
-    kind = stored.get_dtype()
-    require(kind in _BITS, f"'{name}' in '{file}' is stored as {kind}: uncode reads {', '.join(_BITS)}.")
-    return _BITS[kind]
+    header.pop("__metadata__", None)
+    for name, e in header.items():
+        require(
+            e["dtype"] in _BITS, f"'{name}' in '{file}' is stored as {e['dtype']}; uncode reads {', '.join(_BITS)}."
+        )
+    return {
+        name: Entry(file, tuple(e["shape"]), _BITS[e["dtype"]], 8 + size + e["data_offsets"][0])
+        for name, e in header.items()
+    }
 
 
 def main_dtype(entries: Mapping[str, Entry]) -> torch.dtype:
@@ -144,14 +154,37 @@ def fill(
     with tqdm(total=total, unit="B", unit_scale=True, desc="loading", delay=2, disable=None, leave=False) as bar:
         for name in parameters:
             entry = entries[published(name)]
-            assign(network, name, _read(entry, published(name), place(name), dtype))
-            bar.update(entry.bytes)
+            tensor = _room(entry.shape, dtype, place(name))
+            for count in _read(entry, tensor.view(-1)):
+                bar.update(count)
+            assign(network, name, tensor)
 
 
-def _read(entry: Entry, name: str, device: torch.device, dtype: torch.dtype) -> Tensor:
-    """A copy of one tensor on the device; the file is mapped no longer than that takes."""
-    with safe_open(entry.file, framework="pt") as stored:
-        return torch.empty(entry.shape, dtype=dtype, device=device).copy_(stored.get_tensor(name))
+def _room(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
+    """Memory for a tensor; on the CPU whole pages of its own, for an allocator may round up by a seventh."""
+    size = prod(shape) * dtype.itemsize
+    if device.type != "cpu" or size < mmap.PAGESIZE or not hasattr(mmap, "MAP_PRIVATE"):
+        return torch.empty(shape, dtype=dtype, device=device)
+    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    if hasattr(mmap, "MADV_HUGEPAGE"):
+        pages.madvise(mmap.MADV_HUGEPAGE)
+    return torch.frombuffer(pages, dtype=dtype).view(shape)
+
+
+def _read(entry: Entry, flat: Tensor) -> Iterator[int]:
+    """Copy a tensor from its file, piece by piece; yields the bytes of each."""
+    piece = bytearray(min(_PIECE, entry.bytes))
+    numbers = torch.frombuffer(piece, dtype=entry.dtype) if piece else flat
+    at = 0
+    with entry.file.open("rb") as stored:
+        stored.seek(entry.start)
+        while at < len(flat):
+            count = min(len(numbers), len(flat) - at)
+            got = stored.readinto(memoryview(piece)[: count * entry.dtype.itemsize])
+            require(got == count * entry.dtype.itemsize, f"'{entry.file}' became shorter while it was read.")
+            flat[at : at + count] = numbers[:count]
+            at += count
+            yield got
 
 
 def assign(network: nn.Module, name: str, tensor: Tensor) -> None:

@@ -6,7 +6,6 @@ from typing import Any
 
 import torch
 
-from ..core.errors import require
 from ..core.piece import Table
 from .dialect import Dialect
 from .session import TransformerSession
@@ -30,11 +29,6 @@ class TransformerDenoiser:
         self.network, self.dialect, self.tokenizer = network, dialect, tokenizer
         self.mask_id, self.eos_ids, self.frequency = mask_id, eos_ids, frequency
         self.vocab_size = network.shape.vocab
-        ids = (mask_id, *eos_ids)
-        require(
-            all(0 <= i < self.vocab_size for i in ids),
-            f"special ids {ids} do not lie inside the vocabulary of {self.vocab_size}: mend config.json.",
-        )
         self.about = about or {"model": dialect.family}
         self._barred = torch.tensor([mask_id], device=self.device)
 

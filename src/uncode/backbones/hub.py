@@ -8,10 +8,12 @@ from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from ..core.errors import UncodeError
+from ..core.errors import UncodeError, require
 
 WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 """What a model is made of; pickled weights and code are not even downloaded."""
+UNWANTED = ["*/*"]
+"""Folders: other formats, and checkpoints of the training."""
 INSTEAD = "give a local folder, or use the built-in model (--model toy)"
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
@@ -35,6 +37,7 @@ class HubModel:
 
     def __init__(self, name: str, revision: str | None, token: str | None) -> None:
         self.name, self.revision, self.token = name, revision, token
+        self._silence = "cannot be reached"
 
     def config(self) -> Path:
         """The model's config.json alone, to learn what it is before gigabytes are fetched."""
@@ -52,7 +55,7 @@ class HubModel:
 
     def snapshot(self) -> Path:
         """The model's folder in the local cache, downloaded with a progress bar where it is not there yet."""
-        from huggingface_hub import snapshot_download
+        from huggingface_hub import errors, snapshot_download
 
         with self._one_sentence():
             found = snapshot_download(
@@ -60,9 +63,18 @@ class HubModel:
                 revision=self.revision,
                 token=self.token,
                 allow_patterns=WANTED,
+                ignore_patterns=UNWANTED,
                 local_files_only=not self._answers,
             )
-            return Path(found)
+            weights = any(Path(found).glob("*.safetensors"))
+            if not weights and not self._answers:
+                raise errors.LocalEntryNotFoundError("only the configuration was ever downloaded")
+        require(
+            weights,
+            f"'{self.name}' has no safetensors on the hub, and pickled weights can run code and are never read: "
+            "convert them, or take a revision that has safetensors.",
+        )
+        return Path(found)
 
     @cached_property
     def _answers(self) -> bool:
@@ -73,16 +85,18 @@ class HubModel:
             return False
         try:
             url = hf_hub_url(self.name, "config.json", revision=self.revision)
-            get_hf_file_metadata(url, token=self.token)
+            found = get_hf_file_metadata(url, token=self.token)
         except errors.HfHubHTTPError as error:
-            if error.response is not None and error.response.status_code >= 500:
-                return False
-            raise
+            status = error.response.status_code
+            if status < 500 and status != 429:
+                raise
+            self._silence = f"answers {status}"
+            return False
         except Exception as error:  # the http client's own kinds: no route, no name, too slow
             if isinstance(error, (ValueError, TypeError)):
                 raise
             return False
-        return True
+        return found.commit_hash is not None  # else it is not the hub that answers
 
     @contextmanager
     def _one_sentence(self) -> Iterator[None]:
@@ -96,17 +110,21 @@ class HubModel:
         except errors.GatedRepoError as error:
             raise UncodeError(f"{name} on {where} is gated: accept its terms there and run `hf auth login`.") from error
         except errors.RevisionNotFoundError as error:
-            raise UncodeError(f"{name} on {where} has no revision '{self.revision}'.") from error
+            raise UncodeError(f"{name} on {where} has no revision '{self.revision}': check its name.") from error
         except errors.RepositoryNotFoundError as error:
             raise UncodeError(
                 f"{name} is neither a folder here nor a model you can see on {where}: check the spelling, run "
                 f"`hf auth login` if it is private, or {INSTEAD}."
             ) from error
         except errors.LocalEntryNotFoundError as error:
-            why = "offline mode is on (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else f"{where} cannot be reached"
+            why = "offline mode is on (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else f"{where} {self._silence}"
             raise UncodeError(f"{name}{at} is not wholly in the local cache and {why}: {INSTEAD}.") from error
         except errors.EntryNotFoundError as error:
-            raise UncodeError(f"{name} on {where} has no config.json{at}, so uncode cannot load it.") from error
+            raise UncodeError(f"{name} on {where} has no config.json{at} and is no model: {INSTEAD}.") from error
         except Exception as error:  # a full disk, a broken connection, a name the hub does not allow
+            if isinstance(error, errors.HfHubHTTPError) and error.response.status_code == 401:
+                raise UncodeError(f"{where} refused the token for {name}: check it, or run `hf auth login`.") from error
             first = (str(error).strip().splitlines() or [repr(error)])[0]
-            raise UncodeError(f"{name}{at} could not be fetched from {where} ({first}): {INSTEAD}.") from error
+            raise UncodeError(
+                f"{name}{at} could not be fetched from {where} ({first}): try again, {INSTEAD}."
+            ) from error

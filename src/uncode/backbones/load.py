@@ -116,7 +116,7 @@ def _read(
     match({name: entry.shape for name, entry in entries.items()}, expected(network, dialect), str(folder))
     if tokenizer is not None:
         fits(tokenizer, network.shape.vocab, folder)
-    facts = special_tokens(dialect, config, tokenizer)
+    facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
     dtype = dtype or main_dtype(entries)
     if device_map is None:
         announce(about["model"], network.shape.parameters, dtype, device)
@@ -133,15 +133,22 @@ def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...
     return {dialect.published(name): tuple(p.shape) for name, p in network.named_parameters()}
 
 
-def special_tokens(dialect: Dialect, config: Config, tokenizer: Any) -> dict[str, Any]:
+def special_tokens(
+    dialect: Dialect, config: Config, tokenizer: Any, vocab: int, mask_id: int | None = None
+) -> dict[str, Any]:
     """Mask and end ids, from the configuration and the tokenizer; gives the tokenizer the family's chat template."""
-    mask_id, eos_ids = dialect.special(config)
+    configured, eos_ids = dialect.special(config)
+    mask_id = configured if mask_id is None else mask_id
     if tokenizer is not None:
         turn = id_of(tokenizer, dialect.end_of_turn)
         if turn is not None:
             eos_ids = tuple(dict.fromkeys((*eos_ids, turn)))
             if not tokenizer.chat_template:
                 tokenizer.chat_template = dialect.template
+    require(
+        all(0 <= i < vocab for i in (mask_id, *eos_ids)),
+        f"special ids {(mask_id, *eos_ids)} do not lie inside the vocabulary of {vocab}: mend config.json.",
+    )
     return {"mask_id": mask_id, "eos_ids": eos_ids}
 
 
@@ -179,7 +186,5 @@ def _adopt(
     match({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
     for name in dict(network.named_parameters()):
         assign(network, name, state[dialect.published(name)])
-    facts = special_tokens(dialect, config, tokenizer)
-    if mask_id is not None:
-        facts["mask_id"] = mask_id
+    facts = special_tokens(dialect, config, tokenizer, network.shape.vocab, mask_id)
     return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)

@@ -1,0 +1,325 @@
+"""Checkpoints of LLaDA and Dream from folders: what loads, what does not, and at which price."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+from math import prod
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file, save_file
+
+import uncode
+from tests.checkpoints import (
+    COUNT,
+    DIALECTS,
+    Config,
+    checkpoint,
+    dream_config,
+    dream_weights,
+    llada_config,
+    llada_weights,
+    save,
+)
+from uncode import Canvas, UncodeError, decode, presets
+from uncode.backbones import memory
+from uncode.backbones.checkpoint import INDEX
+from uncode.backbones.families import DIALECTS as FAMILIES
+from uncode.backbones.llada import LLADA
+from uncode.backbones.load import expected
+from uncode.backbones.transformer import Transformer
+
+
+def logits(model: Any) -> torch.Tensor:
+    canvas = Canvas.after_prompt([[1, 2, 3]], length=5, mask_id=model.mask_id)
+    return decode(model, canvas, presets.confidence()).logp
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_one_file_or_many_are_the_same_model(tmp_path: Path, dialect: str) -> None:
+    one, many = (uncode.load(checkpoint(tmp_path / str(n), dialect, 1, shards=n)) for n in (1, 4))
+    assert torch.equal(logits(one), logits(many)) and one.about == {"model": "1"}
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+@pytest.mark.parametrize("number", range(COUNT))
+def test_the_size_is_known_before_loading(tmp_path: Path, dialect: str, number: int) -> None:
+    network = uncode.load(checkpoint(tmp_path, dialect, number)).network
+    assert network.shape.parameters == sum(p.numel() for p in network.parameters())
+
+
+def test_the_published_sizes() -> None:
+    """FACTS of the released files: 16,031,162,368 and 15,231,233,024 bytes in bfloat16, 339 tensors for Dream."""
+    sizes = {release.name: 2 * release.shape.parameters for family in FAMILIES for release in family.releases}
+    assert sizes["GSAI-ML/LLaDA-8B-Instruct"] == sizes["GSAI-ML/LLaDA-1.5"] == 16_031_162_368
+    assert sizes["Dream-org/Dream-v0-Instruct-7B"] == 15_231_233_024
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_dtype(tmp_path: Path, dialect: str) -> None:
+    config, weights = DIALECTS[dialect]
+    half = {name: t.bfloat16() for name, t in weights(config(0), 0).items()}
+    folder = save(tmp_path, config(0), half)
+    assert uncode.load(folder).dtype == torch.bfloat16  # as stored
+    wide = uncode.load(folder, dtype="float32")
+    assert wide.dtype == torch.float32
+    published = wide.dialect.published("blocks.1.gate.weight")
+    assert torch.equal(wide.network.blocks[1].gate.weight, half[published].float())
+    assert uncode.load(folder, dtype=torch.float64).dtype == torch.float64
+    with pytest.raises(UncodeError, match="did you mean 'bfloat16'"):
+        uncode.load(folder, dtype="bfloat")
+    with pytest.raises(UncodeError, match=r"not in torch\.int8"):
+        uncode.load(folder, dtype=torch.int8)
+
+
+def test_device(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path, "llada", 0)
+    assert uncode.load(folder, device="cpu").device == torch.device("cpu")
+    with pytest.raises(UncodeError, match="'gpu' is no device"):
+        uncode.load(folder, device="gpu")
+    if not torch.cuda.is_available():
+        with pytest.raises(UncodeError, match="no 'cuda' here: use device='cpu'"):
+            uncode.load(folder, device="cuda")
+
+
+def test_tied_embeddings(tmp_path: Path) -> None:
+    config = llada_config(0) | {"weight_tying": True}
+    weights = llada_weights(config, 0)
+    head = weights.pop("model.transformer.ff_out.weight")
+    tied = uncode.load(save(tmp_path / "tied", config, weights))
+    assert tied.network.head.weight is tied.network.embed.weight and head.shape == tied.network.head.weight.shape
+    both = weights | {"model.transformer.ff_out.weight": weights["model.transformer.wte.weight"].clone()}
+    assert torch.equal(logits(tied), logits(uncode.load(save(tmp_path / "both", llada_config(0), both))))
+
+
+# -- what is wrong is one error, and nothing is half loaded --------------------------------------
+
+
+def truncated(folder: Path) -> None:
+    file = sorted(folder.glob("*.safetensors"))[1]
+    file.write_bytes(file.read_bytes()[:-100])
+
+
+def edit_index(folder: Path, change: Any) -> None:
+    index = json.loads((folder / INDEX).read_text())
+    change(index["weight_map"])
+    (folder / INDEX).write_text(json.dumps(index))
+
+
+def edit_config(folder: Path, **values: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps(config | values))
+
+
+def edit_weights(folder: Path, change: Any) -> None:
+    file = sorted(folder.glob("*.safetensors"))[0]
+    weights = load_file(file)
+    change(weights)
+    save_file(weights, file)
+
+
+def pickled(folder: Path) -> None:
+    for file in folder.glob("model*"):
+        file.unlink()
+    torch.save({"x": torch.zeros(1)}, folder / "pytorch_model.bin")
+
+
+def empty(folder: Path) -> None:
+    for file in folder.glob("model*"):
+        file.unlink()
+
+
+NORM = "model.transformer.ln_f.weight"
+FAULTS: dict[str, tuple[Any, str]] = {
+    "a truncated shard": (truncated, r"model-00002-of-00003\.safetensors' is truncated"),
+    "a shard of rubbish": (lambda f: sorted(f.glob("*.safetensors"))[0].write_bytes(b"x" * 999), "is truncated or no"),
+    "an index without an entry": (
+        lambda f: edit_index(f, lambda m: m.pop(NORM)),
+        f"disagree; not in the index: {NORM}",
+    ),
+    "an index with too much": (
+        lambda f: edit_index(f, lambda m: m.update({"model.extra": m[NORM]})),
+        "disagree; only in the index: model.extra",
+    ),
+    "an index of another folder": (
+        lambda f: edit_index(f, lambda m: m.update({NORM: "../x.safetensors"})),
+        "names files outside the folder",
+    ),
+    "an index that is no JSON": (lambda f: (f / INDEX).write_text("{"), "cannot be read as JSON"),
+    "an index without a map": (lambda f: (f / INDEX).write_text("{}"), "has no weight_map"),
+    "a shard that is not there": (
+        lambda f: sorted(f.glob("*.safetensors"))[2].unlink(),
+        r"lacks the shard model-00003-of-00003\.safetensors",
+    ),
+    "another vocabulary": (
+        lambda f: edit_config(f, vocab_size=64, embedding_size=64),
+        r"of another shape: .*wte\.weight \[61, 32\] instead of \[64, 32\].*ff_out\.weight \[61, 32\]",
+    ),
+    "a tensor of another shape": (
+        lambda f: edit_config(f, mlp_hidden_size=64),
+        r"blocks\.0\.ff_out\.weight \[32, 48\] instead of \[32, 64\], model\.transformer\.blocks\.1",
+    ),
+    "a layer too few": (lambda f: edit_config(f, n_layers=3), r"missing: model\.transformer\.blocks\.2\.attn_norm"),
+    "a layer too many": (lambda f: edit_config(f, n_layers=1), r"unexpected: model\.transformer\.blocks\.1\.attn"),
+    "weights of integers": (
+        lambda f: edit_weights(f, lambda w: w.update({next(iter(w)): torch.zeros(3, dtype=torch.int8)})),
+        "is stored as I8",
+    ),
+    "pickle only": (pickled, r"pickle only \(pytorch_model\.bin\), which can run code and is never read"),
+    "no weights": (empty, "holds no weights"),
+    "no configuration": (lambda f: (f / "config.json").unlink(), "it has no config.json"),
+    "a configuration that is no JSON": (lambda f: (f / "config.json").write_text("[]"), "one JSON object"),
+    "another family": (lambda f: edit_config(f, model_type="gpt2"), "is a 'gpt2' model, not a masked"),
+    "no family": (lambda f: edit_config(f, model_type=None), "a model without model_type"),
+    "a mixture of experts": (lambda f: edit_config(f, model_type="lladamoe"), "is a 'lladamoe' model"),
+    "another block": (lambda f: edit_config(f, block_type="sequential"), "block_type='sequential'; uncode runs"),
+    "a norm of queries": (lambda f: edit_config(f, attention_layer_norm=True), "attention_layer_norm=True"),
+    "no width": (lambda f: edit_config(f, d_model=None), "has no 'd_model'"),
+    "no mask": (lambda f: edit_config(f, mask_token_id=None), "names no mask_token_id"),
+    "a mask outside": (lambda f: edit_config(f, mask_token_id=61), "do not lie inside the vocabulary"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_broken_folder_is_one_clear_error(tmp_path: Path, fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = checkpoint(tmp_path, "llada", 0, shards=3)
+    breaks, message = FAULTS[fault]
+    breaks(folder)
+    allocated: list[Any] = []
+    monkeypatch.setattr("uncode.backbones.load.fill", lambda *args: allocated.append(args))
+    with pytest.raises(UncodeError, match=message) as caught:
+        uncode.load(folder)
+    assert "\n" not in str(caught.value) and not allocated
+
+
+def test_long_lists_are_cut(tmp_path: Path) -> None:
+    folder = save(tmp_path, llada_config(0) | {"n_layers": 9}, llada_weights(llada_config(0), 0))
+    with pytest.raises(UncodeError, match="and 43 more"):
+        uncode.load(folder)
+
+
+def test_a_local_folder_has_no_revision(tmp_path: Path) -> None:
+    with pytest.raises(UncodeError, match="which has no revisions"):
+        uncode.load(checkpoint(tmp_path, "llada", 0), revision="main")
+
+
+# -- memory --------------------------------------------------------------------------------------
+
+BIG: Config = llada_config(0) | {
+    "d_model": 1024,
+    "n_heads": 8,
+    "n_kv_heads": 8,
+    "mlp_hidden_size": 4096,
+    "n_layers": 20,
+    "vocab_size": 90000,
+    "embedding_size": 90000,
+    "mask_token_id": 89999,
+    "eos_token_id": 89998,
+}
+
+
+def test_loading_streams(tmp_path: Path) -> None:
+    """A checkpoint of 1 GB in bfloat16 costs at its peak no more than the model and its largest tensor, plus 10 %."""
+    names = expected(Transformer(LLADA.shape(BIG)), LLADA)
+    noise = torch.randn(1 << 20).bfloat16()
+    weights = {
+        name: noise.repeat(-(-prod(shape) // len(noise)))[: prod(shape)].view(shape) for name, shape in names.items()
+    }
+    total, largest = (f(2 * t.numel() for t in weights.values()) for f in (sum, max))
+    assert total > 1e9
+    save(tmp_path, BIG, weights, shards=3)
+    del weights
+    script = """
+        import re, sys, torch, uncode
+        from pathlib import Path
+        def peak(): return 1024 * int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+        uncode.load(sys.argv[1])  # everything that is imported on the way is there now
+        before = peak()
+        model = uncode.load(sys.argv[2], dtype=sys.argv[3])
+        print(peak() - before)
+    """
+    small = checkpoint(tmp_path / "small", "llada", 0)
+    for dtype, width in (("bfloat16", 2), ("float32", 4)):
+        words = [sys.executable, "-c", textwrap.dedent(script), str(small), str(tmp_path), dtype]
+        grown = int(subprocess.run(words, capture_output=True, text=True, check=True).stdout)
+        model = total * width // 2
+        assert grown >= model  # it really is in memory, not on the disk
+        assert grown - model <= 1.1 * largest, f"{dtype}: {(grown - model) / 1e6:.0f} MB beyond the model"
+
+
+def test_large_models_are_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    cpu = torch.device("cpu")
+    memory.announce("org/tiny", 1000, torch.float32, cpu)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(memory, "free", lambda device: 20_000_000_000)
+    memory.announce("org/big", 8_015_581_184, torch.bfloat16, cpu)
+    shown = capsys.readouterr().err
+    assert shown == "org/big: 8.02 B parameters, 16.0 GB in bfloat16; cpu has 20.0 GB free.\n"
+    with pytest.raises(UncodeError, match=r"32\.1 GB in float32, but cpu has 20\.0 GB free: use a smaller dtype"):
+        memory.announce("org/big", 8_015_581_184, torch.float32, cpu)
+
+
+# -- several devices, models in memory -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("device_map", ["auto", {"": "cpu"}])
+def test_device_map(tmp_path: Path, device_map: Any) -> None:
+    pytest.importorskip("accelerate")
+    folder = checkpoint(tmp_path, "dream", 1)
+    assert torch.equal(logits(uncode.load(folder, device_map=device_map)), logits(uncode.load(folder)))
+
+
+def test_device_map_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = checkpoint(tmp_path, "dream", 1)
+    with pytest.raises(UncodeError, match="not both"):
+        uncode.load(folder, device="cpu", device_map="auto")
+    with pytest.raises(UncodeError, match="not 'balance'"):
+        uncode.load(folder, device_map="balance")
+    with pytest.raises(UncodeError, match="says nothing about 'blocks"):
+        uncode.load(folder, device_map={"embed": "cpu"})
+    with pytest.raises(UncodeError, match="too small for the model"):
+        uncode.load(folder, device_map={"": "cpu", "blocks.1": "disk"})
+    monkeypatch.setitem(sys.modules, "accelerate", None)
+    with pytest.raises(UncodeError, match=r"device_map needs accelerate: pip install 'uncode\[cluster\]'"):
+        uncode.load(folder, device_map="auto")
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_wrap_shares_the_weights_of_a_published_model(tmp_path: Path, dialect: str) -> None:
+    config, weights = (
+        f(*args) for f, args in zip(DIALECTS[dialect], [(2,), (DIALECTS[dialect][0](2), 2)], strict=True)
+    )
+
+    class Published:
+        """What matters of a model of the published class."""
+
+        def __init__(self) -> None:
+            self.config = SimpleNamespace(**config, name_or_path="org/published")
+
+        def state_dict(self) -> dict[str, torch.Tensor]:
+            return weights
+
+        def __call__(self) -> None: ...
+
+    model = uncode.wrap(Published())
+    name = model.dialect.published("blocks.0.up.weight")
+    assert model.network.blocks[0].up.weight.data_ptr() == weights[name].data_ptr()
+    assert torch.equal(logits(model), logits(uncode.load(checkpoint(tmp_path, dialect, 2))))
+    assert model.about == {"model": "org/published"}
+    assert uncode.wrap(Published(), mask_id=7).mask_id == 7
+    weights.pop(name)
+    with pytest.raises(UncodeError, match="org/published' do not fit"):
+        uncode.wrap(Published())
+
+
+def test_dream_has_its_own_unsupported_settings(tmp_path: Path) -> None:
+    for key, value in (("hidden_act", "gelu"), ("rope_scaling", {"type": "yarn"}), ("use_sliding_window", True)):
+        folder = save(tmp_path / key, dream_config(0) | {key: value}, dream_weights(dream_config(0), 0))
+        with pytest.raises(UncodeError, match=f"this Dream checkpoint has {key}="):
+            uncode.load(folder)

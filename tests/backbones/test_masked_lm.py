@@ -1,0 +1,210 @@
+"""Masked language models of transformers, saved and loaded by folder, decoded and infilled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
+from transformers import (
+    AlbertConfig,
+    AlbertForMaskedLM,
+    BertConfig,
+    BertForMaskedLM,
+    EsmConfig,
+    EsmForMaskedLM,
+    LlamaConfig,
+    LlamaForCausalLM,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
+    PreTrainedTokenizerFast,
+    RobertaConfig,
+    RobertaForMaskedLM,
+)
+
+import uncode
+from uncode import Canvas, FrequencyTable, UncodeError, decode, generate, presets, wrap
+from uncode.core.cache import NoCache, Place, Span
+
+WORDS = (
+    "the cat sat on a mat and then it ran off to see what was new in town . , ? one two three four five".split()  # noqa: SIM905
+)
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+VOCAB = len(SPECIAL) + len(WORDS)
+
+
+def tokenizer() -> PreTrainedTokenizerFast:
+    vocab = {word: number for number, word in enumerate(SPECIAL + WORDS)}
+    made = Tokenizer(models.WordLevel(vocab, unk_token="[UNK]"))
+    made.pre_tokenizer = pre_tokenizers.Whitespace()
+    made.decoder = decoders.WordPiece(cleanup=False)
+    made.post_processor = processors.TemplateProcessing(
+        single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
+    )
+    return PreTrainedTokenizerFast(
+        tokenizer_object=made,
+        pad_token="[PAD]",
+        unk_token="[UNK]",
+        cls_token="[CLS]",
+        sep_token="[SEP]",
+        mask_token="[MASK]",
+    )
+
+
+SMALL: dict[str, Any] = {
+    "vocab_size": VOCAB,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": 64,
+    "pad_token_id": 0,
+    "initializer_range": 0.6,
+}
+ARCHITECTURES: dict[str, Callable[[], Any]] = {
+    "bert": lambda: BertForMaskedLM(BertConfig(**SMALL)),
+    "roberta": lambda: RobertaForMaskedLM(RobertaConfig(**SMALL)),
+    "albert": lambda: AlbertForMaskedLM(AlbertConfig(**SMALL, embedding_size=16)),
+    "modernbert": lambda: ModernBertForMaskedLM(
+        ModernBertConfig(**SMALL, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3, local_attention=8)
+    ),
+    "esm": lambda: EsmForMaskedLM(EsmConfig(**SMALL, mask_token_id=4, position_embedding_type="rotary")),
+}
+TABLE = FrequencyTable(torch.arange(1, VOCAB + 1), "counting", tuple(range(len(SPECIAL))))
+SAMPLERS = {
+    "confidence": presets.confidence(steps=4),
+    "uncode": presets.uncode(frequency=TABLE, rate=0.25),
+    "entropy budget": presets.eb(gamma=0.5),
+    "blocks": presets.fast_dllm(threshold=0.3, block_length=4),
+    "random": presets.uniform(),
+    "remasking": presets.remdm(block_length=4),
+}
+
+
+@pytest.fixture(scope="module", params=ARCHITECTURES)
+def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    torch.manual_seed(7)
+    made: Path = tmp_path_factory.mktemp(request.param)
+    ARCHITECTURES[request.param]().save_pretrained(made)
+    tokenizer().save_pretrained(made)
+    return made
+
+
+@pytest.fixture(scope="module")
+def model(folder: Path) -> Any:
+    return uncode.load(folder, dtype="float64")
+
+
+def test_what_is_known_of_it(model: Any) -> None:
+    assert (model.mask_id, model.vocab_size, model.eos_ids) == (4, VOCAB, (3,))
+    assert model.frame == ((2,), (3,)) and len(model.about["tokenizer"]) == 16
+    assert model.dtype == torch.float64 and model.device.type == "cpu"
+
+
+def test_logits_are_the_models_own(model: Any) -> None:
+    """Row i predicts position i, in padded rows as in a row alone; mask and padding are never proposed."""
+    rows = [[2, 8, 9, 4, 11, 4, 3], [2, 4, 4, 3], [2, 7, 4, 12, 13, 4, 4, 14, 3]]
+    canvas = Canvas.infill(rows, mask_id=4)
+    length = canvas.tokens.shape[1]
+    whole, none = Span(*(torch.full((3,), n).numpy() for n in (0, length))), torch.zeros(3, dtype=torch.long).numpy()
+    plan = NoCache()(Place(whole, none, whole, length))
+    with torch.inference_mode():
+        found = model.open(3, length).logits(canvas.tokens, canvas.valid, plan)
+        for row, ids in enumerate(rows):
+            alone = model.model(input_ids=torch.tensor([ids])).logits[0]
+            alone[:, [0, 4]] = -torch.inf
+            torch.testing.assert_close(found[row][canvas.valid[row]], alone, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_it_answers_and_a_row_alone_is_the_row_in_a_batch(model: Any, name: str) -> None:
+    prompts = ["the cat", "one two three four", "it ran off to see ."]
+    settings: Any = {"sampler": SAMPLERS[name], "stop_at_eos": False}
+    together = generate(model, prompts, length=[5, 8, 3], **settings)
+    for row, (prompt, length) in enumerate(zip(prompts, [5, 8, 3], strict=True)):
+        alone = generate(model, prompt, length=length, seed=row, **settings)
+        assert alone == together[row]
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_it_fills_gaps_and_leaves_the_text_around_them(model: Any, name: str) -> None:
+    texts = ["the <mask:2> sat on a <mask:1> .", "one [MASK] three", "<mask:3> and then <mask:4>"]
+    filled = generate(model, texts, sampler=SAMPLERS[name])
+    assert filled[0].startswith("the ") and " sat on a " in filled[0] and filled[0].endswith(" .")
+    assert filled[1].startswith("one ") and filled[1].endswith(" three") and " and then " in filled[2]
+    assert all("[MASK]" not in text and "<mask" not in text and "[CLS]" not in text for text in filled)
+    for row, text in enumerate(texts):
+        assert generate(model, text, sampler=SAMPLERS[name], seed=row) == filled[row]
+
+
+def test_wrapping_a_model_in_memory_is_loading_it(folder: Path, model: Any) -> None:
+    wrapped = wrap(model.model, model.tokenizer)
+    canvas = Canvas.after_prompt([[2, 8, 9], [2, 10]], length=6, mask_id=4)
+    sampler = presets.margin()
+    assert decode(wrapped, canvas, sampler).tokens.tolist() == decode(model, canvas, sampler).tokens.tolist()
+    assert wrapped.about["tokenizer"] == model.about["tokenizer"]
+
+
+@pytest.fixture(scope="module")
+def bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("bert")
+    ARCHITECTURES["bert"]().save_pretrained(folder)
+    tokenizer().save_pretrained(folder)
+    return folder
+
+
+class TestMistakes:
+    """Each one sentence."""
+
+    def test_no_cache(self, bert: Path) -> None:
+        with pytest.raises(UncodeError, match="BertForMaskedLM keeps no keys: use cache='none'"):
+            generate(uncode.load(bert), "the cat", sampler=presets.semi_ar(blocks=2, cache="dual"), length=6)
+
+    def test_too_long(self, bert: Path) -> None:
+        with pytest.raises(UncodeError, match="sees 64 tokens at most, not 84"):
+            generate(uncode.load(bert), "the cat", sampler=presets.confidence(), length=80)
+
+    def test_a_head_that_is_not_there(self, tmp_path: Path) -> None:
+        """A random head would decode nonsense without a word."""
+        ARCHITECTURES["bert"]().bert.save_pretrained(tmp_path)
+        tokenizer().save_pretrained(tmp_path)
+        with pytest.raises(UncodeError, match=r"missing: cls\.predictions"):
+            uncode.load(tmp_path)
+
+    def test_another_family(self, tmp_path: Path) -> None:
+        config = LlamaConfig(
+            vocab_size=40, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
+        )
+        causal = LlamaForCausalLM(config)
+        causal.save_pretrained(tmp_path)
+        with pytest.raises(UncodeError, match=r"is a 'llama' model, not a masked .* loads llada, Dream and"):
+            uncode.load(tmp_path)
+        with pytest.raises(UncodeError, match="is a 'llama' model"):
+            wrap(causal, tokenizer())
+
+    def test_a_tokenizer_of_another_model(self, tmp_path: Path) -> None:
+        small = {**SMALL, "vocab_size": VOCAB - 5}
+        BertForMaskedLM(BertConfig(**small)).save_pretrained(tmp_path)
+        tokenizer().save_pretrained(tmp_path)
+        with pytest.raises(UncodeError, match="they do not belong together"):
+            uncode.load(tmp_path)
+
+    def test_no_mask_token(self, tmp_path: Path) -> None:
+        bert = ARCHITECTURES["bert"]()
+        bert.save_pretrained(tmp_path)
+        with pytest.raises(UncodeError, match="names a mask token"):
+            uncode.load(tmp_path)
+        assert wrap(bert, mask_id=4).mask_id == 4
+        with pytest.raises(UncodeError, match="inside the vocabulary"):
+            wrap(bert, mask_id=VOCAB)
+
+    def test_no_head_in_memory(self) -> None:
+        with pytest.raises(UncodeError, match="no language model head"):
+            wrap(ARCHITECTURES["bert"]().bert, tokenizer())
+
+    def test_no_model_at_all(self) -> None:
+        with pytest.raises(UncodeError, match=r"uncode\.FunctionDenoiser"):
+            wrap(lambda tokens: tokens)
