@@ -20,21 +20,20 @@ _FILE = re.compile(r"/(?P<name>.+)/(?P<kind>resolve)/(?P<revision>[^/]+)/(?P<fil
 _LIST = re.compile(r"/api/models/(?P<name>.+)/(?P<kind>revision|tree)/(?P<revision>[^/]+)")
 
 
-def files_in(folder: Path, **more: str) -> Files:
-    """The files of a folder, and more of them by their names with `_` for the dot."""
-    texts = {".".join(name.rsplit("_", 1)): text.encode() for name, text in more.items()}
-    return {p.name: p.read_bytes() for p in folder.iterdir()} | texts
+def files_in(folder: Path) -> Files:
+    return {p.name: p.read_bytes() for p in folder.iterdir()}
 
 
 @dataclass
 class Repo:
-    """A model: its commits, the first of which is `main`; who may read it; what goes wrong with it."""
+    """A model: its commits, the first of which is `main`, who may read it, and what goes wrong with it."""
 
     commits: list[Files]
     tags: dict[str, int] = field(default_factory=dict)
     token: str | None = None
     gated: bool = False
-    down: bool = False
+    status: int = 200
+    """What every request is answered with: at 200 what was asked for, else nothing."""
     short: bool = False
     """Weights arrive in half, as if that were all."""
     cuts: int = 0
@@ -79,8 +78,8 @@ class Handler(BaseHTTPRequestHandler):
         name, file, repo = asked["name"], asked.get("file"), self.hub.repos.get(asked["name"])
         self.hub.asked.append(" ".join([self.command, name, *([file] if file else [])]))
         sent = self.headers.get("authorization")
-        if repo is not None and repo.down:
-            return self.reply(503)
+        if repo is not None and repo.status != 200:
+            return self.reply(repo.status)
         if sent not in (None, "Bearer xyz"):
             return self.reply(401, **{"X-Error-Message": "Invalid credentials in Authorization header"})
         if repo is None or (repo.token and sent != f"Bearer {repo.token}"):

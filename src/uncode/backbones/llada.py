@@ -12,7 +12,7 @@ _TEMPLATE = (
     "{% for message in messages %}"
     "<|start_header_id|>{{ message['role'] }}<|end_header_id|>\n\n{{ message['content'] | trim }}<|eot_id|>"
     "{% endfor %}"
-    "<|start_header_id|>assistant<|end_header_id|>\n\n"
+    "{{ '<|start_header_id|>assistant<|end_header_id|>\\n\\n' }}"  # as an expression: jinja drops a last newline
 )
 """One header, one blank line, the trimmed text and `<|eot_id|>` per message; the assistant's header always follows."""
 

@@ -1,0 +1,127 @@
+"""Prompts, messages and texts with gaps, to rows and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
+from torch import Tensor
+from transformers import PreTrainedTokenizerFast
+
+import uncode
+from uncode import FunctionDenoiser, UncodeError, generate, presets
+from uncode.prompt import canvas_of, has_gaps, read_prompts
+
+TEXT = "the cat sat on the mat and the dog sat on the log while cats and dogs sang songs of old 12 34 \n\t def f(x):"
+
+
+def byte_level() -> PreTrainedTokenizerFast:
+    """A byte-level BPE, in which a word carries the space before it, as in LLaDA and Dream."""
+    made = Tokenizer(models.BPE())
+    made.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    made.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    made.train_from_iterator([TEXT] * 9, trainers.BpeTrainer(vocab_size=320, initial_alphabet=alphabet))
+    return PreTrainedTokenizerFast(tokenizer_object=made, eos_token="<eos>", mask_token="<m>")
+
+
+TOKENIZER = byte_level()
+MASK, EOS = TOKENIZER.mask_token_id, TOKENIZER.eos_token_id
+
+
+def writes(*words: str) -> FunctionDenoiser:
+    """A model that fills the masks of a row, from the left, with the tokens of some words."""
+    ids = [i for word in words for i in ([EOS] if word == "<eos>" else TOKENIZER.encode(word))]
+
+    def fn(tokens: Tensor) -> Tensor:
+        logits = torch.zeros(*tokens.shape, len(TOKENIZER))
+        for row in range(len(tokens)):
+            masked = (tokens[row] == MASK).nonzero()[:, 0].tolist()
+            for at, token in zip(masked, ids[len(ids) - len(masked) :], strict=True):
+                logits[row, at, token] = 9.0
+        return logits
+
+    return FunctionDenoiser(fn, MASK, len(TOKENIZER), eos_ids=(EOS,), tokenizer=TOKENIZER)
+
+
+def fill(text: str, *words: str, **settings: Any) -> str:
+    return generate(writes(*words), text, sampler=presets.left_to_right(), **settings)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "filled"),
+    [
+        ("the <mask:1> sat", [" cat"], "the cat sat"),
+        ("the cat<mask:1> sat", ["s"], "the cats sat"),
+        ("the <mask:1> sat on the <mask:1>", [" cat", " mat"], "the cat sat on the mat"),
+        ("<mask:1> cat", ["the"], "the cat"),
+        ("the <m> sat", [" cat"], "the cat sat"),
+        ("the <m><m>", [" cat", "s"], "the cats"),
+        ("the <mask:1>", ["s"], "the s"),  # a space that was given stays, whatever the gap brings
+        ("sat  <mask:1>", [" cat"], "sat  cat"),
+        ("def f(x):\n    <mask:1>", [" cat"], "def f(x):\n    cat"),
+        ("héllo 字 <mask:1>\n", [" cat"], "héllo 字 cat\n"),
+        ("the <mask:2> sat", [" cat", "<eos>"], "the cat sat"),  # an end token in a gap ends nothing
+    ],
+)
+def test_gaps_are_filled_and_the_rest_is_untouched(text: str, words: list[str], filled: str) -> None:
+    assert fill(text, *words) == filled
+
+
+def test_an_answer_ends_at_its_end_token() -> None:
+    assert fill("the cat", " sat", "<eos>", " on", " the", length=4) == " sat"
+
+
+def test_gaps_and_answers_in_one_batch_with_lengths_of_their_own() -> None:
+    model = uncode.load("toy")
+    sampler = presets.left_to_right()
+    texts = ["add 1 2 3", "add 1 2 3 first <mask:5> , then 3 <mask:2> = 6 .", "add 4 4 4"]
+    with pytest.raises(UncodeError, match="rows of equal length"):  # the toy model has no way to see padding
+        generate(model, texts, sampler=sampler, length=8)
+    rows = read_prompts(model, texts, [8, None, 3])
+    canvas = canvas_of(model, rows)
+    assert canvas.masked.sum(-1).tolist() == [8, 7, 3] and [row.follows for row in rows] == [True, False, True]
+
+
+def test_the_toy_model_fills_sums() -> None:
+    model = uncode.load("toy")
+    text = "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:3> = <mask:2>"
+    assert generate(model, text, sampler=presets.confidence()) == "add 3 4 5 first 3 + 4 = 7 , then 7 + 5 = 12 ."
+
+
+@pytest.mark.parametrize(
+    ("prompts", "length", "message"),
+    [
+        (["the cat"], None, "how long shall the answer be"),
+        (["the <mask:2>"], 5, "leave length out"),
+        (["the <mask:2>", "cat"], [5, 5], "its length is None"),
+        (["the cat", "sat"], [5], "1 lengths were given for 2 prompts"),
+        (["the cat"], 0, "at least 1"),
+        (["the <mask:0>"], None, "at least one token"),
+        ([], 5, "no prompt"),
+        ([[{"role": "user", "content": "the <m>"}]], 5, "contains the mask token"),
+    ],
+)
+def test_mistakes_are_one_sentence(prompts: list[Any], length: Any, message: str) -> None:
+    TOKENIZER.chat_template = "{{ messages[0]['content'] }}"
+    with pytest.raises(UncodeError, match=message):
+        read_prompts(writes("the"), prompts, length)
+
+
+def test_markers_in_messages_are_text() -> None:
+    TOKENIZER.chat_template = "{{ messages[0]['content'] }}"
+    (row,) = read_prompts(writes("the"), [[{"role": "user", "content": "what is <mask:3>?"}]], 4)
+    assert row.follows and row.ids.count(MASK) == 4
+
+
+def test_one_prompt_has_one_length() -> None:
+    with pytest.raises(UncodeError, match="one prompt has one length"):
+        generate(writes("the"), "the", sampler=presets.confidence(), length=[3])
+
+
+def test_what_counts_as_a_gap() -> None:
+    model = writes("the")
+    assert has_gaps(model, "a <mask:12> b") and has_gaps(model, "a <m> b")
+    assert not has_gaps(model, "a <mask> b") and not has_gaps(model, "<mask:x>")
