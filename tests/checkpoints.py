@@ -7,13 +7,17 @@ here; nothing but inputs and outputs is recorded. Five of each dialect, no two o
 from __future__ import annotations
 
 import json
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from safetensors.torch import save_file
 from torch import Tensor
 
-from tests.toy import numbers
+import uncode
+from tests.toy import EOS, EOT, MASK, VOCAB, numbers
+from uncode.backbones.denoiser import TransformerDenoiser
 
 Config = dict[str, Any]
 COUNT = 5
@@ -206,3 +210,28 @@ def tokens(vocab: int, seed: int, rows: int, length: int) -> Tensor:
     """Ordinary token ids (no mask, no end tokens), `[rows, length]`."""
     noise = numbers(seed, 77, rows, length).abs()
     return (noise * 1e6).long() % (vocab - 3)
+
+
+class Published:
+    """What matters of a model of a published class, for `uncode.wrap`."""
+
+    def __init__(self, config: Config, weights: dict[str, Tensor]) -> None:
+        self.config = SimpleNamespace(**config, name_or_path="org/published")
+        self.weights = weights
+
+    def state_dict(self) -> dict[str, Tensor]:
+        return self.weights
+
+    def __call__(self) -> None:
+        """A model can be called; this one is only asked for its parameters."""
+
+
+@cache
+def like_the_toy(dialect: str, seed: int) -> TransformerDenoiser:
+    """A float64 model of a dialect with the toy network's vocabulary and special ids."""
+    config, weights = DIALECTS[dialect]
+    made = config(seed % 2) | {"vocab_size": VOCAB, "embedding_size": VOCAB}
+    made |= {"mask_token_id": MASK, "eos_token_id": [EOS, EOT]}
+    found = uncode.wrap(Published(made, {name: t.double() for name, t in weights(made, 50 + seed).items()}))
+    assert isinstance(found, TransformerDenoiser)
+    return found

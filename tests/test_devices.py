@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from tests import grid
-from uncode import Canvas, FunctionDenoiser, Policy, Sampler, decode
+from tests.checkpoints import DIALECTS, checkpoint
+from uncode import Canvas, FunctionDenoiser, Policy, Sampler, decode, load, presets
 from uncode.core.noise import PhiloxNoise, Purpose
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -47,3 +50,36 @@ def test_bf16_logits_on_a_gpu() -> None:
     canvas = Canvas.after_prompt([[1, 2]] * 3, length=38, mask_id=31)
     trace = decode(model("cuda", torch.bfloat16), canvas, Sampler(Policy(grid.SCORES[6])))
     assert not (trace.tokens == 31).any() and trace.tokens.device.type == "cpu"
+
+
+@gpu
+@pytest.mark.parametrize("cache", ["none", "prefix", "dual"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_models_write_the_same_tokens_on_a_gpu(tmp_path: Path, dialect: str, cache: str) -> None:
+    """Unequal rows, caches and all, in float64; and each row alone is the row in the batch, in float32 too."""
+    folder = checkpoint(tmp_path, dialect, 1, shards=2)
+    prompts, lengths = [[1, 2, 3, 4, 5], [6], [7, 8]], [16, 12, 9]
+    sampler = presets.fast_dllm(threshold=0.4, block_length=4, cache=cache)  # type: ignore[arg-type]
+
+    def written(device: str, dtype: str, rows: list[int]) -> list[list[int]]:
+        found = load(folder, device=device, dtype=dtype)
+        canvas = Canvas.after_prompt([prompts[r] for r in rows], [lengths[r] for r in rows], found.mask_id)
+        generated = decode(found, canvas, sampler).generated
+        return [generated[at, : lengths[r]].tolist() for at, r in enumerate(rows)]
+
+    together = written("cuda", "float64", [0, 1, 2])
+    assert together == written("cpu", "float64", [0, 1, 2])
+    for dtype in ("float64", "float32"):
+        assert [written("cuda", dtype, [row])[0] for row in range(3)] == written("cuda", dtype, [0, 1, 2])
+
+
+@gpu
+def test_loading_to_a_gpu_takes_the_models_memory_and_no_more(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path, "dream", 4, shards=3)
+    before = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    found = load(folder)
+    sizes = [p.numel() * p.element_size() for p in found.network.parameters()]  # type: ignore[attr-defined]
+    assert found.device.type == "cuda"
+    rounding = 512 * len(sizes)  # the allocator's
+    assert torch.cuda.max_memory_allocated() - before <= sum(sizes) + 1.1 * max(sizes) + rounding

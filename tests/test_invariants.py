@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import grid
+from tests.checkpoints import like_the_toy
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, decode, steps
 from uncode.core.cache import DualCache, NoCache, PrefixCache
+from uncode.core.denoiser import Denoiser
 from uncode.core.piece import REGISTRY, Piece
 from uncode.core.score import Confidence, Linear
 from uncode.samplers.legacy import SuppressAfterDraw
@@ -94,14 +96,21 @@ def test_a_sampler_is_data(sampler: Sampler) -> None:
     assert Sampler.from_dict(plain, tables=lambda name, sha256: grid.TABLE) == sampler
 
 
-@given(st.lists(st.tuples(samplers(), canvases()), min_size=2, max_size=4), SEEDS)
-def test_a_row_alone_is_the_row_in_a_batch(rows: list[tuple[Sampler, Canvas]], seed: int) -> None:
+def model_of(kind: str, seed: int) -> Denoiser:
+    return ToyDenoiser(seed) if kind == "toy" else like_the_toy(kind, seed)
+
+
+MODELS = st.sampled_from(["toy", "llada", "dream"])
+
+
+@given(MODELS, st.lists(st.tuples(samplers(), canvases()), min_size=2, max_size=4), SEEDS)
+def test_a_row_alone_is_the_row_in_a_batch(kind: str, rows: list[tuple[Sampler, Canvas]], seed: int) -> None:
     """Whatever the padding and the neighbours' samplers, blocks, lengths and seeds."""
     mixed, parts = [sampler for sampler, _ in rows], [canvas for _, canvas in rows]
     seeds = [seed * 100 + 17 * r for r in range(len(mixed))]
-    batch = decode(ToyDenoiser(seed), together(parts), mixed, seeds)
+    batch = decode(model_of(kind, seed), together(parts), mixed, seeds)
     for row, (part, sampler) in enumerate(zip(parts, mixed, strict=True)):
-        alone = decode(ToyDenoiser(seed), part, sampler, [seeds[row]])
+        alone = decode(model_of(kind, seed), part, sampler, [seeds[row]])
         length = alone.generated.shape[1]
         assert torch.equal(batch.generated[row, :length], alone.generated[0])
         assert torch.equal(batch.commit_step[row, :length], alone.commit_step[0])
@@ -118,12 +127,12 @@ def test_a_row_alone_is_the_row_in_a_batch(rows: list[tuple[Sampler, Canvas]], s
         assert batch.mean_entropy[row, taken:].isnan().all()
 
 
-@given(samplers(), canvases(), SEEDS, st.sampled_from([PrefixCache(refresh=1), DualCache(refresh=1)]))
+@given(MODELS, samplers(), canvases(), SEEDS, st.sampled_from([PrefixCache(refresh=1), DualCache(refresh=1)]))
 def test_refreshing_every_step_is_no_cache(
-    sampler: Sampler, canvas: Canvas, seed: int, cache: PrefixCache | DualCache
+    kind: str, sampler: Sampler, canvas: Canvas, seed: int, cache: PrefixCache | DualCache
 ) -> None:
-    plain = decode(ToyDenoiser(seed), canvas, replace(sampler, cache=NoCache()), seed)
-    cached = decode(ToyDenoiser(seed), canvas, replace(sampler, cache=cache), seed)
+    plain = decode(model_of(kind, seed), canvas, replace(sampler, cache=NoCache()), seed)
+    cached = decode(model_of(kind, seed), canvas, replace(sampler, cache=cache), seed)
     assert torch.equal(plain.tokens, cached.tokens)
     torch.testing.assert_close(plain.logp, cached.logp, rtol=0, atol=1e-10, equal_nan=True)
 

@@ -8,7 +8,6 @@ import sys
 import textwrap
 from math import prod
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +19,7 @@ from tests.checkpoints import (
     COUNT,
     DIALECTS,
     Config,
+    Published,
     checkpoint,
     dream_config,
     dream_weights,
@@ -29,7 +29,7 @@ from tests.checkpoints import (
 )
 from uncode import Canvas, UncodeError, decode, presets
 from uncode.backbones import memory
-from uncode.backbones.checkpoint import INDEX
+from uncode.backbones.checkpoint import INDEX, survey, usual_dtype
 from uncode.backbones.families import DIALECTS as FAMILIES
 from uncode.backbones.llada import LLADA
 from uncode.backbones.load import expected
@@ -66,7 +66,10 @@ def test_dtype(tmp_path: Path, dialect: str) -> None:
     config, weights = DIALECTS[dialect]
     half = {name: t.bfloat16() for name, t in weights(config(0), 0).items()}
     folder = save(tmp_path, config(0), half)
-    assert uncode.load(folder).dtype == torch.bfloat16  # as stored
+    assert uncode.load(folder, device="cpu").dtype == torch.float32
+    assert uncode.load(folder, dtype="bfloat16").dtype == torch.bfloat16
+    entries = survey(folder)
+    assert usual_dtype(entries, torch.device("cuda")) == torch.bfloat16  # as stored
     wide = uncode.load(folder, dtype="float32")
     assert wide.dtype == torch.float32
     published = wide.dialect.published("blocks.1.gate.weight")
@@ -295,27 +298,16 @@ def test_wrap_shares_the_weights_of_a_published_model(tmp_path: Path, dialect: s
     config, weights = (
         f(*args) for f, args in zip(DIALECTS[dialect], [(2,), (DIALECTS[dialect][0](2), 2)], strict=True)
     )
-
-    class Published:
-        """What matters of a model of the published class."""
-
-        def __init__(self) -> None:
-            self.config = SimpleNamespace(**config, name_or_path="org/published")
-
-        def state_dict(self) -> dict[str, torch.Tensor]:
-            return weights
-
-        def __call__(self) -> None: ...
-
-    model = uncode.wrap(Published())
+    published = Published(config, weights)
+    model = uncode.wrap(published)
     name = model.dialect.published("blocks.0.up.weight")
     assert model.network.blocks[0].up.weight.data_ptr() == weights[name].data_ptr()
     assert torch.equal(logits(model), logits(uncode.load(checkpoint(tmp_path, dialect, 2))))
     assert model.about == {"model": "org/published"}
-    assert uncode.wrap(Published(), mask_id=7).mask_id == 7
+    assert uncode.wrap(published, mask_id=7).mask_id == 7
     weights.pop(name)
     with pytest.raises(UncodeError, match="org/published' do not fit"):
-        uncode.wrap(Published())
+        uncode.wrap(published)
 
 
 def test_dream_has_its_own_unsupported_settings(tmp_path: Path) -> None:

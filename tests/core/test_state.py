@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 import torch
 
+from tests.checkpoints import like_the_toy
 from tests.toy import MASK, ToyDenoiser
-from uncode import Canvas, Policy, Sampler, UncodeError, decode, presets
+from uncode import Canvas, Guided, Policy, Sampler, UncodeError, decode, presets
 from uncode.core.blocks import Blocks
 from uncode.core.cache import DualCache, PrefixCache
 from uncode.core.decode import advance
+from uncode.core.denoiser import Denoiser
 from uncode.core.quota import Even, split_steps
 from uncode.core.score import Confidence, ExponentialPosition
 from uncode.core.select import Threshold, TopK
@@ -27,15 +31,24 @@ PROMPTS = [[1, 2, 3], [4], [5, 6, 7, 8, 9], [2, 2], [9, 8]]
 LENGTHS = [10, 12, 9, 12, 4]
 
 
-def alone(row: int) -> list[int]:
+MODELS: dict[str, Callable[[], Denoiser]] = {
+    "toy": lambda: ToyDenoiser(3),
+    "llada": lambda: like_the_toy("llada", 3),
+    "dream": lambda: like_the_toy("dream", 4),
+    "guided": lambda: Guided(like_the_toy("llada", 3), 0.7),
+}
+
+
+def alone(model: Denoiser, row: int) -> list[int]:
     canvas = Canvas.after_prompt([PROMPTS[row]], length=LENGTHS[row], mask_id=MASK)
-    return decode(ToyDenoiser(3), canvas, SAMPLERS[row], [row]).generated[0].tolist()
+    return decode(model, canvas, SAMPLERS[row], [row]).generated[0].tolist()
 
 
 @pytest.mark.parametrize("every", [1, 2, 3])
-def test_rows_join_and_leave_between_steps(every: int) -> None:
+@pytest.mark.parametrize("model", MODELS)
+def test_rows_join_and_leave_between_steps(every: int, model: str) -> None:
     """As a server does it: a new row every few steps, finished rows dropped at once or kept a while."""
-    state, found, clock = State(ToyDenoiser(3)), {}, 0
+    state, found, clock = State(MODELS[model]()), {}, 0
     waiting = list(range(5))
     names: dict[int, int] = {}
     while waiting or len(state.rows):
@@ -53,7 +66,7 @@ def test_rows_join_and_leave_between_steps(every: int) -> None:
                 read = state.read(int(index))
                 found[row] = read["tokens"][state.start : state.start + LENGTHS[row]].tolist()
             state.keep(np.flatnonzero(~state.rows.finished))
-    assert found == {row: alone(row) for row in range(5)}
+    assert found == {row: alone(MODELS[model](), row) for row in range(5)}
 
 
 def test_a_finished_row_is_frozen() -> None:
@@ -114,7 +127,7 @@ def test_a_state_can_be_filled_again() -> None:
         state.add(canvas, SAMPLERS[row], [row])
         while not state.rows.finished.all():
             advance(state)
-        assert state.read(0)["tokens"][state.start :].tolist() == alone(row)
+        assert state.read(0)["tokens"][state.start :].tolist() == alone(ToyDenoiser(3), row)
         state.keep(np.zeros(0, dtype=np.int64))
 
 

@@ -12,7 +12,7 @@ from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require, suggest
 from ..frequency.fingerprint import fingerprint
 from . import hub
-from .checkpoint import assign, fill, main_dtype, match, read_json, survey
+from .checkpoint import assign, fill, usual_dtype, match, read_json, survey
 from .denoiser import TransformerDenoiser
 from .dialect import Config, Dialect
 from .families import dialect_of, released
@@ -40,8 +40,8 @@ def load(
 ) -> Denoiser:
     """The denoiser of a built-in model ("toy"), a local folder or a hub id.
 
-    `device` is the GPU where there is one, `dtype` the one the weights are stored in. `device_map="auto"`
-    spreads a model over several devices with accelerate. `revision` and `token` are the hub's. No code
+    `device` is the GPU where there is one; `dtype` the one the weights are stored in, but float32 on a CPU.
+    `device_map="auto"` spreads a model over several devices with accelerate. `revision` and `token` are the hub's. No code
     from a checkpoint is run and no pickle is read.
     """
     if str(name) == "toy":
@@ -117,7 +117,7 @@ def _read(
     if tokenizer is not None:
         fits(tokenizer, network.shape.vocab, folder)
     facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
-    dtype = dtype or main_dtype(entries)
+    dtype = dtype or usual_dtype(entries, device)
     if device_map is None:
         announce(about["model"], network.shape.parameters, dtype, device)
         fill(network, entries, dialect.published, lambda _: device, dtype)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..core.cache import Plan
 from ..core.errors import UncodeError, require
-from .checkpoint import main_dtype, read_json, survey
+from .checkpoint import usual_dtype, read_json, survey
 from .columns import Pick, columns
 from .memory import announce
 from .tokenizer import fits
@@ -109,7 +109,7 @@ def read(
 ) -> MaskedLMDenoiser:
     """A masked LM from a folder; a head that the folder does not hold is an error, never random numbers."""
     entries = survey(folder)
-    dtype = dtype or main_dtype(entries)
+    dtype = dtype or usual_dtype(entries, device)
     announce(about["model"], sum(e.bytes // e.dtype.itemsize for e in entries.values()), dtype, device)
     from transformers import AutoModelForMaskedLM
     from transformers.utils import logging

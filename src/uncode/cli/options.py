@@ -15,7 +15,9 @@ from ..samplers import recipes
 
 Model = Annotated[str, typer.Option(help="A built-in model (toy), a local folder or a hub id; see `uncode models`.")]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0, ...; default: the GPU where there is one.")]
-Dtype = Annotated[str | None, typer.Option(help="float32, bfloat16, ...; default: as the weights are stored.")]
+Dtype = Annotated[
+    str | None, typer.Option(help="float32, bfloat16, ...; default: as the weights are stored; float32 on a CPU.")
+]
 Revision = Annotated[str | None, typer.Option(help="A branch, tag or commit of a hub id.")]
 SamplerName = Annotated[str, typer.Option("--sampler", help="A sampler's name (see `uncode samplers`) or a TOML file.")]
 Settings = Annotated[
