@@ -78,8 +78,24 @@ def test_loading_to_a_gpu_takes_the_models_memory_and_no_more(tmp_path: Path) ->
     folder = checkpoint(tmp_path, "dream", 4, shards=3)
     before = torch.cuda.memory_allocated()
     torch.cuda.reset_peak_memory_stats()
-    found = load(folder)
+    found = load(folder, device="cuda")
     sizes = [p.numel() * p.element_size() for p in found.network.parameters()]  # type: ignore[attr-defined]
     assert found.device.type == "cuda"
     rounding = 512 * len(sizes)  # the allocator's
     assert torch.cuda.max_memory_allocated() - before <= sum(sizes) + 1.1 * max(sizes) + rounding
+
+
+@gpu
+@pytest.mark.parametrize("cache", ["none", "dual"])
+def test_a_model_over_a_gpu_and_the_cpu(tmp_path: Path, cache: str) -> None:
+    """As far as one GPU goes: some layers stay in the CPU's memory and come over when they run."""
+    pytest.importorskip("accelerate")
+    folder = checkpoint(tmp_path, "dream", 1)
+    places = {"embed": 0, "blocks.0": 0, "blocks.1": "cpu", "blocks.2": 0, "norm": 0, "head": 0}
+    sampler = presets.fast_dllm(threshold=0.4, block_length=4, cache=cache)  # type: ignore[arg-type]
+    found = []
+    for options in ({"device_map": places}, {"device_map": "auto"}, {"device": "cuda"}):
+        denoiser = load(folder, dtype="float64", **options)  # type: ignore[arg-type]
+        canvas = Canvas.after_prompt([[1, 2, 3, 4, 5], [6]], [12, 9], denoiser.mask_id)
+        found.append(decode(denoiser, canvas, sampler).tokens.tolist())
+    assert found[0] == found[1] == found[2]

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.backbones.test_tokenizers import llada_tokenizer
+from tests.checkpoints import checkpoint
 from uncode import Trace
 from uncode.samplers.legacy import QUIRKS
 from uncode.samplers.presets import PRESETS
@@ -114,3 +116,43 @@ def test_debug_shows_the_traceback() -> None:
 
 def test_no_words_show_the_help() -> None:
     assert "decode" in run().stderr + run().stdout
+
+
+def test_models_lists_families_ids_and_the_cache(tmp_path: Path) -> None:
+    shown = run("models").stdout
+    assert "GSAI-ML/LLaDA-8B-Instruct" in shown and "mask 126336" in shown and "not in the cache" in shown
+    assert "\x1b[" not in shown and max(map(len, shown.splitlines())) <= 100
+    listed = {entry["name"]: entry for entry in json.loads(run("models", "--json").stdout)}
+    dream = listed["Dream-org/Dream-v0-Instruct-7B"]
+    assert (dream["mask_id"], dream["eos_ids"], dream["key_heads"]) == (151666, [151643, 151645], 4)
+    assert listed["GSAI-ML/LLaDA-1.5"]["parameters"] == 8_015_581_184
+
+
+def test_doctor_says_what_is_there_and_what_is_missing() -> None:
+    shown = run("doctor").stdout
+    assert all(word in shown for word in ("versions", "torch", "devices", "cpu", "float32", "hub", "offline", "extras"))
+    found = json.loads(run("doctor", "--json").stdout)
+    assert found["versions"]["transformers"] and found["devices"][0]["name"] == "cpu"
+    extras = {extra["name"]: extra for extra in found["extras"]}
+    assert (
+        set(extras) == {"eval", "cluster", "plots", "serve", "train"}
+        and "accelerate" not in extras["cluster"]["missing"]
+    )
+    missing = [extra for extra in extras.values() if extra["missing"]]
+    assert all(f"pip install 'uncode[{extra['name']}]'" in " ".join(shown.split()) for extra in missing)
+
+
+def test_a_folder_decodes(tmp_path: Path) -> None:
+    """A small LLaDA without a tokenizer is told apart from one with; --guidance and --dtype reach the model."""
+    folder = checkpoint(tmp_path / "llada", "llada", 0)
+    shown = run("decode", "2 + 3", "--model", str(folder), "--sampler", "confidence")
+    assert shown.returncode == 2 and "has no tokenizer" in shown.stderr
+    llada_tokenizer().save_pretrained(folder)
+    words = ["decode", "2 + 3", "--model", str(folder), "--length", "6", "--json"]
+    plain = json.loads(run(*words, "--sampler", "confidence", "--dtype", "float64").stdout)
+    assert plain["dtype"] == "float64" and plain["model"] == "llada"
+    assert len(plain["tokenizer"]) == 16 and len(plain["generated_ids"]) == 6
+    guided = json.loads(run(*words, "--sampler", "confidence", "--guidance", "2").stdout)
+    assert guided["guidance"] == 2.0
+    cached = run(*words, "--sampler", "semi_ar", "--set", "blocks=2", "--set", "cache=dual", "--chat")
+    assert cached.returncode == 0, cached.stderr

@@ -66,6 +66,14 @@ def survey(folder: Path) -> dict[str, Entry]:
     raise UncodeError(f"'{folder}' holds no weights: expected {SINGLE} or {INDEX}.")
 
 
+def is_whole(folder: Path) -> bool:
+    """Whether a folder has weights, and all the shards that its index names."""
+    if (folder / INDEX).is_file():
+        shards = set(read_json(folder / INDEX).get("weight_map", {}).values())
+        return len(shards) > 0 and all((folder / shard).is_file() for shard in shards)
+    return (folder / SINGLE).is_file()
+
+
 def _sharded(folder: Path) -> dict[str, Entry]:
     index = read_json(folder / INDEX).get("weight_map")
     require(isinstance(index, dict) and len(index) > 0, f"'{folder / INDEX}' has no weight_map: download it again.")

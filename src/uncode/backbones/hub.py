@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from ..core.errors import UncodeError, require
+from .checkpoint import is_whole
 
 WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 """What a model is made of; pickled weights and code are not even downloaded."""
@@ -25,11 +26,11 @@ def looks_like_id(name: str) -> bool:
 
 
 def cached(name: str) -> list[str]:
-    """Revisions of a hub id whose config.json lies in the local cache."""
+    """Revisions of a hub id that lie in the local cache with all their weights."""
     from huggingface_hub import constants
 
     folder = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots"
-    return sorted(p.parent.name for p in folder.glob("*/config.json"))
+    return sorted(p.parent.name for p in folder.glob("*/config.json") if is_whole(p.parent))
 
 
 class HubModel:

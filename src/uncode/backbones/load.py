@@ -12,7 +12,7 @@ from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require, suggest
 from ..frequency.fingerprint import fingerprint
 from . import hub
-from .checkpoint import assign, fill, usual_dtype, match, read_json, survey
+from .checkpoint import assign, fill, match, read_json, survey, usual_dtype
 from .denoiser import TransformerDenoiser
 from .dialect import Config, Dialect
 from .families import dialect_of, released
@@ -41,8 +41,8 @@ def load(
     """The denoiser of a built-in model ("toy"), a local folder or a hub id.
 
     `device` is the GPU where there is one; `dtype` the one the weights are stored in, but float32 on a CPU.
-    `device_map="auto"` spreads a model over several devices with accelerate. `revision` and `token` are the hub's. No code
-    from a checkpoint is run and no pickle is read.
+    `device_map="auto"` spreads a model over several devices with accelerate. `revision` and `token` are the
+    hub's. No code from a checkpoint is run and no pickle is read.
     """
     if str(name) == "toy":
         given = device or dtype or device_map or revision or token
@@ -64,10 +64,14 @@ def load(
     return read(folder, tokenizer, chosen, kind, about)
 
 
+def usual_device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
+
+
 def parse_device(device: Device) -> torch.device:
     """A device that exists; the GPU where none is named and there is one."""
     try:
-        chosen = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        chosen = torch.device(device or usual_device())
     except RuntimeError as error:
         raise UncodeError(f"'{device}' is no device: use cpu, cuda or cuda:0.") from error
     require(chosen.type != "cuda" or torch.cuda.is_available(), f"there is no '{device}' here: use device='cpu'.")

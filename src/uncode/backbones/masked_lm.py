@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..core.cache import Plan
 from ..core.errors import UncodeError, require
-from .checkpoint import usual_dtype, read_json, survey
+from .checkpoint import read_json, survey, usual_dtype
 from .columns import Pick, columns
 from .memory import announce
 from .tokenizer import fits

@@ -54,6 +54,18 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
+class Linear(nn.Linear):
+    """Without first numbers: they come from a checkpoint, and torch takes seconds to draw them on no device."""
+
+    def reset_parameters(self) -> None: ...
+
+
+class Embedding(nn.Embedding):
+    """Likewise."""
+
+    def reset_parameters(self) -> None: ...
+
+
 class Norm(nn.Module):
     """Root mean square norm: computed wide, then scaled in the model's own type."""
 
@@ -90,14 +102,14 @@ class Block(nn.Module):
         width, keys, bias = shape.width, shape.key_heads * shape.head_width, shape.qkv_bias
         self.head_width, self.grouped = shape.head_width, shape.heads != shape.key_heads
         self.attention_norm = Norm(width, shape.eps)
-        self.q = nn.Linear(width, width, bias=bias)
-        self.k = nn.Linear(width, keys, bias=bias)
-        self.v = nn.Linear(width, keys, bias=bias)
-        self.out = nn.Linear(width, width, bias=False)
+        self.q = Linear(width, width, bias=bias)
+        self.k = Linear(width, keys, bias=bias)
+        self.v = Linear(width, keys, bias=bias)
+        self.out = Linear(width, width, bias=False)
         self.mlp_norm = Norm(width, shape.eps)
-        self.gate = nn.Linear(width, shape.hidden, bias=False)
-        self.up = nn.Linear(width, shape.hidden, bias=False)
-        self.down = nn.Linear(shape.hidden, width, bias=False)
+        self.gate = Linear(width, shape.hidden, bias=False)
+        self.up = Linear(width, shape.hidden, bias=False)
+        self.down = Linear(shape.hidden, width, bias=False)
 
     def forward(self, x: Tensor, rotation: Rotation, mask: Tensor | None, exchange: Exchange) -> Tensor:
         h = self.attention_norm(x)
@@ -122,10 +134,10 @@ class Transformer(nn.Module):
         super().__init__()
         self.shape = shape
         with torch.device("meta"):
-            self.embed = nn.Embedding(shape.vocab, shape.width)
+            self.embed = Embedding(shape.vocab, shape.width)
             self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
             self.norm = Norm(shape.width, shape.eps)
-            self.head = nn.Linear(shape.width, shape.vocab, bias=False)
+            self.head = Linear(shape.width, shape.vocab, bias=False)
         if shape.tied:
             self.head.weight = self.embed.weight
         self.requires_grad_(False)
