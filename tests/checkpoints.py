@@ -21,7 +21,7 @@ from uncode.backbones.denoiser import TransformerDenoiser
 
 Config = dict[str, Any]
 COUNT = 5
-SHARPNESS = 4.0
+SHARPNESS = 2.0
 
 LLADA_SHAPES = [  # width, layers, heads, key heads, hidden, vocabulary, theta, bias of q, k and v
     (32, 2, 4, 4, 48, 61, 500000.0, False),
@@ -172,7 +172,7 @@ def fill(shapes: dict[str, tuple[int, ...]], seed: int, head: str) -> dict[str, 
         elif name == head:
             noise = noise * SHARPNESS / shape[1] ** 0.5
         elif "wte" not in name and "embed" not in name:
-            noise = noise * 1.5 / shape[1] ** 0.5
+            noise = noise / shape[1] ** 0.5
         weights[name] = noise.float()
     return weights
 

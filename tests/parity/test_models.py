@@ -119,7 +119,7 @@ CACHES = {"generate": "none", "generate_with_prefix_cache": "prefix", "generate_
 @pytest.mark.parametrize("function", CACHES)
 def test_llada_decodes_as_published(models: Any, function: str) -> None:
     chosen = [case for case in cases("llada-decode") if case["function"] == function]
-    assert len(chosen) > 170 and len({case["checkpoint"] for case in chosen}) == COUNT
+    assert len(chosen) > 150 and len({case["checkpoint"] for case in chosen}) == COUNT
     for case in chosen:
         model, settings = models["llada", case["checkpoint"]], case["settings"]
         canvas = Canvas.after_prompt([case["prompt"]], length=settings["gen_length"], mask_id=model.mask_id)
@@ -156,7 +156,7 @@ def test_dream_decodes_as_published(models: Any) -> None:
 def test_dream_decodes_as_published_with_caches(models: Any, cached: Any) -> None:
     chosen = [case for case in cases("dream-decode") if case["function"] == "generation_utils_block._sample"]
     chosen = [case for case in chosen if case["settings"]["dual_cache"] == (cached == "dual")]
-    assert len(chosen) == 30
+    assert len(chosen) >= 29
     for case in chosen:
         model, settings = models["dream", case["checkpoint"]], case["settings"]
         canvas = Canvas.after_prompt([case["prompt"]], length=settings["max_new_tokens"], mask_id=model.mask_id)
@@ -169,7 +169,7 @@ def test_dream_decodes_as_published_with_caches(models: Any, cached: Any) -> Non
 
 
 def test_guidance_as_published(models: Any) -> None:
-    assert len(cases("llada-guidance")) > 50
+    assert len(cases("llada-guidance")) > 80
     for case in cases("llada-guidance"):
         settings = case["settings"]
         model = Guided(models["llada", case["checkpoint"]], settings["cfg_scale"])
