@@ -19,5 +19,5 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))
 def _models_on_the_cpu() -> Iterator[None]:
     """Tests that name no device mean the CPU, on a machine with a GPU too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("uncode.backbones.load.usual_device", lambda: "cpu")
+        patch.setattr("uncode.backbones.device.usual_device", lambda: "cpu")
         yield

@@ -63,6 +63,7 @@ def fill(text: str, *words: str, **settings: Any) -> str:
         ("sat  <mask:1>", [" cat"], "sat  cat"),
         ("def f(x):\n    <mask:1>", [" cat"], "def f(x):\n    cat"),
         ("héllo 字 <mask:1>\n", [" cat"], "héllo 字 cat\n"),
+        ("sat <mask:1><mask:3>", [" 字"], "sat 字"),  # a character over the border of two gaps
         ("the <mask:2> sat", [" cat", "<eos>"], "the cat sat"),  # an end token in a gap ends nothing
     ],
 )
@@ -99,7 +100,8 @@ def test_the_toy_model_fills_sums() -> None:
         (["the <mask:2>", "cat"], [5, 5], "its length is None"),
         (["the cat", "sat"], [5], "1 lengths were given for 2 prompts"),
         (["the cat"], 0, "at least 1"),
-        (["the <mask:0>"], None, "at least one token"),
+        (["the <mask:0>"], None, "a gap has 1 to 100000 tokens, not 0"),
+        (["the <mask:99999999999999999999>"], None, "a gap has 1 to 100000 tokens"),
         ([], 5, "no prompt"),
         ([[{"role": "user", "content": "the <m>"}]], 5, "contains the mask token"),
     ],

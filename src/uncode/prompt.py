@@ -15,6 +15,7 @@ from .core.trace import Trace
 Messages = Sequence[dict[str, str]]
 Length = int | Sequence[int | None] | None
 
+LONGEST_GAP = 100_000
 _MARKER = r"<mask:(\d+)>"
 
 
@@ -115,12 +116,18 @@ def _with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None)
 
 def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
     require(length is None, "a text with gaps says how long they are: its length is None.")
-    pieces, sizes, at = [], [], 0
+    pieces: list[str] = []
+    sizes: list[int] = []
+    at = 0
     for found in _marker(denoiser.tokenizer).finditer(text):
-        pieces.append(text[at : found.start()])
-        sizes.append(int(found[1] or 1))
+        size = int(found[1] or 1)
+        require(0 < size <= LONGEST_GAP, f"a gap has 1 to {LONGEST_GAP} tokens, not {size}.")
+        if pieces and found.start() == at:  # two gaps side by side are one
+            sizes[-1] += size
+        else:
+            pieces.append(text[at : found.start()])
+            sizes.append(size)
         at = found.end()
-    require(min(sizes) > 0, "a gap has at least one token: <mask:1>.")
     pieces.append(text[at:])
     before, after = _frame(denoiser)
     ids, gaps = before, []

@@ -86,9 +86,12 @@ def test_device(tmp_path: Path) -> None:
     assert uncode.load(folder, device="cpu").device == torch.device("cpu")
     with pytest.raises(UncodeError, match="'gpu' is no device"):
         uncode.load(folder, device="gpu")
+    with pytest.raises(UncodeError, match="'meta' has no numbers"):
+        uncode.load(folder, device="meta")
     if not torch.cuda.is_available():
-        with pytest.raises(UncodeError, match="no 'cuda' here: use device='cpu'"):
-            uncode.load(folder, device="cuda")
+        for missing in ("cuda", "mps"):
+            with pytest.raises(UncodeError, match=r"there is no '\w+(:0)?' here: use device='cpu'"):
+                uncode.load(folder, device=missing)
 
 
 def test_tied_embeddings(tmp_path: Path) -> None:
@@ -171,8 +174,8 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "a layer too few": (lambda f: edit_config(f, n_layers=3), r"missing: model\.transformer\.blocks\.2\.attn_norm"),
     "a layer too many": (lambda f: edit_config(f, n_layers=1), r"unexpected: model\.transformer\.blocks\.1\.attn"),
     "weights of integers": (
-        lambda f: edit_weights(f, lambda w: w.update({next(iter(w)): torch.zeros(3, dtype=torch.int8)})),
-        "is stored as I8",
+        lambda f: edit_weights(f, lambda w: w.update({k: t.to(torch.int8) for k, t in list(w.items())[:1]})),
+        r"stored otherwise: model\.transformer\.blocks\.0\.\w+\.weight \(I8\)",
     ),
     "pickle only": (pickled, r"pickle only \(pytorch_model\.bin\), which can run code and is never read"),
     "no weights": (empty, "holds no weights"),
@@ -184,6 +187,10 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "another block": (lambda f: edit_config(f, block_type="sequential"), "block_type='sequential'; uncode runs"),
     "a norm of queries": (lambda f: edit_config(f, attention_layer_norm=True), "attention_layer_norm=True"),
     "no width": (lambda f: edit_config(f, d_model=None), "has no 'd_model'"),
+    "a width of letters": (lambda f: edit_config(f, d_model="32"), "'d_model' in config.json should be a number"),
+    "no heads": (lambda f: edit_config(f, n_heads=0), "'n_heads' in config.json should be a number above 0"),
+    "a mask of letters": (lambda f: edit_config(f, mask_token_id="x"), "should be numbers, not 'x' and 58"),
+    "half a tokenizer": (lambda f: (f / "tokenizer_config.json").write_text("{}"), "neither tokenizer.json nor vocab"),
     "no mask": (lambda f: edit_config(f, mask_token_id=None), "names no mask_token_id"),
     "a mask outside": (lambda f: edit_config(f, mask_token_id=61), "do not lie inside the vocabulary"),
 }
@@ -205,6 +212,28 @@ def test_long_lists_are_cut(tmp_path: Path) -> None:
     folder = save(tmp_path, llada_config(0) | {"n_layers": 9}, llada_weights(llada_config(0), 0))
     with pytest.raises(UncodeError, match="and 43 more"):
         uncode.load(folder)
+
+
+def test_defaults_of_the_configuration(tmp_path: Path) -> None:
+    """Values that a configuration leaves open: as many key heads as heads, a hidden width by its ratio, theta."""
+    config = llada_config(0) | {"n_kv_heads": None, "mlp_hidden_size": None, "mlp_ratio": 1.5, "rms_norm_eps": None}
+    full = uncode.load(save(tmp_path / "full", llada_config(0), llada_weights(llada_config(0), 0)))
+    assert torch.equal(
+        logits(uncode.load(save(tmp_path / "short", config, llada_weights(llada_config(0), 0)))), logits(full)
+    )
+    modern = {key: value for key, value in dream_config(0).items() if key != "rope_theta"}
+    modern["rope_parameters"] = {"rope_type": "default", "rope_theta": 1e6}  # as transformers 5 writes it
+    dream = uncode.load(save(tmp_path / "dream", modern, dream_weights(dream_config(0), 0)))
+    assert dream.network.shape.theta == 1e6
+    scaled = modern | {"rope_parameters": {"rope_type": "linear", "factor": 4.0, "rope_theta": 1e6}}
+    with pytest.raises(UncodeError, match="rope_type='linear'"):
+        uncode.load(save(tmp_path / "scaled", scaled, dream_weights(dream_config(0), 0)))
+
+
+@pytest.mark.parametrize("name", ["~nobody-here/model", "x" * 5000, "a/b/c", "", "model\n"])
+def test_names_that_are_nothing(name: str) -> None:
+    with pytest.raises(UncodeError, match="there is no folder"):
+        uncode.load(name)
 
 
 def test_a_local_folder_has_no_revision(tmp_path: Path) -> None:
@@ -283,8 +312,11 @@ def test_device_map_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     folder = checkpoint(tmp_path, "dream", 1)
     with pytest.raises(UncodeError, match="not both"):
         uncode.load(folder, device="cpu", device_map="auto")
-    with pytest.raises(UncodeError, match="not 'balance'"):
-        uncode.load(folder, device_map="balance")
+    for wrong in ("balance", 3):
+        with pytest.raises(UncodeError, match=r"is 'auto' or a mapping of module names, not"):
+            uncode.load(folder, device_map=wrong)  # type: ignore[arg-type]
+    with pytest.raises(UncodeError, match="'foo' is no device"):
+        uncode.load(folder, device_map={"": "foo"})
     with pytest.raises(UncodeError, match="says nothing about 'blocks"):
         uncode.load(folder, device_map={"embed": "cpu"})
     with pytest.raises(UncodeError, match="too small for the model"):

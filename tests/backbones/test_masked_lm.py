@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import (
     AlbertConfig,
     AlbertForMaskedLM,
     BertConfig,
     BertForMaskedLM,
+    ConvBertConfig,
+    ConvBertForMaskedLM,
     EsmConfig,
     EsmForMaskedLM,
+    FNetConfig,
+    FNetForMaskedLM,
     LlamaConfig,
     LlamaForCausalLM,
     ModernBertConfig,
@@ -119,6 +126,45 @@ def test_logits_are_the_models_own(model: Any) -> None:
             torch.testing.assert_close(found[row][canvas.valid[row]], alone, atol=1e-10, rtol=0)
 
 
+MIXERS: dict[str, Callable[[], Any]] = {
+    "fnet": lambda: FNetForMaskedLM(FNetConfig(**{k: v for k, v in SMALL.items() if k != "num_attention_heads"})),
+    "convbert": lambda: ConvBertForMaskedLM(ConvBertConfig(**SMALL, embedding_size=32)),
+}
+
+
+@pytest.mark.parametrize("kind", MIXERS)
+def test_padding_never_shows_even_where_a_model_mixes_it_in(kind: str) -> None:
+    """Some architectures take no notice of the attention mask: rows of one length are then run together."""
+    torch.manual_seed(3)
+    model = wrap(MIXERS[kind]().double(), tokenizer())
+    assert not model.pads and wrap(ARCHITECTURES["bert"]().double(), tokenizer()).pads
+    prompts, lengths = ["the cat", "one two three four", "it ran", "two"], [5, 8, 5, 3]
+    settings: Any = {"sampler": presets.confidence(), "stop_at_eos": False}
+    together = generate(model, prompts, length=lengths, **settings)
+    alone = [generate(model, p, length=n, **settings) for p, n in zip(prompts, lengths, strict=True)]
+    assert together == alone
+
+
+def test_the_longest_row_a_model_can_see() -> None:
+    """Learned positions end somewhere, and RoBERTa's family counts them from the padding id on."""
+    lengths = {name: wrap(make(), tokenizer()).context for name, make in ARCHITECTURES.items()}
+    assert lengths == {"bert": 64, "roberta": 63, "albert": 64, "modernbert": None, "esm": None}
+    model = wrap(ARCHITECTURES["roberta"](), tokenizer())
+    full = Canvas.after_prompt([[2, 8]], length=61, mask_id=4)
+    assert not (decode(model, full, presets.confidence(steps=1)).tokens == 4).any()
+
+
+def test_esm_as_it_is_released() -> None:
+    """ESM-2 scales its embeddings by the share of masks it sees."""
+    torch.manual_seed(5)
+    config = EsmConfig(**SMALL, mask_token_id=4, position_embedding_type="rotary", token_dropout=True)
+    model = wrap(EsmForMaskedLM(config).double(), tokenizer())
+    prompts = ["the cat sat", "one"]
+    together = generate(model, prompts, length=[3, 6], sampler=presets.confidence(), stop_at_eos=False)
+    for row, (prompt, length) in enumerate(zip(prompts, [3, 6], strict=True)):
+        assert generate(model, prompt, length=length, sampler=presets.confidence(), stop_at_eos=False) == together[row]
+
+
 @pytest.mark.parametrize("name", SAMPLERS)
 def test_it_answers_and_a_row_alone_is_the_row_in_a_batch(model: Any, name: str) -> None:
     prompts = ["the cat", "one two three four", "it ran off to see ."]
@@ -184,6 +230,35 @@ class TestMistakes:
             uncode.load(tmp_path)
         with pytest.raises(UncodeError, match="is a 'llama' model"):
             wrap(causal, tokenizer())
+
+    @pytest.mark.parametrize(
+        ("change", "message"),
+        [
+            ({"vocab_size": VOCAB + 3}, r"of another shape: bert\.embeddings\.word_embeddings\.weight, cls"),
+            ({"num_hidden_layers": 1}, r"unexpected: bert\.encoder\.layer\.1\."),
+            ({"num_hidden_layers": 3}, r"missing: bert\.encoder\.layer\.2\."),
+        ],
+    )
+    def test_a_configuration_of_another_model(
+        self, bert: Path, tmp_path: Path, change: dict[str, int], message: str
+    ) -> None:
+        shutil.copytree(bert, tmp_path / "other")
+        config = json.loads((bert / "config.json").read_text())
+        (tmp_path / "other" / "config.json").write_text(json.dumps(config | change))
+        with pytest.raises(UncodeError, match=message):
+            uncode.load(tmp_path / "other")
+
+    def test_integers_beside_the_weights_are_no_fault(self, bert: Path, tmp_path: Path) -> None:
+        """Older checkpoints carry their position ids, and poolers nobody asks for."""
+        shutil.copytree(bert, tmp_path / "older")
+        file = tmp_path / "older" / "model.safetensors"
+        extra = {"bert.embeddings.position_ids": torch.arange(64)[None], "bert.pooler.dense.bias": torch.zeros(32)}
+        save_file(load_file(file) | extra, file, metadata={"format": "pt"})
+        assert uncode.load(tmp_path / "older").dtype == torch.float32
+
+    def test_a_tokenizer_that_is_a_name(self) -> None:
+        with pytest.raises(UncodeError, match="takes a tokenizer of transformers, not 'bert-base'"):
+            wrap(ARCHITECTURES["bert"](), "bert-base")
 
     def test_a_tokenizer_of_another_model(self, tmp_path: Path) -> None:
         small = {**SMALL, "vocab_size": VOCAB - 5}

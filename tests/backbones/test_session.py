@@ -98,9 +98,13 @@ def test_keys_are_stored_in_place_and_only_where_a_cache_wants_them() -> None:
 def test_every_dtype_decodes(tmp_path: object, dialect: str, dtype: str) -> None:
     model = uncode.load(checkpoint(tmp_path, dialect, 1), dtype=dtype)  # type: ignore[arg-type]
     canvas = Canvas.after_prompt([[1, 2, 3], [4]], length=[12, 9], mask_id=model.mask_id)
-    for cache in ("none", "prefix", "dual"):
-        trace = decode(model, canvas, presets.fast_dllm(threshold=0.4, block_length=4, cache=cache))  # type: ignore[arg-type]
-        assert not (trace.tokens == model.mask_id).any() and trace.logp[:, :9].isfinite().all()
+    try:
+        for cache in ("none", "prefix", "dual"):
+            sampler = presets.fast_dllm(threshold=0.4, block_length=4, cache=cache)  # type: ignore[arg-type]
+            trace = decode(model, canvas, sampler)
+            assert not (trace.tokens == model.mask_id).any() and trace.logp[:, :9].isfinite().all()
+    finally:
+        torch.backends.mkldnn.set_flags(True)  # torch turns it off for good where it meets a number it has no units for
 
 
 # -- guidance and likelihood ---------------------------------------------------------------------
@@ -151,9 +155,15 @@ def test_guidance_masks_given_tokens_and_nothing_else() -> None:
         assert torch.equal(ids[0, [3, 4, 6, 7, 8]], ids[1, [3, 4, 6, 7, 8]])
 
 
-def test_a_negative_scale_is_an_error() -> None:
-    with pytest.raises(UncodeError, match="must be 0 or more"):
-        Guided(ToyDenoiser(0), -1.0)
+@pytest.mark.parametrize("scale", [-1.0, math.inf, math.nan, "1"])
+def test_a_scale_that_is_none(scale: float) -> None:
+    with pytest.raises(UncodeError, match="must be a number of 0 or more"):
+        Guided(ToyDenoiser(0), scale)
+
+
+def test_guidance_of_guidance_is_refused() -> None:
+    with pytest.raises(UncodeError, match="guided already"):
+        Guided(Guided(ToyDenoiser(0), 1.0), 1.0)
 
 
 PROMPT, ANSWER = [3, 1, 4], [15, 9, 2, 6]
@@ -206,6 +216,8 @@ def test_guided_likelihood_hides_the_prompt_alone() -> None:
         (PROMPT, [MASK], {}, "contains the mask token"),
         (PROMPT, [99], {}, "outside the vocabulary"),
         (PROMPT, ANSWER, {"samples": 0}, "at least 1"),
+        (PROMPT, ANSWER, {"samples": 5.5}, "whole numbers"),
+        ("add", "3", {}, "are token ids, not texts"),
         (PROMPT, ANSWER, {"method": "montecarlo"}, "'monte carlo' or 'exact'"),
         (PROMPT, ANSWER * 4, {"method": "exact"}, "can be masked in 65535 ways"),
     ],

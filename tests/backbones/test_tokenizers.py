@@ -146,12 +146,11 @@ def test_a_template_of_the_folder_is_kept(tmp_path: Path) -> None:
 
 
 def test_published_ids_where_the_configuration_is_silent() -> None:
-    published = {"vocab_size": 126464}
-    assert LLADA.special(published) == (126336, (126081, 126348))
-    assert LLADA.special(published | {"mask_token_id": 126336, "eos_token_id": 126081}) == (126336, (126081, 126348))
-    assert DREAM.special({"vocab_size": 152064, "eos_token_id": [151643]}) == (151666, (151643, 151645))
-    assert LLADA.special({"vocab_size": 61, "mask_token_id": 60, "eos_token_id": 58}) == (60, (58,))
-    assert LLADA.special({"vocab_size": 61, "mask_token_id": 60}) == (60, ())
+    assert LLADA.special({}, 126464) == (126336, (126081, 126348))
+    assert LLADA.special({"mask_token_id": 126336, "eos_token_id": 126081}, 126464) == (126336, (126081, 126348))
+    assert DREAM.special({"eos_token_id": [151643]}, 152064) == (151666, (151643, 151645))
+    assert LLADA.special({"mask_token_id": 60, "eos_token_id": 58}, 61) == (60, (58,))
+    assert LLADA.special({"mask_token_id": 60}, 61) == (60, ())
 
 
 def test_a_tokenizer_that_cannot_be_read(tmp_path: Path) -> None:

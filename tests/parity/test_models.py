@@ -53,7 +53,8 @@ def compare(found: Tensor, published: Tensor, model: TransformerDenoiser) -> Non
     assert bool((found[..., model.mask_id] == -torch.inf).all())
     found, published = found.clone(), published.clone()
     found[..., model.mask_id] = published[..., model.mask_id] = 0.0
-    assert float((found - published).abs().max()) <= CLOSE
+    difference = float((found - published).abs().max())
+    assert difference <= CLOSE, f"logits differ by {difference:.2e}"
 
 
 @pytest.mark.parametrize("number", range(COUNT))

@@ -33,13 +33,26 @@ class Entry:
 
     file: Path
     shape: tuple[int, ...]
-    dtype: torch.dtype
+    kind: str
+    """Its type as the file calls it."""
     start: int
     """Where in the file its numbers begin."""
 
     @property
+    def is_float(self) -> bool:
+        return self.kind in _BITS
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return _BITS[self.kind]
+
+    @property
+    def count(self) -> int:
+        return prod(self.shape)
+
+    @property
     def bytes(self) -> int:
-        return prod(self.shape) * self.dtype.itemsize
+        return self.count * self.dtype.itemsize
 
 
 def read_json(file: Path) -> dict[str, Any]:
@@ -68,10 +81,13 @@ def survey(folder: Path) -> dict[str, Entry]:
 
 def is_whole(folder: Path) -> bool:
     """Whether a folder has weights, and all the shards that its index names."""
-    if (folder / INDEX).is_file():
-        shards = set(read_json(folder / INDEX).get("weight_map", {}).values())
+    if not (folder / INDEX).is_file():
+        return (folder / SINGLE).is_file()
+    try:
+        shards = set(read_json(folder / INDEX)["weight_map"].values())
         return len(shards) > 0 and all((folder / shard).is_file() for shard in shards)
-    return (folder / SINGLE).is_file()
+    except (UncodeError, KeyError, AttributeError, TypeError):  # no index at all
+        return False
 
 
 def _sharded(folder: Path) -> dict[str, Entry]:
@@ -86,7 +102,7 @@ def _sharded(folder: Path) -> dict[str, Entry]:
             (folder / file).is_file(), f"'{folder}' lacks the shard {file}, which its index names: download it again."
         )
         found |= _header(folder / file)
-    _complain(
+    complain(
         f"the index of '{folder}' and its shards disagree",
         {"only in the index": sorted(set(index) - set(found)), "not in the index": sorted(set(found) - set(index))},
     )
@@ -104,13 +120,8 @@ def _header(file: Path) -> dict[str, Entry]:
     except (SafetensorError, OSError) as error:
         raise UncodeError(f"'{file}' is truncated or no safetensors file ({error}): download it again.") from error
     header.pop("__metadata__", None)
-    for name, e in header.items():
-        require(
-            e["dtype"] in _BITS, f"'{name}' in '{file}' is stored as {e['dtype']}; uncode reads {', '.join(_BITS)}."
-        )
     return {
-        name: Entry(file, tuple(e["shape"]), _BITS[e["dtype"]], 8 + size + e["data_offsets"][0])
-        for name, e in header.items()
+        name: Entry(file, tuple(e["shape"]), e["dtype"], 8 + size + e["data_offsets"][0]) for name, e in header.items()
     }
 
 
@@ -118,14 +129,21 @@ def usual_dtype(entries: Mapping[str, Entry], device: torch.device) -> torch.dty
     """The type most of a checkpoint is stored in; on a CPU at least float32, few of them compute in half of it."""
     sizes: Counter[torch.dtype] = Counter()
     for entry in entries.values():
-        sizes[entry.dtype] += entry.bytes
-    stored = sizes.most_common(1)[0][0]
+        if entry.is_float:
+            sizes[entry.dtype] += entry.bytes
+    stored = sizes.most_common(1)[0][0] if sizes else torch.float32
     return torch.promote_types(stored, torch.float32) if device.type == "cpu" else stored
+
+
+def all_floats(entries: Mapping[str, Entry]) -> None:
+    """Raise unless every tensor is one that can be read: quantised weights cannot."""
+    strange = sorted(f"{name} ({e.kind})" for name, e in entries.items() if not e.is_float)
+    complain(f"uncode reads weights stored as {', '.join(_BITS)}", {"stored otherwise": strange})
 
 
 def match(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]], where: str) -> None:
     """Raise one error that lists every name that is missing, unexpected or of another shape."""
-    _complain(
+    complain(
         f"the weights in '{where}' do not fit its configuration",
         {
             "missing": sorted(set(expected) - set(found)),
@@ -139,7 +157,7 @@ def match(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int
     )
 
 
-def _complain(what: str, faults: Mapping[str, list[str]], most: int = 20) -> None:
+def complain(what: str, faults: Mapping[str, list[str]], most: int = 20) -> None:
     """Raise one error with all faults, long lists cut; nothing where there is none."""
     clauses = []
     for kind, names in faults.items():

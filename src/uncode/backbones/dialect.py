@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from ..core.errors import UncodeError, require
+from ..core.errors import require
 from .transformer import Shape
 
 Config = Mapping[str, Any]
@@ -50,17 +50,21 @@ class Dialect:
         prefix = f"{self.blocks}.{path[1]}." if path else ""
         return f"{prefix}{self.names[own.removesuffix('.' + kind) if not path else part]}.{kind}"
 
-    def special(self, config: Config) -> tuple[int, tuple[int, ...]]:
+    def special(self, config: Config, vocab: int) -> tuple[int, tuple[int, ...]]:
         """The mask id and the end ids that a configuration gives; the published ones where it is silent."""
-        published = int(config["vocab_size"]) > max(self.ids.values())
+        published = vocab > max(self.ids.values())
         mask, eos = config.get("mask_token_id"), config.get("eos_token_id")
-        if mask is None and published:
-            mask = self.ids["mask"]
+        if published:
+            mask, eos = (self.ids[key] if found is None else found for key, found in (("mask", mask), ("eos", eos)))
         require(mask is not None, "config.json names no mask_token_id: add it.")
-        ends = [self.ids["eos"]] if eos is None and published else [eos] if isinstance(eos, int) else list(eos or [])
+        ends = list(eos) if isinstance(eos, list | tuple) else [] if eos is None else [eos]
+        require(
+            all(isinstance(i, int) for i in (mask, *ends)),
+            f"mask_token_id and eos_token_id in config.json should be numbers, not {mask!r} and {eos!r}.",
+        )
         if published and ends[:1] == [self.ids["eos"]]:
             ends.append(self.ids["turn"])
-        return int(mask), tuple(dict.fromkeys(ends))  # type: ignore[arg-type]
+        return mask, tuple(dict.fromkeys(ends))  # type: ignore[return-value]
 
 
 def demand(config: Config, family: str, **wanted: Any) -> None:
@@ -70,9 +74,10 @@ def demand(config: Config, family: str, **wanted: Any) -> None:
         require(found == value, f"this {family} checkpoint has {key}={found!r}; uncode runs {key}={value!r} only.")
 
 
-def number(config: Config, *keys: str) -> Any:
-    """The first of these keys that has a value."""
-    for key in keys:
-        if config.get(key) is not None:
-            return config[key]
-    raise UncodeError(f"config.json has no '{keys[0]}': the checkpoint is not complete.")
+def number(config: Config, *keys: str, default: float | None = None) -> Any:
+    """The first of these keys that has a value, which must be a number above 0."""
+    found = next((config[key] for key in keys if config.get(key) is not None), default)
+    require(found is not None, f"config.json has no '{keys[0]}': the checkpoint is not complete.")
+    fits = isinstance(found, int | float) and not isinstance(found, bool) and found > 0
+    require(fits, f"'{keys[0]}' in config.json should be a number above 0, not {found!r}.")
+    return found

@@ -18,16 +18,18 @@ _TEMPLATE = (
 
 def _shape(config: Config) -> Shape:
     demand(config, "Dream", hidden_act="silu", rope_scaling=None, use_sliding_window=False)
+    rope = config.get("rope_parameters") or {}  # where transformers 5 writes theta
+    demand(rope, "Dream", rope_type="default")
     heads = number(config, "num_attention_heads")
     return Shape(
         width=number(config, "hidden_size"),
         layers=number(config, "num_hidden_layers"),
         heads=heads,
-        key_heads=config.get("num_key_value_heads") or heads,
+        key_heads=number(config, "num_key_value_heads", default=heads),
         hidden=number(config, "intermediate_size"),
         vocab=number(config, "vocab_size"),
-        theta=config.get("rope_theta", 10000.0),
-        eps=config.get("rms_norm_eps", 1e-6),
+        theta=number({**rope, **config}, "rope_theta", default=10000.0),
+        eps=number(config, "rms_norm_eps", default=1e-6),
         context=min(number(config, "max_position_embeddings"), _7B.context),  # the longest it was trained on
         qkv_bias=True,
         tied=bool(config.get("tie_word_embeddings")),

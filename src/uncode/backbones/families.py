@@ -13,7 +13,7 @@ DIALECTS = (LLADA, DREAM)
 def released(name: str) -> list[str]:
     """Hub ids of published checkpoints that a name without an owner may mean."""
     ids = [release.name for dialect in DIALECTS for release in dialect.releases]
-    return [i for i in ids if name.casefold() in i.casefold()] if "/" not in name else []
+    return [i for i in ids if name.casefold() in i.casefold()] if len(name) > 2 and "/" not in name else []
 
 
 def dialect_of(config: Config, where: object) -> Dialect | None:

@@ -22,7 +22,9 @@ class Guided:
     """
 
     def __init__(self, denoiser: Denoiser, scale: float) -> None:
-        require(scale >= 0, f"the guidance scale must be 0 or more, not {scale}.")
+        fits = isinstance(scale, int | float) and 0 <= scale < float("inf")
+        require(fits, f"the guidance scale must be a number of 0 or more, not {scale!r}.")
+        require(not isinstance(denoiser, Guided), "this model is guided already.")
         self.denoiser, self.scale = denoiser, float(scale)
         self.mask_id, self.vocab_size, self.eos_ids = denoiser.mask_id, denoiser.vocab_size, denoiser.eos_ids
         self.tokenizer, self.device, self.dtype = denoiser.tokenizer, denoiser.device, denoiser.dtype

@@ -17,12 +17,13 @@ UNWANTED = ["*/*"]
 """Folders: other formats, and checkpoints of the training."""
 INSTEAD = "give a local folder, or use the built-in model (--model toy)"
 
+_LONGEST = 96
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
 def looks_like_id(name: str) -> bool:
     """Whether a name can be a hub id: `name` or `owner/name`, in the hub's letters."""
-    return _ID.fullmatch(name) is not None
+    return len(name) <= _LONGEST and _ID.fullmatch(name) is not None
 
 
 def cached(name: str) -> list[str]:

@@ -34,11 +34,14 @@ def log_likelihood(
     `"monte carlo"` is LLaDA's estimate: `samples` times some number of the answer's tokens is masked, the
     numbers spread evenly over each batch, and the masked tokens' log probabilities are weighted by one
     over the share that is masked. `"exact"` averages over all orders in which the answer could be written,
-    by one row for each of the 2^n - 1 ways to mask it: what the estimate converges to, for short answers.
+    by one row for each of the 2^n - 1 ways to mask it: what the estimate converges to, for short answers. The
+    ids are taken as they are: what a masked LM wants around a text ([CLS]) belongs in the prompt.
     """
+    require(not isinstance(prompt, str) and not isinstance(answer, str), "prompt and answer are token ids, not texts.")
     prompt, answer = list(map(int, prompt)), list(map(int, answer))
     require(len(answer) > 0, "the answer is empty.")
-    require(samples >= 1 and batch_size >= 1, "samples and batch_size must be at least 1.")
+    whole = isinstance(samples, int) and isinstance(batch_size, int) and min(samples, batch_size) >= 1
+    require(whole, "samples and batch_size must be whole numbers of at least 1.")
     require(method in ("monte carlo", "exact"), f"the method is 'monte carlo' or 'exact', not '{method}'.")
     masks, weights = _all(len(answer)) if method == "exact" else _drawn(len(answer), samples, batch_size, seed)
     return float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())

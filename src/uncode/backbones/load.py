@@ -9,11 +9,12 @@ from typing import Any
 import torch
 
 from ..core.denoiser import Denoiser
-from ..core.errors import UncodeError, require, suggest
+from ..core.errors import require
 from ..frequency.fingerprint import fingerprint
 from . import hub
-from .checkpoint import assign, fill, match, read_json, survey, usual_dtype
+from .checkpoint import all_floats, assign, fill, match, read_json, survey, usual_dtype
 from .denoiser import TransformerDenoiser
+from .device import Device, Dtype, parse_device, parse_dtype
 from .dialect import Config, Dialect
 from .families import dialect_of, released
 from .memory import announce
@@ -22,11 +23,7 @@ from .tokenizer import fits, id_of, tokenizer_of
 from .toy import toy
 from .transformer import Transformer
 
-Device = torch.device | str | None
-Dtype = torch.dtype | str | None
-
 BUILT_IN = ("toy",)
-DTYPES = {"float64": torch.float64, "float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}
 
 
 def load(
@@ -64,32 +61,10 @@ def load(
     return read(folder, tokenizer, chosen, kind, about)
 
 
-def usual_device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
-def parse_device(device: Device) -> torch.device:
-    """A device that exists; the GPU where none is named and there is one."""
-    try:
-        chosen = torch.device(device or usual_device())
-    except RuntimeError as error:
-        raise UncodeError(f"'{device}' is no device: use cpu, cuda or cuda:0.") from error
-    require(chosen.type != "cuda" or torch.cuda.is_available(), f"there is no '{device}' here: use device='cpu'.")
-    return chosen
-
-
-def parse_dtype(dtype: Dtype) -> torch.dtype | None:
-    if dtype is None or isinstance(dtype, torch.dtype):
-        require(dtype is None or dtype in DTYPES.values(), f"a model runs in {', '.join(DTYPES)}, not in {dtype}.")
-        return dtype
-    require(dtype in DTYPES, f"'{dtype}' is no dtype: {suggest(str(dtype), DTYPES)}")
-    return DTYPES[str(dtype)]
-
-
 def _find(name: str, revision: str | None, token: str | None) -> tuple[Path, dict[str, Any]]:
     """The folder that a name stands for, and what a trace says about where it came from."""
-    folder = Path(name).expanduser()
-    if folder.is_dir():
+    folder = _folder(name)
+    if folder is not None:
         require(revision is None, f"'{name}' is a local folder, which has no revisions.")
         return folder, {"model": folder.resolve().name}
     near = get_close_matches(name, BUILT_IN, n=1) or released(name)
@@ -99,6 +74,14 @@ def _find(name: str, revision: str | None, token: str | None) -> tuple[Path, dic
     dialect_of(_config(model.config().parent), name)
     folder = model.snapshot()
     return folder, {"model": name, "revision": folder.name}
+
+
+def _folder(name: str) -> Path | None:
+    try:
+        folder = Path(name).expanduser()
+        return folder if name and folder.is_dir() else None
+    except (OSError, RuntimeError):  # too long for a path, or of a user who does not exist
+        return None
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -118,6 +101,7 @@ def _read(
     device, dtype, device_map = wish
     network, entries = Transformer(dialect.shape(config)), survey(folder)
     match({name: entry.shape for name, entry in entries.items()}, expected(network, dialect), str(folder))
+    all_floats(entries)
     if tokenizer is not None:
         fits(tokenizer, network.shape.vocab, folder)
     facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
@@ -127,6 +111,7 @@ def _read(
         fill(network, entries, dialect.published, lambda _: device, dtype)
     else:
         spread = Spread(network, device_map, dtype)
+        announce(about["model"], network.shape.parameters, dtype, *spread.devices)
         fill(network, entries, dialect.published, spread.place, dtype)
         spread.attach()
     return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
@@ -141,7 +126,7 @@ def special_tokens(
     dialect: Dialect, config: Config, tokenizer: Any, vocab: int, mask_id: int | None = None
 ) -> dict[str, Any]:
     """Mask and end ids, from the configuration and the tokenizer; gives the tokenizer the family's chat template."""
-    configured, eos_ids = dialect.special(config)
+    configured, eos_ids = dialect.special(config, vocab)
     mask_id = configured if mask_id is None else mask_id
     if tokenizer is not None:
         turn = id_of(tokenizer, dialect.end_of_turn)
@@ -166,6 +151,8 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
         config is not None and callable(model),
         f"wrap takes a model of transformers, not {type(model).__name__}: make a function a uncode.FunctionDenoiser.",
     )
+    known = tokenizer is None or hasattr(tokenizer, "get_vocab")
+    require(known, f"wrap takes a tokenizer of transformers, not {tokenizer!r}.")
     about = {"model": getattr(config, "name_or_path", "") or type(model).__name__}
     if tokenizer is not None:
         about["tokenizer"] = fingerprint(tokenizer)
@@ -174,7 +161,7 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
     if dialect is not None:
         return _adopt(model, dialect, values, tokenizer, mask_id, about)
     require(
-        model.get_output_embeddings() is not None,
+        "MaskedLM" in type(model).__name__ or model.get_output_embeddings() is not None,
         f"{type(model).__name__} has no language model head: load it with AutoModelForMaskedLM.",
     )
     from .masked_lm import MaskedLMDenoiser

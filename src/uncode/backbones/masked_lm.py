@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ from torch import Tensor
 
 from ..core.cache import Plan
 from ..core.errors import UncodeError, require
-from .checkpoint import read_json, survey, usual_dtype
+from .checkpoint import complain, read_json, survey, usual_dtype
 from .columns import Pick, columns
 from .memory import announce
 from .tokenizer import fits
@@ -24,7 +26,10 @@ class MaskedLMDenoiser:
 
     def __init__(self, model: Any, tokenizer: Any, *, mask_id: int | None = None, about: dict[str, Any]) -> None:
         self.model, self.tokenizer, self.about = model.eval(), tokenizer, about
-        self.vocab_size = int(model.get_input_embeddings().weight.shape[0])
+        embedding = getattr(model.get_input_embeddings(), "weight", None)
+        require(embedding is not None, f"{type(model).__name__} has no word embeddings: uncode cannot run it.")
+        assert embedding is not None
+        self.vocab_size = len(embedding)
         found = mask_id if mask_id is not None else _first(tokenizer, model.config, "mask_token_id")
         require(found is not None, "neither the tokenizer nor the configuration names a mask token: pass mask_id.")
         self.mask_id = int(found)  # type: ignore[arg-type]
@@ -33,7 +38,7 @@ class MaskedLMDenoiser:
         pad = _first(tokenizer, model.config, "pad_token_id")
         self.pad_id = 0 if pad is None else pad
         self.frame = _frame(tokenizer)
-        self.context = _context(model.config, self.pad_id)
+        self.context = _context(model)
         barred = {self.mask_id} | ({pad} if pad is not None and pad not in self.eos_ids else set())
         require(
             all(0 <= i < self.vocab_size for i in barred),
@@ -49,6 +54,20 @@ class MaskedLMDenoiser:
     def dtype(self) -> torch.dtype:
         dtype: torch.dtype = self.model.dtype
         return dtype
+
+    @cached_property
+    def pads(self) -> bool:
+        """Whether padding leaves the logits alone, as it should; some architectures mix it in."""
+        ids = torch.tensor([[*self.frame[0], self.mask_id, *self.frame[1]]], device=self.device)
+        padded = torch.nn.functional.pad(ids, (0, 3), value=self.pad_id)
+        attention = torch.arange(padded.shape[1], device=self.device)[None] < ids.shape[1]
+        alone, beside = self.run(ids, torch.ones_like(ids)), self.run(padded, attention.long())[:, : ids.shape[1]]
+        rounding = 1e-2 if self.dtype.itemsize == 2 else 1e-4
+        return bool((alone - beside).abs().max() <= rounding * alone.abs().max())
+
+    def run(self, ids: Tensor, attention: Tensor) -> Tensor:
+        logits: Tensor = self.model(input_ids=ids, attention_mask=attention).logits
+        return logits
 
     def open(self, rows: int, length: int) -> MaskedLMSession:
         return MaskedLMSession(self)
@@ -73,10 +92,21 @@ class MaskedLMSession:
         if self.plan is not plan:
             self._follow(plan, tokens.shape[1])
         ids = torch.where(self.attention, self.moved(tokens), den.pad_id)
-        logits = den.model(input_ids=ids, attention_mask=self.attention.long()).logits
-        picked: Tensor = self.rows(logits)
+        picked = self.rows(self._run(ids))
         # the mask and padding are never written; ids past the embeddings, where a head is wider, do not exist
         return picked[..., : den.vocab_size].index_fill(-1, den.barred, float("-inf"))
+
+    def _run(self, ids: Tensor) -> Tensor:
+        """Logits of rows that begin at the left edge; rows of one length at a time where padding would matter."""
+        if len(self.groups) == 1 or self.denoiser.pads:
+            return self.denoiser.run(ids, self.attention.long())
+        logits = torch.zeros(0, device=ids.device)
+        for length, rows in self.groups.items():
+            part = self.denoiser.run(ids[rows, :length], self.attention[rows, :length].long())
+            if not len(logits):
+                logits = part.new_zeros(*ids.shape, part.shape[-1])
+            logits[rows, :length] = part
+        return logits
 
     def _lay_out(self, valid: Tensor) -> None:
         seen = valid.cpu().numpy()
@@ -87,6 +117,8 @@ class MaskedLMSession:
             f"this model sees {limit} tokens at most, not {longest}: shorten the prompt or the length.",
         )
         self.width = longest
+        lengths = seen.sum(1)
+        self.groups = {int(n): torch.from_numpy(np.flatnonzero(lengths == n)) for n in np.unique(lengths)}
         self.moved = Pick(self.first[:, None] + np.arange(longest), seen.shape[1], valid.device)
         self.attention = torch.arange(longest, device=valid.device) < valid.sum(-1, keepdim=True)
         self.valid, self.plan = valid, None
@@ -110,7 +142,7 @@ def read(
     """A masked LM from a folder; a head that the folder does not hold is an error, never random numbers."""
     entries = survey(folder)
     dtype = dtype or usual_dtype(entries, device)
-    announce(about["model"], sum(e.bytes // e.dtype.itemsize for e in entries.values()), dtype, device)
+    announce(about["model"], sum(e.count for e in entries.values() if e.is_float), dtype, device)
     from transformers import AutoModelForMaskedLM
     from transformers.utils import logging
 
@@ -118,23 +150,35 @@ def read(
     logging.set_verbosity(_ERRORS_ALONE)
     try:
         model, report = AutoModelForMaskedLM.from_pretrained(
-            str(folder), dtype=dtype, use_safetensors=True, local_files_only=True, output_loading_info=True
+            str(folder),
+            dtype=dtype,
+            use_safetensors=True,
+            local_files_only=True,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # they are in the report, and an error below
         )
     except Exception as error:  # transformers raises many kinds
         first = (str(error).strip().splitlines() or [repr(error)])[0]
         raise UncodeError(f"'{folder}' cannot be loaded as a masked language model: {first}") from error
     finally:
         logging.set_verbosity(loudness)
-    absent = sorted(str(key) for key in report["missing_keys"])
-    wrong = sorted(str(key) for key in report["mismatched_keys"])
-    require(
-        not absent and not wrong,
-        f"the weights in '{folder}' do not make a masked language model; missing: {', '.join(absent) or 'none'}; "
-        f"of another shape: {', '.join(wrong) or 'none'}.",
+    kinds = {_numberless(name) for name in model.state_dict()}
+    complain(
+        f"the weights in '{folder}' do not make the masked language model of its config.json",
+        {
+            "missing": sorted(report["missing_keys"]),
+            "of another shape": sorted(str(key[0]) for key in report["mismatched_keys"]),
+            # a pooler more is harmless, a layer more is not
+            "unexpected": sorted(key for key in report["unexpected_keys"] if _numberless(key) in kinds),
+        },
     )
     if tokenizer is not None:
         fits(tokenizer, int(read_json(folder / "config.json").get("vocab_size", 1 << 40)), folder)
     return MaskedLMDenoiser(model.to(device), tokenizer, about=about)
+
+
+def _numberless(name: str) -> str:
+    return re.sub(r"\d+", "#", name)
 
 
 def _first(tokenizer: Any, config: Any, *names: str) -> int | None:
@@ -159,13 +203,10 @@ def _frame(tokenizer: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     return (), ()
 
 
-def _context(config: Any, pad_id: int) -> int | None:
-    """Tokens the model has positions for, or None where it does not say."""
-    limit = getattr(config, "max_position_embeddings", None)
-    if not isinstance(limit, int):
-        return None
-    # RoBERTa's family counts positions from the padding id on
-    offset = (
-        pad_id + 1 if config.model_type in ("roberta", "xlm-roberta", "camembert", "esm", "mpnet", "longformer") else 0
-    )
-    return limit - offset
+def _context(model: Any) -> int | None:
+    """Tokens the model has learned positions for, or None where positions are not learned one by one."""
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.Embedding) and name.endswith(("position_embeddings", "embed_positions")):
+            padding = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa's family counts from there
+            return module.num_embeddings - int(getattr(module, "offset", padding))
+    return None

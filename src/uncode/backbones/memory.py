@@ -12,10 +12,12 @@ from ..core.errors import UncodeError
 WORTH_A_LINE = 1 << 30
 
 
-def announce(name: str, parameters: int, dtype: torch.dtype, device: torch.device) -> None:
-    """One line about a large model; an error if it cannot fit."""
+def announce(name: str, parameters: int, dtype: torch.dtype, *devices: torch.device) -> None:
+    """One line about a large model; an error if it cannot fit on the devices together."""
     need = parameters * dtype.itemsize
-    there = free(device)
+    room = [free(device) for device in devices]
+    there = None if None in room else sum(size or 0 for size in room)
+    device = " and ".join(map(str, devices))
     kind = str(dtype).removeprefix("torch.")
     line = f"{name}: {parameters / 1e9:.2f} B parameters, {gigabytes(need)} in {kind}"
     if there is not None and need > there:
@@ -31,7 +33,8 @@ def announce(name: str, parameters: int, dtype: torch.dtype, device: torch.devic
 def free(device: torch.device) -> int | None:
     """Bytes that a model may take, or None where nobody can tell."""
     if device.type == "cuda":
-        return int(torch.cuda.mem_get_info(device)[0])
+        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch's own, to be used again
+        return int(torch.cuda.mem_get_info(device)[0]) + kept
     table = Path("/proc/meminfo")
     if device.type != "cpu" or not table.is_file():
         return None

@@ -8,6 +8,7 @@ import torch
 
 from ..core.errors import require
 from ..extras import needed
+from .device import parse_device
 from .transformer import Block, Transformer
 
 DeviceMap = str | Mapping[str, str | int | torch.device]
@@ -20,22 +21,25 @@ class Spread:
         self.accelerate = needed("accelerate", "cluster", "device_map")
         self.network = network
         self.map = self._decide(device_map, dtype)
-        disk = [name for name, device in self.map.items() if str(device) == "disk"]
+        disk = "disk" in map(str, self.map.values())
         require(not disk, "the devices and this machine's memory together are too small for the model.")
+        self.devices = list(dict.fromkeys(parse_device(device) for device in self.map.values()))
 
     def _decide(self, device_map: DeviceMap, dtype: torch.dtype) -> dict[str, str | int | torch.device]:
-        if isinstance(device_map, str):
-            require(device_map == "auto", f"device_map is 'auto' or a mapping of module names, not '{device_map}'.")
+        known = device_map == "auto" or isinstance(device_map, Mapping)
+        require(known, f"device_map is 'auto' or a mapping of module names, not {device_map!r}.")
+        if device_map == "auto":
             device_map = self.accelerate.infer_auto_device_map(
                 self.network, no_split_module_classes=[Block.__name__], dtype=dtype
             )
-        return dict(device_map)  # type: ignore[arg-type]
+        assert isinstance(device_map, Mapping)
+        return dict(device_map)
 
     def place(self, name: str) -> torch.device:
         """The device of a parameter: that of the longest module name it begins with."""
         found = [key for key in self.map if not key or name == key or name.startswith(f"{key}.")]
         require(len(found) > 0, f"the device_map says nothing about '{name}'.")
-        return torch.device(self.map[max(found, key=len)])
+        return parse_device(self.map[max(found, key=len)])
 
     def attach(self) -> None:
         """Let hidden states follow the layers from device to device."""

@@ -20,7 +20,12 @@ def tokenizer_of(folder: Path, general: bool = True) -> Any:
         return None
     from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Tokenizer
 
-    plain = PreTrainedTokenizerFast if (folder / "tokenizer.json").is_file() else Qwen2Tokenizer
+    whole, parts = (folder / "tokenizer.json").is_file(), ("vocab.json", "merges.txt")
+    require(
+        general or whole or all((folder / part).is_file() for part in parts),
+        f"the tokenizer in '{folder}' is not complete: it has neither tokenizer.json nor {' and '.join(parts)}.",
+    )
+    plain = PreTrainedTokenizerFast if whole else Qwen2Tokenizer
     kind: Any = AutoTokenizer if general else plain
     try:
         return kind.from_pretrained(str(folder), local_files_only=True)

@@ -32,7 +32,11 @@ class Session(Protocol):
 
 
 class Denoiser(Protocol):
-    """A model in normal form: it predicts every position of a canvas at once."""
+    """A model in normal form: it predicts every position of a canvas at once.
+
+    It may also have `about` (what a trace says of the model), `frequency` (its own table) and `frame` (token
+    ids that stand before and after every text).
+    """
 
     @property
     def mask_id(self) -> int: ...
