@@ -23,6 +23,7 @@ from uncode import Canvas, Guided, Sampler, decode, legacy, presets
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.likelihood import masked_log_probability
 from uncode.core.cache import Plan, Span
+from uncode.core.denoiser import Denoiser
 
 DATA = Path(__file__).parent / "data"
 CLOSE = 1e-5
@@ -117,66 +118,61 @@ def of_fast_dllm(settings: dict[str, Any], cache: Any) -> Sampler:
 CACHES = {"generate": "none", "generate_with_prefix_cache": "prefix", "generate_with_dual_cache": "dual"}
 
 
+def check(model: Denoiser, chosen: list[dict[str, Any]], samplers: list[Sampler], counted: bool = True) -> None:
+    """All cases of a checkpoint in one batch, of unequal prompts, lengths and samplers, and every fourth alone."""
+    parts = [(chosen, samplers), *(([case], [s]) for case, s in zip(chosen[::4], samplers[::4], strict=True))]
+    for some, theirs in parts:
+        lengths = [case["settings"].get("gen_length") or case["settings"]["max_new_tokens"] for case in some]
+        canvas = Canvas.after_prompt([case["prompt"] for case in some], length=lengths, mask_id=model.mask_id)
+        trace = decode(model, canvas, theirs)
+        for row, case in enumerate(some):
+            assert trace.generated[row, : lengths[row]].tolist() == case["tokens"], case
+            assert not counted or int(trace.forwards[row]) == case["forwards"] - case["wasted"], case
+
+
+def of_function(name: str, function: str, number: int) -> list[dict[str, Any]]:
+    return [case for case in cases(name) if case["function"] == function and case["checkpoint"] == number]
+
+
 @pytest.mark.parametrize("function", CACHES)
 def test_llada_decodes_as_published(models: Any, function: str) -> None:
-    chosen = [case for case in cases("llada-decode") if case["function"] == function]
-    assert len(chosen) > 150 and len({case["checkpoint"] for case in chosen}) == COUNT
-    for case in chosen:
-        model, settings = models["llada", case["checkpoint"]], case["settings"]
-        canvas = Canvas.after_prompt([case["prompt"]], length=settings["gen_length"], mask_id=model.mask_id)
-        trace = decode(model, canvas, of_fast_dllm(settings, CACHES[function]))
-        assert trace.generated[0].tolist() == case["tokens"], case
-        assert len(trace) == case["forwards"] - case["wasted"]
-
-
-@pytest.mark.parametrize("function", CACHES)
-def test_llada_decodes_as_published_in_one_batch(models: Any, function: str) -> None:
-    """All prompts of a checkpoint at once, of unequal lengths and with their own samplers."""
     for number in range(COUNT):
-        chosen = [c for c in cases("llada-decode") if c["function"] == function and c["checkpoint"] == number][::3]
-        model = models["llada", number]
-        lengths = [case["settings"]["gen_length"] for case in chosen]
-        canvas = Canvas.after_prompt([case["prompt"] for case in chosen], length=lengths, mask_id=model.mask_id)
-        trace = decode(model, canvas, [of_fast_dllm(case["settings"], CACHES[function]) for case in chosen])
-        for row, case in enumerate(chosen):
-            assert trace.generated[row, : lengths[row]].tolist() == case["tokens"], case
-            assert int(trace.forwards[row]) == case["forwards"] - case["wasted"]
+        chosen = of_function("llada-decode", function, number)
+        assert len(chosen) >= 25
+        check(models["llada", number], chosen, [of_fast_dllm(case["settings"], CACHES[function]) for case in chosen])
 
 
 def test_dream_decodes_as_published(models: Any) -> None:
-    chosen = [case for case in cases("dream-decode") if case["function"] == "generation_utils._sample"]
-    assert len(chosen) > 80
-    for case in chosen:
-        model, settings = models["dream", case["checkpoint"]], case["settings"]
-        canvas = Canvas.after_prompt([case["prompt"]], length=settings["max_new_tokens"], mask_id=model.mask_id)
-        sampler = presets.dream(alg=settings["alg"], steps=settings["steps"])
-        assert decode(model, canvas, sampler).generated[0].tolist() == case["tokens"], case
+    """Its own sampler; the forwards that write nothing are not ours."""
+    for number in range(COUNT):
+        chosen = of_function("dream-decode", "generation_utils._sample", number)
+        assert len(chosen) > 12
+        samplers = [presets.dream(alg=c["settings"]["alg"], steps=c["settings"]["steps"]) for c in chosen]
+        check(models["dream", number], chosen, samplers, counted=False)
 
 
 @pytest.mark.parametrize("cached", ["prefix", "dual"])
 def test_dream_decodes_as_published_with_caches(models: Any, cached: Any) -> None:
-    chosen = [case for case in cases("dream-decode") if case["function"] == "generation_utils_block._sample"]
-    chosen = [case for case in chosen if case["settings"]["dual_cache"] == (cached == "dual")]
-    assert len(chosen) >= 29
-    for case in chosen:
-        model, settings = models["dream", case["checkpoint"]], case["settings"]
-        canvas = Canvas.after_prompt([case["prompt"]], length=settings["max_new_tokens"], mask_id=model.mask_id)
-        sampler = legacy.fast_dllm_dream(
-            threshold=settings["threshold"], block_length=settings["block_length"], cache=cached
-        )
-        trace = decode(model, canvas, sampler)
-        assert trace.generated[0].tolist() == case["tokens"], case
-        assert len(trace) == case["forwards"] - case["wasted"]
+    for number in range(COUNT):
+        chosen = of_function("dream-decode", "generation_utils_block._sample", number)
+        chosen = [case for case in chosen if case["settings"]["dual_cache"] == (cached == "dual")]
+        assert len(chosen) >= 5
+        options = ("threshold", "block_length")
+        samplers = [legacy.fast_dllm_dream(**{k: c["settings"][k] for k in options}, cache=cached) for c in chosen]
+        check(models["dream", number], chosen, samplers)
 
 
-def test_guidance_as_published(models: Any) -> None:
-    assert len(cases("llada-guidance")) > 80
-    for case in cases("llada-guidance"):
-        settings = case["settings"]
-        model = Guided(models["llada", case["checkpoint"]], settings["cfg_scale"])
-        canvas = Canvas.after_prompt([case["prompt"]], length=settings["gen_length"], mask_id=model.mask_id)
-        sampler = presets.semi_ar(blocks=settings["gen_length"] // settings["block_length"], steps=settings["steps"])
-        assert decode(model, canvas, sampler).generated[0].tolist() == case["tokens"], case
+@pytest.mark.parametrize("scale", [0.5, 1.0, 2.0])
+def test_guidance_as_published(models: Any, scale: float) -> None:
+    for number in range(COUNT):
+        chosen = of_function("llada-guidance", "generate", number)
+        chosen = [case for case in chosen if case["settings"]["cfg_scale"] == scale]
+        assert len(chosen) >= 3
+        samplers = [
+            presets.semi_ar(blocks=s["gen_length"] // s["block_length"], steps=s["steps"])
+            for s in (case["settings"] for case in chosen)
+        ]
+        check(Guided(models["llada", number], scale), chosen, samplers)
 
 
 def test_likelihood_as_published(models: Any) -> None:
