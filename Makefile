@@ -1,8 +1,8 @@
 # make demo   the shortest way to see it work (makes .venv, installs what the demo needs)
 # make test   everything: linters, types, tests (makes .venv, installs the rest)
 # make check  linters and types alone
-# make bench  what the stepper costs, beside the copied-loop style
-# make verify the tests, then what takes longer: the benchmark's limits, a thousand examples of every property
+# make bench  what the stepper costs, beside the copied-loop style; what loading costs
+# make verify the tests, then what takes longer: the benchmark's limits, every architecture, a thousand examples
 # make docs   write docs/papers.md from the presets, and what the docs' code blocks print
 
 PYTHON ?= python3
@@ -42,10 +42,13 @@ test: check
 
 verify: test
 	@$(BIN)/python bench/loop.py --check
+	@$(BIN)/python bench/loading.py
+	@$(BIN)/python -m tests.architectures
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(WORKERS) -q tests/test_invariants.py
 
 bench: $(VENV)/base
 	@$(BIN)/python bench/loop.py
+	@$(BIN)/python bench/loading.py
 
 docs: $(VENV)/dev
 	@$(BIN)/python -m uncode.samplers.papers > docs/papers.md

@@ -37,7 +37,7 @@ def command(as_json: Json = False) -> None:
         )
         console.print(_table([entry for entry in entries if entry["family"] == dialect.family]), "")
     console.print(
-        "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ESM, ...\n"
+        "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
         "[bold]built in[/bold]    toy: three-number sums, no weights"
     )
 
