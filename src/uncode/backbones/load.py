@@ -122,12 +122,9 @@ def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...
     return {dialect.published(name): tuple(p.shape) for name, p in network.named_parameters()}
 
 
-def special_tokens(
-    dialect: Dialect, config: Config, tokenizer: Any, vocab: int, mask_id: int | None = None
-) -> dict[str, Any]:
+def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int) -> dict[str, Any]:
     """Mask and end ids, from the configuration and the tokenizer; gives the tokenizer the family's chat template."""
-    configured, eos_ids = dialect.special(config, vocab)
-    mask_id = configured if mask_id is None else mask_id
+    mask_id, eos_ids = dialect.special(config, vocab)
     if tokenizer is not None:
         turn = id_of(tokenizer, dialect.end_of_turn)
         if turn is not None:
@@ -159,7 +156,9 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
     values: dict[str, Any] = config.to_dict() if hasattr(config, "to_dict") else vars(config)
     dialect = dialect_of(values, type(model).__name__)
     if dialect is not None:
-        return _adopt(model, dialect, values, tokenizer, mask_id, about)
+        return _adopt(
+            model, dialect, values if mask_id is None else values | {"mask_token_id": mask_id}, tokenizer, about
+        )
     require(
         "MaskedLM" in type(model).__name__ or model.get_output_embeddings() is not None,
         f"{type(model).__name__} has no language model head: load it with AutoModelForMaskedLM.",
@@ -169,13 +168,11 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
     return MaskedLMDenoiser(model, tokenizer, mask_id=mask_id, about=about)
 
 
-def _adopt(
-    model: Any, dialect: Dialect, config: Config, tokenizer: Any, mask_id: int | None, about: dict[str, Any]
-) -> TransformerDenoiser:
+def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: dict[str, Any]) -> TransformerDenoiser:
     """Our network over the parameters of a published model."""
     network, state = Transformer(dialect.shape(config)), model.state_dict()
     match({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
     for name in dict(network.named_parameters()):
         assign(network, name, state[dialect.published(name)])
-    facts = special_tokens(dialect, config, tokenizer, network.shape.vocab, mask_id)
+    facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
     return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)

@@ -100,12 +100,11 @@ class MaskedLMSession:
         """Logits of rows that begin at the left edge; rows of one length at a time where padding would matter."""
         if len(self.groups) == 1 or self.denoiser.pads:
             return self.denoiser.run(ids, self.attention.long())
-        logits = torch.zeros(0, device=ids.device)
+        parts = {n: self.denoiser.run(ids[r, :n], self.attention[r, :n].long()) for n, r in self.groups.items()}
+        longest = parts[self.width]
+        logits = longest.new_zeros(*ids.shape, longest.shape[-1])
         for length, rows in self.groups.items():
-            part = self.denoiser.run(ids[rows, :length], self.attention[rows, :length].long())
-            if not len(logits):
-                logits = part.new_zeros(*ids.shape, part.shape[-1])
-            logits[rows, :length] = part
+            logits[rows, :length] = parts[length]
         return logits
 
     def _lay_out(self, valid: Tensor) -> None:
