@@ -119,7 +119,7 @@ def test_markers_in_messages_are_text() -> None:
 
 
 def test_one_prompt_has_one_length() -> None:
-    with pytest.raises(UncodeError, match="one prompt has one length"):
+    with pytest.raises(UncodeError, match="one prompt has one whole length"):
         generate(writes("the"), "the", sampler=presets.confidence(), length=[3])
 
 
@@ -127,3 +127,36 @@ def test_what_counts_as_a_gap() -> None:
     model = writes("the")
     assert has_gaps(model, "a <mask:12> b") and has_gaps(model, "a <m> b")
     assert not has_gaps(model, "a <mask> b") and not has_gaps(model, "<mask:x>")
+
+
+def test_a_sampler_and_a_seed_for_each_prompt() -> None:
+    model, prompts = uncode.load("toy"), ["add 1 2 3", "add 4 5 6"]
+    samplers = [presets.left_to_right(), presets.uniform()]
+    together = generate(model, prompts, sampler=samplers, seed=[7, 8], length=24)
+    for row in range(2):
+        assert together[row] == generate(model, prompts[row], sampler=samplers[row], seed=[7, 8][row], length=24)
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda m: generate(m, "the", sampler="confidence", length=3), "a sampler was expected"),
+        (lambda m: generate("bert", "the", sampler=presets.confidence(), length=3), "uncode.load or uncode.wrap"),
+        (lambda m: generate(m, 5, sampler=presets.confidence(), length=3), "a prompt is a text"),
+        (lambda m: generate(m, "the", sampler=presets.confidence(), length=6.5), "one whole length, not 6.5"),
+        (lambda m: uncode.decode(m, [[1, 2]], presets.confidence()), "a Canvas was expected"),
+        (lambda m: uncode.Trace.load("nowhere.jsonl"), "'nowhere.jsonl' cannot be read"),
+    ],
+)
+def test_things_of_another_kind(call: Any, message: str) -> None:
+    with pytest.raises(UncodeError, match=message):
+        call(writes("the"))
+
+
+def test_a_trace_is_read_back(tmp_path: Any) -> None:
+    model = uncode.load("toy")
+    canvas = uncode.Canvas.after_prompt([model.tokenizer.encode("add 1 2 3")], length=24, mask_id=model.mask_id)
+    trace = uncode.decode(model, canvas, presets.confidence())
+    trace.save(tmp_path / "t.jsonl")
+    again = uncode.Trace.load(tmp_path / "t.jsonl")
+    assert again.to_json() == trace.to_json() and repr(again) == "Trace(1 rows of 24 tokens, 24 forwards, confidence)"

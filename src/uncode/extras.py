@@ -9,7 +9,8 @@ from .core.errors import UncodeError
 
 EXTRAS = {
     "eval": (("lm_eval", "math_verify", "datasets"), "benchmarks through lm-eval, equivalence of formulas"),
-    "cluster": (("accelerate", "ray"), "a model over several devices, counting on a cluster"),
+    "devices": (("accelerate",), "one model over several devices (device_map)"),
+    "cluster": (("ray",), "counting on a cluster"),
     "plots": (("matplotlib",), "figures"),
     "serve": (("fastapi", "uvicorn"), "the server"),
     "train": (("reasoning_gym",), "the tiny model's curriculum"),

@@ -8,7 +8,7 @@ from typing import Any, Required, TypedDict, Unpack, overload
 from .core.decode import Steps, steps
 from .core.denoiser import Denoiser
 from .core.errors import require
-from .core.policy import Sampler
+from .core.state import Samplers, Seeds, each_sampler
 from .core.stop import AfterEos
 from .prompt import Length, Prompt, answers, canvas_of, read_prompts
 
@@ -16,9 +16,9 @@ from .prompt import Length, Prompt, answers, canvas_of, read_prompts
 class Settings(TypedDict, total=False):
     """What :func:`generate` takes beside the model and the prompt."""
 
-    sampler: Required[Sampler]
+    sampler: Required[Samplers]
     length: Length
-    seed: int
+    seed: Seeds
     stop_at_eos: bool
 
 
@@ -30,27 +30,29 @@ def generate(
     denoiser: Denoiser,
     prompt: str | Sequence[Any],
     *,
-    sampler: Sampler,
+    sampler: Samplers,
     length: Length = None,
-    seed: int = 0,
+    seed: Seeds = 0,
     stop_at_eos: bool = True,
 ) -> str | list[str]:
     """The model's answer to a raw prompt, to messages (then the chat template applies), or to a list of either.
 
     A text with gaps, "Paris is the <mask:2> of France.", comes back filled; it needs no `length`. For a
-    list, `length` may be one per prompt. Decoding of an answer ends early once no mask is left before an
-    end token; `stop_at_eos=False` fills every mask by the model.
+    list, `length`, `sampler` and `seed` may be one per prompt. Decoding of an answer ends early once no mask
+    is left before an end token; `stop_at_eos=False` fills every mask by the model.
     """
+    require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {prompt!r}.")
     one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
-    require(not one or length is None or isinstance(length, int), "one prompt has one length.")
+    require(not one or length is None or isinstance(length, int), f"one prompt has one whole length, not {length!r}.")
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
     trace = begin(denoiser, prompts, sampler, seed, stop_at_eos).trace()
     texts = answers(denoiser, prompts, trace)
     return texts[0] if one else texts
 
 
-def begin(denoiser: Denoiser, prompts: list[Prompt], sampler: Sampler, seed: int, stop_at_eos: bool) -> Steps:
+def begin(denoiser: Denoiser, prompts: list[Prompt], sampler: Samplers, seed: Seeds, stop_at_eos: bool) -> Steps:
     """The decode of some prompts, about to take its first step; gaps in a text are always filled to the end."""
     stops = stop_at_eos and len(denoiser.eos_ids) > 0
-    samplers = [sampler.stopping(AfterEos()) if stops and prompt.follows else sampler for prompt in prompts]
+    each = each_sampler(sampler, len(prompts))
+    samplers = [s.stopping(AfterEos()) if stops and p.follows else s for s, p in zip(each, prompts, strict=True)]
     return steps(denoiser, canvas_of(denoiser, prompts), samplers, seed)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from .core.canvas import Canvas
-from .core.denoiser import Denoiser
+from .core.denoiser import Denoiser, Facts
 from .core.errors import require
 from .core.trace import Trace
 
@@ -53,6 +53,7 @@ def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: 
 
     `length` is that of the answers: one for all, or one per prompt; a text with gaps has none.
     """
+    Facts.of(denoiser)
     require(len(prompts) > 0, "there is no prompt to answer.")
     require(
         denoiser.tokenizer is not None, "this model has no tokenizer: build a canvas from token ids and use decode."

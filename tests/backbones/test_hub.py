@@ -257,7 +257,7 @@ def without_a_hub(run: Runner, downloaded: dict[str, Outcome], why: str) -> None
         loaded(run.load(LLADA, revision=revision), downloaded["older"])
     message = f"is not wholly in the local cache and {why}: give a local folder, or use the built-in model"
     refused(run.load("some/other"), "some/other", message)
-    refused(run.load(LLADA, revision="v9"), LLADA, f"at revision 'v9' {message}")
+    refused(run.load(LLADA, revision="v9"), LLADA, f"at revision 'v9' it {message}")
 
 
 def test_the_command_line_lists_what_is_in_the_cache(hub: Hub, home: Path, downloaded: dict[str, Outcome]) -> None:

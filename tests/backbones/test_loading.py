@@ -183,7 +183,9 @@ FAULTS: dict[str, tuple[Any, str]] = {
     "a configuration that is no JSON": (lambda f: (f / "config.json").write_text("[]"), "one JSON object"),
     "another family": (lambda f: edit_config(f, model_type="gpt2"), "is a 'gpt2' model, not a masked"),
     "no family": (lambda f: edit_config(f, model_type=None), "a model without model_type"),
-    "a mixture of experts": (lambda f: edit_config(f, model_type="lladamoe"), "is a 'lladamoe' model"),
+    "a mixture of experts": (lambda f: edit_config(f, model_type="lladamoe"), "is a mixture of experts"),
+    "experts of the same name": (lambda f: edit_config(f, num_experts=64), "is a mixture of experts"),
+    "a class of experts": (lambda f: edit_config(f, architectures=["LLaDAMoEModelLM"]), "is a mixture of experts"),
     "another block": (lambda f: edit_config(f, block_type="sequential"), "block_type='sequential'; uncode runs"),
     "a norm of queries": (lambda f: edit_config(f, attention_layer_norm=True), "attention_layer_norm=True"),
     "no width": (lambda f: edit_config(f, d_model=None), "has no 'd_model'"),
@@ -322,7 +324,7 @@ def test_device_map_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UncodeError, match="too small for the model"):
         uncode.load(folder, device_map={"": "cpu", "blocks.1": "disk"})
     monkeypatch.setitem(sys.modules, "accelerate", None)
-    with pytest.raises(UncodeError, match=r"device_map needs accelerate: pip install 'uncode\[cluster\]'"):
+    with pytest.raises(UncodeError, match=r"device_map needs accelerate: pip install 'uncode\[devices\]'"):
         uncode.load(folder, device_map="auto")
 
 

@@ -82,11 +82,19 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", "add 3 4 5", "--sampler", "confidence", "--frequency", "x"], "takes no frequency table"),
         (["decode", "add 3 4 5", "--frequency", "missing"], "no frequency table at"),
         (["decode", "add 3 4 5", "--frequency", "README.md"], "not a frequency table"),
-        (["decode", "add 3 4 5", "--model", "llada"], "did you mean GSAI-ML/LLaDA-8B-Base or"),
-        (["decode", "add 3 4 5", "--model", "no/such/folder"], "there is no folder"),
-        (["decode", "add 3 4 5", "--model", "no/such"], "not wholly in the local cache and offline mode is on"),
+        (
+            ["decode", "add 3 4 5", "--sampler", "confidence", "--model", "llada"],
+            "did you mean GSAI-ML/LLaDA-8B-Base or",
+        ),
+        (["decode", "add 3 4 5", "--sampler", "confidence", "--model", "no/such/folder"], "there is no folder"),
+        (
+            ["decode", "add 3 4 5", "--sampler", "confidence", "--model", "no/such"],
+            "not wholly in the local cache and offline mode is on",
+        ),
         (["decode", "add 3 4 5", "--length", "0"], "at least 1"),
         (["decode", "add 3 4 5", "--length", "99"], "28 tokens at most"),
+        (["decode", "hi", "--model", "no/such"], "needs a frequency table, and this model has none of its own"),
+        (["decode", "hi", "--model", "README.md", "--sampler", "confidence"], "is a file: give the folder"),
         (["decode", "multiply 3 4 5"], "does not know the word 'multiply'"),
         (["decode", " "], "prompt is empty"),
         (["decode", "add 3 4 5", "--out", "nowhere/trace.jsonl"], "does not exist"),
@@ -147,10 +155,8 @@ def test_doctor_says_what_is_there_and_what_is_missing() -> None:
     found = json.loads(run("doctor", "--json").stdout)
     assert found["versions"]["transformers"] and found["devices"][0]["name"] == "cpu"
     extras = {extra["name"]: extra for extra in found["extras"]}
-    assert (
-        set(extras) == {"eval", "cluster", "plots", "serve", "train"}
-        and "accelerate" not in extras["cluster"]["missing"]
-    )
+    assert set(extras) == {"eval", "devices", "cluster", "plots", "serve", "train"}
+    assert not extras["devices"]["missing"]
     missing = [extra for extra in extras.values() if extra["missing"]]
     assert all(f"pip install 'uncode[{extra['name']}]'" in " ".join(shown.split()) for extra in missing)
 

@@ -32,6 +32,9 @@ class TransformerDenoiser:
         self.about = about or {"model": dialect.family}
         self._barred = torch.tensor([mask_id], device=self.device)
 
+    def __repr__(self) -> str:
+        return f"TransformerDenoiser({self.about['model']}, {self.dtype}, {self.device})"
+
     @property
     def device(self) -> torch.device:
         return self.network.embed.weight.device

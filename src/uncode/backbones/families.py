@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core.errors import UncodeError
+from ..core.errors import UncodeError, require
 from .dialect import Config, Dialect
 from .dream import DREAM
 from .llada import LLADA
@@ -18,7 +18,9 @@ def released(name: str) -> list[str]:
 
 def dialect_of(config: Config, where: object) -> Dialect | None:
     """The dialect a configuration speaks, None for a masked LM of transformers, an error for anything else."""
-    kind = config.get("model_type")
+    kind, classes = config.get("model_type"), config.get("architectures") or []
+    mixed = config.get("num_experts") or "moe" in f"{kind} {classes}".casefold()
+    require(not mixed, f"'{where}' is a mixture of experts, another network than LLaDA-8B's: uncode does not run it.")
     for dialect in DIALECTS:
         if str(kind).casefold() == dialect.family.casefold():
             return dialect

@@ -120,7 +120,10 @@ class HubModel:
             ) from error
         except errors.LocalEntryNotFoundError as error:
             why = "offline mode is on (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else f"{where} {self._silence}"
-            raise UncodeError(f"{name}{at} is not wholly in the local cache and {why}: {INSTEAD}.") from error
+            raise UncodeError(
+                f"there is no folder {name}, and as a hub id{at} it is not wholly in the local cache and {why}: "
+                f"{INSTEAD}."
+            ) from error
         except errors.EntryNotFoundError as error:
             raise UncodeError(f"{name} on {where} has no config.json{at} and is no model: {INSTEAD}.") from error
         except Exception as error:  # a full disk, a broken connection, a name the hub does not allow

@@ -67,6 +67,7 @@ def _find(name: str, revision: str | None, token: str | None) -> tuple[Path, dic
     if folder is not None:
         require(revision is None, f"'{name}' is a local folder, which has no revisions.")
         return folder, {"model": folder.resolve().name}
+    require(not _is_file(name), f"'{name}' is a file: give the folder it lies in.")
     near = get_close_matches(name, BUILT_IN, n=1) or released(name)
     require(not near, f"no model is named '{name}': did you mean {' or '.join(near)}?")
     require(hub.looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {hub.INSTEAD}.")
@@ -82,6 +83,13 @@ def _folder(name: str) -> Path | None:
         return folder if name and folder.is_dir() else None
     except (OSError, RuntimeError):  # too long for a path, or of a user who does not exist
         return None
+
+
+def _is_file(name: str) -> bool:
+    try:
+        return Path(name).is_file()
+    except (OSError, ValueError):
+        return False
 
 
 def _config(folder: Path) -> dict[str, Any]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ from .memory import announce
 from .tokenizer import fits
 
 _ERRORS_ALONE = 40
+_NO_MASK = "neither tokenizer nor configuration names a mask token: add a tokenizer, or give wrap a mask_id."
 
 
 class MaskedLMDenoiser:
@@ -31,7 +34,7 @@ class MaskedLMDenoiser:
         assert embedding is not None
         self.vocab_size = len(embedding)
         found = mask_id if mask_id is not None else _first(tokenizer, model.config, "mask_token_id")
-        require(found is not None, "neither the tokenizer nor the configuration names a mask token: pass mask_id.")
+        require(found is not None, _NO_MASK)
         self.mask_id = int(found)  # type: ignore[arg-type]
         end = _first(tokenizer, None, "eos_token_id", "sep_token_id")
         self.eos_ids = () if end is None else (end,)
@@ -45,6 +48,9 @@ class MaskedLMDenoiser:
             f"special ids {sorted(barred)} do not lie inside the vocabulary of {self.vocab_size}.",
         )
         self.barred = torch.tensor(sorted(barred), device=self.device)
+
+    def __repr__(self) -> str:
+        return f"MaskedLMDenoiser({self.about['model']}, {self.dtype}, {self.device})"
 
     @property
     def device(self) -> torch.device:
@@ -143,24 +149,20 @@ def read(
     dtype = dtype or usual_dtype(entries, device)
     announce(about["model"], sum(e.count for e in entries.values() if e.is_float), dtype, device)
     from transformers import AutoModelForMaskedLM
-    from transformers.utils import logging
 
-    loudness = logging.get_verbosity()
-    logging.set_verbosity(_ERRORS_ALONE)
     try:
-        model, report = AutoModelForMaskedLM.from_pretrained(
-            str(folder),
-            dtype=dtype,
-            use_safetensors=True,
-            local_files_only=True,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # they are in the report, and an error below
-        )
+        with _quietly():
+            model, report = AutoModelForMaskedLM.from_pretrained(
+                str(folder),
+                dtype=dtype,
+                use_safetensors=True,
+                local_files_only=True,
+                output_loading_info=True,
+                ignore_mismatched_sizes=True,  # they are in the report, and an error below
+            )
     except Exception as error:  # transformers raises many kinds
         first = (str(error).strip().splitlines() or [repr(error)])[0]
         raise UncodeError(f"'{folder}' cannot be loaded as a masked language model: {first}") from error
-    finally:
-        logging.set_verbosity(loudness)
     kinds = {_numberless(name) for name in model.state_dict()}
     complain(
         f"the weights in '{folder}' do not make the masked language model of its config.json",
@@ -174,6 +176,23 @@ def read(
     if tokenizer is not None:
         fits(tokenizer, int(read_json(folder / "config.json").get("vocab_size", 1 << 40)), folder)
     return MaskedLMDenoiser(model.to(device), tokenizer, about=about)
+
+
+@contextmanager
+def _quietly() -> Iterator[None]:
+    """Without the reports and bars of transformers: what is wrong is an error here."""
+    from transformers.utils import logging
+
+    logs: Any = logging
+    loudness, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    logs.set_verbosity(_ERRORS_ALONE)
+    logs.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logs.set_verbosity(loudness)
+        if bars:
+            logs.enable_progress_bar()
 
 
 def _numberless(name: str) -> str:

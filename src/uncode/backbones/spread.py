@@ -18,7 +18,7 @@ class Spread:
     """Which device each parameter goes to; whole layers stay together."""
 
     def __init__(self, network: Transformer, device_map: DeviceMap, dtype: torch.dtype) -> None:
-        self.accelerate = needed("accelerate", "cluster", "device_map")
+        self.accelerate = needed("accelerate", "devices", "device_map")
         self.network = network
         self.map = self._decide(device_map, dtype)
         disk = "disk" in map(str, self.map.values())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import sys
+import warnings
 from typing import Any
 
 import typer
@@ -46,6 +48,10 @@ def _options(
 def main() -> None:
     """Run a verb. An error the user can mend is one sentence on standard error and exit code 2."""
     words = [word for word in sys.argv[1:] if word != "--debug"]
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal of few letters is no reason to fail
+    warnings.filterwarnings("ignore", message="mkldnn_matmul failed")  # a page of it, on CPUs without half precision
     try:
         sys.exit(app(words, standalone_mode=False))
     except (UncodeError, _WRONG_USE) as error:

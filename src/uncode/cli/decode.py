@@ -13,7 +13,7 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
 from ..backbones.guidance import Guided
-from ..backbones.load import load
+from ..backbones.load import BUILT_IN, load
 from ..core.decode import Steps
 from ..core.denoiser import Denoiser
 from ..core.errors import require
@@ -47,7 +47,7 @@ def command(
 
     Examples:
 
-      uncode decode "add 3 4 5" --order
+      uncode decode "add 3 4 5" --set special=neutral --order
 
       uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:3> = <mask:2>"
 
@@ -58,8 +58,9 @@ def command(
     if out is not None:
         require(out.parent.is_dir(), f"the folder '{out.parent}' does not exist.")
         require(not out.is_dir(), f"'{out}' is a folder; --out takes a file.")
+    recipe = None if model in BUILT_IN else build_sampler(sampler, settings, frequency, own=None)  # before gigabytes
     denoiser = load(model, device=device, dtype=dtype, revision=revision)
-    recipe = build_sampler(sampler, settings, frequency, own=getattr(denoiser, "frequency", None))
+    recipe = recipe or build_sampler(sampler, settings, frequency, own=getattr(denoiser, "frequency", None))
     if guidance:
         denoiser = Guided(denoiser, guidance)
     text = sys.stdin.read() if prompt == "-" else prompt
@@ -70,7 +71,7 @@ def command(
     if out is not None:
         trace.save(out, denoiser.tokenizer)
     if as_json:
-        typer.echo(json.dumps(trace.row(0, denoiser.tokenizer)))
+        typer.echo(json.dumps(trace.row(0, denoiser.tokenizer, text=answers(denoiser, rows, trace)[0])))
         return
     typer.echo(answers(denoiser, rows, trace)[0])
     if order:

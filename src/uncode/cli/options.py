@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..core.errors import require
+from ..core.errors import UncodeError, require
 from ..core.piece import Table
 from ..core.policy import Sampler
 from ..samplers import recipes
@@ -36,7 +36,17 @@ def build_sampler(name: str, settings: list[str] | None, frequency: Path | None,
     if table is not None and not name.endswith(".toml") and not _takes_table(name, options):
         require(frequency is None, f"the sampler '{name}' takes no frequency table: leave --frequency out.")
         table = None
+    if table is None and not name.endswith(".toml") and _takes_table(name, options):
+        raise UncodeError(_no_table(name))
     return recipes.load(name, frequency=table, **options)
+
+
+def _no_table(name: str) -> str:
+    alone = ", --set informativeness=false for its positional prior alone"
+    return (
+        f"the sampler '{name}' needs a frequency table, and this model has none of its own: give --frequency FILE"
+        f"{alone if 'informativeness' in recipes.options_of(name) else ''}, or another --sampler."
+    )
 
 
 def _takes_table(name: str, options: dict[str, Any]) -> bool:

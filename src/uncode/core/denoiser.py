@@ -64,6 +64,10 @@ class Facts:
 
     @classmethod
     def of(cls, denoiser: Denoiser) -> Facts:
+        require(
+            hasattr(denoiser, "open") and hasattr(denoiser, "mask_id"),
+            f"a model from uncode.load or uncode.wrap was expected, not {type(denoiser).__name__}.",
+        )
         return cls(denoiser.vocab_size, denoiser.mask_id, tuple(denoiser.eos_ids), denoiser.device)
 
     def resolve(self, tokens: tuple[int | str, ...]) -> tuple[int, ...]:

@@ -49,3 +49,7 @@ class Sampler(Piece):
     def stopping(self, stop: Stop) -> Sampler:
         """The same sampler with another stop rule."""
         return replace(self, policy=replace(self.policy, stop=stop))
+
+    def caching(self, cache: CachePolicy) -> Sampler:
+        """The same sampler with another cache policy."""
+        return replace(self, cache=cache)

@@ -89,10 +89,14 @@ class State:
     @torch.inference_mode()
     def add(self, canvas: Canvas, samplers: Samplers, seeds: Seeds = 0) -> list[int]:
         """Rows join, with a sampler and a seed each (or one for all: row r then uses seed + r). Returns their ids."""
+        require(
+            isinstance(canvas, Canvas),
+            f"a Canvas was expected, Canvas.after_prompt(...) say, not {type(canvas).__name__}.",
+        )
         require(canvas.mask_id == self.facts.mask_id, "the canvas and the model disagree about the mask id.")
         canvas.check(self.facts.vocab_size)
         count = canvas.rows
-        each, numbers = _each_sampler(samplers, count), _each_seed(seeds, count)
+        each, numbers = each_sampler(samplers, count), _each_seed(seeds, count)
         self.lanes, lanes = self._with_lanes(each)
         ids = np.arange(self._next_id, self._next_id + count)
         self._next_id += count
@@ -344,7 +348,7 @@ class State:
             )
 
 
-def _each_sampler(samplers: Samplers, count: int) -> list[Sampler]:
+def each_sampler(samplers: Samplers, count: int) -> list[Sampler]:
     each = [samplers] * count if isinstance(samplers, Sampler) else samplers
     fits = isinstance(each, Sequence) and all(isinstance(sampler, Sampler) for sampler in each)
     require(fits, f"a sampler was expected, presets.confidence() say, not {samplers!r}.")

@@ -179,6 +179,20 @@ class Trace:
         header = {key: value for key, value in rows[0].items() if key not in known and not key.endswith("_text")}
         return cls.of(canvas, [_recorded(data, canvas, row, tables) for row, data in enumerate(rows)], header)
 
+    @classmethod
+    def load(cls, path: str | Path, *, tables: Resolver | None = None) -> Trace:
+        """The trace in a file that :meth:`save` wrote; `tables` as in :meth:`from_json`."""
+        try:
+            text = Path(path).read_text()
+        except (OSError, UnicodeDecodeError) as error:
+            raise UncodeError(f"the trace '{path}' cannot be read: {error}.") from None
+        return cls.from_json(text, tables=tables)
+
+    def __repr__(self) -> str:
+        rows, span = self.commit_step.shape
+        names = ", ".join(dict.fromkeys(sampler.name for sampler in self.samplers))
+        return f"Trace({rows} rows of {span} tokens, {len(self)} forwards, {names})"
+
     def save(self, path: str | Path, tokenizer: Any = None) -> None:
         """Write the JSON lines to a file, whole or not at all."""
         target = Path(path)
