@@ -117,6 +117,8 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 def hub(folders: dict[str, Path]) -> Iterator[Hub]:
     llada, older, dream = (files_in(folder) for folder in folders.values())
     llama = {"config.json": json.dumps({"model_type": "llama"}).encode()}
+    size = {"d_model": 1 << 16, "n_layers": 1000, "mlp_hidden_size": 1 << 18}
+    vast = {"config.json": json.dumps(json.loads(llada["config.json"]) | size).encode()}
     with serve() as made:
         made.repos = {
             LLADA: Repo([llada | UNASKED, older], {"v0": 1, "refs/pr/1": 1}),
@@ -126,6 +128,7 @@ def hub(folders: dict[str, Path]) -> Iterator[Hub]:
             "some/gated": Repo([llada], gated=True),
             "some/readme": Repo([{"README.md": b"later"}]),
             "some/llama": Repo([llada | llama]),
+            "some/vast": Repo([llada | vast]),
             "some/pickle": Repo([{"config.json": llada["config.json"]} | UNASKED]),
             "some/down": Repo([llada], status=503),
             "some/dropped": Repo([llada], cuts=1),
@@ -208,6 +211,7 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(
         ("some/gated", "is gated: accept its terms there and run `hf auth login`"),
         ("some/readme", "has no config.json and is no model: give a local folder"),
         ("some/llama", "is a 'llama' model, not a masked diffusion or masked language model: uncode loads"),
+        ("some/vast", "GB free: use a smaller dtype, another device"),
         ("some/pickle", "has no safetensors on the hub, and pickled weights can run code and are never read"),
         ("some/down", "is not wholly in the local cache and the hub"),
         ("some/down", "answers 503: give a local folder, or use the built-in model"),

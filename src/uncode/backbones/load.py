@@ -17,7 +17,7 @@ from .denoiser import TransformerDenoiser
 from .device import Device, Dtype, parse_device, parse_dtype
 from .dialect import Config, Dialect
 from .families import dialect_of, released
-from .memory import announce
+from .memory import announce, check_room
 from .spread import DeviceMap, Spread
 from .tokenizer import fits, id_of, tokenizer_of
 from .toy import toy
@@ -47,7 +47,7 @@ def load(
         return toy()
     require(device is None or device_map is None, "give a device or a device_map, not both.")
     chosen, kind = parse_device(device), parse_dtype(dtype)
-    folder, about = _find(str(name), revision, token)
+    folder, about = _find(str(name), revision, token, chosen if device_map is None else None, kind)
     config = _config(folder)
     dialect = dialect_of(config, about["model"])
     tokenizer = tokenizer_of(folder, general=dialect is None)
@@ -61,8 +61,13 @@ def load(
     return read(folder, tokenizer, chosen, kind, about)
 
 
-def _find(name: str, revision: str | None, token: str | None) -> tuple[Path, dict[str, Any]]:
-    """The folder that a name stands for, and what a trace says about where it came from."""
+def _find(
+    name: str, revision: str | None, token: str | None, device: torch.device | None, dtype: torch.dtype | None
+) -> tuple[Path, dict[str, Any]]:
+    """The folder that a name stands for, and what a trace says about where it came from.
+
+    What cannot run on the device is refused before its weights are fetched.
+    """
     folder = _folder(name)
     if folder is not None:
         require(revision is None, f"'{name}' is a local folder, which has no revisions.")
@@ -72,7 +77,10 @@ def _find(name: str, revision: str | None, token: str | None) -> tuple[Path, dic
     require(not near, f"no model is named '{name}': did you mean {' or '.join(near)}?")
     require(hub.looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {hub.INSTEAD}.")
     model = hub.HubModel(name, revision, token)
-    dialect_of(_config(model.config().parent), name)
+    config = _config(model.config().parent)
+    dialect = dialect_of(config, name)
+    if dialect is not None and device is not None:
+        check_room(name, dialect.shape(config).parameters, dtype or torch.bfloat16, device)
     folder = model.snapshot()
     return folder, {"model": name, "revision": folder.name}
 
