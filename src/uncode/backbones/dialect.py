@@ -48,7 +48,7 @@ class Dialect:
         """The published name of one of our parameters."""
         *path, part, kind = own.split(".")
         prefix = f"{self.blocks}.{path[1]}." if path else ""
-        return f"{prefix}{self.names[own.removesuffix('.' + kind) if not path else part]}.{kind}"
+        return f"{prefix}{self.names[part]}.{kind}"
 
     def special(self, config: Config, vocab: int) -> tuple[int, tuple[int, ...]]:
         """The mask id and the end ids that a configuration gives; the published ones where it is silent."""
@@ -68,10 +68,13 @@ class Dialect:
 
 
 def demand(config: Config, family: str, **wanted: Any) -> None:
-    """Raise unless the configuration has these values, or leaves them out."""
+    """Raise unless the configuration has these values, or leaves them open."""
     for key, value in wanted.items():
-        found = config.get(key, value)
-        require(found == value, f"this {family} checkpoint has {key}={found!r}; uncode runs {key}={value!r} only.")
+        found = config.get(key)
+        require(
+            found is None or found == value,
+            f"this {family} checkpoint has {key}={found!r}; uncode runs {key}={value!r} only.",
+        )
 
 
 def number(config: Config, *keys: str, default: float | None = None) -> Any:

@@ -157,7 +157,8 @@ def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int)
 def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> Denoiser:
     """A model already in memory as a denoiser: a masked LM of transformers, or LLaDA or Dream in the published class.
 
-    A published LLaDA or Dream shares its weights with the denoiser; nothing is copied.
+    A published LLaDA or Dream shares its weights with the denoiser; nothing is copied. Its tokenizer gets the
+    family's chat template if it has none.
     """
     config: Any = getattr(model, "config", None)
     require(

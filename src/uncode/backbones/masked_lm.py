@@ -17,7 +17,7 @@ from ..core.cache import Plan
 from ..core.errors import UncodeError, require
 from .checkpoint import complain, read_json, survey, usual_dtype
 from .columns import Pick, columns
-from .memory import announce
+from .memory import WORTH_A_LINE, announce
 from .tokenizer import fits
 
 _ERRORS_ALONE = 40
@@ -147,11 +147,13 @@ def read(
     """A masked LM from a folder; a head that the folder does not hold is an error, never random numbers."""
     entries = survey(folder)
     dtype = dtype or usual_dtype(entries, device)
-    announce(about["model"], sum(e.count for e in entries.values() if e.is_float), dtype, device)
+    parameters = sum(e.count for e in entries.values() if e.is_float)
+    announce(about["model"], parameters, dtype, device)
+    size = parameters * dtype.itemsize
     from transformers import AutoModelForMaskedLM
 
     try:
-        with _quietly():
+        with _quietly(bars=size >= WORTH_A_LINE):
             model, report = AutoModelForMaskedLM.from_pretrained(
                 str(folder),
                 dtype=dtype,
@@ -179,19 +181,20 @@ def read(
 
 
 @contextmanager
-def _quietly() -> Iterator[None]:
-    """Without the reports and bars of transformers: what is wrong is an error here."""
+def _quietly(bars: bool) -> Iterator[None]:
+    """Without the reports of transformers, for what is wrong is an error here; its bars for large models only."""
     from transformers.utils import logging
 
     logs: Any = logging
-    loudness, bars = logs.get_verbosity(), logs.is_progress_bar_enabled()
+    loudness, shown = logs.get_verbosity(), logs.is_progress_bar_enabled()
     logs.set_verbosity(_ERRORS_ALONE)
-    logs.disable_progress_bar()
+    if not bars:
+        logs.disable_progress_bar()
     try:
         yield
     finally:
         logs.set_verbosity(loudness)
-        if bars:
+        if shown:
             logs.enable_progress_bar()
 
 
