@@ -80,7 +80,7 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", "add 3 4 5", "--sampler", "fast_dllm", "--set", "cache=prefix"], "keeps no keys"),
         (["decode", "add 3 4 5", "--sampler", "missing.toml"], "no sampler file"),
         (["decode", "add 3 4 5", "--sampler", "confidence", "--frequency", "x"], "takes no frequency table"),
-        (["decode", "add 3 4 5", "--frequency", "missing"], "no frequency table at"),
+        (["decode", "add 3 4 5", "--frequency", "missing"], "neither a file nor the name"),
         (["decode", "add 3 4 5", "--frequency", "README.md"], "not a frequency table"),
         (
             ["decode", "add 3 4 5", "--sampler", "confidence", "--model", "llada"],

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ..core.errors import UncodeError, require
 from .checkpoint import is_whole
+from .tokenizer import FILES
 
 WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 """What a model is made of; pickled weights and code are not even downloaded."""
@@ -77,6 +78,22 @@ class HubModel:
             "convert them, or take a revision that has safetensors.",
         )
         return Path(found)
+
+    def tokenizer(self) -> Path:
+        """The folder of the model's tokenizer in the local cache; the weights are not fetched."""
+        from huggingface_hub import snapshot_download
+
+        with self._one_sentence():
+            return Path(
+                snapshot_download(
+                    self.name,
+                    revision=self.revision,
+                    token=self.token,
+                    allow_patterns=["config.json", *FILES, "merges.txt", "special_tokens_map.json", "*.jinja"],
+                    ignore_patterns=UNWANTED,
+                    local_files_only=not self._answers,
+                )
+            )
 
     @cached_property
     def _answers(self) -> bool:

@@ -21,6 +21,7 @@ from ..core.trace import Trace
 from ..generate import begin
 from ..prompt import Messages, Prompt, answers, has_gaps, read_prompts
 from .options import Device, Dtype, Frequency, Json, Model, Revision, SamplerName, Settings, build_sampler
+from .progress import writable
 
 USUAL_LENGTH = 24
 
@@ -56,8 +57,7 @@ def command(
       uncode decode "What is 12 * 7?" --model GSAI-ML/LLaDA-8B-Instruct --chat --sampler confidence --length 64
     """
     if out is not None:
-        require(out.parent.is_dir(), f"the folder '{out.parent}' does not exist.")
-        require(not out.is_dir(), f"'{out}' is a folder; --out takes a file.")
+        writable(out)
     recipe = None if model in BUILT_IN else build_sampler(sampler, settings, frequency, own=None)  # before gigabytes
     denoiser = load(model, device=device, dtype=dtype, revision=revision)
     recipe = recipe or build_sampler(sampler, settings, frequency, own=getattr(denoiser, "frequency", None))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -24,12 +23,19 @@ Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of the sampler; may be repeated.")
 ]
 Frequency = Annotated[
-    Path | None, typer.Option(metavar="FILE", help="A frequency table; default: the model's own, if it has one.")
+    str | None,
+    typer.Option(
+        metavar="TABLE",
+        help="A frequency table, as a file or by name (llada); default: the model's own, if it has one.",
+    ),
+]
+Tokenizer = Annotated[
+    str | None, typer.Option(help="A model's folder or hub id, or a tokenizer.json: to show tokens as text.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 
 
-def build_sampler(name: str, settings: list[str] | None, frequency: Path | None, own: Table | None) -> Sampler:
+def build_sampler(name: str, settings: list[str] | None, frequency: str | None, own: Table | None) -> Sampler:
     """The sampler a user asked for; `own` is the table to use where one is needed and none is given."""
     table = frequency or own
     options = dict(_setting(text) for text in settings or [])
@@ -42,10 +48,11 @@ def build_sampler(name: str, settings: list[str] | None, frequency: Path | None,
 
 
 def _no_table(name: str) -> str:
-    alone = ", --set informativeness=false for its positional prior alone"
+    alone = ", give --set informativeness=false for its positional prior alone"
     return (
-        f"the sampler '{name}' needs a frequency table, and this model has none of its own: give --frequency FILE"
-        f"{alone if 'informativeness' in recipes.options_of(name) else ''}, or another --sampler."
+        f"the sampler '{name}' needs a frequency table, and this model has none of its own: fetch the paper's "
+        "(`uncode table get llada`, then --frequency llada) or count one (`uncode count`, then --frequency FILE)"
+        f"{alone if 'informativeness' in recipes.options_of(name) else ''}, or take another --sampler."
     )
 
 

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .cache import Plan
 from .errors import require
+from .piece import Table
 
 
 class Session(Protocol):
@@ -61,6 +62,8 @@ class Facts:
     mask_id: int
     eos_ids: tuple[int, ...]
     device: torch.device
+    fingerprint: str = ""
+    """Of the tokenizer's vocabulary; empty where it is not known."""
 
     @classmethod
     def of(cls, denoiser: Denoiser) -> Facts:
@@ -68,7 +71,27 @@ class Facts:
             hasattr(denoiser, "open") and hasattr(denoiser, "mask_id"),
             f"a model from uncode.load or uncode.wrap was expected, not {type(denoiser).__name__}.",
         )
-        return cls(denoiser.vocab_size, denoiser.mask_id, tuple(denoiser.eos_ids), denoiser.device)
+        known = getattr(denoiser, "about", {}).get("tokenizer", "")
+        return cls(denoiser.vocab_size, denoiser.mask_id, tuple(denoiser.eos_ids), denoiser.device, known)
+
+    def surprisal(self, table: Table) -> Tensor:
+        """The table's -log p over this model's vocabulary; an error if it was counted with another tokenizer.
+
+        A model has often more rows than its tokenizer has tokens; a table of the very same tokenizer may be shorter.
+        """
+        mine, theirs, size = self.fingerprint, table.fingerprint, len(table.surprisal())
+        require(
+            not (mine and theirs) or mine == theirs,
+            f"the frequency table '{table.name}' was counted with another tokenizer (fingerprint {theirs}) than the "
+            f"model's (fingerprint {mine}): count one with this model's tokenizer (`uncode count`).",
+        )
+        same = mine == theirs != "" and size <= self.vocab_size
+        require(
+            same or size == self.vocab_size,
+            f"the frequency table '{table.name}' covers {size} tokens but the model has {self.vocab_size}: "
+            "count a table with this model's tokenizer.",
+        )
+        return table.surprisal(self.vocab_size)
 
     def resolve(self, tokens: tuple[int | str, ...]) -> tuple[int, ...]:
         """Token ids; the words "eos" and "ends" stand for the model's end token and for all of its end tokens."""

@@ -33,8 +33,13 @@ class Table(Protocol):
     def sha256(self) -> str: ...
     @property
     def special_ids(self) -> tuple[int, ...]: ...
-    def surprisal(self) -> Tensor:
-        """-log p of every token, unseen tokens counted as seen once: [V], float64."""
+    @property
+    def fingerprint(self) -> str:
+        """Of the tokenizer it was counted with; empty where that is not known."""
+        ...
+
+    def surprisal(self, size: int | None = None) -> Tensor:
+        """-log p of every token, unseen tokens counted as seen once: [V], or [size] with more that were not seen."""
         ...
 
 

@@ -151,12 +151,7 @@ class Informativeness(Score):
         require(fits, f"clip must be a number above 0, not {self.clip}.")
 
     def bind(self, facts: Facts) -> Self:
-        surprisal = self.table.surprisal()
-        require(
-            len(surprisal) == facts.vocab_size,
-            f"the frequency table '{self.table.name}' covers {len(surprisal)} tokens but the model has "
-            f"{facts.vocab_size}: count a table with this model's tokenizer.",
-        )
+        surprisal = facts.surprisal(self.table)
         return self.holding(_weights=self._log_weights(surprisal, facts.eos_ids).to(facts.device))
 
     def _log_weights(self, surprisal: Tensor, ends: tuple[int, ...]) -> Tensor:

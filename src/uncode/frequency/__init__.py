@@ -1,5 +1,9 @@
 """Token frequencies over a corpus."""
 
-from .table import FrequencyTable, UnnamedTable, as_table
+from .compare import Comparison, compare
+from .fingerprint import fingerprint
+from .names import UnnamedTable, as_table
+from .provenance import Provenance
+from .table import FrequencyTable
 
-__all__ = ["FrequencyTable", "UnnamedTable", "as_table"]
+__all__ = ["Comparison", "FrequencyTable", "Provenance", "UnnamedTable", "as_table", "compare", "fingerprint"]

@@ -12,3 +12,12 @@ def fingerprint(tokenizer: Any) -> str:
     for token, number in sorted(tokenizer.get_vocab().items(), key=lambda pair: pair[1]):
         digest.update(f"{number}\t{token}\n".encode())
     return digest.hexdigest()[:16]
+
+
+def special_ids(tokenizer: Any) -> tuple[int, ...]:
+    """Ids of the tokens that are signs and not text: ends, masks, roles."""
+    ids = set(tokenizer.all_special_ids)
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is not None:
+        ids |= {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
+    return tuple(sorted(ids))

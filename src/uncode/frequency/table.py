@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from dataclasses import dataclass, field
+from functools import reduce
 from pathlib import Path
+from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ..core.errors import UncodeError, require
-from ..core.piece import Table
+from .fingerprint import fingerprint
+from .provenance import Provenance
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One token of a table, as a reader wants to see it."""
+
+    id: int
+    token: str
+    count: float
+    share: float
+    surprisal: float
 
 
 @dataclass(frozen=True, eq=False)
 class FrequencyTable:
-    """Token counts `[V]` with a name. Two tables are equal if their checksums are."""
+    """Token counts `[V]` with a name and where they come from. Two tables are equal if their checksums are."""
 
     counts: Tensor
     """int64; or float64 probabilities, for a table that was given as such."""
     name: str = "table"
     special_ids: tuple[int, ...] = ()
+    made: Provenance = field(default_factory=Provenance)
     sha256: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -42,32 +59,99 @@ class FrequencyTable:
     def total(self) -> float:
         return float(self.counts.sum())
 
-    def surprisal(self) -> Tensor:
+    @property
+    def fingerprint(self) -> str:
+        """Of the tokenizer the table was counted with; empty where that is not known."""
+        return self.made.fingerprint
+
+    @property
+    def _least(self) -> float:
+        """What a token that was never seen counts as."""
+        return 1 if self.counts.dtype == torch.int64 else float(self.counts[self.counts > 0].min())
+
+    def surprisal(self, size: int | None = None) -> Tensor:
         """-log p of every token `[V]`, float64. Unseen tokens count as seen once; a probability of zero takes the
-        smallest positive one."""
-        least = 1 if self.counts.dtype == torch.int64 else float(self.counts[self.counts > 0].min())
-        return -(self.counts.double().clamp(min=least) / self.total).log()
+        smallest positive one. A `size` beyond the table's is filled with tokens that were not seen."""
+        counts = self.counts if size is None else pad(self.counts, (0, size - len(self.counts)))
+        return -(counts.double().clamp(min=self._least) / self.total).log()
+
+    def divergence(self, other: FrequencyTable) -> float:
+        """The Kullback-Leibler divergence KL(self || other) in nats, unseen tokens counted as seen once in both."""
+        self._belongs_with(other)
+        size = max(len(self), len(other))
+        mine, theirs = (torch.log_softmax(-table.surprisal(size), 0) for table in (self, other))
+        return float((mine.exp() * (mine - theirs)).sum())
+
+    def merge(self, *others: FrequencyTable, name: str | None = None) -> FrequencyTable:
+        """The table of all their texts together: counts are added, and so is what is known of their making."""
+        merged = reduce(FrequencyTable._plus, others, self)
+        return FrequencyTable(merged.counts, name or merged.name, merged.special_ids, merged.made)
+
+    def _plus(self, other: FrequencyTable) -> FrequencyTable:
+        self._belongs_with(other)
+        counted = self.counts.dtype == other.counts.dtype == torch.int64
+        require(counted, "tables of probabilities cannot be added: how much text each stands for is not known.")
+        size = max(len(self), len(other))
+        counts = sum(pad(table.counts, (0, size - len(table))) for table in (self, other))
+        assert isinstance(counts, Tensor)
+        special = tuple(sorted({*self.special_ids, *other.special_ids}))
+        return FrequencyTable(counts, f"{self.name} + {other.name}", special, self.made.joined(other.made))
+
+    def _belongs_with(self, other: FrequencyTable) -> None:
+        """Raise if the two cannot be of one tokenizer."""
+        mine, theirs = self.fingerprint, other.fingerprint
+        require(
+            mine == theirs if mine and theirs else len(self) == len(other),
+            f"the tables '{self.name}' and '{other.name}' are of different tokenizers: fingerprints "
+            f"{mine or 'unknown'} and {theirs or 'unknown'}, {len(self)} and {len(other)} tokens.",
+        )
+
+    def top(self, k: int, tokenizer: Any = None) -> list[Entry]:
+        """The `k` most frequent tokens, decoded where there is a tokenizer; ties go to the lowest id."""
+        order = self.counts.argsort(descending=True, stable=True)[:k].tolist()
+        return [self.entry(i, tokenizer) for i in order]
+
+    def entry(self, token: int, tokenizer: Any = None) -> Entry:
+        """One token: its text, how often it was seen and -log p."""
+        text = "" if tokenizer is None else _text_of(token, tokenizer)
+        count = self.counts[token].item()
+        return Entry(token, text, count, count / self.total, math.log(self.total / max(count, self._least)))
+
+    def check_tokenizer(self, tokenizer: Any) -> None:
+        """Raise if the table was counted with another tokenizer."""
+        theirs = fingerprint(tokenizer)
+        require(
+            self.fingerprint in ("", theirs),
+            f"the frequency table '{self.name}' was counted with another tokenizer (fingerprint {self.fingerprint}) "
+            f"than this one (fingerprint {theirs}): count one with `uncode count --tokenizer`.",
+        )
 
     def save(self, path: str | Path) -> None:
         """Write one safetensors file, whole or not at all."""
         target = Path(path)
         partial = target.with_name(target.name + ".partial")
         notes = {"name": self.name, "special_ids": json.dumps(self.special_ids), "sha256": self.sha256}
-        save_file({"counts": self.counts}, partial, metadata=notes)
+        save_file({"counts": self.counts}, partial, metadata=notes | {"made": self.made.to_json()})
         partial.replace(target)
 
     @classmethod
-    def load(cls, path: str | Path) -> FrequencyTable:
-        """Read a file that :meth:`save` wrote, and check its checksum."""
+    def load(cls, path: str | Path, tokenizer: Any = None) -> FrequencyTable:
+        """Read a file that :meth:`save` wrote and check its checksum and, if one is given, its tokenizer."""
         require(Path(path).is_file(), f"there is no frequency table at '{path}'.")
         try:
             with safe_open(path, framework="pt") as file:
                 notes, counts = file.metadata() or {}, file.get_tensor("counts")
         except SafetensorError:
-            raise UncodeError(f"'{path}' is not a frequency table (a safetensors file with 'counts').") from None
+            raise UncodeError(
+                f"'{path}' is not a frequency table (a safetensors file with 'counts'); the JSON of the paper's "
+                "release becomes one by `uncode table import`."
+            ) from None
         ids = tuple(json.loads(notes.get("special_ids", "[]")))
-        table = cls(counts, notes.get("name", Path(path).stem), ids)
+        made = Provenance.from_json(notes.get("made", "{}"))
+        table = cls(counts, notes.get("name", Path(path).stem), ids, made)
         require(table.sha256 == notes.get("sha256", table.sha256), f"the frequency table '{path}' is damaged.")
+        if tokenizer is not None:
+            table.check_tokenizer(tokenizer)
         return table
 
     def __eq__(self, other: object) -> bool:
@@ -79,25 +163,12 @@ class FrequencyTable:
     def __len__(self) -> int:
         return len(self.counts)
 
-
-@dataclass(frozen=True)
-class UnnamedTable:
-    """Stands for the table a recipe is used with, where the recipe does not say which: the model's own, say."""
-
-    name: str = "any"
-    sha256: str = ""
-    special_ids: tuple[int, ...] = ()
-
-    def surprisal(self) -> Tensor:
-        """There are no numbers here; the table must be given."""
-        raise UncodeError("this sampler needs a frequency table: pass one, or use a model that carries its own.")
+    def __repr__(self) -> str:
+        return f"FrequencyTable('{self.name}', {len(self)} tokens, {self.total:.0f} counted)"
 
 
-def as_table(frequency: Table | Tensor | str | Path) -> Table:
-    """A table from what a caller may pass: a table, the path of one, or probabilities over the vocabulary."""
-    if isinstance(frequency, Tensor):
-        return FrequencyTable(frequency.double(), "probabilities")
-    if isinstance(frequency, str | Path):
-        return FrequencyTable.load(frequency)
-    require(isinstance(frequency, Table), f"a frequency table was expected, not {type(frequency).__name__}.")
-    return frequency
+def _text_of(token: int, tokenizer: Any) -> str:
+    """A token's text, or its name in the vocabulary where it is no text of its own (a part of a letter, an id that
+    is not in use)."""
+    text = str(tokenizer.decode([token]))
+    return text if text and "\ufffd" not in text else str(tokenizer.convert_ids_to_tokens(token) or "")

@@ -42,8 +42,7 @@ class _ReleasedScore(Score):
         require(self.clip > 0, f"clip must be above 0, not {self.clip}.")
 
     def bind(self, facts: Facts) -> Self:
-        surprisal = self.table.surprisal()
-        require(len(surprisal) == facts.vocab_size, f"the frequency table covers {len(surprisal)} tokens only.")
+        surprisal = facts.surprisal(self.table)
         return self.holding(_log_frequency=((-surprisal).exp().float() + 1e-9).log().to(facts.device))
 
     def weighed(self, view: View, tokens: Tensor) -> Tensor:

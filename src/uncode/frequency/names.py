@@ -1,0 +1,63 @@
+"""Tables by name: what a caller may pass where a table is wanted, and where named tables lie."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from torch import Tensor
+
+from ..core.errors import UncodeError, require, suggest
+from ..core.piece import Table
+from .table import FrequencyTable
+
+
+@dataclass(frozen=True)
+class UnnamedTable:
+    """Stands for the table a recipe is used with, where the recipe does not say which: the model's own, say."""
+
+    name: str = "any"
+    sha256: str = ""
+    special_ids: tuple[int, ...] = ()
+    fingerprint: str = ""
+
+    def surprisal(self, size: int | None = None) -> Tensor:
+        """There are no numbers here; the table must be given."""
+        raise UncodeError("this sampler needs a frequency table: pass one, or use a model that carries its own.")
+
+
+def as_table(frequency: Table | Tensor | str | Path) -> Table:
+    """A table from what a caller may pass: a table, its path or name, or probabilities over the vocabulary."""
+    if isinstance(frequency, Tensor):
+        return FrequencyTable(frequency.double(), "probabilities")
+    if isinstance(frequency, str | Path):
+        return FrequencyTable.load(find(frequency))
+    require(isinstance(frequency, Table), f"a frequency table was expected, not {type(frequency).__name__}.")
+    return frequency
+
+
+def folder() -> Path:
+    """Where named tables lie: $UNCODE_CACHE, or uncode's folder in the user's cache."""
+    named = os.environ.get("UNCODE_CACHE")
+    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "uncode"
+    return (Path(named) if named else usual) / "tables"
+
+
+def find(table: str | Path) -> Path:
+    """The file of a table: a path, or the name of one that was fetched."""
+    path, kept = Path(table), folder() / f"{table}.safetensors"
+    if path.is_file() or not _is_name(str(table)):
+        return path
+    if kept.is_file():
+        return kept
+    from .released import RELEASED
+
+    if str(table) in RELEASED:
+        raise UncodeError(f"the frequency table '{table}' is not on this machine yet: `uncode table get {table}`.")
+    known = {*RELEASED, *(file.stem for file in folder().glob("*.safetensors"))}
+    raise UncodeError(f"'{table}' is neither a file nor the name of a frequency table: {suggest(str(table), known)}")
+
+
+def _is_name(text: str) -> bool:
+    return not {"/", "\\", "."} & set(text)

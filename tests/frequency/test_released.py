@@ -1,0 +1,137 @@
+"""The paper's tables: their format, fetching them, and the real files where they are at hand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from hashlib import sha256
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from tests.tokenizers import TOKENIZERS
+from uncode import FrequencyTable, UncodeError
+from uncode.frequency import as_table, fingerprint, released
+from uncode.frequency.released import RELEASED, get, import_released
+
+DATA = Path(__file__).parents[3] / "shared" / "data"
+
+
+def content(**data: object) -> bytes:
+    return json.dumps(data).encode()
+
+
+SMALL = content(num_token=100, p_baseline_dict={"9": 60, "10": 39, "12": 1})
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture
+def address(tmp_path: Path) -> Iterator[str]:
+    """A server of the files in the test's folder."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(tmp_path)))
+    thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+def test_the_released_format_is_read() -> None:
+    table = import_released(SMALL, "small", vocab_size=40)
+    assert len(table) == 40 and table.counts[[9, 10, 12]].tolist() == [60, 39, 1] and table.made.tokens == 100
+    assert len(import_released(SMALL, "small")) == 13
+    assert import_released(content(token_frequency_dict={"1": 2}), "what its script writes").total == 2
+
+
+def test_a_tokenizer_says_the_size_and_the_special_tokens() -> None:
+    tokenizer = TOKENIZERS["byte-level"]()
+    table = import_released(SMALL, "small", tokenizer=tokenizer)
+    assert len(table) == len(tokenizer) and table.fingerprint == fingerprint(tokenizer)
+    assert table.special_ids == (tokenizer.eos_token_id,)
+
+
+@pytest.mark.parametrize(
+    ("file", "message"),
+    [
+        (b"{", "is not JSON"),
+        (b"[1]", "has no p_baseline_dict or token_frequency_dict"),
+        (content(p_baseline_dict=[1]), "has no p_baseline_dict"),
+        (content(p_baseline_dict={"a": 1}), "a token id is not a number"),
+        (content(p_baseline_dict={"1": 0.5}), "whole numbers"),
+        (content(p_baseline_dict={"-1": 5}), "whole numbers"),
+        (content(p_baseline_dict={"1": 5}, num_token=6), "says 6 tokens, and its counts sum to 5"),
+        (content(p_baseline_dict={"50": 5}), "counts the id 50, outside a vocabulary of 40"),
+    ],
+)
+def test_what_is_no_table_is_one_sentence(file: bytes, message: str) -> None:
+    with pytest.raises(UncodeError, match=message):
+        import_released(file, "file.json", vocab_size=40)
+
+
+def test_a_table_is_fetched_checked_and_kept(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.json").write_bytes(SMALL)
+    known = released.Released(f"{address}/t.json", sha256(SMALL).hexdigest(), 40, "some text")
+    monkeypatch.setitem(RELEASED, "llada", known)
+    monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
+    seen: list[tuple[int, int]] = []
+    path = get("llada", watch=lambda *told: seen.append(told))
+    assert path == tmp_path / "cache" / "tables" / "llada.safetensors" and seen == [(len(SMALL), len(SMALL))]
+    table = as_table("llada")
+    assert isinstance(table, FrequencyTable) and table == import_released(SMALL, "llada", vocab_size=40)
+    assert table.made.corpus == "some text" and table.made.files == (known.url,)
+
+
+@pytest.mark.parametrize(
+    ("name", "file", "message"),
+    [
+        ("lada", "t.json", "did you mean 'llada'"),
+        ("llada", "t.json", "its sha256 is"),
+        ("llada", "no.json", r"could not be fetched \(HTTP Error 404.*uncode table import FILE"),
+        ("llada", "endless", "more than 1 MB"),
+    ],
+)
+def test_a_failed_fetch_leaves_nothing(
+    name: str, file: str, message: str, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "t.json").write_bytes(SMALL)
+    (tmp_path / "endless").write_bytes(bytes(2 << 20))
+    monkeypatch.setattr(released, "LARGEST", 1 << 20)
+    monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
+    with pytest.raises(UncodeError, match=message):
+        get(name, f"{address}/{file}")
+    assert not (tmp_path / "cache").exists()
+
+
+def test_no_server_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(UncodeError, match="could not be fetched"):
+        get("llada", "http://127.0.0.1:9/t.json")
+    with pytest.raises(UncodeError, match="could not be fetched"):
+        get("llada", "no address")
+
+
+@pytest.mark.skipif(not DATA.is_dir(), reason="the files of the release are not here")
+@pytest.mark.parametrize(
+    ("name", "tokens", "ids", "largest"),
+    [("llada", 1_677_991_882, 83_769, 126_077), ("dream", 37_641_195, 39_621, 150_431)],
+)
+def test_the_real_files_are_fetched(
+    name: str, tokens: int, ids: int, largest: int, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = f"reference_corpus_{name}.json"
+    (tmp_path / file).write_bytes((DATA / file).read_bytes())
+    monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
+    table = FrequencyTable.load(get(name, f"{address}/{file}"))
+    seen = table.counts.nonzero().flatten()
+    assert (table.total, len(seen), int(seen.max())) == (tokens, ids, largest)
+    assert len(table) == RELEASED[name].vocab_size and table.made.tokens == tokens
+    if name == "llada":
+        assert float(table.surprisal().min()) == pytest.approx(3.090, abs=1e-3)  # the newline
+        assert int((table.surprisal() < 10).sum()) == 2016
