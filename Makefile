@@ -38,7 +38,7 @@ check: $(VENV)/dev
 	@$(BIN)/mypy
 
 test: check
-	@$(BIN)/python -m pytest -n $(WORKERS) -q --cov=src/uncode/core --cov-branch --cov-report=term --cov-fail-under=95
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q --cov=src/uncode/core --cov-branch --cov-report=term --cov-fail-under=95
 
 verify: test
 	@$(BIN)/python bench/loop.py --check

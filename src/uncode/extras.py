@@ -10,6 +10,7 @@ from .core.errors import UncodeError
 EXTRAS = {
     "eval": (("lm_eval", "math_verify", "datasets"), "benchmarks through lm-eval, equivalence of formulas"),
     "devices": (("accelerate",), "one model over several devices (device_map)"),
+    "corpora": (("datasets", "pyarrow", "zstandard"), "counting over dataset ids, Parquet and zst files"),
     "cluster": (("ray",), "counting on a cluster"),
     "plots": (("matplotlib",), "figures"),
     "serve": (("fastapi", "uvicorn"), "the server"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import socket
 import subprocess
@@ -18,9 +17,9 @@ from typing import Any
 import pytest
 
 from tests.checkpoints import checkpoint
-from tests.hub import Files, Hub, Repo, files_in, serve
+from tests.hub import Files, Hub, Repo, environment, files_in, serve
 
-ROOT = Path(__file__).parents[2]
+PYTHON = {"PYTHONPATH": str(Path(__file__).parents[2] / "src"), "OMP_NUM_THREADS": "1"}
 LLADA = "GSAI-ML/LLaDA-8B-Instruct"
 TOKEN = "xyz"
 QUICK = 15.0
@@ -88,17 +87,10 @@ class Runner:
             alarm.cancel()
 
 
-def environment(home: Path, endpoint: str, **more: str) -> dict[str, str]:
-    """This process's variables, without what it says about hubs and proxies."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HF_", "HUGGING")) and "PROXY" not in k.upper()}
-    kept.pop("TRANSFORMERS_OFFLINE", None)
-    hub = {"HF_ENDPOINT": endpoint, "HF_HOME": str(home), "HF_HUB_DISABLE_XET": "1"}
-    return kept | hub | {"PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1"} | more
-
-
 @contextmanager
 def runner(home: Path, endpoint: str, **more: str) -> Iterator[Runner]:
-    command, pipe, variables = [sys.executable, "-c", SCRIPT], subprocess.PIPE, environment(home, endpoint, **more)
+    command, pipe = [sys.executable, "-c", SCRIPT], subprocess.PIPE
+    variables = environment(home, endpoint, **PYTHON, **more)
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, text=True, env=variables) as process:
         yield Runner(process)
 
@@ -266,9 +258,8 @@ def without_a_hub(run: Runner, downloaded: dict[str, Outcome], why: str) -> None
 
 def test_the_command_line_lists_what_is_in_the_cache(hub: Hub, home: Path, downloaded: dict[str, Outcome]) -> None:
     command = [sys.executable, "-m", "uncode.cli", "models", "--json"]
-    shown = subprocess.run(
-        command, capture_output=True, text=True, env=environment(home, hub.endpoint), timeout=60, check=True
-    )
+    variables = environment(home, hub.endpoint, **PYTHON)
+    shown = subprocess.run(command, capture_output=True, text=True, env=variables, timeout=60, check=True)
     cached = {entry["name"]: entry["cached"] for entry in json.loads(shown.stdout)}
     assert cached.pop(LLADA) == sorted(hub.repos[LLADA].hashes)
     assert cached and not any(cached.values())

@@ -11,7 +11,7 @@ import typer
 
 from ..core.errors import UncodeError
 from ..version import __version__
-from . import decode, doctor, models, samplers, table
+from . import count, decode, doctor, models, samplers, table
 
 app = typer.Typer(
     name="uncode",
@@ -25,6 +25,7 @@ app.command(name="decode")(decode.command)
 app.command(name="samplers")(samplers.command)
 app.command(name="models")(models.command)
 app.command(name="doctor")(doctor.command)
+app.command(name="count")(count.command)
 app.add_typer(table.app, name="table")
 
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from rich.console import Console
+from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..core.errors import require
+from ..frequency.report import Report, Watch
 
 
 @contextmanager
@@ -26,3 +29,52 @@ def writable(out: Path) -> None:
     """Raise, before any work is done, if a file cannot be written there."""
     require(out.parent.is_dir(), f"the folder '{out.parent}' does not exist.")
     require(not out.is_dir(), f"'{out}' is a folder; --out takes a file.")
+
+
+@contextmanager
+def counting(name: str) -> Iterator[Watch]:
+    """A bar for a count: bytes, tokens a second, time left; where there is no terminal a line every half minute."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines(console)
+        return
+    columns = (
+        TextColumn("counting {task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[told]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task, speed = bar.add_task(name, total=None, told=""), _Speed()
+
+        def watch(report: Report) -> None:
+            bar.update(task, total=1.0 if report.share else None, completed=report.share, told=speed.told(report))
+
+        yield watch
+
+
+class _Speed:
+    """Text and tokens so far, and tokens a second since the first report."""
+
+    def __init__(self) -> None:
+        self.began, self.first = time.monotonic(), -1
+
+    def told(self, report: Report) -> str:
+        self.first = report.tokens if self.first < 0 else self.first
+        rate = (report.tokens - self.first) / max(time.monotonic() - self.began, 1e-3)
+        bad = f", {report.totals.bad:,} bad" if report.totals.bad else ""
+        return f"{decimal(report.totals.bytes)}, {report.tokens / 1e6:,.1f} M tokens, {rate / 1e3:,.0f} k/s{bad}"
+
+
+def _lines(console: Console, every: float = 30.0) -> Watch:
+    speed, last = _Speed(), time.monotonic()
+
+    def watch(report: Report) -> None:
+        nonlocal last
+        told = speed.told(report)
+        if time.monotonic() - last >= every:
+            last = time.monotonic()
+            part = f"{report.share:.0%}, " if report.share else ""
+            console.print(f"counting: {part}{told}", highlight=False, soft_wrap=True)
+
+    return watch

@@ -135,6 +135,8 @@ def _download(url: str, watch: Callable[[int, int], None]) -> bytes:
                 watch(size, whole)
     except (OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", None) if type(error) is urllib.error.URLError else error
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
         raise UncodeError(
             f"'{url}' could not be fetched ({reason}): try again, give another address with --url, or fetch the file "
             "by other means and run `uncode table import FILE`."

@@ -1,0 +1,152 @@
+"""What counting tokens costs, beside two other ways over the same text, in one run.
+
+    python bench/count.py              Qwen2.5's tokenizer, about 80 MB of documentation and source code
+    python bench/count.py --check      the same, and exit code 1 if a limit is not met
+    python bench/count.py --text my.jsonl --tokenizer ./my-model
+
+Ways: `uncode count` as it is, reading, checking the tokenizer and writing the table included; a bare loop of
+`tokenizers.encode_batch_fast` that counts nothing; and a pool of threads that tokenize line by line into Counters,
+which is how the script of the paper's release goes about it (written afresh here). Each runs in a process of its own,
+which tells its peak memory. Then `uncode count` once more over four times the text.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from itertools import islice
+from pathlib import Path
+
+import material
+
+LIMITS = {"batch": 1.5, "threads": 2.0}
+MEMORY = 1.5e9
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+
+
+def by_uncode(text: Path, tokenizer: str) -> int:
+    """The library's own way."""
+    from uncode.backbones.named_tokenizer import load_tokenizer
+    from uncode.frequency.corpora import Corpus, Source
+    from uncode.frequency.count import count
+
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Corpus("bench", (Source(str(text)),))
+        return int(count(corpus, load_tokenizer(tokenizer).tokenizer, Path(folder) / "t.safetensors").table.total)
+
+
+def by_batch(text: Path, tokenizer: str) -> int:
+    """A bare loop over batches; the tokens are not even counted one by one."""
+    from uncode.backbones.named_tokenizer import load_tokenizer
+
+    backend, tokens = load_tokenizer(tokenizer).tokenizer.backend_tokenizer, 0
+    with text.open() as lines:
+        while some := list(islice(lines, 256)):
+            texts = [json.loads(line)["text"] for line in some]
+            tokens += sum(len(e) for e in backend.encode_batch_fast(texts, add_special_tokens=False))
+    return tokens
+
+
+def by_threads(text: Path, tokenizer: str) -> int:
+    """Threads over chunks of lines, each with a Counter."""
+    from uncode.backbones.named_tokenizer import load_tokenizer
+
+    encode = load_tokenizer(tokenizer).tokenizer.encode
+
+    def chunk(lines: list[str]) -> Counter[int]:
+        found: Counter[int] = Counter()
+        for line in lines:
+            found.update(encode(json.loads(line)["text"], add_special_tokens=False))
+        return found
+
+    lines = text.read_text().splitlines()
+    size = max(100, min(20000, len(lines) // (4 * (os.cpu_count() or 1))))
+    total: Counter[int] = Counter()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for found in pool.map(chunk, [lines[i : i + size] for i in range(0, len(lines), size)]):
+            total.update(found)
+    return total.total()
+
+
+WAYS = {"uncode": by_uncode, "batch": by_batch, "threads": by_threads}
+
+
+def measured(way: str, text: Path, tokenizer: str) -> tuple[int, float, float]:
+    """Tokens, seconds and peak bytes of one way, in a process of its own."""
+    words = [sys.executable, __file__, "--way", way, "--text", str(text), "--tokenizer", tokenizer]
+    tokens, seconds, peak = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
+    return int(tokens), float(seconds), float(peak)
+
+
+def fourfold(text: Path, target: Path) -> None:
+    """The text, and three copies with the alphabet shifted, so that their words are new."""
+    with target.open("w") as out:
+        for shift in (0, 5, 11, 17):
+            moved = LETTERS[shift:] + LETTERS[:shift]
+            table = str.maketrans(LETTERS + LETTERS.upper(), moved + moved.upper())
+            for line in text.open():
+                out.write(json.dumps({"text": json.loads(line)["text"].translate(table)}, ensure_ascii=False) + "\n")
+
+
+def main() -> None:
+    """Measure every way and print one table."""
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--text", type=Path, help="JSON lines with a text each")
+    options.add_argument("--tokenizer")
+    options.add_argument("--check", action="store_true")
+    options.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    chosen = options.parse_args()
+    text, tokenizer = chosen.text or material.corpus(), chosen.tokenizer or str(material.tokenizer())
+    if chosen.way:
+        began = time.perf_counter()
+        tokens = WAYS[chosen.way](text, tokenizer)
+        print(tokens, time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+        return
+    size = sum(len(json.loads(line)["text"].encode()) for line in text.open())
+    print(f"{size / 1e6:.1f} MB of text, {os.cpu_count()} processors, tokenizer {Path(tokenizer).name}")
+    found = {way: measured(way, text, tokenizer) for way in WAYS}
+    with tempfile.TemporaryDirectory() as folder:
+        fourfold(text, Path(folder) / "four.jsonl")
+        found["uncode, 4 x text"] = measured("uncode", Path(folder) / "four.jsonl", tokenizer)
+    report(found, size)
+    if chosen.check:
+        check(found)
+
+
+def report(found: dict[str, tuple[int, float, float]], size: int) -> None:
+    """One line for each way."""
+    ours = found["uncode"][1]
+    print(f"{'way':18}{'tokens':>14}{'seconds':>10}{'MB/s':>8}{'uncode is':>12}{'peak MB':>10}")
+    for way, (tokens, seconds, peak) in found.items():
+        times = f"{seconds / ours:.2f} x" if way in LIMITS else ""
+        speed = size * (4 if way.endswith("text") else 1) / 1e6 / seconds
+        print(f"{way:18}{tokens:>14,}{seconds:>10.1f}{speed:>8.2f}{times:>12}{peak / 1e6:>10.0f}")
+
+
+def check(found: dict[str, tuple[int, float, float]]) -> None:
+    """Exit with the limits that are not met."""
+    ours, four = found["uncode"], found["uncode, 4 x text"]
+    missed = [
+        f"{way}: {found[way][1] / ours[1]:.2f} of {least}"
+        for way, least in LIMITS.items()
+        if found[way][1] < least * ours[1]
+    ]
+    missed += ["the ways disagree"] * (len({found[way][0] for way in WAYS}) > 1)
+    missed += [
+        f"{way}: {found[way][2] / 1e6:.0f} MB" for way in ("uncode", "uncode, 4 x text") if found[way][2] > MEMORY
+    ]
+    missed += [f"memory grows with the text: {four[2] / ours[2]:.2f}"] * (four[2] > 1.15 * ours[2])
+    if missed:
+        sys.exit("not met: " + "; ".join(missed))
+
+
+if __name__ == "__main__":
+    main()

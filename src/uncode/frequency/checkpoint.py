@@ -1,0 +1,117 @@
+"""What has been counted so far, in a file beside the table to be: whole or not at all, and of one job."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from safetensors import SafetensorError, safe_open
+from safetensors.numpy import save
+
+from ..core.errors import UncodeError, require
+from .encoder import Counts
+from .job import Place
+from .totals import Fault, Totals
+
+SAVE_SECONDS = 5.0
+"""It is not written more often than this."""
+VERSION = 1
+
+
+class Checkpoint:
+    """The counts and the place they reach, in memory and in a file."""
+
+    def __init__(self, path: Path, identity: dict[str, str], size: int) -> None:
+        self.path, self.identity = path, identity
+        self.counts: Counts = np.zeros(size, dtype=np.int64)
+        self.totals, self.place = Totals(), Place()
+        self.ahead: frozenset[int] = frozenset()
+        """Shards beyond the place that are counted too; a cluster does not keep the order."""
+        self._saved = time.monotonic()
+
+    @classmethod
+    @contextmanager
+    def open(cls, out: Path, identity: dict[str, str], size: int, restart: bool = False) -> Iterator[Checkpoint]:
+        """That of a table to be written to `out`: as it was left, or a new one. One process at a time."""
+        path = out.with_name(out.name + ".counting")
+        with _only_one(path.with_name(path.name + ".lock"), out):
+            state = cls(path, identity, size)
+            if restart:
+                path.unlink(missing_ok=True)
+            if path.is_file():
+                state._read()
+            yield state
+
+    def advance(self, counts: Counts, totals: Totals, place: Place, ahead: frozenset[int] = frozenset()) -> None:
+        """Add what a batch gave; `totals` are those of everything up to `place`."""
+        self.counts += counts
+        self.totals, self.place, self.ahead = totals, place, ahead
+        if time.monotonic() - self._saved > SAVE_SECONDS:
+            self.save()
+
+    def save(self) -> None:
+        """Write it all, if there is anything: to a new file that then takes the place of the old one."""
+        if self.totals.records == 0:
+            return
+        state = {
+            "version": VERSION,
+            "identity": self.identity,
+            "totals": dataclasses.asdict(self.totals),
+            "place": dataclasses.asdict(self.place),
+            "ahead": sorted(self.ahead),
+        }
+        partial = self.path.with_name(self.path.name + ".partial")
+        with open(partial, "wb") as file:
+            file.write(save({"counts": self.counts}, {"state": json.dumps(state)}))
+            file.flush()
+            os.fsync(file.fileno())
+        partial.replace(self.path)
+        self._saved = time.monotonic()
+
+    def done(self) -> None:
+        """The table is written: the file is not needed any more."""
+        self.path.unlink(missing_ok=True)
+
+    def _read(self) -> None:
+        try:
+            with safe_open(self.path, framework="np") as file:
+                state, counts = json.loads((file.metadata() or {})["state"]), file.get_tensor("counts")
+        except (SafetensorError, KeyError, ValueError) as error:
+            raise UncodeError(f"'{self.path}' cannot be read ({error}): begin again with --restart.") from error
+        theirs = state["identity"] if state["version"] == VERSION else {}
+        other = [name for name, value in self.identity.items() if theirs.get(name) != value]
+        require(
+            not other,
+            f"'{self.path}' is a count begun with other {' and other '.join(other)}: finish it as it was begun, choose "
+            "another --out, or begin again with --restart.",
+        )
+        faults = [Fault(**fault) for fault in state["totals"].pop("faults")]
+        self.counts, self.totals = counts, Totals(**state["totals"], faults=faults)
+        self.place, self.ahead = Place(**state["place"]), frozenset(state["ahead"])
+
+
+@contextmanager
+def _only_one(path: Path, out: Path) -> Iterator[None]:
+    """Hold a lock that ends with this process, however it ends."""
+    try:
+        import fcntl
+    except ImportError:  # no such locks on this system
+        yield
+        return
+    with open(path, "w") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise UncodeError(
+                f"another process is counting into '{out}': wait for it, or choose another --out."
+            ) from None
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)

@@ -1,0 +1,129 @@
+"""Counting: a corpus and a tokenizer become a frequency table. A kill at any moment costs some seconds of work."""
+
+from __future__ import annotations
+
+import json
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ..version import __version__
+from .checkpoint import Checkpoint
+from .corpora import Corpus
+from .encoder import Counts, Encoder
+from .fingerprint import fingerprint, special_ids
+from .job import Batch, Job, Rules, Tell
+from .provenance import Provenance
+from .report import Report, Watch, share
+from .table import FrequencyTable
+from .totals import Totals
+from .words import cutter_for
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The table, and what happened on the way."""
+
+    table: FrequencyTable
+    totals: Totals
+    resumed: bool
+    """Whether it went on from an earlier run."""
+    by_words: bool
+
+
+def count(
+    corpus: Corpus,
+    tokenizer: Any,
+    out: str | Path,
+    *,
+    tokenizer_name: str = "",
+    revision: str = "",
+    rules: Rules | None = None,
+    plain: bool = False,
+    restart: bool = False,
+    ray: str | None = None,
+    watch: Watch | None = None,
+) -> Counted:
+    """Count a corpus into the table file `out`; what was counted before a kill is not counted again.
+
+    `plain` tokenizes whole texts instead of distinct words (the same counts, slower). `ray` is the address of a
+    Ray cluster, "local" for one on this machine.
+    """
+    encoder = Encoder(tokenizer)
+    cutter = None if plain or encoder.backend is None else cutter_for(encoder.backend)
+    job = Job(corpus, tuple(corpus.shards()), cutter, rules or Rules())
+    with Checkpoint.open(Path(out), job.identity(encoder), encoder.size, restart) as state:
+        resumed = state.totals.records > 0
+        if ray is None:
+            _count_here(job, encoder, state, watch)
+        else:
+            from .cluster import count_on_ray
+
+            count_on_ray(job, encoder, state, ray, watch)
+        job.rules.check(state.totals, ended=True)
+        table = _table(corpus, job, state, tokenizer, tokenizer_name, revision)
+        table.save(out)
+        state.done()
+    return Counted(table, state.totals, resumed, cutter is not None)
+
+
+def _count_here(job: Job, encoder: Encoder, state: Checkpoint, watch: Watch | None) -> None:
+    """Read and cut on this thread while the batch before is tokenized on another."""
+    tell = _teller(job, state, watch)
+    pending: tuple[Batch, Future[Counts]] | None = None
+    with ThreadPoolExecutor(1) as helper:
+        try:
+            for batch in job.batches(encoder, state.place, state.totals.copy(), tell):
+                if pending is not None:
+                    state.advance(pending[1].result(), pending[0].totals, pending[0].place)
+                pending = batch, helper.submit(batch.tally.count)
+        finally:  # also after an error or Ctrl-C, what is read is kept
+            if pending is not None:
+                state.advance(pending[1].result(), pending[0].totals, pending[0].place)
+            state.save()
+
+
+def _teller(job: Job, state: Checkpoint, watch: Watch | None) -> Tell | None:
+    if watch is None:
+        return None
+    sizes = [shard.size for shard in job.shards]
+    before, last = [sum(sizes[:n]) for n in range(len(sizes) + 1)], 0.0
+
+    def tell(totals: Totals, shard: int, position: int) -> None:
+        nonlocal last
+        if time.monotonic() - last > 0.1:
+            last = time.monotonic()
+            watch(Report(totals, int(state.counts.sum()), share(job, totals, before[shard] + position)))
+
+    return tell
+
+
+def _table(
+    corpus: Corpus, job: Job, state: Checkpoint, tokenizer: Any, tokenizer_name: str, revision: str
+) -> FrequencyTable:
+    limits = {key: getattr(corpus, key) for key in ("max_bytes", "max_documents")}
+    asked = {key: value for key, value in limits.items() if value is not None}
+    if corpus.sample < 1:
+        asked |= {"sample": corpus.sample, "seed": corpus.seed}
+    fields = {shard.path: list(shard.fields) for shard in job.shards if shard.format != "text"}
+    chosen = list(dict.fromkeys(name for names in fields.values() for name in names))
+    made = Provenance(
+        tokenizer=tokenizer_name,
+        revision=revision,
+        fingerprint=fingerprint(tokenizer),
+        corpus=corpus.name,
+        files=tuple(dict.fromkeys(shard.path for shard in job.shards)),
+        bytes=state.totals.bytes,
+        documents=state.totals.documents,
+        tokens=int(state.counts.sum()),
+        bad=state.totals.bad,
+        settings=json.dumps(asked | ({"fields": chosen} if chosen else {})),
+        date=datetime.now(UTC).date().isoformat(),
+        version=__version__,
+    )
+    return FrequencyTable(torch.from_numpy(state.counts), corpus.name, special_ids(tokenizer), made)

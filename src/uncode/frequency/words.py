@@ -1,0 +1,127 @@
+"""Where text may be cut so that its tokens do not change, found by asking the tokenizer itself.
+
+Tokenizing is a homomorphism where it cannot see across a cut: T(xy) = T(x) T(y). Then it is enough to count
+distinct pieces of text and to tokenize each once, times its count.
+"""
+
+from __future__ import annotations
+
+import itertools
+import random
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+# A word is the blanks before it and what follows up to the next blank. Blanks are spaces and tabs, no others. After a
+# character that some tokenizer takes for white space, turns into it or drops (controls, no-break and zero-width spaces,
+# marks of direction, the replacement character, ...) nothing is cut, since it may look back at the whole run.
+_OTHER = (
+    r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\xad\u034f\u0600-\u0605\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
+    r"\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2581\u3000\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
+    r"\U000e0000-\U0010ffff"
+)
+_LINES = rf"[ \t]*[^ \t\r\n]+(?:(?<=[{_OTHER}])[ \t]+[^ \t\r\n]*)*(?:[\r\n](?:\s*[\r\n])?)?|\s*[\r\n]|\s+"
+_BREAKS = rf"[ \t\r\n]*[^ \t\r\n]+(?:(?<=[{_OTHER}])[ \t\r\n]+[^ \t\r\n]*)*|[ \t\r\n]+"
+_SPACES = rf"[ \t]*[^ \t]+(?:(?<=[\r\n{_OTHER}])[ \t]+[^ \t]*)*|[ \t]+"
+
+RULES = {"lines": re.compile(_LINES), "breaks": re.compile(_BREAKS), "spaces": re.compile(_SPACES)}
+"""Words, from the finest rule to the coarsest. Lines: a blank begins a word, and a line end closes one (Qwen, Dream,
+LLaMA-3). Breaks: a blank or a line end begins a word (GPT-2, BERT, T5). Spaces: a blank begins a word."""
+_MARKS = r"\t\n\r -&(-/:-@\[-`{-~"  # what is printed in ASCII and is no letter, digit or apostrophe
+INNER = {
+    "letters": rf"(?<=[A-Za-z])(?=[{_MARKS}])",
+    "digits": rf"(?<=[0-9])(?=[{_MARKS}])",
+    "mixed": r"(?<=[A-Za-z])(?=[0-9])|(?<=[0-9])(?=[A-Za-z])",
+    "blanks": r"(?<=[ \t])(?=[ \t][!-~])",
+}
+"""Where a word may be cut further, all in ASCII: after a letter or a digit before a mark or white space, between a
+letter and a digit, before the last of several blanks."""
+
+
+@dataclass(frozen=True)
+class Cutter:
+    """Cuts text into words, and words into parts, where the tokens do not change."""
+
+    rule: str
+    inner: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
+    """The tokenizer's added tokens: a word with one of them in it is not cut further."""
+
+    def words(self, text: str) -> list[str]:
+        """The words of a text, most of which recur; together they are the text."""
+        return RULES[self.rule].findall(text)
+
+    def parts(self, word: str) -> list[str]:
+        """The parts of a word, most of which are parts of others too."""
+        return [word] if self._whole(word) else self._cut(word)
+
+    @cached_property
+    def _whole(self) -> Callable[[str], Any]:
+        return re.compile("|".join(map(re.escape, self.added)) or r"(?!)").search
+
+    @cached_property
+    def _cut(self) -> Callable[[str], list[str]]:
+        return re.compile("|".join(INNER[name] for name in self.inner) or r"(?!)").split
+
+
+def cutter_for(backend: Any) -> Cutter | None:
+    """The finest cuts that leave this tokenizer's tokens as they are, or None if there are none."""
+    if backend.pre_tokenizer is None:
+        return None
+    added = tuple(token.content for token in backend.get_added_tokens_decoder().values())
+    texts, same = list(_awkward_texts(added)), _Sameness(backend)
+    for name in RULES:
+        words = Cutter(name).words
+        if all(same(text, words(text)) for text in texts):
+            finer = (Cutter(name, (inner,), added) for inner in INNER)
+            fits = [cutter.inner[0] for cutter in finer if all(same(text, cutter.parts(text)) for text in texts)]
+            return Cutter(name, tuple(fits), added)
+    return None
+
+
+class _Sameness:
+    """Whether a text and its pieces have the same words before the model and the same tokens after it."""
+
+    def __init__(self, backend: Any) -> None:
+        self.backend = backend
+        self.seen: dict[str, tuple[list[str], list[int]]] = {}
+
+    def __call__(self, text: str, pieces: list[str]) -> bool:
+        if len(pieces) == 1:
+            return True
+        words, ids = self._read(text)
+        read = [self._read(piece) for piece in pieces]
+        return words == [w for ws, _ in read for w in ws] and ids == [i for _, some in read for i in some]
+
+    def _read(self, text: str) -> tuple[list[str], list[int]]:
+        if text not in self.seen:
+            normalizer, splitter = self.backend.normalizer, self.backend.pre_tokenizer
+            normal = normalizer.normalize_str(text) if normalizer else text
+            words = [word for word, _ in splitter.pre_tokenize_str(normal)]
+            self.seen[text] = words, self.backend.encode(text, add_special_tokens=False).ids
+        return self.seen[text]
+
+
+def _awkward_texts(added: tuple[str, ...]) -> Iterator[str]:
+    """Texts over a few characters that matter most: all that are short, and some of the longer ones; and texts over
+    characters of every kind, drawn with a fixed seed."""
+    few = [" ", "\n", "\r", "\t", "a", "B", "1", ".", "'", "\xa0", "\u0301"]
+    for length in (2, 3):
+        yield from map("".join, itertools.product(few, repeat=length))
+    dice = random.Random(0)
+    for _ in range(3000):
+        yield "".join(dice.choices(few, k=dice.randint(4, 8)))
+        yield "".join(dice.choices([*few, *_MANY, *added[:64]], k=dice.randint(4, 14)))
+
+
+_MANY = [
+    *' \n(){}[]<>,;:!?-_/\\"#@$%^&*+=|~`09xyz\xc4\xdf\xe9\xf1\xf8\u0141\u017f\u0130\u0131\ufb01',
+    *("  ", "\n\n", "\r\n", "\t\t", " the", "of the", "ing", "don't", "'s", "'S", "'ll", "'\u017f"),
+    *"\x00\x07\x0b\x0c\x1c\x1f\x7f\x85\xad\u034f\u061c\u1680\u180e\u2003\u200b\u200d\u2028\u202f\u2060\u2581\u3000",
+    *"\u3164\u0600\u0327\u20e3\ufe0f\ufeff\ufffd\ue000\U000e0001\U0010fffe",  # marks, private, unassigned
+    *"\u4e2d\u306e\u30ab\u3002\uff0c\ud55c\u0434\u03a3\u03c2\u0628\u0640\u0939\u093f\u0e44\u0967\xb2\xbd\u2167",
+    *("\u4e2d\u6587", "\u0939\u093f", "\U0001f468\u200d\U0001f469"),
+    *"\u20ac\u2192\u2211\U0001f44d\U0001f3fd",
+]

@@ -1,0 +1,296 @@
+"""Counting whole corpora: exact, in limits, and through kills."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from tests.frequency.test_words import naive
+from tests.tokenizers import TEXT, TOKENIZERS
+from uncode import FrequencyTable, UncodeError
+from uncode.frequency import checkpoint, fingerprint, job, shards
+from uncode.frequency.corpora import Corpus, Source
+from uncode.frequency.count import Counted, count
+from uncode.frequency.fingerprint import special_ids
+from uncode.frequency.job import Rules
+from uncode.frequency.report import Report
+
+SRC = Path(__file__).parents[2] / "src"
+
+
+def documents(number: int, seed: int = 0) -> list[str]:
+    """Texts of mixed scripts, each its own."""
+    dice = random.Random(seed)
+    words = " ".join(TEXT).split(" ")
+    return [" ".join(dice.choices(words, k=dice.randint(0, 60))) + f" {n}\n" for n in range(number)]
+
+
+def write(path: Path, texts: list[str]) -> Path:
+    path.write_text("".join(json.dumps({"text": text}, ensure_ascii=n % 2 == 0) + "\n" for n, text in enumerate(texts)))
+    return path
+
+
+def counted(out: Path, *files: Path, kind: str = "split", **options: Any) -> Counted:
+    limits = {key: options.pop(key) for key in ("max_bytes", "max_documents", "sample", "seed") if key in options}
+    corpus = Corpus("some", tuple(Source(str(file)) for file in files), **limits)
+    return count(corpus, TOKENIZERS[kind](), out, **options)
+
+
+def expected(kind: str, texts: list[str]) -> FrequencyTable:
+    tokenizer = TOKENIZERS[kind]()
+    counts = np.zeros(max(tokenizer.get_vocab().values()) + 1, dtype=np.int64)
+    for token, times in naive(tokenizer, texts).items():
+        counts[token] = times
+    return FrequencyTable(torch.from_numpy(counts), "naive", special_ids(tokenizer))
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+def test_a_thousand_documents_are_counted_exactly(kind: str, tmp_path: Path) -> None:
+    texts = documents(1000)
+    files = [write(tmp_path / f"{n}.jsonl", texts[n::3]) for n in range(3)]
+    done = counted(tmp_path / "t.safetensors", *files, kind=kind)
+    assert done.table == FrequencyTable.load(tmp_path / "t.safetensors") == expected(kind, texts)
+    assert done.by_words == (kind != "whole") and not done.resumed
+    assert counted(tmp_path / "p.safetensors", *files, kind=kind, plain=True).table == done.table
+    assert {p.suffix for p in tmp_path.iterdir()} == {".jsonl", ".safetensors"}
+
+
+def test_the_table_says_where_it_comes_from(tmp_path: Path) -> None:
+    texts = documents(10)
+    file = write(tmp_path / "a.jsonl", texts)
+    with file.open("a") as more:
+        more.write("nonsense\n")
+    done = counted(
+        tmp_path / "t.safetensors",
+        file,
+        rules=Rules(allowed=1),
+        tokenizer_name="mine",
+        revision="abc",
+        max_documents=99,
+    )
+    made, size = done.table.made, sum(len(text.encode()) for text in texts)
+    assert (made.tokenizer, made.revision, made.fingerprint) == ("mine", "abc", fingerprint(TOKENIZERS["split"]()))
+    assert (made.corpus, made.files, made.bytes, made.documents) == ("some", (str(file),), size, 10)
+    assert (made.tokens, made.bad) == (done.table.total, 1)
+    assert json.loads(made.settings) == {"max_documents": 99, "fields": ["text"]}
+    assert [str(fault) for fault in done.totals.faults] == [f"{file}, line 11: not JSON: Expecting value"]
+
+
+def test_limits_take_the_first_documents(tmp_path: Path) -> None:
+    texts = documents(60)
+    files = [write(tmp_path / f"{n}.jsonl", texts[20 * n : 20 * n + 20]) for n in range(3)]
+    sizes = np.cumsum([len(text.encode()) for text in texts])
+    for first in (1, 20, 31, 60):
+        by_number = counted(tmp_path / "n.safetensors", *files, max_documents=first)
+        by_size = counted(tmp_path / "s.safetensors", *files, max_bytes=int(sizes[first - 1]))
+        less = counted(tmp_path / "l.safetensors", *files, max_bytes=int(sizes[first]) - 1) if first < 60 else by_size
+        assert by_number.table == by_size.table == less.table == expected("split", texts[:first])
+        assert by_number.totals.documents == first and by_size.totals.bytes == sizes[first - 1]
+
+
+def test_a_sample_is_a_part_by_content(tmp_path: Path) -> None:
+    texts = documents(400)
+    one, two = write(tmp_path / "a.jsonl", texts), write(tmp_path / "b.jsonl", texts[::-1])
+    some = counted(tmp_path / "1.safetensors", one, sample=0.25)
+    assert 60 < some.totals.documents < 140
+    assert counted(tmp_path / "2.safetensors", two, sample=0.25).table == some.table
+    assert counted(tmp_path / "3.safetensors", one, sample=0.25, seed=1).table != some.table
+    more = counted(tmp_path / "4.safetensors", one, sample=0.5)
+    assert bool((more.table.counts >= some.table.counts).all()), "a larger sample holds the smaller"
+
+
+def test_bad_records_stop_a_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = documents(200)
+    file = write(tmp_path / "a.jsonl", texts)
+    lines = file.read_text().splitlines(keepends=True)
+    lines[50:50] = ["nonsense\n", '{"txt": "x"}\n', '{"text": "\\ud800"}\n']
+    file.write_text("".join(lines))
+    out = tmp_path / "t.safetensors"
+    with pytest.raises(UncodeError, match=r"a bad record stops a strict count: .*a.jsonl, line 51: not JSON"):
+        counted(out, file, rules=Rules(strict=True))
+    with pytest.raises(UncodeError, match=r"3 of 203 records are bad.*line 51.*--allow-bad"):
+        counted(out, file)
+    assert not out.exists()
+    done = counted(out, file, rules=Rules(allowed=0.02))
+    assert done.resumed and done.table == expected("split", texts), "what was counted is not counted again"
+    assert [(fault.line, fault.why.split(":")[0]) for fault in done.totals.faults] == [
+        (51, "not JSON"), (52, "no field 'text'"), (53, "not text")
+    ]  # fmt: skip
+    monkeypatch.setattr(job, "ENOUGH", 52)
+    with pytest.raises(UncodeError, match="2 of 52 records are bad"):
+        counted(tmp_path / "u.safetensors", file)
+
+
+def test_reports_tell_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = iter(range(10**6))
+    monkeypatch.setattr("uncode.frequency.count.time.monotonic", lambda: float(next(now)))
+    seen: list[tuple[int, float]] = []
+
+    def watch(report: Report) -> None:
+        seen.append((report.totals.documents, report.share))
+
+    files = [write(tmp_path / f"{n}.jsonl", documents(20, n)) for n in range(3)]
+    counted(tmp_path / "t.safetensors", *files, watch=watch)
+    assert [n for n, _ in seen] == list(range(1, 61)) and sorted(part for _, part in seen) == [p for _, p in seen]
+    assert 0 < seen[0][1] < seen[-1][1] == 1
+    seen.clear()
+    counted(tmp_path / "t.safetensors", *files, watch=watch, max_documents=40)
+    assert seen[19][1] >= 0.5 and seen[-1] == (39, pytest.approx(39 / 40))
+
+
+def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of a few records, each written down."""
+    monkeypatch.setattr(job, "BATCH_SECONDS", 0.0)
+    monkeypatch.setattr(checkpoint, "SAVE_SECONDS", 0.0)
+
+
+class Cut(BaseException):
+    """The power fails."""
+
+
+def cut_after(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, seen = checkpoint.Checkpoint.save, [0]
+
+    def save(self: checkpoint.Checkpoint) -> None:
+        if seen[0] == batches:
+            raise Cut
+        seen[0] += 1
+        real(self)
+
+    monkeypatch.setattr(checkpoint.Checkpoint, "save", save)
+
+
+@pytest.mark.parametrize("batches", [1, 7, 19, 33])
+def test_a_count_goes_on_where_it_was_cut(batches: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = documents(36)
+    files = [write(tmp_path / f"{n}.jsonl", texts[12 * n : 12 * n + 12]) for n in range(3)]
+    slowly(monkeypatch)
+    with monkeypatch.context() as patch:
+        cut_after(batches, patch)
+        with pytest.raises(Cut):
+            counted(tmp_path / "t.safetensors", *files)
+    assert (tmp_path / "t.safetensors.counting").is_file()
+    done = counted(tmp_path / "t.safetensors", *files)
+    assert done.resumed and done.table == expected("split", texts) and done.totals.documents == 36
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["0.jsonl", "1.jsonl", "2.jsonl", "t.safetensors"]
+
+
+def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A count that was cut in the middle of its file."""
+    file, out = write(tmp_path / "a.jsonl", documents(20)), tmp_path / "t.safetensors"
+    slowly(monkeypatch)
+    with monkeypatch.context() as patch:
+        cut_after(8, patch)
+        with pytest.raises(Cut):
+            counted(out, file)
+    return file, out
+
+
+def test_another_job_does_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, out = interrupted(tmp_path, monkeypatch)
+    with pytest.raises(UncodeError, match=r"begun with other tokenizer: .*--restart"):
+        counted(out, file, kind="byte-level")
+    with pytest.raises(UncodeError, match="begun with other limits"):
+        counted(out, file, max_documents=3)
+    with pytest.raises(UncodeError, match="begun with other files"):
+        counted(out, file, write(tmp_path / "b.jsonl", ["x"]))
+    assert not (again := counted(out, file, max_documents=3, restart=True)).resumed and again.totals.documents == 3
+
+
+def test_a_file_that_changed_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, out = interrupted(tmp_path, monkeypatch)
+    facts = os.stat(file)
+    content = file.read_bytes()
+    file.write_bytes(content.replace(b'"text": "', b'"text": ".', 1)[: len(content) - 1] + b"\n")
+    os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
+    with pytest.raises(UncodeError, match=r"no longer what was counted before: .*--restart"):
+        counted(out, file)
+
+
+def test_a_broken_checkpoint_is_one_sentence(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", documents(3))
+    (tmp_path / "t.safetensors.counting").write_bytes(b"nonsense")
+    with pytest.raises(UncodeError, match="begin again with --restart"):
+        counted(tmp_path / "t.safetensors", file)
+
+
+def test_two_at_once_are_refused(tmp_path: Path) -> None:
+    out = tmp_path / "t.safetensors"
+    with checkpoint.Checkpoint.open(out, {}, 3), pytest.raises(UncodeError, match="another process is counting"):
+        counted(out, write(tmp_path / "a.jsonl", documents(3)))
+
+
+def test_parts_of_a_large_file_are_counted_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = documents(100)
+    file = write(tmp_path / "a.jsonl", texts)
+    monkeypatch.setattr(shards, "SPAN", 1 << 12)
+    assert len(Corpus("x", (Source(str(file)),)).shards()) > 3
+    assert counted(tmp_path / "t.safetensors", file).table == expected("split", texts)
+
+
+SLOW = """
+import sys, time
+from uncode.frequency import checkpoint, job
+from tests.frequency.test_count import counted
+job.BATCH_SECONDS = checkpoint.SAVE_SECONDS = 0.0
+from pathlib import Path
+real = checkpoint.Checkpoint.advance
+checkpoint.Checkpoint.advance = lambda self, *batch: (time.sleep(0.002), real(self, *batch))[1]
+print("ready", flush=True)
+counted(Path(sys.argv[1]), *map(Path, sys.argv[2:]))
+"""
+
+
+def test_kill_9_at_five_random_moments_changes_nothing(tmp_path: Path) -> None:
+    texts = documents(1200)
+    files = [write(tmp_path / f"{n}.jsonl", texts[300 * n : 300 * n + 300]) for n in range(4)]
+    out, dice, kills, records = tmp_path / "t.safetensors", random.Random(5), 0, [0]
+    path = os.pathsep.join([str(SRC), str(SRC.parent)])
+    words = [sys.executable, "-c", SLOW, str(out), *map(str, files)]
+    while not out.exists():
+        process = subprocess.Popen(words, env=os.environ | {"PYTHONPATH": path}, stdout=subprocess.PIPE)
+        assert process.stdout is not None
+        process.stdout.readline()
+        if kills < 5:
+            time.sleep(dice.uniform(1.0, 2.0))
+            process.send_signal(signal.SIGKILL)
+            kills += process.wait() == -signal.SIGKILL
+            records.append(_records(tmp_path / "t.safetensors.counting"))
+        assert process.wait() in (0, -signal.SIGKILL)
+        process.stdout.close()
+    assert kills == 5 and records == sorted(records) and records[-1] > 0
+    assert FrequencyTable.load(out) == expected("split", texts)
+    assert FrequencyTable.load(out).made.documents == 1200
+    assert not list(tmp_path.glob("*.counting*"))
+
+
+def _records(path: Path) -> int:
+    from safetensors import safe_open
+
+    if not path.exists():
+        return 0
+    with safe_open(path, framework="np") as file:
+        return int(json.loads(file.metadata()["state"])["totals"]["records"])
+
+
+def test_a_corpus_is_checked_before_it_is_read() -> None:
+    good = Corpus("x", (Source("a.txt"),))
+    for change, message in [
+        ({"sources": ()}, "nothing to count"),
+        ({"sample": 0.0}, "a part from 0 to 1"),
+        ({"max_bytes": 0}, "above 0"),
+    ]:
+        with pytest.raises(UncodeError, match=message):
+            dataclasses.replace(good, **change)

@@ -1,0 +1,190 @@
+"""Counting by words gives the tokens of the whole text, or is not done."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections import Counter
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.tokenizers import TEXT, TOKENIZERS
+from tokenizers import AddedToken, Tokenizer
+from uncode import UncodeError
+from uncode.frequency import tally as tallies
+from uncode.frequency.encoder import Encoder
+from uncode.frequency.tally import Tally
+from uncode.frequency.words import RULES, Cutter, cutter_for
+
+SCRIPTS = [
+    "abcdefghijklmnopqrstuvwxyzABCXYZ", "0123456789", ".,;:!?'\"()[]{}<>-_/\\@#$%^&*+=|~`", "äöüßéèñçøåłőİıſﬁ",
+    "абвгдежзиклмнЯЮЭ", "αβγδεζσςΣΩ", "אבגדהו", "ابتثجحـ", "अआइईकखगिी्", "ไทยกขค",
+    "漢字中文日本語", "ひらがなカタカナー", "한국어조선글", "👍🏽👨\u200d👩🇩🇪", "\u0301\u0308\u0327\u20e3\ufe0f",
+    "€£→∑∞½²Ⅷ①", "\x00\x07\x1b\x7f\x85\xad\ufeff\ufffd\ue000",
+    "\t\n\r\x0b\x0c\x1c\x1f\xa0\u1680\u2003\u2028\u202f\u3000\u200b\u2060",
+]  # fmt: skip
+WORDS = ["the", " of", "don't", "it's", "WE'LL", "3.14", "f(x)", "a_b", "http://x.y/z?q=1", "<|end|>", "[MASK]", "</s>"]
+BLANKS = st.sampled_from(
+    [" ", " ", " ", "  ", "    ", "\n", "\r\n", "\n\n", " \n", "\n ", "\t", " \t", "\t\t", "\xa0", ""]
+)
+PIECES = st.one_of(
+    st.sampled_from(SCRIPTS).flatmap(lambda letters: st.text(letters, min_size=1, max_size=6)),
+    st.sampled_from(WORDS),
+    st.text(max_size=4),
+)
+DOCUMENT = st.lists(st.tuples(PIECES, BLANKS), max_size=12).map(lambda pairs: "".join(itertools.chain(*pairs)))
+
+
+@cache
+def ready(kind: str) -> tuple[Encoder, Cutter | None]:
+    encoder = Encoder(TOKENIZERS[kind]())
+    return encoder, cutter_for(encoder.backend)
+
+
+def naive(tokenizer: Any, documents: list[str]) -> Counter[int]:
+    """One document after the other, by the tokenizer alone."""
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    return Counter(
+        itertools.chain.from_iterable(
+            tokenizer.backend_tokenizer.encode(d, add_special_tokens=False).ids for d in documents
+        )
+    )
+
+
+def counted(encoder: Encoder, cutter: Cutter | None, documents: list[str]) -> Counter[int]:
+    tally = Tally(encoder, cutter)
+    for document in documents:
+        tally.add(document)
+    counts = tally.take().count()
+    return Counter({int(token): int(counts[token]) for token in np.flatnonzero(counts)})
+
+
+@pytest.mark.parametrize("kind", TOKENIZERS)
+@given(documents=st.lists(DOCUMENT, min_size=25, max_size=25))
+def test_counts_are_those_of_a_naive_loop(kind: str, documents: list[str]) -> None:
+    """Forty draws of 25 documents for each kind: a thousand."""
+    encoder, cutter = ready(kind)
+    expected = naive(TOKENIZERS[kind](), documents)
+    assert counted(encoder, cutter, documents) == expected
+    assert counted(encoder, None, documents) == expected
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "inner"),
+    [
+        ("byte-level", "breaks", {"letters", "digits", "mixed", "blanks"}),
+        ("split", "lines", {"letters", "digits", "mixed", "blanks"}),
+        ("wordpiece", "lines", {"letters", "digits", "blanks"}),
+        ("unigram", "breaks", set()),
+    ],
+)
+def test_the_finest_cuts_are_found(kind: str, rule: str, inner: set[str]) -> None:
+    _, cutter = ready(kind)
+    assert cutter is not None and cutter.rule == rule and set(cutter.inner) == inner
+
+
+def test_a_tokenizer_that_reaches_over_spaces_is_not_cut() -> None:
+    assert ready("whole")[1] is None
+
+
+@pytest.mark.parametrize("kind", ["byte-level", "split", "wordpiece", "unigram"])
+def test_every_short_text_is_the_same(kind: str) -> None:
+    """All texts of four of the characters that matter."""
+    encoder, cutter = ready(kind)
+    assert cutter is not None
+    texts = ["".join(four) for four in itertools.product(" \n\ta1.'\xa0", repeat=4)]
+    for text in texts:
+        words = cutter.words(text)
+        parts = [part for word in words for part in cutter.parts(word)]
+        assert "".join(words) == text == "".join(parts)
+    whole = [encoding.ids for encoding in encoder.backend.encode_batch_fast(texts, add_special_tokens=False)]
+    cut = encoder.backend.encode_batch_fast(
+        [[part for word in cutter.words(text) for part in cutter.parts(word)] for text in texts],
+        is_pretokenized=True,
+        add_special_tokens=False,
+    )
+    assert [encoding.ids for encoding in cut] == whole
+
+
+@given(st.text())
+def test_words_are_the_text(text: str) -> None:
+    for rule in RULES:
+        assert "".join(Cutter(rule).words(text)) == text
+
+
+@pytest.mark.parametrize("token", [AddedToken("two words"), AddedToken("<x>", rstrip=True), AddedToken("\n\n")])
+def test_added_tokens_that_forbid_a_cut_are_heeded(token: AddedToken) -> None:
+    tokenizer = Tokenizer.from_str(TOKENIZERS["split"]().backend_tokenizer.to_str())
+    tokenizer.add_tokens([token])
+    encoder = Encoder(tokenizer)
+    text = f"a {token.content}  b{token.content}\n c two words\n\n d"
+    cutter = cutter_for(encoder.backend)
+    assert cutter != ready("split")[1]
+    assert counted(encoder, cutter, [text]) == counted(encoder, None, [text])
+
+
+def test_few_distinct_words_are_tokenized() -> None:
+    """The point of it: the tokenizer sees each word once."""
+    encoder, cutter = ready("split")
+    seen: list[str] = []
+    real = encoder.count_words
+    tally = Tally(encoder, cutter)
+    tally.add("".join(TEXT))  # the audit
+    tally.add("the quick brown fox jumps. " * 1000)
+    encoder.count_words = lambda words: (seen.extend(words), real(words))[1]  # type: ignore[method-assign, func-returns-value]
+    counts = tally.take().count()
+    del encoder.count_words  # type: ignore[method-assign]
+    assert len(seen) < 200 and counts.sum() > 5000
+
+
+def test_a_cut_that_is_not_safe_is_noticed_while_counting() -> None:
+    encoder, _ = ready("whole")
+    with pytest.raises(UncodeError, match="count with --plain"):
+        Tally(encoder, Cutter("spaces")).add("the then there these of the in the and the")
+
+
+def test_a_tally_is_full_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tallies, "WORDS", 8)
+    monkeypatch.setattr(tallies, "TEXT", 1000)
+    monkeypatch.setattr(tallies, "PLAIN", 50)
+    encoder, cutter = ready("split")
+    distinct, repeated, plain = Tally(encoder, cutter), Tally(encoder, cutter), Tally(encoder, None)
+    distinct.add("a b c d e f g h i")
+    assert distinct.full and not distinct.take().held and not distinct.full
+    repeated.add("a " * 499)
+    assert not repeated.full
+    repeated.add("a a")
+    assert repeated.full
+    plain.add("x" * 49)
+    assert not plain.full
+    plain.add("x")
+    assert plain.full
+
+
+def test_tokenizers_without_a_backend_are_counted_too() -> None:
+    class Letters:
+        def get_vocab(self) -> dict[str, int]:
+            return {letter: number for number, letter in enumerate("abc")}
+
+        def encode(self, text: str, add_special_tokens: bool = True) -> list[int]:
+            assert not add_special_tokens
+            return ["abc".index(letter) for letter in re.findall("[abc]", text)]
+
+    encoder = Encoder(Letters())
+    assert encoder.backend is None and encoder.count(["abba", "c!"]).tolist() == [2, 2, 1]
+
+
+def test_dropout_is_refused() -> None:
+    tokenizer = TOKENIZERS["split"]()
+    tokenizer.backend_tokenizer.model.dropout = 0.1
+    try:
+        with pytest.raises(UncodeError, match="at random"):
+            Encoder(tokenizer)
+    finally:
+        tokenizer.backend_tokenizer.model.dropout = None
