@@ -7,12 +7,14 @@
 Ways: `uncode count` as it is, reading, checking the tokenizer and writing the table included; a bare loop of
 `tokenizers.encode_batch_fast` that counts nothing; and a pool of threads that tokenize line by line into Counters,
 which is how the script of the paper's release goes about it (written afresh here). Each runs in a process of its own,
-which tells its peak memory. Then `uncode count` once more over four times the text.
+which tells its peak memory. Then `uncode count` over four times the text, and over the same text in gzip on one
+processor, which is what a worker of a cluster does: from that follows what 400 GB cost on 64 of them.
 """
 
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import resource
@@ -79,11 +81,27 @@ def by_threads(text: Path, tokenizer: str) -> int:
 WAYS = {"uncode": by_uncode, "batch": by_batch, "threads": by_threads}
 
 
-def measured(way: str, text: Path, tokenizer: str) -> tuple[int, float, float]:
+def measured(way: str, text: Path, tokenizer: str, *more: str) -> tuple[int, float, float]:
     """Tokens, seconds and peak bytes of one way, in a process of its own."""
-    words = [sys.executable, __file__, "--way", way, "--text", str(text), "--tokenizer", tokenizer]
+    words = [sys.executable, __file__, "--way", way, "--text", str(text), "--tokenizer", tokenizer, *more]
     tokens, seconds, peak = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     return int(tokens), float(seconds), float(peak)
+
+
+def alone() -> None:
+    """Keep to one processor, as a task on a cluster does."""
+    os.environ["RAYON_NUM_THREADS"] = "1"
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+
+
+def peak_memory() -> int:
+    """Bytes this process held at most; those of the process it was forked from are not meant."""
+    status = Path("/proc/self/status")
+    if status.exists():
+        line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
+        return int(line.split()[1]) * 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
 
 def fourfold(text: Path, target: Path) -> None:
@@ -103,12 +121,15 @@ def main() -> None:
     options.add_argument("--tokenizer")
     options.add_argument("--check", action="store_true")
     options.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    options.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     chosen = options.parse_args()
     text, tokenizer = chosen.text or material.corpus(), chosen.tokenizer or str(material.tokenizer())
     if chosen.way:
+        if chosen.alone:
+            alone()
         began = time.perf_counter()
         tokens = WAYS[chosen.way](text, tokenizer)
-        print(tokens, time.perf_counter() - began, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
+        print(tokens, time.perf_counter() - began, peak_memory())
         return
     size = sum(len(json.loads(line)["text"].encode()) for line in text.open())
     print(f"{size / 1e6:.1f} MB of text, {os.cpu_count()} processors, tokenizer {Path(tokenizer).name}")
@@ -116,7 +137,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         fourfold(text, Path(folder) / "four.jsonl")
         found["uncode, 4 x text"] = measured("uncode", Path(folder) / "four.jsonl", tokenizer)
+        packed = Path(folder) / "text.jsonl.gz"
+        packed.write_bytes(gzip.compress(text.read_bytes(), 6))
+        found["uncode, one core"] = measured("uncode", packed, tokenizer, "--alone")
     report(found, size)
+    speed = size / found["uncode, one core"][1]
+    print(f"400 GB on 64 such cores, at the speed of one: {400e9 / 64 / speed / 60:.0f} minutes")
     if chosen.check:
         check(found)
 

@@ -155,7 +155,7 @@ def test_doctor_says_what_is_there_and_what_is_missing() -> None:
     found = json.loads(run("doctor", "--json").stdout)
     assert found["versions"]["transformers"] and found["devices"][0]["name"] == "cpu"
     extras = {extra["name"]: extra for extra in found["extras"]}
-    assert set(extras) == {"eval", "devices", "cluster", "plots", "serve", "train"}
+    assert set(extras) == {"eval", "devices", "corpora", "cluster", "plots", "serve", "train"}
     assert not extras["devices"]["missing"]
     missing = [extra for extra in extras.values() if extra["missing"]]
     assert all(f"pip install 'uncode[{extra['name']}]'" in " ".join(shown.split()) for extra in missing)

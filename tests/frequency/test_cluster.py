@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import psutil
@@ -108,22 +110,32 @@ def test_a_driver_that_died_goes_on(
 
 
 def test_a_node_that_dies_changes_nothing(cluster: Any, tmp_path: Path) -> None:
-    """Three nodes; the third is killed once a shard is counted, while it is counting others."""
-    many = [write(tmp_path / f"{n:02}.jsonl", documents(400, seed=n)) for n in range(12)]
+    """Three nodes; the third is killed while it is counting."""
+    many = [write(tmp_path / f"{n:02}.jsonl", documents(3000, seed=n)) for n in range(8)]
     victim, busy = cluster.add_node(num_cpus=2, object_store_memory=1 << 27), []
     cluster.wait_for_nodes()
-    assert len([node for node in ray.nodes() if node["Alive"]]) == 3
+    assert len(alive()) == 3
 
-    def watch(report: Report) -> None:
-        if not busy:
+    def kill() -> None:
+        while not busy:
+            time.sleep(0.005)
             busy.extend(working(victim))
-            if busy:
-                cluster.remove_node(victim, allow_graceful=False)
+        cluster.remove_node(victim, allow_graceful=False)
 
-    done = counted(tmp_path / "t.safetensors", *many, ray="auto", watch=watch)
-    assert busy and len([node for node in ray.nodes() if node["Alive"]]) == 2
-    assert done.table == expected("split", [text for n in range(12) for text in documents(400, seed=n)])
-    assert done.totals.documents == 12 * 400
+    killer = Thread(target=kill)
+    killer.start()
+    done = counted(tmp_path / "t.safetensors", *many, ray="auto")
+    killer.join()
+    assert done.table == expected("split", [text for n in range(8) for text in documents(3000, seed=n)])
+    assert done.totals.documents == 8 * 3000
+    limit = time.monotonic() + 60
+    while len(alive()) == 3 and time.monotonic() < limit:
+        time.sleep(0.1)
+    assert len(alive()) == 2
+
+
+def alive() -> list[Any]:
+    return [node for node in ray.nodes() if node["Alive"]]
 
 
 def working(node: Any) -> list[str]:

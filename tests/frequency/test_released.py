@@ -12,7 +12,7 @@ from threading import Thread
 
 import pytest
 
-from tests.tokenizers import TOKENIZERS
+from tests.small_tokenizers import TOKENIZERS
 from uncode import FrequencyTable, UncodeError
 from uncode.frequency import as_table, fingerprint, released
 from uncode.frequency.released import RELEASED, get, import_released

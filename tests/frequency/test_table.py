@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import uncode
-from tests.tokenizers import TOKENIZERS
+from tests.small_tokenizers import TOKENIZERS
 from uncode import FrequencyTable, UncodeError
 from uncode.frequency import Provenance, UnnamedTable, as_table, compare, fingerprint
 

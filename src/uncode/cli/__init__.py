@@ -49,7 +49,7 @@ def _options(
 
 def main() -> None:
     """Run a verb. An error the user can mend is one sentence on standard error and exit code 2."""
-    words = [word for word in sys.argv[1:] if word != "--debug"]
+    words = count.with_ray_address([word for word in sys.argv[1:] if word != "--debug"])
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal of few letters is no reason to fail

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import time
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,39 +20,59 @@ from ..frequency.shards import FORMATS
 from .options import Json
 from .progress import counting, writable
 
+Option = typer.Option
+Sources = Annotated[
+    list[str],
+    typer.Argument(metavar="SOURCE...", help="Files, globs, folders, addresses, dataset ids, a recipe (.toml), or -."),
+]
+Tokenizer = Annotated[str, Option(help="A model's folder or hub id, or a tokenizer.json.")]
+Revision = Annotated[str | None, Option(help="Revision of the tokenizer's hub id.")]
+Out = Annotated[Path, Option(help="Where to write the table (safetensors).")]
+Name = Annotated[str | None, Option(help="The table's name.  [default: the output's]")]
+Field = Annotated[
+    list[str] | None,
+    Option(help="A field to count; may be repeated, and reach inside (messages.content).  [default: text]"),
+]
+Format = Annotated[
+    str | None, Option("--format", help="text, jsonl, csv, tsv or parquet.  [default: as the names of the files say]")
+]
+Encoding = Annotated[str, Option(help="Of the files.")]
+Config = Annotated[str | None, Option(help="Configuration of a dataset id (en, ...).")]
+Split = Annotated[str, Option(help="Split of a dataset id.")]
+MaxBytes = Annotated[str | None, Option(metavar="SIZE", help="The first documents, up to so much text: 16GB.")]
+MaxDocuments = Annotated[int | None, Option(min=1, help="The first so many documents.")]
+Sample = Annotated[float, Option(help="A part of the documents, drawn by their content.")]
+Seed = Annotated[int, Option(help="Which part the sample is.")]
+Strict = Annotated[bool, Option("--strict", help="Stop at the first bad record.")]
+AllowBad = Annotated[float, Option(min=0, max=1, help="Stop when more than this part of the records is bad.")]
+Plain = Annotated[bool, Option("--plain", help="Tokenize whole texts, not distinct words: the same counts, slower.")]
+Restart = Annotated[bool, Option("--restart", help="Begin again, not where a killed count stopped.")]
+Ray = Annotated[
+    str | None,
+    Option(metavar="[ADDRESS]", help="Count with Ray Data: on the cluster there, or on one found or made here."),
+]
+
 
 def command(
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SOURCE...", help="Files, globs, folders, addresses, dataset ids, a recipe (.toml), or -."
-        ),
-    ],
-    tokenizer: Annotated[str, typer.Option(help="A model's folder or hub id, or a tokenizer.json.")],
-    out: Annotated[Path, typer.Option(help="Where to write the table (safetensors).")],
-    name: Annotated[str | None, typer.Option(help="The table's name.  [default: the output's]")] = None,
-    field: Annotated[
-        list[str] | None,
-        typer.Option(help="A field to count; may be repeated, and reach inside (messages.content).  [default: text]"),
-    ] = None,
-    file_format: Annotated[
-        str | None, typer.Option("--format", help="text, jsonl, csv, tsv or parquet.  [default: by the file's name]")
-    ] = None,
-    encoding: Annotated[str, typer.Option(help="Of the files.")] = "utf-8",
-    config: Annotated[str | None, typer.Option(help="Configuration of a dataset id (en, ...).")] = None,
-    split: Annotated[str, typer.Option(help="Split of a dataset id.")] = "train",
-    revision: Annotated[str | None, typer.Option(help="Revision of the tokenizer's hub id.")] = None,
-    max_bytes: Annotated[str | None, typer.Option(help="The first documents, up to so much text: 16GB.")] = None,
-    max_documents: Annotated[int | None, typer.Option(min=1, help="The first so many documents.")] = None,
-    sample: Annotated[float, typer.Option(help="A part of the documents, drawn by their content.")] = 1.0,
-    seed: Annotated[int, typer.Option(help="Which part the sample is.")] = 0,
-    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first bad record.")] = False,
-    allow_bad: Annotated[float, typer.Option(min=0, max=1, help="Stop when more than this part is bad.")] = 0.01,
-    plain: Annotated[bool, typer.Option("--plain", help="Tokenize whole texts, not distinct words; slower.")] = False,
-    restart: Annotated[bool, typer.Option("--restart", help="Begin again, not where a killed count stopped.")] = False,
-    ray: Annotated[
-        str | None, typer.Option(help="Count on a Ray cluster: its address, or local for one on this machine.")
-    ] = None,
+    sources: Sources,
+    tokenizer: Tokenizer,
+    out: Out,
+    name: Name = None,
+    field: Field = None,
+    file_format: Format = None,
+    encoding: Encoding = "utf-8",
+    config: Config = None,
+    split: Split = "train",
+    max_bytes: MaxBytes = None,
+    max_documents: MaxDocuments = None,
+    sample: Sample = 1.0,
+    seed: Seed = 0,
+    strict: Strict = False,
+    allow_bad: AllowBad = 0.01,
+    plain: Plain = False,
+    restart: Restart = False,
+    ray: Ray = None,
+    revision: Revision = None,
     as_json: Json = False,
 ) -> None:
     """Count how often each token occurs in a corpus. A count that was killed goes on where it stopped.
@@ -66,46 +87,48 @@ def command(
 
       zcat books.gz | uncode count - --tokenizer ./my-model --out books.safetensors
 
-      uncode count s3://bucket/c4/ --ray auto --tokenizer ./my-model --out c4.safetensors
+      uncode count s3://bucket/c4/ --ray ray://head:10001 --tokenizer ./my-model --out c4.safetensors
     """
     writable(out)
-    require(
-        file_format is None or file_format in FORMATS.values(),
-        f"'{file_format}' is not a format: choose text, jsonl, csv, tsv or parquet.",
-    )
-    if any(source.endswith(".toml") for source in sources):
-        require(len(sources) == 1, "a recipe stands alone: name its sources in it.")
-        require(Path(sources[0]).is_file(), f"there is no recipe '{sources[0]}'.")
-        fixed = field or file_format or config
-        require(not fixed, "a recipe says itself what it reads: leave --field, --format and --config out.")
-        corpus = read_recipe(Path(sources[0]))
-    else:
-        made = [Source(where, file_format, tuple(field or ("text",)), encoding, config, split) for where in sources]  # type: ignore[arg-type]
-        corpus = Corpus(name or out.stem, tuple(made))
-    limits = {
-        "name": name,
-        "max_bytes": read_size(max_bytes) if max_bytes else None,
-        "max_documents": max_documents,
-        "sample": sample if sample != 1 else None,
-        "seed": seed or None,
-    }
-    corpus = dataclasses.replace(corpus, **{key: value for key, value in limits.items() if value is not None})  # type: ignore[arg-type]
-    named = load_tokenizer(tokenizer, revision)
+    reading = {"format": file_format, "fields": field and tuple(field), "config": config}
+    changed = {"encoding": encoding, "split": split}
+    limits = {"max_bytes": read_size(max_bytes) if max_bytes else None, "max_documents": max_documents}
+    drawn = {"sample": sample if sample != 1 else None, "seed": seed or None}
+    corpus = _corpus(sources, name, out, {k: v for k, v in reading.items() if v}, changed)
+    asked: dict[str, Any] = {"name": name, **limits, **drawn}
+    corpus = dataclasses.replace(corpus, **{key: value for key, value in asked.items() if value is not None})
+    named, rules = load_tokenizer(tokenizer, revision), Rules(strict, allow_bad)
+    told: dict[str, Any] = {"tokenizer_name": named.name, "revision": named.revision, "rules": rules}
     began = time.monotonic()
     with counting(corpus.name) as watch:
-        done = count(
-            corpus,
-            named.tokenizer,
-            out,
-            tokenizer_name=named.name,
-            revision=named.revision,
-            rules=Rules(strict, allow_bad),
-            plain=plain,
-            restart=restart,
-            ray=ray,
-            watch=watch,
-        )
+        done = count(corpus, named.tokenizer, out, plain=plain, restart=restart, ray=ray, watch=watch, **told)
     _tell(done, out, time.monotonic() - began, as_json)
+
+
+def _corpus(
+    sources: list[str], name: str | None, out: Path, reading: dict[str, Any], changed: dict[str, Any]
+) -> Corpus:
+    """What was named on the command line, or the recipe that says it all."""
+    chosen = reading.get("format")
+    require(
+        chosen is None or chosen in FORMATS.values(), f"'{chosen}' is not a format: text, jsonl, csv, tsv, parquet."
+    )
+    recipes = [source for source in sources if source.endswith(".toml")]
+    if not recipes:
+        return Corpus(name or out.stem, tuple(Source(where, **reading, **changed) for where in sources))
+    require(len(sources) == 1, "a recipe stands alone: name its sources in it.")
+    given = [f"--{key.removesuffix('s')}" for key in reading]
+    require(not given, f"a recipe says itself what it reads: leave {', '.join(given)} out.")
+    return read_recipe(Path(recipes[0]))
+
+
+def with_ray_address(words: list[str]) -> list[str]:
+    """The command line with `--ray` alone written out, for an option's value cannot be left out otherwise."""
+    address = re.compile(r"auto|local|ray://\S+|[\w.-]+:\d+")
+    return [
+        "--ray=" if word == "--ray" and not address.fullmatch("".join(words[place : place + 1])) else word
+        for place, word in enumerate(words, 1)
+    ]
 
 
 def _tell(done: Counted, out: Path, seconds: float, as_json: bool) -> None:
@@ -119,8 +142,8 @@ def _tell(done: Counted, out: Path, seconds: float, as_json: bool) -> None:
         facts |= {"faults": [dataclasses.asdict(fault) for fault in totals.faults], "resumed": done.resumed}
         typer.echo(json.dumps(facts, indent=2))
         return
-    left_out = f", {made.bad:,} bad records left out" if made.bad else ""
+    left_out = f", {made.bad:,} bad left out" if made.bad else ""
     typer.echo(
-        f"{out}: {made.tokens:,} tokens in {made.documents:,} documents, {made.bytes:,} bytes{left_out}; "
+        f"{out}: {made.tokens:,} tokens in {made.documents:,} documents, {made.bytes:,} bytes of text{left_out}; "
         f"{seconds:.1f} s{', the rest of an earlier run' if done.resumed else ''}."
     )

@@ -146,7 +146,7 @@ def count_shard(item: dict[str, Any], tokenizer: Any, cutter: Cutter | None, cor
     job = Job(corpus, (Shard(**shard | {"fields": tuple(shard["fields"])}),), cutter, Rules(allowed=1.0))
     try:
         for batch in job.batches(encoder, start, Totals()):
-            some = batch.tally.count()
+            some = batch.work()
             counts = some if counts is None else counts + some
     except UncodeError as error:
         return {"number": item["number"], "error": str(error), "result": b""}
@@ -166,7 +166,6 @@ def count_shard(item: dict[str, Any], tokenizer: Any, cutter: Cutter | None, cor
 def _encoder(tokenizer: Any) -> Encoder:
     """The tokenizer, made once in a worker's life."""
     import ray
-
     from tokenizers import Tokenizer
 
     return Encoder(Tokenizer.from_str(ray.get(tokenizer)))
@@ -186,10 +185,12 @@ def _connected(address: str) -> Iterator[Any]:
     ours = not ray.is_initialized()
     if ours:
         try:
-            ray.init(address=address, log_to_driver=False, logging_level="ERROR")
+            ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
         except Exception as error:  # each kind of address fails in its own way
             said = " ".join(str(error).split())
-            raise UncodeError(f"there is no Ray cluster at '{address}': {said.rstrip('.')}.") from error
+            raise UncodeError(
+                f"no Ray cluster answers at '{address or 'this machine'}': {said.rstrip('.')}."
+            ) from error
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     try:

@@ -10,6 +10,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -75,11 +76,11 @@ class Corpus:
 
     def shards(self) -> list[Shard]:
         """All shards, in order; a file that is named twice is read once."""
-        found: dict[str, Shard] = {}
+        found: dict[tuple[str, tuple[str, ...]], Shard] = {}
         for source in self.sources:
             for path in _files(source):
                 shard = _shard(path, source)
-                found.setdefault(os.path.realpath(path) if "://" not in path else path, shard)
+                found.setdefault((_where(path), shard.fields), shard)
         return [part for shard in found.values() for part in divide(shard)]
 
 
@@ -89,13 +90,15 @@ def read_size(text: str) -> int:
     require(match is not None, f"'{text}' is not a size: write 16GB, 500MB or a number of bytes.")
     assert match is not None
     number, letter, binary = match.groups()
-    return int(float(number) * (1024 if binary else 1000) ** " kmgt".index(letter.lower() or " "))
+    return int(Decimal(number) * (1024 if binary else 1000) ** " kmgt".index(letter.lower() or " "))
 
 
 def read_recipe(path: Path) -> Corpus:
     """A corpus from a TOML file: name, limits, and one [[source]] for each source."""
     try:
-        data = tomllib.loads(path.read_text())
+        data = tomllib.loads(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UncodeError(f"the recipe '{path}' cannot be read: {error}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UncodeError(f"'{path}' is not a TOML file: {error}.") from None
     sources = data.pop("source", None)
@@ -107,11 +110,24 @@ def read_recipe(path: Path) -> Corpus:
     return Corpus(**({"name": path.stem} | _known(Corpus, data, path)), sources=made)
 
 
+_TYPES: dict[str, Any] = {"fields": tuple, "sample": (int, float), "max_bytes": int, "max_documents": int, "seed": int}
+
+
 def _known(kind: type, values: dict[str, Any], path: Path) -> dict[str, Any]:
+    """What a recipe says of a corpus or a source, checked; a field by itself is a list of one."""
     names = {field.name for field in fields(kind)} - {"sources"}
     for key in values:
         require(key in names, f"the recipe '{path}' has an unknown key '{key}': {suggest(key, names)}")
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    made = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
+    if isinstance(made.get("fields"), str):
+        made["fields"] = (made["fields"],)
+    for key, value in made.items():
+        fits = isinstance(value, _TYPES.get(key, str)) and not isinstance(value, bool)
+        fits = fits and (key != "fields" or (len(value) > 0 and all(isinstance(name, str) for name in value)))
+        fits = fits and (key != "format" or value in FORMATS.values())
+        require(fits, f"the recipe '{path}' has a wrong value for '{key}': {value!r}.")
+    require(kind is not Source or "where" in made, f"a source of the recipe '{path}' does not say 'where' it is.")
+    return made
 
 
 def _shard(path: str, source: Source) -> Shard:
@@ -121,17 +137,22 @@ def _shard(path: str, source: Source) -> Shard:
     endings = ", ".join([*FORMATS, *COMPRESSIONS])
     require(chosen is not None, f"'{path}': its name does not say what it is ({endings}): give --format.")
     assert chosen is not None
-    _check_encoding(source.encoding)
+    encoding = _check_encoding(source.encoding)
     size, stamp = (0, "") if path == STDIN else _stat(path)
-    return Shard(path, chosen, compression, size, stamp, source.fields, source.encoding)
+    return Shard(path, chosen, compression, size, stamp, source.fields, encoding)
 
 
-def _check_encoding(encoding: str) -> None:
+def _check_encoding(encoding: str) -> str:
+    """An encoding's usual name, if files in it can be read line by line."""
     try:
+        name = codecs.lookup(encoding).name
+        if name == "utf-8-sig":
+            return "utf-8"
         plain = "\n".encode(encoding) == b"\n" and codecs.getincrementaldecoder(encoding) is not None
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise UncodeError(f"'{encoding}' is not an encoding Python knows.") from None
     require(plain, f"files in {encoding} cannot be read line by line: convert them to UTF-8 (iconv).")
+    return name
 
 
 def _stat(path: str) -> tuple[int, str]:
@@ -142,7 +163,8 @@ def _stat(path: str) -> tuple[int, str]:
     with _one_sentence(path):
         filesystem, inside = _remote(path)
         facts = filesystem.info(inside)
-        return int(facts.get("size") or 0), str(facts.get("ETag") or facts.get("etag") or "")
+        stamps = (facts.get(key) for key in ("ETag", "etag", "blob_id", "Last-Modified", "mtime"))
+        return int(facts.get("size") or 0), str(next(filter(None, stamps), ""))
 
 
 def _files(source: Source) -> Iterator[str]:
@@ -179,6 +201,21 @@ def _chosen(paths: list[str], source: Source, where: str) -> list[str]:
     return found
 
 
+def _where(path: str) -> str:
+    """The one name of a file, however it was written."""
+    if "://" not in path:
+        return os.path.realpath(path)
+    filesystem, inside = _remote(path)
+    local = "file" in filesystem.protocol
+    return os.path.realpath(inside) if local else filesystem.unstrip_protocol(inside)
+
+
+def _shown(paths: list[str], inside: str) -> list[str]:
+    """Without hidden files and those in hidden folders, from this depth on."""
+    base = inside.count("/")
+    return [path for path in paths if not any(part.startswith(".") for part in path.split("/")[base:])]
+
+
 def _remote(path: str) -> tuple[Any, str]:
     import fsspec
 
@@ -190,10 +227,14 @@ def _remote_files(where: str, source: Source) -> list[str]:
     with _one_sentence(where):
         filesystem, inside = _remote(where)
         if glob.has_magic(inside):
-            found = sorted(filesystem.glob(inside))
+            facts = filesystem.glob(inside, detail=True)
+            wild = inside.split("/")
+            first = next(n for n, part in enumerate(wild) if glob.has_magic(part))
+            found = sorted(path for path, fact in facts.items() if fact["type"] == "file")
+            found = _shown(found, "/".join(wild[: first + 1]))
             require(len(found) > 0, f"no file matches '{where}'.")
         elif not where.startswith("http") and filesystem.isdir(inside):
-            found = _chosen(sorted(filesystem.find(inside)), source, where)
+            found = _chosen(_shown(sorted(filesystem.find(inside)), inside + "/"), source, where)
         else:
             return [where]
         return [filesystem.unstrip_protocol(path) for path in found]

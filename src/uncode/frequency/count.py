@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -52,7 +53,7 @@ def count(
     """Count a corpus into the table file `out`; what was counted before a kill is not counted again.
 
     `plain` tokenizes whole texts instead of distinct words (the same counts, slower). `ray` is the address of a
-    Ray cluster, "local" for one on this machine.
+    Ray cluster; "local" makes one on this machine, and "" takes one that runs here or makes one.
     """
     encoder = Encoder(tokenizer)
     cutter = None if plain or encoder.backend is None else cutter_for(encoder.backend)
@@ -73,19 +74,25 @@ def count(
 
 
 def _count_here(job: Job, encoder: Encoder, state: Checkpoint, watch: Watch | None) -> None:
-    """Read and cut on this thread while the batch before is tokenized on another."""
-    tell = _teller(job, state, watch)
-    pending: tuple[Batch, Future[Counts]] | None = None
-    with ThreadPoolExecutor(1) as helper:
+    """Read and cut on this thread while the tokenizer, which has threads of its own, is at the batch before."""
+    tell, pending = _teller(job, state, watch), deque[tuple[Batch, Future[Counts]]]()
+
+    def add_first() -> None:
+        batch, counts = pending.popleft()
+        state.advance(counts.result(), batch.totals, batch.place)
+
+    with ThreadPoolExecutor(1) as thread:
         try:
             for batch in job.batches(encoder, state.place, state.totals.copy(), tell):
-                if pending is not None:
-                    state.advance(pending[1].result(), pending[0].totals, pending[0].place)
-                pending = batch, helper.submit(batch.tally.count)
+                pending.append((batch, thread.submit(batch.work)))
+                if len(pending) > 1:
+                    add_first()
         finally:  # also after an error or Ctrl-C, what is read is kept
-            if pending is not None:
-                state.advance(pending[1].result(), pending[0].totals, pending[0].place)
-            state.save()
+            try:
+                while pending:
+                    add_first()
+            finally:
+                state.save()
 
 
 def _teller(job: Job, state: Checkpoint, watch: Watch | None) -> Tell | None:

@@ -64,16 +64,18 @@ class Encoder:
 
 
 def _bare(backend: Any) -> tuple[Any, str]:
-    """A copy of a `tokenizers` tokenizer that neither cuts off nor fills up, and the tokenizer as JSON; None for one
-    of another kind."""
+    """A `tokenizers` tokenizer that neither cuts off nor fills up, a copy if this one does, and the tokenizer as JSON;
+    None for one of another kind."""
     from tokenizers import Tokenizer
 
     if not isinstance(backend, Tokenizer):
         return None, ""
     said = backend.to_str()
-    bare = Tokenizer.from_str(said)
-    bare.no_truncation()
-    bare.no_padding()
+    bare = backend
+    if backend.truncation or backend.padding:
+        bare = Tokenizer.from_str(said)
+        bare.no_truncation()
+        bare.no_padding()
     if getattr(bare.model, "dropout", None):
         raise UncodeError("this tokenizer drops merges at random (dropout), so its tokens cannot be counted.")
     return bare, said

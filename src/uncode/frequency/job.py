@@ -16,7 +16,7 @@ from .corpora import Corpus
 from .encoder import Encoder
 from .readers import Reader, Record
 from .shards import Shard
-from .tally import Tally
+from .tally import Tally, Work
 from .totals import TOLD, Fault, Totals
 from .words import Cutter
 
@@ -59,7 +59,7 @@ class Rules:
 class Batch:
     """Work for the tokenizer; what has been read and how far, once it is done."""
 
-    tally: Tally
+    work: Work
     totals: Totals
     place: Place
     enough: bool = False
@@ -92,13 +92,12 @@ class Job:
         for number in range(start.shard, end.shard):
             reader = Reader(self.shards[number])
             for record, data, place in _records(reader, start if number == start.shard else Place(number)):
-                totals.records += 1
+                totals.records += record.lines
                 if data is None:
                     self._note(Fault(reader.shard.path, record.line, record.why), totals)
                 elif self._is_drawn(data):
                     size, documents = totals.bytes + len(data), totals.documents + 1
-                    taken = self.corpus.has_room_for(size, documents)
-                    if taken:
+                    if taken := self.corpus.has_room_for(size, documents):
                         totals.bytes, totals.documents = size, documents
                         for text in record.texts:
                             tally.add(text)
@@ -122,8 +121,7 @@ class Job:
         """Whether a document is in the sample: by its content, so wherever and in whatever order it is read."""
         if self.corpus.sample == 1:
             return True
-        key = self.corpus.seed.to_bytes(8, "little", signed=True)
-        drawn = hashlib.blake2b(data, digest_size=8, key=key).digest()
+        drawn = hashlib.blake2b(data, digest_size=8, key=str(self.corpus.seed).encode()[:64]).digest()
         return int.from_bytes(drawn, "little") < self.corpus.sample * 2**64
 
 
@@ -131,7 +129,7 @@ def _records(reader: Reader, start: Place) -> Iterator[tuple[Record, bytes | Non
     """The records after `start`, each with its text in bytes, None if it is bad, and the place after it."""
     done = checksum = 0
     for read in reader:
-        record, data = _in_bytes(read)
+        record, data = _in_bytes(read, reader)
         done += 1
         checksum = _checksum(data, checksum) if data is not None else checksum
         if done > start.records:
@@ -146,13 +144,13 @@ def _checksum(data: bytes, before: int) -> int:
     return zlib.crc32(b"%d %b %b" % (len(data), data[:1024], data[-1024:]), before)
 
 
-def _in_bytes(record: Record) -> tuple[Record, bytes | None]:
+def _in_bytes(record: Record, reader: Reader) -> tuple[Record, bytes | None]:
     if record.why:
         return record, None
     try:
         return record, "".join(record.texts).encode()
-    except UnicodeEncodeError as error:
-        return record._replace(why=f"not text: {error}"), None
+    except UnicodeEncodeError:  # half of a surrogate pair, or a byte that could not be decoded
+        return reader.placed(record._replace(why=f"not text in {reader.shard.encoding}")), None
 
 
 def _changed(reader: Reader) -> str:

@@ -8,11 +8,12 @@ import io
 import json
 import shutil
 import tempfile
+import zlib
 from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from ..core.errors import UncodeError
-from .shards import STDIN, Shard, open_file, opened, parquet
+from .shards import STDIN, Shard, open_file, opened, parquet, said
 
 PAGE = 1 << 20
 """A text file is read in pages: the lines that begin within so many bytes. Longer lines are cut at a space."""
@@ -24,9 +25,11 @@ class Record(NamedTuple):
     """A document: its texts, one for each chosen field; or the reason why it cannot be read."""
 
     line: int
-    """Where it begins: a line of the file, or a row of a Parquet file, from 1."""
+    """Where a bad one begins: a line of the file, or a row of a Parquet file, from 1."""
     texts: tuple[str, ...]
     why: str = ""
+    lines: int = 1
+    """Lines of a page of text: each of them could have been bad."""
 
 
 class Bad(ValueError):
@@ -54,15 +57,15 @@ class Reader:
         try:
             with opened(shard) as (stream, self._raw):
                 for record in kinds[shard.format](stream, shard):
-                    yield self._placed(record) if record.why else record
-        except (OSError, EOFError, ValueError) as error:
-            reason = str(error) or type(error).__name__
+                    yield self.placed(record) if record.why else record
+        except (OSError, EOFError, ValueError, zlib.error) as error:
+            reason = said(error)
             raise UncodeError(
                 f"'{shard.path}' could not be read to its end ({reason}): mend it or leave it out; what is counted "
                 "so far is kept."
             ) from error
 
-    def _placed(self, bad: Record) -> Record:
+    def placed(self, bad: Record) -> Record:
         """A bad record with its line counted from the start of the file, not of the shard."""
         if self.shard.format == "parquet" or not self.shard.start:
             return bad
@@ -82,16 +85,20 @@ def _lines_before(shard: Shard) -> int:
 
 def _lines(stream: IO[bytes], shard: Shard, longest: int) -> Iterator[tuple[int, bytes]]:
     """The lines that begin in the shard, each with the place of its first byte; long ones come in parts."""
-    at, inside = 0, False
     if shard.start:
         at, inside = stream.seek(shard.start - 1), True
         while inside and (part := stream.readline(longest)):
             at, inside = at + len(part), not part.endswith(b"\n")
+    else:
+        first = stream.readline(longest)
+        if text := first.removeprefix(codecs.BOM_UTF8):
+            yield 0, text
+        at, inside = len(first), not first.endswith(b"\n")
     while inside or shard.stop is None or at < shard.stop:
         part = stream.readline(longest)
         if not part:
             return
-        yield at, part if at else part.removeprefix(codecs.BOM_UTF8)
+        yield at, part
         at, inside = at + len(part), not part.endswith(b"\n")
 
 
@@ -131,7 +138,9 @@ class _LongLine:
             text = self.rest + self.decoder.decode(part, final=ends)
         except ValueError as error:
             yield Record(self.number, (), f"not {self.encoding}: {error}")
-            self.decoder.reset()
+            lenient = codecs.getincrementaldecoder(self.encoding)("ignore")
+            lenient.decode(part, final=ends)
+            self.decoder.setstate(lenient.getstate())
             text = self.rest
         cut = len(text) if ends else text.rfind(" ")
         done, self.rest = (text[:cut], text[cut:]) if cut > 0 else (text, "")
@@ -142,7 +151,7 @@ class _LongLine:
 def _page(lines: list[bytes], first: int, shard: Shard) -> Iterator[Record]:
     """A page as one document; where a line of it cannot be decoded, that line is bad and the others are kept."""
     try:
-        yield Record(first, (b"".join(lines).decode(shard.encoding),))
+        yield Record(first, (b"".join(lines).decode(shard.encoding),), lines=len(lines))
     except ValueError:
         good: list[str] = []
         for number, line in enumerate(lines, first):
@@ -150,13 +159,15 @@ def _page(lines: list[bytes], first: int, shard: Shard) -> Iterator[Record]:
                 good.append(line.decode(shard.encoding))
             except ValueError as error:
                 yield Record(number, (), f"not {shard.encoding}: {error}")
-        yield Record(first, ("".join(good),))
+        if good:
+            yield Record(first, ("".join(good),), lines=len(good))
 
 
 def _jsonl(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
     paths, number, skipping = _paths(shard), 0, False
     for at, line in _lines(stream, shard, LONGEST):
-        begins, skipping = not skipping, len(line) == LONGEST and not line.endswith(b"\n")
+        begins = not skipping
+        skipping = len(line) >= LONGEST - len(codecs.BOM_UTF8) and not line.endswith(b"\n")
         number += begins
         if skipping or not begins:
             if begins:
@@ -164,6 +175,8 @@ def _jsonl(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
             continue
         if line.isspace():
             continue
+        if at == 0 and line.lstrip().startswith(b"["):
+            raise UncodeError(f"'{shard.path}' is one JSON array: write one record a line (jq -c '.[]').")
         try:
             yield Record(number, _pick(json.loads(line.decode(shard.encoding)), paths))
         except UnicodeDecodeError as error:
@@ -171,35 +184,36 @@ def _jsonl(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
         except Bad as error:
             yield Record(number, (), str(error))
         except (ValueError, RecursionError) as error:
-            if at == 0 and line.lstrip().startswith(b"["):
-                raise ValueError("it is one JSON array; one record a line is read") from error
             yield Record(number, (), f"not JSON: {getattr(error, 'msg', error)}")
 
 
 def _csv(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
     csv.field_size_limit(LONGEST)  # the csv module's own limit is for the whole process
-    encoding = "utf-8-sig" if shard.encoding == "utf-8" else shard.encoding
+    encoding = "utf-8-sig" if codecs.lookup(shard.encoding).name == "utf-8" else shard.encoding
     text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
-    rows = csv.reader(text, delimiter="\t" if shard.format == "tsv" else ",")
-    header = next(rows, None) or []
-    missing = [name for name in shard.fields if name not in header]
-    if missing and header:
-        raise ValueError(f"it has no column '{missing[0]}'; it has {', '.join(header)}: choose with --field")
-    columns = [header.index(name) for name in shard.fields if name in header]
-    while True:
-        line = rows.line_num + 1
-        try:
-            row = next(rows)
-        except StopIteration:
-            break
-        except csv.Error as error:
-            yield Record(line, (), f"not CSV: {error}")
-            continue
-        if row and len(row) <= max(columns):
-            yield Record(line, (), f"no field '{header[len(row)]}'")
-        elif row:
-            yield Record(line, tuple(row[column] for column in columns))
-    text.detach()
+    try:
+        rows = csv.reader(text, delimiter="\t" if shard.format == "tsv" else ",")
+        header = next(filter(None, rows), [])
+        missing = [name for name in shard.fields if name not in header]
+        if missing and header:
+            raise _no_column(shard, missing[0], header)
+        columns = [header.index(name) for name in shard.fields if name in header]
+        while True:
+            line = rows.line_num + 1
+            try:
+                row = next(rows)
+            except StopIteration:
+                break
+            except csv.Error as error:
+                yield Record(line, (), f"not CSV: {error}")
+                continue
+            lacks = [header[column] for column in columns if column >= len(row)]
+            if row and lacks:
+                yield Record(line, (), f"no field '{lacks[0]}'")
+            elif row:
+                yield Record(line, tuple(row[column] for column in columns))
+    finally:
+        text.detach()
 
 
 def _parquet(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
@@ -218,7 +232,7 @@ def _rows(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
     wanted = list(dict.fromkeys(path[0] for path in paths))
     for name in wanted:
         if name not in known:
-            raise ValueError(f"it has no column '{name}'; it has {', '.join(known)}: choose with --field")
+            raise _no_column(shard, name, known)
     groups = range(file.num_row_groups)[shard.start : shard.stop]
     number = sum(file.metadata.row_group(n).num_rows for n in range(shard.start))
     for batch in file.iter_batches(256, row_groups=groups, columns=wanted):
@@ -228,6 +242,10 @@ def _rows(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
                 yield Record(number, _pick({name: batch.column(name)[row].as_py() for name in wanted}, paths))
             except ValueError as error:
                 yield Record(number, (), str(error))
+
+
+def _no_column(shard: Shard, name: str, known: list[str]) -> UncodeError:
+    return UncodeError(f"'{shard.path}' has no column '{name}'; it has {', '.join(known)}: choose with --field.")
 
 
 def _paths(shard: Shard) -> list[list[str]]:

@@ -65,9 +65,11 @@ def kind_of(path: str) -> tuple[Format | None, str]:
 
 def divide(whole: Shard) -> list[Shard]:
     """The shards of one file, in order."""
-    if whole.format == "parquet" and not whole.compression:
+    if whole.path == STDIN or whole.compression:
+        return [whole]
+    if whole.format == "parquet":
         return list(_row_groups(whole))
-    if whole.path == STDIN or whole.compression or whole.format not in ("text", "jsonl") or whole.size <= SPAN:
+    if whole.format not in ("text", "jsonl") or whole.size <= SPAN:
         return [whole]
     starts = range(0, whole.size, SPAN)
     return [replace(whole, size=min(SPAN, whole.size - at), start=at, stop=at + SPAN) for at in starts]
@@ -93,7 +95,7 @@ def parquet(stream: IO[bytes], path: str) -> Any:
     try:
         return reader.ParquetFile(stream)
     except Exception as error:  # pyarrow's own kinds
-        raise UncodeError(f"'{path}' is no Parquet file: {error}.") from error
+        raise UncodeError(f"'{path}' is no Parquet file: {said(error)}.") from error
 
 
 @contextmanager
@@ -117,7 +119,7 @@ def open_file(path: str) -> Any:
             return open(path, "rb", buffering=BUFFER)
         import fsspec
 
-        return fsspec.open(path, "rb").open()
+        return io.BufferedReader(fsspec.open(path, "rb").open(), BUFFER)
     except (OSError, ValueError, ImportError) as error:
         raise UncodeError(f"'{path}' cannot be opened: {error}.") from error
 
@@ -129,4 +131,41 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
         return bz2.BZ2File(raw)
     require(compression == "zst", f"'{compression}' is not a compression uncode reads.")
     zstandard = needed("zstandard", "corpora", "reading zst")
-    return io.BufferedReader(zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True), 1 << 20)
+    return io.BufferedReader(_Frames(raw, zstandard), BUFFER)
+
+
+def said(error: BaseException) -> str:
+    """What an error says, on one line and without its full stop."""
+    return (" ".join(str(error).split()) or type(error).__name__).rstrip(".")
+
+
+class _Frames(io.RawIOBase):
+    """The frames of a zst file; an error where the last one is cut off, which zstandard's own reader passes over."""
+
+    def __init__(self, raw: IO[bytes], zstandard: Any) -> None:
+        self.raw, self.zstandard = raw, zstandard
+        self.frame: Any = None
+        self.packed = self.plain = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        """Fill the buffer with what comes next, 0 at the end."""
+        while not self.plain:
+            self.packed = self.packed or self.raw.read(1 << 14)
+            if not self.packed:
+                if self.frame is not None:
+                    raise EOFError("the file ends within a zst frame")
+                return 0
+            if self.frame is None:
+                self.frame = self.zstandard.ZstdDecompressor(max_window_size=1 << 31).decompressobj()
+            try:
+                self.plain = self.frame.decompress(self.packed)
+            except self.zstandard.ZstdError as error:
+                raise OSError(str(error)) from error
+            self.packed = self.frame.unused_data if self.frame.eof else b""
+            self.frame = None if self.frame.eof else self.frame
+        size = min(len(buffer), len(self.plain))
+        buffer[:size], self.plain = self.plain[:size], self.plain[size:]
+        return size

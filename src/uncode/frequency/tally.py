@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
+from collections.abc import Callable
+from functools import partial
 
 from ..core.errors import require
 from .encoder import Counts, Encoder
 from .words import Cutter
 
-WORDS = 1 << 20
+WORDS = 1 << 19
 """Distinct words that are held before they are tokenized."""
 TEXT = 1 << 27
 """Characters after which a tally of words is full, however few of them are distinct."""
 PLAIN = 1 << 23
 """Characters after which a tally of whole texts is full."""
 AUDIT = 1000
-"""Every so many texts one is tokenized whole as well, and must give the same tokens."""
+"""Every so many texts the beginning of one is tokenized whole as well, and must give the same tokens."""
 _AUDITED = 1 << 16
+
+Work = Callable[[], Counts]
 
 
 class Tally:
@@ -26,8 +30,7 @@ class Tally:
         self.encoder, self.cutter = encoder, cutter
         self.words: Counter[str] = Counter()
         self.texts: list[str] = []
-        self.held = 0
-        self.added = 0
+        self.held = self.added = 0
 
     def add(self, text: str) -> None:
         """Take in one text."""
@@ -36,7 +39,7 @@ class Tally:
             self.texts.append(text)
             return
         if self.added % AUDIT == 0:
-            self._audit(text[:_AUDITED])
+            self._audit(self.cutter, text[:_AUDITED])
         self.added += 1
         self.words.update(self.cutter.words(text))
 
@@ -46,31 +49,18 @@ class Tally:
             return self.held >= PLAIN
         return self.held >= TEXT or len(self.words) >= WORDS
 
-    def take(self) -> Tally:
-        """What was taken in, to be counted elsewhere; this tally is empty again."""
-        taken = Tally(self.encoder, self.cutter)
-        taken.words, taken.texts = self.words, self.texts
+    def take(self) -> Work:
+        """What was taken in, to be tokenized and counted elsewhere; the tally is empty again."""
+        count, words = self.encoder.count, self.encoder.count_words
+        work = partial(count, self.texts) if self.cutter is None else partial(words, self.words)
         self.words, self.texts, self.held = Counter(), [], 0
-        return taken
+        return work
 
-    def count(self) -> Counts:
-        """How often each token occurs in what was taken in."""
-        if self.cutter is None:
-            return self.encoder.count(self.texts)
-        parts: dict[str, int] = defaultdict(int)
-        cut = self.cutter.parts
-        for word, times in self.words.items():
-            for part in cut(word):
-                parts[part] += times
-        return self.encoder.count_words(parts)
-
-    def _audit(self, text: str) -> None:
+    def _audit(self, cutter: Cutter, text: str) -> None:
         """Raise if words do not give the tokens of the whole text."""
-        alone = Tally(self.encoder, self.cutter)
-        alone.added = 1
-        alone.add(text)
+        by_words = self.encoder.count_words(Counter(cutter.words(text)))
         require(
-            bool((alone.count() == self.encoder.count([text])).all()),
+            bool((by_words == self.encoder.count([text])).all()),
             "counting by words gives other tokens than this tokenizer on a text of this corpus: count with --plain, "
             "and please tell us which tokenizer it is.",
         )
