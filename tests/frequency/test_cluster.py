@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -111,7 +112,7 @@ def test_a_driver_that_died_goes_on(
 
 def test_a_node_that_dies_changes_nothing(cluster: Any, tmp_path: Path) -> None:
     """Three nodes; the third is killed while it is counting."""
-    many = [write(tmp_path / f"{n:02}.jsonl", documents(3000, seed=n)) for n in range(8)]
+    many = [write(tmp_path / f"{n:02}.jsonl", documents(1000, seed=n)) for n in range(8)]
     victim, busy = cluster.add_node(num_cpus=2, object_store_memory=1 << 27), []
     cluster.wait_for_nodes()
     assert len(alive()) == 3
@@ -126,8 +127,8 @@ def test_a_node_that_dies_changes_nothing(cluster: Any, tmp_path: Path) -> None:
     killer.start()
     done = counted(tmp_path / "t.safetensors", *many, ray="auto")
     killer.join()
-    assert done.table == expected("split", [text for n in range(8) for text in documents(3000, seed=n)])
-    assert done.totals.documents == 8 * 3000
+    assert done.table == expected("split", [text for n in range(8) for text in documents(1000, seed=n)])
+    assert done.totals.documents == 8 * 1000
     limit = time.monotonic() + 60
     while len(alive()) == 3 and time.monotonic() < limit:
         time.sleep(0.1)
@@ -141,5 +142,8 @@ def alive() -> list[Any]:
 def working(node: Any) -> list[str]:
     """What the workers of a node are doing."""
     raylet = psutil.Process(node.all_processes["raylet"][0].process.pid)
-    titles = [" ".join(child.cmdline()) for child in raylet.children(recursive=True)]
+    titles = []
+    for child in raylet.children(recursive=True):
+        with suppress(psutil.NoSuchProcess):  # it ended since
+            titles.append(" ".join(child.cmdline()))
     return [title for title in titles if "count_shard" in title]
