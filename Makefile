@@ -43,8 +43,9 @@ test: check
 verify: test
 	@$(BIN)/python bench/loop.py --check
 	@$(BIN)/python bench/loading.py
+	@$(BIN)/python bench/count.py --check
 	@$(BIN)/python -m tests.architectures
-	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(WORKERS) -q tests/test_invariants.py
+	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(WORKERS) -q tests/test_invariants.py tests/frequency/test_words.py tests/frequency/test_readers.py
 
 bench: $(VENV)/base
 	@$(BIN)/python bench/loop.py

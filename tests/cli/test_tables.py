@@ -1,0 +1,128 @@
+"""The verbs count and table, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import ROOT, run
+from tests.small_tokenizers import TEXT, TOKENIZERS
+from uncode import FrequencyTable
+from uncode.cli import main
+from uncode.cli.count import with_ray_address
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    TOKENIZERS["split"]().save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def corpus(tmp_path: Path) -> Path:
+    folder = tmp_path / "corpus"
+    folder.mkdir()
+    (folder / "a.jsonl").write_text("".join(json.dumps({"text": text, "n": 1}) + "\n" for text in TEXT * 50))
+    return folder
+
+
+def spoil(corpus: Path) -> None:
+    with (corpus / "a.jsonl").open("a") as file:
+        file.write("nonsense\n")
+
+
+def test_count_show_compare_merge(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    one, two, both = (tmp_path / f"{name}.safetensors" for name in ("one", "two", "both"))
+    shown = run("count", str(corpus), "--tokenizer", str(tokenizer), "--out", str(one))
+    assert shown.returncode == 0 and shown.stderr == ""
+    assert "tokens in 200 documents" in shown.stdout and len(shown.stdout.splitlines()) == 1
+    spoil(corpus)
+    json_file = str(tokenizer / "tokenizer.json")
+    told = run("count", str(corpus), "--tokenizer", json_file, "--out", str(two), "--max-bytes", "10kB", "--json")
+    facts = json.loads(told.stdout)
+    assert facts["bytes"] <= 10_000 and facts["sha256"] == FrequencyTable.load(two).sha256 and facts["bad"] == 0
+    shown = run("table", "show", str(one), "--tokenizer", str(tokenizer), "--top", "5")
+    assert '" the"' in shown.stdout and "200 documents" in shown.stdout and "\x1b[" not in shown.stdout
+    data = json.loads(run("table", "show", str(one), "--top", "2", "--json").stdout)
+    assert (
+        data["made"]["documents"] == 200 and len(data["top"]) == 2 and data["sha256"] == FrequencyTable.load(one).sha256
+    )
+    shown = run("table", "compare", str(one), str(two), "--tokenizer", str(tokenizer))
+    assert "KL(A || B)" in shown.stdout and "change" in shown.stdout
+    told = run("table", "compare", str(one), str(one), "--json")
+    assert json.loads(told.stdout)["divergence"] == [0, 0] and json.loads(told.stdout)["moved"] == []
+    assert run("table", "merge", str(one), str(two), "--out", str(both), "--name", "all").returncode == 0
+    assert FrequencyTable.load(both) == FrequencyTable.load(one).merge(FrequencyTable.load(two))
+
+
+def test_standard_input_a_recipe_and_bad_lines(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    out, text = tmp_path / "t.safetensors", "".join(TEXT)
+    told = run("count", "-", "--tokenizer", str(tokenizer), "--out", str(out), "--json", stdin=text)
+    assert json.loads(told.stdout)["bytes"] == len(text.encode()) and json.loads(told.stdout)["documents"] == 1
+    recipe = tmp_path / "mix.toml"
+    recipe.write_text(f'name = "mix"\nmax_bytes = "1MB"\n[[source]]\nwhere = "{corpus}"\nfields = "text"\n')
+    spoil(corpus)
+    told = run("count", str(recipe), "--tokenizer", str(tokenizer), "--out", str(out))
+    assert told.returncode == 0 and "1 bad left out" in told.stdout
+    assert told.stderr == f"bad: {corpus / 'a.jsonl'}, line 201: not JSON: Expecting value\n"
+    assert FrequencyTable.load(out).name == "mix"
+    told = run("count", str(recipe), "--tokenizer", str(tokenizer), "--out", str(out), "--strict")
+    assert told.returncode == 2 and "line 201" in told.stderr
+
+
+def test_the_released_format_is_imported(tmp_path: Path) -> None:
+    file, out = tmp_path / "mine.json", tmp_path / "mine.safetensors"
+    file.write_text(json.dumps({"num_token": 3, "p_baseline_dict": {"5": 3}}))
+    assert run("table", "import", str(file), "--out", str(out), "--vocab-size", "9").returncode == 0
+    assert len(FrequencyTable.load(out)) == 9 and FrequencyTable.load(out).name == "mine"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["count", "README.md", "--tokenizer", "no/such", "--out", "x.st"], "offline mode is on"),
+        (["count", "README.md", "--tokenizer", "no such", "--out", "x.st"], "there is no tokenizer at 'no such'"),
+        (["count", "README.md", "--tokenizer", "docs", "--out", "x.st"], "no tokenizer in 'docs'"),
+        (["count", "README.md", "--tokenizer", "README.md", "--out", "x.st"], "is no tokenizer.json"),
+        (["count", "README.md", "--tokenizer", "x", "--out", "no/x.st"], "does not exist"),
+        (["count", "README.md", "--tokenizer", "x", "--out", "x.st", "--format", "json"], "is not a format"),
+        (["count", "README.md", "--tokenizer", "x", "--out", "x.st", "--max-bytes", "many"], "is not a size"),
+        (["count", "no.toml", "--tokenizer", "x", "--out", "x.st"], "the recipe 'no.toml' cannot be read"),
+        (["count", "a.toml", "b", "--tokenizer", "x", "--out", "x.st"], "a recipe stands alone"),
+        (["count", "a.toml", "--field", "x", "--tokenizer", "x", "--out", "x.st"], "leave --field out"),
+        (["count", "README.md", "--out", "x.st"], "Missing option '--tokenizer'"),
+        (["table", "get", "lada"], "did you mean 'llada'"),
+        (["table", "get", "llada", "--url", "http://127.0.0.1:9/"], "uncode table import FILE"),
+        (["table", "show", "lada"], "did you mean 'llada'"),
+        (["table", "import", "no.json", "--out", "x.st"], "there is no file"),
+        (["table", "merge", "x", "--out", "x.st"], "two tables or more"),
+        (["table", "shoe", "x"], "No such command"),
+        (["decode", "hi", "--model", "no/such"], "(`uncode table get llada`, then --frequency llada) or count one"),
+    ],
+)
+def test_mistakes_are_one_sentence(
+    words: list[str], message: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("UNCODE_CACHE", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", ["uncode", *words])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    shown = capsys.readouterr()
+    assert ended.value.code == 2 and message in shown.err and len(shown.err.splitlines()) == 1 and shown.out == ""
+    assert not (ROOT / "x.st").exists() and not list(ROOT.glob("x.st*"))
+
+
+def test_ray_needs_no_address() -> None:
+    assert with_ray_address(["count", "a", "--ray"]) == ["count", "a", "--ray="]
+    assert with_ray_address(["--ray", "a.txt"]) == ["--ray=", "a.txt"] and with_ray_address([]) == []
+    for address in ("auto", "local", "ray://head:10001", "10.0.0.1:6379"):
+        assert with_ray_address(["--ray", address, "a"]) == ["--ray", address, "a"]
+
+
+def test_help_has_examples() -> None:
+    assert all("Examples" in run(*words, "--help").stdout for words in (["count"], ["table", "show"], ["table", "get"]))
