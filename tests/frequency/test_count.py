@@ -23,9 +23,11 @@ from uncode import FrequencyTable, UncodeError
 from uncode.frequency import checkpoint, fingerprint, job, shards
 from uncode.frequency.corpora import Corpus, Source
 from uncode.frequency.count import Counted, count
+from uncode.frequency.encoder import Encoder
 from uncode.frequency.fingerprint import special_ids
-from uncode.frequency.job import Rules
+from uncode.frequency.job import Place, Rules
 from uncode.frequency.report import Report
+from uncode.frequency.totals import Totals
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -143,11 +145,11 @@ def test_reports_tell_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     files = [write(tmp_path / f"{n}.jsonl", documents(20, n)) for n in range(3)]
     counted(tmp_path / "t.safetensors", *files, watch=watch)
-    assert [n for n, _ in seen] == list(range(1, 61)) and sorted(part for _, part in seen) == [p for _, p in seen]
+    assert [*dict(seen)] == list(range(1, 61)) and sorted(part for _, part in seen) == [p for _, p in seen]
     assert 0 < seen[0][1] < seen[-1][1] == 1
     seen.clear()
     counted(tmp_path / "t.safetensors", *files, watch=watch, max_documents=40)
-    assert seen[19][1] >= 0.5 and seen[-1] == (39, pytest.approx(39 / 40))
+    assert dict(seen)[20] >= 0.5 and seen[-1] == (39, pytest.approx(39 / 40))
 
 
 def slowly(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -185,6 +187,49 @@ def test_a_count_goes_on_where_it_was_cut(batches: int, tmp_path: Path, monkeypa
     done = counted(tmp_path / "t.safetensors", *files)
     assert done.resumed and done.table == expected("split", texts) and done.totals.documents == 36
     assert sorted(p.name for p in tmp_path.iterdir()) == ["0.jsonl", "1.jsonl", "2.jsonl", "t.safetensors"]
+
+
+def test_an_interrupt_while_the_tokenizer_works_loses_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C comes while the count waits for a batch."""
+    texts = documents(12)
+    file, out = write(tmp_path / "a.jsonl", texts), tmp_path / "t.safetensors"
+    slowly(monkeypatch)
+    real, calls = checkpoint.Checkpoint.advance, [0]
+
+    def advance(self: checkpoint.Checkpoint, *batch: Any) -> None:
+        calls[0] += 1
+        if calls[0] == 3:
+            raise KeyboardInterrupt
+        real(self, *batch)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint.Checkpoint, "advance", advance)
+        with pytest.raises(KeyboardInterrupt):
+            counted(out, file)
+    assert counted(out, file).table == expected("split", texts)
+
+
+def test_shards_that_a_cluster_counted_are_not_counted_again_here(tmp_path: Path) -> None:
+    texts = documents(40)
+    files = [write(tmp_path / f"{n}.jsonl", texts[10 * n : 10 * n + 10]) for n in range(4)]
+    corpus, tokenizer, out = (
+        Corpus("some", tuple(Source(str(f)) for f in files)),
+        TOKENIZERS["split"](),
+        tmp_path / "t.st",
+    )
+    encoder = Encoder(tokenizer)
+    whole = job.Job(corpus, tuple(corpus.shards()), None)
+    with checkpoint.Checkpoint.open(out, whole.identity(encoder), encoder.size) as state:
+        state.advance(encoder.count(texts[20:30]), Totals(10, 10, 1), Place(), counted=2)
+        state.save()
+    done = count(corpus, tokenizer, out)
+    assert done.resumed and done.table == expected("split", texts) and done.totals.documents == 40
+
+
+def test_nothing_to_count_is_one_sentence(tmp_path: Path) -> None:
+    file = write(tmp_path / "a.jsonl", ["x" * 100])
+    with pytest.raises(UncodeError, match=r"nothing was counted: .*larger than --max-bytes \(50\)"):
+        counted(tmp_path / "t.safetensors", file, max_bytes=50)
 
 
 def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tokenizers import AddedToken, Tokenizer
+from tokenizers import AddedToken, Regex, Tokenizer, normalizers
 
 from tests.small_tokenizers import TEXT, TOKENIZERS
 from uncode import UncodeError
 from uncode.frequency import tally as tallies
-from uncode.frequency.encoder import Encoder
+from uncode.frequency import words
+from uncode.frequency.encoder import Encoder, revived
 from uncode.frequency.tally import Tally
 from uncode.frequency.words import RULES, Cutter, cutter_for
 
@@ -107,14 +108,23 @@ def test_words_are_the_text(text: str) -> None:
         assert "".join(Cutter(rule).words(text)) == text
 
 
-@pytest.mark.parametrize("token", [AddedToken("two words"), AddedToken("<x>", rstrip=True), AddedToken("\n\n")])
+@pytest.mark.parametrize(
+    "token",
+    [
+        AddedToken("two words"),
+        AddedToken("two words", normalized=False),
+        AddedToken("<x>", rstrip=True, normalized=False),
+        AddedToken("\n\n", normalized=False),
+    ],
+)
 def test_added_tokens_that_forbid_a_cut_are_heeded(token: AddedToken) -> None:
     tokenizer = Tokenizer.from_str(TOKENIZERS["split"]().backend_tokenizer.to_str())
     tokenizer.add_tokens([token])
     encoder = Encoder(tokenizer)
     text = f"a {token.content}  b{token.content}\n c two words\n\n d"
     cutter = cutter_for(encoder.backend)
-    assert cutter is not None and cutter.words(text) == [text] and len(cutter.words("a b c")) == 3
+    assert cutter is None or (cutter.words(text) == [text] and len(cutter.words("a b c")) == 3)
+    assert (cutter is None) == token.normalized
     assert counted(encoder, cutter, [text]) == counted(encoder, None, [text])
 
 
@@ -177,3 +187,32 @@ def test_dropout_is_refused() -> None:
             Encoder(tokenizer)
     finally:
         tokenizer.backend_tokenizer.model.dropout = None
+
+
+@pytest.mark.parametrize("kind", ["byte-level", "split", "wordpiece", "unigram"])
+def test_long_texts_are_cut_in_slices_that_change_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder, cutter = ready(kind)
+    assert cutter is not None
+    monkeypatch.setattr(words, "SLICE", 50)
+    text = "".join(TEXT) + "<|end|> [MASK] </s>" + "".join(TEXT) + "x" * 200
+    slices = list(cutter.slices(text))
+    assert "".join(slices) == text and len(slices) > 5
+    assert counted(encoder, cutter, [text]) == counted(encoder, None, [text])
+
+
+def test_a_normalizer_that_may_look_anywhere_is_not_trusted() -> None:
+    tokenizer = Tokenizer.from_str(TOKENIZERS["split"]().backend_tokenizer.to_str())
+    tokenizer.normalizer = normalizers.Replace(Regex(r"-\s*\n\s*"), "")
+    assert cutter_for(tokenizer) is None
+    tokenizer.normalizer = normalizers.Sequence([normalizers.NFKC(), normalizers.Lowercase()])
+    assert cutter_for(tokenizer) is not None
+
+
+def test_a_copy_keeps_how_special_tokens_are_read() -> None:
+    tokenizer = Tokenizer.from_str(TOKENIZERS["split"]().backend_tokenizer.to_str())
+    before = Encoder(tokenizer)
+    tokenizer.encode_special_tokens = True
+    after = Encoder(tokenizer)
+    assert after.splits_special and after.sha256 != before.sha256
+    copied = Encoder(revived(after.json, after.splits_special))
+    assert counted(copied, None, ["a <|end|>"]) == counted(after, None, ["a <|end|>"])

@@ -39,7 +39,7 @@ class HubModel:
     """A model on the hub. It is asked once whether it is there; without an answer the local cache has to do."""
 
     def __init__(self, name: str, revision: str | None, token: str | None) -> None:
-        self.name, self.revision, self.token = name, revision, token
+        self.name, self.revision, self.token, self.instead = name, revision, token, INSTEAD
         self._silence = "cannot be reached"
 
     def config(self) -> Path:
@@ -83,6 +83,7 @@ class HubModel:
         """The folder of the model's tokenizer in the local cache; the weights are not fetched."""
         from huggingface_hub import snapshot_download
 
+        self.instead = "give a local folder or a tokenizer.json"
         with self._one_sentence():
             return Path(
                 snapshot_download(
@@ -133,20 +134,20 @@ class HubModel:
         except errors.RepositoryNotFoundError as error:
             raise UncodeError(
                 f"{name} is neither a folder here nor a model you can see on {where}: check the spelling, run "
-                f"`hf auth login` if it is private, or {INSTEAD}."
+                f"`hf auth login` if it is private, or {self.instead}."
             ) from error
         except errors.LocalEntryNotFoundError as error:
             why = "offline mode is on (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else f"{where} {self._silence}"
             raise UncodeError(
                 f"there is no folder {name}, and as a hub id{at} it is not wholly in the local cache and {why}: "
-                f"{INSTEAD}."
+                f"{self.instead}."
             ) from error
         except errors.EntryNotFoundError as error:
-            raise UncodeError(f"{name} on {where} has no config.json{at} and is no model: {INSTEAD}.") from error
+            raise UncodeError(f"{name} on {where} has no config.json{at} and is no model: {self.instead}.") from error
         except Exception as error:  # a full disk, a broken connection, a name the hub does not allow
             if isinstance(error, errors.HfHubHTTPError) and error.response.status_code == 401:
                 raise UncodeError(f"{where} refused the token for {name}: check it, or run `hf auth login`.") from error
             first = (str(error).strip().splitlines() or [repr(error)])[0]
             raise UncodeError(
-                f"{name}{at} could not be fetched from {where} ({first}): try again, {INSTEAD}."
+                f"{name}{at} could not be fetched from {where} ({first}): try again, {self.instead}."
             ) from error

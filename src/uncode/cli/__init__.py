@@ -68,3 +68,9 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         sys.exit(0)
+    except OSError as error:
+        if "--debug" in sys.argv:
+            raise
+        where = f" '{error.filename}'" if error.filename else ""
+        typer.echo(f"uncode: the system refused{where}: {error.strerror or error}.", err=True)
+        sys.exit(2)

@@ -36,9 +36,9 @@ Field = Annotated[
 Format = Annotated[
     str | None, Option("--format", help="text, jsonl, csv, tsv or parquet.  [default: as the names of the files say]")
 ]
-Encoding = Annotated[str, Option(help="Of the files.")]
+Encoding = Annotated[str | None, Option(help="Of the files.  [default: utf-8]")]
 Config = Annotated[str | None, Option(help="Configuration of a dataset id (en, ...).")]
-Split = Annotated[str, Option(help="Split of a dataset id.")]
+Split = Annotated[str | None, Option(help="Split of a dataset id.  [default: train]")]
 MaxBytes = Annotated[str | None, Option(metavar="SIZE", help="The first documents, up to so much text: 16GB.")]
 MaxDocuments = Annotated[int | None, Option(min=1, help="The first so many documents.")]
 Sample = Annotated[float, Option(help="A part of the documents, drawn by their content.")]
@@ -60,9 +60,9 @@ def command(
     name: Name = None,
     field: Field = None,
     file_format: Format = None,
-    encoding: Encoding = "utf-8",
+    encoding: Encoding = None,
     config: Config = None,
-    split: Split = "train",
+    split: Split = None,
     max_bytes: MaxBytes = None,
     max_documents: MaxDocuments = None,
     sample: Sample = 1.0,
@@ -90,24 +90,27 @@ def command(
       uncode count s3://bucket/c4/ --ray ray://head:10001 --tokenizer ./my-model --out c4.safetensors
     """
     writable(out)
-    reading = {"format": file_format, "fields": field and tuple(field), "config": config}
-    changed = {"encoding": encoding, "split": split}
+    fields = field and tuple(field)
+    reading = {"format": file_format, "fields": fields, "config": config, "split": split, "encoding": encoding}
     limits = {"max_bytes": read_size(max_bytes) if max_bytes else None, "max_documents": max_documents}
     drawn = {"sample": sample if sample != 1 else None, "seed": seed or None}
-    corpus = _corpus(sources, name, out, {k: v for k, v in reading.items() if v}, changed)
+    corpus = _corpus(sources, name, out, {key: value for key, value in reading.items() if value})
     asked: dict[str, Any] = {"name": name, **limits, **drawn}
     corpus = dataclasses.replace(corpus, **{key: value for key, value in asked.items() if value is not None})
     named, rules = load_tokenizer(tokenizer, revision), Rules(strict, allow_bad)
     told: dict[str, Any] = {"tokenizer_name": named.name, "revision": named.revision, "rules": rules}
     began = time.monotonic()
-    with counting(corpus.name) as watch:
-        done = count(corpus, named.tokenizer, out, plain=plain, restart=restart, ray=ray, watch=watch, **told)
+    try:
+        with counting(corpus.name) as watch:
+            done = count(corpus, named.tokenizer, out, plain=plain, restart=restart, ray=ray, watch=watch, **told)
+    except KeyboardInterrupt:
+        kept = Path(f"{out}.counting").is_file()
+        typer.echo("stopped; the same command goes on from there" if kept else "stopped; nothing was kept", err=True)
+        raise
     _tell(done, out, time.monotonic() - began, as_json)
 
 
-def _corpus(
-    sources: list[str], name: str | None, out: Path, reading: dict[str, Any], changed: dict[str, Any]
-) -> Corpus:
+def _corpus(sources: list[str], name: str | None, out: Path, reading: dict[str, Any]) -> Corpus:
     """What was named on the command line, or the recipe that says it all."""
     chosen = reading.get("format")
     require(
@@ -115,7 +118,7 @@ def _corpus(
     )
     recipes = [source for source in sources if source.endswith(".toml")]
     if not recipes:
-        return Corpus(name or out.stem, tuple(Source(where, **reading, **changed) for where in sources))
+        return Corpus(name or out.stem, tuple(Source(where, **reading) for where in sources))
     require(len(sources) == 1, "a recipe stands alone: name its sources in it.")
     given = [f"--{key.removesuffix('s')}" for key in reading]
     require(not given, f"a recipe says itself what it reads: leave {', '.join(given)} out.")

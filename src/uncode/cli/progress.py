@@ -39,7 +39,7 @@ def counting(name: str) -> Iterator[Watch]:
         yield _lines(console)
         return
     columns = (
-        TextColumn("counting {task.description}"),
+        TextColumn("counting {task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[told]}"),
         TimeRemainingColumn(),
@@ -62,8 +62,10 @@ class _Speed:
     def told(self, report: Report) -> str:
         self.first = report.tokens if self.first < 0 else self.first
         rate = (report.tokens - self.first) / max(time.monotonic() - self.began, 1e-3)
+        tokens = f", {report.tokens / 1e6:,.1f} M tokens" if report.tokens else ""
+        speed = f", {rate / 1e3:,.0f} k/s" if rate else ""
         bad = f", {report.totals.bad:,} bad" if report.totals.bad else ""
-        return f"{decimal(report.totals.bytes)}, {report.tokens / 1e6:,.1f} M tokens, {rate / 1e3:,.0f} k/s{bad}"
+        return f"{decimal(report.totals.bytes)}{tokens}{speed}{bad}"
 
 
 def _lines(console: Console, every: float = 30.0) -> Watch:

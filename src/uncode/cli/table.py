@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table as Grid
 
 from ..backbones.named_tokenizer import load_tokenizer
@@ -133,9 +134,9 @@ def beside(
         typer.echo(json.dumps({"a": one.name, "b": two.name} | told | {"moved": moved}, indent=2))
         return
     console = Console(highlight=False)
-    console.print(
-        f"[bold]A[/bold]  {one.name}: {one.total:,.0f} tokens\n[bold]B[/bold]  {two.name}: {two.total:,.0f} tokens\n"
-    )
+    for letter, table in (("A", one), ("B", two)):
+        console.print(f"[bold]{letter}[/bold]  {escape(table.name)}: {table.total:,.0f} tokens")
+    console.print()
     console.print(_measures(c))
     grid = Grid(box=None, padding=(0, 2, 0, 0))
     for title in ("id", "token", "S in A", "S in B", "change"):
@@ -229,10 +230,10 @@ def _pairs(lines: dict[str, str]) -> Grid:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     for key, value in lines.items():
-        grid.add_row(key, value)
+        grid.add_row(key, escape(value))
     return grid
 
 
 def _shown(token: str) -> str:
     """A token in quotes, with its blanks and line ends visible, safe from the console's markup."""
-    return json.dumps(token, ensure_ascii=False).replace("[", "\\[") if token else ""
+    return escape(json.dumps(token, ensure_ascii=False)) if token else ""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from safetensors import SafetensorError, safe_open
@@ -24,16 +25,37 @@ SAVE_SECONDS = 5.0
 VERSION = 1
 
 
+class _Reached(NamedTuple):
+    counts: Counts
+    totals: Totals
+    place: Place
+    ahead: frozenset[int]
+
+
 class Checkpoint:
     """The counts and the place they reach, in memory and in a file."""
 
     def __init__(self, path: Path, identity: dict[str, str], size: int) -> None:
         self.path, self.identity = path, identity
-        self.counts: Counts = np.zeros(size, dtype=np.int64)
-        self.totals, self.place = Totals(), Place()
-        self.ahead: frozenset[int] = frozenset()
-        """Shards beyond the place that are counted too; a cluster does not keep the order."""
+        self._reached = _Reached(np.zeros(size, dtype=np.int64), Totals(), Place(), frozenset())
         self._saved = time.monotonic()
+
+    @property
+    def counts(self) -> Counts:
+        return self._reached.counts
+
+    @property
+    def totals(self) -> Totals:
+        return self._reached.totals
+
+    @property
+    def place(self) -> Place:
+        return self._reached.place
+
+    @property
+    def ahead(self) -> frozenset[int]:
+        """Shards beyond the place that are counted too; a cluster does not keep the order."""
+        return self._reached.ahead
 
     @classmethod
     @contextmanager
@@ -48,10 +70,13 @@ class Checkpoint:
                 state._read()
             yield state
 
-    def advance(self, counts: Counts, totals: Totals, place: Place, ahead: frozenset[int] = frozenset()) -> None:
-        """Add what a batch gave; `totals` are those of everything up to `place`."""
-        self.counts += counts
-        self.totals, self.place, self.ahead = totals, place, ahead
+    def advance(self, counts: Counts, totals: Totals, place: Place, counted: int | None = None) -> None:
+        """Add what a batch gave; `totals` are those of everything up to `place`, and of the shard that is `counted`."""
+        ahead = self.ahead | ({counted} if counted is not None else set())
+        while place.shard in ahead:
+            place = Place(place.shard + 1)
+        beyond = frozenset(number for number in ahead if number > place.shard)
+        self._reached = _Reached(self.counts + counts, totals, place, beyond)  # all at once, whatever interrupts
         if time.monotonic() - self._saved > SAVE_SECONDS:
             self.save()
 
@@ -68,7 +93,7 @@ class Checkpoint:
         }
         partial = self.path.with_name(self.path.name + ".partial")
         with open(partial, "wb") as file:
-            file.write(save({"counts": self.counts}, {"state": json.dumps(state)}))
+            file.write(save({"so_far": self.counts}, {"state": json.dumps(state)}))
             file.flush()
             os.fsync(file.fileno())
         partial.replace(self.path)
@@ -81,7 +106,7 @@ class Checkpoint:
     def _read(self) -> None:
         try:
             with safe_open(self.path, framework="np") as file:
-                state, counts = json.loads((file.metadata() or {})["state"]), file.get_tensor("counts")
+                state, counts = json.loads((file.metadata() or {})["state"]), file.get_tensor("so_far")
         except (SafetensorError, KeyError, ValueError) as error:
             raise UncodeError(f"'{self.path}' cannot be read ({error}): begin again with --restart.") from error
         theirs = state["identity"] if state["version"] == VERSION else {}
@@ -92,8 +117,8 @@ class Checkpoint:
             "another --out, or begin again with --restart.",
         )
         faults = [Fault(**fault) for fault in state["totals"].pop("faults")]
-        self.counts, self.totals = counts, Totals(**state["totals"], faults=faults)
-        self.place, self.ahead = Place(**state["place"]), frozenset(state["ahead"])
+        totals = Totals(**state["totals"], faults=faults)
+        self._reached = _Reached(counts, totals, Place(**state["place"]), frozenset(state["ahead"]))
 
 
 @contextmanager
@@ -104,7 +129,11 @@ def _only_one(path: Path, out: Path) -> Iterator[None]:
     except ImportError:  # no such locks on this system
         yield
         return
-    with open(path, "w") as file:
+    try:
+        lock = open(path, "w")  # noqa: SIM115
+    except OSError as error:
+        raise UncodeError(f"'{out}' cannot be written: {error.strerror}.") from error
+    with lock as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -19,7 +19,7 @@ from ..core.errors import UncodeError, require
 from ..extras import needed
 from .checkpoint import Checkpoint
 from .corpora import Corpus
-from .encoder import Counts, Encoder
+from .encoder import Counts, Encoder, revived
 from .job import Job, Place, Rules
 from .report import Report, Watch, share
 from .shards import STDIN, Shard
@@ -46,13 +46,13 @@ def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, wa
     require(backend is not None, "a cluster needs a tokenizer of the `tokenizers` library: count without --ray.")
     require(STDIN not in paths, "a cluster cannot read standard input: write it to files.")
     with _connected(address) as ray:
-        run = _Pipeline(ray, job, ray.put(encoder.json), encoder.size)
+        run = _Pipeline(ray, job, ray.put((encoder.json, encoder.splits_special)), encoder.size)
         limited = job.corpus.max_bytes is not None or job.corpus.max_documents is not None
         try:
-            for counts, totals, place, ahead in (
-                _in_order(job, run, state) if limited else _in_any_order(job, run, state)
-            ):
-                state.advance(counts, totals, place, ahead)
+            for result, place, number in _in_order(job, run, state) if limited else _in_any_order(job, run, state):
+                totals = state.totals.copy()
+                totals.add(result.totals)
+                state.advance(result.counts, totals, place, number)
                 job.rules.check(totals)
                 if watch is not None:
                     watch(_report(job, state))
@@ -60,18 +60,15 @@ def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, wa
             state.save()
 
 
-Advance = tuple[Counts, Totals, Place, frozenset[int]]
+Advance = tuple[Result, Place, int | None]
+"""What a shard gave, the place that is reached with it, and its number where it is not in order."""
 
 
 def _in_any_order(job: Job, run: _Pipeline, state: Checkpoint) -> Iterator[Advance]:
     """Every shard that is left, as it is done."""
     left = [number for number in range(state.place.shard, len(job.shards)) if number not in state.ahead]
     for number, result in run(left, state.place, job.corpus):
-        totals, place, ahead = state.totals.copy(), state.place, state.ahead | {number}
-        totals.add(result.totals)
-        while place.shard in ahead:
-            place = Place(place.shard + 1)
-        yield result.counts, totals, place, frozenset(n for n in ahead if n > place.shard)
+        yield result, state.place, number
 
 
 def _in_order(job: Job, run: _Pipeline, state: Checkpoint) -> Iterator[Advance]:
@@ -85,11 +82,11 @@ def _in_order(job: Job, run: _Pipeline, state: Checkpoint) -> Iterator[Advance]:
             left, result = job.corpus.less(state.totals), results[number]
             if left is None:
                 break
-            if left != given and (result.enough or not left.has_room_for(result.totals.bytes, result.totals.documents)):
+            size, documents = result.totals.bytes, result.totals.documents
+            fits = left.has_room_for(size, documents) and not left.is_full_with(size, documents)
+            if left != given and (result.enough or not fits):
                 result = dict(run([number], state.place, left))[number]  # it was given more than is left by now
-            totals = state.totals.copy()
-            totals.add(result.totals)
-            yield result.counts, totals, end if result.enough else Place(number + 1), frozenset()
+            yield result, end if result.enough else Place(number + 1), None
             if result.enough:
                 return
 
@@ -166,9 +163,8 @@ def count_shard(item: dict[str, Any], tokenizer: Any, cutter: Cutter | None, cor
 def _encoder(tokenizer: Any) -> Encoder:
     """The tokenizer, made once in a worker's life."""
     import ray
-    from tokenizers import Tokenizer
 
-    return Encoder(Tokenizer.from_str(ray.get(tokenizer)))
+    return Encoder(revived(*ray.get(tokenizer)))
 
 
 def _absolute(shard: Shard) -> Shard:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ..core.errors import UncodeError, require, suggest
 from ..extras import needed
-from .shards import COMPRESSIONS, FORMATS, STDIN, Format, Shard, divide, kind_of
+from .shards import COMPRESSIONS, FORMATS, GUESSED, STDIN, Format, Shard, divide, kind_of
 from .totals import Totals
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
@@ -98,7 +98,7 @@ def read_recipe(path: Path) -> Corpus:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UncodeError(f"the recipe '{path}' cannot be read: {error}.") from None
+        raise UncodeError(f"the recipe '{path}' cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UncodeError(f"'{path}' is not a TOML file: {error}.") from None
     sources = data.pop("source", None)
@@ -138,7 +138,7 @@ def _shard(path: str, source: Source) -> Shard:
     require(chosen is not None, f"'{path}': its name does not say what it is ({endings}): give --format.")
     assert chosen is not None
     encoding = _check_encoding(source.encoding)
-    size, stamp = (0, "") if path == STDIN else _stat(path)
+    size, stamp = (0, "" if source.format else GUESSED) if path == STDIN else _stat(path)
     return Shard(path, chosen, compression, size, stamp, source.fields, encoding)
 
 
@@ -243,6 +243,7 @@ def _remote_files(where: str, source: Source) -> list[str]:
 def _dataset_files(source: Source) -> list[str]:
     """The files of a dataset on the hub, as its card divides them into configurations and splits."""
     datasets = needed("datasets", "corpora", "counting over a dataset id")
+    _ask_hub(source.where)
     with _one_sentence(source.where):
         builder = datasets.load_dataset_builder(source.where, source.config, revision=source.revision)
         files = builder.config.data_files or {}
@@ -251,6 +252,25 @@ def _dataset_files(source: Source) -> list[str]:
             f"'{source.where}' has no split '{source.split}': {suggest(source.split, map(str, files))}",
         )
         return [str(path) for path in files[source.split]]
+
+
+def _ask_hub(name: str) -> None:
+    """Raise if nobody answers; asked once, for `datasets` asks for half a minute and says so on the screen."""
+    from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
+
+    if constants.HF_HUB_OFFLINE:
+        return
+    try:
+        get_hf_file_metadata(hf_hub_url(name, "README.md", repo_type="dataset"))
+    except errors.HfHubHTTPError:
+        return  # it answers
+    except Exception as error:  # the http client's own kinds: no route, no name, too slow
+        if isinstance(error, (ValueError, TypeError)):
+            return
+        raise UncodeError(
+            f"there is no file or folder '{name}', and as a dataset id it cannot be fetched, because the hub "
+            f"({constants.ENDPOINT}) cannot be reached: give files that are here."
+        ) from error
 
 
 @contextmanager

@@ -8,17 +8,19 @@ from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import torch
 
+from ..core.errors import require
 from ..version import __version__
 from .checkpoint import Checkpoint
 from .corpora import Corpus
 from .encoder import Counts, Encoder
 from .fingerprint import fingerprint, special_ids
-from .job import Batch, Job, Rules, Tell
+from .job import Batch, Job, Rules
 from .provenance import Provenance
 from .report import Report, Watch, share
 from .table import FrequencyTable
@@ -67,23 +69,31 @@ def count(
 
             count_on_ray(job, encoder, state, ray, watch)
         job.rules.check(state.totals, ended=True)
+        require(state.totals.documents > 0, _nothing(corpus))
         table = _table(corpus, job, state, tokenizer, tokenizer_name, revision)
         table.save(out)
         state.done()
     return Counted(table, state.totals, resumed, cutter is not None)
 
 
+def _nothing(corpus: Corpus) -> str:
+    limits = f", or the first document is larger than --max-bytes ({corpus.max_bytes:,})" if corpus.max_bytes else ""
+    return f"nothing was counted: the sources hold no document that could be read{limits}."
+
+
 def _count_here(job: Job, encoder: Encoder, state: Checkpoint, watch: Watch | None) -> None:
     """Read and cut on this thread while the tokenizer, which has threads of its own, is at the batch before."""
-    tell, pending = _teller(job, state, watch), deque[tuple[Batch, Future[Counts]]]()
+    progress, pending = _Progress(job, state, watch), deque[tuple[Batch, Future[Counts]]]()
 
     def add_first() -> None:
-        batch, counts = pending.popleft()
-        state.advance(counts.result(), batch.totals, batch.place)
+        batch, counts = pending[0]
+        state.advance(counts.result(), batch.totals, batch.place)  # if this is interrupted, the batch is still first
+        pending.popleft()
+        progress.show()
 
     with ThreadPoolExecutor(1) as thread:
         try:
-            for batch in job.batches(encoder, state.place, state.totals.copy(), tell):
+            for batch in job.batches(encoder, state.place, state.totals.copy(), progress.tell, state.ahead):
                 pending.append((batch, thread.submit(batch.work)))
                 if len(pending) > 1:
                     add_first()
@@ -95,19 +105,23 @@ def _count_here(job: Job, encoder: Encoder, state: Checkpoint, watch: Watch | No
                 state.save()
 
 
-def _teller(job: Job, state: Checkpoint, watch: Watch | None) -> Tell | None:
-    if watch is None:
-        return None
-    sizes = [shard.size for shard in job.shards]
-    before, last = [sum(sizes[:n]) for n in range(len(sizes) + 1)], 0.0
+class _Progress:
+    """Tells a watcher how much is read, ten times a second at most, and how much is counted, after every batch."""
 
-    def tell(totals: Totals, shard: int, position: int) -> None:
-        nonlocal last
-        if time.monotonic() - last > 0.1:
-            last = time.monotonic()
-            watch(Report(totals, int(state.counts.sum()), share(job, totals, before[shard] + position)))
+    def __init__(self, job: Job, state: Checkpoint, watch: Watch | None) -> None:
+        self.job, self.state, self.watch = job, state, watch
+        self.before = [0, *accumulate(shard.size for shard in job.shards)]
+        self.totals, self.share, self.last = state.totals, 0.0, 0.0
 
-    return tell
+    def tell(self, totals: Totals, shard: int, position: int) -> None:
+        if self.watch is not None and time.monotonic() - self.last > 0.1:
+            self.totals, self.last = totals, time.monotonic()
+            self.share = share(self.job, totals, self.before[shard] + position)
+            self.show()
+
+    def show(self) -> None:
+        if self.watch is not None:
+            self.watch(Report(self.totals, int(self.state.counts.sum()), self.share))
 
 
 def _table(

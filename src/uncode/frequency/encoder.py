@@ -26,7 +26,9 @@ class Encoder:
         self.tokenizer = tokenizer
         self.size = 1 + max(tokenizer.get_vocab().values())
         self.backend, self.json = _bare(getattr(tokenizer, "backend_tokenizer", tokenizer))
-        said = self.json or f"{type(tokenizer)} {tokenizer.get_vocab()}"
+        self.splits_special = bool(getattr(self.backend, "encode_special_tokens", False))
+        """Whether special tokens that stand in a text are read as text; a setting that is not in the JSON."""
+        said = f"{self.json or f'{type(tokenizer)} {tokenizer.get_vocab()}'} {self.splits_special}"
         self.sha256 = hashlib.sha256(said.encode()).hexdigest()
         """Of everything that decides which tokens a text has."""
 
@@ -63,6 +65,15 @@ class Encoder:
         return [encoding.ids for encoding in encoded]
 
 
+def revived(said: str, splits_special: bool) -> Any:
+    """A tokenizer from its JSON and the setting that is not in it."""
+    from tokenizers import Tokenizer
+
+    made = Tokenizer.from_str(said)
+    made.encode_special_tokens = splits_special
+    return made
+
+
 def _bare(backend: Any) -> tuple[Any, str]:
     """A `tokenizers` tokenizer that neither cuts off nor fills up, a copy if this one does, and the tokenizer as JSON;
     None for one of another kind."""
@@ -73,7 +84,7 @@ def _bare(backend: Any) -> tuple[Any, str]:
     said = backend.to_str()
     bare = backend
     if backend.truncation or backend.padding:
-        bare = Tokenizer.from_str(said)
+        bare = revived(said, backend.encode_special_tokens)
         bare.no_truncation()
         bare.no_padding()
     if getattr(bare.model, "dropout", None):

@@ -16,8 +16,8 @@ def fingerprint(tokenizer: Any) -> str:
 
 def special_ids(tokenizer: Any) -> tuple[int, ...]:
     """Ids of the tokens that are signs and not text: ends, masks, roles."""
-    ids = set(tokenizer.all_special_ids)
-    backend = getattr(tokenizer, "backend_tokenizer", None)
-    if backend is not None:
+    ids = set(getattr(tokenizer, "all_special_ids", ()))
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    if hasattr(backend, "get_added_tokens_decoder"):
         ids |= {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
     return tuple(sorted(ids))

@@ -83,13 +83,26 @@ class Job:
         """What must be the same for counting to go on where it stopped."""
         facts = dataclasses.asdict(self.corpus)
         limits = {key: facts[key] for key in ("max_bytes", "max_documents", "sample", "seed")}
-        files = [dataclasses.asdict(shard) for shard in self.shards]
-        return {"tokenizer": encoder.sha256, "files": _digest(files), "limits": _digest(limits)}
+        files = [(s.path, s.size, s.stamp, s.start, s.stop) for s in self.shards]
+        fields = sorted({(s.fields, s.format, s.encoding) for s in self.shards})
+        reading = {"files": _digest(files), "fields or formats": _digest(fields), "limits": _digest(limits)}
+        return {"tokenizer": encoder.sha256} | reading
 
-    def batches(self, encoder: Encoder, start: Place, totals: Totals, tell: Tell | None = None) -> Iterator[Batch]:
-        """Read from `start` to the end, or to where the corpus is large enough; `totals` are those of all before."""
-        tally, began, end = Tally(encoder, self.cutter), time.monotonic(), Place(len(self.shards))
-        for number in range(start.shard, end.shard):
+    def batches(
+        self,
+        encoder: Encoder,
+        start: Place,
+        totals: Totals,
+        tell: Tell | None = None,
+        done: frozenset[int] = frozenset(),
+    ) -> Iterator[Batch]:
+        """Read from `start` to the end, or to where the corpus is large enough, but for shards that are `done`.
+
+        `totals` are those of all that was read before.
+        """
+        tally, end = Tally(encoder, self.cutter), Place(len(self.shards))
+        began, patience = time.monotonic(), min(2.0, BATCH_SECONDS)  # the first is short, to have something to show
+        for number in (n for n in range(start.shard, end.shard) if n not in done):
             reader = Reader(self.shards[number])
             for record, data, place in _records(reader, start if number == start.shard else Place(number)):
                 totals.records += record.lines
@@ -106,9 +119,9 @@ class Job:
                         return
                 if tell is not None:
                     tell(totals, number, reader.position)
-                if tally.full or time.monotonic() - began > BATCH_SECONDS:
+                if tally.full or time.monotonic() - began > patience:
                     yield Batch(tally.take(), totals.copy(), place)
-                    began = time.monotonic()
+                    began, patience = time.monotonic(), min(2 * patience, BATCH_SECONDS)
         yield Batch(tally.take(), totals.copy(), end)
 
     def _note(self, fault: Fault, totals: Totals) -> None:

@@ -13,12 +13,12 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from ..core.errors import UncodeError
-from .shards import STDIN, Shard, open_file, opened, parquet, said
+from .shards import GUESSED, STDIN, Shard, open_file, opened, parquet, said
 
 PAGE = 1 << 20
 """A text file is read in pages: the lines that begin within so many bytes. Longer lines are cut at a space."""
-LONGEST = 1 << 28
-"""A longer line is no record."""
+LONGEST = 1 << 25
+"""A longer line is no record: its tokens would not fit into a small memory."""
 
 
 class Record(NamedTuple):
@@ -108,6 +108,8 @@ def _text(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
     number, page_at, long_line = 1, 0, None
     for at, part in _lines(stream, shard, PAGE):
         ends = part.endswith(b"\n")
+        if at == 0 and shard.path == STDIN and shard.stamp == GUESSED and part.startswith(b'{"'):
+            raise UncodeError("this looks like JSON lines: say --format jsonl, or --format text to count it as it is.")
         is_long = long_line is not None or (not ends and len(part) >= PAGE - len(codecs.BOM_UTF8))
         if page and (is_long or at // PAGE != page_at):
             yield from _page(page, number - len(page), shard)
@@ -184,7 +186,7 @@ def _jsonl(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
         except Bad as error:
             yield Record(number, (), str(error))
         except (ValueError, RecursionError) as error:
-            yield Record(number, (), f"not JSON: {getattr(error, 'msg', error)}")
+            yield Record(number, (), f"not JSON: {getattr(error, 'msg', str(error)).removesuffix(' at')}")
 
 
 def _csv(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
@@ -192,7 +194,7 @@ def _csv(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
     encoding = "utf-8-sig" if codecs.lookup(shard.encoding).name == "utf-8" else shard.encoding
     text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
     try:
-        rows = csv.reader(text, delimiter="\t" if shard.format == "tsv" else ",")
+        rows = csv.reader(text, delimiter="\t" if shard.format == "tsv" else ",", strict=True)
         header = next(filter(None, rows), [])
         missing = [name for name in shard.fields if name not in header]
         if missing and header:

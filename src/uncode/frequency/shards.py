@@ -31,6 +31,8 @@ FORMATS: dict[str, Format] = {
 }
 COMPRESSIONS = {".gz": "gz", ".zst": "zst", ".zstd": "zst", ".bz2": "bz2"}
 STDIN = "-"
+GUESSED = "format guessed"
+"""The stamp of standard input if nobody said what it is."""
 BUFFER = 1 << 22
 """Bytes read at a time: every read lets other threads run, and waiting to go on costs more than reading."""
 SPAN = 1 << 28

@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import save
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -103,7 +103,8 @@ class FrequencyTable:
         require(
             mine == theirs if mine and theirs else len(self) == len(other),
             f"the tables '{self.name}' and '{other.name}' are of different tokenizers: fingerprints "
-            f"{mine or 'unknown'} and {theirs or 'unknown'}, {len(self)} and {len(other)} tokens.",
+            f"{mine or 'unknown'} and {theirs or 'unknown'}, {len(self)} and {len(other)} tokens"
+            f"{'' if mine and theirs else '; import one that does not say its tokenizer again with --tokenizer'}.",
         )
 
     def top(self, k: int, tokenizer: Any = None) -> list[Entry]:
@@ -114,12 +115,17 @@ class FrequencyTable:
     def entry(self, token: int, tokenizer: Any = None) -> Entry:
         """One token: its text, how often it was seen and -log p."""
         text = "" if tokenizer is None else _text_of(token, tokenizer)
-        count = self.counts[token].item()
+        count = self.counts[token].item() if token < len(self) else 0
         return Entry(token, text, count, count / self.total, math.log(self.total / max(count, self._least)))
 
     def check_tokenizer(self, tokenizer: Any) -> None:
         """Raise if the table was counted with another tokenizer."""
-        theirs = fingerprint(tokenizer)
+        theirs, largest = fingerprint(tokenizer), max(tokenizer.get_vocab().values(), default=0)
+        require(
+            bool(self.fingerprint) or largest < len(self),
+            f"the frequency table '{self.name}' has {len(self)} tokens and this tokenizer ids up to {largest}: it is "
+            "not the one the table was counted with.",
+        )
         require(
             self.fingerprint in ("", theirs),
             f"the frequency table '{self.name}' was counted with another tokenizer (fingerprint {self.fingerprint}) "
@@ -131,7 +137,7 @@ class FrequencyTable:
         target = Path(path)
         partial = target.with_name(target.name + ".partial")
         notes = {"name": self.name, "special_ids": json.dumps(self.special_ids), "sha256": self.sha256}
-        save_file({"counts": self.counts}, partial, metadata=notes | {"made": self.made.to_json()})
+        partial.write_bytes(save({"counts": self.counts}, metadata=notes | {"made": self.made.to_json()}))
         partial.replace(target)
 
     @classmethod
@@ -146,7 +152,10 @@ class FrequencyTable:
                 f"'{path}' is not a frequency table (a safetensors file with 'counts'); the JSON of the paper's "
                 "release becomes one by `uncode table import`."
             ) from None
-        ids = tuple(json.loads(notes.get("special_ids", "[]")))
+        try:
+            ids = tuple(map(int, json.loads(notes.get("special_ids", "[]"))))
+        except (ValueError, TypeError):
+            raise UncodeError(f"the frequency table '{path}' is damaged: its special ids cannot be read.") from None
         made = Provenance.from_json(notes.get("made", "{}"))
         table = cls(counts, notes.get("name", Path(path).stem), ids, made)
         require(table.sha256 == notes.get("sha256", table.sha256), f"the frequency table '{path}' is damaged.")

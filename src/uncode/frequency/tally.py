@@ -12,7 +12,7 @@ from .words import Cutter
 
 WORDS = 1 << 19
 """Distinct words that are held before they are tokenized."""
-TEXT = 1 << 27
+TEXT = 1 << 26
 """Characters after which a tally of words is full, however few of them are distinct."""
 PLAIN = 1 << 23
 """Characters after which a tally of whole texts is full."""
@@ -41,7 +41,8 @@ class Tally:
         if self.added % AUDIT == 0:
             self._audit(self.cutter, text[:_AUDITED])
         self.added += 1
-        self.words.update(self.cutter.words(text))
+        for part in self.cutter.slices(text):
+            self.words.update(self.cutter.words(part))
 
     @property
     def full(self) -> bool:

@@ -7,9 +7,10 @@ distinct pieces of text and to tokenize each once, times its count.
 from __future__ import annotations
 
 import itertools
+import json
 import random
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -23,6 +24,9 @@ _OTHER = (
     r"\U000e0000-\U0010ffff"
 )
 _MARKS = r"!-&(-/:-@\[-`{-~"  # ASCII that is printed and is no letter, digit or apostrophe
+
+SLICE = 1 << 20
+"""Characters of a text that are cut at a time, since a list of words takes many times the memory of their text."""
 
 
 def _rule(blank: str, stop: str, inside: str, tail: str, finer: int) -> re.Pattern[str]:
@@ -57,24 +61,62 @@ class Cutter:
 
     def words(self, text: str) -> list[str]:
         """The words of a text, most of which recur; together they are the text."""
-        return [text] if self._holds_added(text) else RULES[self.rule].findall(text)
+        return [text] if self._added.search(text) else RULES[self.rule].findall(text)
+
+    def slices(self, text: str) -> Iterator[str]:
+        """A text in slices that are cut between words, and not near an added token; most texts are one."""
+        start, size, margin = 0, SLICE, max(map(len, self.added), default=0) + 2
+        while len(text) - start > size:
+            words = RULES[self.rule].findall(text, start, start + size)
+            end = start + sum(map(len, words[:-2]))  # the last ones may go on
+            if end == start or self._added.search(text, max(end - margin, start), end + margin):
+                size *= 2
+            else:
+                yield text[start:end]
+                start, size = end, SLICE
+        yield text[start:]
 
     @cached_property
-    def _holds_added(self) -> Callable[[str], Any]:
-        return re.compile("|".join(map(re.escape, self.added)) or r"(?!)").search
+    def _added(self) -> re.Pattern[str]:
+        return re.compile("|".join(map(re.escape, self.added)) or r"(?!)")
 
 
 def cutter_for(backend: Any) -> Cutter | None:
     """The finest cuts that leave this tokenizer's tokens as they are, or None if there are none."""
-    if backend.pre_tokenizer is None:
+    added = backend.get_added_tokens_decoder().values()
+    if backend.pre_tokenizer is None or not _is_known(backend.normalizer) or any(map(_looks_around, added)):
         return None
-    added = tuple(token.content for token in backend.get_added_tokens_decoder().values())
+    added = tuple(token.content for token in added)
     texts, same = list(_awkward_texts()), _Sameness(backend)
     for rule in RULES:
         cutter = Cutter(rule, added)
         if all(same(text, cutter.words(text)) for text in texts):
             return cutter
     return None
+
+
+_NORMALIZERS = {
+    *("NFC", "NFD", "NFKC", "NFKD", "Lowercase", "StripAccents", "BertNormalizer", "Nmt", "Precompiled", "Strip"),
+    *("Prepend", "ByteLevel"),
+}
+
+
+def _is_known(normalizer: Any) -> bool:
+    """Whether it is known how far a normalizer looks; regular expressions of its own may look anywhere."""
+    return normalizer is None or _all_known(json.loads(normalizer.__getstate__()))
+
+
+def _all_known(said: dict[str, Any]) -> bool:
+    if said["type"] == "Sequence":
+        return all(map(_all_known, said["normalizers"]))
+    if said["type"] == "Replace":
+        return "String" in said["pattern"] or said["pattern"].get("Regex") == " {2,}"
+    return said["type"] in _NORMALIZERS
+
+
+def _looks_around(token: Any) -> bool:
+    """Whether an added token is sought in normalized text and reaches further than the letters of one word."""
+    return token.normalized and (token.lstrip or token.rstrip or token.single_word or not token.content.isalnum())
 
 
 class _Sameness:
