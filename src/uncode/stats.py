@@ -1,0 +1,147 @@
+"""The statistics of every report: how sure a number is, and whether two samplers differ on the same examples."""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from .core.errors import require
+
+Numbers = NDArray[np.float64]
+
+CHUNK = 1 << 20
+"""So many rows are drawn at a time: a bootstrap holds some 16 MB, however many resamples it takes."""
+NEARLY_CONSTANT = 1e-13
+"""Values that differ by less than this part of their mean differ by rounding; their correlation is noise."""
+
+
+class Interval(NamedTuple):
+    """An estimate and its confidence interval; `f"{interval:.2f}"` formats all three numbers."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def __format__(self, spec: str) -> str:
+        estimate, low, high = (format(value, spec or ".4g") for value in self)
+        return f"{estimate} [{low}, {high}]"
+
+    def __str__(self) -> str:
+        return format(self)
+
+    def percent(self, digits: int = 1) -> str:
+        """As `42.1 % [34.8, 49.8]`; never as -0.0."""
+        estimate, low, high = (f"{100 * value:z.{digits}f}" for value in self)
+        return f"{estimate} % [{low}, {high}]"
+
+
+class McNemar(NamedTuple):
+    """How many examples only `a` has right, how many only `b`, and how likely so much is by chance alone."""
+
+    only_a: int
+    only_b: int
+    p: float
+
+
+def wilson(successes: int, total: int, level: float = 0.95) -> Interval:
+    """A proportion with Wilson's score interval, which holds near 0 and 1 too. No continuity correction."""
+    require(total > 0, f"a proportion needs at least one example, not {total}.")
+    whole = 0 <= successes <= total and successes == int(successes)
+    require(whole, f"successes must be a whole number from 0 to {total}, not {successes}.")
+    share, z = successes / total, -NormalDist().inv_cdf(_tail(level))
+    centre = (successes + z * z / 2) / (total + z * z)
+    half = z / (total + z * z) * math.sqrt(share * (total - successes) + z * z / 4)
+    low = 0.0 if successes == 0 else max(0.0, min(share, centre - half))
+    high = 1.0 if successes == total else min(1.0, max(share, centre + half))
+    return Interval(share, low, high)
+
+
+def mean_interval(values: ArrayLike, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Interval:
+    """A mean with its bootstrap percentile interval. The same seed gives the same interval."""
+    return _bootstrap(_numbers(values), level, resamples, seed)
+
+
+def paired_bootstrap(
+    a: ArrayLike, b: ArrayLike, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+) -> Interval:
+    """The mean of `a` - `b` over the same examples, which are resampled together: what both find hard cancels."""
+    first, second = _pair(a, b)
+    return _bootstrap(first - second, level, resamples, seed)
+
+
+def mcnemar(a: ArrayLike, b: ArrayLike) -> McNemar:
+    """Whether `a` and `b`, right or wrong on the same examples, differ: the exact two-sided binomial test."""
+    first, second = _pair(a, b)
+    binary = bool(np.isin([first, second], (0, 1)).all())
+    require(binary, "McNemar's test takes right or wrong, as 1 or 0: use paired_bootstrap for other values.")
+    only_a, only_b = int((first > second).sum()), int((first < second).sum())
+    return McNemar(only_a, only_b, _two_sided(min(only_a, only_b), only_a + only_b))
+
+
+def pearson(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Interval:
+    """Pearson's r with the interval of Fisher's z; with fewer than four points that says nothing, and is [-1, 1]."""
+    first, second = _pair(x, y)
+    width = -NormalDist().inv_cdf(_tail(level))
+    require(len(first) > 1, "a correlation needs at least two points, not one.")
+    r = min(1.0, max(-1.0, float(_direction(first) @ _direction(second))))
+    if len(first) < 4:
+        return Interval(r, -1.0, 1.0)
+    if abs(r) == 1:
+        return Interval(r, r, r)
+    z, half = math.atanh(r), width / math.sqrt(len(first) - 3)
+    return Interval(r, math.tanh(z - half), math.tanh(z + half))
+
+
+def _numbers(values: ArrayLike) -> Numbers:
+    numbers = np.asarray(values, dtype=np.float64)
+    require(numbers.ndim == 1, f"values must be one list of numbers, not an array of {numbers.ndim} dimensions.")
+    require(numbers.size > 0, "there are no values: give at least one.")
+    require(bool(np.isfinite(numbers).all()), "values must be finite: leave out those that are NaN or infinite.")
+    return numbers
+
+
+def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Numbers, Numbers]:
+    first, second = _numbers(a), _numbers(b)
+    require(len(first) == len(second), f"both must hold the same examples, not {len(first)} and {len(second)} of them.")
+    return first, second
+
+
+def _tail(level: float) -> float:
+    """How much an interval leaves out on either side."""
+    require(0 < level < 1, f"the level must lie between 0 and 1, such as 0.95, not {level}.")
+    return (1 - level) / 2
+
+
+def _bootstrap(values: Numbers, level: float, resamples: int, seed: int) -> Interval:
+    """The chunks bound the memory and do not change the draws."""
+    tail = _tail(level)
+    require(resamples >= 1, f"the bootstrap needs at least one resample, not {resamples}.")
+    draws, size, means = np.random.default_rng(seed), len(values), np.empty(resamples)
+    step = max(1, CHUNK // size)
+    for start in range(0, resamples, step):
+        rows = draws.integers(size, size=(min(step, resamples - start), size))
+        means[start : start + step] = values[rows].mean(axis=1)
+    low, high = np.quantile(means, [tail, 1 - tail])
+    return Interval(float(values.mean()), float(low), float(high))
+
+
+def _two_sided(fewer: int, total: int) -> float:
+    """How likely a fair coin is to fall at least as unevenly as `fewer` of `total`, either way."""
+    middle = total // 2  # coefficients are parts of this one, so that none overflows; half of them suffice
+    below = np.arange(middle, 0, -1)
+    parts = np.concatenate([[1.0], np.cumprod(below / (total - below + 1))])
+    whole = 2 * parts.sum() - (1 if total % 2 == 0 else 0)
+    return min(1.0, float(2 * parts[middle - fewer :].sum() / whole))
+
+
+def _direction(values: Numbers) -> Numbers:
+    """Distances from the mean, scaled to length 1; first by the largest value, so that no square overflows."""
+    scaled = values / (np.abs(values).max() or 1.0)
+    centred = scaled - (mean := float(scaled.mean()))
+    length = float(np.linalg.norm(centred))
+    require(length > NEARLY_CONSTANT * abs(mean), "one side is constant: a correlation needs values that vary.")
+    return centred / length
