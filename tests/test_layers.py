@@ -18,7 +18,8 @@ FLOORS = {
     "frequency": {"core"},
     "samplers": {"core", "frequency"},
     "backbones": {"core", "frequency"},
-    "cli": {"core", "frequency", "samplers", "backbones"},
+    "evals": {"core", "frequency", "samplers", "backbones"},
+    "cli": {"core", "frequency", "samplers", "backbones", "evals"},
 }
 """Which rooms a room may use."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +9,7 @@ from torch import Tensor
 
 from ..core.errors import UncodeError, require, suggest
 from ..core.piece import Table
+from ..fetch import cache
 from .table import FrequencyTable
 
 
@@ -38,10 +38,8 @@ def as_table(frequency: Table | Tensor | str | Path) -> Table:
 
 
 def folder() -> Path:
-    """Where named tables lie: $UNCODE_CACHE, or uncode's folder in the user's cache."""
-    named = os.environ.get("UNCODE_CACHE")
-    usual = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "uncode"
-    return (Path(named) if named else usual) / "tables"
+    """Where named tables lie."""
+    return cache() / "tables"
 
 
 def find(table: str | Path) -> Path:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import urllib.error
-import urllib.request
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from http.client import HTTPException
 from pathlib import Path
 from typing import Any
 
 import torch
 
 from ..core.errors import UncodeError, require, suggest
+from ..fetch import Watch, fetch
 from ..version import __version__
 from . import names
 from .fingerprint import fingerprint, special_ids
@@ -24,7 +21,6 @@ from .table import FrequencyTable
 
 KEYS = ("p_baseline_dict", "token_frequency_dict")
 """Where the counts are: in the files that were released, and in those the released script writes."""
-LARGEST = 1 << 28
 _COMMIT = "f2e260237f1bbcf01a09fde0fd5b60fb3b79b494"
 _ADDRESS = f"https://raw.githubusercontent.com/NEUIR/Uncode/{_COMMIT}/data/baseline/"
 
@@ -105,40 +101,15 @@ def _read(content: bytes, name: str) -> dict[int, int]:
     return counted
 
 
-def get(name: str, url: str | None = None, watch: Callable[[int, int], None] | None = None) -> Path:
+def get(name: str, url: str | None = None, watch: Watch | None = None) -> Path:
     """Fetch a released table into the user's cache, check it and convert it; the path of the table.
 
     `url` is another address of the same file; `watch(bytes so far, bytes in all)` is told how far it is.
     """
     require(name in RELEASED, f"no table '{name}' was released: {suggest(name, RELEASED)}")
     known, target = RELEASED[name], names.folder() / f"{name}.safetensors"
-    content = _download(url or known.url, watch or (lambda *_: None))
-    found = hashlib.sha256(content).hexdigest()
-    require(
-        found == known.sha256,
-        f"'{url or known.url}' is not the file that was released: its sha256 is {found}, not {known.sha256}.",
-    )
+    instead = "try again, give another address with --url, or fetch the file by other means and run "
+    content = fetch(url or known.url, known.sha256, f"{instead}`uncode table import FILE`.", watch)
     target.parent.mkdir(parents=True, exist_ok=True)
     import_released(content, name).save(target)
     return target
-
-
-def _download(url: str, watch: Callable[[int, int], None]) -> bytes:
-    parts, size = [], 0
-    try:
-        with urllib.request.urlopen(url, timeout=30) as answer:
-            whole = int(answer.headers.get("Content-Length") or 0)
-            while part := answer.read(1 << 16):
-                parts.append(part)
-                size += len(part)
-                require(size <= LARGEST, f"'{url}' sends more than {LARGEST >> 20} MB: that is not a released table.")
-                watch(size, whole)
-    except (OSError, ValueError, HTTPException) as error:
-        reason = getattr(error, "reason", None) if type(error) is urllib.error.URLError else error
-        if isinstance(error, urllib.error.HTTPError):
-            error.close()
-        raise UncodeError(
-            f"'{url}' could not be fetched ({reason}): try again, give another address with --url, or fetch the file "
-            "by other means and run `uncode table import FILE`."
-        ) from error
-    return b"".join(parts)

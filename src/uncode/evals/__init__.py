@@ -1,0 +1,1 @@
+"""Benchmarks: tasks, graders, the sandbox."""

@@ -1,0 +1,88 @@
+"""Where a benchmark's rows come from: a file in a local folder, the hub, or the paper's repository."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import UncodeError, require
+from ..extras import needed
+from ..fetch import cache, fetch
+
+_COMMIT = "f2e260237f1bbcf01a09fde0fd5b60fb3b79b494"
+RELEASE = f"https://raw.githubusercontent.com/NEUIR/Uncode/{_COMMIT}/data/"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A benchmark's file in a data folder, and where it is fetched from without one."""
+
+    file: str
+    hub: str | None = None
+    """A dataset of the hub; None where there is none, and the file is the release's."""
+    config: str | None = None
+    split: str = "test"
+    sha256: str = ""
+    """Of the released file, where that is what is fetched."""
+
+
+def rows_of(source: Source, folder: Path | None) -> Iterable[Mapping[str, Any]]:
+    """The rows of a benchmark."""
+    if folder is not None:
+        return _local(folder, source.file)
+    if source.hub is None:
+        return parse(_released(source), source.file)
+    datasets = needed("datasets", "eval", f"fetching '{source.hub}' from the hub (or --data DIR)")
+    try:
+        return list(datasets.load_dataset(source.hub, source.config, split=source.split))
+    except Exception as error:  # the hub's errors have no common class
+        told = str(error).strip().splitlines()
+        raise UncodeError(
+            f"'{source.hub}' could not be fetched from the hub ({told[0] if told else type(error).__name__}): "
+            f"try again, or give --data a folder with {source.file}."
+        ) from error
+
+
+def parse(text: str, name: str) -> list[dict[str, Any]]:
+    """Rows of a .jsonl, .json (one list) or .csv file."""
+    try:
+        if name.endswith(".csv"):
+            rows: Any = list(csv.DictReader(io.StringIO(text)))
+        elif name.endswith(".json"):
+            rows = json.loads(text)
+        else:
+            rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+    except (ValueError, csv.Error) as error:
+        raise UncodeError(f"'{name}' cannot be read: {error}.") from error
+    good = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    require(good, f"'{name}' is not a list of rows.")
+    return list(rows)
+
+
+def _local(folder: Path, file: str) -> list[dict[str, Any]]:
+    require(folder.is_dir(), f"the data folder '{folder}' does not exist.")
+    path = folder / file
+    require(path.is_file(), f"the data folder '{folder}' has no {file}.")
+    try:
+        return parse(path.read_text(encoding="utf-8"), file)
+    except UnicodeDecodeError as error:
+        raise UncodeError(f"'{path}' is not text in UTF-8: {error}.") from error
+
+
+def _released(source: Source) -> str:
+    """The file of the paper's repository, kept in the user's cache."""
+    kept = cache() / "data" / source.file
+    if not kept.is_file():
+        instead = f"try again, or give --data a folder with {source.file}."
+        content = fetch(RELEASE + source.file, source.sha256, instead)
+        kept.parent.mkdir(parents=True, exist_ok=True)
+        part = kept.with_name(f"{kept.name}.{os.getpid()}.part")
+        part.write_bytes(content)
+        part.replace(kept)
+    return kept.read_text(encoding="utf-8")

@@ -1,0 +1,217 @@
+r"""Equations in a text, with exact values: 44-15=29, \(79 - 29 = 50\), \frac{12}{4} \times (3 + 2).
+
+Only numbers, + - * / and brackets; whatever else stands in a text separates equations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+from .find import Found
+from .numbers import as_fraction
+
+MOST = 200
+"""Equations looked at, from the end of a text: an answer needs three."""
+LONGEST = 400
+"""Tokens of an equation."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """An expression: its value, the numbers in it, how many operations."""
+
+    value: Fraction
+    leaves: tuple[Fraction, ...]
+    operations: int
+
+
+@dataclass(frozen=True)
+class Equation:
+    """Expressions said to be equal, one or more, and where they stand."""
+
+    sides: tuple[Side, ...]
+    place: Found = field(compare=False)
+
+    @property
+    def holds(self) -> bool:
+        return all(side.value == self.sides[0].value for side in self.sides)
+
+    @property
+    def working(self) -> Side | None:
+        """The side that computes: the first with an operation."""
+        return next((side for side in self.sides if side.operations), None)
+
+
+def equations(text: Found, grouped: bool = False) -> list[Equation]:
+    """All equations and lone expressions with an operation in them; `grouped`: commas may set off thousands."""
+    found: list[Equation] = []
+    for run in _runs(text, grouped):
+        at = 0
+        while at < len(run):
+            parsed = _Parser(run, at).equation()
+            if parsed is None:
+                at += 1
+                continue
+            sides, end = parsed
+            if any(side.operations for side in sides):
+                place = text.part(run[at].start, run[end - 1].end)
+                found.append(Equation(tuple(sides), place))
+            at = end
+    return found[-MOST:]
+
+
+def derivation(last: Equation, others: list[Equation], numbers: list[Fraction]) -> list[Equation] | None:
+    """The equations that lead from the numbers, each used once, to `last`; None where there are none."""
+    for left, taken in _spend(last, others, Counter(numbers), len(numbers)):
+        if not +left:
+            return taken
+    return None
+
+
+def _spend(
+    equation: Equation, others: list[Equation], pool: Counter[Fraction], depth: int
+) -> list[tuple[Counter[Fraction], list[Equation]]]:
+    """What may be left of the pool after an equation, with the equations it rests on."""
+    side = equation.working
+    if side is None or not equation.holds or depth == 0:
+        return []
+    states: list[tuple[Counter[Fraction], list[Equation]]] = [(pool, [])]
+    for leaf in side.leaves:
+        grown: list[tuple[Counter[Fraction], list[Equation]]] = []
+        for left, taken in states:
+            if left[leaf] > 0:
+                grown.append((left - Counter([leaf]), taken))
+            for other in {o for o in others if o != equation and o.sides[0].value == leaf}:
+                deeper = _spend(other, [o for o in others if o != equation], left, depth - 1)
+                grown += [(rest, [*taken, *more]) for rest, more in deeper]
+        states = grown[:50]
+    return [(left, [*taken, equation]) for left, taken in states]
+
+
+@dataclass(frozen=True)
+class _Token:
+    kind: str
+    """number, one of + - * / ( ) =, frac; '' for what separates."""
+    text: str
+    start: int
+    end: int
+
+
+_BULLET = r"(?:(?<=\n)|\A)[ \t]*(?:[-*\u2022]|\d{1,2}[.)])[ \t]+"
+_IGNORED = r"\\left|\\right|\\[,;:! ]|\\quad|\\[()\[\]]|\$|[ \t\u00a0`*]*\*\*[ \t]*|[ \t\u00a0`]+|\n\s*(?==)"
+_TOKENS = (
+    ("", _BULLET),
+    ("", _IGNORED),
+    ("frac", r"\\[dt]?frac"),
+    ("number", r"\d+(?:\.\d+)?"),
+    ("*", r"\\times|\\cdot|\\ast|[*\u00d7\u00b7\u2715\u22c5]|(?<=[\d) ])[xX](?=[ ]?[\d(])"),
+    ("/", r"\\div|[/\u00f7]"),
+    ("-", r"[-\u2212\u2013]"),
+    ("+", r"\+"),
+    ("(", r"[({\[]"),
+    (")", r"[)}\]]"),
+    ("=", r"="),
+)
+
+
+def _pattern(grouped: bool) -> re.Pattern[str]:
+    number = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?"
+    parts = [f"(?P<t{n}>{number if kind == 'number' and grouped else p})" for n, (kind, p) in enumerate(_TOKENS)]
+    return re.compile("|".join(parts))
+
+
+_PLAIN, _GROUPED = _pattern(False), _pattern(True)
+
+
+def _runs(text: Found, grouped: bool) -> list[list[_Token]]:
+    """Tokens that follow each other with nothing but blanks between them."""
+    runs: list[list[_Token]] = [[]]
+    end = 0
+    for match in (_GROUPED if grouped else _PLAIN).finditer(text.text):
+        number = int((match.lastgroup or "t0")[1:])
+        if match.start() > end or number == 0:
+            runs.append([])
+        end = match.end()
+        if number > 1:
+            runs[-1].append(_Token(_TOKENS[number][0], match[0], match.start(), match.end()))
+    return [run[:LONGEST] for run in runs if run]
+
+
+class _Parser:
+    """Recursive descent; every method gives what it read and moves on, or None."""
+
+    def __init__(self, tokens: list[_Token], at: int) -> None:
+        self.tokens, self.at = tokens, at
+
+    def equation(self) -> tuple[list[Side], int] | None:
+        first = self.sum(0)
+        if first is None:
+            return None
+        sides, end = [first], self.at
+        while self._take("="):
+            side = self.sum(0)
+            if side is None:
+                break
+            sides.append(side)
+            end = self.at
+        return sides, end
+
+    def sum(self, depth: int) -> Side | None:
+        side = self.product(depth)
+        while side is not None and (sign := self._take("+", "-")):
+            back = self.at - 1
+            other = self.product(depth)
+            if other is None:
+                self.at = back
+                return side
+            value = side.value + other.value if sign == "+" else side.value - other.value
+            side = Side(value, side.leaves + other.leaves, side.operations + other.operations + 1)
+        return side
+
+    def product(self, depth: int) -> Side | None:
+        side = self.factor(depth)
+        while side is not None and (sign := self._take("*", "/")):
+            back = self.at - 1
+            other = self.factor(depth)
+            if other is None or (sign == "/" and other.value == 0):
+                self.at = back
+                return side
+            value = side.value * other.value if sign == "*" else side.value / other.value
+            side = Side(value, side.leaves + other.leaves, side.operations + other.operations + 1)
+        return side
+
+    def factor(self, depth: int) -> Side | None:
+        if depth > 30:
+            return None
+        start, token = self.at, self._next()
+        side: Side | None = None
+        if token is not None and token.kind == "number":
+            value = as_fraction(token.text)
+            side = Side(value, (value,), 0)
+        elif token is not None and token.kind == "-":
+            inner = self.factor(depth + 1)
+            side = inner and Side(-inner.value, inner.leaves, inner.operations)
+        elif token is not None and token.kind == "(":
+            side = self.sum(depth + 1)
+            side = side if side is not None and self._take(")") else None
+        elif token is not None and token.kind == "frac":
+            over, under = self.factor(depth + 1), self.factor(depth + 1)
+            if over is not None and under is not None and under.value != 0:
+                operations = over.operations + under.operations + 1
+                side = Side(over.value / under.value, over.leaves + under.leaves, operations)
+        if side is None:
+            self.at = start
+        return side
+
+    def _next(self) -> _Token | None:
+        self.at += 1
+        return self.tokens[self.at - 1] if self.at <= len(self.tokens) else None
+
+    def _take(self, *kinds: str) -> str | None:
+        if self.at < len(self.tokens) and self.tokens[self.at].kind in kinds:
+            self.at += 1
+            return self.tokens[self.at - 1].kind
+        return None

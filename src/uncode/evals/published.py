@@ -1,0 +1,106 @@
+"""Answers that others published, as examples of our tasks: {"question", "output", "gold"}, a line each.
+
+This is how d1 (Zhao et al., 2025; Apache-2.0) publishes LLaDA's answers to four of the tasks.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from ..core.errors import require
+from .task import Example
+from .tasks.countdown import Puzzle as CountdownPuzzle
+from .tasks.gsm8k import Problem as Gsm8kProblem
+from .tasks.math500 import Problem as MathProblem
+from .tasks.sudoku import Puzzle as SudokuPuzzle
+
+SPECIAL = re.compile(r"<\|(?:eot_id|endoftext|im_end|startoftext|start_header_id|end_header_id)\|>")
+
+
+def example_of(task: str, row: Mapping[str, Any], number: int, known: Mapping[str, Example]) -> Example:
+    """The problem a published answer answers: the data's where `known` has its question, else what the row says.
+
+    d1's files lack the gold of negative answers (two of GSM8K's); for those the data is needed.
+    """
+    require(task in _READERS, f"answers of this format are known of {', '.join(_READERS)}, not of '{task}'.")
+    question = row["question"].strip()
+    if question in known:
+        return known[question]
+    require(row["gold"] is not None, f"line {number + 1} has no gold answer: give the data with --data DIR.")
+    return _READERS[task](f"{task}/{number}", question, row["gold"])
+
+
+def by_question(examples: Sequence[Example]) -> dict[str, Example]:
+    """Examples by the text of their problem."""
+    found = {}
+    for example in examples:
+        text = getattr(example, "question", None) or getattr(example, "problem", None)
+        if text is not None:
+            found[text.strip()] = example
+    return found
+
+
+def final_text(output: str) -> str:
+    """An answer ends at its first special token."""
+    found = SPECIAL.search(output)
+    return output[: found.start()] if found else output
+
+
+def released_text(output: str) -> str:
+    """As the released code reads it: special tokens are dropped, and what follows them is kept."""
+    return SPECIAL.sub("", output)
+
+
+def _gsm8k(name: str, question: str, gold: Any) -> Example:
+    value = Fraction(str(gold))
+    return Gsm8kProblem(name, question, str(value) if value.denominator == 1 else str(gold))
+
+
+def _math(name: str, question: str, gold: Any) -> Example:
+    return MathProblem(name, question, gold)
+
+
+def _countdown(name: str, question: str, gold: Any) -> Example:
+    numbers, target = gold
+    return CountdownPuzzle(name, tuple(numbers), target, first_derivation(numbers, target))
+
+
+def _sudoku(name: str, question: str, gold: Any) -> Example:
+    clues = re.search(r"\d{16}", question)
+    if clues is None:
+        raise ValueError("the question holds no puzzle of sixteen digits")
+    return SudokuPuzzle(name, clues[0], gold)
+
+
+def first_derivation(numbers: list[int], target: int) -> str:
+    """A reference derivation in the style of the data (a+b=c,c*d=e), which the published answers come without.
+
+    The first that is found; two numbers are tried in the order given. There is none for a target out of reach.
+    """
+
+    def search(left: list[Fraction]) -> list[str] | None:
+        if len(left) == 1:
+            return [] if left[0] == target else None
+        for i, a in enumerate(left):
+            for j, b in enumerate(left):
+                for sign in "+-*/" if i != j else "":
+                    if (sign in "+*" and i > j) or (sign == "/" and b == 0):
+                        continue
+                    value = {"+": a + b, "-": a - b, "*": a * b, "/": a / b if b else a}[sign]
+                    rest = [c for k, c in enumerate(left) if k not in (i, j)]
+                    if value >= 0 and value.denominator == 1 and (more := search([*rest, value])) is not None:
+                        return [f"{a}{sign}{b}={value}", *more]
+        return None
+
+    return ",".join(search([Fraction(n) for n in numbers]) or ["(none)"])
+
+
+_READERS: dict[str, Callable[[str, str, Any], Example]] = {
+    "gsm8k": _gsm8k,
+    "math500": _math,
+    "countdown": _countdown,
+    "sudoku": _sudoku,
+}

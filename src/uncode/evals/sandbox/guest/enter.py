@@ -1,0 +1,98 @@
+"""Walls of the kernel's own, without bubblewrap: user, mount, process, network, IPC and host-name namespaces.
+
+The process unshares, forks (the child is the first process of its own process namespace), and builds a root of an
+empty memory disk with the interpreter's folders bound read-only. No /proc is mounted.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from typing import Any
+
+from .confine import die_with_parent
+
+_USER, _MOUNT, _PROCESS, _NETWORK, _IPC, _HOST = 0x10000000, 0x20000, 0x20000000, 0x40000000, 0x8000000, 0x4000000
+_READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
+_DETACH = 2
+_NOBODY = 65534
+_KEPT = _READ_ONLY | _NO_SUID | _NO_DEVICES | 8 | 1024 | 2048 | (1 << 21)
+"""Flags of a mount that a remount must repeat; statvfs has the same numbers, but for the last."""
+
+
+def enter(settings: dict[str, Any]) -> None:
+    """Return in the child, inside; the parent waits for it and ends as it ends."""
+    user, group = os.getuid(), os.getgid()
+    _call("unshare", _USER | _MOUNT | _PROCESS | _NETWORK | _IPC | _HOST)
+    for name, text in (
+        ("setgroups", "deny"),
+        ("uid_map", f"{_NOBODY} {user} 1"),
+        ("gid_map", f"{_NOBODY} {group} 1"),
+    ):
+        with open(f"/proc/self/{name}", "w") as file:
+            file.write(text)
+    child = os.fork()
+    if child:
+        for descriptor in {0, 1, 2, *settings.get("pipe", ())}:  # the other side must see the child's end
+            os.close(descriptor)
+        os._exit(0 if os.waitpid(child, 0)[1] == 0 else 1)
+    die_with_parent()
+    _build(settings["folders"], settings["limits"]["disk"])
+
+
+def _build(folders: list[list[str]], disk: int) -> None:
+    """A root of [source, place] folders, /dev/null, and an empty folder to work in."""
+    _mount(None, "/", None, _RECURSIVE | _PRIVATE)
+    _mount(
+        "tmpfs", "/tmp", "tmpfs", _NO_SUID | _NO_DEVICES
+    )  # a place to build in; /tmp itself is not hidden from below
+    os.makedirs("/tmp/old")
+    _call("pivot_root", b"/tmp", b"/tmp/old")
+    os.mkdir("/new")
+    _mount("tmpfs", "/new", "tmpfs", _NO_SUID | _NO_DEVICES, "size=1m,mode=755")
+    for source, place in [*folders, ["/dev/null", "/dev/null"], ["/dev/urandom", "/dev/urandom"]]:
+        _bind(f"/old{source}", f"/new{place}")
+    os.mkdir("/new/box")
+    _mount("tmpfs", "/new/box", "tmpfs", _NO_SUID | _NO_DEVICES, f"size={disk},mode=700,nr_inodes=1000")
+    os.chdir("/new")
+    _call("pivot_root", b".", b".")
+    _call("umount2", b".", _DETACH)  # both the old root and the place it was built in
+    _mount(None, "/", None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES)
+    os.chdir("/box")
+
+
+def _bind(source: str, place: str) -> None:
+    if os.path.islink(source):
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        os.symlink(os.readlink(source), place)
+        return
+    if os.path.isdir(source):
+        os.makedirs(place, exist_ok=True)
+    else:
+        os.makedirs(os.path.dirname(place), exist_ok=True)
+        os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o444))
+    _mount(source, place, None, _BIND)
+    if not source.startswith("/old/dev/"):
+        flags = os.statvfs(source).f_flag
+        kept = flags & (_KEPT & ~(1 << 21)) | ((1 << 21) if flags & 4096 else 0)
+        _mount(None, place, None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | kept)
+
+
+def _mount(source: str | None, place: str, kind: str | None, flags: int, data: str | None = None) -> None:
+    texts = (None if text is None else text.encode() for text in (source, place, kind, data))
+    a, b, c, d = texts
+    _call("mount", a, b, c, ctypes.c_ulong(flags), d)
+
+
+def _call(name: str, *args: Any) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)
+    if name == "pivot_root":  # glibc has no function for it
+        from .syscalls import ARCHITECTURES, KERNEL
+
+        number = KERNEL[name][ARCHITECTURES[os.uname().machine][1]]
+        failed = libc.syscall(number, *args)
+    else:
+        failed = getattr(libc, name)(*args)
+    if failed:
+        number = ctypes.get_errno()
+        raise OSError(number, f"{name}: {os.strerror(number)}")

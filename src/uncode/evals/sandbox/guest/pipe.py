@@ -1,0 +1,53 @@
+"""A line of JSON at a time, over two descriptors, with a limit on its size and on the waiting."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import time
+from typing import Any
+
+
+class Broken(Exception):
+    """The other side is gone, silent or talking nonsense; the message says which."""
+
+
+class Pipe:
+    def __init__(self, reading: int, writing: int, most: int, until: float | None = None) -> None:
+        """`most` bytes a message; `until` is when to stop waiting, by `time.monotonic`."""
+        self.reading, self.writing, self.most, self.until = reading, writing, most, until
+        self.buffer = b""
+
+    def send(self, message: Any) -> None:
+        data = memoryview(json.dumps(message).encode() + b"\n")
+        while data:
+            self._wait([], [self.writing])
+            try:
+                data = data[os.write(self.writing, data[:65536]) :]  # a pipe that is ready takes what it can
+            except OSError as error:
+                raise Broken("the program ended before it answered") from error
+
+    def receive(self) -> Any:
+        at = 0
+        while (end := self.buffer.find(b"\n", at)) < 0:
+            at = len(self.buffer)
+            if at > self.most:
+                raise Broken(f"an answer of more than {self.most:,} bytes")
+            self._wait([self.reading], [])
+            part = os.read(self.reading, 1 << 20)
+            if not part:
+                raise Broken("the program ended before it answered")
+            self.buffer += part
+        line, self.buffer = self.buffer[:end], self.buffer[end + 1 :]
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise Broken("the program wrote something that is no answer") from error
+
+    def _wait(self, reading: list[int], writing: list[int]) -> None:
+        if self.until is None:
+            return
+        ready = select.select(reading, writing, [], max(0.0, self.until - time.monotonic()))
+        if not any(ready):
+            raise Broken("the program took too long")

@@ -1,0 +1,20 @@
+"""A whole script in the jail, judged by nothing but what it writes to standard error: the released rule."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+from .candidate import silence
+from .confine import confine
+
+
+def main(settings: dict[str, Any]) -> None:
+    with open(0, "rb", closefd=False) as stream:
+        source = stream.read().decode()
+    silence(0, 1)
+    confine(settings["limits"], settings["own_files"])
+    module = types.ModuleType("__main__")
+    sys.modules["__main__"] = module
+    exec(compile(source, "<script>", "exec"), module.__dict__)

@@ -1,0 +1,156 @@
+"""Judging a program: one process in the jail, one with the tests, both ended when the verdict is in."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import select
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import IO, Any
+
+from ...core.errors import UncodeError, require
+from .jail import Jail, find_jail
+
+_GRACE = 5.0
+"""Seconds beyond the wall-clock limit for starting two interpreters and for the referee's last word."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a program may use."""
+
+    cpu: int = 20
+    """Seconds of processor time; MBPP's slowest reference takes five."""
+    wall: float = 40.0
+    """Seconds from the first word of the tests to the last; more, so that a busy machine changes no verdict."""
+    memory: int = 1 << 30
+    """Bytes of address space."""
+    disk: int = 32 << 20
+    """Bytes it may write, in a file and altogether."""
+    files: int = 64
+    """Open descriptors."""
+    answer: int = 8 << 20
+    """Bytes of one answer."""
+
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            require(value > 0, f"the limit '{name}' must be positive, not {value}.")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Tests of named functions. They run outside the jail, in the order given."""
+
+    names: tuple[str, ...]
+    tests: tuple[str, ...]
+    setup: str = ""
+    """What runs before them: imports, helpers the tests use."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    passed: bool
+    why: str
+    program: int | None = None
+    """Which of the programs was judged: the first that is Python and has the functions."""
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class Sandbox:
+    """Runs generated programs. Safe to share between threads; each judgement has processes of its own."""
+
+    limits: Limits = field(default_factory=Limits)
+    jail: Jail = field(default_factory=find_jail)
+
+    def judge(self, suite: Suite, *programs: str) -> Verdict:
+        """Whether the first program that has the functions passes the tests."""
+        require(len(programs) > 0, "there is no program to judge.")
+        start = time.monotonic()
+        job = {"programs": programs, "names": suite.names, "tests": suite.tests, "setup": suite.setup}
+        told = self._referee(json.dumps(job).encode())
+        if "fault" in told:
+            raise UncodeError(f"these tests cannot be run: {told['fault']}.")
+        return Verdict(told["passed"], _visible(told["why"]), told["chosen"], time.monotonic() - start)
+
+    def silent(self, script: str, wall: float = 10.0) -> Verdict:
+        """Whether a script ends in time and writes nothing to standard error: the released rule, and no proof."""
+        start = time.monotonic()
+        with self._process("script", {}, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            why = _heard(process, script.encode(errors="replace"), wall)
+        return Verdict(why is None, _visible(why or "nothing on standard error"), 0, time.monotonic() - start)
+
+    def _referee(self, job: bytes) -> dict[str, Any]:
+        with contextlib.ExitStack() as stack:
+            questions, answers = _pipe(stack), _pipe(stack)
+            stack.enter_context(
+                self._process("candidate", {}, stdin=questions[0], stdout=answers[1], stderr=subprocess.DEVNULL)
+            )
+            referee = stack.enter_context(
+                self._process(
+                    "referee",
+                    {"pipe": [answers[0].fileno(), questions[1].fileno()]},
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    pass_fds=(answers[0].fileno(), questions[1].fileno()),
+                )
+            )
+            for end in (*questions, *answers):
+                end.close()
+            try:
+                out, err = referee.communicate(job, timeout=self.limits.wall + _GRACE)
+            except subprocess.TimeoutExpired:
+                return {"passed": False, "why": "the program took too long", "chosen": None}
+        try:
+            return dict(json.loads(out))
+        except ValueError:
+            # The referee itself was killed by a limit: comparing an answer took too much memory or time.
+            told = err.decode(errors="replace").strip().splitlines()
+            why = f"the answer could not be compared: {told[-1] if told else 'it took too much'}"
+            return {"passed": False, "why": why, "chosen": None}
+
+    @contextlib.contextmanager
+    def _process(self, role: str, settings: dict[str, Any], **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
+        """A process of the guest's, killed with all its children at the end."""
+        command = self.jail.command(role, settings | {"limits": dataclasses.asdict(self.limits)})
+        with tempfile.TemporaryDirectory(prefix="uncode-") as folder:
+            options = {"stdout": subprocess.DEVNULL, "env": {}, "cwd": folder, "start_new_session": True} | streams
+            process: subprocess.Popen[bytes] = subprocess.Popen(command, **options)  # type: ignore[call-overload]
+            try:
+                yield process
+            finally:
+                process.kill()
+                for stream in (process.stdin, process.stdout, process.stderr):
+                    if stream is not None:
+                        with contextlib.suppress(BrokenPipeError):
+                            stream.close()
+                process.wait()
+
+
+def _visible(text: str) -> str:
+    """On one line, without characters a terminal obeys: part of it is the program's own words."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def _pipe(stack: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
+    reading, writing = os.pipe()
+    return stack.enter_context(open(reading, "rb", 0)), stack.enter_context(open(writing, "wb", 0))
+
+
+def _heard(process: subprocess.Popen[bytes], script: bytes, wall: float) -> str | None:
+    """None where the script ends in silence; else what it said first, or that it did not end."""
+    assert process.stdin is not None and process.stderr is not None
+    with contextlib.suppress(BrokenPipeError):
+        process.stdin.write(script)
+        process.stdin.close()
+    if not select.select([process.stderr], [], [], wall)[0]:
+        return "the script took too long"
+    said = os.read(process.stderr.fileno(), 1 << 16).decode(errors="replace").strip().splitlines()
+    return f"on standard error: {said[-1][:200]}" if said else None

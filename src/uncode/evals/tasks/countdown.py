@@ -1,0 +1,101 @@
+"""Countdown: reach a target with three numbers and + - * / (Gandhi et al., 2024; cd3 of Ye et al., 2025)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, final
+
+from ..data import Source
+from ..grade.arithmetic import Equation, derivation, equations
+from ..grade.find import Found, boxed, closed, everything, fenced, first_of, stated, tagged
+from ..task import Example, Grade, Settings, Task
+
+
+@dataclass(frozen=True)
+class Puzzle(Example):
+    numbers: tuple[int, ...]
+    target: int
+    reference: str
+    """One derivation of many: what the released rule looks for."""
+
+
+@final
+class Countdown(Task[Puzzle]):
+    """Our rule accepts any derivation, as one expression or as a chain of equations, with exact values."""
+
+    name = "countdown"
+    title = "Countdown"
+    source = Source("countdown.jsonl", sha256="4edbeafdb36ba65a3889e6cd8d7a1a50a3fc51a317bd397c769d5001950e9358")
+    settings = Settings(shots=3, length=128, rate=0.5, chat=True, block_length=32)
+
+    def read(self, row: Mapping[str, Any], number: int) -> Puzzle:
+        *numbers, target = (int(part) for part in row["input"].split(","))
+        return Puzzle(f"countdown/{number}", tuple(numbers), target, row["output"])
+
+    def blanks(self, example: Puzzle) -> dict[str, str]:
+        return {"numbers": ",".join(map(str, example.numbers)), "target": str(example.target)}
+
+    def ours(self, example: Puzzle, text: str) -> Grade:
+        verdicts = [
+            verdict
+            for region in _regions(everything(text), example.target)
+            for grouped in (False, True)
+            if (verdict := _judged(example, region, grouped)) is not None
+        ]
+        right = next((verdict for verdict in verdicts if verdict.correct), None)
+        return right or (verdicts[0] if verdicts else Grade(False, None, "there is no expression"))
+
+    def paper(self, example: Puzzle, text: str) -> Grade:
+        """The reference derivation occurs in the text, letter for letter."""
+        at = text.find(example.reference)
+        if at < 0:
+            return Grade(False, None, f"{example.reference} does not occur")
+        return Grade(True, (at, at + len(example.reference)), f"{example.reference} occurs")
+
+
+def _regions(text: Found, target: int) -> list[Found]:
+    """Where the answer stands: what is marked, and the whole text where nothing is.
+
+    Where a mark holds the target alone, the derivation is what stands before it. What is stated may go on over lines,
+    so it has two readings.
+    """
+    for finder in (tagged, boxed, closed, stated, fenced):
+        found = first_of([finder], text)
+        if found is None:
+            continue
+        if not equations(found) and str(target) in re.findall(r"\d+", found.text):
+            return [text.part(0, found.start)]
+        return [found, found.part(0, len(text.text) - found.start)] if finder is stated else [found]
+    return [text]
+
+
+def _judged(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
+    """The last expression that reaches the target; what comes after it may only explain its numbers."""
+    found = equations(region, grouped)
+    if not found:
+        return None
+    reaching = [e for e in found if e.holds and e.sides[0].value == example.target]
+    if not reaching:
+        return _wrong(found[-1], example)
+    last = reaching[-1]
+    steps = derivation(last, found, [Fraction(n) for n in example.numbers])
+    if steps is None:
+        return Grade(False, last.place.span, f"{last.place.text} does not use {_listed(example)} once each")
+    if any(later not in steps for later in found[found.index(last) + 1 :]):
+        return _wrong(found[-1], example)
+    span = min(s.place.start for s in steps), max(s.place.end for s in steps)
+    return Grade(True, span, f"reaches {example.target} with {_listed(example)}")
+
+
+def _wrong(equation: Equation, example: Puzzle) -> Grade:
+    told = equation.place.text
+    if not equation.holds:
+        return Grade(False, equation.place.span, f"{told} does not hold")
+    return Grade(False, equation.place.span, f"{told} does not reach {example.target}")
+
+
+def _listed(example: Puzzle) -> str:
+    return ", ".join(map(str, example.numbers))

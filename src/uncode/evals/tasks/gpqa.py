@@ -1,0 +1,123 @@
+"""GPQA main: graduate-level science questions with four choices (Rein et al., 2024)."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import re
+import unicodedata
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, final
+
+from ..data import Source
+from ..grade.find import Found, boxed, everything, first_of, stated, tagged
+from ..task import Example, Grade, Grader, Settings, Task
+
+LETTERS = "ABCD"
+_ORDERS = list(itertools.permutations(range(4)))
+_FIELDS = (
+    ("question", "correct_answer", "option_A", "option_B", "option_C"),
+    ("Question", "Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3"),
+)
+"""Of the release's file, and of the hub's."""
+
+
+@dataclass(frozen=True)
+class Question(Example):
+    question: str
+    choices: tuple[str, ...]
+    answer: str
+    """The letter of the right choice."""
+
+
+@final
+class Gpqa(Task[Question]):
+    """The order of the choices follows from the question's text alone, so that it is the same on every machine."""
+
+    name = "gpqa"
+    title = "GPQA"
+    source = Source("gpqa.jsonl", "Idavidrein/gpqa", "gpqa_main", "train")
+    settings = Settings(shots=5, length=256, rate=0.25, chat=False, block_length=32)
+    stops = ("Question:",)
+
+    def read(self, row: Mapping[str, Any], number: int) -> Question:
+        fields = next((names for names in _FIELDS if names[0] in row), _FIELDS[0])
+        question, *choices = (str(row[name]).strip() for name in fields)
+        order = _ORDERS[int.from_bytes(hashlib.sha256(question.encode()).digest()[:8]) % len(_ORDERS)]
+        return Question(f"gpqa/{number}", question, tuple(choices[n] for n in order), LETTERS[order.index(0)])
+
+    def blanks(self, example: Question) -> dict[str, str]:
+        return {"question": example.question} | dict(zip(LETTERS, example.choices, strict=True))
+
+    @property
+    def graders(self) -> dict[str, Grader[Question]]:
+        return super().graders | {"paper_strict": self.paper_strict}
+
+    def ours(self, example: Question, text: str) -> Grade:
+        found = letter_of(everything(text))
+        if found is None:
+            return Grade(False, None, "no choice is named")
+        right = found.text.upper() == example.answer
+        return Grade(right, found.span, f"{found.text.upper()} is {'the' if right else 'not the'} right choice")
+
+    def paper(self, example: Question, text: str) -> Grade:
+        """lm-eval's gpqa, flexible-extract: the last (X), else a choice's words, else a letter behind a colon."""
+        if found := list(re.finditer(r"(\([A-Z]\))", text)):
+            return _lm_eval(example, found[-1][1], found[-1].span(1))
+        words = {_no_case(choice): f"({letter})" for letter, choice in zip(LETTERS, example.choices, strict=True)}
+        if said := re.findall("|".join(re.escape(word) for word in words), _no_case(text)):
+            return _lm_eval(example, words.get(said[-1].strip(), said[-1]), None)
+        if found := list(re.finditer(r":[\s]*(A|B|C|D)", text)):
+            return _lm_eval(example, f"({found[-1][1]})", found[-1].span(1))
+        return Grade(False, None, "no pattern matches")
+
+    def paper_strict(self, example: Question, text: str) -> Grade:
+        """The same, filter strict-match: what follows the first "The answer is ", less its last character."""
+        found = re.search(r"(?<=The answer is )(.*)(?=.)", text)
+        return _lm_eval(example, found[1].strip(), found.span(1)) if found else Grade(False, None, "no pattern matches")
+
+
+def letter_of(text: Found) -> Found | None:
+    """The letter a text gives for its answer, as the last of its kind; two letters at once are none."""
+    for region in (first_of([tagged], text), first_of([boxed], text)):
+        if region is not None:
+            return _only_letter(region)
+    said = stated(text)
+    if said is not None and (found := _first_letter(said)):
+        return found
+    for pattern in (r"\(([A-D])\)", r"(?:^|\n)[\s*]*([A-D])(?:[.):]|\s*$)", r"\b(?:choice|option)\s+([A-D])\b"):
+        if named := list(re.finditer(pattern, text.text)):
+            return text.part(*named[-1].span(1))
+    return _only_letter(text) if len(text.text.strip()) <= 12 else None
+
+
+def _first_letter(text: Found) -> Found | None:
+    """The letter that begins a statement: "(C)", "**C**", "C.", "option C", "choice (C) because ..."."""
+    before = r"[\s*:$\\({\[\"']*(?:\\?text\w*\{)?(?:(?:choice|option|letter)\b[\s*:]*)?[(\[{\"'*\s]*"
+    pattern = before + r"([A-Da-d])(?![\w'\u2019])(?!\s+[a-z])"
+    found = re.match(pattern, text.text) or re.search(r"\(([A-D])\)", text.text)
+    if found is None:
+        return None
+    rest = re.match(r"[)\]}\"'*.\s]*(?:or|and|/|,)\s*\(?[A-D]\b", text.text[found.end() :])
+    return None if rest else text.part(*found.span(1))
+
+
+def _only_letter(text: Found) -> Found | None:
+    """The one letter of a short answer, which may be followed by the choice's words."""
+    found = list(re.finditer(r"(?<![A-Za-z\\])([A-Da-d])(?![A-Za-z])", text.text))
+    if len(found) == 1:
+        return text.part(*found[0].span(1))
+    return _first_letter(text)
+
+
+def _no_case(text: str) -> str:
+    """Without case and punctuation, as the harness compares."""
+    return "".join(c for c in text.strip().lower() if not unicodedata.category(c).startswith("P"))
+
+
+def _lm_eval(example: Question, said: str, span: tuple[int, int] | None) -> Grade:
+    """Equal after case and ASCII punctuation are removed from both."""
+    kept = re.sub(r"[!-/:-@\[-`{-~]", "", said).lower()
+    same = kept == example.answer.lower()
+    return Grade(same, span, f"'{said}' is {'' if same else 'not '}({example.answer})")

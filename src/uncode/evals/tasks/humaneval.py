@@ -1,0 +1,58 @@
+"""HumanEval: complete a Python function from its docstring (Chen et al., 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+from ..data import Source
+from ..grade.code import readings
+from ..grade.programs import judged, silent
+from ..sandbox import Sandbox, Suite
+from ..task import Example, Grade, Settings, Task
+
+
+@dataclass(frozen=True)
+class Problem(Example):
+    stub: str
+    """Imports, helpers, signature and docstring."""
+    entry: str
+    test: str
+    """Source that defines `check(candidate)`."""
+    solution: str
+    """The body of a right function."""
+
+
+@final
+class HumanEval(Task[Problem]):
+    """The whole function or its body alone, in any layout; the tests run outside the candidate's jail."""
+
+    name = "humaneval"
+    title = "HumanEval"
+    source = Source("humaneval.jsonl", "openai/openai_humaneval")
+    settings = Settings(shots=0, length=256, rate=0.25, chat=True, block_length=32)
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        return Sandbox()
+
+    def read(self, row: Mapping[str, Any], number: int) -> Problem:
+        fields = ("task_id", "prompt", "entry_point", "test", "canonical_solution")
+        return Problem(*(row[name] for name in fields))
+
+    def blanks(self, example: Problem) -> dict[str, str]:
+        return {"stub": example.stub}
+
+    def ours(self, example: Problem, text: str) -> Grade:
+        tests = (example.test, f"check({example.entry})")
+        suite = Suite((example.entry,), tests, setup=example.stub)
+        return judged(self.sandbox, suite, readings(text, example.entry, example.stub))
+
+    def paper(self, example: Problem, text: str) -> Grade:
+        """The stub under another name, the text without its fences, the tests: one script, silent or not."""
+        renamed = example.stub.replace(example.entry, f"{example.entry}_prompt")
+        answer = text.replace("```python", "\n").replace("```", "\n")
+        main = f'if __name__ == "__main__":\n    check({example.entry})'
+        return silent(self.sandbox, f"{renamed}{answer}\n{example.test}\n{main}", text)

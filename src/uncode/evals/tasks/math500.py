@@ -1,0 +1,112 @@
+"""MATH500: competition mathematics with a formula for an answer (Hendrycks et al., 2021; Lightman et al., 2023)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+from ..data import Source
+from ..grade.find import Found, boxed, everything, fenced, first_of, stated, tagged
+from ..grade.formulas import Formulas, plain
+from ..task import Example, Grade, Settings, Task
+
+
+@dataclass(frozen=True)
+class Problem(Example):
+    problem: str
+    answer: str
+    """In LaTeX, without the box."""
+
+
+@final
+class Math500(Task[Problem]):
+    """Our rule compares the last box, or the final answer where there is none, with math-verify."""
+
+    name = "math500"
+    title = "MATH500"
+    source = Source("math500.jsonl", "HuggingFaceH4/MATH-500")
+    settings = Settings(shots=4, length=1024, rate=0.25, chat=True, block_length=128)
+
+    def read(self, row: Mapping[str, Any], number: int) -> Problem:
+        return Problem(row.get("unique_id") or f"math500/{number}", row["problem"], row["answer"])
+
+    def blanks(self, example: Problem) -> dict[str, str]:
+        return {"problem": example.problem}
+
+    @cached_property
+    def formulas(self) -> Formulas:
+        return Formulas()
+
+    def ours(self, example: Problem, text: str) -> Grade:
+        found = answer_of(everything(text))
+        if found is None:
+            return Grade(False, None, "there is no answer")
+        if restates(example, found.text):
+            return Grade(False, found.span, f"{_short(found.text)} is the problem's own formula")
+        same, why = self.formulas.same(example.answer, found.text)
+        return Grade(same, found.span, f"{_short(found.text)} and {_short(example.answer)}: {why}")
+
+    def paper(self, example: Problem, text: str) -> Grade:
+        r"""The gold string occurs in what stands between the last `boxed{` of a line and that line's last brace."""
+        for pattern in (r"boxed{(.*)}", r"framebox{(.*)}"):
+            found = list(re.finditer(pattern, text, flags=re.MULTILINE))
+            if found and found[-1][1]:
+                inside = found[-1][1].strip(".")
+                same = example.answer in inside
+                told = "contains" if same else "does not contain"
+                return Grade(same, found[-1].span(1), f"{_short(inside)} {told} {_short(example.answer)}")
+        return Grade(example.answer == "", None, "there is no box")
+
+
+def restates(example: Problem, answer: str) -> bool:
+    """Whether an answer is a formula of the problem, which equals the gold answer without being one."""
+    said = plain(answer)
+    computes = re.search(r"[-+*/^!]|\\[a-zA-Z]{2,}", said.removeprefix("-")) is not None
+    return computes and said in plain(example.problem) and said != plain(example.answer)
+
+
+def answer_of(text: Found) -> Found | None:
+    """The last box; else what is tagged, fenced or stated; else the last formula; else a text that is nothing more."""
+    region = first_of([tagged], text) or text
+    found = first_of([boxed], region) or first_of([boxed], text)
+    if found is None and region is not text:
+        found = region
+    if found is None:
+        found = first_of([stated], text)
+        found = _sentence(found) if found else first_of([fenced], text)
+    if found is None:
+        found = _last_formula(text) or (text.strip() if "\n" not in text.text.strip() else None)
+    return _bare(found) if found and found.text.strip() else None
+
+
+def _sentence(text: Found) -> Found:
+    """The formula that begins a statement, or the statement up to the end of its sentence."""
+    delimited = re.match(r"[\s*:]*(\$\$?|\\\(|\\\[)(.*?)(\$\$?|\\\)|\\\])", text.text, re.S)
+    if delimited:
+        return text.part(*delimited.span(2))
+    end = re.search(r"[.!?](?:\s|$)|\n\s*\n", text.text)
+    return text.part(0, end.start() if end else len(text.text))
+
+
+def _last_formula(text: Found) -> Found | None:
+    found = list(re.finditer(r"\$\$(.+?)\$\$|\$(.+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", text.text, re.S))
+    if not found:
+        return None
+    group = next(n for n, part in enumerate(found[-1].groups(), 1) if part is not None)
+    return text.part(*found[-1].span(group))
+
+
+def _bare(found: Found) -> Found:
+    """Without blanks, dollars, emphasis and the full stop around it."""
+    found = found.strip().strip("*`").strip()
+    delimited = re.fullmatch(r"(\$\$?|\\\(|\\\[)(.*?)(\$\$?|\\\)|\\\])\.?", found.text, re.S)
+    if delimited and "$" not in delimited[2]:
+        found = found.part(*delimited.span(2)).strip()
+    return found.part(0, len(found.text) - 1) if re.search(r"[^\\.]\.$", found.text) else found
+
+
+def _short(formula: str) -> str:
+    return formula if len(formula) <= 60 else f"{formula[:57]}..."

@@ -1,0 +1,81 @@
+"""MBPP, sanitized: write a Python function from one sentence (Austin et al., 2021)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+from ..data import Source
+from ..grade.code import readings
+from ..grade.programs import judged, silent
+from ..sandbox import Sandbox, Suite
+from ..task import Example, Grade, Settings, Task
+
+
+@dataclass(frozen=True)
+class Problem(Example):
+    number: int
+    description: str
+    entry: str
+    """The function the tests call."""
+    signature: str
+    imports: tuple[str, ...]
+    """What the tests need, and what they take for granted because the reference imports it."""
+    tests: tuple[str, ...]
+    solution: str
+
+
+@final
+class Mbpp(Task[Problem]):
+    """All 427 problems of the sanitized set. The prompt gives the name and parameters of the function under test."""
+
+    name = "mbpp"
+    title = "MBPP"
+    source = Source("sanitized-mbpp.json", "google-research-datasets/mbpp", "sanitized", "train+test+validation+prompt")
+    settings = Settings(shots=0, length=128, rate=0.25, chat=True, block_length=16)
+
+    @cached_property
+    def sandbox(self) -> Sandbox:
+        return Sandbox()
+
+    def read(self, row: Mapping[str, Any], number: int) -> Problem:
+        code, tests = str(row["code"]).replace("\r\n", "\n").replace("\t", "    "), tuple(row["test_list"])
+        entry = _entry(code, tests)
+        imports = (*row["test_imports"], *re.findall(r"^(?:import|from)\s.*$", code, re.M))
+        task_id = int(row["task_id"])
+        return Problem(
+            f"mbpp/{task_id}", task_id, row["prompt"], entry, _signature(code, entry), imports, tests, row["code"]
+        )
+
+    def blanks(self, example: Problem) -> dict[str, str]:
+        return {"description": example.description, "signature": example.signature}
+
+    def ours(self, example: Problem, text: str) -> Grade:
+        suite = Suite((example.entry,), example.tests, setup="\n".join(example.imports))
+        return judged(self.sandbox, suite, readings(text, example.entry))
+
+    def paper(self, example: Problem, text: str) -> Grade:
+        """The first fence marked python, or the whole text; then the tests without their imports, in one script."""
+        parts = text.split("```python")
+        code = parts[1].split("```")[0] if len(parts) > 1 else text.replace("```", "\n")
+        header = f'"""\nTest file for task_id: {example.number}\nProblem description: {example.description}\n"""'
+        tests = "\n\n".join(example.tests)
+        return silent(self.sandbox, f"{header}\n\n\n\n{code}\n\n{tests}\n", text)
+
+
+def _entry(code: str, tests: tuple[str, ...]) -> str:
+    """The first function the tests call that the reference defines; one of them is named like a builtin."""
+    defined = set(re.findall(r"^\s*def\s+(\w+)", code, re.M))
+    called = [name for test in tests for name in re.findall(r"\b([A-Za-z_]\w*)\s*\(", test)]
+    found = next((name for name in called if name in defined), None)
+    if found is None:
+        raise ValueError("the tests call no function of the reference solution")
+    return str(found)
+
+
+def _signature(code: str, entry: str) -> str:
+    found = re.search(rf"^\s*def\s+{entry}\s*(\(.*?\))\s*(?:->[^:]*)?:", code, re.M | re.S)
+    return entry + (re.sub(r"\s+", " ", found[1]) if found else "()")

@@ -1,0 +1,49 @@
+"""Fetching a file over the network, whole and checked."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from http.client import HTTPException
+from pathlib import Path
+
+from .core.errors import UncodeError, require
+
+LARGEST = 1 << 28
+Watch = Callable[[int, int], None]
+"""Told how far a download is: bytes so far, bytes in all (0 where the server does not say)."""
+
+
+def cache() -> Path:
+    """Where fetched things are kept: $UNCODE_CACHE, or uncode's folder in the user's cache."""
+    named = os.environ.get("UNCODE_CACHE")
+    return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "uncode"
+
+
+def fetch(url: str, sha256: str, instead: str, watch: Watch | None = None) -> bytes:
+    """The file at an address, if it is the one with that checksum; `instead` says what else a user can do."""
+    content = _download(url, instead, watch or (lambda *_: None))
+    found = hashlib.sha256(content).hexdigest()
+    require(found == sha256, f"'{url}' is not the file that was released: its sha256 is {found}, not {sha256}.")
+    return content
+
+
+def _download(url: str, instead: str, watch: Watch) -> bytes:
+    parts, size = [], 0
+    try:
+        with urllib.request.urlopen(url, timeout=30) as answer:
+            whole = int(answer.headers.get("Content-Length") or 0)
+            while part := answer.read(1 << 16):
+                parts.append(part)
+                size += len(part)
+                require(size <= LARGEST, f"'{url}' sends more than {LARGEST >> 20} MB: that is not a released file.")
+                watch(size, whole)
+    except (OSError, ValueError, HTTPException) as error:
+        reason = getattr(error, "reason", None) if type(error) is urllib.error.URLError else error
+        if isinstance(error, urllib.error.HTTPError):
+            error.close()
+        raise UncodeError(f"'{url}' could not be fetched ({reason}): {instead}") from error
+    return b"".join(parts)
