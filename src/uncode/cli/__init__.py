@@ -11,7 +11,7 @@ import typer
 
 from ..core.errors import UncodeError
 from ..version import __version__
-from . import count, decode, doctor, models, samplers, table
+from . import count, decode, doctor, models, regrade, samplers, table, tasks
 
 app = typer.Typer(
     name="uncode",
@@ -27,6 +27,8 @@ app.command(name="models")(models.command)
 app.command(name="doctor")(doctor.command)
 app.command(name="count")(count.command)
 app.add_typer(table.app, name="table")
+app.command(name="tasks")(tasks.command)
+app.command(name="regrade")(regrade.command)
 
 
 # typer raises click's errors, and newer versions carry a click of their own: ask for the class by its name.

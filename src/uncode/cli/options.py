@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -31,6 +32,9 @@ Frequency = Annotated[
 ]
 Tokenizer = Annotated[
     str | None, typer.Option(help="A model's folder or hub id, or a tokenizer.json: to show tokens as text.")
+]
+Data = Annotated[
+    Path | None, typer.Option(metavar="DIR", help="A folder with the benchmarks' files; default: fetch them.")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 

@@ -10,7 +10,7 @@ from .find import Found
 _GROUPED = r"\d{1,3}(?:(?:,|\{,\}|\\,|\\!|\\ |_|[\u00a0\u202f\u2009'\u2019])\d{3})+(?!\d)"
 _PLAIN = rf"(?:{_GROUPED}|\d+)(?:\.\d+)?|\.\d+"
 _NUMBER = re.compile(
-    rf"(?<![\w.])(?P<sign>[-\u2212\u2013]\s?)?(?:\\?\$\s?|€|£)?(?:(?<=\$)[-\u2212])?"
+    rf"(?<![\w.])(?P<sign>[-\u2212\u2013]\s?)?(?:\\?\$\s?|€|£)?(?P<minus>(?<=[$€£])[-\u2212])?"
     rf"(?:\\[dt]?frac\s*\{{\s*(?P<over>{_PLAIN})\s*\}}\s*\{{\s*(?P<under>{_PLAIN})\s*\}}"
     rf"|(?P<plain>{_PLAIN})(?:\s?/\s?(?P<divisor>\d+(?![\d/]))|:00\b)?)"
 )
@@ -19,16 +19,14 @@ _SPACED = re.compile(r"([-\u2212]?)\\?\$?\s?(\d{1,3}(?: \d{3})+)(\.\d+)?\D*")
 
 def numbers(text: Found) -> list[tuple[Fraction, Found]]:
     """Every number of a text, in order, with its place."""
-    found = []
-    for match in _NUMBER.finditer(text.text):
+    found, whole = [], text.text
+    for match in _NUMBER.finditer(whole):
         start = match.start()
-        if match["sign"] and re.search(r"[\w)\]}]\s*$", text.text[:start]):  # "10 - 5" holds no minus five
-            start += len(match["sign"])
-            value = _value(match, negative=False)
-        else:
-            value = _value(match, negative=bool(match["sign"]))
+        before = whole[max(0, start - 8) : start].rstrip()[-1:]
+        subtracts = bool(match["sign"]) and re.match(r"[\w)\]}%]", before) is not None  # "10 - 5" holds no minus five
+        value = _value(match, negative=bool(match["minus"]) or (bool(match["sign"]) and not subtracts))
         if value is not None:
-            found.append((value, text.part(start, match.end())))
+            found.append((value, text.part(start + (len(match["sign"]) if subtracts else 0), match.end())))
     return found
 
 

@@ -150,7 +150,14 @@ def _heard(process: subprocess.Popen[bytes], script: bytes, wall: float) -> str 
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(script)
         process.stdin.close()
-    if not select.select([process.stderr], [], [], wall)[0]:
-        return "the script took too long"
-    said = os.read(process.stderr.fileno(), 1 << 16).decode(errors="replace").strip().splitlines()
-    return f"on standard error: {said[-1][:200]}" if said else None
+    said, until = b"", time.monotonic() + wall
+    while len(said) < 1 << 16 and time.monotonic() < until:
+        if not select.select([process.stderr], [], [], until - time.monotonic())[0]:
+            break
+        part = os.read(process.stderr.fileno(), 1 << 16)
+        if not part:  # it has ended
+            lines = said.decode(errors="replace").strip().splitlines()
+            return f"on standard error: {lines[-1][:200]}" if lines else None
+        said += part
+        until = min(until, time.monotonic() + 1.0)  # it has failed: its last words are awaited, but not for long
+    return "on standard error: words without end" if said else "the script took too long"

@@ -13,6 +13,9 @@ from ..grade.find import Found, boxed, everything, fenced, first_of, stated, tag
 from ..grade.formulas import Formulas, plain
 from ..task import Example, Grade, Settings, Task
 
+_OPEN, _CLOSE = r"(?:(?<!\\)\$\$?|\\\(|\\\[)", r"(?:(?<!\\)\$\$?|\\\)|\\\])"
+"""Around a formula; a dollar behind a backslash is money."""
+
 
 @dataclass(frozen=True)
 class Problem(Example):
@@ -84,27 +87,26 @@ def answer_of(text: Found) -> Found | None:
 
 def _sentence(text: Found) -> Found:
     """The formula that begins a statement, or the statement up to the end of its sentence."""
-    delimited = re.match(r"[\s*:]*(\$\$?|\\\(|\\\[)(.*?)(\$\$?|\\\)|\\\])", text.text, re.S)
+    delimited = re.match(rf"[\s*:]*{_OPEN}(.*?){_CLOSE}", text.text, re.S)
     if delimited:
-        return text.part(*delimited.span(2))
+        return text.part(*delimited.span(1))
     end = re.search(r"[.!?](?:\s|$)|\n\s*\n", text.text)
     return text.part(0, end.start() if end else len(text.text))
 
 
 def _last_formula(text: Found) -> Found | None:
-    found = list(re.finditer(r"\$\$(.+?)\$\$|\$(.+?)\$|\\\((.+?)\\\)|\\\[(.+?)\\\]", text.text, re.S))
+    found = list(re.finditer(rf"{_OPEN}(.+?){_CLOSE}", text.text, re.S))
     if not found:
         return None
-    group = next(n for n, part in enumerate(found[-1].groups(), 1) if part is not None)
-    return text.part(*found[-1].span(group))
+    return text.part(*found[-1].span(1))
 
 
 def _bare(found: Found) -> Found:
     """Without blanks, dollars, emphasis and the full stop around it."""
     found = found.strip().strip("*`").strip()
-    delimited = re.fullmatch(r"(\$\$?|\\\(|\\\[)(.*?)(\$\$?|\\\)|\\\])\.?", found.text, re.S)
-    if delimited and "$" not in delimited[2]:
-        found = found.part(*delimited.span(2)).strip()
+    delimited = re.fullmatch(rf"{_OPEN}(.*?){_CLOSE}\.?", found.text, re.S)
+    if delimited and not re.search(_CLOSE, delimited[1]):
+        found = found.part(*delimited.span(1)).strip()
     return found.part(0, len(found.text) - 1) if re.search(r"[^\\.]\.$", found.text) else found
 
 

@@ -44,7 +44,7 @@ class Mbpp(Task[Problem]):
     def read(self, row: Mapping[str, Any], number: int) -> Problem:
         code, tests = str(row["code"]).replace("\r\n", "\n").replace("\t", "    "), tuple(row["test_list"])
         entry = _entry(code, tests)
-        imports = (*row["test_imports"], *re.findall(r"^(?:import|from)\s.*$", code, re.M))
+        imports = (*row["test_imports"], *re.findall(r"^(?:import|from)\s.*\S", code, re.M))
         task_id = int(row["task_id"])
         return Problem(
             f"mbpp/{task_id}", task_id, row["prompt"], entry, _signature(code, entry), imports, tests, row["code"]

@@ -1,0 +1,105 @@
+"""`uncode regrade`: grade answers in files again, by our rule and by the paper's."""
+
+from __future__ import annotations
+
+import json
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from ..evals.regrade import Graded, Watch, grade_all, read_answers, sample, task_of, write
+from ..evals.sandbox import NoJail
+from .options import Data, Json
+from .progress import writable
+
+
+def command(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Answers, as JSON lines.")],
+    task: Annotated[str | None, typer.Option(help="Which task; default: the one a file's name begins with.")] = None,
+    data: Data = None,
+    show: Annotated[int, typer.Option(min=0, metavar="N", help="Print N disagreements of the two rules a file.")] = 0,
+    seed: Annotated[int, typer.Option(help="Which disagreements are drawn.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, help="Programs run at a time.")] = os.cpu_count() or 1,
+    out: Annotated[Path | None, typer.Option(help="Write every grade to this file (JSON lines).")] = None,
+    as_json: Json = False,
+) -> None:
+    """Grade answers by our rule and by the paper's, with 95 % intervals.
+
+    A line of a file is {"id": ..., "text": ...}, with the id of an example, or, as d1 publishes LLaDA's answers,
+    {"question": ..., "output": ..., "gold": ...}.
+
+    Examples:
+
+      uncode regrade gsm8k_256.jsonl --data ../shared/data
+
+      uncode regrade answers.jsonl --task humaneval --data ./data --out graded.jsonl
+
+      uncode regrade math500_128.jsonl math500_256.jsonl --show 20
+    """
+    if out is not None:
+        writable(out)
+    warnings.simplefilter("always", NoJail)
+    tasks = [task_of(path, task) for path in files]
+    read = [read_answers(path, one, data) for path, one in zip(files, tasks, strict=True)]
+    graded = []
+    for path, one, answers in zip(files, tasks, read, strict=True):
+        with _grading(path.name) as watch:
+            graded.append(grade_all(path.name, one, answers, workers, watch))
+    if out is not None:
+        write(graded, out)
+    if as_json:
+        typer.echo(json.dumps([_as_data(one) for one in graded], indent=2))
+        return
+    console = Console(highlight=False)
+    console.print(_table(graded))
+    for group in graded:
+        for number in sample(group, show, seed):
+            _print_disagreement(group, number)
+
+
+@contextmanager
+def _grading(name: str) -> Iterator[Watch]:
+    console = Console(stderr=True)
+    columns = (TextColumn("grading {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(name, total=None)
+        yield lambda done, whole: bar.update(task, completed=done, total=whole)
+
+
+def _as_data(one: Graded) -> dict[str, object]:
+    metrics = {name: one.accuracy(name)._asdict() for name in one.task.graders}
+    only = {"only_ours": one.only("correct", "paper"), "only_paper": one.only("paper", "correct")}
+    return {"file": one.name, "task": one.task.name, "answers": len(one.answers), "metrics": metrics} | only
+
+
+def _table(graded: list[Graded]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    others = list(
+        dict.fromkeys(name for one in graded for name in one.task.graders if name not in ("correct", "paper"))
+    )
+    titles = ("answers", "n", "correct, % [95 %]", "by the paper's rule", "only ours", "only paper's", *others)
+    for title in titles:
+        table.add_column(title, justify="left" if title == "answers" else "right", no_wrap=True)
+    for one in graded:
+        cells = [one.accuracy(name).percent() for name in ("correct", "paper")]
+        cells += [str(one.only("correct", "paper")), str(one.only("paper", "correct"))]
+        cells += [one.accuracy(name).percent() if name in one.task.graders else "" for name in others]
+        table.add_row(one.name, str(len(one.answers)), *cells)
+    return table
+
+
+def _print_disagreement(one: Graded, number: int) -> None:
+    answer, grades = one.answers[number], one.grades[number]
+    typer.echo(f"\n{one.name} {answer.example.id}")
+    for name, grade in grades.items():
+        typer.echo(f"  {name}: {'right' if grade.correct else 'wrong'}: {grade.why}")
+    end = answer.text("correct").strip()[-300:]
+    typer.echo("  " + end.replace("\n", "\n  "))

@@ -1,0 +1,80 @@
+"""`uncode tasks`: the benchmarks, how the paper runs them, and the prompt of any example."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from ..core.errors import require
+from ..evals.tasks import TASKS, find_task
+from .options import Data, Json
+
+
+def command(
+    name: Annotated[str | None, typer.Argument(help="A task, to print the prompt of one of its examples.")] = None,
+    example: Annotated[int, typer.Option(min=0, help="Which example, counted from 0.")] = 0,
+    data: Data = None,
+    prompt: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Another prompt: a text with the task's {{placeholders}}.")
+    ] = None,
+    template: Annotated[
+        bool, typer.Option("--template", help="Print the prompt with its placeholders instead.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the benchmarks with the paper's settings, or print a prompt as the model sees it.
+
+    Examples:
+
+      uncode tasks
+
+      uncode tasks gsm8k --data ../shared/data --example 3
+
+      uncode tasks countdown --template > mine.txt
+
+      uncode tasks countdown --data ../shared/data --prompt mine.txt
+    """
+    if name is None:
+        _list(as_json)
+        return
+    task = find_task(name)
+    if template:
+        typer.echo(task.template, nl=False)
+        return
+    require(prompt is None or prompt.is_file(), f"there is no prompt file '{prompt}'.")
+    text = None if prompt is None else prompt.read_text(encoding="utf-8")
+    examples = task.examples(data)
+    require(example < len(examples), f"{task.title} has {len(examples)} examples, numbered from 0.")
+    filled = task.prompt(examples[example], text)
+    if as_json:
+        typer.echo(json.dumps({"id": examples[example].id, "prompt": filled, "chat": task.settings.chat}, indent=2))
+        return
+    typer.echo(filled)
+
+
+def _list(as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps([_as_data(name) for name in TASKS], indent=2))
+        return
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("task", "shots", "length", "rate", "block", "prompt", "data"):
+        number = title in ("shots", "length", "rate", "block")
+        table.add_column(title, justify="right" if number else "left", overflow="fold")
+    for name in TASKS:
+        s, task = TASKS[name].settings, find_task(name)
+        numbers = (str(s.shots), str(s.length), f"{s.rate:g}", str(s.block_length))
+        where = task.source.hub or f"{task.source.file} (NEUIR/Uncode)"
+        table.add_row(name, *numbers, "chat" if s.chat else "raw", where)
+    Console(highlight=False).print(table)
+
+
+def _as_data(name: str) -> dict[str, Any]:
+    task = find_task(name)
+    told = {"name": name, "title": task.title, "metrics": list(task.graders), "source": dataclasses.asdict(task.source)}
+    return told | {"settings": dataclasses.asdict(task.settings)}

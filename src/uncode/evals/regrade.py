@@ -1,0 +1,121 @@
+"""Grading answers that lie in files, by every metric of their task: what `uncode regrade` prints."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import UncodeError, require
+from ..stats import Interval, wilson
+from .data import parse
+from .published import by_question, example_of, final_text, released_text
+from .task import Example, Grade, Task
+from .tasks import TASKS, find_task
+
+Watch = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """An answer as a model wrote it, and the problem it answers."""
+
+    example: Example
+    output: str
+
+    def text(self, metric: str) -> str:
+        """What a metric reads. Ours ends at the first end token; the released code drops such tokens and reads on."""
+        return released_text(self.output) if metric.startswith("paper") else final_text(self.output)
+
+
+@dataclass(frozen=True)
+class Graded:
+    """The answers of a file with their grades."""
+
+    name: str
+    task: Task[Any]
+    answers: Sequence[Answer]
+    grades: Sequence[dict[str, Grade]]
+
+    def accuracy(self, metric: str) -> Interval:
+        return wilson(sum(grade[metric].correct for grade in self.grades), len(self.grades))
+
+    def disagreements(self) -> list[int]:
+        """Answers that one of our rule and the paper's counts as right, and the other does not."""
+        return [n for n, g in enumerate(self.grades) if g["correct"].correct != g["paper"].correct]
+
+    def only(self, metric: str, other: str) -> int:
+        return sum(g[metric].correct and not g[other].correct for g in self.grades)
+
+    def rows(self) -> Iterable[dict[str, Any]]:
+        """A line each, for a file: the answer again, and what every metric says of it."""
+        for answer, grades in zip(self.answers, self.grades, strict=True):
+            told = {name: {"correct": g.correct, "span": g.span, "why": g.why} for name, g in grades.items()}
+            yield {"file": self.name, "task": self.task.name, "id": answer.example.id, "text": answer.output} | told
+
+
+def task_of(path: Path, name: str | None) -> Task[Any]:
+    """The task that is asked for, or that the file's name begins with."""
+    found = next((task for task in TASKS if path.name.startswith(task)), None)
+    require(name is not None or found is not None, f"'{path.name}' names no task: give --task ({', '.join(TASKS)}).")
+    return find_task(str(name or found))
+
+
+def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]:
+    """Answers from a file of JSON lines: {"id", "text"} of our examples, or as others publish them."""
+    require(path.is_file(), f"there is no file '{path}'.")
+    rows = parse(path.read_text(encoding="utf-8"), f"{path.name}.jsonl")
+    require(len(rows) > 0, f"'{path}' holds no answers.")
+    published = "question" in rows[0] and "output" in rows[0]
+    examples = task.examples(data) if data is not None or not published else []
+    known = by_question(examples) if published else {example.id: example for example in examples}
+    found = []
+    for number, row in enumerate(rows):
+        try:
+            if published:
+                found.append(Answer(example_of(task.name, row, number, known), str(row["output"])))
+            else:
+                found.append(Answer(known[row["id"]], str(row["text"])))
+        except (KeyError, TypeError, ValueError) as error:
+            told = f"nothing by the name {error}" if isinstance(error, KeyError) else str(error)
+            raise UncodeError(
+                f"line {number + 1} of '{path}' is no answer to be graded ({told}): a line holds an example's id and "
+                "the text, or question, output and gold."
+            ) from error
+    return found
+
+
+def grade_all(
+    name: str, task: Task[Any], answers: Sequence[Answer], workers: int, watch: Watch | None = None
+) -> Graded:
+    """Grade by every metric of the task. Programs run in `workers` sandboxes at a time."""
+
+    def grades(answer: Answer) -> dict[str, Grade]:
+        return {metric: task.grade(answer.example, answer.text(metric), metric) for metric in task.graders}
+
+    found = []
+    with ThreadPoolExecutor(max(1, workers)) as pool:
+        for grade in pool.map(grades, answers):
+            found.append(grade)
+            if watch is not None:
+                watch(len(found), len(answers))
+    return Graded(name, task, answers, found)
+
+
+def sample(graded: Graded, count: int, seed: int) -> list[int]:
+    """Disagreements drawn at random, the same for the same seed."""
+    found = graded.disagreements()
+    return sorted(random.Random(seed).sample(found, min(count, len(found))))
+
+
+def write(graded: Sequence[Graded], out: Path) -> None:
+    """All grades as JSON lines; the file is there whole or not at all."""
+    part = out.with_name(f"{out.name}.part")
+    with part.open("w", encoding="utf-8") as file:
+        for one in graded:
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in one.rows())
+    part.replace(out)
