@@ -494,6 +494,7 @@ COUNTDOWN: list[Case] = [
         "15*44 = 660 is too much.\nThe answer is: 15+79=94,94-44=50",
         "15+79-44=50. This uses 15, 79 and 44 once each.",
         "```python\n79 - (44 - 15)\n```",
+        "15+79-44=50 does it.\n15+44+79=138 does not.\nSo 15+79-44=50.",
         "15+79=94,94-44=50<|endoftext|>",
         "The answer is: 79-44=35,35+15=50\n\nNumbers: 8,13,47\nTarget: 57\nSolution: The answer is: 8*13=104,104-47=57",
     ),
@@ -675,17 +676,20 @@ def test_span_is_the_answer(task: str, told: Any, text: str, span: str) -> None:
 
 
 @contextmanager
-def within(seconds: float) -> Iterator[None]:
+def within(seconds: float, cpu: bool = True) -> Iterator[None]:
+    """Raises after so many seconds: of this process's own work, which does not depend on others, or of the clock."""
+
     def late(signum: int, frame: FrameType | None) -> None:
         raise TimeoutError(f"took longer than {seconds} s")
 
-    before = signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    timer, number = (signal.ITIMER_VIRTUAL, signal.SIGVTALRM) if cpu else (signal.ITIMER_REAL, signal.SIGALRM)
+    before = signal.signal(number, late)
+    signal.setitimer(timer, seconds)
     try:
         yield
     finally:
-        signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(timer, 0)
+        signal.signal(number, before)
 
 
 TOLD = {"gsm8k": "18", "gpqa": "B", "countdown": FIFTY, "sudoku": CLUES, "math500": "18"}
@@ -730,7 +734,7 @@ for line in sys.stdin:
     asked = formulas.Formulas()
     try:
         assert asked.same("a", "b")[0]
-        with pytest.raises(TimeoutError), within(0.2):
+        with pytest.raises(TimeoutError), within(0.2, cpu=False):
             asked.same("a", "slow")
         assert asked.same("a", "c")[0]
     finally:

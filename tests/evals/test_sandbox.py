@@ -221,7 +221,7 @@ def test_where_nothing_works_the_notice_is_loud(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(UncodeError, match="did you mean 'bubblewrap'"):
         find_jail("bublewrap")
     find_jail.cache_clear()
-    assert list(JAILS) == ["bubblewrap", "namespaces", "bare"]
+    assert list(JAILS) == ["namespaces", "bubblewrap", "bare"]
 
 
 def test_faults_of_the_tests_or_the_jail_are_nobodys_wrong_answer(

@@ -33,6 +33,8 @@ def command(
 ) -> None:
     """Grade answers by our rule and by the paper's, with 95 % intervals.
 
+    "Gained" are answers that our rule counts as right and the paper's does not, "lost" the other way round.
+
     A line of a file is {"id": ..., "text": ...}, with the id of an example, or, as d1 publishes LLaDA's answers,
     {"question": ..., "output": ..., "gold": ...}.
 
@@ -81,19 +83,22 @@ def _as_data(one: Graded) -> dict[str, object]:
 
 
 def _table(graded: list[Graded]) -> Table:
+    """A line a file; a second one where the task has a strict metric too."""
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    others = list(
-        dict.fromkeys(name for one in graded for name in one.task.graders if name not in ("correct", "paper"))
-    )
-    titles = ("answers", "n", "correct, % [95 %]", "by the paper's rule", "only ours", "only paper's", *others)
-    for title in titles:
+    for title in ("answers", "n", "correct, %", "paper, %", "gained", "lost"):
         table.add_column(title, justify="left" if title == "answers" else "right", no_wrap=True)
     for one in graded:
-        cells = [one.accuracy(name).percent() for name in ("correct", "paper")]
-        cells += [str(one.only("correct", "paper")), str(one.only("paper", "correct"))]
-        cells += [one.accuracy(name).percent() if name in one.task.graders else "" for name in others]
-        table.add_row(one.name, str(len(one.answers)), *cells)
+        cells = [_percent(one, name) for name in ("correct", "paper")]
+        counts = [str(one.only("correct", "paper")), str(one.only("paper", "correct"))]
+        table.add_row(one.name, str(len(one.answers)), *cells, *counts)
+        strict = [_percent(one, name) for name in ("strict", "paper_strict")]
+        if any(strict):
+            table.add_row("  strict", "", *strict)
     return table
+
+
+def _percent(one: Graded, metric: str) -> str:
+    return one.accuracy(metric).percent().replace(" %", "", 1) if metric in one.task.graders else ""
 
 
 def _print_disagreement(one: Graded, number: int) -> None:

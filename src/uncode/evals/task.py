@@ -108,8 +108,8 @@ class Task(ABC, Generic[E]):
         return graders[metric](example, self.answer(text))
 
     def answer(self, text: str) -> str:
-        """The text up to the first stop."""
-        ends = [at for stop in self.stops if (at := text.find(stop)) >= 0]
+        """The text up to where the model goes on with another problem: the first stop behind something said."""
+        ends = [at for stop in self.stops if (at := text.find(stop, len(text) - len(text.lstrip()) + 1)) > 0]
         return text[: min(ends)] if ends else text
 
 

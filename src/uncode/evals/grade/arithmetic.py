@@ -16,7 +16,9 @@ from .numbers import as_fraction
 MOST = 200
 """Equations looked at, from the end of a text: an answer needs three."""
 LONGEST = 400
-"""Tokens of an equation."""
+"""Tokens of an equation, and digits of a number."""
+MOST_WAYS = 8
+"""In which a number may have come about that are followed."""
 
 
 @dataclass(frozen=True)
@@ -34,10 +36,12 @@ class Equation:
 
     sides: tuple[Side, ...]
     place: Found = field(compare=False)
+    denied: bool = False
+    """Whether it says that two sides are not equal."""
 
     @property
     def holds(self) -> bool:
-        return all(side.value == self.sides[0].value for side in self.sides)
+        return not self.denied and all(side.value == self.sides[0].value for side in self.sides)
 
     @property
     def working(self) -> Side | None:
@@ -47,6 +51,20 @@ class Equation:
 
 def equations(text: Found, grouped: bool = False) -> list[Equation]:
     """All equations and lone expressions with an operation in them; `grouped`: commas may set off thousands."""
+    return [found for found in _all(text, grouped) if found.working is not None][-MOST:]
+
+
+def contradicts(text: Found) -> bool:
+    """Whether a text says that numbers are equal which are not, by more than rounding."""
+    for equation in _all(text, grouped=True):
+        applied = text.whole[: equation.place.start].rstrip()[-1:].isalpha()  # f(2) = 5 says nothing of 2
+        values = [side.value for side in equation.sides[applied:]]
+        if any(abs(value - values[0]) * 50 > abs(values[0]) for value in values[1:]):
+            return True
+    return False
+
+
+def _all(text: Found, grouped: bool) -> list[Equation]:
     found: list[Equation] = []
     for run in _runs(text, grouped):
         at = 0
@@ -56,11 +74,11 @@ def equations(text: Found, grouped: bool = False) -> list[Equation]:
                 at += 1
                 continue
             sides, end = parsed
-            if any(side.operations for side in sides):
-                place = text.part(run[at].start, run[end - 1].end)
-                found.append(Equation(tuple(sides), place))
+            place = text.part(run[at].start, run[end - 1].end)
+            denied = any(token.kind == "!" for token in run[at:end])
+            found.append(Equation(tuple(sides), place, denied))
             at = end
-    return found[-MOST:]
+    return found
 
 
 def derivation(last: Equation, others: list[Equation], numbers: list[Fraction]) -> list[Equation] | None:
@@ -78,47 +96,54 @@ def _spend(
     side = equation.working
     if side is None or not equation.holds or depth == 0:
         return []
+    rest = [other for other in others if other is not equation]
     states: list[tuple[Counter[Fraction], list[Equation]]] = [(pool, [])]
     for leaf in side.leaves:
+        results = list(dict.fromkeys(o for o in reversed(rest) if o.sides[0].value == leaf))[:MOST_WAYS]
         grown: list[tuple[Counter[Fraction], list[Equation]]] = []
         for left, taken in states:
-            if left[leaf] > 0:
-                grown.append((left - Counter([leaf]), taken))
-            for other in {o for o in others if o != equation and o.sides[0].value == leaf}:
-                deeper = _spend(other, [o for o in others if o != equation], left, depth - 1)
-                grown += [(rest, [*taken, *more]) for rest, more in deeper]
-        states = grown[:50]
+            for number in {leaf, abs(leaf)}:  # minus five may be a result, or a number with a sign
+                if left[number] > 0:
+                    grown.append((left - Counter([number]), taken))
+            for other in results:
+                deeper = _spend(other, rest, left, depth - 1)
+                grown += [(after, [*taken, *more]) for after, more in deeper]
+        states = grown[:MOST_WAYS]
     return [(left, [*taken, equation]) for left, taken in states]
 
 
 @dataclass(frozen=True)
 class _Token:
     kind: str
-    """number, one of + - * / ( ) =, frac; '' for what separates."""
+    """number, one of + - * / ( ) =, ! for unequal, frac; '' for what separates."""
     text: str
     start: int
     end: int
 
 
 _BULLET = r"(?:(?<=\n)|\A)[ \t]*(?:[-*\u2022]|\d{1,2}[.)])[ \t]+"
-_IGNORED = r"\\left|\\right|\\[,;:! ]|\\quad|\\[()\[\]]|\$|[ \t\u00a0`*]*\*\*[ \t]*|[ \t\u00a0`]+|\n\s*(?==)"
+_IGNORED = (
+    r"&|\\\\\s{0,9}(?=&?=)|\\left|\\right|\\[,;:! ]|\\quad|\\[()\[\]]|\$"
+    r"|[ \t\u00a0`*]*\*\*[ \t]*|[ \t\u00a0`]+|\n[ \t\n]{0,9}(?=&?=)"
+)
 _TOKENS = (
     ("", _BULLET),
     ("", _IGNORED),
     ("frac", r"\\[dt]?frac"),
-    ("number", r"\d+(?:\.\d+)?"),
-    ("*", r"\\times|\\cdot|\\ast|[*\u00d7\u00b7\u2715\u22c5]|(?<=[\d) ])[xX](?=[ ]?[\d(])"),
+    ("number", r"\d{1,3}(?:\{,\}\d{3})+(?:\.\d+)?|\d+(?:\.\d+)?"),
+    ("*", r"\\times|\\cdot|\\ast|\\?\*|[\u00d7\u00b7\u2715\u22c5\u2217\u2219\u2022]|(?<=[\d) ])[xX](?=[ ]?[\d(])"),
     ("/", r"\\div|[/\u00f7]"),
     ("-", r"[-\u2212\u2013]"),
     ("+", r"\+"),
     ("(", r"[({\[]"),
     (")", r"[)}\]]"),
+    ("!", r"\\neq?\b|\u2260|!=|\\not\s?="),
     ("=", r"="),
 )
 
 
 def _pattern(grouped: bool) -> re.Pattern[str]:
-    number = r"\d{1,3}(?:,\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?"
+    number = r"\d{1,3}(?:(?:,|\{,\})\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?"
     parts = [f"(?P<t{n}>{number if kind == 'number' and grouped else p})" for n, (kind, p) in enumerate(_TOKENS)]
     return re.compile("|".join(parts))
 
@@ -151,7 +176,7 @@ class _Parser:
         if first is None:
             return None
         sides, end = [first], self.at
-        while self._take("="):
+        while self._take("=", "!"):
             side = self.sum(0)
             if side is None:
                 break
@@ -188,12 +213,14 @@ class _Parser:
             return None
         start, token = self.at, self._next()
         side: Side | None = None
-        if token is not None and token.kind == "number":
+        if token is not None and token.kind == "number" and len(token.text) <= LONGEST:
             value = as_fraction(token.text)
             side = Side(value, (value,), 0)
         elif token is not None and token.kind == "-":
             inner = self.factor(depth + 1)
-            side = inner and Side(-inner.value, inner.leaves, inner.operations)
+            if inner is not None:
+                leaves = inner.leaves if inner.operations else (-inner.value,)
+                side = Side(-inner.value, leaves, inner.operations)
         elif token is not None and token.kind == "(":
             side = self.sum(depth + 1)
             side = side if side is not None and self._take(")") else None

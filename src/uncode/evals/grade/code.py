@@ -6,11 +6,17 @@ Several readings are given, best first; which of them is Python is found out in 
 from __future__ import annotations
 
 import re
+import textwrap
 from dataclasses import dataclass
 
 from .find import Found, everything, fences_of, first_of, tagged
 
-_BEGINS = re.compile(r"(?:from\s+\w|import\s+\w|(?:async\s+)?def\s+\w|class\s+\w|@\w|[A-Za-z_]\w*\s*=\s*\S)")
+_BEGINS = re.compile(
+    r"^[ \t]*(?:(?:from|import|def|async[ \t]+def|class)[ \t]+\w|@\w"
+    r"|[A-Za-z_]\w{0,99}[ \t]{0,9}(?::[^=\n]{1,99})?=[^=])",
+    re.M,
+)
+"""How a program begins."""
 _GOES_ON = re.compile(
     r"""\s|\#|@\w|[)\]}]|['"]{3}|(?:from|import|def|class|async|if|for|while|try|except|finally|else|elif|with|return|
     assert|print|raise|pass|del|global)\b|[A-Za-z_][\w.\[\]'"]*\s*(?:=|\(|:\s*\w+\s*=|[-+*/]=)""",
@@ -29,22 +35,28 @@ class Reading:
 
 def readings(text: str, name: str, stub: str = "") -> list[Reading]:
     """Programs that may define `name`. `stub`: what the prompt began with; a body alone is taken to go on with it."""
+    text = text.replace("\ufeff", " ").replace("\u00a0", " ")  # blanks that Python does not know as such
     whole = everything(text)
     region = first_of([tagged], whole)
-    regions = [region, whole] if region is not None and region.text != text else [whole]
-    found: list[Reading] = []
-    for part in regions:
-        for code in _codes(part, name):
-            found.append(Reading(f"{stub}\n\n{code.source}\n" if stub else code.source, code.place))
-    if stub and not found:
-        fences = fences_of(whole)
-        found = [Reading(stub + _indented(body.text), body) for body in (*fences[-1:], whole) if body.text.strip()]
-    return found
+    found = [code for part in ([region, whole] if region is not None else [whole]) for code in _codes(part, name)]
+    if not stub:
+        return found
+    if found:
+        return [Reading(_after(stub, code.source), code.place) for code in found]
+    bodies = [body for part in (*fences_of(whole)[-1:], whole) for body in (part, _up_to_margin(part))]
+    return [Reading(stub + _indented(body.text), body) for body in bodies if body.text.strip()]
+
+
+def _after(stub: str, code: str) -> str:
+    """Code behind the stub, which may bring imports and helpers; imports from the future must come first."""
+    future = re.findall(r"^from __future__ import .*$", code, re.M)
+    return "\n".join([*future, stub, "", re.sub(r"^from __future__ import .*$", "", code, flags=re.M), ""])
 
 
 def _codes(text: Found, name: str) -> list[Reading]:
     """Readings that have a definition of the name in them."""
-    defines = re.compile(rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+{re.escape(name)}\b|^{re.escape(name)}\s*=", re.M)
+    name = re.escape(name)
+    defines = re.compile(rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+{name}\b|^{name}\s*(?::[^=\n]+)?=", re.M)
     fences = [fence for fence in fences_of(text) if _BEGINS.search(fence.text)]
     found = []
     if any(defines.search(fence.text) for fence in fences):
@@ -58,12 +70,18 @@ def _codes(text: Found, name: str) -> list[Reading]:
     return found
 
 
+def _up_to_margin(body: Found) -> Found:
+    """A body up to the first later line at the margin, where prose or another function begins."""
+    end = re.search(r"\n(?=[^\s])", body.text[1:])
+    return body.part(0, 1 + end.start()) if end else body
+
+
 def _between_sentences(text: Found) -> Found | None:
     """From the first line that begins a program to the last before prose."""
     start = end = None
     at = 0
     for line in text.text.split("\n"):
-        if start is None and _BEGINS.match(line.lstrip()):
+        if start is None and _BEGINS.match(line):
             start = at
         if start is not None and line.strip():
             if line.startswith("```") or not _GOES_ON.match(line):
@@ -83,18 +101,17 @@ def _dedented(code: str) -> str:
     """Without the blanks that all lines share, or that the first line alone has."""
     lines = code.strip("\n").split("\n")
     margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    if margin == 0 and lines[0][:1].isspace() and _BEGINS.match(lines[0].lstrip()):
+    if margin == 0 and lines[0][:1].isspace() and _BEGINS.match(lines[0]):
         lines[0] = lines[0].lstrip()
     return "\n".join(line[margin:] for line in lines)
 
 
 def _indented(body: str) -> str:
-    """A function's body, moved in if it stands at the margin."""
-    lines = body.strip("\n").split("\n")
-    if lines[0][:1].isspace():
-        return "\n" + "\n".join(lines) + "\n"
-    # some answers indent all lines but the first, which followed the prompt
-    rest = [line for line in lines[1:] if line.strip()]
-    if rest and all(line.startswith("    ") for line in rest) and not lines[0].rstrip().endswith(":"):
-        return "\n    " + "\n".join(lines) + "\n"
-    return "\n" + "\n".join(f"    {line}" if line.strip() else line for line in lines) + "\n"
+    """A function's body, its lines moved in by four blanks, however far they stood in before."""
+    lines = body.strip("\n").expandtabs(4).split("\n")
+    later = [len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()]
+    first = len(lines[0]) - len(lines[0].lstrip())
+    if later and first == 0 and min(later) > 0:  # the first line followed the prompt, and lost its blanks
+        deeper = lines[0].rstrip().endswith(":") and min(later) == later[0]
+        lines[0] = " " * (max(0, later[0] - 4) if deeper else min(later)) + lines[0]
+    return "\n" + textwrap.indent(textwrap.dedent("\n".join(lines)), "    ") + "\n"

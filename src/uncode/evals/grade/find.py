@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+_SYMBOLS = r"\\(?:pi|infty|emptyset|varnothing)\b"
+
 
 @dataclass(frozen=True)
 class Found:
@@ -28,10 +30,9 @@ class Found:
 
     @property
     def says_anything(self) -> bool:
-        """Whether a letter or digit is in it, commands aside: an empty box is no answer, nor is one of dots."""
-        return re.search(r"\w", re.sub(r"\\[A-Za-z]+|<[^>]*>|\bboxed\b", "", self.text)) is not None or bool(
-            re.search(r"\\(?:pi|infty|emptyset|varnothing)\b", self.text)
-        )
+        """Whether a letter or digit is in it, commands and tags aside: an empty box is no answer, nor are dots."""
+        rest = re.sub(r"\\[A-Za-z]+|</?\w{1,20}[>}]?|\bboxed\b", "", self.text)
+        return re.search(r"\w", rest) is not None or re.search(_SYMBOLS, self.text) is not None
 
     def part(self, start: int, end: int) -> Found:
         """A part of this part."""
@@ -58,14 +59,25 @@ def first_of(finders: Sequence[Finder], text: Found) -> Found | None:
     return None
 
 
+def before_next(text: str, label: str) -> Found:
+    """The text up to the label of another problem, if an answer is marked before it: a restated problem comes first."""
+    for found in re.finditer(rf"^\W{{0,6}}{label}", text, re.M):
+        before = Found(text, 0, found.start())
+        if first_of([tagged, boxed, stated], before) is not None:
+            return before
+    return everything(text)
+
+
 def tagged(text: Found) -> Found | None:
     """Between the last <answer> that holds something and its </answer>, or the end where that is missing."""
-    opened = [m.end() for m in re.finditer(r"<answer>", text.text, re.I)]
-    ends = [m.start() for m in re.finditer(r"</answer>", text.text, re.I)]
-    for start in reversed(opened):
-        end = next((at for at in ends if at >= start), len(text.text))
-        if text.part(start, end).says_anything:
-            return text.part(start, end)
+    end = len(text.text)
+    for tag in reversed(list(re.finditer(r"<answer>|</answer\b", text.text, re.I))):
+        if tag[0][1] == "/":
+            end = tag.start()
+        elif text.part(tag.end(), end).says_anything:
+            return text.part(tag.end(), end)
+        else:
+            end = tag.start()
     return None
 
 
@@ -76,25 +88,48 @@ def closed(text: Found) -> Found | None:
 
 
 def boxed(text: Found) -> Found | None:
-    r"""In the last \boxed{...}, its braces balanced; one that is never closed reaches to the end of its line."""
-    found = None
-    for begin in re.finditer(r"\\?\b(?:boxed|fbox|framebox)\s*\{", text.text):
+    r"""In the last \boxed{...}, its braces balanced; one that is never closed reaches to the end of its line.
+
+    Boxes joined by "or" or a comma are one answer, which the place covers.
+    """
+    begins = list(re.finditer(r"\\?\b(?:boxed|fbox|framebox)\s{0,9}\{", text.text))[-MOST_BOXES:]
+    later: tuple[re.Match[str], Found] | None = None
+    for begin in reversed(begins):
         inside = _balanced(text, begin.end())
-        if inside.says_anything:
-            found = inside
-    return found
+        if not inside.says_anything:
+            continue
+        if later is None:
+            later = begin, inside
+            continue
+        gap = text.text[inside.end - text.start : later[0].start()]
+        if re.fullmatch(r"[}$\s\\()\[\]]*(?:or|and|,|;|/)[$\s\\()\[\]]*", gap):
+            return Found(text.whole, inside.start, later[1].end)
+        break
+    return later[1] if later else None
 
 
 def stated(text: Found) -> Found | None:
-    """After the last "answer is", "answer:" and the like, to the end of the line."""
+    """After the last "answer is", "answer:" and the like, to the end of the line; or below a heading "Answer"."""
     found = None
-    for begin in re.finditer(r"\banswer\b\W{0,6}?(?:\s*\bis\b\s*[:=]?|\s*[:=])", text.text, re.I):
+    for begin in re.finditer(_STATES, text.text):
+        before = text.text[max(0, begin.start() - 30) : begin.start()]
+        if re.search(r"\b(?:find|get|obtain|reach|determine|compute|check)\w{0,3}\s+(?:\w+\s+){0,2}$", before, re.I):
+            continue  # "to find the answer: ..."
         end = text.text.find("\n", begin.end())
         rest = text.part(begin.end(), len(text.text) if end < 0 else end)
         if not rest.strip(" *:$").text:  # the answer may stand on the next line
             rest = text.part(begin.end(), len(text.text))
         found = rest
     return found
+
+
+_STATES = re.compile(
+    r"\banswer\b\W{0,6}?(?:[ ]\w+)?[ ]?(?:\b(?:is|should be|would be|must be)\b\s{0,9}[:=]?|[:=])"
+    r"|^\W{0,9}(?:final )?answer\W{0,6}$",
+    re.I | re.M,
+)
+MOST_BOXES = 50
+"""That are looked at, from the end."""
 
 
 def fenced(text: Found) -> Found | None:

@@ -17,10 +17,38 @@ import threading
 from pathlib import Path
 
 from ...core.errors import UncodeError
+from .arithmetic import contradicts
+from .find import everything
 
-SECONDS = 10.0
+SECONDS = 60.0
+"""For one question; the process itself gives up after ten seconds of processor time."""
 LONGEST = 2000
 """Characters of a formula; the longest of MATH has a few hundred."""
+_UNEQUAL = r"\\neq?\b|\u2260|!=|\\not\s?="
+_SPELT = dict(
+    zip(
+        "\u221a\u00b2\u00b3\u221e\u03c0\u00bd\u00bc\u00be\u00d7\u2212\u00b0\u2264\u2265\u222a\u2208",
+        [
+            r"\sqrt ",
+            r"^2",
+            r"^3",
+            r"\infty ",
+            r"\pi ",
+            r"\frac{1}{2}",
+            r"\frac{1}{4}",
+            r"\frac{3}{4}",
+            r"\times ",
+            r"-",
+            r"^\circ ",
+            r"\le ",
+            r"\ge ",
+            r"\cup ",
+            r"\in ",
+        ],
+        strict=True,
+    )
+)
+"""Signs that LaTeX has commands for."""
 
 
 class Formulas:
@@ -34,12 +62,11 @@ class Formulas:
         """Whether `answer` is `gold`, and a clause that says so."""
         if plain(gold) == plain(answer):
             return True, "the same, letter for letter"
-        if len(answer) > LONGEST:
-            return False, f"a formula of {len(answer):,} characters"
-        if re.search(r"\d[^\S\n]+\d", joined(answer)) and not re.search(r"\d[^\S\n]+\d", joined(gold)):
-            return False, "several numbers side by side"
+        fault = fault_of(gold, answer)
+        if fault is not None:
+            return False, fault
         with self._lock:
-            told = self._ask({"gold": gold, "answer": joined(answer)})
+            told = self._ask({"gold": gold, "answer": joined(spelt(answer))})
         if told is None:
             return False, "comparing them took too long"
         return told, "equal by math-verify" if told else "not equal by math-verify"
@@ -57,14 +84,36 @@ class Formulas:
             try:
                 process.stdin.write(json.dumps(question).encode() + b"\n")
                 process.stdin.flush()
-            except OSError:
+                poll = select.poll()
+                poll.register(process.stdout, select.POLLIN)
+                if poll.poll(self._seconds * 1000) and (line := process.stdout.readline()):
+                    return bool(json.loads(line))
                 self.close()
-                continue
-            if select.select([process.stdout], [], [], self._seconds)[0] and (line := process.stdout.readline()):
-                return bool(json.loads(line))
-            self.close()
-            return None
+                return None
+            except BrokenPipeError:
+                self.close()
+            except BaseException:  # whoever was interrupted must not leave an answer for the next question
+                self.close()
+                raise
         return None
+
+
+def fault_of(gold: str, answer: str) -> str | None:
+    """Why an answer cannot be one, whatever math-verify makes of it."""
+    if len(answer) > LONGEST:
+        return f"a formula of {len(answer):,} characters"
+    if re.search(r"\d[^\S\n]+\d", joined(answer)) and not re.search(r"\d[^\S\n]+\d", joined(gold)):
+        return "several numbers side by side"
+    if "\\begin" not in answer and re.search(r"\\\\|\n", answer.strip()) and not re.search(r"\\\\|\n", gold):
+        return "several lines"
+    if re.search(_UNEQUAL, answer) and not re.search(_UNEQUAL, gold):
+        return "it says what the answer is not"
+    bases = [re.findall(r"\d_\{?(\d+)\}?", text) for text in (gold, answer)]
+    if bases[1] and bases[0] != bases[1]:
+        return "another base"
+    if contradicts(everything(answer)):
+        return "its sides are not equal"
+    return None
 
 
 def plain(formula: str) -> str:
@@ -74,13 +123,21 @@ def plain(formula: str) -> str:
     text = re.sub(r"\\[dt]?frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}", re.sub(r"\\[dt]frac", r"\\frac", text))
     text = re.sub(r"(\\frac\{[^{}]*\})\s*(\d)", r"\1{\2}", text)
     text = re.sub(r"(?<![\w}])(\d+)\s*/\s*(\d+)(?![\w{])", r"\\frac{\1}{\2}", text)
-    text = re.sub(r"\\sqrt\s*(\d)", r"\\sqrt{\1}", text)
+    text = re.sub(r"\\sqrt\s*(\d)", r"\\sqrt{\1}", text.replace("\\dbinom", "\\binom").replace("\\tbinom", "\\binom"))
+    text = re.sub(r"([_^])\{(\w+)\}", r"\1\2", text)
     return re.sub(r"\s|\^\{?\\circ\}?", "", text).rstrip(".")
 
 
 def joined(formula: str) -> str:
     """Thousands set off by blanks, as one number."""
-    return re.sub(r"(?<![\d.])\d{1,3}(?:[ ~]\d{3})+(?!\d)", lambda m: re.sub(r"\D", "", m[0]), formula)
+    pattern = r"(?<![\d.])\d{1,3}(?:(?:[ ~]|\\[,!; ]|\{,\})\d{3})+(?!\d)"
+    return re.sub(pattern, lambda m: re.sub(r"\D", "", m[0]), formula)
+
+
+def spelt(formula: str) -> str:
+    """With LaTeX's commands for signs that have one."""
+    formula = re.sub("\u221a\\s?(\\d+|[a-z])", r"\\sqrt{\1}", formula)
+    return "".join(_SPELT.get(sign, sign) for sign in formula)
 
 
 def _start() -> subprocess.Popen[bytes]:

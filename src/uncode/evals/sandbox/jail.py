@@ -1,4 +1,4 @@
-"""The walls: bubblewrap where it is installed, else namespaces of our own, else limits alone and a loud notice."""
+"""The walls: namespaces, by ourselves or through bubblewrap; else limits alone and a loud notice."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from typing import Any, ClassVar
 
 from ...core.errors import UncodeError, require, suggest
 
+HERE = b"here\n"
+"""What a role of the guest says first: its walls stand."""
 GUEST = Path(__file__).parent / "guest"
 _BOOT = "import sys; sys.path.insert(0, sys.argv[1]); from guest.boot import main; main()"
 _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/nix/store")
@@ -30,8 +32,10 @@ class Jail(ABC):
     """A way to start a bare Python interpreter that sees nothing but itself."""
 
     name: ClassVar[str]
-    own_files: ClassVar[bool] = True
-    """Whether what it writes is thrown away: a file system of its own."""
+    walled: ClassVar[bool] = True
+    """Whether it sees a file system, processes and a network of its own."""
+    own_files: ClassVar[bool] = False
+    """Whether it may write: into a folder of its own, with a limit on bytes and on files."""
 
     def command(self, role: str, settings: Mapping[str, Any]) -> list[str]:
         """The command line that starts `role` of the guest inside the walls."""
@@ -55,7 +59,7 @@ class Jail(ABC):
         """Whether a program can be started in it here."""
         try:
             return self.fault() is None
-        except (OSError, subprocess.TimeoutExpired):
+        except (OSError, UncodeError, subprocess.TimeoutExpired):
             return False
 
     def fault(self) -> str | None:
@@ -64,16 +68,21 @@ class Jail(ABC):
         command = self.command("script", {"limits": limits})
         done = subprocess.run(command, input=b"pass", capture_output=True, timeout=30, env={}, cwd="/", check=False)
         told = done.stderr.decode(errors="replace").strip()
-        return None if done.returncode == 0 and not told else told or f"exit code {done.returncode}"
+        return None if done.stdout == HERE and not told else told or f"exit code {done.returncode}"
 
 
 class Bubblewrap(Jail):
+    """By the program that Flatpak uses, for systems that let it, but not others, make user namespaces.
+
+    It bounds the bytes of its folder, but not the number of files, which cost the kernel memory: so none may be made.
+    """
+
     name = "bubblewrap"
 
     def walls(self, settings: Mapping[str, Any]) -> list[str]:
         found = shutil.which("bwrap")
         if found is None:
-            raise FileNotFoundError("bwrap")
+            raise UncodeError("bubblewrap (bwrap) is not installed.")
         words = [found, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
         words += ["--uid", "65534", "--gid", "65534", "--hostname", "jail", "--clearenv", "--cap-drop", "ALL"]
         for source, place in _folders():
@@ -91,7 +100,10 @@ class Bubblewrap(Jail):
 
 
 class Namespaces(Jail):
+    """By the guest itself (`guest/enter.py`)."""
+
     name = "namespaces"
+    own_files = True
 
     def walls(self, settings: Mapping[str, Any]) -> list[str]:
         return []
@@ -104,13 +116,13 @@ class Bare(Jail):
     """No walls: a process with limits and, on Linux, without the system calls that reach others or change files."""
 
     name = "bare"
-    own_files = False
+    walled = False
 
     def walls(self, settings: Mapping[str, Any]) -> list[str]:
         return []
 
 
-JAILS: dict[str, type[Jail]] = {jail.name: jail for jail in (Bubblewrap, Namespaces, Bare)}
+JAILS: dict[str, type[Jail]] = {jail.name: jail for jail in (Namespaces, Bubblewrap, Bare)}
 """From best to worst."""
 
 
@@ -130,16 +142,16 @@ def find_jail(name: str | None = None) -> Jail:
     for kind in JAILS.values():
         jail = kind()
         if jail.works():
-            if not jail.own_files:
+            if not jail.walled:
                 warnings.warn(_NOTICE, NoJail, stacklevel=2)
             return jail
     raise UncodeError(f"programs cannot be run here: {Bare().fault()}.")
 
 
 _NOTICE = (
-    "GENERATED PROGRAMS RUN WITHOUT WALLS: neither bubblewrap nor user namespaces work here, so a program can read "
-    "every file this user can read. Limits of time, memory and system calls hold. Install bubblewrap (bwrap), or run "
-    "on a machine that holds nothing of value."
+    "GENERATED PROGRAMS RUN WITHOUT WALLS: neither user namespaces nor bubblewrap work here, so a program can read "
+    "every file this user can read, the tests among them: do not trust its verdict. Limits of time and memory hold; "
+    "on Linux it can neither write nor reach others. Install bubblewrap (bwrap), or use a machine without secrets."
 )
 
 

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import select
+import signal
 import subprocess
 import tempfile
 import time
@@ -15,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from ...core.errors import UncodeError, require
-from .jail import Jail, find_jail
+from .jail import HERE, Jail, find_jail
 
 _GRACE = 5.0
 """Seconds beyond the wall-clock limit for starting two interpreters and for the referee's last word."""
@@ -25,10 +26,10 @@ _GRACE = 5.0
 class Limits:
     """What a program may use."""
 
-    cpu: int = 20
+    cpu: int = 15
     """Seconds of processor time; MBPP's slowest reference takes five."""
-    wall: float = 40.0
-    """Seconds from the first word of the tests to the last; more, so that a busy machine changes no verdict."""
+    wall: float = 120.0
+    """Seconds from the first word of the tests to the last; many more, so that a busy machine changes no verdict."""
     memory: int = 1 << 30
     """Bytes of address space."""
     disk: int = 32 << 20
@@ -82,7 +83,8 @@ class Sandbox:
     def silent(self, script: str, wall: float = 10.0) -> Verdict:
         """Whether a script ends in time and writes nothing to standard error: the released rule, and no proof."""
         start = time.monotonic()
-        with self._process("script", {}, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        pipe = subprocess.PIPE
+        with self._process("script", {}, stdin=pipe, stdout=pipe, stderr=pipe) as process:
             why = _heard(process, script.encode(errors="replace"), wall)
         return Verdict(why is None, _visible(why or "nothing on standard error"), 0, time.monotonic() - start)
 
@@ -108,8 +110,10 @@ class Sandbox:
                 out, err = referee.communicate(job, timeout=self.limits.wall + _GRACE)
             except subprocess.TimeoutExpired:
                 return {"passed": False, "why": "the program took too long", "chosen": None}
+        if not out.startswith(HERE):
+            raise UncodeError(f"the referee's jail did not start: {_visible(err.decode(errors='replace'))[-300:]}.")
         try:
-            return dict(json.loads(out))
+            return dict(json.loads(out.removeprefix(HERE)))
         except ValueError:
             # The referee itself was killed by a limit: comparing an answer took too much memory or time.
             told = err.decode(errors="replace").strip().splitlines()
@@ -120,18 +124,30 @@ class Sandbox:
     def _process(self, role: str, settings: dict[str, Any], **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
         """A process of the guest's, killed with all its children at the end."""
         command = self.jail.command(role, settings | {"limits": dataclasses.asdict(self.limits)})
-        with tempfile.TemporaryDirectory(prefix="uncode-") as folder:
+        with _folder(self.jail.walled) as folder:
             options = {"stdout": subprocess.DEVNULL, "env": {}, "cwd": folder, "start_new_session": True} | streams
             process: subprocess.Popen[bytes] = subprocess.Popen(command, **options)  # type: ignore[call-overload]
             try:
                 yield process
             finally:
+                with contextlib.suppress(ProcessLookupError, PermissionError):
+                    os.killpg(process.pid, signal.SIGKILL)
                 process.kill()
                 for stream in (process.stdin, process.stdout, process.stderr):
                     if stream is not None:
                         with contextlib.suppress(BrokenPipeError):
                             stream.close()
                 process.wait()
+
+
+@contextlib.contextmanager
+def _folder(walled: bool) -> Iterator[str]:
+    """Where a process is started: walls bring their own folder; without them an empty one is made."""
+    if walled:
+        yield "/"
+        return
+    with tempfile.TemporaryDirectory(prefix="uncode-") as folder:
+        yield folder
 
 
 def _visible(text: str) -> str:
@@ -145,19 +161,27 @@ def _pipe(stack: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
 
 
 def _heard(process: subprocess.Popen[bytes], script: bytes, wall: float) -> str | None:
-    """None where the script ends in silence; else what it said first, or that it did not end."""
-    assert process.stdin is not None and process.stderr is not None
+    """None where the script ends in silence; else what it said last, or that it did not end."""
+    assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(script)
         process.stdin.close()
-    said, until = b"", time.monotonic() + wall
-    while len(said) < 1 << 16 and time.monotonic() < until:
-        if not select.select([process.stderr], [], [], until - time.monotonic())[0]:
-            break
+    if process.stdout.readline() != HERE:
+        told = process.stderr.read(2000).decode(errors="replace")
+        raise UncodeError(f"the jail did not start: {_visible(told)[-300:]}.")
+    said, until, poll = b"", time.monotonic() + wall, select.poll()
+    poll.register(process.stderr, select.POLLIN)
+    while len(said) < 1 << 16 and poll.poll(max(0.0, until - time.monotonic()) * 1000):
         part = os.read(process.stderr.fileno(), 1 << 16)
-        if not part:  # it has ended
-            lines = said.decode(errors="replace").strip().splitlines()
-            return f"on standard error: {lines[-1][:200]}" if lines else None
+        if not part:
+            break
         said += part
         until = min(until, time.monotonic() + 1.0)  # it has failed: its last words are awaited, but not for long
-    return "on standard error: words without end" if said else "the script took too long"
+    if said:
+        lines = said.decode(errors="replace").strip().splitlines()
+        return f"on standard error: {lines[-1][:200] if lines else 'blanks'}"
+    try:
+        process.wait(max(0.1, until - time.monotonic()))  # it may have closed standard error and gone on
+    except subprocess.TimeoutExpired:
+        return "the script took too long"
+    return None

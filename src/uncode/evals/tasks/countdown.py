@@ -10,7 +10,7 @@ from typing import Any, final
 
 from ..data import Source
 from ..grade.arithmetic import Equation, derivation, equations
-from ..grade.find import Found, boxed, closed, everything, fenced, first_of, stated, tagged
+from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, stated, tagged
 from ..task import Example, Grade, Settings, Task
 
 
@@ -41,7 +41,7 @@ class Countdown(Task[Puzzle]):
     def ours(self, example: Puzzle, text: str) -> Grade:
         verdicts = [
             verdict
-            for region in _regions(everything(text), example.target)
+            for region in _regions(before_next(text, "Numbers:"), example.target)
             for grouped in (False, True)
             if (verdict := _judged(example, region, grouped)) is not None
         ]
@@ -84,8 +84,9 @@ def _judged(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
     steps = derivation(last, found, [Fraction(n) for n in example.numbers])
     if steps is None:
         return Grade(False, last.place.span, f"{last.place.text} does not use {_listed(example)} once each")
-    if any(later not in steps for later in found[found.index(last) + 1 :]):
-        return _wrong(found[-1], example)
+    after = [equation for equation in found if equation.place.start > last.place.start]
+    if any(later not in steps for later in after):
+        return _wrong(after[-1], example)
     span = min(s.place.start for s in steps), max(s.place.end for s in steps)
     return Grade(True, span, f"reaches {example.target} with {_listed(example)}")
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from ..data import Source
-from ..grade.find import Found, boxed, everything, first_of, stated, tagged
+from ..grade.choices import chosen
+from ..grade.find import everything
 from ..task import Example, Grade, Grader, Settings, Task
 
 LETTERS = "ABCD"
@@ -55,7 +56,7 @@ class Gpqa(Task[Question]):
         return super().graders | {"paper_strict": self.paper_strict}
 
     def ours(self, example: Question, text: str) -> Grade:
-        found = letter_of(everything(text))
+        found = chosen(everything(text))
         if found is None:
             return Grade(False, None, "no choice is named")
         right = found.text.upper() == example.answer
@@ -76,39 +77,6 @@ class Gpqa(Task[Question]):
         """The same, filter strict-match: what follows the first "The answer is ", less its last character."""
         found = re.search(r"(?<=The answer is )(.*)(?=.)", text)
         return _lm_eval(example, found[1].strip(), found.span(1)) if found else Grade(False, None, "no pattern matches")
-
-
-def letter_of(text: Found) -> Found | None:
-    """The letter a text gives for its answer, as the last of its kind; two letters at once are none."""
-    for region in (first_of([tagged], text), first_of([boxed], text)):
-        if region is not None:
-            return _only_letter(region)
-    said = stated(text)
-    if said is not None and (found := _first_letter(said)):
-        return found
-    for pattern in (r"\(([A-D])\)", r"(?:^|\n)[\s*]*([A-D])(?:[.):]|\s*$)", r"\b(?:choice|option)\s+([A-D])\b"):
-        if named := list(re.finditer(pattern, text.text)):
-            return text.part(*named[-1].span(1))
-    return _only_letter(text) if len(text.text.strip()) <= 12 else None
-
-
-def _first_letter(text: Found) -> Found | None:
-    """The letter that begins a statement: "(C)", "**C**", "C.", "option C", "choice (C) because ..."."""
-    before = r"[\s*:$\\({\[\"']*(?:\\?text\w*\{)?(?:(?:choice|option|letter)\b[\s*:]*)?[(\[{\"'*\s]*"
-    pattern = before + r"([A-Da-d])(?![\w'\u2019])(?!\s+[a-z])"
-    found = re.match(pattern, text.text) or re.search(r"\(([A-D])\)", text.text)
-    if found is None:
-        return None
-    rest = re.match(r"[)\]}\"'*.\s]*(?:or|and|/|,)\s*\(?[A-D]\b", text.text[found.end() :])
-    return None if rest else text.part(*found.span(1))
-
-
-def _only_letter(text: Found) -> Found | None:
-    """The one letter of a short answer, which may be followed by the choice's words."""
-    found = list(re.finditer(r"(?<![A-Za-z\\])([A-Da-d])(?![A-Za-z])", text.text))
-    if len(found) == 1:
-        return text.part(*found[0].span(1))
-    return _first_letter(text)
 
 
 def _no_case(text: str) -> str:

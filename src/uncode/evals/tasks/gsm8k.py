@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
 from ..data import Source
 from ..grade.find import Found, boxed, everything, first_of, stated, tagged
-from ..grade.numbers import as_fraction, numbers, only_number
+from ..grade.numbers import as_fraction, numbers, only_number, stated_number
 from ..task import Example, Grade, Grader, Settings, Task
 
 
@@ -46,18 +46,17 @@ class Gsm8k(Task[Problem]):
         return super().graders | {"strict": self.strict, "paper_strict": self.paper_strict}
 
     def ours(self, example: Problem, text: str) -> Grade:
-        region = answer_of(everything(text))
+        region, read = answer_of(everything(text))
         if region is None:
             return Grade(False, None, "there is no number")
-        found = only_number(region)
+        found = read(region)
         return _compared(example, *found) if found else Grade(False, region.span, f"{region.text} is not one number")
 
     def strict(self, example: Problem, text: str) -> Grade:
         """Only a number behind `####`, as the prompt asks."""
-        found = _hashed(everything(text))
-        if found is None:
-            return Grade(False, None, "there is no number behind ####")
-        return _compared(example, numbers(found)[0][0], found)
+        region = first_of([_hashed], everything(text))
+        found = stated_number(region) if region else None
+        return _compared(example, *found) if found else Grade(False, None, "there is no number behind ####")
 
     def paper(self, example: Problem, text: str) -> Grade:
         """lm-eval's gsm8k (version 3), filter flexible-extract; the paper does not say which filter it reports."""
@@ -69,14 +68,19 @@ class Gsm8k(Task[Problem]):
         return _lm_eval(example, re.search(r"#### (\-?[0-9\.\,]+)", text))
 
 
-def answer_of(text: Found) -> Found | None:
-    """What a text gives for its answer: behind ####, in a box, in tags, in "the answer is"; else its last number."""
-    marked = first_of([_hashed, _box_in_tags, boxed, tagged], text)
+def answer_of(text: Found) -> tuple[Found | None, Callable[[Found], tuple[Fraction, Found] | None]]:
+    """Where a text gives its answer, and how it is read: behind ####, boxed, in tags, stated; else its last number."""
+    hashed = first_of([_hashed], text)
+    if hashed is not None:
+        return hashed, stated_number
+    marked = first_of([_box_in_tags, boxed, tagged], text)
     if marked is not None:
-        return marked
-    said = numbers(first_of([stated], text) or text.part(0, 0))
+        return marked, only_number
+    said = first_of([stated], text)
+    if said is not None and numbers(_sentence(said)) and not _is_solution(said):
+        return _sentence(said), stated_number
     anywhere = numbers(text)
-    return said[0][1] if said else anywhere[-1][1] if anywhere else None
+    return (anywhere[-1][1], only_number) if anywhere else (None, only_number)
 
 
 def _box_in_tags(text: Found) -> Found | None:
@@ -85,10 +89,20 @@ def _box_in_tags(text: Found) -> Found | None:
 
 
 def _hashed(text: Found) -> Found | None:
-    """The first number behind the last ####, on its line."""
+    """What stands behind the last #### that has a number behind it, on its line."""
     lines = [text.part(*m.span(1)) for m in re.finditer(r"####(.*)", text.text)]
-    found = [first[0][1] for line in lines if (first := numbers(line))]
-    return found[-1] if found else None
+    return next((line for line in reversed(lines) if numbers(line)), None)
+
+
+def _is_solution(said: Found) -> bool:
+    """Whether "Answer:" begins a worked solution of several sentences, rather than stating a number."""
+    colon = said.whole[: said.start].rstrip().endswith(":")
+    return colon and bool(numbers(Found(said.whole, _sentence(said).end, len(said.whole))))
+
+
+def _sentence(text: Found) -> Found:
+    end = re.search(r"[.!?](?:\s|$)|\n", text.text.rstrip())
+    return text.part(0, end.start() if end else len(text.text))
 
 
 def _compared(example: Problem, value: Fraction, place: Found) -> Grade:

@@ -9,12 +9,15 @@ from functools import cached_property
 from typing import Any, final
 
 from ..data import Source
-from ..grade.find import Found, boxed, everything, fenced, first_of, stated, tagged
+from ..grade.find import Found, before_next, boxed, fenced, first_of, stated, tagged
 from ..grade.formulas import Formulas, plain
+from ..grade.numbers import numbers
 from ..task import Example, Grade, Settings, Task
 
 _OPEN, _CLOSE = r"(?:(?<!\\)\$\$?|\\\(|\\\[)", r"(?:(?<!\\)\$\$?|\\\)|\\\])"
 """Around a formula; a dollar behind a backslash is money."""
+LONGEST = 2000
+"""Characters of a sentence, and of the end of a text, that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +47,7 @@ class Math500(Task[Problem]):
         return Formulas()
 
     def ours(self, example: Problem, text: str) -> Grade:
-        found = answer_of(everything(text))
+        found = answer_of(before_next(text, "Problem:"))
         if found is None:
             return Grade(False, None, "there is no answer")
         if restates(example, found.text):
@@ -72,42 +75,44 @@ def restates(example: Problem, answer: str) -> bool:
 
 
 def answer_of(text: Found) -> Found | None:
-    """The last box; else what is tagged, fenced or stated; else the last formula; else a text that is nothing more."""
+    """The last box; else what is tagged, stated or fenced; else the last formula or number."""
     region = first_of([tagged], text) or text
     found = first_of([boxed], region) or first_of([boxed], text)
     if found is None and region is not text:
         found = region
     if found is None:
-        found = first_of([stated], text)
-        found = _sentence(found) if found else first_of([fenced], text)
-    if found is None:
-        found = _last_formula(text) or (text.strip() if "\n" not in text.text.strip() else None)
-    return _bare(found) if found and found.text.strip() else None
+        said = first_of([stated], text)
+        found = _sentence(said) if said else first_of([fenced], text)
+    return _bare(found or _last(text))
 
 
 def _sentence(text: Found) -> Found:
-    """The formula that begins a statement, or the statement up to the end of its sentence."""
-    delimited = re.match(rf"[\s*:]*{_OPEN}(.*?){_CLOSE}", text.text, re.S)
+    """The formula that begins a statement, or the statement up to the end of its sentence or an explanation."""
+    delimited = re.match(rf"[\s*:]{{0,9}}{_OPEN}(.*?){_CLOSE}", text.text[:LONGEST], re.S)
     if delimited:
         return text.part(*delimited.span(1))
-    end = re.search(r"[.!?](?:\s|$)|\n\s*\n", text.text)
+    end = re.search(r"[.!?](?:\s|$)|\n\s*\n|,? (?:since|because|which|so|where|as)\b| \([a-z]", text.text[:LONGEST])
     return text.part(0, end.start() if end else len(text.text))
 
 
-def _last_formula(text: Found) -> Found | None:
-    found = list(re.finditer(rf"{_OPEN}(.+?){_CLOSE}", text.text, re.S))
-    if not found:
-        return None
-    return text.part(*found[-1].span(1))
+def _last(text: Found) -> Found:
+    """A text of one line without a formula, as it is; else the last formula, or a number that comes after it."""
+    tail = text.part(max(0, len(text.text) - LONGEST), len(text.text))
+    formulas = list(re.finditer(rf"{_OPEN}([^$]+?){_CLOSE}", tail.text))
+    after = numbers(tail.part(formulas[-1].end() if formulas else 0, len(tail.text)))
+    if after and (formulas or "\n" in text.text.strip() or re.search(r"[a-z]{3,} .*[a-z]{3,} ", text.text)):
+        return after[-1][1]
+    return tail.part(*formulas[-1].span(1)) if formulas else text
 
 
-def _bare(found: Found) -> Found:
-    """Without blanks, dollars, emphasis and the full stop around it."""
-    found = found.strip().strip("*`").strip()
-    delimited = re.fullmatch(rf"{_OPEN}(.*?){_CLOSE}\.?", found.text, re.S)
+def _bare(found: Found) -> Found | None:
+    """Without blanks, dollars, emphasis and the full stop around it; None where nothing is left."""
+    found = found.strip().strip("*`_").strip()
+    delimited = re.fullmatch(rf"{_OPEN}(.*?){_CLOSE}\.?", found.text[:LONGEST], re.S)
     if delimited and not re.search(_CLOSE, delimited[1]):
         found = found.part(*delimited.span(1)).strip()
-    return found.part(0, len(found.text) - 1) if re.search(r"[^\\.]\.$", found.text) else found
+    found = found.part(0, len(found.text) - 1) if re.search(r"[^\\.]\.$", found.text[-2:]) else found
+    return found if found.text else None
 
 
 def _short(formula: str) -> str:

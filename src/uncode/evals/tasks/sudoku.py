@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from ..data import Source
-from ..grade.find import Found, boxed, closed, everything, fenced, first_of, stated, tagged
+from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, stated, tagged
 from ..task import Example, Grade, Settings, Task
 
+_LABEL = r"(?:(?:[a-z]+ )?r(?:ow)?\s?\d?\W{0,6}(?:is\W{1,3})?|\d[.):]\s{1,3})?"
 _ROW = re.compile(
-    r"^[^\w\n]*(?:[A-Za-z ]*\b\d?\W*[:=]|\d[.)])?[^\w\n]*" + r"[^\w\n]*".join(["([0-4])"] * 4) + r"[^\w\n]*$"
+    rf"\W{{0,12}}{_LABEL}\W{{0,6}}" + r"\W{0,6}".join(["([0-4])"] * 4) + r"(?:\W{0,6}([0-4]))?\W{0,12}", re.I
 )
-_RULER = re.compile(r"^[^\w\n]*$")
+_WIDEST = 120
+"""Characters of a line that may be a row."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Sudoku(Task[Puzzle]):
         return {"grid": "\n".join(rows), "puzzle": example.clues}
 
     def ours(self, example: Puzzle, text: str) -> Grade:
-        found = grid_of(everything(text))
+        found = grid_of(before_next(text, "Puzzle:"))
         if found is None:
             return Grade(False, None, "there is no grid of sixteen digits")
         cells, place = found
@@ -84,43 +86,49 @@ _UNITS = (
 
 
 def grid_of(text: Found) -> tuple[str, Found] | None:
-    """The last grid of the marked answer, or that answer itself where it holds none; of the whole text where none is
-    marked.
-    """
+    """The grid of the marked answer, or that answer itself where it holds none or several; else the text's last."""
     for finder in (tagged, boxed, closed, stated, fenced):
         region = first_of([finder], text)
         if region is not None and re.search(r"\d", region.text):
-            return last_grid(region) or (region.text, region)
-    return last_grid(text)
+            grids = grids_of(region)
+            alike = len({cells for cells, _ in grids}) == 1 or finder in (closed, fenced)
+            return grids[-1] if grids and alike else (region.text, region)
+    grids = grids_of(text)
+    return grids[-1] if grids else None
 
 
-def last_grid(text: Found) -> tuple[str, Found] | None:
-    """The last four rows of four digits on lines of their own, or sixteen digits with no letter between them."""
-    found = [grid for grid in (_by_rows(text), _by_digits(text)) if grid is not None]
-    return max(found, key=lambda grid: grid[1].end, default=None)
+def grids_of(text: Found) -> list[tuple[str, Found]]:
+    """Every four rows of four digits on lines of their own, and every sixteen digits with no letter between them."""
+    found = _by_rows(text) or _by_digits(text)
+    solid = [(m[0], text.part(*m.span())) for m in re.finditer(r"(?<!\d)[0-4]{16}(?!\d)", text.text)]
+    return sorted({grid[1].span: grid for grid in (*found, *solid)}.values(), key=lambda grid: grid[1].end)
 
 
-def _by_rows(text: Found) -> tuple[str, Found] | None:
-    rows: list[tuple[str, int, int]] = []
-    best = None
-    at = 0
+def _by_rows(text: Found) -> list[tuple[str, Found]]:
+    """Lines of four digits, or of five that begin with the row's number; blank lines and rulers may come between."""
+    grids, rows, at = [], list[tuple[str, int, int]](), 0
     for line in text.text.split("\n"):
-        match = _ROW.match(line)
-        if match is not None:
-            rows.append(("".join(match.groups()), at + match.start(1), at + match.end(4)))
-            if len(rows) >= 4:
-                best = "".join(r[0] for r in rows[-4:]), text.part(rows[-4][1], rows[-1][2])
-        elif not _RULER.match(line):
+        bare = re.sub(r"\\[a-z]+(?:\{[a-z|]*\})*", lambda m: " " * len(m[0]), line) if len(line) <= _WIDEST else "?"
+        match = _ROW.fullmatch(bare)
+        if match is not None and (match[5] is None or match[1] == str(len(rows) + 1)):
+            first = 1 if match[5] is None else 2
+            rows.append(("".join(match.groups("")[first - 1 :]), at + match.start(first), at + match.end(first + 3)))
+        elif re.search(r"\w", bare):
+            rows = []
+        if len(rows) == 4:
+            grids.append(("".join(row[0] for row in rows), text.part(rows[0][1], rows[3][2])))
             rows = []
         at += len(line) + 1
-    return best
+    return grids
 
 
-def _by_digits(text: Found) -> tuple[str, Found] | None:
-    best = None
-    for run in re.finditer(r"(?<![\w.])\d(?:[^\w]*\d)*(?!\w)", text.text):
+def _by_digits(text: Found) -> list[tuple[str, Found]]:
+    grids = []
+    for run in re.finditer(r"(?<![\w.])\d(?:[^\w]{0,20}\d)*(?!\w)", text.text):
         digits = list(re.finditer(r"\d", run[0]))
-        cells = "".join(m[0] for m in digits[-16:])
-        if len(digits) % 16 == 0 and re.fullmatch(r"[0-4]{16}", cells):
-            best = cells, text.part(run.start() + digits[-16].start(), run.end())
-    return best
+        cells = "".join(m[0] for m in digits)
+        if len(digits) % 16 == 0 and re.fullmatch(r"[0-4]+", cells):
+            for k in range(0, len(digits), 16):
+                start, end = run.start() + digits[k].start(), run.start() + digits[k + 15].end()
+                grids.append((cells[k : k + 16], text.part(start, end)))
+    return grids

@@ -38,37 +38,39 @@ def silence(*descriptors: int) -> None:
 
 def serve(pipe: Pipe) -> None:
     job = pipe.receive()
-    module: Any = None
+    space: dict[str, Any] = {}
     try:
-        chosen, code = choose(job["programs"], job["names"])
-        module = types.ModuleType("solution")
-        sys.modules["solution"] = module
-        exec(code, module.__dict__)  # in its jail, which is what this process is
+        chosen, space = load(job["programs"], job["names"])
         pipe.send({"loaded": chosen})
     except BaseException as error:
         pipe.send({"raised": _told(error)})
     while True:
         call = pipe.receive()
         try:
-            result = module.__dict__[call["name"]](*decode(call["args"]), **decode(call["kwargs"]))
+            result = space[call["name"]](*decode(call["args"]), **decode(call["kwargs"]))
             answer = {"value": encode(result)}
         except BaseException as error:
             answer = {"raised": _told(error)}
         pipe.send(answer)
 
 
-def choose(programs: list[str], names: list[str]) -> tuple[int, Any]:
-    """The first program that is Python and has the functions asked for; else the first one's fault."""
-    fault: BaseException | None = None
+def load(programs: list[str], names: list[str]) -> tuple[int, dict[str, Any]]:
+    """Run the first program that is Python, has the functions asked for and does not fail; else the first one's fault.
+
+    A program that leaves (`sys.exit`) has decided: no other is tried.
+    """
+    fault: Exception | None = None
     for number, source in enumerate(programs):
         try:
             tree = ast.parse(source)
-            code = compile(source, "<solution>", "exec")
-        except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
+            if names and not _defines(tree, names):
+                raise NameError(f"no function named {' or '.join(names)}")
+            module = types.ModuleType("solution")
+            sys.modules["solution"] = module
+            exec(compile(source, "<solution>", "exec"), module.__dict__)  # in its jail, which is what this process is
+            return number, module.__dict__
+        except (Exception, RecursionError, MemoryError) as error:
             fault = fault or error
-            continue
-        if not names or _defines(tree, names):
-            return number, code
     raise fault or NameError(f"no function named {' or '.join(names)}")
 
 

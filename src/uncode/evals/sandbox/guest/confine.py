@@ -15,7 +15,6 @@ from . import syscalls
 
 _LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
-_WAYS_TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _DUMPABLE, _DEATH_SIGNAL = 38, 22, 2, 4, 1
 
 
@@ -38,7 +37,7 @@ def confine(limits: dict[str, Any], own_files: bool) -> None:
     """All walls at once. `own_files`: what is written here is thrown away, so that writing may be allowed."""
     limit(limits)
     if platform.system() == "Linux":
-        _drop_rights()
+        drop_rights()
         refuse_calls(own_files)
 
 
@@ -54,12 +53,14 @@ def hide() -> None:
         ctypes.CDLL(None).prctl(_DUMPABLE, 0)
 
 
-def _drop_rights() -> None:
+def drop_rights() -> None:
+    """No rights of root, not even inside, and no way to new ones."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "the kernel does not promise to give no new rights")
     version_3 = struct.pack("=Ii", 0x20080522, 0)
-    libc.capset(version_3, bytes(24))
+    if libc.capset(version_3, bytes(24)):
+        raise OSError(ctypes.get_errno(), "rights cannot be given up")
 
 
 def refuse_calls(own_files: bool) -> None:
@@ -84,6 +85,8 @@ def _filter(architecture: int, column: int, own_files: bool) -> bytes:
         (_LOAD, 0, 0, 0),
         (_AT_LEAST, 0, 1, 0x40000000),  # x86's second set of numbers
         (_RETURN, 0, 0, _REFUSE | errno.EPERM),
+        (_AT_LEAST, 0, 1, syscalls.NEWEST + 1),
+        (_RETURN, 0, 0, _REFUSE | errno.ENOSYS),
     ]
     refused = [syscalls.PROCESSES, syscalls.KERNEL, syscalls.NETWORK, syscalls.MEMORY]
     if not own_files:
@@ -96,10 +99,10 @@ def _filter(architecture: int, column: int, own_files: bool) -> bytes:
     for numbers in syscalls.SIGNALS.values():
         if (number := numbers[column]) is not None:
             lines += _only_oneself(number)
-    if not own_files:
-        for *opening, argument in syscalls.OPENING.values():
-            if (number := opening[column]) is not None:
-                lines += _only_reading(number, argument)
+    rules = syscalls.BY_ARGUMENT if own_files else syscalls.BY_ARGUMENT | syscalls.OPENING
+    for numbers, argument, how, values in rules.values():
+        if (number := numbers[column]) is not None:
+            lines += _unless(number, argument, how, values)
     lines.append((_RETURN, 0, 0, _ALLOW))
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
@@ -117,11 +120,13 @@ def _only_oneself(number: int) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def _only_reading(number: int, argument: int) -> list[tuple[int, int, int, int]]:
+def _unless(number: int, argument: int, how: str, values: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
+    """Refuse a call by the value of an argument."""
+    test = _ANY_BIT if how == syscalls.ANY_BIT else _EQUAL
     return [
-        (_EQUAL, 0, 4, number),
+        (_EQUAL, 0, len(values) + 3, number),
         (_LOAD, 0, 0, 16 + 8 * argument),
-        (_ANY_BIT, 0, 1, _WAYS_TO_WRITE),
-        (_RETURN, 0, 0, _REFUSE | errno.EACCES),
+        *((test, len(values) - k, 0, value) for k, value in enumerate(values)),
         (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, _REFUSE | errno.EACCES),
     ]

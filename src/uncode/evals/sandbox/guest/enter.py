@@ -8,16 +8,17 @@ from __future__ import annotations
 
 import ctypes
 import os
+import struct
 from typing import Any
 
 from .confine import die_with_parent
+from .syscalls import ARCHITECTURES, KERNEL
 
 _USER, _MOUNT, _PROCESS, _NETWORK, _IPC, _HOST = 0x10000000, 0x20000, 0x20000000, 0x40000000, 0x8000000, 0x4000000
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
 _DETACH = 2
 _NOBODY = 65534
-_KEPT = _READ_ONLY | _NO_SUID | _NO_DEVICES | 8 | 1024 | 2048 | (1 << 21)
-"""Flags of a mount that a remount must repeat; statvfs has the same numbers, but for the last."""
+_HERE, _ALL_BELOW = -100, 0x8000
 
 
 def enter(settings: dict[str, Any]) -> None:
@@ -37,15 +38,14 @@ def enter(settings: dict[str, Any]) -> None:
             os.close(descriptor)
         os._exit(0 if os.waitpid(child, 0)[1] == 0 else 1)
     die_with_parent()
+    _call("sethostname", b"jail", 4)
     _build(settings["folders"], settings["limits"]["disk"])
 
 
 def _build(folders: list[list[str]], disk: int) -> None:
     """A root of [source, place] folders, /dev/null, and an empty folder to work in."""
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
-    _mount(
-        "tmpfs", "/tmp", "tmpfs", _NO_SUID | _NO_DEVICES
-    )  # a place to build in; /tmp itself is not hidden from below
+    _mount("tmpfs", "/tmp", "tmpfs", _NO_SUID | _NO_DEVICES)  # a place to build in, over /tmp until it is the root
     os.makedirs("/tmp/old")
     _call("pivot_root", b"/tmp", b"/tmp/old")
     os.mkdir("/new")
@@ -71,11 +71,10 @@ def _bind(source: str, place: str) -> None:
     else:
         os.makedirs(os.path.dirname(place), exist_ok=True)
         os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o444))
-    _mount(source, place, None, _BIND)
-    if not source.startswith("/old/dev/"):
-        flags = os.statvfs(source).f_flag
-        kept = flags & (_KEPT & ~(1 << 21)) | ((1 << 21) if flags & 4096 else 0)
-        _mount(None, place, None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | kept)
+    _mount(source, place, None, _BIND | _RECURSIVE)  # what is mounted below may not be left out
+    flags = _READ_ONLY | _NO_SUID | (0 if source.startswith("/old/dev/") else _NO_DEVICES)
+    settings = struct.pack("=QQQQ", flags, 0, 0, 0)  # a device is written to all the same; its mode and times are not
+    _call("mount_setattr", _HERE, place.encode(), _ALL_BELOW, settings, len(settings))
 
 
 def _mount(source: str | None, place: str, kind: str | None, flags: int, data: str | None = None) -> None:
@@ -86,11 +85,8 @@ def _mount(source: str | None, place: str, kind: str | None, flags: int, data: s
 
 def _call(name: str, *args: Any) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    if name == "pivot_root":  # glibc has no function for it
-        from .syscalls import ARCHITECTURES, KERNEL
-
-        number = KERNEL[name][ARCHITECTURES[os.uname().machine][1]]
-        failed = libc.syscall(number, *args)
+    if name in ("pivot_root", "mount_setattr"):  # older C libraries have no function for these
+        failed = libc.syscall(KERNEL[name][ARCHITECTURES[os.uname().machine][1]], *args)
     else:
         failed = getattr(libc, name)(*args)
     if failed:

@@ -22,9 +22,9 @@ class Pipe:
     def send(self, message: Any) -> None:
         data = memoryview(json.dumps(message).encode() + b"\n")
         while data:
-            self._wait([], [self.writing])
+            self._wait(self.writing, select.POLLOUT)
             try:
-                data = data[os.write(self.writing, data[:65536]) :]  # a pipe that is ready takes what it can
+                data = data[os.write(self.writing, data[:4096]) :]  # so much a pipe that is ready takes at once
             except OSError as error:
                 raise Broken("the program ended before it answered") from error
 
@@ -34,7 +34,7 @@ class Pipe:
             at = len(self.buffer)
             if at > self.most:
                 raise Broken(f"an answer of more than {self.most:,} bytes")
-            self._wait([self.reading], [])
+            self._wait(self.reading, select.POLLIN)
             part = os.read(self.reading, 1 << 20)
             if not part:
                 raise Broken("the program ended before it answered")
@@ -45,9 +45,10 @@ class Pipe:
         except (ValueError, RecursionError) as error:
             raise Broken("the program wrote something that is no answer") from error
 
-    def _wait(self, reading: list[int], writing: list[int]) -> None:
+    def _wait(self, descriptor: int, event: int) -> None:
         if self.until is None:
             return
-        ready = select.select(reading, writing, [], max(0.0, self.until - time.monotonic()))
-        if not any(ready):
+        poll = select.poll()  # select itself fails for descriptors above 1023
+        poll.register(descriptor, event)
+        if not poll.poll(max(0.0, self.until - time.monotonic()) * 1000):
             raise Broken("the program took too long")

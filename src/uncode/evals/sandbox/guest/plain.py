@@ -89,32 +89,47 @@ _SERIES: tuple[tuple[Any, str], ...] = (
     (type({}.keys()), "set"),
 )
 
-_BUILD: dict[str, Any] = {
+_MADE_OF_TEXT: dict[str, Any] = {
     "int": lambda text: int(text, 16),
     "float": lambda text: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[text],
-    "dict": lambda pairs: {decode(k): decode(v) for k, v in pairs},
-    "tuple": lambda items: tuple(decode(v) for v in items),
-    "set": lambda items: {decode(v) for v in items},
-    "frozenset": lambda items: frozenset(decode(v) for v in items),
-    "deque": lambda items: deque(decode(v) for v in items),
     "bytes": bytes.fromhex,
-    "range": lambda numbers: range(*(decode(n) for n in numbers)),
-    "complex": lambda parts: complex(*(decode(p) for p in parts)),
     "decimal": Decimal,
     "fraction": Fraction,
-    "iterator": lambda items: iter([decode(v) for v in items]),
     "opaque": lambda told: Opaque(str(told[0]), bool(told[1])),
+}
+_MADE_OF_ITEMS: dict[str, Any] = {
+    "tuple": tuple,
+    "set": set,
+    "frozenset": frozenset,
+    "deque": deque,
+    "range": lambda numbers: range(*numbers),
+    "complex": lambda parts: complex(*parts),
+    "iterator": iter,
+    "dict": dict,
 }
 
 
 def decode(told: Any) -> Any:
     """The value that `encode` told of; anything else is an error."""
-    if told is None or isinstance(told, (bool, int, float, str)):
-        return told
-    if isinstance(told, list):
-        return [decode(v) for v in told]
     try:
-        ((tag, contents),) = told.items()
-        return _BUILD[tag](contents)
-    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError) as error:
+        return _Decoder().decode(told)
+    except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise NotPlain("a message that is no plain data") from error
+
+
+class _Decoder:
+    def __init__(self) -> None:
+        self.left = 2 * MOST_ITEMS  # a dictionary's keys and values are counted one by one here
+
+    def decode(self, told: Any) -> Any:
+        if told is None or isinstance(told, (bool, int, float, str)):
+            return told
+        if isinstance(told, list):
+            self.left -= len(told)
+            if self.left < 0:
+                raise NotPlain("a message of too many items")
+            return [self.decode(item) for item in told]
+        ((tag, contents),) = told.items()
+        if tag in _MADE_OF_TEXT:
+            return _MADE_OF_TEXT[tag](contents)
+        return _MADE_OF_ITEMS[tag](self.decode(contents))

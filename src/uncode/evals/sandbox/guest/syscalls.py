@@ -5,9 +5,12 @@ From the kernel's headers (asm/unistd_64.h and asm-generic/unistd.h).
 
 from __future__ import annotations
 
+import os
+
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 """For each machine the kernel's word for it, and the column of the tables below."""
 
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 Numbers = dict[str, tuple[int | None, int | None]]
 
 PROCESSES: Numbers = {
@@ -32,6 +35,12 @@ PROCESSES: Numbers = {
     "setsid": (112, 157),
     "setns": (308, 268),
     "unshare": (272, 97),
+    "setpriority": (141, 140),
+    "sched_setscheduler": (144, 119),
+    "sched_setparam": (142, 118),
+    "sched_setattr": (314, 274),
+    "sched_setaffinity": (203, 122),
+    "ioprio_set": (251, 30),
 }
 """Other processes, and threads: a candidate is one of each."""
 
@@ -99,9 +108,17 @@ MEMORY: Numbers = {
     "memfd_secret": (447, 447),
     "shmget": (29, 194),
     "shmat": (30, 196),
+    "shmctl": (31, 195),
     "msgget": (68, 186),
+    "msgctl": (71, 187),
+    "msgsnd": (69, 189),
+    "msgrcv": (70, 188),
     "semget": (64, 190),
+    "semctl": (66, 191),
+    "semop": (65, 193),
+    "semtimedop": (220, 192),
     "mq_open": (240, 180),
+    "mq_unlink": (241, 181),
     "mlock": (149, 228),
     "mlock2": (325, 284),
     "mlockall": (151, 230),
@@ -154,5 +171,23 @@ WRITING: Numbers = {
 }
 """Changes to files: refused as well where there is no file system of one's own."""
 
-OPENING: dict[str, tuple[int | None, int | None, int]] = {"open": (2, None, 1), "openat": (257, 56, 2)}
-"""Calls that open a file, and which argument says how."""
+ANY_BIT, EQUAL = "any bit", "equal"
+
+Rule = tuple[tuple[int | None, int | None], int, str, tuple[int, ...]]
+"""Numbers of a call, which argument is looked at, how, and with which values it is refused."""
+
+BY_ARGUMENT: dict[str, Rule] = {
+    "prctl": ((157, 167), 0, EQUAL, (1,)),  # PR_SET_PDEATHSIG: to live on when the parent has died
+    "fcntl": ((72, 25), 1, EQUAL, (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals by way of a file
+    "ioctl": ((16, 29), 1, EQUAL, (0x8901, 0x8902, 0x5412, 0x40086602, 0x401C5820)),  # the same; flags of files
+    "socketpair": ((53, 199), 1, ANY_BIT, (0xE,)),  # all but streams: datagrams may be sent to others
+}
+
+OPENING: dict[str, Rule] = {
+    "open": ((2, None), 1, ANY_BIT, (WRITES,)),
+    "openat": ((257, 56), 2, ANY_BIT, (WRITES,)),
+}
+"""Calls that open a file; refused for writing where there is no file system of one's own."""
+
+NEWEST = 462
+"""Whatever the kernel has learnt since is not there."""

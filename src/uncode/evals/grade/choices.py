@@ -1,0 +1,106 @@
+"""Which of four letters a text chooses.
+
+A letter counts where it stands as a choice: in brackets, quotes or bold, alone, or behind a word such as "is" or
+"option"; not in "vitamin D", "5 C" or "D-glucose". A place that names two choices names none.
+"""
+
+from __future__ import annotations
+
+import re
+
+from .find import Found, boxed, first_of, tagged
+
+_STANDS = re.compile(
+    r"(?<![A-Za-z0-9_.=+\u00b0\u2019-])(?<![A-Za-z]')([A-Da-d])(?![A-Za-z0-9_\u00b0=+\u2019]|'[a-z]|-[A-Za-z0-9]|\s?[=+])"
+)
+_BEFORE = re.compile(
+    r"(?:^|[\n(\[{*\"`$:,;&/_)'\u2018\u201c]|\b(?:is|be|was|are|options?|choices?|answers?|letters?|select|choose|chose|"
+    r"pick|or|and|not|nor|either|both|than|of|with|possibly|maybe|perhaps|but|[A-D])\b)[\s*_(\[{}\"'`:$\\]{0,6}$",
+    re.I,
+)
+_JOINS = re.compile(
+    r"[\W_]*(?:\b(?:or|and|possibly|maybe|perhaps|either|both|option|choice|but|not|rather|than)\b[\W_]*)*", re.I
+)
+_DENIES = re.compile(
+    r"\b(?:not|nor|neither|than|instead of|isn't|never)\b[^A-Za-z]{0,6}(?:option |choice )?[^A-Za-z]{0,3}$", re.I
+)
+_EXPLAINS = re.compile(r"\b(?:because|since|as|whereas|while|unlike|which|where|so)\b|\.(?=\s)|\u2014")
+_WRAPPING = re.compile(r"\\(?:text|math|bf|rm|it)\w*\s?\{|\\left|\\right|\\[()\[\]]")
+_STATES = re.compile(
+    r"\b(?:answer|option|choice)\b[^.\n]{0,40}?(?:\b(?:is|be)\b|[:=])|^\W{0,9}(?:final |correct )?answer\W{0,6}\n",
+    re.I | re.M,
+)
+_RIGHT = re.compile(
+    r"([A-D])\b[)\]*\"'`.]{0,3}\s+(?:is|would be|must be|seems)\s+(?:the\s+)?(?:correct|right|best|true)\b"
+)
+_LISTED = re.compile(r"^[ \t]*[(\[*]{0,3}([A-D])[)\].:][^\n]{0,400}$", re.M)
+LONGEST, MOST = 500, 20
+"""Characters of a sentence, and sentences from the end, that are looked at."""
+SHORT = 12
+"""Characters of a text that is nothing but a choice."""
+
+
+def chosen(text: Found) -> Found | None:
+    """The letter a text gives for its answer; None where it gives none, or more than one."""
+    for finder in (tagged, boxed):
+        region = first_of([finder], text)
+        if region is not None:
+            return _only(_letters(region, alone=True))
+    for place in _statements(text):
+        letters = _letters(place)
+        if letters:
+            return _only(letters)
+    if len(text.text.strip()) <= SHORT:
+        return _only(_letters(text, alone=True))
+    return _last_named(text)
+
+
+def _statements(text: Found) -> list[Found]:
+    """Sentences that say what the answer is, the last first."""
+    found = []
+    for begin in list(_STATES.finditer(text.text))[-MOST:]:
+        rest = text.text[begin.end() : begin.end() + LONGEST]
+        line = re.match(r"[^\n]*" if rest.split("\n")[0].strip(" *:$") else r"(?:.|\n(?!\n\w))*", rest)
+        found.append(text.part(begin.end(), begin.end() + (line.end() if line else 0)))
+    found += [text.part(*right.span(1)) for right in list(_RIGHT.finditer(text.text))[-MOST:]]
+    return sorted(found, key=lambda place: place.start, reverse=True)
+
+
+def _last_named(text: Found) -> Found | None:
+    """The letter of the last sentence that names one, in brackets or as an option; lists of the choices aside."""
+    listed = list(_LISTED.finditer(text.text))[-MOST:]
+    if len(listed) == 1:
+        return _only(_letters(text.part(*listed[0].span())))
+    named = re.finditer(r"[(\[][A-D][)\]]|\*\*[A-D]\*\*|\b(?:choice|option) [A-D]\b", text.text, re.I)
+    outside = [m for m in list(named)[-MOST:] if not any(line.start() <= m.start() < line.end() for line in listed)]
+    if not outside:
+        return None
+    start = max(text.text.rfind("\n", 0, outside[-1].start()), text.text.rfind(". ", 0, outside[-1].start())) + 1
+    return _only(_letters(text.part(start, min(len(text.text), start + LONGEST))))
+
+
+def _letters(place: Found, alone: bool = False) -> list[Found]:
+    """The letters that a place chooses, up to where it explains. `alone`: a lone letter may be small."""
+    text = _WRAPPING.sub(lambda m: " " * (len(m[0]) - 1) + "(", place.text[:LONGEST])
+    bare = text.strip(" \t\n*()[]{}.:$\"'`_")
+    if alone and len(bare) == 1 and bare in "abcdABCD":
+        at = text.index(bare)
+        return [place.part(at, at + 1)]
+    found: list[tuple[int, int]] = []
+    for match in _STANDS.finditer(text):
+        before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 24]
+        if found and _EXPLAINS.search(text, found[0][1], match.start()):
+            break
+        within = before[-2:-1].isalnum() or after[1:2].isalnum()  # cyclopenta[c]pyridine
+        bracketed = before[-1:] in ("(", "[") and after[:1] in (")", "]") and not within
+        small = match[1].islower() and not bracketed
+        article = match[1] == "A" and re.match(r" [a-z]", after) is not None
+        if small or article or not _BEFORE.search(before) or _DENIES.search(before):
+            continue
+        if not found or bracketed or after[:1] == ")" or _JOINS.fullmatch(text, found[-1][1], match.start()):
+            found.append(match.span(1))
+    return [place.part(*span) for span in found]
+
+
+def _only(letters: list[Found]) -> Found | None:
+    return letters[0] if len({letter.text.upper() for letter in letters}) == 1 else None
