@@ -242,11 +242,14 @@ def test_the_released_rules_are_reproduced() -> None:
     ids=["sys.exit(0)", "os._exit(1)", "a body"],
 )
 def test_leaving_early_solves_nothing(text: str, paper: int) -> None:
-    task = find_task("humaneval")
+    """The first by the released rule on all problems; the rest on every eighth, or on all under `make verify`."""
+    task, some = find_task("humaneval"), slice(None, None, 1 if SOAK else 8)
     found = examples(task)
+    whole = SOAK or "sys" in text
     with ThreadPoolExecutor(2) as pool:
-        assert sum(pool.map(lambda e: task.grade(e, text, "paper").correct, found)) == paper
-        assert sum(pool.map(lambda e: task.grade(e, text).correct, found[:: 1 if SOAK else 8])) == 0
+        accepted = sum(pool.map(lambda e: task.grade(e, text, "paper").correct, found if whole else found[some]))
+        assert accepted == paper if whole else accepted >= paper // 8
+        assert sum(pool.map(lambda e: task.grade(e, text).correct, found[some])) == 0
 
 
 def test_any_solution_of_a_sudoku_is_right() -> None:

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..backbones.memory import free, gigabytes
+from ..evals.sandbox import JAILS
 from ..extras import EXTRAS
 from ..version import __version__
 from .options import Json
@@ -32,6 +33,7 @@ def command(as_json: Json = False) -> None:
       uncode doctor --json
     """
     found: dict[str, Any] = {"versions": _versions(), "devices": _devices(), "hub": _hub(), "extras": _extras()}
+    found["sandbox"] = _jails()
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -40,10 +42,20 @@ def command(as_json: Json = False) -> None:
         ("versions", [(name, version) for name, version in found["versions"].items()]),
         ("devices", [(d["name"], f"{d['what']}; {d['memory']}; {', '.join(d['dtypes'])}") for d in found["devices"]]),
         ("hub", list(found["hub"].items())),
+        ("sandbox for generated programs", list(found["sandbox"].items())),
         ("extras", [_extra_row(extra) for extra in found["extras"]]),
     ):
         console.print(f"[bold]{title}[/bold]")
         console.print(_rows(rows), "")
+
+
+def _jails() -> dict[str, str]:
+    """The jails, best first, and whether they work here."""
+    told = {}
+    for name, kind in JAILS.items():
+        works = kind().works()
+        told[name] = ("works" if kind.walled else "limits alone, without walls") if works else "does not work here"
+    return told
 
 
 def _rows(rows: list[tuple[str, str]]) -> Table:

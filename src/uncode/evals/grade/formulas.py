@@ -25,29 +25,23 @@ SECONDS = 60.0
 LONGEST = 2000
 """Characters of a formula; the longest of MATH has a few hundred."""
 _UNEQUAL = r"\\neq?\b|\u2260|!=|\\not\s?="
-_SPELT = dict(
-    zip(
-        "\u221a\u00b2\u00b3\u221e\u03c0\u00bd\u00bc\u00be\u00d7\u2212\u00b0\u2264\u2265\u222a\u2208",
-        [
-            r"\sqrt ",
-            r"^2",
-            r"^3",
-            r"\infty ",
-            r"\pi ",
-            r"\frac{1}{2}",
-            r"\frac{1}{4}",
-            r"\frac{3}{4}",
-            r"\times ",
-            r"-",
-            r"^\circ ",
-            r"\le ",
-            r"\ge ",
-            r"\cup ",
-            r"\in ",
-        ],
-        strict=True,
-    )
-)
+_SPELT = {
+    "\u221a": r"\sqrt ",
+    "\u00b2": "^2",
+    "\u00b3": "^3",
+    "\u221e": r"\infty ",
+    "\u03c0": r"\pi ",
+    "\u00bd": r"\frac{1}{2}",
+    "\u00bc": r"\frac{1}{4}",
+    "\u00be": r"\frac{3}{4}",
+    "\u00d7": r"\times ",
+    "\u2212": "-",
+    "\u00b0": r"^\circ ",
+    "\u2264": r"\le ",
+    "\u2265": r"\ge ",
+    "\u222a": r"\cup ",
+    "\u2208": r"\in ",
+}
 """Signs that LaTeX has commands for."""
 
 

@@ -1,0 +1,111 @@
+"""The verbs tasks and regrade, as a user runs them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_cli import run
+
+PUZZLES = "Puzzle,Solution\n3102200002100320,3142243142131324\n0140432014020000,2143432114323214\n"
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    (tmp_path / "sudoku.csv").write_text(PUZZLES)
+    (tmp_path / "humaneval.jsonl").write_text(
+        json.dumps(
+            {
+                "task_id": "HumanEval/0",
+                "prompt": 'def twice(x):\n    """Twice x."""\n',
+                "entry_point": "twice",
+                "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+                "canonical_solution": "    return 2 * x\n",
+            }
+        )
+    )
+    return tmp_path
+
+
+def test_tasks_lists_the_papers_settings() -> None:
+    shown = run("tasks")
+    assert shown.returncode == 0 and len(shown.stdout.splitlines()) == 8
+    assert "math500        4    1024  0.25    128  chat" in shown.stdout
+    told = json.loads(run("tasks", "--json").stdout)
+    assert [task["name"] for task in told] == ["humaneval", "mbpp", "gsm8k", "math500", "gpqa", "countdown", "sudoku"]
+    assert told[6]["settings"] == {"shots": 5, "length": 128, "rate": 0.0, "chat": True, "block_length": 32}
+
+
+def test_tasks_prints_a_prompt_ours_or_another(data: Path) -> None:
+    shown = run("tasks", "sudoku", "--data", str(data), "--example", "1").stdout
+    assert shown.endswith("Puzzle:\n0140\n4320\n1402\n0000\nAnswer:\n")
+    (data / "mine.txt").write_text("Solve {{puzzle}} now.\n")
+    assert run("tasks", "sudoku", "--data", str(data), "--prompt", str(data / "mine.txt")).stdout == (
+        "Solve 3102200002100320 now.\n"
+    )
+    assert "{{grid}}" in run("tasks", "sudoku", "--template").stdout
+    for words, message in (
+        (("tasks", "sudoko"), "did you mean 'sudoku'?"),
+        (("tasks", "sudoku", "--data", str(data), "--example", "2"), "Sudoku has 2 examples, numbered from 0."),
+        (("tasks", "sudoku", "--data", str(data), "--prompt", "no.txt"), "there is no prompt file 'no.txt'."),
+    ):
+        refused = run(*words)
+        assert refused.returncode == 2 and message in refused.stderr and refused.stderr.count("\n") == 1
+
+
+def test_regrade_shows_both_rules_and_writes_every_grade(data: Path) -> None:
+    answers = data / "sudoku_answers.jsonl"
+    rows = [
+        {"id": "sudoku/0", "text": "<answer>\n3142\n2431\n4213\n1324\n</answer>"},
+        {"id": "sudoku/1", "text": "<answer>0140432014020000</answer>"},
+    ]
+    answers.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    out = data / "graded.jsonl"
+    shown = run("regrade", str(answers), "--data", str(data), "--out", str(out), "--show", "5")
+    assert shown.returncode == 0, shown.stderr
+    assert "sudoku_answers.jsonl  2  50.0 [9.5, 90.5]  0.0 [0.0, 65.8]       1     0" in shown.stdout
+    assert "correct: right: 3142243142131324 keeps the clues and the rules" in shown.stdout
+    grades = [json.loads(line) for line in out.read_text().splitlines()]
+    assert [g["correct"]["correct"] for g in grades] == [True, False] and grades[0]["correct"]["span"] == [9, 28]
+    assert grades[1]["paper"]["why"] == "the tags do not hold 2143432114323214"
+    told = json.loads(run("regrade", str(answers), "--data", str(data), "--json").stdout)
+    assert told[0]["only_ours"] == 1 and told[0]["metrics"]["correct"]["estimate"] == 0.5
+
+
+def test_regrade_runs_programs_in_the_sandbox(data: Path) -> None:
+    answers = data / "mine.jsonl"
+    texts = ["    return x + x", "import sys\nsys.exit(0)", "```python\ndef twice(x):\n    return 4\n```"]
+    answers.write_text("".join(json.dumps({"id": "HumanEval/0", "text": text}) + "\n" for text in texts))
+    told = json.loads(run("regrade", str(answers), "--task", "humaneval", "--data", str(data), "--json").stdout)
+    assert told[0]["metrics"]["correct"]["estimate"] == pytest.approx(2 / 3)
+    assert told[0]["metrics"]["paper"]["estimate"] == pytest.approx(2 / 3)
+    assert (told[0]["only_ours"], told[0]["only_paper"]) == (1, 1)
+
+
+def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
+    answers = data / "gsm8k_256.jsonl"
+    row = {"question": "How many?", "output": "\\boxed{18.0}<|eot_id|><|endoftext|> 7", "gold": 18.0}
+    answers.write_text(json.dumps(row) + "\n")
+    told = json.loads(run("regrade", str(answers), "--json").stdout)
+    assert told[0]["metrics"]["correct"]["estimate"] == 1 and told[0]["metrics"]["paper"]["estimate"] == 0
+    answers.write_text(json.dumps(row | {"gold": None}) + "\n")
+    refused = run("regrade", str(answers))
+    assert refused.returncode == 2 and "line 1 has no gold answer: give the data with --data DIR." in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("answers.jsonl", "{}", "'answers.jsonl' names no task: give --task (humaneval, mbpp, "),
+        ("sudoku_a.jsonl", "", "holds no answers."),
+        ("sudoku_a.jsonl", '{"id": "sudoku/7", "text": "x"}', "nothing by the name 'sudoku/7'"),
+        ("sudoku_a.jsonl", '{"id": "sudoku/0"}', "nothing by the name 'text'"),
+        ("sudoku_a.jsonl", "{", "cannot be read"),
+    ],
+)
+def test_regrade_says_what_is_wrong_with_a_file(data: Path, name: str, content: str, message: str) -> None:
+    (data / name).write_text(content)
+    refused = run("regrade", str(data / name), "--data", str(data))
+    assert refused.returncode == 2 and message in refused.stderr and refused.stderr.count("\n") == 1
