@@ -47,3 +47,18 @@ def _download(url: str, instead: str, watch: Watch) -> bytes:
             error.close()
         raise UncodeError(f"'{url}' could not be fetched ({reason}): {instead}") from error
     return b"".join(parts)
+
+
+def silent_hub(dataset: str) -> str | None:
+    """The hub's address if it does not answer; asked once, for `datasets` asks for half a minute, and aloud."""
+    from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
+
+    if constants.HF_HUB_OFFLINE:
+        return None
+    try:
+        get_hf_file_metadata(hf_hub_url(dataset, "README.md", repo_type="dataset"))
+    except errors.HfHubHTTPError:
+        return None  # it answers
+    except Exception as error:  # the http client's own kinds: no route, no name, too slow
+        return None if isinstance(error, (ValueError, TypeError)) else str(constants.ENDPOINT)
+    return None

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.evals.material import data
+from tests.hub import Repo, pointing_at, serve
 from uncode import UncodeError
 from uncode.evals.data import Source, parse, rows_of
 from uncode.evals.task import Task, fill
@@ -397,3 +398,30 @@ def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch)
     task = find_task("math500")
     with pytest.raises(UncodeError, match=r"needs math_verify: pip install 'uncode\[eval\]'"):
         task.grade(task.read({"problem": "?", "answer": "2"}, 0), "\\boxed{3}")
+
+
+def test_data_comes_from_the_hub(tmp_path: Path) -> None:
+    rows = [{"question": "How many?", "answer": "Two.\n#### 2"}]
+    lines = "".join(json.dumps(row) + "\n" for row in rows).encode()
+    with serve() as hub:
+        hub.datasets["openai/gsm8k"] = Repo([{"main/test.jsonl": lines, "README.md": CARD}])
+        hub.datasets["Idavidrein/gpqa"] = Repo([{"train.jsonl": lines}], gated=True)
+        with pointing_at(hub, tmp_path):
+            assert [(e.question, e.answer) for e in find_task("gsm8k").examples()] == [("How many?", "2")]
+            with pytest.raises(UncodeError, match=r"'Idavidrein/gpqa' could not be fetched.*gated.*gpqa\.jsonl"):
+                find_task("gpqa").examples()
+    with (
+        pointing_at(hub, tmp_path),
+        pytest.raises(UncodeError, match=r"cannot be reached: give --data a folder with san"),
+    ):
+        find_task("mbpp").examples()
+
+
+CARD = b"""---
+configs:
+- config_name: main
+  data_files:
+  - split: test
+    path: main/test.jsonl
+---
+"""

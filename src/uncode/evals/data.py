@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.errors import UncodeError, require
 from ..extras import needed
-from ..fetch import cache, fetch
+from ..fetch import cache, fetch, silent_hub
 
 _COMMIT = "f2e260237f1bbcf01a09fde0fd5b60fb3b79b494"
 RELEASE = f"https://raw.githubusercontent.com/NEUIR/Uncode/{_COMMIT}/data/"
@@ -39,13 +39,18 @@ def rows_of(source: Source, folder: Path | None) -> Iterable[Mapping[str, Any]]:
     if source.hub is None:
         return parse(_released(source), source.file)
     datasets = needed("datasets", "eval", f"fetching '{source.hub}' from the hub (or --data DIR)")
+    instead = f"give --data a folder with {source.file}"
+    if (hub := silent_hub(source.hub)) is not None:
+        raise UncodeError(
+            f"'{source.hub}' cannot be fetched, because the hub ({hub}) cannot be reached: {instead}, or set "
+            "HF_HUB_OFFLINE=1 to use what was fetched before."
+        )
     try:
         return list(datasets.load_dataset(source.hub, source.config, split=source.split))
     except Exception as error:  # the hub's errors have no common class
-        told = str(error).strip().splitlines()
+        told = " ".join(str(error).split()) or type(error).__name__
         raise UncodeError(
-            f"'{source.hub}' could not be fetched from the hub ({told[0] if told else type(error).__name__}): "
-            f"try again, or give --data a folder with {source.file}."
+            f"'{source.hub}' could not be fetched from the hub ({told.rstrip('.')}): {instead}."
         ) from error
 
 

@@ -16,6 +16,7 @@ from typing import Any
 
 from ..core.errors import UncodeError, require, suggest
 from ..extras import needed
+from ..fetch import silent_hub
 from .shards import COMPRESSIONS, FORMATS, GUESSED, STDIN, Format, Shard, divide, kind_of
 from .totals import Totals
 
@@ -243,7 +244,11 @@ def _remote_files(where: str, source: Source) -> list[str]:
 def _dataset_files(source: Source) -> list[str]:
     """The files of a dataset on the hub, as its card divides them into configurations and splits."""
     datasets = needed("datasets", "corpora", "counting over a dataset id")
-    _ask_hub(source.where)
+    if (hub := silent_hub(source.where)) is not None:
+        raise UncodeError(
+            f"there is no file or folder '{source.where}', and as a dataset id it cannot be fetched, because the hub "
+            f"({hub}) cannot be reached: give files that are here."
+        )
     with _one_sentence(source.where):
         builder = datasets.load_dataset_builder(source.where, source.config, revision=source.revision)
         files = builder.config.data_files or {}
@@ -252,25 +257,6 @@ def _dataset_files(source: Source) -> list[str]:
             f"'{source.where}' has no split '{source.split}': {suggest(source.split, map(str, files))}",
         )
         return [str(path) for path in files[source.split]]
-
-
-def _ask_hub(name: str) -> None:
-    """Raise if nobody answers; asked once, for `datasets` asks for half a minute and says so on the screen."""
-    from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
-
-    if constants.HF_HUB_OFFLINE:
-        return
-    try:
-        get_hf_file_metadata(hf_hub_url(name, "README.md", repo_type="dataset"))
-    except errors.HfHubHTTPError:
-        return  # it answers
-    except Exception as error:  # the http client's own kinds: no route, no name, too slow
-        if isinstance(error, (ValueError, TypeError)):
-            return
-        raise UncodeError(
-            f"there is no file or folder '{name}', and as a dataset id it cannot be fetched, because the hub "
-            f"({constants.ENDPOINT}) cannot be reached: give files that are here."
-        ) from error
 
 
 @contextmanager
