@@ -8,7 +8,7 @@ from typing import Any
 from .core.errors import UncodeError
 
 EXTRAS = {
-    "eval": (("lm_eval", "math_verify", "datasets"), "benchmarks through lm-eval, equivalence of formulas"),
+    "eval": (("lm_eval", "math_verify", "datasets"), "benchmarks through lm-eval, formulas (math_verify), their data"),
     "devices": (("accelerate",), "one model over several devices (device_map)"),
     "corpora": (("datasets", "pyarrow", "zstandard"), "counting over dataset ids, Parquet and zst files"),
     "cluster": (("ray",), "counting on a cluster"),

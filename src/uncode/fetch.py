@@ -13,6 +13,8 @@ from pathlib import Path
 from .core.errors import UncodeError, require
 
 LARGEST = 1 << 28
+RELEASE = "https://raw.githubusercontent.com/NEUIR/Uncode/f2e260237f1bbcf01a09fde0fd5b60fb3b79b494/data/"
+"""The data of the paper's repository (MIT licence), at a commit."""
 Watch = Callable[[int, int], None]
 """Told how far a download is: bytes so far, bytes in all (0 where the server does not say)."""
 

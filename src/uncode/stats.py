@@ -14,7 +14,7 @@ from .core.errors import require
 Numbers = NDArray[np.float64]
 
 CHUNK = 1 << 20
-"""So many rows are drawn at a time: a bootstrap holds some 16 MB, however many resamples it takes."""
+"""So many numbers are drawn at a time: a bootstrap holds some 16 MB, however many resamples it takes."""
 NEARLY_CONSTANT = 1e-13
 """Values that differ by less than this part of their mean differ by rounding; their correlation is noise."""
 

@@ -15,17 +15,14 @@ PUZZLES = "Puzzle,Solution\n3102200002100320,3142243142131324\n0140432014020000,
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     (tmp_path / "sudoku.csv").write_text(PUZZLES)
-    (tmp_path / "humaneval.jsonl").write_text(
-        json.dumps(
-            {
-                "task_id": "HumanEval/0",
-                "prompt": 'def twice(x):\n    """Twice x."""\n',
-                "entry_point": "twice",
-                "test": "def check(candidate):\n    assert candidate(2) == 4\n",
-                "canonical_solution": "    return 2 * x\n",
-            }
-        )
-    )
+    problem = {
+        "prompt": 'def twice(x):\n    """Twice x."""\n',
+        "entry_point": "twice",
+        "test": "def check(candidate):\n    assert candidate(2) == 4\n",
+        "canonical_solution": "    return 2 * x\n",
+    }
+    rows = [{"task_id": f"HumanEval/{n}"} | problem for n in range(3)]
+    (tmp_path / "humaneval.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     return tmp_path
 
 
@@ -41,9 +38,9 @@ def test_tasks_lists_the_papers_settings() -> None:
 def test_tasks_prints_a_prompt_ours_or_another(data: Path) -> None:
     shown = run("tasks", "sudoku", "--data", str(data), "--example", "1").stdout
     assert shown.endswith("Puzzle:\n0140\n4320\n1402\n0000\nAnswer:\n")
-    (data / "mine.txt").write_text("Solve {{puzzle}} now.\n")
+    (data / "mine.txt").write_text("Solve {{ grid }} now.\n")
     assert run("tasks", "sudoku", "--data", str(data), "--prompt", str(data / "mine.txt")).stdout == (
-        "Solve 3102200002100320 now.\n"
+        "Solve 3102\n2000\n0210\n0320 now.\n"
     )
     assert "{{grid}}" in run("tasks", "sudoku", "--template").stdout
     for words, message in (
@@ -71,17 +68,18 @@ def test_regrade_shows_both_rules_and_writes_every_grade(data: Path) -> None:
     assert [g["correct"]["correct"] for g in grades] == [True, False] and grades[0]["correct"]["span"] == [9, 28]
     assert grades[1]["paper"]["why"] == "the tags do not hold 2143432114323214"
     told = json.loads(run("regrade", str(answers), "--data", str(data), "--json").stdout)
-    assert told[0]["only_ours"] == 1 and told[0]["metrics"]["correct"]["estimate"] == 0.5
+    assert told[0]["gained"] == 1 and told[0]["metrics"]["correct"]["estimate"] == 0.5
 
 
 def test_regrade_runs_programs_in_the_sandbox(data: Path) -> None:
     answers = data / "mine.jsonl"
     texts = ["    return x + x", "import sys\nsys.exit(0)", "```python\ndef twice(x):\n    return 4\n```"]
-    answers.write_text("".join(json.dumps({"id": "HumanEval/0", "text": text}) + "\n" for text in texts))
+    rows = [{"id": f"HumanEval/{n}", "text": text} for n, text in enumerate(texts)]
+    answers.write_text("".join(json.dumps(row) + "\n" for row in rows))
     told = json.loads(run("regrade", str(answers), "--task", "humaneval", "--data", str(data), "--json").stdout)
     assert told[0]["metrics"]["correct"]["estimate"] == pytest.approx(2 / 3)
     assert told[0]["metrics"]["paper"]["estimate"] == pytest.approx(2 / 3)
-    assert (told[0]["only_ours"], told[0]["only_paper"]) == (1, 1)
+    assert (told[0]["gained"], told[0]["lost"]) == (1, 1)
 
 
 def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
@@ -92,7 +90,7 @@ def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
     assert told[0]["metrics"]["correct"]["estimate"] == 1 and told[0]["metrics"]["paper"]["estimate"] == 0
     answers.write_text(json.dumps(row | {"gold": None}) + "\n")
     refused = run("regrade", str(answers))
-    assert refused.returncode == 2 and "line 1 has no gold answer: give the data with --data DIR." in refused.stderr
+    assert refused.returncode == 2 and "row 1 has no gold answer: give the data with --data DIR." in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -102,7 +100,14 @@ def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
         ("sudoku_a.jsonl", "", "holds no answers."),
         ("sudoku_a.jsonl", '{"id": "sudoku/7", "text": "x"}', "nothing by the name 'sudoku/7'"),
         ("sudoku_a.jsonl", '{"id": "sudoku/0"}', "nothing by the name 'text'"),
-        ("sudoku_a.jsonl", "{", "cannot be read"),
+        (
+            "sudoku_a.jsonl",
+            '\n{"id": "sudoku/0", "text": "x"}\n{',
+            "'sudoku_a.jsonl' cannot be read: line 3 is no JSON",
+        ),
+        ("sudoku_a.jsonl", "[1]", "line 1 is no JSON object"),
+        ("sudoku_a.jsonl", '{"id": "sudoku/0", "text": null}', "its text is None"),
+        ("sudoku_a.jsonl", '{"id": "sudoku/0", "text": "x"}\n' * 2, "answers 'sudoku/0' more than once"),
     ],
 )
 def test_regrade_says_what_is_wrong_with_a_file(data: Path, name: str, content: str, message: str) -> None:

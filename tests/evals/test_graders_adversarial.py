@@ -739,3 +739,70 @@ for line in sys.stdin:
         assert asked.same("a", "c")[0]
     finally:
         asked.close()
+
+
+REVIEWED = [
+    ("9", "\\boxed{3^2 = 9}", True),
+    ("1024", "\\boxed{2^{10} = 1024}", True),
+    ("55", "\\boxed{F_{10} = 55}", True),
+    ("10", "\\boxed{\\binom{5}{2} = 10}", True),
+    ("x^2 + y^2 - 4 = 0", "\\boxed{y^2 + x^2 - 4 = 0}", True),
+    ("\\frac{3}{2}", "\\boxed{\\log_4 8 = \\frac{3}{2}}", True),
+    ("120", "\\boxed{5!=120}", True),
+    ("9", "\\boxed{9} and \\boxed{8}", False),
+    ("9", "\\boxed{9}, \\boxed{8}", False),
+    ("9", "The answer is $9$ and $8$", False),
+    ("9", "\\boxed{9 \\text{ red and } 8 \\text{ blue}}", False),
+    ("1,-2", "\\boxed{1} and \\boxed{-2}", True),
+    ("9", "The answer is 9 divisors", True),
+    ("9", "So 196 has 9 divisors.", True),
+]
+
+
+@pytest.mark.parametrize(("gold", "text", "verdict"), REVIEWED)
+def test_math500_after_a_review(gold: str, text: str, verdict: bool) -> None:
+    pytest.importorskip("math_verify")
+    task = find_task("math500")
+    grade = task.grade(task.read({"problem": "?", "answer": gold}, 0), text)
+    assert grade.correct is verdict, grade
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "text", "verdict"),
+    [
+        ("countdown", {"input": "1,2,12,25", "output": "-"}, "(2)(12)+1", False),
+        ("countdown", {"input": "1,2,12,25", "output": "-"}, "12*2+1^1", False),
+        ("countdown", {"input": "1,2,12,25", "output": "-"}, "12*2+1\n\nNumbers: 1,2,3\nTarget: 6\n1+2+3", True),
+        ("gsm8k", {"question": "?", "answer": "#### 18"}, "The answer is not 18.", False),
+        ("gsm8k", {"question": "?", "answer": "#### 18"}, "The answer is not 17 but 18.", True),
+    ],
+)
+def test_others_after_a_review(name: str, row: dict[str, str], text: str, verdict: bool) -> None:
+    task = find_task(name)
+    assert task.grade(task.read(row, 0), text).correct is verdict
+
+
+def test_the_released_code_stops_where_it_stops() -> None:
+    task = find_task("gsm8k")
+    example = task.read({"question": "?", "answer": "#### 18"}, 0)
+    for text in ("18</s> 7", "18<|im_end|> 7", "18 Question: 7"):
+        assert task.grade(example, text, "paper").correct
+    assert not task.grade(example, "Question: 18", "paper").correct and task.grade(example, "Question: 18").correct
+
+
+SOLVED = ("3142", "2431", "4213", "1324")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ", ".join(f"Row {n}: {row}" for n, row in enumerate(SOLVED, 1)),
+        "{}, {}, {} and {}".format(*SOLVED),
+        f"<answer>{'<br>'.join(SOLVED)}</answer>",
+        f"{''.join(SOLVED)}\n\nPuzzle:\n1000\n0021\n0130\n3410\nAnswer: 1243432121343412",
+        "\\begin{array}{|c|c|c|c|}\\hline\n" + "\n".join(f"{' & '.join(row)} \\\\ \\hline" for row in SOLVED),
+    ],
+)
+def test_more_layouts_of_a_grid(text: str) -> None:
+    task = find_task("sudoku")
+    assert task.grade(task.read({"Puzzle": "3102200002100320", "Solution": "".join(SOLVED)}, 0), text).correct

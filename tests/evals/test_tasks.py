@@ -253,6 +253,18 @@ def test_leaving_early_solves_nothing(text: str, paper: int) -> None:
         assert sum(pool.map(lambda e: task.grade(e, text).correct, found[some])) == 0
 
 
+@pytest.mark.xdist_group("sandbox")
+@pytest.mark.skipif(not SOAK, reason="runs all programs three times: make verify")
+def test_right_programs_by_the_released_rule() -> None:
+    humaneval, mbpp = find_task("humaneval"), find_task("mbpp")
+    with ThreadPoolExecutor(2) as pool:
+        for layout, count in (("body", 0), ("fence in prose", 0), ("bare", 163)):
+            texts = [(e, HUMANEVAL[layout](e), "paper") for e in examples(humaneval)]
+            assert sum(grade.correct for grade in pool.map(lambda t: humaneval.grade(*t), texts)) == count
+        solutions = [(e, e.solution, "paper") for e in examples(mbpp)]
+        assert sum(grade.correct for grade in pool.map(lambda t: mbpp.grade(*t), solutions)) == 417
+
+
 def test_any_solution_of_a_sudoku_is_right() -> None:
     """A quarter of the puzzles have several; counted here by trying all 288 grids."""
     task = find_task("sudoku")
@@ -348,7 +360,7 @@ def test_prompts_are_filled() -> None:
     assert task.prompt(example, "Reach {{target}} with {{numbers}}.\n") == "Reach 12 with 3,4,5."
     with pytest.raises(UncodeError, match=r"placeholder \{\{targt\}\}: did you mean 'target'"):
         task.prompt(example, "{{targt}}")
-    with pytest.raises(UncodeError, match=r"no placeholder for the problem: it needs \{\{numbers\}\}, \{\{target\}\}"):
+    with pytest.raises(UncodeError, match=r"no placeholder \{\{numbers\}\}, \{\{target\}\}: the model"):
         task.prompt(example, "Say something.")
     assert fill("{{a}} {x} \\1", {"a": "{{b}} \\2"}) == "{{b}} \\2 {x} \\1"
 

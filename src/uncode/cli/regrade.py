@@ -15,10 +15,13 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from ..core.errors import require
 from ..evals.regrade import Graded, Watch, grade_all, read_answers, sample, task_of, write
 from ..evals.sandbox import NoJail
 from .options import Data, Json
 from .progress import writable
+
+TITLES = ("answers", "n", "correct, %", "paper, %", "gained", "lost")
 
 
 def command(
@@ -36,11 +39,11 @@ def command(
     "Gained" are answers that our rule counts as right and the paper's does not, "lost" the other way round.
 
     A line of a file is {"id": ..., "text": ...}, with the id of an example, or, as d1 publishes LLaDA's answers,
-    {"question": ..., "output": ..., "gold": ...}.
+    {"question": ..., "output": ..., "gold": ...}; these hold the problem, and need --data only to check it.
 
     Examples:
 
-      uncode regrade gsm8k_256.jsonl --data ../shared/data
+      uncode regrade gsm8k_256.jsonl --data ./data
 
       uncode regrade answers.jsonl --task humaneval --data ./data --out graded.jsonl
 
@@ -48,6 +51,7 @@ def command(
     """
     if out is not None:
         writable(out)
+        require(out.resolve() not in [file.resolve() for file in files], f"'{out}' is one of the files to be graded.")
     warnings.simplefilter("always", NoJail)
     tasks = [task_of(path, task) for path in files]
     read = [read_answers(path, one, data) for path, one in zip(files, tasks, strict=True)]
@@ -57,11 +61,12 @@ def command(
             graded.append(grade_all(path.name, one, answers, workers, watch))
     if out is not None:
         write(graded, out)
+        typer.echo(f"{out}: {sum(len(one.grades) for one in graded)} grades.", err=True)
     if as_json:
         typer.echo(json.dumps([_as_data(one) for one in graded], indent=2))
         return
     console = Console(highlight=False)
-    console.print(_table(graded))
+    console.print(_table(graded), width=None if console.is_terminal else 1000)
     for group in graded:
         for number in sample(group, show, seed):
             _print_disagreement(group, number)
@@ -78,22 +83,27 @@ def _grading(name: str) -> Iterator[Watch]:
 
 def _as_data(one: Graded) -> dict[str, object]:
     metrics = {name: one.accuracy(name)._asdict() for name in one.task.graders}
-    only = {"only_ours": one.only("correct", "paper"), "only_paper": one.only("paper", "correct")}
-    return {"file": one.name, "task": one.task.name, "answers": len(one.answers), "metrics": metrics} | only
+    changes = {"gained": one.only("correct", "paper"), "lost": one.only("paper", "correct")}
+    return {"file": one.name, "task": one.task.name, "answers": len(one.answers), "metrics": metrics} | changes
 
 
 def _table(graded: list[Graded]) -> Table:
     """A line a file; a second one where the task has a strict metric too."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("answers", "n", "correct, %", "paper, %", "gained", "lost"):
-        table.add_column(title, justify="left" if title == "answers" else "right", no_wrap=True)
+    rows = []
     for one in graded:
         cells = [_percent(one, name) for name in ("correct", "paper")]
         counts = [str(one.only("correct", "paper")), str(one.only("paper", "correct"))]
-        table.add_row(one.name, str(len(one.answers)), *cells, *counts)
+        rows.append((one.name, str(len(one.answers)), *cells, *counts))
         strict = [_percent(one, name) for name in ("strict", "paper_strict")]
         if any(strict):
-            table.add_row("  strict", "", *strict)
+            rows.append(("  strict", "", *strict, "", ""))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for title, column in zip(TITLES, zip(*rows, strict=True), strict=True):
+        name = title == TITLES[0]  # the only column that may shrink
+        width = None if name else max(map(len, (title, *column)))
+        table.add_column(title, justify="left" if name else "right", overflow="fold", min_width=width, no_wrap=not name)
+    for row in rows:
+        table.add_row(*row)
     return table
 
 
@@ -106,5 +116,5 @@ def _print_disagreement(one: Graded, number: int) -> None:
     typer.echo(f"\n{one.name} {answer.example.id}")
     for name, grade in grades.items():
         typer.echo(f"  {name}: {'right' if grade.correct else 'wrong'}: {grade.why}")
-    end = answer.text("correct").strip()[-300:]
+    end = answer.text(one.task, "correct").strip()[-300:]
     typer.echo("  " + end.replace("\n", "\n  "))

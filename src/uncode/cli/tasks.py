@@ -12,6 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..core.errors import require
+from ..evals.data import read_text
 from ..evals.tasks import TASKS, find_task
 from .options import Data, Json
 
@@ -34,21 +35,24 @@ def command(
 
       uncode tasks
 
-      uncode tasks gsm8k --data ../shared/data --example 3
+      uncode tasks gsm8k --data ./data --example 3
 
       uncode tasks countdown --template > mine.txt
 
-      uncode tasks countdown --data ../shared/data --prompt mine.txt
+      uncode tasks countdown --data ./data --prompt mine.txt
     """
     if name is None:
+        alone = prompt is None and data is None and example == 0 and not template
+        require(alone, f"these options need a task: uncode tasks NAME ({', '.join(TASKS)}).")
         _list(as_json)
         return
     task = find_task(name)
     if template:
+        require(prompt is None and not as_json, "--template prints our own prompt as it is: leave other options out.")
         typer.echo(task.template, nl=False)
         return
     require(prompt is None or prompt.is_file(), f"there is no prompt file '{prompt}'.")
-    text = None if prompt is None else prompt.read_text(encoding="utf-8")
+    text = None if prompt is None else read_text(prompt)
     examples = task.examples(data)
     require(example < len(examples), f"{task.title} has {len(examples)} examples, numbered from 0.")
     filled = task.prompt(examples[example], text)

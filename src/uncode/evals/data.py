@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -13,10 +14,7 @@ from typing import Any
 
 from ..core.errors import UncodeError, require
 from ..extras import needed
-from ..fetch import cache, fetch, silent_hub
-
-_COMMIT = "f2e260237f1bbcf01a09fde0fd5b60fb3b79b494"
-RELEASE = f"https://raw.githubusercontent.com/NEUIR/Uncode/{_COMMIT}/data/"
+from ..fetch import RELEASE, cache, fetch, silent_hub
 
 
 @dataclass(frozen=True)
@@ -55,14 +53,15 @@ def rows_of(source: Source, folder: Path | None) -> Iterable[Mapping[str, Any]]:
 
 
 def parse(text: str, name: str) -> list[dict[str, Any]]:
-    """Rows of a .jsonl, .json (one list) or .csv file."""
+    """Rows of a .csv or .json (one list) file, or of JSON lines."""
+    text = text.removeprefix("\ufeff")
     try:
         if name.endswith(".csv"):
             rows: Any = list(csv.DictReader(io.StringIO(text)))
         elif name.endswith(".json"):
             rows = json.loads(text)
         else:
-            rows = [json.loads(line) for line in text.split("\n") if line.strip()]
+            return [_row(line, number, name) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
     except (ValueError, csv.Error) as error:
         raise UncodeError(f"'{name}' cannot be read: {error}.") from error
     good = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
@@ -70,12 +69,26 @@ def parse(text: str, name: str) -> list[dict[str, Any]]:
     return list(rows)
 
 
+def _row(line: str, number: int, name: str) -> dict[str, Any]:
+    try:
+        row = json.loads(line)
+    except ValueError as error:
+        raise UncodeError(f"'{name}' cannot be read: line {number} is no JSON ({error}).") from error
+    require(isinstance(row, dict), f"'{name}' cannot be read: line {number} is no JSON object.")
+    return dict(row)
+
+
 def _local(folder: Path, file: str) -> list[dict[str, Any]]:
     require(folder.is_dir(), f"the data folder '{folder}' does not exist.")
     path = folder / file
     require(path.is_file(), f"the data folder '{folder}' has no {file}.")
+    return parse(read_text(path), file)
+
+
+def read_text(path: Path) -> str:
+    """A text file; one sentence where it is none."""
     try:
-        return parse(path.read_text(encoding="utf-8"), file)
+        return path.read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise UncodeError(f"'{path}' is not text in UTF-8: {error}.") from error
 
@@ -83,11 +96,11 @@ def _local(folder: Path, file: str) -> list[dict[str, Any]]:
 def _released(source: Source) -> str:
     """The file of the paper's repository, kept in the user's cache."""
     kept = cache() / "data" / source.file
-    if not kept.is_file():
+    if not kept.is_file() or hashlib.sha256(kept.read_bytes()).hexdigest() != source.sha256:
         instead = f"try again, or give --data a folder with {source.file}."
         content = fetch(RELEASE + source.file, source.sha256, instead)
         kept.parent.mkdir(parents=True, exist_ok=True)
         part = kept.with_name(f"{kept.name}.{os.getpid()}.part")
         part.write_bytes(content)
         part.replace(kept)
-    return kept.read_text(encoding="utf-8")
+    return read_text(kept)

@@ -21,16 +21,20 @@ SPECIAL = re.compile(r"<\|(?:eot_id|endoftext|im_end|startoftext|start_header_id
 
 
 def example_of(task: str, row: Mapping[str, Any], number: int, known: Mapping[str, Example]) -> Example:
-    """The problem a published answer answers: the data's where `known` has its question, else what the row says.
+    """The problem a published answer answers: the data's where that is `known`, else what the row says.
 
     d1's files lack the gold of negative answers (two of GSM8K's); for those the data is needed.
     """
-    require(task in _READERS, f"answers of this format are known of {', '.join(_READERS)}, not of '{task}'.")
-    question = row["question"].strip()
-    if question in known:
+    question, gold = row["question"].strip(), row["gold"]
+    if known:
+        require(question in known, f"row {number + 1} asks a question that the data does not hold.")
         return known[question]
-    require(row["gold"] is not None, f"line {number + 1} has no gold answer: give the data with --data DIR.")
-    return _READERS[task](f"{task}/{number}", question, row["gold"])
+    require(task in _READERS, f"answers of this format are known of {', '.join(_READERS)}, not of '{task}'.")
+    kind, read = _READERS[task]
+    require(gold is not None, f"row {number + 1} has no gold answer: give the data with --data DIR.")
+    if not isinstance(gold, kind):
+        raise ValueError(f"its gold {gold!r} is not that of {task}")
+    return read(f"d1/{number}", question, gold)
 
 
 def by_question(examples: Sequence[Example]) -> dict[str, Example]:
@@ -98,9 +102,10 @@ def first_derivation(numbers: list[int], target: int) -> str:
     return ",".join(search([Fraction(n) for n in numbers]) or ["(none)"])
 
 
-_READERS: dict[str, Callable[[str, str, Any], Example]] = {
-    "gsm8k": _gsm8k,
-    "math500": _math,
-    "countdown": _countdown,
-    "sudoku": _sudoku,
+_READERS: dict[str, tuple[Any, Callable[[str, str, Any], Example]]] = {
+    "gsm8k": ((int, float), _gsm8k),
+    "math500": (str, _math),
+    "countdown": (list, _countdown),
+    "sudoku": (str, _sudoku),
 }
+"""For each task what a gold answer is, and how an example is made of it."""

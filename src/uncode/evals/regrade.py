@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 
 from ..core.errors import UncodeError, require
 from ..stats import Interval, wilson
-from .data import parse
+from .data import parse, read_text
 from .published import by_question, example_of, final_text, released_text
 from .task import Example, Grade, Task
 from .tasks import TASKS, find_task
@@ -27,9 +28,10 @@ class Answer:
     example: Example
     output: str
 
-    def text(self, metric: str) -> str:
+    def text(self, task: Task[Any], metric: str) -> str:
         """What a metric reads. Ours ends at the first end token; the released code drops such tokens and reads on."""
-        return released_text(self.output) if metric.startswith("paper") else final_text(self.output)
+        answer = task.answer(self.output, metric)
+        return released_text(answer) if metric.startswith("paper") else final_text(answer)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,10 @@ class Graded:
     def rows(self) -> Iterable[dict[str, Any]]:
         """A line each, for a file: the answer again, and what every metric says of it."""
         for answer, grades in zip(self.answers, self.grades, strict=True):
-            told = {name: {"correct": g.correct, "span": g.span, "why": g.why} for name, g in grades.items()}
+            told = {}
+            for name, grade in grades.items():
+                moved = not answer.output.startswith(answer.text(self.task, name))  # tokens before it were dropped
+                told[name] = {"correct": grade.correct, "span": None if moved else grade.span, "why": grade.why}
             yield {"file": self.name, "task": self.task.name, "id": answer.example.id, "text": answer.output} | told
 
 
@@ -68,25 +73,35 @@ def task_of(path: Path, name: str | None) -> Task[Any]:
 def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]:
     """Answers from a file of JSON lines: {"id", "text"} of our examples, or as others publish them."""
     require(path.is_file(), f"there is no file '{path}'.")
-    rows = parse(path.read_text(encoding="utf-8"), f"{path.name}.jsonl")
+    rows = parse(read_text(path), path.name)
     require(len(rows) > 0, f"'{path}' holds no answers.")
     published = "question" in rows[0] and "output" in rows[0]
-    examples = task.examples(data) if data is not None or not published else []
+    there = data is not None and (data / task.source.file).is_file()
+    examples = task.examples(data) if there or not published else []
     known = by_question(examples) if published else {example.id: example for example in examples}
     found = []
     for number, row in enumerate(rows):
         try:
             if published:
-                found.append(Answer(example_of(task.name, row, number, known), str(row["output"])))
+                found.append(Answer(example_of(task.name, row, number, known), _text(row["output"])))
             else:
-                found.append(Answer(known[row["id"]], str(row["text"])))
+                found.append(Answer(known[row["id"]], _text(row["text"])))
         except (KeyError, TypeError, ValueError) as error:
             told = f"nothing by the name {error}" if isinstance(error, KeyError) else str(error)
             raise UncodeError(
-                f"line {number + 1} of '{path}' is no answer to be graded ({told}): a line holds an example's id and "
+                f"row {number + 1} of '{path}' is no answer to be graded ({told}): a row holds an example's id and "
                 "the text, or question, output and gold."
             ) from error
+    counts = Counter(answer.example.id for answer in found)
+    again = next((name for name, count in counts.items() if count > 1), None)
+    require(again is None, f"'{path}' answers '{again}' more than once: grade each answer in a file of its own.")
     return found
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"its text is {value!r}")
+    return value
 
 
 def grade_all(
@@ -95,7 +110,7 @@ def grade_all(
     """Grade by every metric of the task. Programs run in `workers` sandboxes at a time."""
 
     def grades(answer: Answer) -> dict[str, Grade]:
-        return {metric: task.grade(answer.example, answer.text(metric), metric) for metric in task.graders}
+        return {metric: task.grade(answer.example, answer.text(task, metric), metric) for metric in task.graders}
 
     found = []
     with ThreadPoolExecutor(max(1, workers)) as pool:

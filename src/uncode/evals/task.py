@@ -59,6 +59,8 @@ class Task(ABC, Generic[E]):
     settings: ClassVar[Settings]
     stops: ClassVar[tuple[str, ...]] = ()
     """Where an answer ends, in a raw prompt whose shots the model may go on with."""
+    paper_stops: ClassVar[tuple[str, ...]] = ()
+    """Where the released code ends it."""
 
     @abstractmethod
     def read(self, row: Mapping[str, Any], number: int) -> E:
@@ -81,13 +83,13 @@ class Task(ABC, Generic[E]):
         """By the name of the metric; the first is the one to report."""
         return {"correct": self.ours, "paper": self.paper}
 
-    def examples(self, data: Path | None = None) -> list[E]:
+    def examples(self, data: str | Path | None = None) -> list[E]:
         """All problems, from the hub or from the folder `data`."""
         found = []
-        for number, row in enumerate(rows_of(self.source, data)):
+        for number, row in enumerate(rows_of(self.source, None if data is None else Path(data))):
             try:
                 found.append(self.read(row, number))
-            except (KeyError, ValueError, TypeError, AttributeError) as error:
+            except (LookupError, ValueError, TypeError, AttributeError) as error:
                 told = f"no field {error}" if isinstance(error, KeyError) else str(error)
                 raise UncodeError(f"row {number + 1} of {self.title}'s data is not as expected: {told}.") from error
         require(len(found) > 0, f"{self.title}'s data has no rows.")
@@ -105,20 +107,25 @@ class Task(ABC, Generic[E]):
         """The grade of an answer, which ends where the task says it ends."""
         graders = self.graders
         require(metric in graders, f"{self.title} has no metric '{metric}': {suggest(metric, graders)}")
-        return graders[metric](example, self.answer(text))
+        return graders[metric](example, self.answer(text, metric))
 
-    def answer(self, text: str) -> str:
-        """The text up to where the model goes on with another problem: the first stop behind something said."""
-        ends = [at for stop in self.stops if (at := text.find(stop, len(text) - len(text.lstrip()) + 1)) > 0]
-        return text[: min(ends)] if ends else text
+    def answer(self, text: str, metric: str = "correct") -> str:
+        """The text up to where the model goes on with another problem.
+
+        For us, the first stop behind something said; for the released code, the first.
+        """
+        released = metric.startswith("paper")
+        begin = 0 if released else len(text) - len(text.lstrip()) + 1
+        stops = self.paper_stops if released else self.stops
+        return text[: min((at for stop in stops if (at := text.find(stop, begin)) >= 0), default=len(text))]
 
 
 def fill(template: str, blanks: Mapping[str, str]) -> str:
-    """The template with every {{name}} replaced; an unknown name is an error, and so is leaving all of them out."""
-    names = re.findall(r"\{\{(\w+)\}\}", template)
+    """The template with every {{name}} replaced; a name that is not known is an error, and so is one left out."""
+    placeholder = re.compile(r"\{\{\s*(\w+)\s*\}\}")
+    names = placeholder.findall(template)
     for name in names:
         require(name in blanks, f"the prompt has a placeholder {{{{{name}}}}}: {suggest(name, blanks)}")
-    wanted = ", ".join("{{" + name + "}}" for name in blanks)
-    require(bool(names), f"the prompt has no placeholder for the problem: it needs {wanted}.")
-    filled = re.sub(r"\{\{(\w+)\}\}", lambda found: blanks[found[1]], template)
-    return filled.removesuffix("\n")
+    missing = ", ".join("{{" + name + "}}" for name in blanks if name not in names)
+    require(not missing, f"the prompt has no placeholder {missing}: the model would not see the whole problem.")
+    return placeholder.sub(lambda found: blanks[found[1]], template).removesuffix("\n")

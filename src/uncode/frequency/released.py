@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from ..core.errors import UncodeError, require, suggest
-from ..fetch import Watch, fetch
+from ..fetch import RELEASE, Watch, fetch
 from ..version import __version__
 from . import names
 from .fingerprint import fingerprint, special_ids
@@ -21,8 +21,7 @@ from .table import FrequencyTable
 
 KEYS = ("p_baseline_dict", "token_frequency_dict")
 """Where the counts are: in the files that were released, and in those the released script writes."""
-_COMMIT = "f2e260237f1bbcf01a09fde0fd5b60fb3b79b494"
-_ADDRESS = f"https://raw.githubusercontent.com/NEUIR/Uncode/{_COMMIT}/data/baseline/"
+_ADDRESS = f"{RELEASE}baseline/"
 
 
 @dataclass(frozen=True)

@@ -57,9 +57,11 @@ def equations(text: Found, grouped: bool = False) -> list[Equation]:
 def contradicts(text: Found) -> bool:
     """Whether a text says that numbers are equal which are not, by more than rounding."""
     for equation in _all(text, grouped=True):
-        applied = text.whole[: equation.place.start].rstrip()[-1:].isalpha()  # f(2) = 5 says nothing of 2
-        values = [side.value for side in equation.sides[applied:]]
-        if any(abs(value - values[0]) * 50 > abs(values[0]) for value in values[1:]):
+        before = text.whole[: equation.place.start].rstrip()[-1:]
+        after = text.whole[equation.place.end :].lstrip()[:1]
+        values = [side.value for side in equation.sides]
+        whole = before in ("", "=", ",", ";", "$") and after in ("", ",", ";", ".", "$")  # else it is part of a formula
+        if whole and any(abs(value - values[0]) * 50 > abs(values[0]) for value in values[1:]):
             return True
     return False
 
@@ -75,7 +77,7 @@ def _all(text: Found, grouped: bool) -> list[Equation]:
                 continue
             sides, end = parsed
             place = text.part(run[at].start, run[end - 1].end)
-            denied = any(token.kind == "!" for token in run[at:end])
+            denied = any(token.kind == "!" for token in run[at:end]) or _is_part(text.whole, place, run, at, end)
             found.append(Equation(tuple(sides), place, denied))
             at = end
     return found
@@ -112,6 +114,14 @@ def _spend(
     return [(left, [*taken, equation]) for left, taken in states]
 
 
+def _is_part(text: str, place: Found, run: list[_Token], at: int, end: int) -> bool:
+    """Whether an expression goes on in a way that is not read here: a power, a factorial, (2)(12)."""
+    before = at > 0 and run[at - 1].kind in (")", "number") and run[at - 1].end == run[at].start
+    after = end < len(run) and run[end].kind in ("(", "number") and run[end].start == run[end - 1].end
+    powers = text[place.end : place.end + 1] in ("^", "!") or text[place.start - 1 : place.start] == "^"
+    return before or after or powers
+
+
 @dataclass(frozen=True)
 class _Token:
     kind: str
@@ -137,7 +147,7 @@ _TOKENS = (
     ("+", r"\+"),
     ("(", r"[({\[]"),
     (")", r"[)}\]]"),
-    ("!", r"\\neq?\b|\u2260|!=|\\not\s?="),
+    ("!", r"\\neq?\b|\u2260|(?<![\d)}])!=|\\not\s?="),
     ("=", r"="),
 )
 

@@ -15,7 +15,7 @@ _STANDS = re.compile(
 )
 _BEFORE = re.compile(
     r"(?:^|[\n(\[{*\"`$:,;&/_)'\u2018\u201c]|\b(?:is|be|was|are|options?|choices?|answers?|letters?|select|choose|chose|"
-    r"pick|or|and|not|nor|either|both|than|of|with|possibly|maybe|perhaps|but|[A-D])\b)[\s*_(\[{}\"'`:$\\]{0,6}$",
+    r"pick|or|and|not|nor|either|both|than|of|with|possibly|maybe|perhaps|but|so|it's|[A-D])\b)[\s*_(\[{}\"'`:$\\]{0,6}$",
     re.I,
 )
 _JOINS = re.compile(
@@ -24,6 +24,7 @@ _JOINS = re.compile(
 _DENIES = re.compile(
     r"\b(?:not|nor|neither|than|instead of|isn't|never)\b[^A-Za-z]{0,6}(?:option |choice )?[^A-Za-z]{0,3}$", re.I
 )
+_DENIED = re.compile(r"[\W_]{0,4}(?:is|are|would be) (?:wrong|incorrect|false|not)\b", re.I)
 _EXPLAINS = re.compile(r"\b(?:because|since|as|whereas|while|unlike|which|where|so)\b|\.(?=\s)|\u2014")
 _WRAPPING = re.compile(r"\\(?:text|math|bf|rm|it)\w*\s?\{|\\left|\\right|\\[()\[\]]")
 _STATES = re.compile(
@@ -36,8 +37,8 @@ _RIGHT = re.compile(
 _LISTED = re.compile(r"^[ \t]*[(\[*]{0,3}([A-D])[)\].:][^\n]{0,400}$", re.M)
 LONGEST, MOST = 500, 20
 """Characters of a sentence, and sentences from the end, that are looked at."""
-SHORT = 12
-"""Characters of a text that is nothing but a choice."""
+SHORT, SENTENCE = 12, 60
+"""Characters of a text that is nothing but a choice, or nothing but a sentence."""
 
 
 def chosen(text: Found) -> Found | None:
@@ -52,7 +53,8 @@ def chosen(text: Found) -> Found | None:
             return _only(letters)
     if len(text.text.strip()) <= SHORT:
         return _only(_letters(text, alone=True))
-    return _last_named(text)
+    named = _last_named(text)
+    return _only(_letters(text)) if named is None and len(text.text.strip()) <= SENTENCE else named
 
 
 def _statements(text: Found) -> list[Found]:
@@ -89,13 +91,13 @@ def _letters(place: Found, alone: bool = False) -> list[Found]:
     found: list[tuple[int, int]] = []
     for match in _STANDS.finditer(text):
         before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 24]
-        if found and _EXPLAINS.search(text, found[0][1], match.start()):
+        if found and _EXPLAINS.search(text, found[0][1] + 2, match.start()):
             break
         within = before[-2:-1].isalnum() or after[1:2].isalnum()  # cyclopenta[c]pyridine
         bracketed = before[-1:] in ("(", "[") and after[:1] in (")", "]") and not within
         small = match[1].islower() and not bracketed
         article = match[1] == "A" and re.match(r" [a-z]", after) is not None
-        if small or article or not _BEFORE.search(before) or _DENIES.search(before):
+        if small or article or not _BEFORE.search(before) or _DENIES.search(before) or _DENIED.match(after):
             continue
         if not found or bracketed or after[:1] == ")" or _JOINS.fullmatch(text, found[-1][1], match.start()):
             found.append(match.span(1))

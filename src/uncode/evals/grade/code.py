@@ -43,6 +43,9 @@ def readings(text: str, name: str, stub: str = "") -> list[Reading]:
         return found
     if found:
         return [Reading(_after(stub, code.source), code.place) for code in found]
+    indented = re.match(r"(?:\s*\n)?[ \t]", text) is not None
+    if not indented and re.search(r"^(?:async[ \t]+)?(?:def|class)[ \t]+\w", text, re.M):
+        return []  # another function is not a body
     bodies = [body for part in (*fences_of(whole)[-1:], whole) for body in (part, _up_to_margin(part))]
     return [Reading(stub + _indented(body.text), body) for body in bodies if body.text.strip()]
 

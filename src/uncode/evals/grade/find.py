@@ -59,11 +59,11 @@ def first_of(finders: Sequence[Finder], text: Found) -> Found | None:
     return None
 
 
-def before_next(text: str, label: str) -> Found:
-    """The text up to the label of another problem, if an answer is marked before it: a restated problem comes first."""
-    for found in re.finditer(rf"^\W{{0,6}}{label}", text, re.M):
+def before_next(text: str, label: str, answered: Callable[[Found], bool]) -> Found:
+    """The text up to the label of another problem, if there is an answer before it: a restated problem comes first."""
+    for found in list(re.finditer(rf"^\W{{0,6}}{label}", text, re.M))[:MOST_LABELS]:
         before = Found(text, 0, found.start())
-        if first_of([tagged, boxed, stated], before) is not None:
+        if first_of([tagged, boxed, stated], before) is not None or answered(before):
             return before
     return everything(text)
 
@@ -115,6 +115,8 @@ def stated(text: Found) -> Found | None:
         before = text.text[max(0, begin.start() - 30) : begin.start()]
         if re.search(r"\b(?:find|get|obtain|reach|determine|compute|check)\w{0,3}\s+(?:\w+\s+){0,2}$", before, re.I):
             continue  # "to find the answer: ..."
+        if re.match(r"\s*(?:not|never)\b", text.text[begin.end() : begin.end() + 20], re.I):
+            continue
         end = text.text.find("\n", begin.end())
         rest = text.part(begin.end(), len(text.text) if end < 0 else end)
         if not rest.strip(" *:$").text:  # the answer may stand on the next line
@@ -128,8 +130,8 @@ _STATES = re.compile(
     r"|^\W{0,9}(?:final )?answer\W{0,6}$",
     re.I | re.M,
 )
-MOST_BOXES = 50
-"""That are looked at, from the end."""
+MOST_BOXES, MOST_LABELS = 50, 5
+"""Boxes that are looked at, from the end; labels of other problems, from the beginning."""
 
 
 def fenced(text: Found) -> Found | None:

@@ -24,7 +24,8 @@ SECONDS = 60.0
 """For one question; the process itself gives up after ten seconds of processor time."""
 LONGEST = 2000
 """Characters of a formula; the longest of MATH has a few hundred."""
-_UNEQUAL = r"\\neq?\b|\u2260|!=|\\not\s?="
+_UNEQUAL = r"\\neq?\b|\u2260|(?<![\d)}])!=|\\not\s?="
+_SIDE_BY_SIDE = r"(?<![_\d])\d+[^\S\n]+\d"
 _SPELT = {
     "\u221a": r"\sqrt ",
     "\u00b2": "^2",
@@ -55,12 +56,12 @@ class Formulas:
     def same(self, gold: str, answer: str) -> tuple[bool, str]:
         """Whether `answer` is `gold`, and a clause that says so."""
         if plain(gold) == plain(answer):
-            return True, "the same, letter for letter"
+            return True, "the same, but for its looks"
         fault = fault_of(gold, answer)
         if fault is not None:
             return False, fault
         with self._lock:
-            told = self._ask({"gold": gold, "answer": joined(spelt(answer))})
+            told = self._ask({"gold": gold, "answer": listed(joined(spelt(answer)))})
         if told is None:
             return False, "comparing them took too long"
         return told, "equal by math-verify" if told else "not equal by math-verify"
@@ -96,7 +97,7 @@ def fault_of(gold: str, answer: str) -> str | None:
     """Why an answer cannot be one, whatever math-verify makes of it."""
     if len(answer) > LONGEST:
         return f"a formula of {len(answer):,} characters"
-    if re.search(r"\d[^\S\n]+\d", joined(answer)) and not re.search(r"\d[^\S\n]+\d", joined(gold)):
+    if re.search(_SIDE_BY_SIDE, joined(answer)) and not re.search(_SIDE_BY_SIDE, joined(gold)):
         return "several numbers side by side"
     if "\\begin" not in answer and re.search(r"\\\\|\n", answer.strip()) and not re.search(r"\\\\|\n", gold):
         return "several lines"
@@ -128,8 +129,16 @@ def joined(formula: str) -> str:
     return re.sub(pattern, lambda m: re.sub(r"\D", "", m[0]), formula)
 
 
+def listed(formula: str) -> str:
+    """With commas between values that words or boxes set apart: "3 and 4" are two values, not the first."""
+    between_boxes = r"\}[$\s\\()\[\]]*(?:or|and|,|;)[$\s\\()\[\]]*(?:boxed|fbox)\s?\{"
+    apart = rf"{between_boxes}|\$?\s*(?:\\text\{{[^{{}}]*)?\b(?:and|or)\b(?:[^{{}}]*\}})?\s*\$?"
+    return re.sub(apart, ", ", formula)
+
+
 def spelt(formula: str) -> str:
     """With LaTeX's commands for signs that have one."""
+    formula = re.sub(r"(?<=[\d)}])!=", "! =", formula)
     formula = re.sub("\u221a\\s?(\\d+|[a-z])", r"\\sqrt{\1}", formula)
     return "".join(_SPELT.get(sign, sign) for sign in formula)
 

@@ -41,7 +41,13 @@ class Limits:
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
+            number = isinstance(value, (int, float) if name == "wall" else int) and not isinstance(value, bool)
+            require(number, f"the limit '{name}' is a number{' without decimals' * (name != 'wall')}, not {value!r}.")
             require(value > 0, f"the limit '{name}' must be positive, not {value}.")
+        least = 64 << 20
+        require(
+            self.memory >= least, f"the limit 'memory' must be {least:,} bytes or more, for the interpreter itself."
+        )
 
 
 @dataclass(frozen=True)
@@ -53,13 +59,19 @@ class Suite:
     setup: str = ""
     """What runs before them: imports, helpers the tests use."""
 
+    def __post_init__(self) -> None:
+        for name in ("names", "tests"):
+            value = getattr(self, name)
+            listed = not isinstance(value, str) and len(value) > 0 and all(isinstance(item, str) for item in value)
+            require(listed, f"a suite's {name} are a list of strings, at least one, not {value!r}.")
+
 
 @dataclass(frozen=True)
 class Verdict:
     passed: bool
     why: str
     program: int | None = None
-    """Which of the programs was judged: the first that is Python and has the functions."""
+    """Which of the programs was judged: the first that is Python, has the functions and does not fail on loading."""
     seconds: float = 0.0
 
 

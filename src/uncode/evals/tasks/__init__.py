@@ -21,5 +21,5 @@ TASKS: dict[str, type[Task[Any]]] = {
 
 
 def find_task(name: str) -> Task[Any]:
-    require(name in TASKS, f"there is no task named '{name}': {suggest(name, TASKS)}")
-    return TASKS[name]()
+    require(name.lower() in TASKS, f"there is no task named '{name}': {suggest(name, TASKS)}")
+    return TASKS[name.lower()]()

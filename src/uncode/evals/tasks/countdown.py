@@ -41,7 +41,7 @@ class Countdown(Task[Puzzle]):
     def ours(self, example: Puzzle, text: str) -> Grade:
         verdicts = [
             verdict
-            for region in _regions(before_next(text, "Numbers:"), example.target)
+            for region in _regions(before_next(text, "Numbers:", _derives), example.target)
             for grouped in (False, True)
             if (verdict := _judged(example, region, grouped)) is not None
         ]
@@ -54,6 +54,10 @@ class Countdown(Task[Puzzle]):
         if at < 0:
             return Grade(False, None, f"{example.reference} does not occur")
         return Grade(True, (at, at + len(example.reference)), f"{example.reference} occurs")
+
+
+def _derives(text: Found) -> bool:
+    return bool(equations(text))
 
 
 def _regions(text: Found, target: int) -> list[Found]:

@@ -41,6 +41,7 @@ class Gpqa(Task[Question]):
     source = Source("gpqa.jsonl", "Idavidrein/gpqa", "gpqa_main", "train")
     settings = Settings(shots=5, length=256, rate=0.25, chat=False, block_length=32)
     stops = ("Question:",)
+    paper_stops = ("Question:", "</s>", "<|im_end|>")
 
     def read(self, row: Mapping[str, Any], number: int) -> Question:
         fields = next((names for names in _FIELDS if names[0] in row), _FIELDS[0])
@@ -56,9 +57,9 @@ class Gpqa(Task[Question]):
         return super().graders | {"paper_strict": self.paper_strict}
 
     def ours(self, example: Question, text: str) -> Grade:
-        found = chosen(everything(text))
+        found = chosen(everything(_without_words(text, example.choices)))
         if found is None:
-            return Grade(False, None, "no choice is named")
+            return Grade(False, None, "no single choice is named")
         right = found.text.upper() == example.answer
         return Grade(right, found.span, f"{found.text.upper()} is {'the' if right else 'not the'} right choice")
 
@@ -67,7 +68,8 @@ class Gpqa(Task[Question]):
         if found := list(re.finditer(r"(\([A-Z]\))", text)):
             return _lm_eval(example, found[-1][1], found[-1].span(1))
         words = {_no_case(choice): f"({letter})" for letter, choice in zip(LETTERS, example.choices, strict=True)}
-        if said := re.findall("|".join(re.escape(word) for word in words), _no_case(text)):
+        said = re.findall("|".join(re.escape(word) for word in words), _no_case(text))
+        if said and said[-1].strip():
             return _lm_eval(example, words.get(said[-1].strip(), said[-1]), None)
         if found := list(re.finditer(r":[\s]*(A|B|C|D)", text)):
             return _lm_eval(example, f"({found[-1][1]})", found[-1].span(1))
@@ -77,6 +79,13 @@ class Gpqa(Task[Question]):
         """The same, filter strict-match: what follows the first "The answer is ", less its last character."""
         found = re.search(r"(?<=The answer is )(.*)(?=.)", text)
         return _lm_eval(example, found[1].strip(), found.span(1)) if found else Grade(False, None, "no pattern matches")
+
+
+def _without_words(text: str, choices: tuple[str, ...]) -> str:
+    """A text in which the words of the choices, which may hold letters of their own, are struck out."""
+    for choice in sorted(choices, key=len, reverse=True):
+        text = text.replace(choice, "~" * len(choice)) if len(choice) > 3 else text
+    return text
 
 
 def _no_case(text: str) -> str:

@@ -34,6 +34,7 @@ class Gsm8k(Task[Problem]):
     source = Source("gsm8k.jsonl", "openai/gsm8k", "main")
     settings = Settings(shots=4, length=256, rate=0.25, chat=False, block_length=32)
     stops = ("Question:",)
+    paper_stops = ("Question:", "</s>", "<|im_end|>")
 
     def read(self, row: Mapping[str, Any], number: int) -> Problem:
         return Problem(f"gsm8k/{number}", row["question"], row["answer"].split("####")[1].strip())
@@ -79,7 +80,7 @@ def answer_of(text: Found) -> tuple[Found | None, Callable[[Found], tuple[Fracti
     said = first_of([stated], text)
     if said is not None and numbers(_sentence(said)) and not _is_solution(said):
         return _sentence(said), stated_number
-    anywhere = numbers(text)
+    anywhere = [found for found in numbers(text) if not _denied(found[1])]
     return (anywhere[-1][1], only_number) if anywhere else (None, only_number)
 
 
@@ -98,6 +99,10 @@ def _is_solution(said: Found) -> bool:
     """Whether "Answer:" begins a worked solution of several sentences, rather than stating a number."""
     colon = said.whole[: said.start].rstrip().endswith(":")
     return colon and bool(numbers(Found(said.whole, _sentence(said).end, len(said.whole))))
+
+
+def _denied(number: Found) -> bool:
+    return re.search(r"\bnot \$?$", number.whole[max(0, number.start - 6) : number.start]) is not None
 
 
 def _sentence(text: Found) -> Found:

@@ -47,7 +47,7 @@ class Math500(Task[Problem]):
         return Formulas()
 
     def ours(self, example: Problem, text: str) -> Grade:
-        found = answer_of(before_next(text, "Problem:"))
+        found = answer_of(before_next(text, "Problem:", answered=lambda before: False))
         if found is None:
             return Grade(False, None, "there is no answer")
         if restates(example, found.text):
@@ -88,11 +88,23 @@ def answer_of(text: Found) -> Found | None:
 
 def _sentence(text: Found) -> Found:
     """The formula that begins a statement, or the statement up to the end of its sentence or an explanation."""
-    delimited = re.match(rf"[\s*:]{{0,9}}{_OPEN}(.*?){_CLOSE}", text.text[:LONGEST], re.S)
+    begin = text.text[:LONGEST]
+    several = re.match(rf"[\s*:]{{0,9}}{_OPEN}(.*?{_CLOSE}\s*(?:and|or|,)\s*{_OPEN}.*?){_CLOSE}", begin, re.S)
+    delimited = several or re.match(rf"[\s*:]{{0,9}}{_OPEN}(.*?){_CLOSE}", begin, re.S)
     if delimited:
         return text.part(*delimited.span(1))
     end = re.search(r"[.!?](?:\s|$)|\n\s*\n|,? (?:since|because|which|so|where|as)\b| \([a-z]", text.text[:LONGEST])
-    return text.part(0, end.start() if end else len(text.text))
+    return _number_in_words(text.part(0, end.start() if end else len(text.text)))
+
+
+def _number_in_words(text: Found) -> Found:
+    """The one number of a phrase ("9 divisors"); a formula stays as it is."""
+    found = numbers(text)
+    return found[0][1] if len(found) == 1 and _in_words(text.text) else text
+
+
+def _in_words(text: str) -> bool:
+    return re.search(r"(?<![\\a-z])[a-z]{3,}", text) is not None and not re.search(r"[\\^_{}=<>]", text)
 
 
 def _last(text: Found) -> Found:
@@ -100,9 +112,9 @@ def _last(text: Found) -> Found:
     tail = text.part(max(0, len(text.text) - LONGEST), len(text.text))
     formulas = list(re.finditer(rf"{_OPEN}([^$]+?){_CLOSE}", tail.text))
     after = numbers(tail.part(formulas[-1].end() if formulas else 0, len(tail.text)))
-    if after and (formulas or "\n" in text.text.strip() or re.search(r"[a-z]{3,} .*[a-z]{3,} ", text.text)):
+    if after and (formulas or "\n" in text.text.strip() or _in_words(text.text)):
         return after[-1][1]
-    return tail.part(*formulas[-1].span(1)) if formulas else text
+    return tail.part(*formulas[-1].span(1)) if formulas else _number_in_words(text)
 
 
 def _bare(found: Found) -> Found | None:

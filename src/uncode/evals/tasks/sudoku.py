@@ -44,10 +44,10 @@ class Sudoku(Task[Puzzle]):
 
     def blanks(self, example: Puzzle) -> dict[str, str]:
         rows = [example.clues[at : at + 4] for at in range(0, 16, 4)]
-        return {"grid": "\n".join(rows), "puzzle": example.clues}
+        return {"grid": "\n".join(rows)}
 
     def ours(self, example: Puzzle, text: str) -> Grade:
-        found = grid_of(before_next(text, "Puzzle:"))
+        found = grid_of(before_next(text, "Puzzle:", answered=_solved))
         if found is None:
             return Grade(False, None, "there is no grid of sixteen digits")
         cells, place = found
@@ -90,11 +90,24 @@ def grid_of(text: Found) -> tuple[str, Found] | None:
     for finder in (tagged, boxed, closed, stated, fenced):
         region = first_of([finder], text)
         if region is not None and re.search(r"\d", region.text):
-            grids = grids_of(region)
+            grids = grids_of(region) or _only_digits(region)
             alike = len({cells for cells, _ in grids}) == 1 or finder in (closed, fenced)
             return grids[-1] if grids and alike else (region.text, region)
-    grids = grids_of(text)
+    grids = grids_of(text) or _only_digits(text)
     return grids[-1] if grids else None
+
+
+def _solved(text: Found) -> bool:
+    return any("0" not in cells for cells, _ in grids_of(text))
+
+
+def _only_digits(text: Found) -> list[tuple[str, Found]]:
+    """A place whose digits, but for the numbers of rows, are sixteen."""
+    bare = re.sub(r"(?i)\brow\s?\d|\br\d\b|<[^<>]{1,20}>|\\[a-z]+", lambda m: " " * len(m[0]), text.text)
+    digits = list(re.finditer(r"\d", bare))
+    if len(digits) != 16 or any(m[0] not in "01234" for m in digits):
+        return []
+    return [("".join(m[0] for m in digits), text.part(digits[0].start(), digits[-1].end()))]
 
 
 def grids_of(text: Found) -> list[tuple[str, Found]]:
@@ -109,7 +122,7 @@ def _by_rows(text: Found) -> list[tuple[str, Found]]:
     grids, rows, at = [], list[tuple[str, int, int]](), 0
     for line in text.text.split("\n"):
         bare = re.sub(r"\\[a-z]+(?:\{[a-z|]*\})*", lambda m: " " * len(m[0]), line) if len(line) <= _WIDEST else "?"
-        match = _ROW.fullmatch(bare)
+        match = _ROW.fullmatch(bare.rstrip())
         if match is not None and (match[5] is None or match[1] == str(len(rows) + 1)):
             first = 1 if match[5] is None else 2
             rows.append(("".join(match.groups("")[first - 1 :]), at + match.start(first), at + match.end(first + 3)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import os
+import signal
 import sys
 import types
 import warnings
@@ -23,11 +24,20 @@ def main(settings: dict[str, Any]) -> None:
     silence(0, 1, 2)
     confine(settings["limits"], settings["own_files"])
     warnings.simplefilter("ignore")
+    signal.signal(signal.SIGXCPU, _too_long)
     try:
         pipe.send("here")  # what fails before this is the jail's fault, what fails after it the program's
         serve(pipe)
     except Broken:  # nobody asks any more
         os._exit(0)
+
+
+class TimeLimit(BaseException):
+    """The processor time is used up; a second more, and the kernel kills."""
+
+
+def _too_long(*_: object) -> None:
+    raise TimeLimit
 
 
 def silence(*descriptors: int) -> None:
@@ -67,7 +77,9 @@ def load(programs: list[str], names: list[str]) -> tuple[int, dict[str, Any]]:
                 raise NameError(f"no function named {' or '.join(names)}")
             module = types.ModuleType("solution")
             sys.modules["solution"] = module
-            exec(compile(source, "<solution>", "exec"), module.__dict__)  # in its jail, which is what this process is
+            exec(
+                compile(source, "<solution>", "exec", dont_inherit=True), module.__dict__
+            )  # in its jail, which is what this process is
             return number, module.__dict__
         except (Exception, RecursionError, MemoryError) as error:
             fault = fault or error
@@ -75,15 +87,18 @@ def load(programs: list[str], names: list[str]) -> tuple[int, dict[str, Any]]:
 
 
 def _defines(tree: ast.Module, names: list[str]) -> bool:
-    """Whether the names are bound somewhere, be it in an `if` or by an import."""
+    """Whether the names are bound at the top, be it in an `if` or a `try`; methods do not count."""
     found: set[str] = set()
-    for node in ast.walk(tree):
+    open_nodes: list[ast.AST] = list(tree.body)
+    for node in open_nodes:
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             found.add(node.name)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
         elif isinstance(node, ast.alias):
             found.add(node.asname or node.name)
+        else:
+            open_nodes += ast.iter_child_nodes(node)
     return found.issuperset(names)
 
 

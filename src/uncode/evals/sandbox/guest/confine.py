@@ -19,9 +19,12 @@ _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _DUMPABLE, _DEATH_SIGNAL = 38, 22, 2, 4, 
 
 
 def limit(limits: dict[str, Any]) -> None:
-    """Bound processor time, memory, files; soft and hard alike, so that they cannot be raised again."""
+    """Bound processor time, memory, files; soft and hard alike, so that they cannot be raised again.
+
+    But for processor time: a second before the end there is a signal, so that an honest program can say why it ends.
+    """
     for what, most in (
-        (resource.RLIMIT_CPU, limits["cpu"]),
+        (resource.RLIMIT_CPU, limits["cpu"] + 1),
         (resource.RLIMIT_AS, limits["memory"]),
         (resource.RLIMIT_FSIZE, limits["disk"]),
         (resource.RLIMIT_NOFILE, limits["files"]),
@@ -30,7 +33,7 @@ def limit(limits: dict[str, Any]) -> None:
     ):
         hard = resource.getrlimit(what)[1]
         bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
-        resource.setrlimit(what, (bound, bound))
+        resource.setrlimit(what, (bound - (what == resource.RLIMIT_CPU), bound))
 
 
 def confine(limits: dict[str, Any], own_files: bool) -> None:

@@ -40,6 +40,8 @@ class Pipe:
                 raise Broken("the program ended before it answered")
             self.buffer += part
         line, self.buffer = self.buffer[:end], self.buffer[end + 1 :]
+        if len(line) > self.most:
+            raise Broken(f"an answer of more than {self.most:,} bytes")
         try:
             return json.loads(line)
         except (ValueError, RecursionError) as error:

@@ -1,7 +1,7 @@
 """Plain data as JSON, and back: what may cross between the candidate and the tests.
 
 A value that arrives is built anew from numbers, strings and containers, so nothing of the sender's classes comes
-with it: an object that calls itself equal to everything is, on this side, an `Opaque` that equals nothing.
+with it: an object that calls itself equal to everything is, on this side, a `NoPlainData` that equals nothing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class NotPlain(ValueError):
     """A value, or a message, that is not plain data."""
 
 
-class Opaque:
+class NoPlainData:
     """Stands for an object that may not cross, such as a match: true or false, and equal to nothing else."""
 
     def __init__(self, name: str, truth: bool) -> None:
@@ -95,7 +95,7 @@ _MADE_OF_TEXT: dict[str, Any] = {
     "bytes": bytes.fromhex,
     "decimal": Decimal,
     "fraction": Fraction,
-    "opaque": lambda told: Opaque(str(told[0]), bool(told[1])),
+    "opaque": lambda told: NoPlainData(str(told[0]), bool(told[1])),
 }
 _MADE_OF_ITEMS: dict[str, Any] = {
     "tuple": tuple,

@@ -7,10 +7,10 @@ size and time, and are compared here, where the candidate cannot reach.
 from __future__ import annotations
 
 import builtins
+import itertools
 import json
 import os
 import random
-import sys
 import time
 import traceback
 import warnings
@@ -21,6 +21,9 @@ from .candidate import silence
 from .confine import drop_rights, hide, limit
 from .pipe import Broken, Pipe
 from .plain import NotPlain, decode, encode
+
+OWN_LIMITS = {"cpu": 600, "memory": 1 << 30, "files": 64}
+"""Of the referee, whatever the candidate's are: it only compares."""
 
 
 class CandidateError(Exception):
@@ -38,7 +41,7 @@ def main(settings: dict[str, Any]) -> None:
     result = os.dup(1)
     os.write(result, b"here\n")  # what fails before this is the jail's fault
     silence(0, 1)
-    limit(settings["limits"])
+    limit(settings["limits"] | OWN_LIMITS)
     drop_rights()
     warnings.simplefilter("ignore")
     random.seed(0)  # some tests draw their cases: every candidate gets the same
@@ -75,39 +78,72 @@ def run(job: dict[str, Any], pipe: Pipe) -> str | None:
     """Run the tests; None, or why the first one failed."""
     space: dict[str, Any] = {"__name__": "tests"}
     try:
-        exec(compile(job["setup"], "<setup>", "exec"), space)
+        exec(compile(job["setup"], "<setup>", "exec", dont_inherit=True), space)
     except Exception as error:
         raise Fault(f"the set-up of the tests fails: {type(error).__name__}: {error}") from error
-    space |= {name: _asking(pipe, name) for name in job["names"]}
-    for number, test in enumerate(job["tests"], 1):
-        name = f"<test {number}>"
+    asked = Asked(pipe)
+    space |= {name: asked.function(name) for name in job["names"]}
+    for code in _compiled(job["tests"]):
         try:
-            exec(compile(test, name, "exec"), space)
+            exec(code, space)
         except (Broken, Fault):
             raise
         except BaseException as error:
-            return _failed(error, job["tests"])
+            if isinstance(error, (NameError, ImportError)) and error is not asked.raised:
+                raise Fault(f"a test fails by itself: {type(error).__name__}: {error}") from error
+            return _failed(error, job["tests"], asked)
     return None
 
 
-def _asking(pipe: Pipe, name: str) -> Callable[..., Any]:
-    """A function that has the candidate's function of that name called, and gives what it gave."""
+def _compiled(tests: list[str]) -> list[Any]:
+    try:
+        names = (f"<test {number}>" for number in itertools.count(1))
+        return [compile(test, name, "exec", dont_inherit=True) for test, name in zip(tests, names, strict=False)]
+    except SyntaxError as error:
+        raise Fault(f"a test is no Python: {error}") from error
 
-    def ask(*args: Any, **kwargs: Any) -> Any:
+
+class Asked:
+    """The candidate's functions, as the tests see them, and what the last call gave."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self.pipe = pipe
+        self.returned = ""
+        self.raised: Exception | None = None
+
+    def function(self, name: str) -> Callable[..., Any]:
+        """A function that has the candidate's function of that name called, and gives what it gave."""
+
+        def ask(*args: Any, **kwargs: Any) -> Any:
+            return self.call(name, args, kwargs)
+
+        ask.__name__ = name
+        return ask
+
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
-            pipe.send({"name": name, "args": encode(args), "kwargs": encode(kwargs)})
+            self.pipe.send({"name": name, "args": encode(args), "kwargs": encode(kwargs)})
         except NotPlain as error:  # the arguments are the tests' own, or answers they hand back
             raise Broken(f"it was to be called with {error}") from error
-        told = pipe.receive()
+        told = self.pipe.receive()
         if isinstance(told, dict) and "value" in told:
             try:
-                return decode(told["value"])
+                value = decode(told["value"])
             except NotPlain as error:
                 raise Broken("the program wrote something that is no answer") from error
-        raise _raised(told)
+            self.returned = f", and it returned {_brief(value)}"
+            return value
+        self.returned = ""
+        self.raised = _raised(told)
+        raise self.raised
 
-    ask.__name__ = name
-    return ask
+
+def _brief(value: Any) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):  # a number of too many digits, a list too deep
+        return f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _raised(told: Any) -> Exception:
@@ -133,16 +169,20 @@ def _shown(loaded: Any) -> str:
         return "it wrote something that is no answer"
 
 
-def _failed(error: BaseException, tests: list[str]) -> str:
+def _failed(error: BaseException, tests: list[str], asked: Asked) -> str:
     """The line of the tests that failed, and how."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith("<test ")]
     line = ""
     if frames:
         source = tests[int(frames[-1].filename[6:-1]) - 1].splitlines()
         line = source[(frames[-1].lineno or 1) - 1].strip() if source else ""
-    told = "" if isinstance(error, AssertionError) else f" ({type(error).__name__}: {str(error)[:200]})"
-    return f"failed: {line[:200]}{told}"
+    if error is asked.raised:
+        return f"failed: {line[:200]}, and it raised {_named(error)}"
+    told = "" if isinstance(error, AssertionError) else f" ({_named(error)})"
+    return f"failed: {line[:200]}{asked.returned}{told}"
 
 
-if __name__ == "__main__":
-    sys.exit("this is run by uncode.evals.sandbox")
+def _named(error: BaseException) -> str:
+    if isinstance(error, CandidateError):
+        return str(error)[:200]
+    return f"{type(error).__name__}: {str(error)[:200]}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 import types
@@ -20,5 +21,8 @@ def main(settings: dict[str, Any]) -> None:
     os.write(told, b"here\n")  # what fails before this is the jail's fault
     os.close(told)
     module = types.ModuleType("__main__")
+    module.__dict__["__file__"] = "script.py"
+    module.__dict__["__builtins__"] = builtins
+    builtins.__dict__.update(exit=sys.exit, quit=sys.exit)  # what `site` brings, which is not loaded here
     sys.modules["__main__"] = module
-    exec(compile(source, "<script>", "exec"), module.__dict__)
+    exec(compile(source.removeprefix("\ufeff"), "<script>", "exec", dont_inherit=True), module.__dict__)
