@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
 from tests.cli.test_cli import run
+from uncode.cli import main
 
 PUZZLES = "Puzzle,Solution\n3102200002100320,3142243142131324\n0140432014020000,2143432114323214\n"
 
@@ -110,7 +112,17 @@ def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
         ("sudoku_a.jsonl", '{"id": "sudoku/0", "text": "x"}\n' * 2, "answers 'sudoku/0' more than once"),
     ],
 )
-def test_regrade_says_what_is_wrong_with_a_file(data: Path, name: str, content: str, message: str) -> None:
+def test_regrade_says_what_is_wrong_with_a_file(
+    data: Path,
+    name: str,
+    content: str,
+    message: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     (data / name).write_text(content)
-    refused = run("regrade", str(data / name), "--data", str(data))
-    assert refused.returncode == 2 and message in refused.stderr and refused.stderr.count("\n") == 1
+    monkeypatch.setattr(sys, "argv", ["uncode", "regrade", str(data / name), "--data", str(data)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    told = capsys.readouterr().err
+    assert left.value.code == 2 and message in told and told.count("\n") == 1

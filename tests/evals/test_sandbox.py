@@ -34,6 +34,7 @@ WALLED = [
     pytest.param(kind, id=kind.name, marks=pytest.mark.skipif(not kind().works(), reason=f"no {kind.name} here"))
     for kind in (Bubblewrap, Namespaces)
 ]
+SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
 PROGRAMS = [(name, title, source) for name, programs in HOSTILE.items() for title, source in programs.items()]
 
 
@@ -76,12 +77,13 @@ def test_hostile_programs_are_judged_wrong_and_leave_nothing(
     watched = (tmp_path, Path(jails.__file__).parent, Path(__file__).parent, Path(os.__file__).parent / "json")
     victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     before, strangers = looks(*watched), outsiders()
+    programs = PROGRAMS if kind is Namespaces or SOAK else PROGRAMS[::4]  # the second jail: all under `make verify`
     sandbox, start = Sandbox(SMALL, kind()), time.monotonic()
     assert sandbox.judge(SORTING, "def solve(x):\n    return sorted(x)").passed
     with ThreadPoolExecutor(4) as pool:
-        verdicts = list(pool.map(lambda program: sandbox.judge(SORTING, _with_function(program[2])), PROGRAMS))
+        verdicts = list(pool.map(lambda program: sandbox.judge(SORTING, _with_function(program[2])), programs))
     took = time.monotonic() - start
-    fooled = [(p[0], p[1], v.why) for p, v in zip(PROGRAMS, verdicts, strict=True) if v.passed]
+    fooled = [(p[0], p[1], v.why) for p, v in zip(programs, verdicts, strict=True) if v.passed]
     assert not fooled
     assert took < 120
     assert victim.poll() is None

@@ -17,6 +17,8 @@ MOST = 200
 """Equations looked at, from the end of a text: an answer needs three."""
 LONGEST = 400
 """Tokens of an equation, and digits of a number."""
+LONGEST_TEXT = 6000
+"""Characters that are looked at, from the end."""
 MOST_WAYS = 8
 """In which a number may have come about that are followed."""
 
@@ -67,7 +69,7 @@ def contradicts(text: Found) -> bool:
 
 
 def _all(text: Found, grouped: bool) -> list[Equation]:
-    found: list[Equation] = []
+    text, found = text.tail(LONGEST_TEXT), list[Equation]()
     for run in _runs(text, grouped):
         at = 0
         while at < len(run):

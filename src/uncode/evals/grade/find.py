@@ -38,6 +38,10 @@ class Found:
         """A part of this part."""
         return Found(self.whole, self.start + start, self.start + end)
 
+    def tail(self, most: int) -> Found:
+        """The end of this part, so that a long text costs no more than a short one."""
+        return self.part(max(0, self.end - self.start - most), self.end - self.start)
+
     def strip(self, characters: str | None = None) -> Found:
         left = len(self.text) - len(self.text.lstrip(characters))
         return self.part(left, max(left, len(self.text.rstrip(characters))))

@@ -13,6 +13,9 @@ from ..grade.find import Found, boxed, everything, first_of, stated, tagged
 from ..grade.numbers import as_fraction, numbers, only_number, stated_number
 from ..task import Example, Grade, Grader, Settings, Task
 
+LONGEST_TEXT = 2000
+"""Characters that are looked at, from the end, where no number is marked."""
+
 
 @dataclass(frozen=True)
 class Problem(Example):
@@ -80,7 +83,7 @@ def answer_of(text: Found) -> tuple[Found | None, Callable[[Found], tuple[Fracti
     said = first_of([stated], text)
     if said is not None and numbers(_sentence(said)) and not _is_solution(said):
         return _sentence(said), stated_number
-    anywhere = [found for found in numbers(text) if not _denied(found[1])]
+    anywhere = [found for found in numbers(text.tail(LONGEST_TEXT)) if not _denied(found[1])]
     return (anywhere[-1][1], only_number) if anywhere else (None, only_number)
 
 
@@ -98,7 +101,7 @@ def _hashed(text: Found) -> Found | None:
 def _is_solution(said: Found) -> bool:
     """Whether "Answer:" begins a worked solution of several sentences, rather than stating a number."""
     colon = said.whole[: said.start].rstrip().endswith(":")
-    return colon and bool(numbers(Found(said.whole, _sentence(said).end, len(said.whole))))
+    return colon and bool(numbers(Found(said.whole, _sentence(said).end, len(said.whole)).tail(LONGEST_TEXT)))
 
 
 def _denied(number: Found) -> bool:

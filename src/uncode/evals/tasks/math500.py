@@ -109,7 +109,7 @@ def _in_words(text: str) -> bool:
 
 def _last(text: Found) -> Found:
     """A text of one line without a formula, as it is; else the last formula, or a number that comes after it."""
-    tail = text.part(max(0, len(text.text) - LONGEST), len(text.text))
+    tail = text.tail(LONGEST)
     formulas = list(re.finditer(rf"{_OPEN}([^$]+?){_CLOSE}", tail.text))
     after = numbers(tail.part(formulas[-1].end() if formulas else 0, len(tail.text)))
     if after and (formulas or "\n" in text.text.strip() or _in_words(text.text)):
