@@ -1,0 +1,27 @@
+"""The paper's seven benchmarks in miniature: what the embedded model is taught, and what it is tested with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .algebra import MiniAlgebra
+from .choice import MiniChoice
+from .countdown import MiniCountdown
+from .family import Family
+from .programs import MiniDocstring, MiniSentence
+from .story import MiniStory
+from .sudoku import MiniSudoku
+
+FAMILIES: dict[str, Family[Any]] = {
+    family.name: family
+    for family in (
+        MiniDocstring(),
+        MiniSentence(),
+        MiniStory(),
+        MiniAlgebra(),
+        MiniChoice(),
+        MiniCountdown(),
+        MiniSudoku(),
+    )
+}
+"""In the order of the paper's tables."""

@@ -1,0 +1,84 @@
+"""Equations and sums with their steps, for MATH500."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, final
+
+from ..task import Grade
+from ..tasks.gsm8k import Gsm8k
+from ..tasks.gsm8k import Problem as NumberProblem
+from ..tasks.math500 import Problem
+from .family import Family
+
+
+@dataclass(frozen=True)
+class Worked(Problem):
+    steps: tuple[tuple[str, str], ...] = ()
+    """What is done, and what it gives."""
+
+
+@final
+class MiniAlgebra(Family[Worked]):
+    """All answers are whole numbers: they are compared as such, so that no math-verify is needed."""
+
+    name = "mini_algebra"
+    title = "MATH500 in miniature"
+    like = "math500"
+    form = "Problem: {{problem}}\nSolution:"
+    styles = (("direct", 2), ("terse", 3), ("sentences", 5))
+
+    def draw(self, random: Random) -> Worked:
+        return random.choice((_linear, _both_sides, _chain))(random)
+
+    def read(self, row: Mapping[str, Any], number: int) -> Worked:
+        return Worked(f"{self.name}/{number}", row["problem"], row["answer"])
+
+    def response(self, example: Worked, style: str) -> str:
+        box = f"\\boxed{{{example.answer}}}"
+        if style == "direct":
+            return f"The answer is {box}."
+        if style == "terse":
+            return "\n".join([*(given for _, given in example.steps), box])
+        return " ".join([*(f"{done}: {given}." for done, given in example.steps), f"So the answer is {box}."])
+
+    def ours(self, example: Worked, text: str) -> Grade:
+        return Gsm8k().ours(NumberProblem(example.id, example.problem, example.answer), text)
+
+
+def _linear(random: Random) -> Worked:
+    a, x, b = random.randint(2, 12), random.randint(-12, 20), random.randint(1, 50) * random.choice((-1, 1))
+    c = a * x + b
+    steps = ((f"{'Subtract' if b > 0 else 'Add'} {abs(b)}", f"{a}x = {c - b}"), (f"Divide by {a}", f"x = {x}"))
+    return Worked("", f"Solve for x: {a}x {_signed(b)} = {c}", str(x), steps)
+
+
+def _both_sides(random: Random) -> Worked:
+    a, c = random.sample(range(2, 13), 2)
+    a, c = max(a, c), min(a, c)
+    x, b = random.randint(-12, 20), random.randint(1, 30) * random.choice((-1, 1))
+    d = (a - c) * x + b
+    steps = (
+        (f"Subtract {c}x", f"{a - c}x {_signed(b)} = {d}"),
+        (f"{'Subtract' if b > 0 else 'Add'} {abs(b)}", f"{a - c}x = {d - b}"),
+        (f"Divide by {a - c}", f"x = {x}"),
+    )
+    return Worked("", f"Solve for x: {a}x {_signed(b)} = {c}x {_signed(d)}", str(x), steps[: 3 if a - c > 1 else 2])
+
+
+def _chain(random: Random) -> Worked:
+    terms = [random.randint(2, 60) for _ in range(random.randint(3, 5))]
+    value, steps, text = terms[0], [], str(terms[0])
+    for term in terms[1:]:
+        sign = random.choice("+-")
+        text += f" {sign} {term}"
+        result = value + term if sign == "+" else value - term
+        steps.append(("Add" if sign == "+" else "Subtract", f"{value} {sign} {term} = {result}"))
+        value = result
+    return Worked("", f"Compute {text}", str(value), tuple(steps))
+
+
+def _signed(number: int) -> str:
+    return f"{'+' if number >= 0 else '-'} {abs(number)}"

@@ -1,0 +1,78 @@
+"""A benchmark in miniature: problems are drawn, and each has answers in several styles to learn from."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from abc import abstractmethod
+from functools import cached_property
+from random import Random
+from typing import Any, ClassVar, TypeVar
+
+from ..task import Example, Grade, Task
+from ..tasks import find_task
+
+E = TypeVar("E", bound=Example)
+HELD_OUT = 8
+"""One problem of so many is never trained on."""
+
+
+class Family(Task[E]):
+    """A task whose problems are made here. Its graders are those of the paper's benchmark it stands for."""
+
+    like: ClassVar[str]
+    """The benchmark of the paper."""
+    form: ClassVar[str]
+    """The prompt, with the same placeholders as the benchmark's."""
+    styles: ClassVar[tuple[tuple[str, int], ...]]
+    """Ways to answer, from the answer alone to a verbose solution, and how often each is taken."""
+
+    @abstractmethod
+    def draw(self, random: Random) -> E:
+        """A problem; the same for the same state of `random`."""
+
+    @abstractmethod
+    def response(self, example: E, style: str) -> str:
+        """A right answer in one of the styles."""
+
+    @cached_property
+    def real(self) -> Task[Any]:
+        return find_task(self.like)
+
+    @property
+    def template(self) -> str:
+        return self.form
+
+    def blanks(self, example: E) -> dict[str, str]:
+        return self.real.blanks(example)
+
+    def ours(self, example: E, text: str) -> Grade:
+        return self.real.ours(example, text)
+
+    def paper(self, example: E, text: str) -> Grade:
+        return self.real.paper(example, text)
+
+    def key(self, example: E) -> str:
+        """What makes two problems one: by default their text, whatever its blanks and case."""
+        return re.sub(r"\s+", " ", self.prompt(example)).strip().lower()
+
+    def divides(self, example: E) -> str:
+        """What training and testing may not share: by default the problem."""
+        return self.key(example)
+
+    def held_out(self, example: E) -> bool:
+        """Whether a problem is for testing: decided by its content, so that no seed can mix the two."""
+        return int.from_bytes(hashlib.sha256(self.divides(example).encode()).digest()[:8]) % HELD_OUT == 0
+
+    def problems(self, count: int, seed: int, testing: bool) -> list[E]:
+        """So many different problems, of one side of the split."""
+        random, found = Random(f"{self.name} {seed}"), dict[str, E]()
+        while len(found) < count:
+            example = self.draw(random)
+            if self.held_out(example) == testing:
+                found.setdefault(self.key(example), example)
+        return list(found.values())
+
+    def style(self, random: Random) -> str:
+        names, shares = zip(*self.styles, strict=True)
+        return str(random.choices(names, shares)[0])

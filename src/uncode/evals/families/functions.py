@@ -1,0 +1,84 @@
+"""Small Python functions over a list of numbers: what the two families of programs are made of.
+
+A function keeps some of the numbers, changes each, and joins them: "the sum of the squares of the even numbers".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+KEEPS = {
+    "numbers": ("", 0),
+    "even numbers": ("x % 2 == 0", 0),
+    "odd numbers": ("x % 2 == 1", 0),
+    "positive numbers": ("x > 0", 0),
+    "negative numbers": ("x < 0", 0),
+    "numbers above {k}": ("x > {k}", 9),
+    "numbers below {k}": ("x < {k}", 9),
+    "multiples of {k}": ("x % {k} == 0", 9),
+}
+"""Which numbers, as words and as a condition; and the largest k."""
+CHANGES = {
+    "": ("x", 0),
+    "squares of the ": ("x * x", 0),
+    "doubles of the ": ("2 * x", 0),
+    "absolute values of the ": ("abs(x)", 0),
+    "negatives of the ": ("-x", 0),
+    "sums with {k} of the ": ("x + {k}", 20),
+    "products with {k} of the ": ("x * {k}", 12),
+}
+JOINS = {
+    "sum of": ("sum", "total", "0", "total += {value}"),
+    "number of": ("len", "count", "0", "count += 1"),
+    "largest of": ("max", "best", "None", "best = {value} if best is None else max(best, {value})"),
+    "smallest of": ("min", "best", "None", "best = {value} if best is None else min(best, {value})"),
+    "list of": ("list", "found", "[]", "found.append({value})"),
+}
+"""How they are joined: the builtin, and the loop's variable, its beginning and its step."""
+NAMES = ("solve", "compute", "find", "answer", "result", "work_out", "evaluate", "get_value")
+
+
+@dataclass(frozen=True)
+class Function:
+    """A function in words, as an expression and as a loop, with tests."""
+
+    name: str
+    words: str
+    short: str
+    loop: str
+    tests: tuple[str, ...]
+
+
+def draw_function(random: Random) -> Function:
+    words, (condition, limit) = random.choice(list(KEEPS.items()))
+    change, (value, most) = random.choice(list(CHANGES.items()))
+    join, (builtin, variable, begin, step) = random.choice(list(JOINS.items()))
+    words, condition = _with(words, condition, random.randint(2, limit) if limit else 0)
+    change, value = _with(change, value, random.randint(2, most) if most else 0)
+    kept = f" if {condition}" if condition else ""
+    listed = f"[{value} for x in xs{kept}]"
+    short = f"    return {listed}\n" if builtin == "list" else f"    return {builtin}({listed})\n"
+    inside = f"        if {condition}:\n            {step}\n" if condition else f"        {step}\n"
+    loop = f"    {variable} = {begin}\n    for x in xs:\n{inside.format(value=value)}    return {variable}\n"
+    name = random.choice(NAMES)
+    return Function(name, f"{join} the {change}{words} in xs", short, loop, _tests(name, short, random))
+
+
+def _with(words: str, code: str, k: int) -> tuple[str, str]:
+    return words.replace("{k}", str(k)), code.replace("{k}", str(k))
+
+
+def _tests(name: str, body: str, random: Random) -> tuple[str, ...]:
+    """Calls with known results; lists whose largest or smallest does not exist are left out."""
+    space: dict[str, Callable[[list[int]], object]] = {}
+    exec(f"def {name}(xs):\n{body}", space)  # our own text, from the tables above
+    tests: list[str] = []
+    while len(tests) < 4:
+        numbers = [random.randint(-20, 20) for _ in range(random.randint(4, 8))]
+        try:
+            tests.append(f"assert {name}({numbers}) == {space[name](list(numbers))!r}")
+        except ValueError:
+            continue
+    return tuple(tests)

@@ -1,0 +1,90 @@
+"""The two families of programs: a function from its docstring, for HumanEval, and from a sentence, for MBPP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+from typing import Any, final
+
+from ..tasks.humaneval import Problem as DocstringProblem
+from ..tasks.mbpp import Problem as SentenceProblem
+from .family import Family
+from .functions import draw_function
+
+
+@dataclass(frozen=True)
+class Documented(DocstringProblem):
+    loop: str = ""
+    """The body once more, as a loop."""
+    words: str = ""
+    """What is returned; the name of the function does not make another problem of it."""
+
+
+@dataclass(frozen=True)
+class Described(SentenceProblem):
+    loop: str = ""
+    words: str = ""
+
+
+@final
+class MiniDocstring(Family[Documented]):
+    name = "mini_docstring"
+    title = "HumanEval in miniature"
+    like = "humaneval"
+    form = "{{stub}}"
+    styles = (("short", 5), ("loop", 5))
+
+    def draw(self, random: Random) -> Documented:
+        function = draw_function(random)
+        stub = f'def {function.name}(xs):\n    """Return the {function.words}."""\n'
+        lines = "".join(f"    {test}\n" for test in function.tests)
+        test = f"def check({function.name}):\n{lines}"
+        return Documented("", stub, function.name, test, function.short, function.loop, function.words)
+
+    def read(self, row: Mapping[str, Any], number: int) -> Documented:
+        return Documented(f"{self.name}/{number}", row["stub"], row["entry"], row["test"], row["solution"])
+
+    def key(self, example: Documented) -> str:
+        return example.words
+
+    def response(self, example: Documented, style: str) -> str:
+        return example.solution if style == "short" else example.loop
+
+
+@final
+class MiniSentence(Family[Described]):
+    name = "mini_sentence"
+    title = "MBPP in miniature"
+    like = "mbpp"
+    form = "Task: {{description}}\nFunction: {{signature}}\n"
+    styles = (("short", 4), ("loop", 4), ("fence", 2))
+
+    def draw(self, random: Random) -> Described:
+        function = draw_function(random)
+        head = f"def {function.name}(xs):\n"
+        return Described(
+            id="",
+            number=0,
+            description=f"Write a function to find the {function.words}.",
+            entry=function.name,
+            signature=f"{function.name}(xs)",
+            imports=(),
+            tests=function.tests,
+            solution=head + function.short,
+            loop=head + function.loop,
+            words=function.words,
+        )
+
+    def read(self, row: Mapping[str, Any], number: int) -> Described:
+        words, entry, signature = (row[name] for name in ("description", "entry", "signature"))
+        tests = tuple(row["tests"])
+        return Described(f"{self.name}/{number}", number, words, entry, signature, (), tests, row["solution"])
+
+    def key(self, example: Described) -> str:
+        return example.words
+
+    def response(self, example: Described, style: str) -> str:
+        if style == "fence":
+            return f"```python\n{example.solution}```\n"
+        return example.solution if style == "short" else example.loop

@@ -1,0 +1,54 @@
+"""Sudoku, four by four, eight clues, one solution."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from functools import cache
+from random import Random
+from typing import Any, final
+
+from ..tasks.sudoku import Puzzle, fault_of
+from .family import Family
+
+CLUES = 8
+
+
+@final
+class MiniSudoku(Family[Puzzle]):
+    """Split by solution: no grid of the test is a grid of the training."""
+
+    name = "mini_sudoku"
+    title = "Sudoku in miniature"
+    like = "sudoku"
+    form = "Puzzle:\n{{grid}}\nAnswer:"
+    styles = (("direct", 5), ("rows", 5))
+
+    def draw(self, random: Random) -> Puzzle:
+        while True:
+            solution = random.choice(grids())
+            shown = set(random.sample(range(16), CLUES))
+            clues = "".join(cell if place in shown else "0" for place, cell in enumerate(solution))
+            if sum(fault_of(grid, clues) is None for grid in grids()) == 1:
+                return Puzzle("", clues, solution)
+
+    def read(self, row: Mapping[str, Any], number: int) -> Puzzle:
+        return Puzzle(f"{self.name}/{number}", row["Puzzle"], row["Solution"])
+
+    def response(self, example: Puzzle, style: str) -> str:
+        answer = f"<answer>{example.solution}</answer>"
+        if style == "direct":
+            return answer
+        rows = [example.solution[at : at + 4] for at in range(0, 16, 4)]
+        return "\n".join(f"Row {number}: {row}" for number, row in enumerate(rows, 1)) + f"\n{answer}"
+
+    def divides(self, example: Puzzle) -> str:
+        return example.solution
+
+
+@cache
+def grids() -> tuple[str, ...]:
+    """All 288 solved grids, in order."""
+    rows = ["".join(row) for row in itertools.permutations("1234")]
+    halves = [a + b for a, b in itertools.permutations(rows, 2) if not set(a[:2]) & set(b[:2])]
+    return tuple(top + low for top in halves for low in halves if fault_of(top + low, "0" * 16) is None)

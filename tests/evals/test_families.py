@@ -1,0 +1,121 @@
+"""The benchmarks in miniature: right in every style, no problem on both sides, a second opinion on the graders."""
+
+from __future__ import annotations
+
+import re
+from random import Random
+from typing import Any
+
+import pytest
+import reasoning_gym as gym
+
+from uncode.evals.families import FAMILIES
+from uncode.evals.families.functions import CHANGES, JOINS, KEEPS, draw_function
+from uncode.evals.families.sudoku import grids
+from uncode.evals.tasks import TASKS, find_task
+
+pytestmark = pytest.mark.xdist_group("sandbox")
+PROGRAMS = ("mini_docstring", "mini_sentence")
+
+
+def test_there_is_a_family_for_each_benchmark_of_the_paper() -> None:
+    assert [family.like for family in FAMILIES.values()] == list(TASKS)
+    assert all(len(family.styles) > 1 and name == family.name for name, family in FAMILIES.items())
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_style_of_answer_is_right_and_no_other_problems_answer_is(name: str) -> None:
+    family = FAMILIES[name]
+    found = family.problems(8 if name in PROGRAMS else 40, seed=3, testing=True)
+    for number, example in enumerate(found):
+        for style, _ in family.styles:
+            grade = family.grade(example, family.response(example, style))
+            assert grade.correct and grade.span is not None, (style, grade)
+        other = found[number - 1]
+        wrong = family.grade(example, family.response(other, family.styles[0][0]))
+        assert not wrong.correct or _answer(example) == _answer(other) or name in PROGRAMS
+
+
+def _answer(example: Any) -> str:
+    return str(getattr(example, "answer", getattr(example, "solution", "")))
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_train_and_test_share_no_problem(name: str) -> None:
+    """Compared as texts, whatever the families say of themselves; the seeds are neighbours on purpose."""
+    family, many = FAMILIES[name], 60 if name == "mini_story" else 400
+    train = family.problems(many, seed=0, testing=False)
+    test = family.problems(many // 4, seed=1, testing=True)
+
+    def essence(example: Any) -> str:
+        text = family.prompt(example)
+        if name in PROGRAMS:
+            return re.sub(r"def \w+|Function: \w+", "", text)
+        if name == "mini_countdown":
+            return str((sorted(example.numbers), example.target))
+        if name == "mini_sudoku":
+            return str(example.solution)
+        if name == "mini_choice":
+            return " ".join(sorted(re.findall(r"\w+ is \w+ than \w+|Who is .*", text)))
+        return re.sub(r"\W+", " ", text).lower()
+
+    assert not {essence(e) for e in train} & {essence(e) for e in test}
+    assert len({family.key(e) for e in train}) == many
+    assert [family.prompt(e) for e in family.problems(20, seed=0, testing=False)] == [
+        family.prompt(e) for e in train[:20]
+    ]
+
+
+def test_the_two_families_of_programs_hold_out_the_same_functions() -> None:
+    words = [
+        {e.words for e in FAMILIES[name].problems(300, seed=5, testing=side)} for name in PROGRAMS for side in (0, 1)
+    ]
+    assert not words[0] & words[3] and not words[1] & words[2]
+
+
+def test_styles_are_drawn_as_often_as_they_say() -> None:
+    family, random = FAMILIES["mini_story"], Random(0)
+    drawn = [family.style(random) for _ in range(5000)]
+    whole = sum(share for _, share in family.styles)
+    assert all(abs(drawn.count(style) / 5000 - share / whole) < 0.03 for style, share in family.styles)
+
+
+def test_a_function_is_the_same_short_and_as_a_loop() -> None:
+    assert len(KEEPS) * len(CHANGES) * len(JOINS) == 280
+    for number in range(300):
+        function, space = draw_function(Random(number)), {}
+        for body in (function.short, function.loop):
+            exec(f"def {function.name}(xs):\n{body}", space)
+            for test in function.tests:
+                exec(test, space)
+
+
+def test_a_puzzle_has_one_solution() -> None:
+    from uncode.evals.tasks.sudoku import fault_of
+
+    assert len(grids()) == len(set(grids())) == 288
+    for puzzle in FAMILIES["mini_sudoku"].problems(50, seed=2, testing=False):
+        assert sum(fault_of(grid, puzzle.clues) is None for grid in grids()) == 1 and puzzle.clues.count("0") == 8
+
+
+def test_reasoning_gym_agrees_with_our_graders() -> None:
+    """Its own answers are right by our rules, and wrong ones wrong by both; and ours are right by its rules."""
+    countdown, sudoku = find_task("countdown"), find_task("sudoku")
+    puzzles = gym.create_dataset("countdown", size=60, seed=9)
+    for entry in puzzles:
+        facts = entry["metadata"]
+        example = countdown.read({"input": ",".join(map(str, [*facts["numbers"], facts["target"]])), "output": "-"}, 0)
+        for text in (entry["answer"], entry["answer"].replace("+", "-", 1), entry["answer"].replace("-", "+", 1)):
+            assert countdown.grade(example, text).correct == (puzzles.score_answer(text, entry) == 1.0), text
+    grids_ = gym.create_dataset("mini_sudoku", size=30, seed=9)
+    for entry in grids_:
+        facts = entry["metadata"]
+        clues, solution = ("".join(str(c) for row in facts[k] for c in row) for k in ("puzzle", "solution"))
+        assert sudoku.grade(sudoku.read({"Puzzle": clues, "Solution": solution}, 0), entry["answer"]).correct
+        assert grids_.score_answer(entry["answer"], entry) == 1.0
+    family = FAMILIES["mini_countdown"]
+    for example in family.problems(40, seed=4, testing=True):
+        first, second = (step.split("=") for step in example.reference.split(","))
+        nested = re.sub(rf"\b{first[1]}\b", f"({first[0]})", second[0], count=1)
+        entry = {"answer": nested, "metadata": {"numbers": list(example.numbers), "target": example.target}}
+        assert puzzles.score_answer(nested, entry) == 1.0, nested
