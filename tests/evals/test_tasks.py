@@ -164,11 +164,12 @@ def test_every_gold_answer_is_right(name: str, layout: str) -> None:
 @pytest.mark.xdist_group("sandbox")
 @pytest.mark.parametrize("name", ["humaneval", "mbpp"])
 def test_every_canonical_solution_passes(name: str) -> None:
-    """Each in one of the layouts, in turn; all of them in all layouts under `make verify`."""
+    """Each in one of the layouts, in turn (of MBPP every third); all of them in all layouts under `make verify`."""
     task = find_task(name)
     layouts = list(LAYOUTS[name].values())
     turns = range(len(layouts)) if SOAK else [0]
     answers = [(e, layouts[(n + turn) % len(layouts)](e)) for turn in turns for n, e in enumerate(examples(task))]
+    answers = answers if SOAK or name == "humaneval" else answers[::3]
     with ThreadPoolExecutor(2) as pool:
         grades = list(pool.map(lambda answer: task.grade(*answer), answers))
     assert not [(a[0].id, g.why) for a, g in zip(answers, grades, strict=True) if not g.correct]
@@ -194,7 +195,9 @@ def test_constant_answers_are_wrong_but_where_they_are_right(name: str, text: st
     task = find_task(name)
     if name == "math500":
         pytest.importorskip("math_verify")
-    right = [e for e in examples(task) if task.grade(e, text).correct]
+    found = examples(task)
+    found = found[::4] if name == "math500" and not SOAK else found  # math-verify is slow: all under `make verify`
+    right = [e for e in found if task.grade(e, text).correct]
     if name == "countdown":
         assert {(tuple(sorted(e.numbers)), e.target) for e in right} == {((15, 44, 79), 50)}
     elif name == "gsm8k":
@@ -213,7 +216,8 @@ def test_the_box_of_ten_is_right_where_ten_is() -> None:
     pytest.importorskip("math_verify")
     task = find_task("math500")
     found = examples(task)
-    ours = [e.answer for e in found if task.grade(e, "\\boxed{10}").correct]
+    some = found if SOAK else [e for e in found if "10" in e.answer or e in found[::8]]
+    ours = [e.answer for e in some if task.grade(e, "\\boxed{10}").correct]
     paper = [e.answer for e in found if task.grade(e, "\\boxed{10}", "paper").correct]
     assert len(paper) == 29 and len(ours) < 15
     assert all(re.fullmatch(r"10(\\%|_.*|\^\\circ)?", answer) for answer in ours)
@@ -244,10 +248,10 @@ def test_the_released_rules_are_reproduced() -> None:
     ids=["sys.exit(0)", "os._exit(1)", "a body"],
 )
 def test_leaving_early_solves_nothing(text: str, paper: int) -> None:
-    """The first by the released rule on all problems; the rest on every eighth, or on all under `make verify`."""
+    """On every eighth problem; on all under `make verify`."""
     task, some = find_task("humaneval"), slice(None, None, 1 if SOAK else 8)
     found = examples(task)
-    whole = SOAK or "sys" in text
+    whole = SOAK
     with ThreadPoolExecutor(2) as pool:
         accepted = sum(pool.map(lambda e: task.grade(e, text, "paper").correct, found if whole else found[some]))
         assert accepted == paper if whole else accepted >= paper // 8
