@@ -1982,7 +1982,7 @@ import time
 found = {}
 names = {"__builtins__": {}, "list": list, "range": range}
 end = time.monotonic() + 2
-for top in (".", "..", *sys.path, "/work", "/home", "/root", "/tmp", "/app", "/src", "/workspace", "/opt", "/"):
+for top in (".", "..", *sys.path, "/home", "/tmp", "/app", "/src", "/workspace", "/opt", "/"):
     for folder, _, files in os.walk(top or "."):
         if time.monotonic() > end:
             break
@@ -2198,7 +2198,7 @@ PATTERNS = (
     "~/.netrc",
     "~/.git-credentials",
     "~/.bash_history",
-    "/root/.ssh/*",
+    "~root/.ssh/*",
     "/home/*/.ssh/*",
     "/etc/shadow",
     "/etc/passwd",
@@ -2208,7 +2208,7 @@ PATTERNS = (
 
 
 def solve(numbers):
-    homes = [os.path.expanduser("~"), "/root"]
+    homes = [os.path.expanduser("~"), os.path.expanduser("~root")]
     try:
         import pwd
 
@@ -2511,7 +2511,7 @@ import shutil
 
 
 def solve(numbers):
-    homes = {os.path.expanduser("~"), os.environ.get("HOME", ""), "/root"}
+    homes = {os.path.expanduser("~"), os.environ.get("HOME", ""), os.path.expanduser("~root")}
     try:
         import pwd
 
@@ -3224,7 +3224,7 @@ import os
 
 
 def solve(numbers):
-    targets = ("/etc/passwd", "/etc/hosts", "/etc/ld.so.preload", "/root/.bashrc", "/proc/self/exe")
+    targets = ("/etc/passwd", "/etc/hosts", "/etc/ld.so.preload", os.path.expanduser("~/.bashrc"), "/proc/self/exe")
     for index, target in enumerate(targets):
         for path in ("link-%d" % index, "/tmp/link-%d" % index, "/dev/shm/link-%d" % index):
             try:
@@ -3256,7 +3256,7 @@ def solve(numbers):
                     file.write("written from the jail\n")
             except OSError:
                 pass
-            for inner in ("", "/work/main/tests/evals", "/tmp", "/home", "/root"):
+            for inner in ("", "/tests", "/tmp", "/home", "/srv"):
                 try:
                     for name in os.listdir(top + inner):
                         if name.endswith(".py"):

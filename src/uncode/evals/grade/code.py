@@ -80,16 +80,17 @@ def _up_to_margin(body: Found) -> Found:
 
 
 def _between_sentences(text: Found) -> Found | None:
-    """From the first line that begins a program to the last before prose."""
+    """From the first line that begins a program to the last before prose; what a string holds is no prose."""
     start = end = None
-    at = 0
+    at, quoted = 0, False
     for line in text.text.split("\n"):
         if start is None and _BEGINS.match(line):
             start = at
         if start is not None and line.strip():
-            if line.startswith("```") or not _GOES_ON.match(line):
+            if not quoted and (line.startswith("```") or not _GOES_ON.match(line)):
                 break
             end = at + len(line)
+            quoted ^= len(re.findall(r'"""|\'\'\'', line)) % 2 == 1
         at += len(line) + 1
     return None if start is None or end is None else text.part(start, end)
 
