@@ -17,9 +17,11 @@ FLOORS = {
     "core": set(),
     "frequency": {"core"},
     "samplers": {"core", "frequency"},
-    "backbones": {"core", "frequency"},
-    "evals": {"core", "frequency", "samplers", "backbones"},
-    "cli": {"core", "frequency", "samplers", "backbones", "evals"},
+    "models": set(),
+    "backbones": {"core", "frequency", "models"},
+    "evals": {"core", "frequency", "samplers", "backbones", "models"},
+    "train": {"core", "frequency", "samplers", "backbones", "models", "evals"},
+    "cli": {"core", "frequency", "samplers", "backbones", "models", "evals", "train"},
 }
 """Which rooms a room may use."""
 

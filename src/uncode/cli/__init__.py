@@ -11,7 +11,7 @@ import typer
 
 from ..core.errors import UncodeError
 from ..version import __version__
-from . import count, decode, doctor, models, regrade, samplers, table, tasks
+from . import count, decode, doctor, mini, models, regrade, samplers, table, tasks, train
 
 app = typer.Typer(
     name="uncode",
@@ -29,6 +29,8 @@ app.command(name="count")(count.command)
 app.add_typer(table.app, name="table")
 app.command(name="tasks")(tasks.command)
 app.command(name="regrade")(regrade.command)
+app.command(name="train")(train.command)
+app.command(name="mini")(mini.command)
 
 
 # typer raises click's errors, and newer versions carry a click of their own: ask for the class by its name.

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, final
+from typing import final
 
 from ..task import Grade
 from ..tasks.gsm8k import Gsm8k
@@ -27,14 +26,13 @@ class MiniAlgebra(Family[Worked]):
     name = "mini_algebra"
     title = "MATH500 in miniature"
     like = "math500"
+    problem = Worked
+    length = 80
     form = "Problem: {{problem}}\nSolution:"
-    styles = (("direct", 2), ("terse", 3), ("sentences", 5))
+    styles = (("direct", 3), ("terse", 2), ("sentences", 5))
 
     def draw(self, random: Random) -> Worked:
         return random.choice((_linear, _both_sides, _chain))(random)
-
-    def read(self, row: Mapping[str, Any], number: int) -> Worked:
-        return Worked(f"{self.name}/{number}", row["problem"], row["answer"])
 
     def response(self, example: Worked, style: str) -> str:
         box = f"\\boxed{{{example.answer}}}"

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, final
+from typing import final
 
 from ..tasks.gpqa import LETTERS, Question
 from .family import Family
@@ -60,8 +59,10 @@ class MiniChoice(Family[Ordered]):
     name = "mini_choice"
     title = "GPQA in miniature"
     like = "gpqa"
+    problem = Ordered
+    length = 80
     form = "Question: {{question}}\nChoices:\n(A) {{A}}\n(B) {{B}}\n(C) {{C}}\n(D) {{D}}\nReasoning:"
-    styles = (("direct", 2), ("chain", 4), ("sentences", 4))
+    styles = (("direct", 3), ("chain", 3), ("sentences", 4))
     stops = ("Question:",)
 
     def draw(self, random: Random) -> Ordered:
@@ -74,9 +75,6 @@ class MiniChoice(Family[Ordered]):
         choices = random.sample(order, 4)
         answer = LETTERS[choices.index(order[place])]
         return Ordered("", f"{' '.join(facts)} Who is {asked}?", tuple(choices), answer, order, relation, asked)
-
-    def read(self, row: Mapping[str, Any], number: int) -> Ordered:
-        return Ordered(f"{self.name}/{number}", row["question"], tuple(row["choices"]), row["answer"])
 
     def key(self, example: Ordered) -> str:
         return f"{example.relation} {example.order} {example.asked}"

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, final
+from typing import final
 
 from ..tasks.countdown import Puzzle
 from .family import Family
@@ -25,6 +24,8 @@ class MiniCountdown(Family[Derived]):
     name = "mini_countdown"
     title = "Countdown in miniature"
     like = "countdown"
+    problem = Derived
+    length = 112
     form = "Numbers: {{numbers}}\nTarget: {{target}}\nSolution:"
     styles = (("direct", 2), ("sentence", 3), ("search", 5))
 
@@ -36,10 +37,6 @@ class MiniCountdown(Family[Derived]):
                 tries = [_chain(numbers, random) for _ in range(6)]
                 missed = tuple(dict.fromkeys(c for c, value in tries if c and value != target))[:2]
                 return Derived("", numbers, target, chain, missed)
-
-    def read(self, row: Mapping[str, Any], number: int) -> Derived:
-        puzzle = self.real.read(row, number)
-        return Derived(f"{self.name}/{number}", puzzle.numbers, puzzle.target, puzzle.reference)
 
     def key(self, example: Derived) -> str:
         return f"{sorted(example.numbers)} {example.target}"

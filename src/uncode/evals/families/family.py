@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from abc import abstractmethod
+from collections.abc import Mapping
 from functools import cached_property
+from importlib import resources
+from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, TypeVar
 
@@ -13,6 +17,8 @@ from ..task import Example, Grade, Task
 from ..tasks import find_task
 
 E = TypeVar("E", bound=Example)
+TESTED, UNLABELLED = 256, 64
+"""Problems of each family in the package's files."""
 HELD_OUT = 8
 """One problem of so many is never trained on."""
 
@@ -26,6 +32,9 @@ class Family(Task[E]):
     """The prompt, with the same placeholders as the benchmark's."""
     styles: ClassVar[tuple[tuple[str, int], ...]]
     """Ways to answer, from the answer alone to a verbose solution, and how often each is taken."""
+    problem: ClassVar[type[Example]]
+    length: ClassVar[int]
+    """Tokens to generate; longer than the answers, as in the paper."""
 
     @abstractmethod
     def draw(self, random: Random) -> E:
@@ -34,6 +43,23 @@ class Family(Task[E]):
     @abstractmethod
     def response(self, example: E, style: str) -> str:
         """A right answer in one of the styles."""
+
+    def read(self, row: Mapping[str, Any], number: int) -> E:
+        values = {name: _tuples(value) for name, value in row.items()}
+        return self.problem(**values | {"id": f"{self.name}/{number}"})  # type: ignore[return-value]
+
+    def examples(self, data: str | Path | None = None) -> list[E]:
+        """The problems to test with: a file of the package, so that all runs have the same."""
+        return self._held_out(data)[:TESTED]
+
+    def unlabelled(self, data: str | Path | None = None) -> list[E]:
+        """Other problems of the same kind, for choices that may not look at the answers of the tested ones."""
+        return self._held_out(data)[TESTED:]
+
+    def _held_out(self, data: str | Path | None) -> list[E]:
+        folder = resources.files(__package__) / "held_out" if data is None else Path(data)
+        text = (folder / f"{self.name}.jsonl").read_text(encoding="utf-8")
+        return [self.read(json.loads(line), number) for number, line in enumerate(text.splitlines())]
 
     @cached_property
     def real(self) -> Task[Any]:
@@ -76,3 +102,8 @@ class Family(Task[E]):
     def style(self, random: Random) -> str:
         names, shares = zip(*self.styles, strict=True)
         return str(random.choices(names, shares)[0])
+
+
+def _tuples(value: Any) -> Any:
+    """JSON's lists as the tuples they were."""
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

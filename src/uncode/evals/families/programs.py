@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
-from typing import Any, final
+from typing import final
 
 from ..tasks.humaneval import Problem as DocstringProblem
 from ..tasks.mbpp import Problem as SentenceProblem
@@ -32,6 +31,8 @@ class MiniDocstring(Family[Documented]):
     name = "mini_docstring"
     title = "HumanEval in miniature"
     like = "humaneval"
+    problem = Documented
+    length = 80
     form = "{{stub}}"
     styles = (("short", 5), ("loop", 5))
 
@@ -41,9 +42,6 @@ class MiniDocstring(Family[Documented]):
         lines = "".join(f"    {test}\n" for test in function.tests)
         test = f"def check({function.name}):\n{lines}"
         return Documented("", stub, function.name, test, function.short, function.loop, function.words)
-
-    def read(self, row: Mapping[str, Any], number: int) -> Documented:
-        return Documented(f"{self.name}/{number}", row["stub"], row["entry"], row["test"], row["solution"])
 
     def key(self, example: Documented) -> str:
         return example.words
@@ -57,6 +55,8 @@ class MiniSentence(Family[Described]):
     name = "mini_sentence"
     title = "MBPP in miniature"
     like = "mbpp"
+    problem = Described
+    length = 80
     form = "Task: {{description}}\nFunction: {{signature}}\n"
     styles = (("short", 4), ("loop", 4), ("fence", 2))
 
@@ -75,11 +75,6 @@ class MiniSentence(Family[Described]):
             loop=head + function.loop,
             words=function.words,
         )
-
-    def read(self, row: Mapping[str, Any], number: int) -> Described:
-        words, entry, signature = (row[name] for name in ("description", "entry", "signature"))
-        tests = tuple(row["tests"])
-        return Described(f"{self.name}/{number}", number, words, entry, signature, (), tests, row["solution"])
 
     def key(self, example: Described) -> str:
         return example.words

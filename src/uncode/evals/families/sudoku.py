@@ -1,17 +1,17 @@
-"""Sudoku, four by four, eight clues, one solution."""
+"""Sudoku, four by four, five to eight clues, one solution."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
 from functools import cache
 from random import Random
-from typing import Any, final
+from typing import final
 
 from ..tasks.sudoku import Puzzle, fault_of
 from .family import Family
 
-CLUES = 8
+CLUES = range(5, 9)
+"""How many cells may be given."""
 
 
 @final
@@ -21,19 +21,18 @@ class MiniSudoku(Family[Puzzle]):
     name = "mini_sudoku"
     title = "Sudoku in miniature"
     like = "sudoku"
+    problem = Puzzle
+    length = 80
     form = "Puzzle:\n{{grid}}\nAnswer:"
     styles = (("direct", 5), ("rows", 5))
 
     def draw(self, random: Random) -> Puzzle:
         while True:
             solution = random.choice(grids())
-            shown = set(random.sample(range(16), CLUES))
+            shown = set(random.sample(range(16), random.choice(CLUES)))
             clues = "".join(cell if place in shown else "0" for place, cell in enumerate(solution))
-            if sum(fault_of(grid, clues) is None for grid in grids()) == 1:
+            if sum(all(grid[place] == clues[place] for place in shown) for grid in grids()) == 1:
                 return Puzzle("", clues, solution)
-
-    def read(self, row: Mapping[str, Any], number: int) -> Puzzle:
-        return Puzzle(f"{self.name}/{number}", row["Puzzle"], row["Solution"])
 
     def response(self, example: Puzzle, style: str) -> str:
         answer = f"<answer>{example.solution}</answer>"

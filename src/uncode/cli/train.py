@@ -1,0 +1,99 @@
+"""`uncode train`: make a small masked diffusion model by a recipe."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+from rich.progress import Progress as Bar
+
+from ..backbones.device import parse_device
+from ..train.export import export
+from ..train.prepare import prepare
+from ..train.recipe import Recipe
+from ..train.run import Progress, Run, Watch
+from ..train.shards import FILE, Shards
+from .options import Device
+
+
+def command(
+    recipe: Annotated[Path, typer.Argument(help="A recipe, such as recipes/tiny.toml.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the model and its checkpoint go.")],
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the lessons are.  [default: lessons in --out]")
+    ] = None,
+    only_prepare: Annotated[bool, typer.Option("--prepare", help="Make the lessons, and stop there.")] = False,
+    seed: Annotated[int | None, typer.Option(help="Another seed than the recipe's.")] = None,
+    device: Device = None,
+) -> None:
+    """Train a model, from lessons that are drawn first if they are not there; go on where it was interrupted.
+
+    Drawing lessons needs the extra `train`; training from them does not.
+
+    Examples:
+
+      uncode train recipes/smoke.toml --out smoke
+
+      uncode train recipes/tiny.toml --out tiny --prepare
+
+      uncode train recipes/tiny.toml --out tiny --device cuda --seed 1
+
+      uncode decode "Problem: Compute 3 + 4 + 5
+      Solution:" --model tiny/model
+    """
+    found = Recipe.load(recipe)
+    chosen = found if seed is None else replace(found, seed=seed)
+    folder = data or out / "lessons"
+    out.mkdir(parents=True, exist_ok=True)
+    if only_prepare or not (folder / FILE).is_file():
+        with _drawing(sum(chosen.lessons.rows)) as watch:
+            shards = prepare(chosen, folder, watch)
+        size = (folder / FILE).stat().st_size / 1e6
+        typer.echo(f"{folder / FILE}: {len(shards):,} lessons, {len(shards.tokens):,} tokens, {size:.1f} MB.", err=True)
+    if only_prepare:
+        return
+    run = Run(chosen, Shards.load(folder / FILE), parse_device(device))
+    if run.resume(out):
+        typer.echo(f"going on at step {run.progress.step:,}.", err=True)
+    with _training(chosen) as told:
+        run.train(out, told)
+    export(run, folder, out / "model")
+    progress = run.progress
+    typer.echo(
+        f"{out / 'model'}: {run.network.shape.parameters / 1e6:.2f} M parameters, {progress.step:,} steps, "
+        f"{progress.tokens / 1e6:,.1f} M tokens in {progress.seconds:.0f} s, loss {progress.curve[-1][1]:.4f}."
+    )
+
+
+@contextmanager
+def _drawing(total: int) -> Iterator[Callable[[str, int], None]]:
+    console = Console(stderr=True)
+    columns = (TextColumn("drawing {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("lessons", total=2 * total)  # drawn, then turned into tokens
+        yield lambda name, count: bar.update(task, advance=count, description=name.removeprefix("mini_"))
+
+
+@contextmanager
+def _training(recipe: Recipe) -> Iterator[Watch]:
+    """A bar with loss and tokens a second; where there is no terminal, a line now and then."""
+    console = Console(stderr=True)
+    steps = recipe.schedule.steps
+    if not console.is_terminal:
+        yield lambda p: console.print(_told(p), highlight=False) if p.step % max(50, steps // 20) < 50 else None
+        return
+    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Bar(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=steps)
+        yield lambda progress: bar.update(task, completed=progress.step, description=_told(progress))
+
+
+def _told(progress: Progress) -> str:
+    speed = progress.tokens / max(progress.seconds, 1e-3)
+    return f"step {progress.step:,}, loss {progress.curve[-1][1]:.4f}, {speed / 1e3:,.0f} k tokens a second"

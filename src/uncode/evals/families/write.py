@@ -1,0 +1,37 @@
+"""Draw the problems that are held out and write them to files: `python -m uncode.evals.families.write FOLDER`.
+
+They are part of the package, because drawing story problems needs reasoning-gym, which a machine that
+only evaluates does not have.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+from ...files import written
+from . import FAMILIES
+from .family import TESTED, UNLABELLED
+
+SEED = 2026
+
+
+def lines_of(name: str) -> str:
+    """The file of a family."""
+    found = FAMILIES[name].problems(TESTED + UNLABELLED, SEED, testing=True)
+    rows = ({key: value for key, value in asdict(example).items() if key != "id"} for example in found)
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+def main(folder: Path) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for name in FAMILIES:
+        with written(folder / f"{name}.jsonl") as file:
+            file.write(lines_of(name).encode())
+        print(f"{name}: {TESTED + UNLABELLED} problems", flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

@@ -1,0 +1,122 @@
+"""The mini-suite's tables, as rows of text: the terminal and the card print the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from ...stats import mean_interval, paired_bootstrap
+from .contenders import RATES, UNCODE, with_rate
+from .results import Results
+
+
+class Table(NamedTuple):
+    """Titles and rows."""
+
+    titles: Sequence[str]
+    rows: Sequence[Sequence[str]]
+
+    def markdown(self) -> str:
+        lines = [self.titles, ["---"] + ["---:"] * (len(self.titles) - 1), *self.rows]
+        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def short(family: str) -> str:
+    return family.removeprefix("mini_")
+
+
+def accuracy(results: Results, intervals: bool = False) -> Table:
+    """Per cent right of every sampler on every family; the average, and how far Uncode is ahead of it."""
+    families = list(results.cells)
+    ours = results.solved(UNCODE)
+    rows = []
+    for name in _ordered(results):
+        cells = [results.cell(family, name) for family in families]
+        solved = results.solved(name)
+        told = ["" if c is None else _percent(c.accuracy, intervals) for c in cells]
+        mean = "" if solved is None else _percent(mean_interval(solved), True)
+        ahead = "" if solved is None or ours is None or name == UNCODE else _ahead(ours, solved)
+        forwards = [cell.forwards for cell in cells if cell is not None]
+        rows.append([_told(results, name), *told, mean, ahead, f"{np.mean(forwards):.0f}"])
+    titles = ["sampler", *(short(f) for f in families), "average", f"{UNCODE} minus it", "forwards"]
+    return Table(titles, rows)
+
+
+def rates(results: Results) -> Table:
+    """The mean predictive entropy at every candidate rate, and what the accuracy was there."""
+    rows = []
+    for family, found in results.entropies.items():
+        for what in ("entropy", "right, %"):
+            cells = [results.cell(family, with_rate(float(rate))) for rate in found]
+            values = list(found.values()) if what == "entropy" else [c and 100 * c.accuracy.estimate for c in cells]
+            shown = ["" if v is None else f"{v:.3f}" if what == "entropy" else f"{v:.1f}" for v in values]
+            chosen = f"{results.rate(family):g}" if what == "entropy" else ""
+            rows.append([short(family) if what == "entropy" else "", what, *shown, chosen])
+    return Table(["family", "", *(f"{rate:g}" for rate in RATES), "chosen"], rows)
+
+
+def biases(results: Results) -> Table:
+    """When boundary tokens and trivial tokens are written by confidence."""
+    rows = []
+    for name, of in results.biases.items():
+        keys = ("first_before_middle", "last_before_middle", "trivial_early", "trivial_early_left_to_right")
+        rows.append([short(name), *(_interval(of[key]) for key in (*keys, "trivial_excess"))])
+    titles = ["family", "first tenth before the middle", "last tenth before the middle", "trivial, first quarter"]
+    return Table([*titles, "the same, left to right", "difference"], rows)
+
+
+def times(results: Results) -> Table:
+    """When confidence writes each tenth of the answer's span."""
+    rows = [[short(name), *(_interval(part) for part in of["when"])] for name, of in results.biases.items()]
+    parts = len(next(iter(results.biases.values()))["when"])
+    return Table(["family", *(f"tenth {n}" for n in range(1, parts + 1))], rows)
+
+
+def best_fixed(results: Results) -> float:
+    """The one rate that is best on the average, found with the labels."""
+
+    def mean(rate: float) -> float:
+        solved = results.solved(with_rate(rate))
+        return -1.0 if solved is None else float(solved.mean())
+
+    return max(RATES, key=mean)
+
+
+def _ordered(results: Results) -> list[str]:
+    """Baselines, Uncode by the chosen rates, Uncode at the best fixed one, its other presets, its other rates."""
+    names = results.samplers()
+    if not results.entropies:
+        return names
+    best = with_rate(best_fixed(results))
+    fixed = [with_rate(rate) for rate in RATES if with_rate(rate) != best and with_rate(rate) in names]
+    return (
+        [name for name in names if name not in (best, UNCODE, *fixed) and not name.startswith(UNCODE)]
+        + [name for name in (UNCODE, best) if name in names]
+        + [name for name in names if name.startswith(f"{UNCODE}_")]
+        + fixed
+    )
+
+
+def _told(results: Results, name: str) -> str:
+    if name == UNCODE and results.entropies:
+        return f"{UNCODE}, label-free rates"
+    if results.entropies and name == with_rate(best_fixed(results)):
+        return f"{name}, best fixed rate"
+    return name
+
+
+def _percent(interval: Sequence[float], whole: bool) -> str:
+    estimate, low, high = (100 * value for value in interval)
+    return f"{estimate:.1f} [{low:.1f}, {high:.1f}]" if whole else f"{estimate:.1f}"
+
+
+def _ahead(ours: np.ndarray, theirs: np.ndarray) -> str:
+    estimate, low, high = (100 * value for value in paired_bootstrap(ours, theirs))
+    return f"{estimate:+.1f} [{low:+.1f}, {high:+.1f}]"
+
+
+def _interval(values: Sequence[float]) -> str:
+    estimate, low, high = values
+    return f"{estimate:.2f} [{low:.2f}, {high:.2f}]"

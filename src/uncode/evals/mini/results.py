@@ -1,0 +1,90 @@
+"""What the mini-suite found: one file, written anew after every cell, so that nothing finished is lost."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import UncodeError, require
+from ...files import written
+from ...stats import Interval, wilson
+from .contenders import UNCODE, with_rate
+
+
+@dataclass
+class Cell:
+    """One sampler on one family."""
+
+    right: str
+    """A 1 for each problem that is solved, a 0 for each other."""
+    forwards: float
+    """The mean number of forwards."""
+    tokens: float
+    """The mean number of tokens before the end token."""
+
+    @property
+    def solved(self) -> np.ndarray:
+        return np.array([mark == "1" for mark in self.right], dtype=float)
+
+    @property
+    def accuracy(self) -> Interval:
+        return wilson(self.right.count("1"), len(self.right))
+
+
+@dataclass
+class Results:
+    """All cells of a run, the rates that were chosen, and the biases of the model."""
+
+    about: dict[str, Any]
+    """The model, the seed, the precision, the problems."""
+    cells: dict[str, dict[str, Cell]] = field(default_factory=dict)
+    """By family, then by sampler."""
+    entropies: dict[str, dict[str, float]] = field(default_factory=dict)
+    """By family, then by rate: the mean predictive entropy on problems without labels."""
+    biases: dict[str, Any] = field(default_factory=dict)
+
+    def rate(self, family: str) -> float:
+        """The rate with the least mean predictive entropy; of equals, the smallest."""
+        found = self.entropies.get(family)
+        require(bool(found), f"no rate was chosen for {family}: run `uncode mini` without --quick first.")
+        assert found
+        return float(min(found, key=lambda rate: (found[rate], float(rate))))
+
+    def rates(self) -> dict[str, float]:
+        return {family: self.rate(family) for family in self.entropies}
+
+    def cell(self, family: str, sampler: str) -> Cell | None:
+        """A cell; Uncode without a rate is the one at the family's own."""
+        cells = self.cells.get(family, {})
+        if sampler == UNCODE and UNCODE not in cells and family in self.entropies:
+            sampler = with_rate(self.rate(family))
+        return cells.get(sampler)
+
+    def samplers(self) -> list[str]:
+        """Every sampler that has a cell, in the order they were run; Uncode without a rate first among its own."""
+        names = list(dict.fromkeys(name for cells in self.cells.values() for name in cells))
+        own = [name for name in names if name.startswith(UNCODE)]
+        others = [name for name in names if name not in own]
+        return others + ([UNCODE] if UNCODE not in own and self.entropies else []) + own
+
+    def solved(self, sampler: str) -> np.ndarray | None:
+        """Right or wrong on all problems of all families, which have equally many; None where a cell is missing."""
+        cells = [self.cell(family, sampler) for family in self.cells]
+        return None if any(cell is None for cell in cells) else np.concatenate([c.solved for c in cells if c])
+
+    def save(self, path: Path) -> None:
+        with written(path) as file:
+            file.write((json.dumps(asdict(self), indent=1) + "\n").encode())
+
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        try:
+            data = json.loads(path.read_text(encoding="utf-8"))
+            cells = {f: {s: Cell(**cell) for s, cell in of.items()} for f, of in data.pop("cells").items()}
+            return cls(**data, cells=cells)
+        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            raise UncodeError(f"'{path}' is no file of results ({error}).") from error

@@ -1,0 +1,83 @@
+"""The trained network as a checkpoint folder in LLaDA's dialect, which `uncode.load` reads."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import save
+
+from ..backbones.checkpoint import SINGLE
+from ..backbones.llada import LLADA
+from ..backbones.tokenizer import FILES
+from ..files import written
+from .run import END_ID, MASK_ID, Run
+
+RECORD = "training.json"
+
+
+def export(run: Run, data: Path, folder: Path) -> None:
+    """Weights in bfloat16, configuration, tokenizer, and the record of the run."""
+    folder.mkdir(parents=True, exist_ok=True)
+    weights = {
+        LLADA.published(name): parameter.detach().to(torch.bfloat16).contiguous().cpu()
+        for name, parameter in run.network.named_parameters()
+    }
+    with written(folder / SINGLE) as file:
+        file.write(save(weights, {"format": "pt"}))
+    _write_json(folder / "config.json", _config(run))
+    _write_json(folder / RECORD, _record(run))
+    for name in FILES:
+        if (data / name).is_file():
+            shutil.copyfile(data / name, folder / name)
+
+
+def _config(run: Run) -> dict[str, Any]:
+    shape = run.network.shape
+    return {
+        "architectures": ["LLaDAModelLM"],
+        "model_type": "llada",
+        "block_type": "llama",
+        "activation_type": "silu",
+        "layer_norm_type": "rms",
+        "rope": True,
+        "rope_theta": shape.theta,
+        "rms_norm_eps": shape.eps,
+        "d_model": shape.width,
+        "n_layers": shape.layers,
+        "n_heads": shape.heads,
+        "n_kv_heads": shape.key_heads,
+        "mlp_hidden_size": shape.hidden,
+        "vocab_size": shape.vocab,
+        "embedding_size": shape.vocab,
+        "max_sequence_length": shape.context,
+        "weight_tying": shape.tied,
+        "include_bias": False,
+        "mask_token_id": MASK_ID,
+        "eos_token_id": END_ID,
+    }
+
+
+def _record(run: Run) -> dict[str, Any]:
+    progress = run.progress
+    where = torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else "CPU"
+    return {
+        "recipe": run.recipe.name,
+        "sha256": run.recipe.sha256,
+        "seed": run.recipe.seed,
+        "device": where,
+        "torch": torch.__version__,
+        "parameters": run.network.shape.parameters,
+        "steps": progress.step,
+        "tokens": progress.tokens,
+        "seconds": round(progress.seconds, 1),
+        "curve": progress.curve,
+    }
+
+
+def _write_json(path: Path, value: dict[str, Any]) -> None:
+    with written(path) as file:
+        file.write((json.dumps(value, indent=1) + "\n").encode())

@@ -1,0 +1,55 @@
+"""From a recipe to the files a run needs: tokenizer and lessons."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from ..backbones.tokenizer import tokenizer_of
+from ..core.errors import require
+from ..evals.families import FAMILIES
+from ..files import written
+from .curriculum import Lesson, curriculum
+from .recipe import Recipe
+from .shards import FILE, Shards, tokenize
+from .tokenizer import train_tokenizer
+
+TEXTS = "curriculum.jsonl"
+SAMPLE = 60_000
+"""Lessons that the tokenizer is trained on: enough for every word of the families."""
+SEED = 0
+"""Of the curriculum: runs with other seeds learn from the same lessons."""
+
+
+def prepare(
+    recipe: Recipe, folder: Path, watch: Callable[[str, int], None], workers: int | None = None
+) -> Shards:
+    """Draw the curriculum, train the tokenizer on it, write both as files; and the answers' text, to be counted."""
+    names = list(FAMILIES)
+    require(
+        len(recipe.lessons.rows) == len(names),
+        f"lessons.rows needs {len(names)} numbers, one for each of {', '.join(names)}.",
+    )
+    folder.mkdir(parents=True, exist_ok=True)
+    lessons = list(curriculum(recipe.lessons.rows, SEED, workers or os.cpu_count() or 1, watch))
+    every = max(1, len(lessons) // SAMPLE)
+    train_tokenizer(_texts(lessons[::every]), recipe.network.vocab, folder)
+    tokenizer = tokenizer_of(folder)
+    require(
+        len(tokenizer) == recipe.network.vocab,
+        f"the curriculum has words for {len(tokenizer)} tokens only: lower network.vocab.",
+    )
+    longest = max(recipe.lessons.lengths) - recipe.lessons.spare
+    shards = tokenize(lessons, tokenizer, longest, recipe.about_data, lambda count: watch("tokens", count))
+    with written(folder / TEXTS) as file:
+        for _, lesson in lessons:
+            file.write((json.dumps({"text": f"{lesson.prompt}\n{lesson.response}\n"}) + "\n").encode())
+    shards.save(folder / FILE)
+    return shards
+
+
+def _texts(lessons: list[tuple[int, Lesson]]) -> itertools.chain[str]:
+    return itertools.chain.from_iterable(lesson for _, lesson in lessons)

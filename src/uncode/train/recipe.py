@@ -1,0 +1,122 @@
+"""A training recipe: all that decides the weights, as one TOML file."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from ..core.errors import UncodeError, require, suggest
+from ..core.piece import read_value
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Network:
+    """The shape of the network, which is LLaDA's."""
+
+    width: int
+    layers: int
+    heads: int
+    hidden: int
+    vocab: int
+    """Tokens of the vocabulary, the mask and the end token among them."""
+
+
+@dataclass(frozen=True)
+class Lessons:
+    """What is taught."""
+
+    rows: tuple[int, ...]
+    """Answers to draw from each family, in the families' order."""
+    shares: tuple[float, ...]
+    """How often each family is taught, in the same order."""
+    lengths: tuple[int, ...]
+    """Tokens of a batch's rows; each row is a prompt, its answer, and end tokens up to the length."""
+    spare: int
+    """End tokens that a row must have room for."""
+    suffixes: float
+    """The share of rows whose masks hide a suffix rather than random places."""
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How it is taught: AdamW, a warm-up, a cosine down to nothing."""
+
+    steps: int
+    tokens: int
+    """Of one batch."""
+    peak: float
+    """The largest learning rate."""
+    warmup: int
+    decay: float
+    """Weight decay."""
+    clip: float
+    """The largest norm of a gradient."""
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A whole recipe."""
+
+    name: str
+    seed: int
+    network: Network
+    lessons: Lessons
+    schedule: Schedule
+
+    @classmethod
+    def load(cls, path: str | Path) -> Recipe:
+        path = Path(path)
+        require(path.is_file(), f"there is no recipe at '{path}'.")
+        try:
+            return cls.read(tomllib.loads(path.read_text(encoding="utf-8")))
+        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+            raise UncodeError(f"'{path}' is not a TOML file: {error}.") from None
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> Recipe:
+        recipe = _read(cls, data, "recipe")
+        lessons, network = recipe.lessons, recipe.network
+        require(network.width % network.heads == 0, "network.width must be a multiple of network.heads.")
+        require(len(lessons.rows) == len(lessons.shares), "lessons.rows and lessons.shares must be of one length.")
+        require(0 <= lessons.suffixes <= 1, "lessons.suffixes is a share, from 0 to 1.")
+        require(min(lessons.lengths, default=0) > 0, "lessons.lengths needs at least one length.")
+        require(recipe.schedule.tokens >= max(lessons.lengths), "schedule.tokens must hold at least one row.")
+        return recipe
+
+    @property
+    def about_data(self) -> str:
+        """A fingerprint of what decides the shards."""
+        return _digest([self.network.vocab, self.lessons.rows, max(self.lessons.lengths), self.lessons.spare])
+
+    @property
+    def sha256(self) -> str:
+        """A fingerprint of all of it."""
+        return _digest(asdict(self))
+
+
+def _digest(value: Any) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _read(cls: type[T], data: Any, where: str) -> T:
+    """A dataclass from a table; every key is checked, and none may be missing."""
+    require(isinstance(data, Mapping), f"[{where}] should be a table.")
+    hints = get_type_hints(cls)
+    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
+    for key in data:
+        require(key in known, f"[{where}] has no setting '{key}': {suggest(key, known)}")
+    missing = [key for key in known if key not in data]
+    require(not missing, f"[{where}] needs a value for {', '.join(missing)}.")
+    inner = {Network, Lessons, Schedule}
+    values = {
+        key: _read(hints[key], value, key) if hints[key] in inner else read_value(value, hints[key], f"{where}.{key}")
+        for key, value in data.items()
+    }
+    return cls(**values)

@@ -1,0 +1,192 @@
+"""A training run: steps, checkpoints, and going on where it was interrupted."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save
+from torch import Tensor, nn
+
+from ..backbones.transformer import Exchange, Norm, Rotation, Shape, Transformer, angles
+from ..core.errors import UncodeError, require
+from ..files import written
+from .batches import Batches
+from .objective import hide, loss_of
+from .recipe import Recipe
+from .shards import Shards
+
+MASK_ID, END_ID = 0, 1
+FILE = "training.safetensors"
+SAVE_SECONDS = 60.0
+TELL_EVERY = 50
+"""Steps between two points of the loss curve."""
+THETA, EPS = 10000.0, 1e-5
+
+
+@dataclass
+class Progress:
+    """How far a run is."""
+
+    step: int = 0
+    seconds: float = 0.0
+    tokens: int = 0
+    curve: list[tuple[int, float]] = field(default_factory=list)
+    """Steps, and the mean loss since the point before."""
+
+
+Watch = Callable[[Progress], None]
+
+
+def shape_of(recipe: Recipe) -> Shape:
+    made = recipe.network
+    context = max(recipe.lessons.lengths)
+    return Shape(
+        made.width, made.layers, made.heads, made.heads, made.hidden, made.vocab, theta=THETA, eps=EPS, context=context
+    )
+
+
+class Run:
+    """The network in training, with its optimiser."""
+
+    def __init__(self, recipe: Recipe, shards: Shards, device: torch.device) -> None:
+        require(
+            shards.made_by == recipe.about_data,
+            "the lessons were made for another recipe: make them again with --prepare.",
+        )
+        self.recipe, self.device, self.progress = recipe, device, Progress()
+        self.batches = Batches(shards, recipe, END_ID, device)
+        self.network = _beginning(shape_of(recipe), recipe.seed, device)
+        self.optimizer = _optimizer(self.network, recipe, fused=device.type == "cuda")
+        self.rotations = {length: self._rotation(length) for length in recipe.lessons.lengths}
+        self.exchanges: list[Exchange] = [_as_it_is] * recipe.network.layers
+        self.loss: Callable[..., Tensor] = self._loss
+        if device.type == "cuda":  # a layer at a time: eight of one kind are compiled once
+            for block in self.network.blocks:
+                block.compile(dynamic=False)
+            self.loss = torch.compile(self._loss, dynamic=False)
+
+    def train(self, out: Path, watch: Watch, until: int | None = None) -> None:
+        """All steps that are left; a checkpoint every minute, and one at the end."""
+        saved = began = time.monotonic()
+        before, losses = self.progress.seconds, list[Tensor]()
+        last = min(until or self.recipe.schedule.steps, self.recipe.schedule.steps)
+        while self.progress.step < last:
+            losses.append(self.step(self.progress.step))
+            self.progress.step += 1
+            if self.progress.step % TELL_EVERY == 0 or self.progress.step == last:
+                loss = float(torch.stack(losses).mean())
+                require(math.isfinite(loss), f"the loss is {loss} at step {self.progress.step}: lower schedule.peak.")
+                losses.clear()
+                self.progress.curve.append((self.progress.step, round(loss, 4)))
+                self.progress.seconds = before + time.monotonic() - began
+                watch(self.progress)
+                if time.monotonic() - saved > SAVE_SECONDS:
+                    self.save(out)
+                    saved = time.monotonic()
+        self.save(out)
+
+    def step(self, number: int) -> Tensor:
+        """One step of the optimiser; everything random in it follows from the seed and its number."""
+        loss = self._loss_at(number)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.schedule.clip)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate_at(number, self.recipe)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return loss.detach()
+
+    def _loss_at(self, number: int) -> Tensor:
+        batch = self.batches.batch(number)
+        random = torch.Generator(self.device).manual_seed(self.recipe.seed * 10_000_019 + number)
+        hidden = hide(batch, MASK_ID, self.recipe.lessons.suffixes, random)
+        self.progress.tokens += batch.tokens.numel()
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
+            x = self.network(hidden.tokens, self.rotations[batch.tokens.shape[1]], None, self.exchanges)
+            return self.loss(x, batch.tokens, batch.answer, hidden.hidden, hidden.share)
+
+    def _loss(self, x: Tensor, *lesson: Tensor) -> Tensor:
+        return loss_of(self.network.logits(x), *lesson)
+
+    def _rotation(self, length: int) -> Rotation:
+        cos, sin = angles(torch.arange(length, device=self.device)[None], self.network.shape, torch.float32)
+        return cos[:, None], sin[:, None]
+
+    def save(self, out: Path) -> None:
+        """Everything that is needed to go on, whole or not at all."""
+        state = {f"weights.{name}": p.detach() for name, p in self.network.named_parameters()}
+        for name, parameter in self.network.named_parameters():
+            kept: dict[str, Any] = self.optimizer.state.get(parameter, {})
+            state |= {f"{key}.{name}": value for key, value in kept.items() if key != "step"}
+        notes = {"recipe": self.recipe.sha256, "progress": json.dumps(vars(self.progress))}
+        with written(out / FILE) as file:
+            file.write(save({name: t.contiguous().cpu() for name, t in state.items()}, notes))
+
+    def resume(self, out: Path) -> bool:
+        """Go on from the checkpoint in `out`, if there is one."""
+        path = out / FILE
+        if not path.is_file():
+            return False
+        try:
+            with safe_open(path, framework="pt") as file:
+                notes = file.metadata() or {}
+                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        except SafetensorError as error:
+            raise UncodeError(f"'{path}' cannot be read ({error}): delete it to begin again.") from error
+        require(
+            notes.get("recipe") == self.recipe.sha256,
+            f"'{path}' is of another recipe: choose another --out, or delete it to begin again.",
+        )
+        self.progress = Progress(**json.loads(notes["progress"]))
+        self.progress.curve = [(step, loss) for step, loss in self.progress.curve]
+        for name, parameter in self.network.named_parameters():
+            parameter.data.copy_(state[f"weights.{name}"])
+            if self.progress.step:
+                moments = {key: state[f"{key}.{name}"].to(self.device) for key in ("exp_avg", "exp_avg_sq")}
+                place = self.device if self.device.type == "cuda" else "cpu"
+                done = torch.tensor(float(self.progress.step), device=place)
+                self.optimizer.state[parameter] = {"step": done, **moments}
+        return True
+
+
+def rate_at(step: int, recipe: Recipe) -> float:
+    """The learning rate: up in a line, down in half a cosine."""
+    schedule = recipe.schedule
+    if step < schedule.warmup:
+        return schedule.peak * (step + 1) / schedule.warmup
+    part = (step - schedule.warmup) / max(schedule.steps - schedule.warmup, 1)
+    return schedule.peak * 0.5 * (1 + math.cos(math.pi * part))
+
+
+def _as_it_is(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
+    return keys, values
+
+
+def _beginning(shape: Shape, seed: int, device: torch.device) -> Transformer:
+    """A network with its first numbers, the same on every device: normal, smaller where a layer adds to the stream."""
+    network = Transformer(shape).to_empty(device="cpu")
+    random = torch.Generator().manual_seed(seed)
+    for module in network.modules():
+        if isinstance(module, Norm):
+            nn.init.ones_(module.weight)
+    for name, parameter in network.named_parameters():
+        if parameter.dim() == 2:
+            adds = name.endswith(("out.weight", "down.weight"))
+            spread = 0.02 / math.sqrt(2 * shape.layers) if adds else 0.02
+            nn.init.normal_(parameter, std=spread, generator=random)
+    return network.to(device).requires_grad_(True)
+
+
+def _optimizer(network: Transformer, recipe: Recipe, fused: bool) -> torch.optim.AdamW:
+    matrices = [p for p in network.parameters() if p.dim() == 2]
+    others = [p for p in network.parameters() if p.dim() != 2]
+    groups = [{"params": matrices, "weight_decay": recipe.schedule.decay}, {"params": others, "weight_decay": 0.0}]
+    return torch.optim.AdamW(groups, lr=recipe.schedule.peak, betas=(0.9, 0.98), fused=fused)

@@ -1,0 +1,87 @@
+"""The curriculum as token ids in one compressed file: what travels to the machine that trains."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+
+from ..core.errors import UncodeError, require
+from ..files import written
+from .curriculum import Lesson
+
+FILE = "lessons.npz"
+
+
+@dataclass(frozen=True)
+class Shards:
+    """Rows of a prompt and its answer, end to end."""
+
+    tokens: np.ndarray
+    """All ids, uint16."""
+    prompts: np.ndarray
+    """The length of each row's prompt."""
+    answers: np.ndarray
+    """The length of each row's answer."""
+    families: np.ndarray
+    """The number of each row's family."""
+    made_by: str
+    """What of the recipe decided them."""
+
+    def save(self, path: Path) -> None:
+        with written(path) as file:
+            np.savez_compressed(file, **{**vars(self), "made_by": np.array(self.made_by)})
+
+    @classmethod
+    def load(cls, path: Path) -> Shards:
+        require(path.is_file(), f"there are no lessons at '{path}': make them with `uncode train RECIPE --prepare`.")
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                arrays = {name: file[name] for name in ("tokens", "prompts", "answers", "families")}
+                made_by = str(file["made_by"])
+        except (OSError, ValueError, KeyError, BadZipFile) as error:
+            raise UncodeError(f"'{path}' is damaged ({error}): make it again with --prepare.") from error
+        return cls(**arrays, made_by=made_by)
+
+    def __len__(self) -> int:
+        return len(self.prompts)
+
+
+def tokenize(
+    lessons: Iterable[tuple[int, Lesson]], tokenizer: Any, longest: int, made_by: str, watch: Callable[[int], None]
+) -> Shards:
+    """Ids of all lessons that are no longer than `longest` tokens; `watch` is told how many are done."""
+    batches, prompts, answers, families = list[np.ndarray](), list[int](), list[int](), list[int]()
+    for batch in _batches(lessons, 2000):
+        texts = [text for _, lesson in batch for text in lesson]
+        ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
+        for (family, _), prompt, answer in zip(batch, ids[::2], ids[1::2], strict=True):
+            if len(prompt) + len(answer) <= longest:
+                batches.append(np.array(prompt + answer, dtype=np.uint16))
+                prompts.append(len(prompt))
+                answers.append(len(answer))
+                families.append(family)
+        watch(len(batch))
+    require(len(prompts) > 0, "no lesson is short enough: raise lessons.lengths.")
+    return Shards(
+        tokens=np.concatenate(batches),
+        prompts=np.array(prompts, dtype=np.uint16),
+        answers=np.array(answers, dtype=np.uint16),
+        families=np.array(families, dtype=np.uint8),
+        made_by=made_by,
+    )
+
+
+def _batches(items: Iterable[tuple[int, Lesson]], size: int) -> Iterable[list[tuple[int, Lesson]]]:
+    batch = list[tuple[int, Lesson]]()
+    for item in items:
+        batch.append(item)
+        if len(batch) == size:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

@@ -1,0 +1,275 @@
+"""Training: what is hidden, what is learnt from, and that a run goes on where it was killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+import uncode
+from uncode import UncodeError
+from uncode.evals.families import FAMILIES
+from uncode.train import run as running
+from uncode.train.batches import Batch, Batches
+from uncode.train.curriculum import curriculum, draw
+from uncode.train.export import export
+from uncode.train.objective import hide, loss_of
+from uncode.train.prepare import TEXTS, prepare
+from uncode.train.recipe import Recipe
+from uncode.train.run import END_ID, MASK_ID, Run, rate_at, shape_of
+from uncode.train.shards import FILE, Shards
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+CPU = torch.device("cpu")
+
+
+@pytest.fixture(scope="module")
+def recipe() -> Recipe:
+    """The smoke recipe, smaller still."""
+    found = Recipe.load(RECIPES / "smoke.toml")
+    lessons = replace(found.lessons, rows=(20, 20, 0, 40, 40, 40, 20))
+    network = replace(found.network, width=32, hidden=48, vocab=320)
+    return replace(found, lessons=lessons, network=network, schedule=replace(found.schedule, steps=12, tokens=576))
+
+
+@pytest.fixture(scope="module")
+def folder(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("lessons")
+    prepare(recipe, made, lambda name, count: None, workers=1)
+    return made
+
+
+def test_the_shipped_recipes() -> None:
+    tiny, smoke = (Recipe.load(RECIPES / f"{name}.toml") for name in ("tiny", "smoke"))
+    assert shape_of(tiny).parameters * 2 <= 16e6
+    assert len(tiny.lessons.rows) == len(smoke.lessons.rows) == len(FAMILIES)
+    assert min(tiny.lessons.rows) > 0 and tiny.lessons.suffixes > 0
+    assert rate_at(0, tiny) < rate_at(tiny.schedule.warmup, tiny) == tiny.schedule.peak
+    assert rate_at(tiny.schedule.steps - 1, tiny) < 1e-4 * tiny.schedule.peak
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (("width", "wdith"), "did you mean 'width'"),
+        (("suffixes = 0.25", "suffixes = 2.0"), "a share, from 0 to 1"),
+        (("steps = 100\n", ""), r"\[schedule\] needs a value for steps"),
+        (("layers = 2", 'layers = "two"'), "network.layers must be a whole number"),
+        (("heads = 2", "heads = 5"), "multiple of network.heads"),
+        (("[network]", "[network"), "not a TOML file"),
+    ],
+)
+def test_a_wrong_recipe_is_one_sentence(change: tuple[str, str], told: str, tmp_path: Path) -> None:
+    text = (RECIPES / "smoke.toml").read_text()
+    assert change[0] in text
+    (tmp_path / "wrong.toml").write_text(text.replace(*change, 1))
+    with pytest.raises(UncodeError, match=told):
+        Recipe.load(tmp_path / "wrong.toml")
+
+
+def test_no_lesson_is_of_a_problem_that_is_held_out() -> None:
+    for name in FAMILIES:
+        if name != "mini_story":  # drawn by reasoning-gym: see test_families
+            tested = {FAMILIES[name].prompt(e) for e in FAMILIES[name].examples() + FAMILIES[name].unlabelled()}
+            assert not tested & {lesson.prompt for lesson in draw(name, 0, 0, 200)}
+
+
+def test_lessons_do_not_depend_on_the_number_of_workers() -> None:
+    rows = (3, 0, 0, 700, 0, 0, 2)
+    told: list[tuple[str, int]] = []
+    one, two = (
+        list(curriculum(rows, 0, workers, lambda name, count: told.append((name, count)))) for workers in (1, 2)
+    )
+    assert one == two and len(one) == 705
+    assert told[:3] == [("mini_docstring", 3), ("mini_algebra", 500), ("mini_algebra", 200)]
+
+
+def rows_of(shards: Shards) -> list[tuple[int, list[int], list[int]]]:
+    found, at = [], 0
+    for prompt, answer, family in zip(shards.prompts, shards.answers, shards.families, strict=True):
+        found.append((int(family), shards.tokens[at : at + prompt].tolist(), []))
+        found[-1][2].extend(shards.tokens[at + prompt : at + prompt + answer].tolist())
+        at += int(prompt) + int(answer)
+    assert at == len(shards.tokens)
+    return found
+
+
+def test_shards_hold_the_lessons(recipe: Recipe, folder: Path) -> None:
+    from uncode.backbones.tokenizer import tokenizer_of
+
+    tokenizer = tokenizer_of(folder)
+    shards = Shards.load(folder / FILE)
+    wanted = list(curriculum(recipe.lessons.rows, 0, 1, lambda name, count: None))
+    texts = [(f, tokenizer.decode(p), tokenizer.decode(a)) for f, p, a in rows_of(shards)]
+    longest = max(recipe.lessons.lengths) - recipe.lessons.spare
+    short = [(f, n) for f, n in wanted if sum(len(tokenizer.encode(text)) for text in n) <= longest]
+    assert texts == [(f, lesson.prompt, lesson.response) for f, lesson in short]
+    assert 0.7 * len(wanted) < len(short) < len(wanted)
+    assert tokenizer.mask_token_id == MASK_ID and tokenizer.eos_token_id == END_ID
+    assert (folder / TEXTS).read_text().count("\n") == len(wanted)
+
+
+def test_a_batch_is_lessons_with_end_tokens(recipe: Recipe, folder: Path) -> None:
+    shards = Shards.load(folder / FILE)
+    known = {tuple(prompt + answer): len(prompt) for _, prompt, answer in rows_of(shards)}
+    batches = Batches(shards, recipe, END_ID, CPU)
+    for step in range(4):
+        batch = batches.batch(step)
+        length = batch.tokens.shape[1]
+        assert length in recipe.lessons.lengths and len(batch.tokens) == recipe.schedule.tokens // length
+        for row, answer in zip(batch.tokens.tolist(), batch.answer.tolist(), strict=True):
+            text = tuple(row[: row.index(END_ID)])
+            assert set(row[len(text) :]) == {END_ID} and length - len(text) >= recipe.lessons.spare
+            assert answer.index(True) == known[text] and all(answer[known[text] :])
+        assert torch.equal(batch.tokens, Batches(shards, recipe, END_ID, CPU).batch(step).tokens)
+    other = Batches(shards, replace(recipe, seed=1), END_ID, CPU).batch(0)
+    same = batches.batch(0)
+    assert other.tokens.shape != same.tokens.shape or not torch.equal(other.tokens, same.tokens)
+
+
+def some_batch(rows: int = 4000, length: int = 40, prompt: int = 10) -> Batch:
+    tokens = torch.arange(rows * length).view(rows, length) % 50 + 2
+    return Batch(tokens, (torch.arange(length) >= prompt).expand(rows, length))
+
+
+def test_prompts_are_never_hidden_and_the_share_is_uniform() -> None:
+    batch = some_batch()
+    hidden = hide(batch, MASK_ID, 0.0, torch.Generator().manual_seed(0))
+    assert not hidden.hidden[:, :10].any()
+    assert torch.equal(hidden.tokens == MASK_ID, hidden.hidden)
+    assert torch.equal(hidden.tokens[~hidden.hidden], batch.tokens[~hidden.hidden])
+    spread = hidden.share.flatten().sort().values
+    assert (spread - torch.linspace(0, 1, len(spread))).abs().max() < 2e-3
+    found = hidden.hidden[:, 10:].float().mean(1)
+    assert (found - hidden.share[:, 0]).abs().mean() < 0.08
+    assert abs(float((found - hidden.share[:, 0]).mean())) < 0.01
+    assert hidden.hidden[:, 10:].float().mean(0).std() < 0.02  # every place alike, the end tokens too
+
+
+def test_a_share_of_the_rows_hides_a_suffix() -> None:
+    hidden = hide(some_batch(), MASK_ID, 0.25, torch.Generator().manual_seed(1)).hidden[:, 10:].int()
+    suffix = (hidden.diff(dim=1) >= 0).all(1)
+    middle = (hidden.sum(1) > 5) & (hidden.sum(1) < 25)
+    assert abs(float(suffix[middle].float().mean()) - 0.25) < 0.03
+
+
+def test_the_loss_is_the_papers() -> None:
+    tokens = torch.tensor([[5, 2, 3, 4]])
+    answer, hidden = torch.tensor([[False, True, True, True]]), torch.tensor([[False, True, False, True]])
+    logits = torch.randn(1, 4, 6, generator=torch.Generator().manual_seed(0))
+    expected = -(logits[0, 1].log_softmax(0)[2] + logits[0, 3].log_softmax(0)[4]) / 0.4 / 3
+    assert loss_of(logits, tokens, answer, hidden, torch.tensor([[0.4]])) == pytest.approx(float(expected))
+
+
+def weights(run: Run) -> dict[str, Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in run.network.named_parameters()}
+
+
+def test_it_learns_and_goes_on_where_it_was_interrupted(recipe: Recipe, folder: Path, tmp_path: Path) -> None:
+    shards, told = Shards.load(folder / FILE), list[int]()
+    whole = Run(recipe, shards, CPU)
+    whole.train(tmp_path, lambda progress: told.append(progress.step))
+    (tmp_path / running.FILE).unlink()
+    first = Run(recipe, shards, CPU)
+    assert not first.resume(tmp_path)
+    first.train(tmp_path, lambda progress: None, until=5)
+    second = Run(recipe, shards, CPU)
+    assert second.resume(tmp_path) and second.progress.step == 5
+    second.train(tmp_path, lambda progress: None)
+    assert all(torch.equal(a, b) for a, b in zip(weights(whole).values(), weights(second).values(), strict=True))
+    assert whole.progress.tokens == second.progress.tokens and told == [12]
+    early = float(torch.stack([Run(recipe, shards, CPU)._loss_at(step).detach() for step in range(4)]).mean())
+    late = float(torch.stack([second._loss_at(step).detach() for step in range(4)]).mean())
+    assert late < early - 0.5
+    with pytest.raises(UncodeError, match="another recipe"):
+        Run(replace(recipe, seed=7), shards, CPU).resume(tmp_path)
+    with pytest.raises(UncodeError, match="made for another recipe"):
+        Run(replace(recipe, network=replace(recipe.network, vocab=321)), shards, CPU)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+import torch
+from uncode.train import run as running
+from uncode.train.recipe import Recipe
+from uncode.train.shards import Shards
+torch.set_num_threads(1)
+running.SAVE_SECONDS, running.TELL_EVERY = 0.0, 1
+folder, out, recipe = (Path(word) for word in sys.argv[1:])
+run = running.Run(Recipe.load(recipe), Shards.load(folder / "lessons.npz"), torch.device("cpu"))
+run.resume(out)
+run.train(out, lambda progress: print(progress.step, flush=True))
+"""
+
+
+def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, recipe: Recipe) -> None:
+    """Killed while it saves after every step; a second run ends with the weights of one that was never killed."""
+    made = tmp_path / "recipe.toml"
+    made.write_text(as_toml(recipe))
+    assert Recipe.load(made) == recipe
+    words = [sys.executable, "-c", KILLED, str(folder), str(tmp_path), str(made)]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    for line in process.stdout:
+        if int(line) >= 4:
+            time.sleep(0.01)
+            process.kill()
+    process.wait()
+    again = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+    assert 4 < int(again[0]) and again[-1] == "12"
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    whole = Run(recipe, Shards.load(folder / FILE), CPU)
+    whole.train(folder, lambda progress: None)
+    torch.set_num_threads(threads)
+    second = Run(recipe, Shards.load(folder / FILE), CPU)
+    assert second.resume(tmp_path)
+    assert all(torch.equal(a, b) for a, b in zip(weights(whole).values(), weights(second).values(), strict=True))
+
+
+def as_toml(recipe: Recipe) -> str:
+    def lines(values: dict[str, Any]) -> str:
+        return "".join(f"{key} = {list(v) if isinstance(v, tuple) else v!r}\n" for key, v in values.items())
+
+    text = f'name = "{recipe.name}"\nseed = {recipe.seed}\n'
+    for part in ("network", "lessons", "schedule"):
+        text += f"[{part}]\n{lines(vars(getattr(recipe, part)))}"
+    return text
+
+
+def test_what_it_exports_is_a_model(recipe: Recipe, folder: Path, tmp_path: Path) -> None:
+    run = Run(recipe, Shards.load(folder / FILE), CPU)
+    export(run, folder, tmp_path)
+    model = uncode.load(tmp_path)
+    assert (model.mask_id, model.eos_ids, model.vocab_size) == (MASK_ID, (END_ID,), recipe.network.vocab)
+    text = uncode.generate(model, "Problem: Compute 3 + 4\nSolution:", sampler=uncode.presets.confidence(), length=8)
+    assert isinstance(text, str)
+    tokens = torch.randint(2, recipe.network.vocab, (1, 20), generator=torch.Generator().manual_seed(0))
+    rotation = run._rotation(20)
+    ours = run.network.logits(run.network(tokens, rotation, None, run.exchanges))
+    state = {name: parameter.detach() for name, parameter in model.network.named_parameters()}  # type: ignore[attr-defined]
+    for name, parameter in run.network.named_parameters():
+        assert torch.equal(state[name], parameter.detach().bfloat16().float())
+    with torch.no_grad():
+        theirs = model.network.logits(model.network(tokens, rotation, None, run.exchanges))  # type: ignore[attr-defined]
+    assert torch.allclose(ours, theirs, atol=0.05)
+
+
+def test_lessons_that_are_not_there_or_damaged(tmp_path: Path) -> None:
+    with pytest.raises(UncodeError, match="--prepare"):
+        Shards.load(tmp_path / FILE)
+    (tmp_path / FILE).write_bytes(b"PK\x03\x04 nothing")
+    with pytest.raises(UncodeError, match="damaged"):
+        Shards.load(tmp_path / FILE)
+    np.savez(tmp_path / FILE, tokens=np.array([1]))
+    with pytest.raises(UncodeError, match="damaged"):
+        Shards.load(tmp_path / FILE)
