@@ -18,8 +18,9 @@ FLOORS = {
     "frequency": {"core"},
     "samplers": {"core", "frequency"},
     "backbones": {"core", "frequency"},
+    "viewer": {"core"},
     "evals": {"core", "frequency", "samplers", "backbones"},
-    "cli": {"core", "frequency", "samplers", "backbones", "evals"},
+    "cli": {"core", "frequency", "samplers", "backbones", "viewer", "evals"},
 }
 """Which rooms a room may use."""
 

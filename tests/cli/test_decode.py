@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 import time
@@ -12,12 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 import uncode
 from tests.cli.calling import call
 from uncode import UncodeError
-from uncode.cli import many
+from uncode.cli import live, many
 from uncode.files import Journal
+from uncode.generate import begin
+from uncode.prompt import read_prompts
 
 ROOT = Path(__file__).parents[2]
 DRAWN = ["--sampler", "tau_leaping", "--set", "tau=12"]
@@ -193,3 +198,38 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     assert told["resumed"] == kept.count("\n")
     call(*words, "--out", str(again))
     assert out.read_text() == again.read_text() and [row["id"] for row in lines(out)] == [*range(80)]
+
+
+def watched(prompt: str, sampler: uncode.Sampler, length: int | None = 24) -> tuple[list[str], uncode.Trace]:
+    """The pictures of a decode in a terminal, one for each step, and its trace."""
+    model = uncode.load("toy")
+    rows = read_prompts(model, [prompt], length)
+    console = Console(file=io.StringIO(), force_terminal=True, width=90, record=True)
+    trace = live.watch(begin(model, rows, sampler, 0, True), model, sampler.name, rows[0].follows, console)
+    return re.split(rf"(?={sampler.name}  \d+ forwards?\b)", console.export_text())[1:], trace
+
+
+def test_the_live_view_shows_masks_drafts_and_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "FRAME", 0.0)
+    pictures, trace = watched("add 3 4 5", uncode.presets.semi_ar(blocks=3))
+    assert pictures[2].startswith("semi_ar  3 forwards, 21 masks left")
+    assert pictures[2].count("·") == 16 + 1, "masks outside the open block have no draft; one more in the legend"
+    assert "committed early middle late   draft   · masked" in pictures[2]
+    assert len(pictures) >= len(trace) == 16
+    assert pictures[-1].startswith("semi_ar  16 forwards\n") and "∎" in pictures[-1]
+    assert "draft" not in pictures[-1] and "·" not in pictures[-1]
+
+
+def test_the_live_view_shows_the_text_around_gaps_and_what_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "FRAME", 0.0)
+    pictures, _ = watched("add 3 4 5 first 3 + 4 = <mask:1> , then <mask:1> +", uncode.presets.confidence(), None)
+    assert "add 3 4 5 first 3 + 4 = 7 , then 7 +" in pictures[-1]
+    pictures, trace = watched("add 3 4 5", uncode.presets.remdm())
+    assert any(token == -1 for _, _, token in trace.events[0])
+    words = uncode.load("toy").tokenizer.decode(trace.generated[0], skip_special_tokens=True)
+    assert words in " ".join(pictures[-1].split()), "the last picture is the last state"
+
+
+def test_a_frame_is_not_drawn_for_every_step() -> None:
+    pictures, trace = watched("add 3 4 5", uncode.presets.left_to_right())
+    assert len(pictures) < len(trace) and "left_to_right  21 forwards\n" in pictures[-1]

@@ -16,6 +16,9 @@ from ..core.errors import require
 from ..core.trace import Trace
 from ..generate import begin
 from ..prompt import answers
+from ..viewer.moments import moments
+from .drawing import STYLES
+from .live import watch
 from .many import Way, answer_file
 from .options import (
     Chat,
@@ -112,14 +115,20 @@ def _answer_one(way: Way, prompt: str, trace_file: Path | None, order: bool, as_
     denoiser = way.denoiser
     row = read_prompt(denoiser, prompt, way.chat, way.length)
     run = begin(denoiser, [row], way.sampler, way.seed, way.stop_at_eos)
-    trace = _with_progress(run, sum(stop - start for start, stop in row.gaps))
+    console = Console()
+    live = console.is_terminal and not as_json
+    if live:
+        trace = watch(run, denoiser, way.sampler.name, row.follows, console)
+    else:
+        trace = _with_progress(run, sum(stop - start for start, stop in row.gaps))
     if trace_file is not None:
         trace.save(trace_file, denoiser.tokenizer)
     text = answers(denoiser, [row], trace)[0]
     if as_json:
         typer.echo(json.dumps(trace.row(0, denoiser.tokenizer, text=text)))
         return
-    typer.echo(text)
+    if not live:
+        typer.echo(text)
     if order:
         _show_order(denoiser, trace)
 
@@ -135,25 +144,19 @@ def _with_progress(run: Steps, length: int) -> Trace:
 
 
 def _show_order(denoiser: Denoiser, trace: Trace) -> None:
-    """Each token over the step it was written at; early tokens are bright."""
-    console = Console()
+    """Each token over the step it was written at."""
+    console = Console(highlight=False)
     name, forwards = trace.samplers[0].name, int(trace.forwards[0])
     console.print(f"\n[bold]{name}[/bold]: {forwards} forwards; the step at which each token was written")
     line, under = Text(), Text()
-    for token, step in zip(trace.generated[0].tolist(), trace.commit_step[0].tolist(), strict=True):
+    steps = trace.commit_step[0].tolist()
+    for token, step, moment in zip(trace.generated[0].tolist(), steps, moments(steps), strict=True):
         word = denoiser.tokenizer.decode([token]).replace("\n", "\\n")
         mark = "·" if step < 0 else str(step)
         width = max(len(word), len(mark)) + 1
         if line.cell_len + width > console.width:
             console.print(line, under, sep="\n")
             line, under = Text(), Text()
-        line.append(word.ljust(width), style=_shade(step, forwards))
+        line.append(word, style=STYLES[moment]).append(" " * (width - len(word)))
         under.append(mark.ljust(width), style="dim")
     console.print(line, under, sep="\n")
-
-
-def _shade(step: int, forwards: int) -> str:
-    if step < 0:
-        return "dim"
-    part = step / max(forwards - 1, 1)
-    return f"rgb({int(255 - 120 * part)},{int(190 - 60 * part)},{int(60 + 180 * part)})"

@@ -79,6 +79,11 @@ def build_sampler(name: str, settings: list[str] | None, frequency: str | None, 
     return recipes.load(name, frequency=table, **options)
 
 
+def takes_table(name: str, settings: list[str]) -> bool:
+    """Whether a sampler, with these settings, can use a frequency table; a file says itself which it needs."""
+    return name.endswith(".toml") or _takes_table(name, dict(_setting(text) for text in settings))
+
+
 def _no_table(name: str) -> str:
     alone = ", give --set informativeness=false for its positional prior alone"
     return (
