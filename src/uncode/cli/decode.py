@@ -44,7 +44,7 @@ USUAL_BATCH = 8
 Option = typer.Option
 PromptText = Annotated[
     str | None,
-    typer.Argument(metavar="[PROMPT]", help="The prompt, or a text with gaps (<mask:3>); - reads standard input."),
+    typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input."),
 ]
 Order = Annotated[bool, Option("--order", help="Show in which order the tokens were written.")]
 TraceFile = Annotated[Path | None, Option("--trace", metavar="FILE", help="Write the trace there (JSON lines).")]
