@@ -17,6 +17,8 @@ import pytest
 from rich.console import Console
 
 import uncode
+from tests.backbones.test_tokenizers import llada_tokenizer
+from tests.checkpoints import checkpoint
 from tests.cli.calling import call
 from uncode import UncodeError
 from uncode.cli import live, many
@@ -66,6 +68,25 @@ def test_a_prompt_is_answered_in_a_batch_as_alone(tmp_path: Path) -> None:
     model, sampler = uncode.load("toy"), uncode.presets.tau_leaping(tau=12)
     for number, row in enumerate(found[0]):
         assert row["text"] == uncode.generate(model, row["prompt"], sampler=sampler, length=24, seed=40 + number)
+
+
+def test_rows_of_unequal_length_are_padded_and_messages_answered(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "llada", "llada", 0)
+    llada_tokenizer().save_pretrained(folder)
+    asked: list[Any] = [
+        "2 + 3",
+        {"prompt": "What is 2 + 3", "length": 9},
+        {"messages": [{"role": "user", "content": "2"}]},
+        "2",
+    ]
+    source = tmp_path / "prompts.jsonl"
+    source.write_text("\n".join(map(json.dumps, asked)))
+    words = ["--model", str(folder), "--sampler", "confidence", "--length", "6", "--dtype", "float64", "--whole"]
+    for size in ("1", "4"):
+        call("decode", *words, "--input", str(source), "--out", str(tmp_path / size), "--batch", size)
+    found = lines(tmp_path / "1")
+    assert found == lines(tmp_path / "4") and [row["forwards"] for row in found] == [6, 9, 6, 6]
+    assert found[2]["messages"] == asked[2]["messages"] and "prompt" not in found[2]
 
 
 def test_a_second_run_finishes_what_is_missing(tmp_path: Path) -> None:
