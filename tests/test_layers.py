@@ -19,9 +19,10 @@ FLOORS = {
     "samplers": {"core", "frequency"},
     "models": set(),
     "backbones": {"core", "frequency", "models"},
+    "viewer": {"core"},
     "evals": {"core", "frequency", "samplers", "backbones", "models"},
     "train": {"core", "frequency", "samplers", "backbones", "models", "evals"},
-    "cli": {"core", "frequency", "samplers", "backbones", "models", "evals", "train"},
+    "cli": {"core", "frequency", "samplers", "backbones", "models", "viewer", "evals", "train"},
 }
 """Which rooms a room may use."""
 

@@ -55,7 +55,7 @@ def test_a_printed_recipe_decodes_again(tmp_path: Path) -> None:
 
 def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
     out = tmp_path / "trace.jsonl"
-    shown = run("decode", "-", "--sampler", "left_to_right", "--out", str(out), "--order", stdin="add 3 4 5")
+    shown = run("decode", "-", "--sampler", "left_to_right", "--trace", str(out), "--order", stdin="add 3 4 5")
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines()[0] == "first 3 + 4 = 7 , then 7 + 5 = 12 . so the answer is 12 ."
     assert "left_to_right: 21 forwards" in shown.stdout
@@ -97,12 +97,21 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", "hi", "--model", "README.md", "--sampler", "confidence"], "is a file: give the folder"),
         (["decode", "multiply 3 4 5"], "does not know the word 'multiply'"),
         (["decode", " "], "prompt is empty"),
-        (["decode", "add 3 4 5", "--out", "nowhere/trace.jsonl"], "does not exist"),
-        (["decode", "add 3 4 5", "--out", "docs"], "is a folder"),
+        (["decode", "add 3 4 5", "--trace", "nowhere/trace.jsonl"], "does not exist"),
+        (["decode", "add 3 4 5", "--trace", "docs"], "is a folder; --trace takes a file"),
+        (["decode", "add 3 4 5", "--out", "x.jsonl"], "the trace of one prompt goes to --trace"),
+        (["decode", "add 3 4 5", "--batch", "2"], "--batch is for the prompts of --input"),
+        (["decode", "add 3 4 5", "--input", "README.md"], "give a prompt or --input FILE, not both"),
+        (["decode", "--input", "README.md"], "Give --out FILE"),
+        (["decode", "--input", "missing.jsonl", "--out", "x.jsonl"], "there is no file 'missing.jsonl'"),
+        (["decode", "--input", "README.md", "--out", "README.md"], "is the file of the prompts"),
+        (["decode", "--input", "README.md", "--out", "docs"], "is a folder"),
+        (["decode", "--input", "README.md", "--out", "x.jsonl"], "line 1 of 'README.md' is no JSON"),
+        (["decode", "--input", "README.md", "--out", "x.jsonl", "--order"], "leave them out with --input"),
         (["decode", "add 3 4 5", "--set", "frequency=foo"], "--frequency FILE"),
         (["decode", "add 3 4 5", "--sampler", "legacy.uncode_relase"], "did you mean 'legacy.uncode_release'"),
         (["samplers", "confidense"], "did you mean 'confidence'"),
-        (["decode"], "Missing argument"),
+        (["decode"], "give a prompt, or --input FILE"),
         (["decod", "x"], "No such command"),
         (["decode", "x", "--sampleer", "x"], "No such option"),
     ],

@@ -21,6 +21,8 @@ class FunctionDenoiser:
     result is never changed in place, so it may return the same tensor again and again.
     """
 
+    sees_padding = False
+
     def __init__(
         self,
         fn: Callable[[Tensor], Tensor],

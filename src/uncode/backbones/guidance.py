@@ -30,6 +30,7 @@ class Guided:
         self.tokenizer, self.device, self.dtype = denoiser.tokenizer, denoiser.device, denoiser.dtype
         self.frequency: Table | None = getattr(denoiser, "frequency", None)
         self.frame = getattr(denoiser, "frame", ((), ()))
+        self.sees_padding: bool = getattr(denoiser, "sees_padding", True)
         self.about: dict[str, Any] = dict(getattr(denoiser, "about", {})) | {"guidance": self.scale}
 
     def open(self, rows: int, length: int) -> GuidedSession:

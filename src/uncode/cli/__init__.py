@@ -11,7 +11,7 @@ import typer
 
 from ..core.errors import UncodeError
 from ..version import __version__
-from . import count, decode, doctor, mini, models, regrade, samplers, table, tasks, train
+from . import compare, count, decode, doctor, mini, models, regrade, samplers, table, tasks, train
 
 app = typer.Typer(
     name="uncode",
@@ -22,6 +22,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 app.command(name="decode")(decode.command)
+app.command(name="compare")(compare.command)
 app.command(name="samplers")(samplers.command)
 app.command(name="models")(models.command)
 app.command(name="doctor")(doctor.command)

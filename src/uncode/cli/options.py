@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from ..backbones.guidance import Guided
+from ..backbones.load import BUILT_IN, load
+from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require
 from ..core.piece import Table
 from ..core.policy import Sampler
@@ -36,7 +41,30 @@ Tokenizer = Annotated[
 Data = Annotated[
     Path | None, typer.Option(metavar="DIR", help="A folder with the benchmarks' files; default: fetch them.")
 ]
+Length = Annotated[int | None, typer.Option(help="Tokens to generate after the prompt.  [default: 24]")]
+Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]
+Chat = Annotated[bool, typer.Option("--chat", help="Send the prompt as a user's message, by the template.")]
+Guidance = Annotated[float, typer.Option(help="Scale of classifier-free guidance; 0 is none.")]
+Whole = Annotated[bool, typer.Option("--whole", help="Fill every mask; do not stop at the end token.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The model a user asked for."""
+
+    name: str
+    device: str | None
+    dtype: str | None
+    revision: str | None
+    guidance: float
+
+    def load(self, build: Callable[[Table | None], list[Sampler]]) -> tuple[Denoiser, list[Sampler]]:
+        """The model, and the samplers that `build` makes of the model's own table."""
+        early = [] if self.name in BUILT_IN else build(None)  # a wrong option is told before gigabytes are read
+        denoiser = load(self.name, device=self.device, dtype=self.dtype, revision=self.revision)
+        samplers = early or build(getattr(denoiser, "frequency", None))
+        return Guided(denoiser, self.guidance) if self.guidance else denoiser, samplers
 
 
 def build_sampler(name: str, settings: list[str] | None, frequency: str | None, own: Table | None) -> Sampler:
@@ -49,6 +77,11 @@ def build_sampler(name: str, settings: list[str] | None, frequency: str | None, 
     if table is None and not name.endswith(".toml") and _takes_table(name, options):
         raise UncodeError(_no_table(name))
     return recipes.load(name, frequency=table, **options)
+
+
+def takes_table(name: str, settings: list[str]) -> bool:
+    """Whether a sampler, with these settings, can use a frequency table; a file says itself which it needs."""
+    return name.endswith(".toml") or _takes_table(name, dict(_setting(text) for text in settings))
 
 
 def _no_table(name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..core.errors import require
 from ..frequency.report import Report, Watch
@@ -25,10 +25,20 @@ def download(what: str) -> Iterator[Callable[[int, int], None]]:
         yield lambda done, whole: bar.update(task, completed=done, total=whole or None)
 
 
-def writable(out: Path) -> None:
+@contextmanager
+def counted(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for things that are done one by one; nothing where standard error is not a terminal."""
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task(what, total=None)
+        yield lambda done, whole: bar.update(task, completed=done, total=whole)
+
+
+def writable(out: Path, option: str = "--out") -> None:
     """Raise, before any work is done, if a file cannot be written there."""
     require(out.parent.is_dir(), f"the folder '{out.parent}' does not exist.")
-    require(not out.is_dir(), f"'{out}' is a folder; --out takes a file.")
+    require(not out.is_dir(), f"'{out}' is a folder; {option} takes a file.")
 
 
 @contextmanager

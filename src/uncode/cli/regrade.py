@@ -5,21 +5,18 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from ..core.errors import require
-from ..evals.regrade import Graded, Watch, grade_all, read_answers, sample, task_of, write
+from ..evals.regrade import Graded, grade_all, read_answers, sample, task_of, write
 from ..evals.sandbox import NoJail
 from .options import Data, Json
-from .progress import writable
+from .progress import counted, writable
 
 TITLES = ("answers", "n", "correct, %", "paper, %", "gained", "lost")
 
@@ -57,7 +54,7 @@ def command(
     read = [read_answers(path, one, data) for path, one in zip(files, tasks, strict=True)]
     graded = []
     for path, one, answers in zip(files, tasks, read, strict=True):
-        with _grading(path.name) as watch:
+        with counted(f"grading {path.name}") as watch:
             graded.append(grade_all(path.name, one, answers, workers, watch))
     if out is not None:
         write(graded, out)
@@ -70,15 +67,6 @@ def command(
     for group in graded:
         for number in sample(group, show, seed):
             _print_disagreement(group, number)
-
-
-@contextmanager
-def _grading(name: str) -> Iterator[Watch]:
-    console = Console(stderr=True)
-    columns = (TextColumn("grading {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(name, total=None)
-        yield lambda done, whole: bar.update(task, completed=done, total=whole)
 
 
 def _as_data(one: Graded) -> dict[str, object]:

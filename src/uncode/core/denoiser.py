@@ -35,8 +35,8 @@ class Session(Protocol):
 class Denoiser(Protocol):
     """A model in normal form: it predicts every position of a canvas at once.
 
-    It may also have `about` (what a trace says of the model), `frequency` (its own table) and `frame` (token
-    ids that stand before and after every text).
+    It may also have `about` (what a trace says of the model), `frequency` (its own table), `frame` (token ids
+    that stand before and after every text) and `sees_padding` (False: the rows of a batch must be equally long).
     """
 
     @property

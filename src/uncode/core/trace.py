@@ -17,6 +17,7 @@ from .errors import UncodeError, require
 from .piece import Resolver
 from .policy import Sampler
 from .record import FILLED, GIVEN
+from .texts import token_texts
 
 SCHEMA = 1
 
@@ -125,7 +126,10 @@ class Trace:
     # -- JSON ------------------------------------------------------------------------------------
 
     def row(self, row: int, tokenizer: Any = None, **notes: Any) -> dict[str, Any]:
-        """One row as plain data. `tokenizer` adds the texts; `notes` (an answer span, say) are kept as they are."""
+        """One row as plain data. `tokenizer` adds the texts, whole and token by token; `notes` are kept as they are.
+
+        A note the viewer reads is `answer_span`: where in the generated text the answer stands, in characters.
+        """
         valid, start, steps = self.canvas.valid[row], self.canvas.start, int(self.forwards[row])
         prompt, length = self.canvas.tokens[row, :start][valid[:start]], int(self.canvas.lengths[row])
         ids = self.generated[row, :length]
@@ -150,6 +154,10 @@ class Trace:
             data["drafts"] = self.drafts[row]
         if tokenizer is not None:
             data["prompt_text"], data["generated_text"] = tokenizer.decode(prompt), tokenizer.decode(ids)
+            data["generated_texts"] = token_texts(tokenizer, ids.tolist())
+            if self.events[row]:
+                written = [[token] if token >= 0 else [] for _, _, token in self.events[row]]
+                data["event_texts"] = [tokenizer.decode(token) for token in written]
         return data | notes
 
     def to_json(self, tokenizer: Any = None) -> str:
@@ -176,7 +184,9 @@ class Trace:
         )
         known = {"sampler", "seed", "mask_id", "prompt_ids", "canvas_ids", "generated_ids", "commit_step", "terms"}
         known |= {"forwards", "committed", "mean_entropy", "window", "events", "drafts", *_FLOATS}
-        header = {key: value for key, value in rows[0].items() if key not in known and not key.endswith("_text")}
+        header = {
+            key: value for key, value in rows[0].items() if key not in known and not key.endswith(("_text", "_texts"))
+        }
         return cls.of(canvas, [_recorded(data, canvas, row, tables) for row, data in enumerate(rows)], header)
 
     @classmethod

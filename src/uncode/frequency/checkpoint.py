@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,7 +14,8 @@ import numpy as np
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
-from ..core.errors import UncodeError, require
+from ..core.errors import UncodeError
+from ..files import only_one, require_same_job, write_whole
 from .encoder import Counts
 from .job import Place
 from .totals import Fault, Totals
@@ -62,7 +62,7 @@ class Checkpoint:
     def open(cls, out: Path, identity: dict[str, str], size: int, restart: bool = False) -> Iterator[Checkpoint]:
         """That of a table to be written to `out`: as it was left, or a new one. One process at a time."""
         path = out.with_name(out.name + ".counting")
-        with _only_one(path.with_name(path.name + ".lock"), out):
+        with only_one(path.with_name(path.name + ".lock"), out, "counting"):
             state = cls(path, identity, size)
             if restart:
                 path.unlink(missing_ok=True)
@@ -91,12 +91,7 @@ class Checkpoint:
             "place": dataclasses.asdict(self.place),
             "ahead": sorted(self.ahead),
         }
-        partial = self.path.with_name(self.path.name + ".partial")
-        with open(partial, "wb") as file:
-            file.write(save({"so_far": self.counts}, {"state": json.dumps(state)}))
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(self.path)
+        write_whole(self.path, save({"so_far": self.counts}, {"state": json.dumps(state)}))
         self._saved = time.monotonic()
 
     def done(self) -> None:
@@ -110,37 +105,7 @@ class Checkpoint:
         except (SafetensorError, KeyError, ValueError) as error:
             raise UncodeError(f"'{self.path}' cannot be read ({error}): begin again with --restart.") from error
         theirs = state["identity"] if state["version"] == VERSION else {}
-        other = [name for name, value in self.identity.items() if theirs.get(name) != value]
-        require(
-            not other,
-            f"'{self.path}' is a count begun with other {' and other '.join(other)}: finish it as it was begun, choose "
-            "another --out, or begin again with --restart.",
-        )
+        require_same_job(self.path, "a count", self.identity, theirs, "begin again with --restart")
         faults = [Fault(**fault) for fault in state["totals"].pop("faults")]
         totals = Totals(**state["totals"], faults=faults)
         self._reached = _Reached(counts, totals, Place(**state["place"]), frozenset(state["ahead"]))
-
-
-@contextmanager
-def _only_one(path: Path, out: Path) -> Iterator[None]:
-    """Hold a lock that ends with this process, however it ends."""
-    try:
-        import fcntl
-    except ImportError:  # no such locks on this system
-        yield
-        return
-    try:
-        lock = open(path, "w")  # noqa: SIM115
-    except OSError as error:
-        raise UncodeError(f"'{out}' cannot be written: {error.strerror}.") from error
-    with lock as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise UncodeError(
-                f"another process is counting into '{out}': wait for it, or choose another --out."
-            ) from None
-        try:
-            yield
-        finally:
-            path.unlink(missing_ok=True)

@@ -13,7 +13,7 @@ from safetensors.torch import save
 from ..backbones.checkpoint import SINGLE
 from ..backbones.llada import LLADA
 from ..backbones.tokenizer import FILES
-from ..files import written
+from ..files import write_whole
 from .run import END_ID, MASK_ID, Run
 
 RECORD = "training.json"
@@ -26,8 +26,7 @@ def export(run: Run, data: Path, folder: Path) -> None:
         LLADA.published(name): parameter.detach().to(torch.bfloat16).contiguous().cpu()
         for name, parameter in run.network.named_parameters()
     }
-    with written(folder / SINGLE) as file:
-        file.write(save(weights, {"format": "pt"}))
+    write_whole(folder / SINGLE, save(weights, {"format": "pt"}))
     _write_json(folder / "config.json", _config(run))
     _write_json(folder / RECORD, _record(run))
     for name in FILES:
@@ -79,5 +78,4 @@ def _record(run: Run) -> dict[str, Any]:
 
 
 def _write_json(path: Path, value: dict[str, Any]) -> None:
-    with written(path) as file:
-        file.write((json.dumps(value, indent=1) + "\n").encode())
+    write_whole(path, json.dumps(value, indent=1) + "\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 from ..backbones.tokenizer import tokenizer_of
 from ..core.errors import require
 from ..evals.families import FAMILIES
-from ..files import written
+from ..files import write_whole
 from .curriculum import Lesson, curriculum
 from .recipe import Recipe
 from .shards import FILE, Shards, tokenize
@@ -44,9 +44,8 @@ def prepare(
     )
     longest = max(recipe.lessons.lengths) - recipe.lessons.spare
     shards = tokenize(lessons, tokenizer, longest, recipe.about_data, lambda count: watch("tokens", count))
-    with written(folder / TEXTS) as file:
-        for _, lesson in lessons:
-            file.write((json.dumps({"text": f"{lesson.prompt}\n{lesson.response}\n"}) + "\n").encode())
+    texts = (f"{lesson.prompt}\n{lesson.response}\n" for _, lesson in lessons)
+    write_whole(folder / TEXTS, "".join(json.dumps({"text": text}) + "\n" for text in texts))
     shards.save(folder / FILE)
     return shards
 

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from ..backbones.transformer import Exchange, Norm, Rotation, Shape, Transformer, angles
 from ..core.errors import UncodeError, require
-from ..files import written
+from ..files import write_whole
 from .batches import Batches
 from .objective import hide, loss_of
 from .recipe import Recipe
@@ -127,8 +127,7 @@ class Run:
             kept: dict[str, Any] = self.optimizer.state.get(parameter, {})
             state |= {f"{key}.{name}": value for key, value in kept.items() if key != "step"}
         notes = {"recipe": self.recipe.sha256, "progress": json.dumps(vars(self.progress))}
-        with written(out / FILE) as file:
-            file.write(save({name: t.contiguous().cpu() for name, t in state.items()}, notes))
+        write_whole(out / FILE, save({name: t.contiguous().cpu() for name, t in state.items()}, notes))
 
     def resume(self, out: Path) -> bool:
         """Go on from the checkpoint in `out`, if there is one."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -11,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..core.errors import UncodeError, require
-from ..files import written
+from ..files import write_whole
 from .curriculum import Lesson
 
 FILE = "lessons.npz"
@@ -33,8 +34,9 @@ class Shards:
     """What of the recipe decided them."""
 
     def save(self, path: Path) -> None:
-        with written(path) as file:
-            np.savez_compressed(file, **{**vars(self), "made_by": np.array(self.made_by)})
+        file = BytesIO()
+        np.savez_compressed(file, **{**vars(self), "made_by": np.array(self.made_by)})
+        write_whole(path, file.getvalue())
 
     @classmethod
     def load(cls, path: Path) -> Shards:

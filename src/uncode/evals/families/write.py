@@ -11,7 +11,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from ...files import written
+from ...files import write_whole
 from . import FAMILIES
 from .family import TESTED, UNLABELLED
 
@@ -28,8 +28,7 @@ def lines_of(name: str) -> str:
 def main(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name in FAMILIES:
-        with written(folder / f"{name}.jsonl") as file:
-            file.write(lines_of(name).encode())
+        write_whole(folder / f"{name}.jsonl", lines_of(name))
         print(f"{name}: {TESTED + UNLABELLED} problems", flush=True)
 
 

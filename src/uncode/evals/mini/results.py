@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UncodeError, require
-from ...files import written
+from ...files import write_whole
 from ...stats import Interval, wilson
 from .contenders import UNCODE, with_rate
 
@@ -77,8 +77,7 @@ class Results:
         return None if any(cell is None for cell in cells) else np.concatenate([c.solved for c in cells if c])
 
     def save(self, path: Path) -> None:
-        with written(path) as file:
-            file.write((json.dumps(asdict(self), indent=1) + "\n").encode())
+        write_whole(path, json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Results:

@@ -18,7 +18,7 @@ from ...core.piece import Table
 from ...core.policy import Sampler
 from ...core.stop import AfterEos
 from ...core.trace import Trace
-from ...files import written
+from ...files import write_whole
 from ...prompt import Prompt, answers, canvas_of, read_prompts
 from ..families import FAMILIES
 from ..families.family import Family
@@ -88,9 +88,9 @@ class Suite:
             return
         folder = self.folder / "answers"
         folder.mkdir(parents=True, exist_ok=True)
-        with written(folder / f"{family.name}-{name.replace(' ', '-')}.jsonl") as file:
-            for example, text in zip(ids, texts, strict=True):
-                file.write((json.dumps({"id": example, "text": text}) + "\n").encode())
+        rows = ({"id": example, "text": text} for example, text in zip(ids, texts, strict=True))
+        lines = "".join(json.dumps(row) + "\n" for row in rows)
+        write_whole(folder / f"{family.name}-{name.replace(' ', '-')}.jsonl", lines)
 
 
 def full(suite: Suite, results: Results, watch: Watch) -> None:

@@ -1,0 +1,115 @@
+"""Many prompts from a file, their answers to a file: in batches, and kept as they are made."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from ..core.denoiser import Denoiser
+from ..core.errors import require
+from ..core.policy import Sampler
+from ..files import Journal
+from ..generate import begin
+from ..prompt import Prompt, answers
+from .progress import counted
+from .prompts import USUAL_LENGTH, Asked, PromptFile
+
+Item = tuple[Asked, Prompt]
+
+
+@dataclass(frozen=True)
+class Way:
+    """How prompts are to be answered."""
+
+    denoiser: Denoiser
+    sampler: Sampler
+    seed: int
+    length: int | None
+    chat: bool
+    stop_at_eos: bool
+
+
+def answer_file(way: Way, prompts: PromptFile, model: str, batch: int, as_json: bool) -> None:
+    """Answer what has no answer yet, and say so. What is done stays, however this ends."""
+    began, asked, out = time.monotonic(), prompts.asked, prompts.out
+    rows = [one.row(way.denoiser, way.chat, way.length) for one in asked]
+    follows = any(row.follows for row in rows)
+    require(way.length is None or follows, "texts with gaps say how long they are: leave --length out.")
+    place = {one.id: one.number for one in asked}
+    with Journal.open(out, _job(way, prompts, model)) as journal:
+        done = {row.get("id") for row in journal.rows}
+        require(done <= set(place), f"'{out}' was changed: choose another --out, or remove it.")
+        resumed = len(journal.rows)
+        missing = [item for item in zip(asked, rows, strict=True) if item[0].id not in done]
+        try:
+            with counted("answering") as watch:
+                for part in _batches(missing, batch, getattr(way.denoiser, "sees_padding", True)):
+                    journal.add(_decode(way, part, lambda more: watch(len(journal.rows) + more, len(asked))))
+        except KeyboardInterrupt:
+            kept = f"stopped after {len(journal.rows)} of {len(asked)} answers; the same command goes on from there"
+            typer.echo(kept, err=True)
+            raise
+        journal.arrange(sorted(journal.rows, key=lambda row: place[row["id"]]))
+    forwards = sum(row["forwards"] for row in journal.rows)
+    told = {"out": str(out), "answers": len(asked), "resumed": resumed, "forwards": forwards}
+    _tell(told | {"seconds": time.monotonic() - began}, as_json)
+
+
+def _job(way: Way, prompts: PromptFile, model: str) -> dict[str, Any]:
+    """What the answers depend on: runs of the same job share a file."""
+    about = dict(getattr(way.denoiser, "about", {}))
+    folder = str(Path(model).resolve()) if Path(model).is_dir() else model
+    return {
+        "model": about | {"model": folder, "dtype": str(way.denoiser.dtype).removeprefix("torch.")},
+        "sampler": way.sampler.to_dict(),
+        "seed": way.seed,
+        "length": way.length or USUAL_LENGTH,
+        "input": hashlib.sha256(prompts.content).hexdigest(),
+        "options": {"chat": way.chat, "whole": not way.stop_at_eos},
+    }
+
+
+def _batches(items: list[Item], size: int, padded: bool) -> list[list[Item]]:
+    """The longest first: memory that does not suffice shows at once, and the rows of a batch need little padding."""
+
+    def shape(item: Item) -> tuple[int, int]:
+        return len(item[1].ids), item[1].gaps[0][0]
+
+    batches: list[list[Item]] = []
+    for item in sorted(items, key=shape, reverse=True):
+        full = not batches or len(batches[-1]) == size
+        if full or not (padded or shape(item) == shape(batches[-1][0])):
+            batches.append([])
+        batches[-1].append(item)
+    return batches
+
+
+def _decode(way: Way, items: list[Item], watch: Callable[[int], None]) -> list[dict[str, Any]]:
+    """The answers to a batch. A prompt's seed is its own, so that it is answered in any batch as it is alone."""
+    asked, prompts = [item[0] for item in items], [item[1] for item in items]
+    seeds = [way.seed + one.number if one.seed is None else one.seed for one in asked]
+    run = begin(way.denoiser, prompts, way.sampler, seeds, way.stop_at_eos)
+    finished = 0
+    for step in run:
+        finished += len(step.finished)
+        watch(finished)
+    trace = run.trace()
+    told = zip(asked, seeds, answers(way.denoiser, prompts, trace), trace.forwards.tolist(), strict=True)
+    return [one.told() | {"text": text, "forwards": forwards, "seed": seed} for one, seed, text, forwards in told]
+
+
+def _tell(told: dict[str, Any], as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(told))
+        return
+    earlier = f", {told['resumed']:,} of them of an earlier run" if told["resumed"] else ""
+    typer.echo(
+        f"{told['out']}: {told['answers']:,} answers{earlier}; {told['forwards']:,} forwards; {told['seconds']:.1f} s."
+    )

@@ -1,0 +1,133 @@
+"""Trajectories as one HTML page: nothing is fetched, and without JavaScript it is still all there."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import require
+from ..files import write_whole
+from .moments import Row, end_ids, moments, summary
+
+END, BREAK = "∎", "↵"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What a grader says of an answer."""
+
+    right: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A row of a trace with its texts (`trace.row(r, tokenizer)`), and a title above it."""
+
+    title: str
+    row: Row
+    verdict: Verdict | None = None
+
+
+def write_page(path: str | Path, trajectories: Sequence[Trajectory], title: str) -> None:
+    """Write the page, whole or not at all."""
+    write_whole(Path(path), page(trajectories, title))
+
+
+def page(trajectories: Sequence[Trajectory], title: str) -> str:
+    """The page: each trajectory coloured by when its tokens were committed, to be replayed step by step."""
+    require(len(trajectories) > 0, "there is no trajectory to show.")
+    for one in trajectories:
+        with_texts = "generated_texts" in one.row
+        require(with_texts, f"the trace of '{one.title}' has no texts: write it with its tokenizer.")
+    prompts = [one.row["prompt_text"] for one in trajectories]
+    shared = len(set(prompts)) == 1
+    sections = [_section(number, one, shown=not shared) for number, one in enumerate(trajectories)]
+    breaks = any("\n" in text for one in trajectories for text in one.row["generated_texts"])
+    parts = {
+        "title": escape(title),
+        "prompt": _prompt(prompts[0]) if shared else "",
+        "signs": f", {BREAK} line break" if breaks else "",
+        "sections": "\n".join(sections),
+        "steps": _inlined([_replay(one.row) for one in trajectories]),
+    }
+    template = (files(__package__) / "page.html").read_text(encoding="utf-8")
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)  # one pass: texts may hold {{...}} too
+
+
+def _inlined(data: Any) -> str:
+    """JSON that no HTML parser mistakes for markup."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _section(number: int, one: Trajectory, shown: bool) -> str:
+    row, forwards = one.row, one.row["forwards"]
+    verdict = _verdict(one.verdict) if one.verdict else ""
+    name = escape(one.title, quote=True)
+    return f"""<section id="t{number}">
+<header><h2>{name}</h2>{verdict}</header>
+<p class="summary">{escape("; ".join(summary(row)))}</p>
+{_prompt(row["prompt_text"]) if shown else ""}<p class="text">{_tokens(row)}</p>
+<div class="replay"><button type="button" aria-label="Play {name}">Play</button>
+<input type="range" min="0" max="{forwards}" value="{forwards}" aria-label="Steps of {name}"><output></output></div>
+</section>"""
+
+
+def _verdict(verdict: Verdict) -> str:
+    word = "right" if verdict.right else "wrong"
+    reason = f": {escape(verdict.reason)}" if verdict.reason else ""
+    return f'<span class="verdict {word}">{"✓" if verdict.right else "✗"} {word}{reason}</span>'
+
+
+def _prompt(text: str) -> str:
+    return f'<div class="prompt">prompt<pre>{escape(text)}</pre></div>\n' if text else ""
+
+
+def _shown(text: str, token: int, row: Row) -> str:
+    """A token on the page, without the blanks before it: end tokens are one sign, line breaks are seen."""
+    return END if token in end_ids(row) else text.lstrip(" ").replace("\r", "").replace("\n", f"{BREAK}\n")
+
+
+def _tokens(row: Row) -> str:
+    """A span for every offset, in order: the script finds them by their number. Blanks stay outside."""
+    spans = []
+    for offset, moment in enumerate(moments(row["commit_step"])):
+        text = row["generated_texts"][offset]
+        blanks = " " * (len(text) - len(text.lstrip(" ")))
+        word, hover = _shown(text, row["generated_ids"][offset], row), escape(_hover(row, offset), quote=True)
+        spans.append(f'{blanks}<span class="{moment}" title="{hover}">{escape(word)}</span>')
+    return "".join(spans)
+
+
+def _hover(row: Row, offset: int) -> str:
+    step, logp, entropy = row["commit_step"][offset], row["logp"][offset], row["entropy"][offset]
+    text = f"{json.dumps(row['generated_texts'][offset], ensure_ascii=False)}, offset {offset}: "
+    if step < 0:
+        return text + {-1: "given", -2: "filled by the stop rule"}[step]
+    facts = [f"step {step}"]
+    facts += [] if logp is None else [f"probability {math.exp(logp):.3g}"]
+    facts += [] if entropy is None else [f"entropy {entropy:.3g} nats"]
+    return text + ", ".join(facts)
+
+
+def _replay(row: Row) -> dict[str, Any]:
+    """What the script needs: which offsets were masked, and every write in order."""
+    steps = row["commit_step"]
+    if "events" in row:
+        texts = row.get("event_texts", [""] * len(row["events"]))
+        events = zip(row["events"], texts, strict=True)
+        writes = [[step, at, _shown(text, token, row) if token >= 0 else None] for (step, at, token), text in events]
+    else:
+        tokens = zip(steps, row["generated_texts"], row["generated_ids"], strict=True)
+        told = [[step, at, _shown(text, token, row)] for at, (step, text, token) in enumerate(tokens)]
+        writes = sorted(write for write in told if write[0] >= 0)
+    masked = [at for at, token in enumerate(row["canvas_ids"]) if token == row["mask_id"]]
+    return {"forwards": row["forwards"], "masked": masked, "writes": writes}

@@ -1,0 +1,256 @@
+"""`uncode decode`: a file of prompts becomes a file of answers, whatever interrupts it."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+import uncode
+from tests.backbones.test_tokenizers import llada_tokenizer
+from tests.checkpoints import checkpoint
+from tests.cli.calling import call
+from uncode import UncodeError
+from uncode.cli import live, many
+from uncode.files import Journal
+from uncode.generate import begin
+from uncode.prompt import read_prompts
+
+ROOT = Path(__file__).parents[2]
+DRAWN = ["--sampler", "tau_leaping", "--set", "tau=12"]
+"""A sampler that draws at random, so that seeds show."""
+
+
+def prompts(path: Path, count: int) -> Path:
+    sums = itertools.islice(itertools.product(range(1, 10), repeat=3), count)
+    path.write_text("".join(json.dumps({"prompt": "add {} {} {}".format(*abc)}) + "\n" for abc in sums))
+    return path
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_lines_of_every_kind_are_answered_in_order(tmp_path: Path) -> None:
+    source, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
+    written = [
+        "add 3 4 5",
+        {"prompt": "add 1 3 4", "id": "second", "length": 12},
+        {"prompt": "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:3>", "id": 7, "seed": -3},
+    ]
+    source.write_text("\n\n".join(map(json.dumps, written)))
+    shown = call("decode", "--input", str(source), "--out", str(out), "--sampler", "left_to_right", "--seed", "5")
+    assert shown.stdout.startswith(f"{out}: 3 answers; 37 forwards;")
+    found = lines(out)
+    assert [(row["id"], row["seed"], row["forwards"]) for row in found] == [(0, 5, 21), ("second", 6, 12), (7, -3, 4)]
+    assert found[0]["prompt"] == "add 3 4 5" and found[0]["text"].endswith("so the answer is 12 .")
+    assert found[2]["text"] == "add 3 4 5 first 3 + 4 = 7 , then 7 + 5"
+
+
+def test_a_prompt_is_answered_in_a_batch_as_alone(tmp_path: Path) -> None:
+    source = prompts(tmp_path / "prompts.jsonl", 7)
+    found = []
+    for size in ("1", "3", "16"):
+        out = tmp_path / f"{size}.jsonl"
+        call("decode", "--input", str(source), "--out", str(out), *DRAWN, "--batch", size, "--seed", "40")
+        found.append(lines(out))
+    assert found[0] == found[1] == found[2]
+    model, sampler = uncode.load("toy"), uncode.presets.tau_leaping(tau=12)
+    for number, row in enumerate(found[0]):
+        assert row["text"] == uncode.generate(model, row["prompt"], sampler=sampler, length=24, seed=40 + number)
+
+
+def test_rows_of_unequal_length_are_padded_and_messages_answered(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "llada", "llada", 0)
+    llada_tokenizer().save_pretrained(folder)
+    asked: list[Any] = [
+        "2 + 3",
+        {"prompt": "What is 2 + 3", "length": 9},
+        {"messages": [{"role": "user", "content": "2"}]},
+        "2",
+    ]
+    source = tmp_path / "prompts.jsonl"
+    source.write_text("\n".join(map(json.dumps, asked)))
+    words = ["--model", str(folder), "--sampler", "confidence", "--length", "6", "--dtype", "float64", "--whole"]
+    for size in ("1", "4"):
+        call("decode", *words, "--input", str(source), "--out", str(tmp_path / size), "--batch", size)
+    found = lines(tmp_path / "1")
+    assert found == lines(tmp_path / "4") and [row["forwards"] for row in found] == [6, 9, 6, 6]
+    assert found[2]["messages"] == asked[2]["messages"] and "prompt" not in found[2]
+
+
+def test_a_second_run_finishes_what_is_missing(tmp_path: Path) -> None:
+    source, out = prompts(tmp_path / "prompts.jsonl", 6), tmp_path / "answers.jsonl"
+    words = ["decode", "--input", str(source), "--out", str(out), *DRAWN]
+    call(*words)
+    whole = out.read_text()
+    first, *others = whole.splitlines(keepends=True)
+    out.write_text("".join(others[2:4]) + first[:20])  # as a batch out of order and half a line would leave it
+    told = json.loads(call(*words, "--batch", "4", "--json").stdout)
+    assert (told["answers"], told["resumed"]) == (6, 2) and out.read_text() == whole
+    assert call(*words).stdout.startswith(f"{out}: 6 answers, 6 of them of an earlier run;")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.jsonl", "answers.jsonl.job", "prompts.jsonl"]
+
+
+@pytest.mark.parametrize(
+    ("change", "other"),
+    [
+        (["--seed", "1"], "other seed:"),
+        (["--length", "20"], "other length:"),
+        (["--set", "tau=8"], "other sampler:"),
+        (["--whole"], "other options:"),
+        (["--guidance", "1"], "other model:"),
+    ],
+)
+def test_another_job_does_not_touch_the_answers(tmp_path: Path, change: list[str], other: str) -> None:
+    source, out = prompts(tmp_path / "prompts.jsonl", 1), tmp_path / "answers.jsonl"
+    words = ["decode", "--input", str(source), "--out", str(out), *DRAWN]
+    call(*words)
+    before = out.read_text()
+    with pytest.raises(UncodeError, match=f"begun with {other} finish it as it was begun, choose another --out"):
+        call(*words, *change)
+    assert out.read_text() == before
+
+
+def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
+    source, out = prompts(tmp_path / "prompts.jsonl", 1), tmp_path / "answers.jsonl"
+    words = ["decode", "--input", str(source), "--out", str(out), *DRAWN]
+    out.write_text("mine\n")
+    with pytest.raises(UncodeError, match="is there already, and of no job"):
+        call(*words)
+    out.unlink()
+    call(*words)
+    source.write_text('"add 9 9 9"')
+    with pytest.raises(UncodeError, match="begun with other input"):
+        call(*words)
+    prompts(source, 1)
+    out.write_text('{"id": "strange"}\n')
+    with pytest.raises(UncodeError, match="was changed"):
+        call(*words)
+    out.write_text("no JSON\n")
+    with pytest.raises(UncodeError, match="cannot be read"):
+        call(*words)
+    out.unlink()
+    with Journal.open(out, {}), pytest.raises(UncodeError, match="another process is writing into"):
+        call(*words)
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("{", "line 2 of '.*' is no JSON"),
+        ("3", "line 2 of '.*' is no prompt"),
+        ("{}", "needs a prompt or messages"),
+        ('{"prompt": "add 1 1 1", "messages": []}', "and not both"),
+        ('{"prompt": 3}', "its prompt is not a text"),
+        ('{"prompt": "\\ud800"}', "its prompt is not a text"),
+        ('{"messages": [{"role": "user"}]}', "its messages are not a list of"),
+        ('{"messages": [{"role": "user", "content": "add 1 1 1"}]}', "line 2 of '.*': this model has no chat template"),
+        ('{"prompt": "add 1 1 1", "lenght": 3}', "line 2 of '.*' has an unknown key 'lenght': did you mean 'length'?"),
+        ('{"prompt": "add 1 1 1", "length": 0}', "its length is not a whole number above 0"),
+        ('{"prompt": "add 1 1 1", "length": true}', "its length is not"),
+        ('{"prompt": "add 1 1 1", "seed": 0.5}', "its seed is not a whole number"),
+        ('{"prompt": "add 1 1 1", "id": null}', "its id is neither"),
+        ('{"prompt": "add 1 1 1", "id": 0}', "line 2 of '.*' has the id 0 of line 1"),
+        ('{"prompt": " "}', "line 2 of '.*': the prompt is empty"),
+        ('"multiply 1 2"', "line 2 of '.*': the toy model does not know the word 'multiply'"),
+        ('{"prompt": "add <mask:2>", "length": 3}', "line 2 of '.*': a text with gaps says how long they are"),
+    ],
+)
+def test_a_bad_line_is_told_before_anything_is_decoded(
+    tmp_path: Path, line: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many, "begin", lambda *_: pytest.fail("something was decoded"))
+    source, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
+    source.write_text(f'"add 1 2 3"\n{line}\n')
+    with pytest.raises(UncodeError, match=message):
+        call("decode", "--input", str(source), "--out", str(out))
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_gaps_alone_take_no_length(tmp_path: Path) -> None:
+    source = tmp_path / "prompts.jsonl"
+    source.write_text('"add 1 <mask:1> 3"\n')
+    with pytest.raises(UncodeError, match="leave --length out"):
+        call("decode", "--input", str(source), "--out", str(tmp_path / "x"), "--length", "4")
+
+
+def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, out = prompts(tmp_path / "prompts.jsonl", 5), tmp_path / "answers.jsonl"
+    words = ["decode", "--input", str(source), "--out", str(out), *DRAWN, "--batch", "2"]
+    real, calls = many.begin, itertools.count()
+
+    def interrupted(*given: Any) -> Any:
+        if next(calls) == 1:
+            raise KeyboardInterrupt
+        return real(*given)
+
+    monkeypatch.setattr(many, "begin", interrupted)
+    shown = call(*words)
+    assert "stopped after 2 of 5 answers; the same command goes on from there" in shown.stderr
+    assert shown.exit_code != 0 and len(lines(out)) == 2
+    assert ", 2 of them of an earlier run" in call(*words).stdout
+    assert [row["id"] for row in lines(out)] == [0, 1, 2, 3, 4]
+
+
+def test_a_killed_run_goes_on(tmp_path: Path) -> None:
+    source, out, again = prompts(tmp_path / "prompts.jsonl", 80), tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
+    words = ["decode", "--input", str(source), *DRAWN, "--batch", "2"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
+    process = subprocess.Popen([sys.executable, "-m", "uncode.cli", *words, "--out", str(out)], env=environment)
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline and process.poll() is None and not (out.exists() and out.stat().st_size):
+        time.sleep(0.002)
+    process.kill()
+    assert process.wait() == -9
+    kept = out.read_text()
+    assert 0 < kept.count("\n") < 80
+    told = json.loads(call(*words, "--out", str(out), "--json").stdout)
+    assert told["resumed"] == kept.count("\n")
+    call(*words, "--out", str(again))
+    assert out.read_text() == again.read_text() and [row["id"] for row in lines(out)] == [*range(80)]
+
+
+def watched(prompt: str, sampler: uncode.Sampler, length: int | None = 24) -> tuple[list[str], uncode.Trace]:
+    """The pictures of a decode in a terminal, one for each step, and its trace."""
+    model = uncode.load("toy")
+    rows = read_prompts(model, [prompt], length)
+    console = Console(file=io.StringIO(), force_terminal=True, width=90, record=True)
+    trace = live.watch(begin(model, rows, sampler, 0, True), model, sampler.name, rows[0].follows, console)
+    return re.split(rf"(?={sampler.name}  \d+ forwards?\b)", console.export_text())[1:], trace
+
+
+def test_the_live_view_shows_masks_drafts_and_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "FRAME", 0.0)
+    pictures, trace = watched("add 3 4 5", uncode.presets.semi_ar(blocks=3))
+    assert pictures[2].startswith("semi_ar  3 forwards, 21 masks left")
+    assert pictures[2].count("·") == 16 + 1, "masks outside the open block have no draft; one more in the legend"
+    assert "committed early middle late   draft   · masked" in pictures[2]
+    assert len(pictures) >= len(trace) == 16
+    assert pictures[-1].startswith("semi_ar  16 forwards\n") and "∎" in pictures[-1]
+    assert "draft" not in pictures[-1] and "·" not in pictures[-1]
+
+
+def test_the_live_view_shows_the_text_around_gaps_and_what_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live, "FRAME", 0.0)
+    pictures, _ = watched("add 3 4 5 first 3 + 4 = <mask:1> , then <mask:1> +", uncode.presets.confidence(), None)
+    assert "add 3 4 5 first 3 + 4 = 7 , then 7 +" in pictures[-1]
+    pictures, trace = watched("add 3 4 5", uncode.presets.remdm())
+    assert any(token == -1 for _, _, token in trace.events[0])
+    words = uncode.load("toy").tokenizer.decode(trace.generated[0], skip_special_tokens=True)
+    assert words in " ".join(pictures[-1].split()), "the last picture is the last state"
+
+
+def test_a_frame_is_not_drawn_for_every_step() -> None:
+    pictures, trace = watched("add 3 4 5", uncode.presets.left_to_right())
+    assert len(pictures) < len(trace) and "left_to_right  21 forwards\n" in pictures[-1]
