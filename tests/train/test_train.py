@@ -225,7 +225,7 @@ def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, recipe: Recipe
             process.kill()
     process.wait()
     again = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
-    assert 4 < int(again[0]) and again[-1] == "12"
+    assert int(again[0]) > 4 and again[-1] == "12"
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     whole = Run(recipe, Shards.load(folder / FILE), CPU)

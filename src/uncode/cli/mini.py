@@ -26,6 +26,8 @@ from ..evals.sandbox import NoJail
 from .options import Device, Dtype, Json, Model
 
 PROBLEMS, FEW = 256, 12
+WIDE = 1000
+"""Columns of output that goes to a file: no table is cut."""
 
 
 def command(
@@ -37,7 +39,7 @@ def command(
     batch: Annotated[int, typer.Option(min=1, help="Problems decoded at a time.")] = 256,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     device: Device = None,
-    dtype: Dtype = "float32",
+    dtype: Dtype = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep results and answers there, and resume.")] = None,
     show: Annotated[Path | None, typer.Option(metavar="FILE", help="Print results that lie in a file.")] = None,
     print_card: Annotated[bool, typer.Option("--card", help="Print the embedded model's card.")] = False,
@@ -139,6 +141,8 @@ def _progress() -> Iterator[Watch]:
 
 def _print(results: Results) -> None:
     console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDE
     about = results.about
     console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
     _show(console, report.accuracy(results))
@@ -158,4 +162,4 @@ def _show(console: Console, table: report.Table) -> None:
         shown.add_column(title, justify="right" if number else "left", no_wrap=True)
     for row in table.rows:
         shown.add_row(*row)
-    console.print(shown, width=None if console.is_terminal else 1000)
+    console.print(shown)

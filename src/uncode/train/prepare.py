@@ -24,9 +24,7 @@ SEED = 0
 """Of the curriculum: runs with other seeds learn from the same lessons."""
 
 
-def prepare(
-    recipe: Recipe, folder: Path, watch: Callable[[str, int], None], workers: int | None = None
-) -> Shards:
+def prepare(recipe: Recipe, folder: Path, watch: Callable[[str, int], None], workers: int | None = None) -> Shards:
     """Draw the curriculum, train the tokenizer on it, write both as files; and the answers' text, to be counted."""
     names = list(FAMILIES)
     require(

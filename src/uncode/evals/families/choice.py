@@ -66,15 +66,15 @@ class MiniChoice(Family[Ordered]):
     stops = ("Question:",)
 
     def draw(self, random: Random) -> Ordered:
-        order = tuple(random.sample(NAMES, 4))
+        *order, stranger = random.sample(NAMES, 4)
         relation = random.choice(list(RELATIONS))
         facts = [f"{a} is {relation} than {b}." for a, b in itertools.pairwise(order)]
         random.shuffle(facts)
-        place = random.choice((0, 1, 2, 3))
-        asked = _asked(relation, place)
-        choices = random.sample(order, 4)
+        place = random.choice((0, 1, 2))
+        asked = (f"the {RELATIONS[relation][0]}", "in the middle", f"the {RELATIONS[relation][1]}")[place]
+        choices = random.sample([*order, stranger], 4)
         answer = LETTERS[choices.index(order[place])]
-        return Ordered("", f"{' '.join(facts)} Who is {asked}?", tuple(choices), answer, order, relation, asked)
+        return Ordered("", f"{' '.join(facts)} Who is {asked}?", tuple(choices), answer, tuple(order), relation, asked)
 
     def key(self, example: Ordered) -> str:
         return f"{example.relation} {example.order} {example.asked}"
@@ -86,11 +86,6 @@ class MiniChoice(Family[Ordered]):
             return answer
         if style == "chain":
             return f"{' > '.join(example.order)}, so it is {name}. {answer}"
-        places = zip(example.order, ("first", "second", "third", "last"), strict=True)
+        places = zip(example.order, ("first", "second", "last"), strict=True)
         ranks = [f"{person} comes {place}." for person, place in places]
         return f"By who is {example.relation}: {' '.join(ranks)} {name} is {example.asked}. {answer}"
-
-
-def _asked(relation: str, place: int) -> str:
-    most, least = RELATIONS[relation]
-    return {0: f"the {most}", 1: f"second {most}", 2: f"second {least}", 3: f"the {least}"}[place]

@@ -21,6 +21,8 @@ class Cell:
 
     right: str
     """A 1 for each problem that is solved, a 0 for each other."""
+    hasty: str
+    """A 1 for each problem where an end token was written in the first quarter of the forwards."""
     forwards: float
     """The mean number of forwards."""
     tokens: float

@@ -6,7 +6,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +40,8 @@ class Suite:
     seed: int
     folder: Path | None
     """Where results and answers go."""
+    grades: dict[tuple[str, str], bool] = field(default_factory=dict)
+    """By problem and answer: samplers often agree, and running a program takes longer than writing it."""
 
     def cell(self, results: Results, family: Family[Any], name: str, sampler: Sampler) -> Cell:
         """A cell of the table, from the results or run now."""
@@ -52,17 +54,25 @@ class Suite:
 
     def _run(self, family: Family[Any], name: str, sampler: Sampler) -> Cell:
         examples = family.examples()[: self.problems]
-        texts, forwards, lengths = list[str](), list[int](), list[int]()
+        texts, forwards, lengths, hasty = list[str](), list[int](), list[int](), ""
         for trace, prompts in self.decoded(family, examples, sampler.stopping(AfterEos())):
             texts += answers(self.denoiser, prompts, trace)
             forwards += trace.forwards.tolist()
             ended = torch.isin(trace.generated, torch.tensor(self.denoiser.eos_ids))
             lengths += torch.where(ended.any(1), ended.long().argmax(1), trace.generated.shape[1]).tolist()
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            grades = list(pool.map(family.grade, examples, texts))
+            early = (trace.commit_step >= 0) & (trace.commit_step < trace.forwards[:, None] / 4)
+            hasty += "".join("1" if row else "0" for row in (ended & early).any(1).tolist())
+        self._grade(family, examples, texts)
         self._keep(family, name, [e.id for e in examples], texts)
-        right = "".join("1" if grade.correct else "0" for grade in grades)
-        return Cell(right, round(sum(forwards) / len(forwards), 2), round(sum(lengths) / len(lengths), 2))
+        right = "".join("1" if self.grades[e.id, text] else "0" for e, text in zip(examples, texts, strict=True))
+        return Cell(right, hasty, round(sum(forwards) / len(forwards), 2), round(sum(lengths) / len(lengths), 2))
+
+    def _grade(self, family: Family[Any], examples: Sequence[Any], texts: list[str]) -> None:
+        """Grade the answers that were not graded before."""
+        new = [(e, text) for e, text in zip(examples, texts, strict=True) if (e.id, text) not in self.grades]
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            for (e, text), grade in zip(new, pool.map(lambda pair: family.grade(*pair), new), strict=True):
+                self.grades[e.id, text] = grade.correct
 
     def decoded(
         self, family: Family[Any], examples: Sequence[Any], sampler: Sampler, observe: str = "open"
