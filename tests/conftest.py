@@ -2,6 +2,8 @@
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test may wait for a network; those of the hub bring a server of their own
 
@@ -13,6 +15,24 @@ torch.set_num_threads(1)
 settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("soak", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))
+
+WHOLE = ("backbones/test_hub.py", "evals/test_regrade.py", "frequency/test_cluster.py", "parity/test_models.py")
+"""Files whose tests share something that takes long to make: one worker runs all of such a file."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """By the names of files: under pytest 9.2 the marks of xdist 3.8's loadgroup do nothing (its issue 1386)."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    assert all((Path(__file__).parent / name).is_file() for name in WHOLE)
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file.endswith(WHOLE) else nodeid
+
+    return Together(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session", autouse=True)
