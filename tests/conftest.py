@@ -16,8 +16,16 @@ settings.register_profile("uncode", deadline=None, derandomize=True, max_example
 settings.register_profile("soak", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))
 
+HERE = Path(__file__).parent
 WHOLE = ("backbones/test_hub.py", "evals/test_regrade.py", "frequency/test_cluster.py", "parity/test_models.py")
 """Files whose tests share something that takes long to make: one worker runs all of such a file."""
+UNWATCHED = ("evals", "frequency", "cli")
+"""Folders that are not about core: with coverage, which is core's alone, their tests would take twice as long."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    if item.path.relative_to(HERE).parts[0] in UNWATCHED:
+        item.add_marker(pytest.mark.no_cover)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -25,7 +33,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """By the names of files: under pytest 9.2 the marks of xdist 3.8's loadgroup do nothing (its issue 1386)."""
     from xdist.scheduler import LoadScopeScheduling
 
-    assert all((Path(__file__).parent / name).is_file() for name in WHOLE)
+    assert all((HERE / name).is_file() for name in WHOLE)
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
