@@ -1,7 +1,8 @@
 """Shared set-up: one thread per worker, so that parallel workers do not fight over the cores."""
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,16 @@ UNWATCHED = ("evals", "frequency", "cli")
 """Folders that are not about core: with coverage, which is core's alone, their tests would take twice as long."""
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Not by pytest-cov's `no_cover`, which leaves a tracer running in the workers of xdist."""
+    tracer = sys.gettrace()
     if item.path.relative_to(HERE).parts[0] in UNWATCHED:
-        item.add_marker(pytest.mark.no_cover)
+        sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
 
 
 @pytest.hookimpl(optionalhook=True)
