@@ -1,7 +1,10 @@
 """Shared set-up: one thread per worker, so that parallel workers do not fight over the cores."""
 
 import os
-from collections.abc import Iterator
+import sys
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test may wait for a network; those of the hub bring a server of their own
 
@@ -13,6 +16,39 @@ torch.set_num_threads(1)
 settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("soak", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))
+
+HERE = Path(__file__).parent
+WHOLE = ("backbones/test_hub.py", "evals/test_regrade.py", "frequency/test_cluster.py", "parity/test_models.py")
+"""Files whose tests share something that takes long to make: one worker runs all of such a file."""
+UNWATCHED = ("evals", "frequency", "cli")
+"""Folders that are not about core: with coverage, which is core's alone, their tests would take twice as long."""
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Not by pytest-cov's `no_cover`, which leaves a tracer running in the workers of xdist."""
+    tracer = sys.gettrace()
+    if item.path.relative_to(HERE).parts[0] in UNWATCHED:
+        sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(tracer)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """By the names of files: under pytest 9.2 the marks of xdist 3.8's loadgroup do nothing (its issue 1386)."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    assert all((HERE / name).is_file() for name in WHOLE)
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return file if file.endswith(WHOLE) else nodeid
+
+    return Together(config, log) if config.getvalue("dist") == "loadgroup" else None
 
 
 @pytest.fixture(scope="session", autouse=True)

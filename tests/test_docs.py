@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import re
 import sys
 import types
@@ -37,6 +38,9 @@ def rewritten(page: Path) -> str:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
 def test_the_blocks_of_a_page_print_what_it_says(page: Path) -> None:
+    """The log, whose experiments take as long as all other pages together, under `make verify`."""
+    if page.name == "log.md" and os.environ.get("HYPOTHESIS_PROFILE") != "soak":
+        pytest.skip("its experiments take long: make verify")
     assert rewritten(page) == page.read_text()
 
 

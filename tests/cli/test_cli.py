@@ -1,10 +1,8 @@
-"""The command line as a user meets it: in a process of its own."""
+"""The command line: most of it in this process, what only a process shows in one of its own."""
 
 from __future__ import annotations
 
 import json
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -12,31 +10,24 @@ import pytest
 
 from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
-from uncode import Trace
+from tests.cli.running import ROOT, run, run_apart
+from uncode import Trace, UncodeError
 from uncode.cli import main
 from uncode.samplers.legacy import QUIRKS
 from uncode.samplers.presets import PRESETS
 
-ROOT = Path(__file__).parents[2]
-
-
-def run(*words: str, stdin: str | None = None, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
-    command = [sys.executable, "-m", "uncode.cli", *words]
-    return subprocess.run(
-        command, input=stdin, capture_output=True, text=True, env=environment, cwd=cwd, timeout=120, check=False
-    )
-
 
 def test_version_and_help() -> None:
-    assert run("--version").stdout.startswith("uncode 0.")
+    told = run_apart("--version")
+    assert told.stdout.startswith("uncode 0.") and (told.returncode, told.stderr) == (0, "")
     shown = run("decode", "--help").stdout
     assert "Examples" in shown and "--sampler" in shown
     assert run("samplers", "--help").returncode == 0
 
 
 def test_samplers_are_listed_with_their_sources() -> None:
-    shown = run("samplers").stdout
+    shown = run_apart("samplers").stdout
+    assert shown == run("samplers").stdout, "a process of its own prints the same"
     assert all(name in shown for name in PRESETS)
     assert "\x1b[" not in shown, "output is plain when piped"
     listed = json.loads(run("samplers", "--json").stdout)
@@ -55,7 +46,8 @@ def test_a_printed_recipe_decodes_again(tmp_path: Path) -> None:
 
 def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
     out = tmp_path / "trace.jsonl"
-    shown = run("decode", "-", "--sampler", "left_to_right", "--trace", str(out), "--order", stdin="add 3 4 5")
+    words = ("decode", "-", "--sampler", "left_to_right", "--trace", str(out), "--order")
+    shown = run_apart(*words, stdin="add 3 4 5")
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines()[0] == "first 3 + 4 = 7 , then 7 + 5 = 12 . so the answer is 12 ."
     assert "left_to_right: 21 forwards" in shown.stdout
@@ -133,19 +125,20 @@ def test_mistakes_are_one_sentence_and_exit_code_2(
 
 
 def test_a_mistake_in_a_process_of_its_own() -> None:
-    shown = run("decode", "add 3 4 5", "--sampler", "uncod")
+    shown = run_apart("decode", "add 3 4 5", "--sampler", "uncod")
     assert (shown.returncode, shown.stdout) == (2, "") and "did you mean 'uncode'?" in shown.stderr
 
 
 def test_debug_shows_the_traceback() -> None:
-    for words in (["--debug", "decode", "add 3 4 5", "--sampler", "uncod"], ["decode", "x", "--debug"]):
-        shown = run(*words)
-        assert shown.returncode != 0
-        assert "Traceback" in shown.stderr
+    shown = run_apart("--debug", "decode", "add 3 4 5", "--sampler", "uncod")
+    assert shown.returncode != 0 and "Traceback" in shown.stderr
+    with pytest.raises(UncodeError):
+        run("decode", "x", "--debug")
 
 
 def test_no_words_show_the_help() -> None:
-    assert "decode" in run().stderr + run().stdout
+    shown = run()
+    assert "decode" in shown.stderr + shown.stdout
 
 
 def test_models_lists_families_ids_and_the_cache(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import uncode
-from tests.cli.calling import call
+from tests.cli.running import call
 from uncode import Trace, UncodeError
 from uncode.cli import compare
 

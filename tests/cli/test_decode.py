@@ -19,7 +19,7 @@ from rich.console import Console
 import uncode
 from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
-from tests.cli.calling import call
+from tests.cli.running import call
 from uncode import UncodeError
 from uncode.cli import live, many
 from uncode.files import Journal

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import run
+from tests.cli.running import run, run_apart
 from uncode.cli import main
 
 PUZZLES = "Puzzle,Solution\n3102200002100320,3142243142131324\n0140432014020000,2143432114323214\n"
@@ -78,7 +78,8 @@ def test_regrade_runs_programs_in_the_sandbox(data: Path) -> None:
     texts = ["    return x + x", "import sys\nsys.exit(0)", "```python\ndef twice(x):\n    return 4\n```"]
     rows = [{"id": f"HumanEval/{n}", "text": text} for n, text in enumerate(texts)]
     answers.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    told = json.loads(run("regrade", str(answers), "--task", "humaneval", "--data", str(data), "--json").stdout)
+    words = ("regrade", str(answers), "--task", "humaneval", "--data", str(data), "--json")
+    told = json.loads(run_apart(*words).stdout)
     assert told[0]["metrics"]["correct"]["estimate"] == pytest.approx(2 / 3)
     assert told[0]["metrics"]["paper"]["estimate"] == pytest.approx(2 / 3)
     assert (told[0]["gained"], told[0]["lost"]) == (1, 1)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.test_cli import ROOT, run
+from tests.cli.running import ROOT, run, run_apart
 from tests.small_tokenizers import TEXT, TOKENIZERS
 from uncode import FrequencyTable
 from uncode.cli import main
@@ -37,7 +37,7 @@ def spoil(corpus: Path) -> None:
 
 def test_count_show_compare_merge(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     one, two, both = (tmp_path / f"{name}.safetensors" for name in ("one", "two", "both"))
-    shown = run("count", str(corpus), "--tokenizer", str(tokenizer), "--out", str(one))
+    shown = run_apart("count", str(corpus), "--tokenizer", str(tokenizer), "--out", str(one))
     assert shown.returncode == 0 and shown.stderr == ""
     assert "tokens in 200 documents" in shown.stdout and len(shown.stdout.splitlines()) == 1
     spoil(corpus)
@@ -61,7 +61,7 @@ def test_count_show_compare_merge(corpus: Path, tokenizer: Path, tmp_path: Path)
 
 def test_standard_input_a_recipe_and_bad_lines(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     out, text = tmp_path / "t.safetensors", "".join(TEXT)
-    told = run("count", "-", "--tokenizer", str(tokenizer), "--out", str(out), "--json", stdin=text)
+    told = run_apart("count", "-", "--tokenizer", str(tokenizer), "--out", str(out), "--json", stdin=text)
     assert json.loads(told.stdout)["bytes"] == len(text.encode()) and json.loads(told.stdout)["documents"] == 1
     recipe = tmp_path / "mix.toml"
     recipe.write_text(f'name = "mix"\nmax_bytes = "1MB"\n[[source]]\nwhere = "{corpus}"\nfields = "text"\n')

@@ -15,7 +15,6 @@ from uncode.evals.families.sudoku import grids
 from uncode.evals.tasks import TASKS, find_task
 
 WHY = "story problems are reasoning-gym's: pip install 'uncode[train]'"
-pytestmark = pytest.mark.xdist_group("sandbox")
 PROGRAMS = ("mini_docstring", "mini_sentence")
 DRAWN = [
     pytest.param(

@@ -30,10 +30,7 @@ from uncode.evals.tasks.humaneval import Problem as HumanEvalProblem
 from uncode.evals.tasks.mbpp import Mbpp
 from uncode.evals.tasks.mbpp import Problem as MbppProblem
 
-pytestmark = [
-    pytest.mark.xdist_group("sandbox"),
-    pytest.mark.skipif(platform.system() != "Linux", reason="the walls are Linux's"),
-]
+pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the walls are Linux's")
 
 SMALL = Limits(wall=3.0, cpu=2, memory=512 << 20, disk=8 << 20)
 ONE = Suite(("solve",), ("assert solve() == 1",))

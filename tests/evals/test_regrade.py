@@ -16,7 +16,6 @@ from uncode.cli.regrade import _table
 from uncode.evals.published import final_text, released_text
 from uncode.evals.regrade import Graded, grade_all, read_answers, sample, task_of
 
-pytestmark = pytest.mark.xdist_group("regrade")  # so that the answers are graded once
 PAGE = (Path(__file__).parents[2] / "docs" / "grading.md").read_text()
 
 

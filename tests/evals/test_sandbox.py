@@ -18,8 +18,6 @@ from uncode.evals.sandbox import JAILS, Limits, NoJail, Sandbox, Suite, find_jai
 from uncode.evals.sandbox import jail as jails
 from uncode.evals.sandbox.jail import Bare, Bubblewrap, Namespaces
 
-pytestmark = pytest.mark.xdist_group("sandbox")  # jails of other tests would look like survivors
-
 SORTING = Suite(
     ("solve",),
     (

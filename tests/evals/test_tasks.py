@@ -161,15 +161,14 @@ def test_every_gold_answer_is_right(name: str, layout: str) -> None:
     assert not wrong[:5], f"{len(wrong)} wrong"
 
 
-@pytest.mark.xdist_group("sandbox")
 @pytest.mark.parametrize("name", ["humaneval", "mbpp"])
 def test_every_canonical_solution_passes(name: str) -> None:
-    """Each in one of the layouts, in turn (of MBPP every third); all of them in all layouts under `make verify`."""
+    """Every third (of MBPP every sixth) in one of the layouts, in turn; all in all layouts under `make verify`."""
     task = find_task(name)
     layouts = list(LAYOUTS[name].values())
     turns = range(len(layouts)) if SOAK else [0]
-    answers = [(e, layouts[(n + turn) % len(layouts)](e)) for turn in turns for n, e in enumerate(examples(task))]
-    answers = answers if SOAK or name == "humaneval" else answers[::3]
+    found = examples(task)[:: 1 if SOAK else {"humaneval": 3, "mbpp": 6}[name]]
+    answers = [(e, layouts[(n + turn) % len(layouts)](e)) for turn in turns for n, e in enumerate(found)]
     with ThreadPoolExecutor(2) as pool:
         grades = list(pool.map(lambda answer: task.grade(*answer), answers))
     assert not [(a[0].id, g.why) for a, g in zip(answers, grades, strict=True) if not g.correct]
@@ -241,7 +240,6 @@ def test_the_released_rules_are_reproduced() -> None:
     assert not countdown.grade(example, "144-15=29,79-29=500").correct
 
 
-@pytest.mark.xdist_group("sandbox")
 @pytest.mark.parametrize(
     ("text", "paper"),
     [("import sys\nsys.exit(0)", 163), ("import os\nos._exit(1)", 163), ("return None", 0)],
@@ -258,7 +256,6 @@ def test_leaving_early_solves_nothing(text: str, paper: int) -> None:
         assert sum(pool.map(lambda e: task.grade(e, text).correct, found[some])) == 0
 
 
-@pytest.mark.xdist_group("sandbox")
 @pytest.mark.skipif(not SOAK, reason="runs all programs three times: make verify")
 def test_right_programs_by_the_released_rule() -> None:
     humaneval, mbpp = find_task("humaneval"), find_task("mbpp")

@@ -21,7 +21,6 @@ from uncode.frequency.report import Report
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 pytestmark = [
-    pytest.mark.xdist_group("ray"),
     pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::FutureWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

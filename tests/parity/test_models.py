@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import tempfile
 from functools import cache
 from pathlib import Path
@@ -29,6 +30,7 @@ from uncode.core.cache import Plan, Span
 from uncode.core.denoiser import Denoiser
 
 DATA = Path(__file__).parent / "data"
+APART = 4 if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else 16
 CLOSE = 1e-5
 START, STOP, LENGTH = 9, 14, 20
 """The block of the recorded cached forwards, and the length of their rows."""
@@ -114,8 +116,10 @@ CACHES = {"generate": "none", "generate_with_prefix_cache": "prefix", "generate_
 
 
 def check(model: Denoiser, chosen: list[dict[str, Any]], samplers: list[Sampler], counted: bool = True) -> None:
-    """All cases of a checkpoint in one batch, of unequal prompts, lengths and samplers, and every fourth alone."""
-    parts = [(chosen, samplers), *(([case], [s]) for case, s in zip(chosen[::4], samplers[::4], strict=True))]
+    """All cases of a checkpoint in one batch, of unequal prompts, lengths and samplers, and every sixteenth alone;
+    under `make verify` every fourth."""
+    alone = zip(chosen[::APART], samplers[::APART], strict=True)
+    parts = [(chosen, samplers), *(([case], [sampler]) for case, sampler in alone)]
     for some, theirs in parts:
         lengths = [case["settings"].get("gen_length") or case["settings"]["max_new_tokens"] for case in some]
         canvas = Canvas.after_prompt([case["prompt"] for case in some], length=lengths, mask_id=model.mask_id)

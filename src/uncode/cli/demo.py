@@ -69,9 +69,7 @@ def _samplers(family: Family[Any], denoiser: Denoiser, results: Results) -> list
     return [known[name] for name in SAMPLERS]
 
 
-def _solve(
-    family: Family[Any], example: Any, sampler: Sampler, denoiser: Denoiser, console: Console
-) -> Trajectory:
+def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denoiser, console: Console) -> Trajectory:
     prompts = read_prompts(denoiser, [family.prompt(example)], family.length)
     run = begin(denoiser, prompts, sampler, 0, stop_at_eos=True)
     trace = watch(run, denoiser, sampler.name, True, console) if console.is_terminal else run.trace()
