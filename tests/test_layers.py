@@ -17,12 +17,11 @@ FLOORS = {
     "core": set(),
     "frequency": {"core"},
     "samplers": {"core", "frequency"},
-    "models": set(),
-    "backbones": {"core", "frequency", "models"},
+    "backbones": {"core", "frequency"},
     "viewer": {"core"},
-    "evals": {"core", "frequency", "samplers", "backbones", "models"},
-    "train": {"core", "frequency", "samplers", "backbones", "models", "evals"},
-    "cli": {"core", "frequency", "samplers", "backbones", "models", "viewer", "evals", "train"},
+    "evals": {"core", "frequency", "samplers", "backbones"},
+    "train": {"core", "frequency", "samplers", "backbones", "evals"},
+    "cli": {"core", "frequency", "samplers", "backbones", "viewer", "evals", "train"},
 }
 """Which rooms a room may use."""
 

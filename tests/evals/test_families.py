@@ -101,7 +101,10 @@ def test_a_puzzle_has_one_solution() -> None:
 
     assert len(grids()) == len(set(grids())) == 288
     for puzzle in FAMILIES["mini_sudoku"].problems(50, seed=2, testing=False):
-        assert sum(fault_of(grid, puzzle.clues) is None for grid in grids()) == 1 and puzzle.clues.count("0") == 8
+        assert (
+            sum(fault_of(grid, puzzle.clues) is None for grid in grids()) == 1
+            and 5 <= 16 - puzzle.clues.count("0") <= 8
+        )
 
 
 def test_reasoning_gym_agrees_with_our_graders() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 import time
@@ -15,12 +16,14 @@ import torch
 from torch import Tensor
 
 import uncode
+from tests.cli.running import call
 from uncode import UncodeError
 from uncode.evals.families import FAMILIES
 from uncode.train import run as running
 from uncode.train.batches import Batch, Batches
 from uncode.train.curriculum import curriculum, draw
 from uncode.train.export import export
+from uncode.train.muon import LIKE_ADAM, Muon, orthogonal
 from uncode.train.objective import hide, loss_of
 from uncode.train.prepare import TEXTS, prepare
 from uncode.train.recipe import Recipe
@@ -217,13 +220,12 @@ def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, recipe: Recipe
     made.write_text(as_toml(recipe))
     assert Recipe.load(made) == recipe
     words = [sys.executable, "-c", KILLED, str(folder), str(tmp_path), str(made)]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    for line in process.stdout:
-        if int(line) >= 4:
-            time.sleep(0.01)
-            process.kill()
-    process.wait()
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        for line in process.stdout:
+            if int(line) >= 4:
+                time.sleep(0.01)
+                process.kill()
     again = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
     assert int(again[0]) > 4 and again[-1] == "12"
     threads = torch.get_num_threads()
@@ -244,6 +246,24 @@ def as_toml(recipe: Recipe) -> str:
     for part in ("network", "lessons", "schedule"):
         text += f"[{part}]\n{lines(vars(getattr(recipe, part)))}"
     return text
+
+
+def test_muon_makes_its_updates_orthogonal_whatever_their_shape() -> None:
+    random = torch.Generator().manual_seed(0)
+    wide = torch.randn(3, 16, 40, generator=random)
+    values = torch.linalg.svdvals(orthogonal(wide))
+    assert values.min() > 0.6 and values.max() < 1.3
+    matrices = [torch.nn.Parameter(torch.randn(shape, generator=random)) for shape in ((16, 40), (40, 16), (16, 16))]
+    before = [p.detach().clone() for p in matrices]
+    for parameter in matrices:
+        parameter.grad = torch.randn(parameter.shape, generator=random)
+    Muon(matrices, lr=0.1, decay=0.0).step()
+    for parameter, old in zip(matrices, before, strict=True):
+        assert parameter.grad is not None
+        change = (old - parameter.detach()) / (0.1 * LIKE_ADAM * max(parameter.shape) ** 0.5)
+        values = torch.linalg.svdvals(change)
+        assert values.min() > 0.6 and values.max() < 1.3
+        assert float((change * parameter.grad).sum()) > 0  # downhill
 
 
 def test_what_it_exports_is_a_model(recipe: Recipe, folder: Path, tmp_path: Path) -> None:
@@ -273,3 +293,21 @@ def test_lessons_that_are_not_there_or_damaged(tmp_path: Path) -> None:
     np.savez(tmp_path / FILE, tokens=np.array([1]))
     with pytest.raises(UncodeError, match="damaged"):
         Shards.load(tmp_path / FILE)
+
+
+def test_the_verb_draws_trains_and_goes_on(recipe: Recipe, tmp_path: Path) -> None:
+    made, out = tmp_path / "recipe.toml", tmp_path / "out"
+    made.write_text(as_toml(replace(recipe, name="little", schedule=replace(recipe.schedule, steps=3))))
+    words = ("train", str(made), "--out", str(out), "--device", "cpu")
+    prepared = call(*words, "--prepare")
+    assert prepared.exit_code == 0 and "lessons" in prepared.stderr and not (out / "model").exists()
+    first = call(*words)
+    assert "3 steps" in first.stdout and "going on" not in first.stderr
+    assert "going on at step 3" in call(*words).stderr
+    record = json.loads((out / "model" / "training.json").read_text())
+    assert (record["recipe"], record["seed"], record["steps"], record["device"]) == ("little", 0, 3, "CPU")
+    assert len(record["curve"]) == 1 and record["tokens"] > 0
+    with pytest.raises(UncodeError, match="another recipe"):
+        call(*words, "--seed", "5")
+    with pytest.raises(UncodeError, match="there is no recipe"):
+        call("train", str(tmp_path / "none.toml"), "--out", str(out))

@@ -12,7 +12,6 @@ from ..core.denoiser import Denoiser
 from ..core.errors import require
 from ..frequency import FrequencyTable
 from ..frequency.fingerprint import fingerprint
-from ..models import TINY
 from . import hub
 from .checkpoint import all_floats, assign, fill, match, read_json, survey, usual_dtype
 from .denoiser import TransformerDenoiser
@@ -25,7 +24,7 @@ from .tokenizer import fits, id_of, tokenizer_of
 from .toy import toy
 from .transformer import Transformer
 
-BUILT_IN = ("tiny", "toy")
+BUILT_IN = ("toy",)
 TABLE = "frequency.safetensors"
 """A table in a model's folder is the model's own."""
 
@@ -39,7 +38,7 @@ def load(
     revision: str | None = None,
     token: str | None = None,
 ) -> Denoiser:
-    """The denoiser of a built-in model ("tiny", "toy"), a local folder or a hub id.
+    """The denoiser of a built-in model ("toy"), a local folder or a hub id.
 
     `device` is the GPU where there is one; `dtype` the one the weights are stored in, but float32 on a CPU.
     `device_map="auto"` spreads a model over several devices with accelerate. `revision` and `token` are the
@@ -72,9 +71,6 @@ def _find(
 
     What cannot run on the device is refused before its weights are fetched.
     """
-    if name == "tiny":
-        require(revision is None, "the embedded model 'tiny' has no revisions.")
-        return TINY, {"model": name}
     folder = _folder(name)
     if folder is not None:
         require(revision is None, f"'{name}' is a local folder, which has no revisions.")

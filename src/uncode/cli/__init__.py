@@ -11,7 +11,7 @@ import typer
 
 from ..core.errors import UncodeError
 from ..version import __version__
-from . import compare, count, decode, doctor, mini, models, regrade, samplers, table, tasks, train
+from . import compare, count, decode, demo, doctor, mini, models, regrade, samplers, table, tasks, train
 
 app = typer.Typer(
     name="uncode",
@@ -32,6 +32,7 @@ app.command(name="tasks")(tasks.command)
 app.command(name="regrade")(regrade.command)
 app.command(name="train")(train.command)
 app.command(name="mini")(mini.command)
+app.command(name="demo")(demo.command)
 
 
 # typer raises click's errors, and newer versions carry a click of their own: ask for the class by its name.

@@ -15,7 +15,7 @@ from ..core.denoiser import Denoiser
 from ..core.policy import Sampler
 from ..evals.families import FAMILIES
 from ..evals.families.family import Family
-from ..evals.mini.card import own_results
+from ..evals.mini.card import results_of
 from ..evals.mini.contenders import UNCODE, at_rate, baselines
 from ..evals.mini.report import short
 from ..evals.mini.results import Results
@@ -35,20 +35,21 @@ SAMPLERS = ("confidence", "semi_ar", UNCODE)
 
 
 def command(
+    model: Annotated[Path, typer.Option(metavar="DIR", help="The model, with its results beside it.")],
     page: Annotated[Path, typer.Option(metavar="FILE", help="Where the page goes (HTML).")] = Path("demo.html"),
     seed: Annotated[int, typer.Option(help="Which problems are drawn.")] = SEED,
 ) -> None:
-    """Solve three problems with the embedded model under confidence, semi-AR and Uncode; write a page to replay them.
+    """Solve three problems with a small model under confidence, semi-AR and Uncode; write a page to replay them.
 
     Examples:
 
-      uncode demo
+      uncode demo --model tiny/model
 
-      uncode demo --seed 7 --page other.html
+      uncode demo --model tiny/model --seed 7 --page other.html
     """
     writable(page, "--page")
-    console, results = Console(highlight=False), own_results()
-    denoiser = load("tiny", device="cpu")
+    console, results = Console(highlight=False), results_of(model)
+    denoiser = load(model, device="cpu")
     drawn = Random(seed)
     trajectories = list[Trajectory]()
     for name in SHOWN:
@@ -88,25 +89,15 @@ def _why(grade: Grade) -> str:
 
 
 def _pattern(results: Results, family: str) -> Text:
-    """How often the same is seen, from the card."""
-    cells = {name: results.cell(family, name) for name in SAMPLERS}
-    assert all(cell is not None for cell in cells.values())
-    total = len(cells[UNCODE].right)  # type: ignore[union-attr]
-    told = []
-    for name, cell in cells.items():
-        assert cell is not None
-        told.append(f"{name} is right in {cell.right.count('1')}, hasty in {cell.hasty.count('1')}")
-    hurt = sum(
-        hasty == "1" and wrong == "0" and right == "1"
-        for hasty, wrong, right in zip(
-            cells["confidence"].hasty,  # type: ignore[union-attr]
-            cells["confidence"].right,  # type: ignore[union-attr]
-            cells[UNCODE].right,  # type: ignore[union-attr]
-            strict=True,
-        )
-    )
+    """How often the same is seen, by the model's results."""
+    told, total = [], 0
+    for name in SAMPLERS:
+        cell = results.cell(family, name)
+        if cell is not None:
+            total = len(cell.right)
+            told.append(f"{name} is right in {cell.right.count('1')} and hasty in {cell.hasty.count('1')}")
     return Text(
         f"Of {total} such problems, {'; '.join(told)} (hasty: an end token in the first quarter of its forwards). "
-        f"In {hurt}, confidence is hasty and wrong where Uncode is right.",
+        f"In {results.harmed(family, 'confidence')}, confidence is hasty and wrong where Uncode is right.",
         style="italic",
     )

@@ -1,10 +1,9 @@
-"""`uncode mini`: the paper's Table 1 in miniature, on the embedded model."""
+"""`uncode mini`: the paper's Table 1 in miniature, on a small model."""
 
 from __future__ import annotations
 
 import json
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -15,15 +14,13 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..backbones.load import load
-from ..core.errors import require
+from ..evals.families import FAMILIES, find_family
 from ..evals.mini import report
-from ..evals.mini.biases import measure
-from ..evals.mini.card import card, own_results
+from ..evals.mini.card import card, results_of
+from ..evals.mini.job import Job
 from ..evals.mini.results import Results
-from ..evals.mini.run import Suite, Watch, full, quick
-from ..evals.sandbox import NoJail
-from .options import Device, Dtype, Json, Model
+from ..evals.mini.run import Watch
+from .options import Device, Dtype, Json
 
 PROBLEMS, FEW = 256, 12
 WIDE = 1000
@@ -31,18 +28,22 @@ WIDE = 1000
 
 
 def command(
-    model: Model = "tiny",
-    few: Annotated[bool, typer.Option("--quick", help="Five presets, few problems, the card's rates.")] = False,
+    model: Annotated[Path, typer.Option(metavar="DIR", help="The model's folder, as `uncode train` makes it.")],
+    few: Annotated[bool, typer.Option("--quick", help="Five presets, few problems, the rates that are known.")] = False,
+    families: Annotated[
+        list[str] | None, typer.Option("--family", help="Only this one; may be repeated.  [default: all seven]")
+    ] = None,
     problems: Annotated[
         int | None, typer.Option(min=1, max=PROBLEMS, help="Of each family.  [default: 256; quick: 12]")
     ] = None,
     batch: Annotated[int, typer.Option(min=1, help="Problems decoded at a time.")] = 256,
+    workers: Annotated[int, typer.Option(min=1, max=len(FAMILIES), help="Families at a time, in processes.")] = 1,
     seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
     device: Device = None,
     dtype: Dtype = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep results and answers there, and resume.")] = None,
     show: Annotated[Path | None, typer.Option(metavar="FILE", help="Print results that lie in a file.")] = None,
-    print_card: Annotated[bool, typer.Option("--card", help="Print the embedded model's card.")] = False,
+    print_card: Annotated[bool, typer.Option("--card", help="Print the model's card.")] = False,
     as_json: Json = False,
 ) -> None:
     """Decode held-out problems of all seven families under every preset, and print who is right how often.
@@ -51,78 +52,30 @@ def command(
 
     Examples:
 
-      uncode mini --quick
+      uncode mini --model tiny/model --device cuda --workers 7 --out mini
 
-      uncode mini --device cuda --out mini
+      uncode mini --model tiny/model --show mini/results.json
 
-      uncode mini --show mini/results.json
+      uncode mini --model tiny/model --quick
 
-      uncode mini --card
+      uncode mini --model tiny/model --card
     """
     if print_card:
-        typer.echo(card(), nl=False)
+        typer.echo(card(model), nl=False)
         return
-    results = Results.load(show) if show else _run(model, few, problems, batch, seed, device, dtype, out)
+    if show is not None:
+        results = Results.load(show)
+    else:
+        own = results_of(model) if few else None
+        names = tuple(map(find_family, families or FAMILIES))
+        rates = None if own is None else {name: own.rate(name) for name in names}
+        job = Job(str(model), device, dtype, problems or (FEW if few else PROBLEMS), batch, seed, rates, out, names)
+        with _progress() as watch:
+            results = job.run(workers, watch)
     if as_json:
         typer.echo(json.dumps(asdict(results), indent=1))
         return
     _print(results)
-
-
-def _run(
-    model: str,
-    few: bool,
-    problems: int | None,
-    batch: int,
-    seed: int,
-    device: str | None,
-    dtype: str | None,
-    out: Path | None,
-) -> Results:
-    denoiser = load(model, device=device, dtype=dtype)
-    table = getattr(denoiser, "frequency", None)
-    require(
-        table is not None, f"the mini-suite needs a model with a frequency table of its own, and '{model}' has none."
-    )
-    assert table is not None
-    count = problems or (FEW if few else PROBLEMS)
-    about = {
-        "model": model,
-        "device": denoiser.device.type,
-        "dtype": str(denoiser.dtype).removeprefix("torch."),
-        "problems": count,
-        "seed": seed,
-        "quick": few,
-    }
-    results = _begun(out, about)
-    suite = Suite(denoiser, table, count, batch, seed, out)
-    warnings.simplefilter("once", NoJail)
-    began = time.monotonic()
-    with _progress() as watch:
-        if few:
-            quick(suite, results, own_results().rates(), watch)
-        else:
-            full(suite, results, watch)
-            results.biases = results.biases or measure(suite, watch)
-    results.about["seconds"] = round(results.about.get("seconds", 0) + time.monotonic() - began, 1)
-    if out is not None:
-        results.save(out / "results.json")
-    return results
-
-
-def _begun(out: Path | None, about: dict[str, object]) -> Results:
-    """Results to add to: those in the folder, if they are of the same run."""
-    if out is None:
-        return Results(about)
-    out.mkdir(parents=True, exist_ok=True)
-    if not (out / "results.json").is_file():
-        return Results(about)
-    found = Results.load(out / "results.json")
-    other = [key for key, value in about.items() if found.about.get(key) != value]
-    require(
-        not other, f"'{out}' holds results of another run (other {' and other '.join(other)}): choose another --out."
-    )
-    return found
 
 
 @contextmanager
@@ -131,12 +84,10 @@ def _progress() -> Iterator[Watch]:
     console = Console(stderr=True)
     if not console.is_terminal:
         began = time.monotonic()
-        yield lambda family, name: console.print(
-            f"{time.monotonic() - began:6.0f} s  {family}, {name}", highlight=False
-        )
+        yield lambda told: console.print(f"{time.monotonic() - began:6.0f} s  {told}", highlight=False)
         return
     with console.status("") as status:
-        yield lambda family, name: status.update(f"{family}, {name}")
+        yield status.update
 
 
 def _print(results: Results) -> None:

@@ -46,7 +46,7 @@ class Lessons:
 
 @dataclass(frozen=True)
 class Schedule:
-    """How it is taught: AdamW, a warm-up, a cosine down to nothing."""
+    """How it is taught: Muon and AdamW, a warm-up, a cosine down to nothing."""
 
     steps: int
     tokens: int
@@ -55,7 +55,7 @@ class Schedule:
     """The largest learning rate."""
     warmup: int
     decay: float
-    """Weight decay."""
+    """Weight decay, of the layers' matrices."""
     clip: float
     """The largest norm of a gradient."""
 

@@ -8,7 +8,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -19,11 +18,13 @@ from ..backbones.transformer import Exchange, Norm, Rotation, Shape, Transformer
 from ..core.errors import UncodeError, require
 from ..files import write_whole
 from .batches import Batches
+from .muon import Muon
 from .objective import hide, loss_of
 from .recipe import Recipe
 from .shards import Shards
 
 MASK_ID, END_ID = 0, 1
+WEIGHTS = "weights"
 FILE = "training.safetensors"
 SAVE_SECONDS = 60.0
 TELL_EVERY = 50
@@ -64,7 +65,7 @@ class Run:
         self.recipe, self.device, self.progress = recipe, device, Progress()
         self.batches = Batches(shards, recipe, END_ID, device)
         self.network = _beginning(shape_of(recipe), recipe.seed, device)
-        self.optimizer = _optimizer(self.network, recipe, fused=device.type == "cuda")
+        self.optimizers = _optimizers(self.network, recipe, fused=device.type == "cuda")
         self.rotations = {length: self._rotation(length) for length in recipe.lessons.lengths}
         self.exchanges: list[Exchange] = [_as_it_is] * recipe.network.layers
         self.loss: Callable[..., Tensor] = self._loss
@@ -98,10 +99,11 @@ class Run:
         loss = self._loss_at(number)
         loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.schedule.clip)
-        for group in self.optimizer.param_groups:
-            group["lr"] = rate_at(number, self.recipe)
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
+        for optimizer in self.optimizers:
+            for group in optimizer.param_groups:
+                group["lr"] = rate_at(number, self.recipe)
+            optimizer.step()
+        self.network.zero_grad(set_to_none=True)
         return loss.detach()
 
     def _loss_at(self, number: int) -> Tensor:
@@ -122,10 +124,11 @@ class Run:
 
     def save(self, out: Path) -> None:
         """Everything that is needed to go on, whole or not at all."""
-        state = {f"weights.{name}": p.detach() for name, p in self.network.named_parameters()}
-        for name, parameter in self.network.named_parameters():
-            kept: dict[str, Any] = self.optimizer.state.get(parameter, {})
-            state |= {f"{key}.{name}": value for key, value in kept.items() if key != "step"}
+        names: dict[Tensor, str] = {parameter: name for name, parameter in self.network.named_parameters()}
+        state = {f"{WEIGHTS}.{name}": parameter.detach() for parameter, name in names.items()}
+        for optimizer in self.optimizers:
+            for parameter, kept in optimizer.state.items():
+                state |= {f"{key}.{names[parameter]}": value for key, value in kept.items()}
         notes = {"recipe": self.recipe.sha256, "progress": json.dumps(vars(self.progress))}
         write_whole(out / FILE, save({name: t.contiguous().cpu() for name, t in state.items()}, notes))
 
@@ -146,13 +149,13 @@ class Run:
         )
         self.progress = Progress(**json.loads(notes["progress"]))
         self.progress.curve = [(step, loss) for step, loss in self.progress.curve]
-        for name, parameter in self.network.named_parameters():
-            parameter.data.copy_(state[f"weights.{name}"])
-            if self.progress.step:
-                moments = {key: state[f"{key}.{name}"].to(self.device) for key in ("exp_avg", "exp_avg_sq")}
-                place = self.device if self.device.type == "cuda" else "cpu"
-                done = torch.tensor(float(self.progress.step), device=place)
-                self.optimizer.state[parameter] = {"step": done, **moments}
+        for optimizer in self.optimizers:
+            owned = {parameter for group in optimizer.param_groups for parameter in group["params"]}
+            for name, parameter in self.network.named_parameters():
+                if parameter in owned:
+                    kept = {key.removesuffix(f".{name}"): t for key, t in state.items() if key.endswith(f".{name}")}
+                    parameter.data.copy_(kept.pop(WEIGHTS))
+                    optimizer.state[parameter] = {key: t.to(self.device) for key, t in kept.items()}
         return True
 
 
@@ -184,8 +187,11 @@ def _beginning(shape: Shape, seed: int, device: torch.device) -> Transformer:
     return network.to(device).requires_grad_(True)
 
 
-def _optimizer(network: Transformer, recipe: Recipe, fused: bool) -> torch.optim.AdamW:
-    matrices = [p for p in network.parameters() if p.dim() == 2]
-    others = [p for p in network.parameters() if p.dim() != 2]
-    groups = [{"params": matrices, "weight_decay": recipe.schedule.decay}, {"params": others, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr=recipe.schedule.peak, betas=(0.9, 0.98), fused=fused)
+def _optimizers(network: Transformer, recipe: Recipe, fused: bool) -> list[torch.optim.Optimizer]:
+    """Muon for the layers' matrices, AdamW for the rest."""
+    schedule = recipe.schedule
+    matrices = [p for p in network.blocks.parameters() if p.dim() == 2]
+    known = set(matrices)
+    others = [p for p in network.parameters() if p not in known]
+    adam = torch.optim.AdamW(others, lr=schedule.peak, betas=(0.9, 0.98), weight_decay=0.0, fused=fused)
+    return [Muon(matrices, schedule.peak, schedule.decay), adam]

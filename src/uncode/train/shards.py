@@ -42,7 +42,7 @@ class Shards:
     def load(cls, path: Path) -> Shards:
         require(path.is_file(), f"there are no lessons at '{path}': make them with `uncode train RECIPE --prepare`.")
         try:
-            with np.load(path, allow_pickle=False) as file:
+            with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in ("tokens", "prompts", "answers", "families")}
                 made_by = str(file["made_by"])
         except (OSError, ValueError, KeyError, BadZipFile) as error:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.errors import require, suggest
 from .algebra import MiniAlgebra
 from .choice import MiniChoice
 from .countdown import MiniCountdown
@@ -25,3 +26,10 @@ FAMILIES: dict[str, Family[Any]] = {
     )
 }
 """In the order of the paper's tables."""
+
+
+def find_family(name: str) -> str:
+    """The whole name of a family; `story` is enough for `mini_story`."""
+    whole = name if name in FAMILIES else f"mini_{name}"
+    require(whole in FAMILIES, f"there is no family '{name}': {suggest(whole, FAMILIES)}")
+    return whole

@@ -1,12 +1,13 @@
-"""The card of the embedded model, written from the files that lie beside its weights."""
+"""The card of a small model, written from the files that lie beside its weights."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
+from ...core.errors import require
 from ...frequency import FrequencyTable
-from ...models import TINY
 from ...stats import paired_bootstrap
 from ..families import FAMILIES
 from . import report
@@ -17,63 +18,69 @@ POINTS = 12
 """Of the loss curve."""
 
 
-def own_results() -> Results:
-    """What the mini-suite found for the shipped weights."""
-    return Results.load(TINY / "results.json")
+SECOND = "second"
+"""Record and results of a run with another seed, in a folder of the model's."""
 
 
-def second_results() -> Results:
-    """The same for a model trained with another seed, which is not shipped."""
-    return Results.load(TINY / "second" / "results.json")
+def results_of(folder: Path) -> Results:
+    """What the mini-suite found for the model in a folder, which lies there as `results.json`."""
+    file = folder / "results.json"
+    require(
+        file.is_file(), f"'{folder}' has no results: run `uncode mini --model {folder} --out DIR`, copy them there."
+    )
+    return Results.load(file)
 
 
-def card() -> str:
-    """The card as Markdown."""
-    first, second = own_results(), second_results()
+def card(folder: Path) -> str:
+    """The card of the model in a folder, as Markdown."""
+    first = results_of(folder)
     parts = [
-        _head(),
-        "## Training\n\n" + _training(),
+        _head(folder),
+        "## Training\n\n" + _training(_record(folder)),
         "## Every sampler on every family\n\n" + _accuracy(first),
         "## Uncode's rate, chosen without labels\n\n" + _rates(first),
         "## The two biases\n\n" + _biases(first),
-        "## A second run with another seed\n\n" + _again(first, second),
-        "## Frequency tables\n\n" + _tables(),
-        _foot(),
     ]
+    if (folder / SECOND).is_dir():
+        second = folder / SECOND
+        parts.append("## A second run with another seed\n\n" + _again(first, results_of(second), _record(second)))
+    parts += ["## Frequency tables\n\n" + _tables(folder), _foot()]
     return "\n\n".join(parts) + "\n"
 
 
-def _record(folder: str = "") -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((TINY / folder / "training.json").read_text(encoding="utf-8"))
+def _record(folder: Path) -> dict[str, Any]:
+    file = folder / "training.json"
+    require(file.is_file(), f"'{folder}' has no training.json: it was not made by `uncode train`.")
+    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     return found
 
 
-def _head() -> str:
-    record = _record()
-    size = (TINY / "model.safetensors").stat().st_size / 1e6
+def _head(folder: Path) -> str:
+    record = _record(folder)
+    size = (folder / "model.safetensors").stat().st_size / 1e6
     families = "\n".join(
         f"| `{name}` | {family.title} | {family.length} | {', '.join(style for style, _ in family.styles)} |"
         for name, family in FAMILIES.items()
     )
     return (
-        "# tiny\n\n"
+        f"# {record['recipe']}\n\n"
         "A masked diffusion language model of LLaDA's architecture, small enough to be part of a package: "
         f"{record['parameters'] / 1e6:.2f} M parameters, {size:.1f} MB in bfloat16. It answers problems of seven "
         "families, each a miniature of one benchmark of the Uncode paper, and is there to show what the order of "
         "decoding does. It knows nothing else.\n\n"
-        "This page is printed by `uncode mini --card` from the files beside it; no number is written by hand.\n\n"
+        "This page is printed by `uncode mini --card` from the files of the model; no number is written by hand.\n\n"
         "| family | is | tokens | styles of answer it was taught |\n| --- | --- | ---: | --- |\n" + families
     )
 
 
-def _training() -> str:
-    record = _record()
+def _training(record: dict[str, Any]) -> str:
     curve = record["curve"]
     shown = [curve[round(n * (len(curve) - 1) / (POINTS - 1))] for n in range(POINTS)]
     table = report.Table(["step", *(f"{step:,}" for step, _ in shown)], [["loss", *(f"{x:.3f}" for _, x in shown)]])
     return (
-        f"`recipes/tiny.toml`, seed {record['seed']}: {record['steps']:,} steps, {record['tokens'] / 1e6:,.0f} M tokens "
-        f"in {record['seconds']:.0f} s on one {record['device']} with torch {record['torch']}. The objective is the "
+        f"`recipes/{record['recipe']}.toml`, seed {record['seed']}: {record['steps']:,} steps, "
+        f"{record['tokens'] / 1e6:,.0f} M tokens in {record['seconds']:.0f} s (device: {record['device']}, torch "
+        f"{record['torch']}). Muon for the layers' matrices, AdamW for the rest. The objective is the "
         "paper's Eq. 1; prompts are never hidden, answers are padded with end tokens and trained on them.\n\n"
         f"{table.markdown()}"
     )
@@ -126,8 +133,7 @@ def _biases(results: Results) -> str:
     )
 
 
-def _again(first: Results, second: Results) -> str:
-    record = _record("second")
+def _again(first: Results, second: Results, record: dict[str, Any]) -> str:
     pairs = [
         (cell.accuracy, other.accuracy)
         for family, cells in first.cells.items()
@@ -144,11 +150,11 @@ def _again(first: Results, second: Results) -> str:
     )
 
 
-def _tables() -> str:
-    files = [TINY / "frequency.safetensors", *sorted((TINY / "tables").glob("*.safetensors"))]
+def _tables(folder: Path) -> str:
+    files = [folder / "frequency.safetensors", *sorted((folder / "tables").glob("*.safetensors"))]
     tables = [(file, FrequencyTable.load(file)) for file in files]
     rows = [
-        [f"`{file.relative_to(TINY)}`", table.made.corpus or table.name, f"{int(table.total):,}"]
+        [f"`{file.relative_to(folder)}`", table.made.corpus or table.name, f"{int(table.total):,}"]
         for file, table in tables
     ]
     return (

@@ -1,8 +1,9 @@
-"""What the mini-suite found: one file, written anew after every cell, so that nothing finished is lost."""
+"""What the mini-suite found: a file a family, written anew after every cell, so that nothing finished is lost."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,26 +39,54 @@ class Cell:
 
 
 @dataclass
+class Part:
+    """One family."""
+
+    about: dict[str, Any]
+    """The model, the seed, the precision, the number of problems."""
+    cells: dict[str, Cell] = field(default_factory=dict)
+    """By sampler."""
+    entropies: dict[str, float] = field(default_factory=dict)
+    """By rate: the mean predictive entropy on problems without labels."""
+    orders: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """By sampler: what was written when, for each problem."""
+
+    def save(self, path: Path) -> None:
+        write_whole(path, json.dumps(asdict(self)) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Part:
+        data = _read(path)
+        try:
+            return cls(**data | {"cells": {name: Cell(**cell) for name, cell in data["cells"].items()}})
+        except (TypeError, KeyError, AttributeError) as error:
+            raise UncodeError(f"'{path}' is no file of results ({error}).") from error
+
+
+@dataclass
 class Results:
     """All cells of a run, the rates that were chosen, and the biases of the model."""
 
     about: dict[str, Any]
-    """The model, the seed, the precision, the problems."""
-    cells: dict[str, dict[str, Cell]] = field(default_factory=dict)
+    cells: dict[str, dict[str, Cell]]
     """By family, then by sampler."""
-    entropies: dict[str, dict[str, float]] = field(default_factory=dict)
-    """By family, then by rate: the mean predictive entropy on problems without labels."""
-    biases: dict[str, Any] = field(default_factory=dict)
+    entropies: dict[str, dict[str, float]]
+    """By family, then by rate."""
+    biases: dict[str, Any]
+
+    @classmethod
+    def of(cls, parts: Mapping[str, Part], biases: dict[str, Any]) -> Results:
+        return cls(
+            about=dict(next(iter(parts.values())).about),
+            cells={name: part.cells for name, part in parts.items()},
+            entropies={name: part.entropies for name, part in parts.items() if part.entropies},
+            biases=biases,
+        )
 
     def rate(self, family: str) -> float:
         """The rate with the least mean predictive entropy; of equals, the smallest."""
-        found = self.entropies.get(family)
-        require(bool(found), f"no rate was chosen for {family}: run `uncode mini` without --quick first.")
-        assert found
-        return float(min(found, key=lambda rate: (found[rate], float(rate))))
-
-    def rates(self) -> dict[str, float]:
-        return {family: self.rate(family) for family in self.entropies}
+        require(family in self.entropies, f"no rate was chosen for {family}: run `uncode mini` without --quick first.")
+        return least(self.entropies[family])
 
     def cell(self, family: str, sampler: str) -> Cell | None:
         """A cell; Uncode without a rate is the one at the family's own."""
@@ -78,14 +107,36 @@ class Results:
         cells = [self.cell(family, sampler) for family in self.cells]
         return None if any(cell is None for cell in cells) else np.concatenate([c.solved for c in cells if c])
 
+    def harmed(self, family: str, sampler: str) -> int:
+        """In how many problems a sampler was hasty and wrong where Uncode was right."""
+        theirs, ours = self.cell(family, sampler), self.cell(family, UNCODE)
+        if theirs is None or ours is None:
+            return 0
+        marks = zip(theirs.hasty, theirs.right, ours.right, strict=True)
+        return sum(mark == ("1", "0", "1") for mark in marks)
+
     def save(self, path: Path) -> None:
         write_whole(path, json.dumps(asdict(self), indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Results:
+        data = _read(path)
         try:
-            data = json.loads(path.read_text(encoding="utf-8"))
-            cells = {f: {s: Cell(**cell) for s, cell in of.items()} for f, of in data.pop("cells").items()}
-            return cls(**data, cells=cells)
-        except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+            cells = {f: {s: Cell(**cell) for s, cell in of.items()} for f, of in data["cells"].items()}
+            return cls(**data | {"cells": cells})
+        except (TypeError, KeyError, AttributeError) as error:
             raise UncodeError(f"'{path}' is no file of results ({error}).") from error
+
+
+def least(entropies: Mapping[str, float]) -> float:
+    """The rate with the least entropy; of equals, the smallest."""
+    return float(min(entropies, key=lambda rate: (entropies[rate], float(rate))))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UncodeError(f"'{path}' is no file of results ({error}).") from error
+    require(isinstance(data, dict), f"'{path}' is no file of results.")
+    return dict(data)

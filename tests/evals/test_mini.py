@@ -1,0 +1,236 @@
+"""The mini-suite: what a cell holds, what is chosen without labels, what the tables and the card say."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import uncode
+from tests.cli.running import call
+from uncode import UncodeError
+from uncode.core.trace import Trace
+from uncode.evals.families import FAMILIES
+from uncode.evals.families.write import lines_of
+from uncode.evals.mini import contenders, report
+from uncode.evals.mini import run as running
+from uncode.evals.mini.biases import biases_of, order_of
+from uncode.evals.mini.card import card
+from uncode.evals.mini.contenders import RATES, UNCODE, baselines, calibrated, with_rate
+from uncode.evals.mini.job import Job
+from uncode.evals.mini.results import Cell, Part, Results
+from uncode.evals.mini.run import Suite
+from uncode.samplers.presets import PRESETS
+from uncode.stats import wilson
+from uncode.train.export import export
+from uncode.train.prepare import TEXTS, prepare
+from uncode.train.recipe import Recipe
+from uncode.train.run import Run
+
+ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "quick": False, "device": "cpu"}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that has learnt nothing, with a table counted from its lessons."""
+    made = tmp_path_factory.mktemp("model")
+    recipe = Recipe.load(Path(__file__).parents[2] / "recipes" / "smoke.toml")
+    recipe = replace(recipe, lessons=replace(recipe.lessons, rows=(20, 20, 0, 40, 40, 40, 20)))
+    recipe = replace(recipe, network=replace(recipe.network, width=32, hidden=48, vocab=320))
+    run = Run(recipe, prepare(recipe, made / "lessons", lambda name, count: None, workers=1), torch.device("cpu"))
+    run.progress.curve = [(1, 2.5), (2, 1.25)]
+    export(run, made / "lessons", made)
+    table = made / "frequency.safetensors"
+    told = call("count", str(made / "lessons" / TEXTS), "--tokenizer", str(made), "--out", str(table))
+    assert told.exit_code == 0
+    return made
+
+
+@pytest.fixture
+def short(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer rates, problems without labels and tokens: a model that has learnt nothing takes every step."""
+    monkeypatch.setattr(running, "RATES", RATES[:2])
+    family = type(FAMILIES["mini_choice"])
+    monkeypatch.setattr(family, "length", 24)
+    monkeypatch.setattr(family, "unlabelled", lambda self, data=None: self._held_out(data)[256:258])
+
+
+def suite(folder: Path, out: Path | None, batch: int = 2, family: str = "mini_choice") -> Suite:
+    model = uncode.load(folder)
+    return Suite(model, model.frequency, FAMILIES[family], Part(dict(ABOUT)), batch, out, lambda told: None)  # type: ignore[attr-defined]
+
+
+def test_every_preset_takes_part() -> None:
+    known = [*baselines(80), UNCODE, *calibrated(80, uncode.load("toy").frequency, 0.1)]  # type: ignore[attr-defined]
+    assert sorted(known) == sorted(PRESETS)
+    assert set(contenders.QUICK) <= set(known) and len(contenders.QUICK) == 5
+    assert {0.0, 0.25, 0.5, 1.0} <= set(RATES)
+
+
+@pytest.mark.usefixtures("short")
+def test_a_family_is_run_once_and_the_same_in_any_batch(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = suite(folder, tmp_path)
+    first.full()
+    part = first.part
+    assert list(part.cells)[: len(baselines(24))] == list(baselines(24))
+    assert {with_rate(0.0), with_rate(0.02), "uncode_tau"} <= set(part.cells)
+    assert set(part.entropies) == {"0", "0.02"} and all(value > 0 for value in part.entropies.values())
+    assert set(part.orders) == {"confidence", "left_to_right"}
+    assert Part.load(tmp_path / "mini_choice.json") == part
+    answers = (tmp_path / "answers" / "mini_choice-uncode-0.02.jsonl").read_text().splitlines()
+    assert [json.loads(line)["id"] for line in answers] == ["mini_choice/0", "mini_choice/1"]
+    alone = suite(folder, None, batch=1)
+    for name in ("confidence", "remdm", "fast_dllm"):
+        alone._cells({name: baselines(24)[name]})
+        assert alone.part.cells[name] == part.cells[name]
+    monkeypatch.setattr(running, "steps", None)  # nothing is decoded again
+    again = replace(suite(folder, tmp_path), part=Part.load(tmp_path / "mini_choice.json"))
+    again.full()
+    assert again.part == part
+
+
+def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
+    families = ("mini_choice", "mini_sudoku")
+    job = Job(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
+    told: list[str] = []
+    results = job.run(workers=2, watch=told.append)
+    assert sorted(told) == sorted(f"{name} is done" for name in families)
+    assert tuple(results.cells) == families
+    assert all(list(cells) == list(contenders.QUICK) for cells in results.cells.values())
+    assert Results.load(tmp_path / "results.json") == results
+    with pytest.raises(UncodeError, match="another run"):
+        replace(job, seed=1).part("mini_choice")
+
+
+def cell(right: str, hasty: str = "") -> Cell:
+    return Cell(right, hasty or "0" * len(right), 10.0, 5.0)
+
+
+@pytest.fixture
+def results() -> Results:
+    cells = {
+        family: {
+            "confidence": cell("1100", "0011"),
+            "semi_ar": cell("1110"),
+            with_rate(0.0): cell("0000"),
+            with_rate(0.1): cell("1111" if family == "mini_story" else "1110"),
+        }
+        for family in ("mini_story", "mini_sudoku")
+    }
+    entropies = {"mini_story": {"0": 0.5, "0.1": 0.2}, "mini_sudoku": {"0": 0.1, "0.1": 0.1}}
+    ordered = {"when": np.linspace(0.05, 0.95, 10)[None].repeat(4, 0), "early": [0.25] * 4, "overall": [0.5] * 4}
+    ends = ordered | {"when": np.array([0.1, 0.3, 0.5, 0.7, 0.9, 0.9, 0.7, 0.5, 0.3, 0.1])[None].repeat(4, 0)}
+    part = Part({}, orders={"confidence": ends | {"early": [0.5] * 4}, "left_to_right": ordered})
+    return Results(dict(ABOUT, problems=4), cells, entropies, biases_of({"mini_story": part}))
+
+
+def test_the_rate_is_chosen_by_entropy_and_ties_go_to_the_smallest(results: Results) -> None:
+    assert results.rate("mini_story") == 0.1 and results.rate("mini_sudoku") == 0.0
+    assert results.cell("mini_story", UNCODE) == results.cells["mini_story"][with_rate(0.1)]
+    assert results.solved(UNCODE).tolist() == [1, 1, 1, 1, 0, 0, 0, 0]  # type: ignore[union-attr]
+    assert results.solved("nothing") is None
+    assert report.best_fixed(results) == 0.1
+    assert results.harmed("mini_story", "confidence") == 2 and results.harmed("mini_sudoku", "confidence") == 0
+
+
+def test_the_tables_say_what_the_results_hold(results: Results) -> None:
+    titles, rows = report.accuracy(results)
+    table = {row[0]: dict(zip(titles, row, strict=True)) for row in rows}
+    assert table["confidence"]["story"] == "50.0" and table["semi_ar"]["sudoku"] == "75.0"
+    assert table["uncode, label-free rates"]["average"].startswith("50.0 [")
+    assert table["uncode 0.1, best fixed rate"]["average"].startswith("87.5 [")
+    assert table["semi_ar"]["uncode minus it"].startswith("-25.0 [")
+    low, high = (100 * value for value in wilson(2, 4)[1:])
+    assert report.accuracy(results, intervals=True).rows[0][1] == f"50.0 [{low:.1f}, {high:.1f}]"
+    assert [row[-1] for row in report.rates(results).rows] == ["0.1", "", "0", ""]
+    (story, everything) = report.biases(results).rows
+    assert story[1:] == everything[1:]
+    assert story[1:3] == ["0.80 [0.80, 0.80]"] * 2
+    assert story[3:] == ["0.50 [0.50, 0.50]", "0.25 [0.25, 0.25]", "0.25 [0.25, 0.25]"]
+    assert report.times(results).rows[0][5] == "0.90 [0.90, 0.90]"
+
+
+def test_results_are_read_back_and_other_files_refused(results: Results, tmp_path: Path) -> None:
+    results.save(tmp_path / "results.json")
+    assert Results.load(tmp_path / "results.json") == results
+    for text in ("[]", "{}", '{"about": {}, "cells": {"a": {"b": {"right": 1}}}}', "no"):
+        (tmp_path / "other.json").write_text(text)
+        with pytest.raises(UncodeError, match="no file of results"):
+            Results.load(tmp_path / "other.json")
+
+
+def test_what_is_measured_of_a_trace() -> None:
+    """Sixteen tokens and four ends, written from both ends inwards."""
+    trace = Trace.__new__(Trace)
+    commits = [[*range(0, 20, 2), *range(19, 0, -2)]]
+    canvas = type("Canvas", (), {"start": 0})()
+    tokens = torch.tensor([[5, 9, 5, 9] + [9] * 12 + [1] * 4])
+    values: dict[str, Any] = {"tokens": tokens, "commit_step": torch.tensor(commits), "canvas": canvas}
+    for name, value in values.items():
+        object.__setattr__(trace, name, value)
+    seen = order_of([trace], trivial=(5,), ends=(1,))
+    assert seen["early"] == [0.5] and seen["overall"] == [0.125]  # 5, 9, 5, 9 first; two of sixteen
+    assert seen["when"][0][0] == 0.0526 and seen["when"][0][4] == 0.8947 and seen["when"][0][9] == 0.1053
+
+
+def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp_path: Path) -> None:
+    with pytest.raises(UncodeError, match="has no results"):
+        card(folder)
+    results.save(folder / "results.json")
+    (folder / "second").mkdir()
+    results.save(folder / "second" / "results.json")
+    (folder / "second" / "training.json").write_text((folder / "training.json").read_text())
+    try:
+        text = card(folder)
+        shown = call("mini", "--model", str(folder), "--card")
+        table = call("mini", "--model", str(folder), "--show", str(folder / "results.json"))
+        with pytest.raises(UncodeError) as quick:
+            call("mini", "--model", str(folder), "--quick")
+    finally:
+        (folder / "results.json").unlink()
+        for file in (folder / "second").iterdir():
+            file.unlink()
+        (folder / "second").rmdir()
+    assert shown.stdout == text
+    assert "| loss | 2.500 |" in text and "| 1.250 |" in text
+    assert "ahead of none" in text and "level with confidence, semi_ar" in text
+    assert "Of 8 cells, 8 lie inside" in text and "`frequency.safetensors`" in text
+    assert "label-free rates" in table.stdout and "87.5" in table.stdout
+    assert "no rate was chosen for mini_docstring" in str(quick.value)
+
+
+def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: Results) -> None:
+    results.cells = dict.fromkeys(FAMILIES, results.cells["mini_story"])
+    results.entropies = {name: {"0.1": 0.2} for name in FAMILIES}
+    results.save(folder / "results.json")
+    try:
+        shown = call("demo", "--model", str(folder), "--page", str(tmp_path / "demo.html"))
+    finally:
+        (folder / "results.json").unlink()
+    told = " ".join(shown.stdout.split())
+    assert told.count("In 2, confidence is hasty and wrong where Uncode is right") == 3
+    assert told.count("forwards; ") == 9
+    page = (tmp_path / "demo.html").read_text()
+    assert page.count("<section") == 9 and "story, confidence" in page
+
+
+@pytest.mark.parametrize("name", [name for name in FAMILIES if name != "mini_story"])
+def test_the_held_out_files_are_what_the_families_draw(name: str) -> None:
+    """Story problems are drawn by reasoning-gym, which may change: their file is as it was drawn."""
+    text = (Path(uncode.__file__).parent / "evals" / "families" / "held_out" / f"{name}.jsonl").read_text()
+    assert text == lines_of(name)
+
+
+def test_held_out_problems_are_held_out() -> None:
+    for family in FAMILIES.values():
+        tested, others = family.examples(), family.unlabelled()
+        assert (len(tested), len(others)) == (256, 64)
+        assert all(family.held_out(example) for example in tested + others)
+        assert len({family.key(example) for example in tested + others}) == 320
