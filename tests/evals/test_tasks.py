@@ -264,8 +264,15 @@ def test_right_programs_by_the_released_rule() -> None:
             texts = [(e, HUMANEVAL[layout](e), "paper") for e in examples(humaneval)]
             assert sum(grade.correct for grade in pool.map(lambda t: humaneval.grade(*t), texts)) == count
         solutions = [(e, e.solution, "paper") for e in examples(mbpp)]
-        accepted = sum(grade.correct for grade in pool.map(lambda t: mbpp.grade(*t), solutions))
-        assert accepted == (417 if sys.version_info < (3, 12) else 414)  # newer compilers warn on standard error
+        grades = {
+            t[0].id: grade for t, grade in zip(solutions, pool.map(lambda t: mbpp.grade(*t), solutions), strict=True)
+        }
+        slow = grades.pop(
+            "mbpp/123"
+        )  # it computes for most of the rule's ten seconds, which a busy machine does not have
+        assert slow.correct or "too long" in slow.why
+        accepted = sum(grade.correct for grade in grades.values())
+        assert accepted == (416 if sys.version_info < (3, 12) else 413)  # newer compilers warn on standard error
 
 
 def test_any_solution_of_a_sudoku_is_right() -> None:

@@ -47,7 +47,7 @@ class MiniAlgebra(Family[Worked]):
 
 
 def _linear(random: Random) -> Worked:
-    a, x, b = random.randint(2, 9), random.randint(-9, 12), random.randint(1, 30) * random.choice((-1, 1))
+    a, x, b = random.randint(2, 9), random.randint(-9, 9), random.randint(1, 20) * random.choice((-1, 1))
     c = a * x + b
     steps = ((f"{'Subtract' if b > 0 else 'Add'} {abs(b)}", f"{a}x = {c - b}"), (f"Divide by {a}", f"x = {x}"))
     return Worked("", f"Solve for x: {a}x {_signed(b)} = {c}", str(x), steps)
@@ -56,7 +56,7 @@ def _linear(random: Random) -> Worked:
 def _both_sides(random: Random) -> Worked:
     a, c = random.sample(range(2, 10), 2)
     a, c = max(a, c), min(a, c)
-    x, b = random.randint(-9, 12), random.randint(1, 20) * random.choice((-1, 1))
+    x, b = random.randint(-9, 9), random.randint(1, 20) * random.choice((-1, 1))
     d = (a - c) * x + b
     steps = (
         (f"Subtract {c}x", f"{a - c}x {_signed(b)} = {d}"),
@@ -67,10 +67,10 @@ def _both_sides(random: Random) -> Worked:
 
 
 def _chain(random: Random) -> Worked:
-    terms = [random.randint(2, 40) for _ in range(random.randint(3, 5))]
+    terms = [random.randint(2, 30) for _ in range(random.randint(3, 5))]
     value, steps, text = terms[0], [], str(terms[0])
     for term in terms[1:]:
-        sign = random.choice("+-")
+        sign = random.choice("+-") if term <= value else "+"  # nothing below zero
         text += f" {sign} {term}"
         result = value + term if sign == "+" else value - term
         steps.append(("Add" if sign == "+" else "Subtract", f"{value} {sign} {term} = {result}"))

@@ -84,8 +84,9 @@ class MiniChoice(Family[Ordered]):
         answer = f"The answer is ({example.answer})."
         if style == "direct":
             return answer
+        lettered = [f"{person} ({LETTERS[example.choices.index(person)]})" for person in example.order]
         if style == "chain":
-            return f"{' > '.join(example.order)}, so it is {name}. {answer}"
-        places = zip(example.order, ("first", "second", "last"), strict=True)
+            return f"{' > '.join(lettered)}, so it is {name}. {answer}"
+        places = zip(lettered, ("first", "second", "last"), strict=True)
         ranks = [f"{person} comes {place}." for person, place in places]
         return f"By who is {example.relation}: {' '.join(ranks)} {name} is {example.asked}. {answer}"

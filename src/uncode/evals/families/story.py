@@ -15,7 +15,7 @@ from .family import Family
 
 LONGEST_QUESTION, LONGEST_SOLUTION = 270, 240
 """Characters; the small canvas has room for no more."""
-LARGEST = 200
+LARGEST = 100
 """No number of a solution is larger: a small model multiplies badly, and this is not about multiplying."""
 _ASKS = " Give the result as your final answer. Do not include units."
 _PLAIN = str.maketrans("\u00d7\u00f7\u2022\u2019\u2013\u201c\u201d", '*/-\'-""')
