@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from .core.errors import UncodeError, require
+
+FLUSH_SECONDS = 0.5
 
 
 def write_whole(path: Path, content: str | bytes) -> None:
@@ -68,6 +71,8 @@ class Journal:
         self.out, self.job = out, job
         self.rows: list[dict[str, Any]] = []
         """What there is already, in the order it was made."""
+        self._noted: list[dict[str, Any]] = []
+        self._flushed = time.monotonic()
 
     @classmethod
     @contextmanager
@@ -80,7 +85,22 @@ class Journal:
                 journal._read(beside)
             else:
                 write_whole(beside, json.dumps(job, indent=2) + "\n")
-            yield journal
+            try:
+                yield journal
+            finally:
+                journal._flush()
+
+    def note(self, row: dict[str, Any]) -> None:
+        """Append a line of many that come quickly; they are on the disk half a second later."""
+        self._noted.append(row)
+        if time.monotonic() - self._flushed > FLUSH_SECONDS:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._noted:
+            rows, self._noted = self._noted, []
+            self.add(rows)
+        self._flushed = time.monotonic()
 
     def add(self, rows: Sequence[dict[str, Any]]) -> None:
         """Append whole lines; they are on the disk when this returns."""

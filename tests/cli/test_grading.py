@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +72,32 @@ def test_regrade_shows_both_rules_and_writes_every_grade(data: Path) -> None:
     assert grades[1]["paper"]["why"] == "the tags do not hold 2143432114323214"
     told = json.loads(run("regrade", str(answers), "--data", str(data), "--json").stdout)
     assert told[0]["gained"] == 1 and told[0]["metrics"]["correct"]["estimate"] == 0.5
+
+
+def test_regrade_goes_on_after_an_interruption(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from uncode.evals.tasks.sudoku import Sudoku
+
+    answers, out, asked = data / "sudoku_two.jsonl", data / "kept.jsonl", list[str]()
+    solved = "<answer>3142243142131324</answer>"
+    answers.write_text("".join(json.dumps({"id": f"sudoku/{n}", "text": solved}) + "\n" for n in (0, 1)))
+    words = ("regrade", str(answers), "--data", str(data), "--out", str(out), "--workers", "1", "--json")
+    real = Sudoku.ours
+
+    def interrupted(self: Sudoku, example: Any, text: str) -> Any:
+        asked.append(example.id)
+        if example.id == "sudoku/1" and len(asked) == 2:
+            raise KeyboardInterrupt
+        return real(self, example, text)
+
+    monkeypatch.setattr(Sudoku, "ours", interrupted)
+    assert run(*words).returncode == 130
+    assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["sudoku/0"]
+    told = json.loads(run(*words).stdout)
+    assert told[0]["metrics"]["correct"]["estimate"] == 0.5 and asked == ["sudoku/0", "sudoku/1", "sudoku/1"]
+    assert json.loads(run(*words).stdout) == told and len(asked) == 3  # nothing is graded again
+    answers.write_text(answers.read_text().replace("3142", "3124"))
+    refused = run(*words)
+    assert refused.returncode == 2 and "begun with other files" in refused.stderr
 
 
 def test_regrade_runs_programs_in_the_sandbox(data: Path) -> None:

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import warnings
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
 from ..core.errors import require
-from ..evals.regrade import Graded, grade_all, read_answers, sample, task_of, write
+from ..evals.regrade import Answer, Graded, grade_all, grades_of, read_answers, sample, task_of
 from ..evals.sandbox import NoJail
+from ..evals.task import Task
+from ..files import Journal
+from ..version import __version__
 from .options import Data, Json
 from .progress import counted, writable
 
+Set = tuple[str, Task[Any], list[Answer]]
+"""The name of a file, its task, its answers."""
 TITLES = ("answers", "n", "correct, %", "paper, %", "gained", "lost")
 
 
@@ -28,7 +34,9 @@ def command(
     show: Annotated[int, typer.Option(min=0, metavar="N", help="Print N disagreements of the two rules a file.")] = 0,
     seed: Annotated[int, typer.Option(help="Which disagreements are drawn.")] = 0,
     workers: Annotated[int, typer.Option(min=1, help="Programs run at a time.")] = os.cpu_count() or 1,
-    out: Annotated[Path | None, typer.Option(help="Write every grade to this file (JSON lines).")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="Keep every grade in this file (JSON lines), and go on from it.")
+    ] = None,
     as_json: Json = False,
 ) -> None:
     """Grade answers by our rule and by the paper's, with 95 % intervals.
@@ -52,13 +60,8 @@ def command(
     warnings.simplefilter("always", NoJail)
     tasks = [task_of(path, task) for path in files]
     read = [read_answers(path, one, data) for path, one in zip(files, tasks, strict=True)]
-    graded = []
-    for path, one, answers in zip(files, tasks, read, strict=True):
-        with counted(f"grading {path.name}") as watch:
-            graded.append(grade_all(path.name, one, answers, workers, watch))
-    if out is not None:
-        write(graded, out)
-        typer.echo(f"{out}: {sum(len(one.grades) for one in graded)} grades.", err=True)
+    sets = list(zip([path.name for path in files], tasks, read, strict=True))
+    graded = _grade(sets, workers) if out is None else _grade_into(out, _job(files, tasks, data), sets, workers)
     if as_json:
         typer.echo(json.dumps([_as_data(one) for one in graded], indent=2))
         return
@@ -67,6 +70,47 @@ def command(
     for group in graded:
         for number in sample(group, show, seed):
             _print_disagreement(group, number)
+
+
+def _grade(sets: list[Set], workers: int) -> list[Graded]:
+    found = []
+    for name, task, answers in sets:
+        with counted(f"grading {name}") as watch:
+            found.append(grade_all(name, task, answers, workers, watch))
+    return found
+
+
+def _grade_into(out: Path, job: dict[str, Any], sets: list[Set], workers: int) -> list[Graded]:
+    """Every grade is kept as it is made: the same command goes on after an interruption, or a kill."""
+    found, begin = [], 0
+    with Journal.open(out, job) as journal:
+        for name, task, answers in sets:
+            rows = journal.rows[begin : begin + len(answers)]
+            require(
+                [row.get("id") for row in rows] == [a.example.id for a in answers[: len(rows)]],
+                f"'{out}' was changed: remove it.",
+            )
+            known = [grades_of(row, task) for row in rows]
+            with counted(f"grading {name}") as watch:
+                found.append(grade_all(name, task, answers, workers, watch, known, journal.note))
+            begin += len(answers)
+    typer.echo(f"{out}: {len(journal.rows)} grades.", err=True)
+    return found
+
+
+def _job(files: list[Path], tasks: list[Task[Any]], data: Path | None) -> dict[str, Any]:
+    """What the grades depend on."""
+    sources = [] if data is None else [data / task.source.file for task in tasks]
+    return {
+        "files": [_digest(file) for file in files],
+        "tasks": [task.name for task in tasks],
+        "data": [_digest(source) for source in sources if source.is_file()],
+        "version": __version__,
+    }
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def _as_data(one: Graded) -> dict[str, object]:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import random
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,8 @@ from .task import Example, Grade, Task
 from .tasks import TASKS, find_task
 
 Watch = Callable[[int, int], None]
+Grades = dict[str, Grade]
+"""By metric."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +42,7 @@ class Graded:
     name: str
     task: Task[Any]
     answers: Sequence[Answer]
-    grades: Sequence[dict[str, Grade]]
+    grades: Sequence[Grades]
 
     def accuracy(self, metric: str) -> Interval:
         return wilson(sum(grade[metric].correct for grade in self.grades), len(self.grades))
@@ -53,14 +54,19 @@ class Graded:
     def only(self, metric: str, other: str) -> int:
         return sum(g[metric].correct and not g[other].correct for g in self.grades)
 
-    def rows(self) -> Iterable[dict[str, Any]]:
-        """A line each, for a file: the answer again, and what every metric says of it."""
-        for answer, grades in zip(self.answers, self.grades, strict=True):
-            told = {}
-            for name, grade in grades.items():
-                moved = not answer.output.startswith(answer.text(self.task, name))  # tokens before it were dropped
-                told[name] = {"correct": grade.correct, "span": None if moved else grade.span, "why": grade.why}
-            yield {"file": self.name, "task": self.task.name, "id": answer.example.id, "text": answer.output} | told
+
+def row_of(name: str, task: Task[Any], answer: Answer, grades: Grades) -> dict[str, Any]:
+    """A line for a file: the answer again, and what every metric says of it."""
+    told = {}
+    for metric, grade in grades.items():
+        moved = not answer.output.startswith(answer.text(task, metric))  # tokens before it were dropped
+        told[metric] = {"correct": grade.correct, "span": None if moved else grade.span, "why": grade.why}
+    return {"file": name, "task": task.name, "id": answer.example.id, "text": answer.output} | told
+
+
+def grades_of(row: dict[str, Any], task: Task[Any]) -> Grades:
+    """What such a line says."""
+    return {metric: Grade(**row[metric]) for metric in task.graders}
 
 
 def task_of(path: Path, name: str | None) -> Task[Any]:
@@ -105,19 +111,32 @@ def _text(value: Any) -> str:
 
 
 def grade_all(
-    name: str, task: Task[Any], answers: Sequence[Answer], workers: int, watch: Watch | None = None
+    name: str,
+    task: Task[Any],
+    answers: Sequence[Answer],
+    workers: int,
+    watch: Watch | None = None,
+    known: Sequence[Grades] = (),
+    keep: Callable[[dict[str, Any]], None] | None = None,
 ) -> Graded:
-    """Grade by every metric of the task. Programs run in `workers` sandboxes at a time."""
+    """Grade by every metric of the task. Programs run in `workers` sandboxes at a time.
 
-    def grades(answer: Answer) -> dict[str, Grade]:
+    `known` are the grades of the first answers, which are not graded again; `keep` is handed every new one.
+    """
+
+    def grades(answer: Answer) -> Grades:
         return {metric: task.grade(answer.example, answer.text(task, metric), metric) for metric in task.graders}
 
-    found = []
-    with ThreadPoolExecutor(max(1, workers)) as pool:
-        for grade in pool.map(grades, answers):
+    found, pool = list(known), ThreadPoolExecutor(max(1, workers))
+    try:
+        for answer, grade in zip(answers[len(found) :], pool.map(grades, answers[len(found) :]), strict=True):
             found.append(grade)
+            if keep is not None:
+                keep(row_of(name, task, answer, grade))
             if watch is not None:
                 watch(len(found), len(answers))
+    finally:
+        pool.shutdown(cancel_futures=True)  # after an interruption the rest is not begun
     return Graded(name, task, answers, found)
 
 
@@ -125,12 +144,3 @@ def sample(graded: Graded, count: int, seed: int) -> list[int]:
     """Disagreements drawn at random, the same for the same seed."""
     found = graded.disagreements()
     return sorted(random.Random(seed).sample(found, min(count, len(found))))
-
-
-def write(graded: Sequence[Graded], out: Path) -> None:
-    """All grades as JSON lines; the file is there whole or not at all."""
-    part = out.with_name(f"{out.name}.part")
-    with part.open("w", encoding="utf-8") as file:
-        for one in graded:
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in one.rows())
-    part.replace(out)
