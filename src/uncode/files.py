@@ -125,6 +125,8 @@ class Journal:
             rows = [json.loads(line) for line in whole.splitlines()]
         except ValueError as error:
             raise UncodeError(f"'{self.out}' cannot be read ({error}): choose another --out, or remove it.") from error
+        whole_rows = all(isinstance(row, dict) for row in (theirs, *rows))
+        require(whole_rows, f"'{self.out}' was changed: choose another --out, or remove it.")
         require_same_job(self.out, "a job", self.job, theirs, "remove the file")
         os.truncate(self.out, len(whole))  # a process that was killed may have left half a line
         self.rows = rows

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from statistics import NormalDist
 from typing import NamedTuple
 
@@ -60,17 +61,30 @@ def wilson(successes: int, total: int, level: float = 0.95) -> Interval:
     return Interval(share, low, high)
 
 
-def mean_interval(values: ArrayLike, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Interval:
-    """A mean with its bootstrap percentile interval. The same seed gives the same interval."""
-    return _bootstrap(_numbers(values), level, resamples, seed)
+def mean_interval(
+    values: ArrayLike, level: float = 0.95, resamples: int = 10_000, seed: int = 0, groups: Sequence[int] | None = None
+) -> Interval:
+    """A mean with its bootstrap percentile interval. The same seed gives the same interval.
+
+    `groups`, the sizes of runs of the values, are resampled each for itself: a benchmark does not grow by chance.
+    """
+    return _bootstrap(_numbers(values), level, resamples, seed, groups)
 
 
 def paired_bootstrap(
-    a: ArrayLike, b: ArrayLike, level: float = 0.95, resamples: int = 10_000, seed: int = 0
+    a: ArrayLike,
+    b: ArrayLike,
+    level: float = 0.95,
+    resamples: int = 10_000,
+    seed: int = 0,
+    groups: Sequence[int] | None = None,
 ) -> Interval:
-    """The mean of `a` - `b` over the same examples, which are resampled together: what both find hard cancels."""
+    """The mean of `a` - `b` over the same examples, which are resampled together: what both find hard cancels.
+
+    `groups` as in :func:`mean_interval`.
+    """
     first, second = _pair(a, b)
-    return _bootstrap(first - second, level, resamples, seed)
+    return _bootstrap(first - second, level, resamples, seed, groups)
 
 
 def mcnemar(a: ArrayLike, b: ArrayLike) -> McNemar:
@@ -116,15 +130,20 @@ def _tail(level: float) -> float:
     return (1 - level) / 2
 
 
-def _bootstrap(values: Numbers, level: float, resamples: int, seed: int) -> Interval:
+def _bootstrap(
+    values: Numbers, level: float, resamples: int, seed: int, groups: Sequence[int] | None = None
+) -> Interval:
     """The chunks bound the memory and do not change the draws."""
-    tail = _tail(level)
+    tail, sizes = _tail(level), list(groups) if groups is not None else [len(values)]
     require(resamples >= 1, f"the bootstrap needs at least one resample, not {resamples}.")
-    draws, size, means = np.random.default_rng(seed), len(values), np.empty(resamples)
-    step = max(1, CHUNK // size)
-    for start in range(0, resamples, step):
-        rows = draws.integers(size, size=(min(step, resamples - start), size))
-        means[start : start + step] = values[rows].mean(axis=1)
+    fits = min(sizes) > 0 and sum(sizes) == len(values)
+    require(fits, f"the groups {sizes} do not add up to {len(values)} values.")
+    draws, means = np.random.default_rng(seed), np.zeros(resamples)
+    for part in np.split(values, np.cumsum(sizes)[:-1]):
+        step = max(1, CHUNK // len(part))
+        for start in range(0, resamples, step):
+            rows = draws.integers(len(part), size=(min(step, resamples - start), len(part)))
+            means[start : start + step] += part[rows].sum(axis=1) / len(values)
     low, high = np.quantile(means, [tail, 1 - tail])
     return Interval(float(values.mean()), float(low), float(high))
 

@@ -72,6 +72,21 @@ def test_train_and_test_share_no_problem(name: str) -> None:
     ]
 
 
+def test_no_story_is_taught_under_other_names() -> None:
+    """The tested problems against lessons, without what a template fills with words: the numbers, in order."""
+    pytest.importorskip("reasoning_gym", reason=WHY)
+    from uncode.train.curriculum import draw
+
+    tested = {tuple(re.findall(r"\d+", e.question)) for e in FAMILIES["mini_story"].examples()}
+    taught = {tuple(re.findall(r"\d+", lesson.prompt)) for lesson in draw("mini_story", 0, 0, 600)}
+    assert not tested & taught
+
+
+def test_the_two_families_of_programs_are_tested_with_different_functions() -> None:
+    one, two = ({e.words for e in FAMILIES[name].examples() + FAMILIES[name].unlabelled()} for name in PROGRAMS)
+    assert len(one) == len(two) == 320 and not one & two
+
+
 def test_the_two_families_of_programs_hold_out_the_same_functions() -> None:
     words = [
         {e.words for e in FAMILIES[name].problems(300, seed=5, testing=side)} for name in PROGRAMS for side in (0, 1)

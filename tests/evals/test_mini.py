@@ -32,7 +32,7 @@ from uncode.train.prepare import TEXTS, prepare
 from uncode.train.recipe import Recipe
 from uncode.train.run import Run
 
-ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "quick": False, "device": "cpu"}
+ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "device": "cpu"}
 
 
 @pytest.fixture(scope="module")
@@ -67,7 +67,7 @@ def suite(folder: Path, out: Path | None, batch: int = 2, family: str = "mini_ch
 
 def test_every_preset_takes_part() -> None:
     known = [*baselines(80), UNCODE, *calibrated(80, uncode.load("toy").frequency, 0.1)]  # type: ignore[attr-defined]
-    assert sorted(known) == sorted(PRESETS)
+    assert set(known) - {"semi_ar 4", "semi_ar 16", contenders.UNSEEN} == set(PRESETS)
     assert set(contenders.QUICK) <= set(known) and len(contenders.QUICK) == 5
     assert {0.0, 0.25, 0.5, 1.0} <= set(RATES)
 
@@ -105,8 +105,22 @@ def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
     assert tuple(results.cells) == families
     assert all(list(cells) == list(contenders.QUICK) for cells in results.cells.values())
     assert Results.load(tmp_path / "results.json") == results
-    with pytest.raises(UncodeError, match="another run"):
+    with pytest.raises(UncodeError, match="a run begun with other seed"):
         replace(job, seed=1).part("mini_choice")
+    with pytest.raises(UncodeError, match="a run begun with other rates"):
+        replace(job, rates={"mini_choice": 0.1}).part("mini_choice")
+    one = replace(job, families=("mini_choice",)).run(workers=1, watch=told.append)
+    assert tuple(one.cells) == families  # what is there stays in the table
+    with pytest.raises(UncodeError, match="holds one family"):
+        Results.load(tmp_path / "mini_choice.json")
+
+
+def test_the_table_in_a_models_folder_is_its_own(folder: Path) -> None:
+    words = ("Problem: Compute 2 + 3\nSolution:", "--model", str(folder), "--length", "6")
+    one = json.loads(call("decode", *words, "--json").stdout)
+    assert one["sampler"]["name"] == UNCODE and "frequency" in json.dumps(one["sampler"])
+    both = call("compare", *words, "--samplers", "confidence,uncode")
+    assert both.exit_code == 0 and "uncode: " in both.stdout
 
 
 def cell(right: str, hasty: str = "") -> Cell:
@@ -190,7 +204,7 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
     try:
         text = card(folder)
         shown = call("mini", "--model", str(folder), "--card")
-        table = call("mini", "--model", str(folder), "--show", str(folder / "results.json"))
+        table = call("mini", "--show", str(folder / "results.json"))
         with pytest.raises(UncodeError) as quick:
             call("mini", "--model", str(folder), "--quick")
     finally:
@@ -199,6 +213,9 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
             file.unlink()
         (folder / "second").rmdir()
     assert shown.stdout == text
+    for words in (("--show", "x", "--quick"), ("--card", "--quick", "--model", "x"), ("--quick",)):
+        with pytest.raises(UncodeError, match=r"nothing else|which model"):
+            call("mini", *words)
     assert "| loss | 2.500 |" in text and "| 1.250 |" in text
     assert "ahead of none" in text and "level with confidence, semi_ar" in text
     assert "Of 8 cells, 8 lie inside" in text and "`frequency.safetensors`" in text

@@ -10,8 +10,9 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ..backbones.load import load
+from ..backbones.load import TABLE, load
 from ..core.denoiser import Denoiser
+from ..core.errors import require
 from ..core.policy import Sampler
 from ..evals.families import FAMILIES
 from ..evals.families.family import Family
@@ -49,7 +50,13 @@ def command(
     """
     writable(page, "--page")
     console, results = Console(highlight=False), results_of(model)
+    rates = {name: results.rate(name) for name in SHOWN}
     denoiser = load(model, device="cpu")
+    table = getattr(denoiser, "frequency", None)
+    require(
+        table is not None, f"'{model}' has no frequency table: count one with `uncode count --out {model / TABLE}`."
+    )
+    assert table is not None
     drawn = Random(seed)
     trajectories = list[Trajectory]()
     for name in SHOWN:
@@ -57,17 +64,12 @@ def command(
         example = drawn.choice(family.examples())
         console.rule(Text(f"{short(name)}: a problem like those of {family.real.title}"))
         console.print(Text(family.prompt(example)), "")
-        for sampler in _samplers(family, denoiser, results):
+        known = baselines(family.length) | {UNCODE: at_rate(table, rates[name])}
+        for sampler in [known[sampler] for sampler in SAMPLERS]:
             trajectories.append(_solve(family, example, sampler, denoiser, console))
         console.print(_pattern(results, name), "")
     write_page(page, trajectories, "Three problems, three orders")
     console.print(Text(f"{page}: the nine trajectories, to be replayed in a browser."))
-
-
-def _samplers(family: Family[Any], denoiser: Denoiser, results: Results) -> list[Sampler]:
-    table = getattr(denoiser, "frequency")  # noqa: B009
-    known = baselines(family.length) | {UNCODE: at_rate(table, results.rate(family.name))}
-    return [known[name] for name in SAMPLERS]
 
 
 def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denoiser, console: Console) -> Trajectory:

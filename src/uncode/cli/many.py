@@ -44,8 +44,10 @@ def answer_file(way: Way, prompts: PromptFile, model: str, batch: int, as_json: 
     require(way.length is None or follows, "texts with gaps say how long they are: leave --length out.")
     place = {one.id: one.number for one in asked}
     with Journal.open(out, _job(way, prompts, model)) as journal:
-        done = {row.get("id") for row in journal.rows}
-        require(done <= set(place), f"'{out}' was changed: choose another --out, or remove it.")
+        ids = [row.get("id") for row in journal.rows]
+        known = all(isinstance(one, str | int) and one in place for one in ids)
+        require(known and len(set(ids)) == len(ids), f"'{out}' was changed: choose another --out, or remove it.")
+        done = set(ids)
         resumed = len(journal.rows)
         missing = [item for item in zip(asked, rows, strict=True) if item[0].id not in done]
         try:
@@ -65,9 +67,17 @@ def answer_file(way: Way, prompts: PromptFile, model: str, batch: int, as_json: 
 def _job(way: Way, prompts: PromptFile, model: str) -> dict[str, Any]:
     """What the answers depend on: runs of the same job share a file."""
     about = dict(getattr(way.denoiser, "about", {}))
-    folder = str(Path(model).resolve()) if Path(model).is_dir() else model
+    folder, weights = Path(model), list[str]()
+    if folder.is_dir():
+        files = sorted(folder.resolve().glob("*.safetensors"))
+        weights = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
     return {
-        "model": about | {"model": folder, "dtype": str(way.denoiser.dtype).removeprefix("torch.")},
+        "model": about
+        | {
+            "model": str(folder.resolve()) if folder.is_dir() else model,
+            "weights": weights,
+            "dtype": str(way.denoiser.dtype).removeprefix("torch."),
+        },
         "sampler": way.sampler.to_dict(),
         "seed": way.seed,
         "length": way.length or USUAL_LENGTH,

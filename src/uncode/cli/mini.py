@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..core.errors import require
 from ..evals.families import FAMILIES, find_family
 from ..evals.mini import report
 from ..evals.mini.card import card, results_of
@@ -23,12 +24,12 @@ from ..evals.mini.run import Watch
 from .options import Device, Dtype, Json
 
 PROBLEMS, FEW = 256, 12
-WIDE = 1000
-"""Columns of output that goes to a file: no table is cut."""
 
 
 def command(
-    model: Annotated[Path, typer.Option(metavar="DIR", help="The model's folder, as `uncode train` makes it.")],
+    model: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="The model's folder, as `uncode train` makes it.")
+    ] = None,
     few: Annotated[bool, typer.Option("--quick", help="Five presets, few problems, the rates that are known.")] = False,
     families: Annotated[
         list[str] | None, typer.Option("--family", help="Only this one; may be repeated.  [default: all seven]")
@@ -54,18 +55,23 @@ def command(
 
       uncode mini --model tiny/model --device cuda --workers 7 --out mini
 
-      uncode mini --model tiny/model --show mini/results.json
+      uncode mini --show mini/results.json
 
       uncode mini --model tiny/model --quick
 
       uncode mini --model tiny/model --card
     """
+    running = few or out or families or problems
+    require(not (print_card and (show or running)), "--card takes --model, and nothing else.")
+    require(show is None or not (running or model), "--show prints a file of results, and takes nothing else.")
+    require(show is not None or model is not None, "which model? Give --model DIR, a folder that `uncode train` made.")
     if print_card:
-        typer.echo(card(model), nl=False)
+        typer.echo(card(model or Path()), nl=False)
         return
     if show is not None:
         results = Results.load(show)
     else:
+        assert model is not None
         own = results_of(model) if few else None
         names = tuple(map(find_family, families or FAMILIES))
         rates = None if own is None else {name: own.rate(name) for name in names}
@@ -92,8 +98,6 @@ def _progress() -> Iterator[Watch]:
 
 def _print(results: Results) -> None:
     console = Console(highlight=False)
-    if not console.is_terminal:
-        console.width = WIDE
     about = results.about
     console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
     _show(console, report.accuracy(results))
@@ -113,4 +117,5 @@ def _show(console: Console, table: report.Table) -> None:
         shown.add_column(title, justify="right" if number else "left", no_wrap=True)
     for row in table.rows:
         shown.add_row(*row)
-    console.print(shown)
+    console.width = max(console.width, console.measure(shown).maximum)  # a line that is too long wraps, and is not cut
+    console.print(shown, soft_wrap=True)

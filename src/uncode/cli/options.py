@@ -11,7 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from ..backbones.guidance import Guided
-from ..backbones.load import BUILT_IN, load
+from ..backbones.load import BUILT_IN, TABLE, load
 from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require
 from ..core.piece import Table
@@ -61,7 +61,8 @@ class ModelChoice:
 
     def load(self, build: Callable[[Table | None], list[Sampler]]) -> tuple[Denoiser, list[Sampler]]:
         """The model, and the samplers that `build` makes of the model's own table."""
-        early = [] if self.name in BUILT_IN else build(None)  # a wrong option is told before gigabytes are read
+        own = self.name in BUILT_IN or (Path(self.name).expanduser() / TABLE).is_file()  # it brings its own table
+        early = [] if own else build(None)  # a wrong option is told before gigabytes are read
         denoiser = load(self.name, device=self.device, dtype=self.dtype, revision=self.revision)
         samplers = early or build(getattr(denoiser, "frequency", None))
         return Guided(denoiser, self.guidance) if self.guidance else denoiser, samplers

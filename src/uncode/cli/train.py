@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -14,11 +13,12 @@ from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemaini
 from rich.progress import Progress as Bar
 
 from ..backbones.device import parse_device
+from ..files import only_one
 from ..train.export import export
-from ..train.prepare import prepare
+from ..train.prepare import lessons_in, prepare
 from ..train.recipe import Recipe
 from ..train.run import Progress, Run, Watch
-from ..train.shards import FILE, Shards
+from ..train.shards import FILE
 from .options import Device
 
 
@@ -47,22 +47,29 @@ def command(
       uncode decode "Problem: Compute 3 + 4 + 5
       Solution:" --model tiny/model
     """
-    found = Recipe.load(recipe)
-    chosen = found if seed is None else replace(found, seed=seed)
+    found, where = Recipe.load(recipe), parse_device(device)
+    chosen = found if seed is None else found.seeded(seed)
     folder = data or out / "lessons"
     out.mkdir(parents=True, exist_ok=True)
-    if only_prepare or not (folder / FILE).is_file():
-        with _drawing(sum(chosen.lessons.rows)) as watch:
-            shards = prepare(chosen, folder, watch)
-        size = (folder / FILE).stat().st_size / 1e6
-        typer.echo(f"{folder / FILE}: {len(shards):,} lessons, {len(shards.tokens):,} tokens, {size:.1f} MB.", err=True)
-    if only_prepare:
-        return
-    run = Run(chosen, Shards.load(folder / FILE), parse_device(device))
+    with only_one(out / "training.lock", out, "training"):
+        if only_prepare or not (folder / FILE).is_file():
+            with _drawing(sum(chosen.lessons.rows)) as watch:
+                shards = prepare(chosen, folder, watch)
+            size = f"{len(shards.tokens):,} tokens, {(folder / FILE).stat().st_size / 1e6:.1f} MB"
+            typer.echo(f"{folder / FILE}: {len(shards):,} lessons, {size}.", err=True)
+        if not only_prepare:
+            _train(Run(chosen, lessons_in(chosen, folder), where), folder, out)
+
+
+def _train(run: Run, folder: Path, out: Path) -> None:
     if run.resume(out):
         typer.echo(f"going on at step {run.progress.step:,}.", err=True)
-    with _training(chosen) as told:
-        run.train(out, told)
+    try:
+        with _training(run.recipe) as told:
+            run.train(out, told)
+    except KeyboardInterrupt:
+        typer.echo(f"stopped at step {run.progress.step:,}; the same command goes on from there.", err=True)
+        raise
     export(run, folder, out / "model")
     progress = run.progress
     typer.echo(

@@ -8,7 +8,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.errors import require
 from .recipe import Recipe
 from .shards import Shards
 
@@ -21,6 +20,8 @@ class Batch:
     """[B, T]: prompt, answer, end tokens."""
     answer: Tensor
     """[B, T]: true from the end of the prompt on. Only there is anything hidden."""
+    text: Tensor
+    """[B, T]: true where the answer has text, before the end tokens."""
 
 
 class Batches:
@@ -33,32 +34,49 @@ class Batches:
         self.sizes, self.prompts = (self._there(a) for a in (sizes, shards.prompts.astype(np.int64)))
         self.starts = self._there(np.cumsum(sizes) - sizes)
         self.tokens = self._there(shards.tokens.astype(np.int32))
-        self.fitting = {
-            length: [
-                np.flatnonzero((shards.families == number) & (sizes <= length - lessons.spare))
-                for number in range(len(lessons.shares))
-            ]
-            for length in lessons.lengths
-        }
-        for length, rows in self.fitting.items():
-            require(sum(map(len, rows)) > 0, f"no lesson fits into {length} tokens: take it out of lessons.lengths.")
+        self.pools = _pools(shards, recipe)
+        counts = np.bincount(shards.families, minlength=len(lessons.shares))
+        taught = (
+            np.array([[len(rows) for rows in pool] for pool in self.pools]) / np.maximum(counts, 1) * lessons.shares
+        )
+        self.mixtures = taught / np.maximum(taught.sum(1, keepdims=True), 1e-12)
+        rows = np.array([recipe.schedule.tokens // length for length in lessons.lengths])
+        self.often = taught.sum(1) / rows / (taught.sum(1) / rows).sum()
 
     def batch(self, step: int) -> Batch:
         """The rows of a step."""
         random = np.random.default_rng([self.recipe.seed, step])
-        lessons = self.recipe.lessons
-        length = int(random.choice(lessons.lengths))
-        there = [(rows, lessons.shares[number]) for number, rows in enumerate(self.fitting[length]) if len(rows)]
-        weights = np.array([share for _, share in there])
-        counts = random.multinomial(self.recipe.schedule.tokens // length, weights / weights.sum())
-        chosen = [rows[random.integers(len(rows), size=n)] for (rows, _), n in zip(there, counts, strict=True)]
+        which = int(random.choice(len(self.often), p=self.often))
+        length = self.recipe.lessons.lengths[which]
+        counts = random.multinomial(self.recipe.schedule.tokens // length, self.mixtures[which])
+        drawn = zip(self.pools[which], counts, strict=True)
+        chosen = [rows[random.integers(len(rows), size=n)] for rows, n in drawn if n]
         return self._laid_out(self._there(np.concatenate(chosen)), length)
 
     def _laid_out(self, rows: Tensor, length: int) -> Batch:
         places = torch.arange(length, device=self.device)
         size, start, prompt = (t[rows, None] for t in (self.sizes, self.starts, self.prompts))
         found = self.tokens[(start + places).clamp(max=len(self.tokens) - 1)].long()
-        return Batch(torch.where(places < size, found, self.end_id), places >= prompt)
+        answer = places >= prompt
+        return Batch(torch.where(places < size, found, self.end_id), answer, answer & (places < size))
 
     def _there(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device)
+
+
+def _pools(shards: Shards, recipe: Recipe) -> list[list[np.ndarray]]:
+    """For each length and family, the rows that are taught at that length.
+
+    A row has one length, drawn among those that the longest answer of its family would fit into: how long the
+    row is then tells nothing about the answer, and every lesson of a family is taught as often as any other.
+    """
+    lessons = recipe.lessons
+    families, answers = shards.families, shards.answers.astype(np.int64)
+    longest = np.array([answers[families == n].max(initial=0) for n in range(len(lessons.shares))])
+    need = shards.prompts.astype(np.int64) + longest[families] + lessons.spare
+    lengths = np.sort(np.array(lessons.lengths))
+    first = np.minimum(np.searchsorted(lengths, need), len(lengths) - 1)
+    drawn = np.random.default_rng(0).random(len(need))
+    place = first + (drawn * (len(lengths) - first)).astype(np.int64)
+    own = [int(np.flatnonzero(lengths == length)[0]) for length in lessons.lengths]
+    return [[np.flatnonzero((place == at) & (families == n)) for n in range(len(lessons.shares))] for at in own]

@@ -22,15 +22,16 @@ class Hidden:
     """[B, T], masks where hidden."""
     hidden: Tensor
     """[B, T], boolean."""
-    share: Tensor
-    """[B, 1], how much of the answer was to be hidden."""
+    weight: Tensor
+    """[B, 1], what a hidden token counts."""
 
 
 def hide(batch: Batch, mask_id: int, suffixes: float, random: torch.Generator) -> Hidden:
-    """Hide a share of each answer, uniform in (0, 1]: at random places, or in some of the rows as a suffix.
+    """Hide a share of each answer, uniform in (0, 1], at random places, where a token counts one over the share.
 
-    The shares of a batch are spread evenly (one uniform number, shifted from row to row), which makes the
-    loss less noisy and leaves each row's share uniform.
+    Some of the rows hide all from a place in their text on, any place alike; a token counts 1 there. That
+    is what a decode from left to right sees, and is no part of Eq. 1. The shares of a batch are spread evenly
+    (one uniform number, shifted from row to row), which makes the loss less noisy and leaves each row's uniform.
     """
     rows, length = batch.tokens.shape
     device = batch.tokens.device
@@ -38,14 +39,14 @@ def hide(batch: Batch, mask_id: int, suffixes: float, random: torch.Generator) -
     order = torch.rand(rows, generator=random, device=device).argsort()
     share = (1 - (first + order / rows) % 1).clamp(min=LEAST)[:, None]
     scattered = torch.rand(rows, length, generator=random, device=device) < share
-    size = batch.answer.sum(1, keepdim=True)
-    suffix = torch.arange(length, device=device) >= length - (share * size).ceil()
+    cut = (torch.rand(rows, 1, generator=random, device=device) * (batch.text.sum(1, keepdim=True) + 1)).long()
+    suffix = batch.answer.cumsum(1) > cut
     whole = torch.rand(rows, 1, generator=random, device=device) < suffixes
     hidden = torch.where(whole, suffix, scattered) & batch.answer
-    return Hidden(torch.where(hidden, mask_id, batch.tokens), hidden, share)
+    return Hidden(torch.where(hidden, mask_id, batch.tokens), hidden, torch.where(whole, 1.0, 1 / share))
 
 
-def loss_of(logits: Tensor, tokens: Tensor, answer: Tensor, hidden: Tensor, share: Tensor) -> Tensor:
-    """Cross-entropy of the hidden tokens over the share that was hidden, for each token of the answers."""
+def loss_of(logits: Tensor, tokens: Tensor, answer: Tensor, hidden: Tensor, weight: Tensor) -> Tensor:
+    """Cross-entropy of the hidden tokens by their weight, for each token of the answers."""
     each = functional.cross_entropy(logits.flatten(0, 1).float(), tokens.flatten(), reduction="none")
-    return (each.view_as(tokens) * hidden / share).sum() / answer.sum()
+    return (each.view_as(tokens) * hidden * weight).sum() / answer.sum()

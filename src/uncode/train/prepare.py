@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import itertools
 import json
 import os
@@ -25,7 +26,7 @@ SEED = 0
 
 
 def prepare(recipe: Recipe, folder: Path, watch: Callable[[str, int], None], workers: int | None = None) -> Shards:
-    """Draw the curriculum, train the tokenizer on it, write both as files; and the answers' text, to be counted."""
+    """Draw the curriculum and train the tokenizer on it; write both, and the text as it is taught, to be counted."""
     names = list(FAMILIES)
     require(
         len(recipe.lessons.rows) == len(names),
@@ -41,10 +42,27 @@ def prepare(recipe: Recipe, folder: Path, watch: Callable[[str, int], None], wor
         f"the curriculum has words for {len(tokenizer)} tokens only: lower network.vocab.",
     )
     longest = max(recipe.lessons.lengths) - recipe.lessons.spare
-    shards = tokenize(lessons, tokenizer, longest, recipe.about_data, lambda count: watch("tokens", count))
-    texts = (f"{lesson.prompt}\n{lesson.response}\n" for _, lesson in lessons)
+    shards = tokenize(lessons, tokenizer, longest, made_by(recipe, folder), lambda count: watch("tokens", count))
+    texts = (lesson.prompt + lesson.response for _, lesson in lessons)
     write_whole(folder / TEXTS, "".join(json.dumps({"text": text}) + "\n" for text in texts))
     shards.save(folder / FILE)
+    return shards
+
+
+def made_by(recipe: Recipe, folder: Path) -> str:
+    """What lessons depend on, as far as it is seen without drawing them: recipe, tokenizer, held-out problems."""
+    parts = [recipe.about_data.encode(), (folder / "tokenizer.json").read_bytes()]
+    parts += [json.dumps([family.key(e) for e in family.examples()]).encode() for family in FAMILIES.values()]
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+
+
+def lessons_in(recipe: Recipe, folder: Path) -> Shards:
+    """The lessons in a folder, if they were made for this recipe, with the tokenizer beside them."""
+    shards = Shards.load(folder / FILE)
+    fits = (folder / "tokenizer.json").is_file() and shards.made_by == made_by(recipe, folder)
+    require(
+        fits, f"the lessons in '{folder}' are of another recipe, tokenizer or version: make them again with --prepare."
+    )
     return shards
 
 

@@ -6,7 +6,7 @@ import hashlib
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
@@ -83,12 +83,30 @@ class Recipe:
     def read(cls, data: Mapping[str, Any]) -> Recipe:
         recipe = _read(cls, data, "recipe")
         lessons, network = recipe.lessons, recipe.network
-        require(network.width % network.heads == 0, "network.width must be a multiple of network.heads.")
+        counts = {f"network.{key}": value for key, value in vars(network).items()}
+        counts |= {
+            f"schedule.{key}": getattr(recipe.schedule, key) for key in ("steps", "tokens", "warmup", "peak", "clip")
+        }
+        small = next((key for key, value in counts.items() if value <= 0), None)
+        require(small is None, f"{small} must be above 0.")
+        require(recipe.seed >= 0, f"the seed must be 0 or more, not {recipe.seed}.")
+        whole = network.width % network.heads == 0 and (network.width // network.heads) % 2 == 0
+        require(whole, "network.width must be an even multiple of network.heads.")
         require(len(lessons.rows) == len(lessons.shares), "lessons.rows and lessons.shares must be of one length.")
+        taught = [
+            (rows, share) for rows, share in zip(lessons.rows, lessons.shares, strict=True) if rows > 0 or share > 0
+        ]
+        fits = len(taught) > 0 and all(rows > 0 and share > 0 for rows, share in taught)
+        require(fits and min(lessons.rows) >= 0, "a family has lessons.rows and a lessons.shares above 0, or neither.")
         require(0 <= lessons.suffixes <= 1, "lessons.suffixes is a share, from 0 to 1.")
         require(min(lessons.lengths, default=0) > 0, "lessons.lengths needs at least one length.")
         require(recipe.schedule.tokens >= max(lessons.lengths), "schedule.tokens must hold at least one row.")
         return recipe
+
+    def seeded(self, seed: int) -> Recipe:
+        """The same with another seed."""
+        require(seed >= 0, f"the seed must be 0 or more, not {seed}.")
+        return replace(self, seed=seed)
 
     @property
     def about_data(self) -> str:

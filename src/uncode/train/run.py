@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -58,10 +61,6 @@ class Run:
     """The network in training, with its optimiser."""
 
     def __init__(self, recipe: Recipe, shards: Shards, device: torch.device) -> None:
-        require(
-            shards.made_by == recipe.about_data,
-            "the lessons were made for another recipe: make them again with --prepare.",
-        )
         self.recipe, self.device, self.progress = recipe, device, Progress()
         self.batches = Batches(shards, recipe, END_ID, device)
         self.network = _beginning(shape_of(recipe), recipe.seed, device)
@@ -75,24 +74,31 @@ class Run:
             self.loss = torch.compile(self._loss, dynamic=False)
 
     def train(self, out: Path, watch: Watch, until: int | None = None) -> None:
-        """All steps that are left; a checkpoint every minute, and one at the end."""
+        """All steps that are left; a checkpoint every minute, at the end, and where a user interrupts it."""
         saved = began = time.monotonic()
         before, losses = self.progress.seconds, list[Tensor]()
-        last = min(until or self.recipe.schedule.steps, self.recipe.schedule.steps)
-        while self.progress.step < last:
-            losses.append(self.step(self.progress.step))
-            self.progress.step += 1
-            if self.progress.step % TELL_EVERY == 0 or self.progress.step == last:
-                loss = float(torch.stack(losses).mean())
-                require(math.isfinite(loss), f"the loss is {loss} at step {self.progress.step}: lower schedule.peak.")
-                losses.clear()
-                self.progress.curve.append((self.progress.step, round(loss, 4)))
-                self.progress.seconds = before + time.monotonic() - began
-                watch(self.progress)
-                if time.monotonic() - saved > SAVE_SECONDS:
-                    self.save(out)
-                    saved = time.monotonic()
-        self.save(out)
+        last = self.recipe.schedule.steps if until is None else min(until, self.recipe.schedule.steps)
+        with _interruptions() as asked:
+            while self.progress.step < last and not asked:
+                losses.append(self.step(self.progress.step))
+                self.progress.step += 1
+                if self.progress.step % TELL_EVERY == 0 or self.progress.step == last or asked:
+                    self._note(losses, before + time.monotonic() - began)
+                    watch(self.progress)
+                    if time.monotonic() - saved > SAVE_SECONDS:
+                        self.save(out)
+                        saved = time.monotonic()
+            self.save(out)
+        if asked:
+            raise KeyboardInterrupt
+
+    def _note(self, losses: list[Tensor], seconds: float) -> None:
+        """A point of the loss curve."""
+        loss = float(torch.stack(losses).mean())
+        require(math.isfinite(loss), f"the loss is {loss} at step {self.progress.step}: lower schedule.peak.")
+        losses.clear()
+        self.progress.curve.append((self.progress.step, round(loss, 4)))
+        self.progress.seconds = seconds
 
     def step(self, number: int) -> Tensor:
         """One step of the optimiser; everything random in it follows from the seed and its number."""
@@ -113,7 +119,7 @@ class Run:
         self.progress.tokens += batch.tokens.numel()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             x = self.network(hidden.tokens, self.rotations[batch.tokens.shape[1]], None, self.exchanges)
-            return self.loss(x, batch.tokens, batch.answer, hidden.hidden, hidden.share)
+            return self.loss(x, batch.tokens, batch.answer, hidden.hidden, hidden.weight)
 
     def _loss(self, x: Tensor, *lesson: Tensor) -> Tensor:
         return loss_of(self.network.logits(x), *lesson)
@@ -157,6 +163,20 @@ class Run:
                     parameter.data.copy_(kept.pop(WEIGHTS))
                     optimizer.state[parameter] = {key: t.to(self.device) for key, t in kept.items()}
         return True
+
+
+@contextmanager
+def _interruptions() -> Iterator[list[int]]:
+    """Ctrl-C, noted: a step that is half done would leave weights that no run has."""
+    asked: list[int] = []
+    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
+        yield asked
+        return
+    before = signal.signal(signal.SIGINT, lambda number, frame: asked.append(number))
+    try:
+        yield asked
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def rate_at(step: int, recipe: Recipe) -> float:

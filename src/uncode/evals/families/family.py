@@ -88,20 +88,28 @@ class Family(Task[E]):
 
     def held_out(self, example: E) -> bool:
         """Whether a problem is for testing: decided by its content, so that no seed can mix the two."""
-        return int.from_bytes(hashlib.sha256(self.divides(example).encode()).digest()[:8]) % HELD_OUT == 0
+        return number_of(self.divides(example)) % HELD_OUT == 0
+
+    def tested(self, example: E) -> bool:
+        """Whether this family is tested with it; a family that shares its problems with another takes some of them."""
+        return self.held_out(example)
 
     def problems(self, count: int, seed: int, testing: bool) -> list[E]:
         """So many different problems, of one side of the split."""
         random, found = Random(f"{self.name} {seed}"), dict[str, E]()
         while len(found) < count:
             example = self.draw(random)
-            if self.held_out(example) == testing:
+            if self.tested(example) if testing else not self.held_out(example):
                 found.setdefault(self.key(example), example)
         return list(found.values())
 
     def style(self, random: Random) -> str:
         names, shares = zip(*self.styles, strict=True)
         return str(random.choices(names, shares)[0])
+
+
+def number_of(text: str) -> int:
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
 
 def _tuples(value: Any) -> Any:

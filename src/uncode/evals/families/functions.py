@@ -15,8 +15,8 @@ KEEPS = {
     "odd numbers": ("x % 2 == 1", 0),
     "positive numbers": ("x > 0", 0),
     "negative numbers": ("x < 0", 0),
-    "numbers above {k}": ("x > {k}", 9),
-    "numbers below {k}": ("x < {k}", 9),
+    "numbers above {k}": ("x > {k}", 15),
+    "numbers below {k}": ("x < {k}", 15),
     "multiples of {k}": ("x % {k} == 0", 9),
 }
 """Which numbers, as words and as a condition; and the largest k."""
@@ -53,8 +53,8 @@ class Function:
 
 def draw_function(random: Random) -> Function:
     words, (condition, limit) = random.choice(list(KEEPS.items()))
-    change, (value, most) = random.choice(list(CHANGES.items()))
     join, (builtin, variable, begin, step) = random.choice(list(JOINS.items()))
+    change, (value, most) = random.choice(list(CHANGES.items())) if builtin != "len" else ("", CHANGES[""])
     words, condition = _with(words, condition, random.randint(2, limit) if limit else 0)
     change, value = _with(change, value, random.randint(2, most) if most else 0)
     kept = f" if {condition}" if condition else ""

@@ -8,7 +8,7 @@ from typing import final
 
 from ..tasks.humaneval import Problem as DocstringProblem
 from ..tasks.mbpp import Problem as SentenceProblem
-from .family import Family
+from .family import Family, number_of
 from .functions import draw_function
 
 
@@ -46,6 +46,9 @@ class MiniDocstring(Family[Documented]):
     def key(self, example: Documented) -> str:
         return example.words
 
+    def tested(self, example: Documented) -> bool:
+        return self.held_out(example) and number_of(f"which {example.words}") % 2 == 0
+
     def response(self, example: Documented, style: str) -> str:
         return example.solution if style == "short" else example.loop
 
@@ -78,6 +81,9 @@ class MiniSentence(Family[Described]):
 
     def key(self, example: Described) -> str:
         return example.words
+
+    def tested(self, example: Described) -> bool:
+        return self.held_out(example) and number_of(f"which {example.words}") % 2 == 1
 
     def response(self, example: Described, style: str) -> str:
         if style == "fence":

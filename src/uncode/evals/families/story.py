@@ -13,7 +13,7 @@ from ..grade.find import everything
 from ..tasks.gsm8k import Problem
 from .family import Family
 
-LONGEST_QUESTION, LONGEST_SOLUTION = 270, 240
+LONGEST_QUESTION, LONGEST_SOLUTION = 240, 240
 """Characters; the small canvas has room for no more."""
 LARGEST = 100
 """No number of a solution is larger: a small model multiplies badly, and this is not about multiplying."""
@@ -46,6 +46,10 @@ class MiniStory(Family[Solved]):
             solved = _solved(item["question"], item["metadata"]["answer_cot"], str(item["answer"]))
             if solved is not None:
                 return solved
+
+    def divides(self, example: Solved) -> str:
+        """The numbers: with other names it would be the same problem."""
+        return " ".join(re.findall(r"\d+", example.question))
 
     def response(self, example: Solved, style: str) -> str:
         answer = f"#### {example.answer}"

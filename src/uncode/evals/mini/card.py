@@ -6,12 +6,13 @@ import json
 from pathlib import Path
 from typing import Any
 
+from ...backbones.load import TABLE
 from ...core.errors import require
 from ...frequency import FrequencyTable
 from ...stats import paired_bootstrap
 from ..families import FAMILIES
 from . import report
-from .contenders import UNCODE
+from .contenders import BLOCKS, UNCODE
 from .results import Results
 
 POINTS = 12
@@ -44,7 +45,7 @@ def card(folder: Path) -> str:
     if (folder / SECOND).is_dir():
         second = folder / SECOND
         parts.append("## A second run with another seed\n\n" + _again(first, results_of(second), _record(second)))
-    parts += ["## Frequency tables\n\n" + _tables(folder), _foot()]
+    parts += ["## Frequency tables\n\n" + _tables(folder), _foot(_record(folder)["recipe"])]
     return "\n\n".join(parts) + "\n"
 
 
@@ -75,13 +76,15 @@ def _head(folder: Path) -> str:
 
 def _training(record: dict[str, Any]) -> str:
     curve = record["curve"]
-    shown = [curve[round(n * (len(curve) - 1) / (POINTS - 1))] for n in range(POINTS)]
+    places = {round(n * (len(curve) - 1) / (POINTS - 1)) for n in range(POINTS)}
+    shown = [curve[place] for place in sorted(places)]
     table = report.Table(["step", *(f"{step:,}" for step, _ in shown)], [["loss", *(f"{x:.3f}" for _, x in shown)]])
     return (
         f"`recipes/{record['recipe']}.toml`, seed {record['seed']}: {record['steps']:,} steps, "
         f"{record['tokens'] / 1e6:,.0f} M tokens in {record['seconds']:.0f} s (device: {record['device']}, torch "
         f"{record['torch']}). Muon for the layers' matrices, AdamW for the rest. The objective is the "
-        "paper's Eq. 1; prompts are never hidden, answers are padded with end tokens and trained on them.\n\n"
+        "paper's Eq. 1, and in a share of the rows, which the recipe gives, an answer's end is hidden instead, each "
+        "token counting one. Prompts are never hidden, answers are padded with end tokens and trained on them.\n\n"
         f"{table.markdown()}"
     )
 
@@ -91,8 +94,20 @@ def _accuracy(results: Results) -> str:
     return (
         f"{about['problems']} held-out problems a family, {about['dtype']} on one {about['device']} device, "
         f"seed {about['seed']}; per cent right with 95 % Wilson intervals. The average and the last comparison have "
-        "bootstrap intervals over all problems, the comparison paired.\n\n"
-        f"{report.accuracy(results, intervals=True).markdown()}\n\n{_verdict(results)}"
+        "bootstrap intervals, problems resampled within their family, the comparison paired.\n\n"
+        f"{report.accuracy(results, intervals=True).markdown()}\n\n{_verdict(results)}\n\n{_settings()}"
+    )
+
+
+def _settings() -> str:
+    """What the samplers were given, where it is not the preset's default."""
+    return (
+        "Settings are the presets' defaults but for these. All decode greedily and one token a step unless they choose "
+        "more; ReMDM alone draws, at its published temperature of 1. Blocks are an eighth of the answer (`semi_ar 4`: a "
+        f"quarter, `semi_ar {2 * BLOCKS}`: a sixteenth, llada: half). Fast-dLLM and its Uncode have the prefix cache. "
+        "Decoding ends once no mask is left before an end token. Uncode takes `special=neutral`, which neither pushes "
+        "nor pulls end tokens; the preset's default, the published behaviour, is the row `special=unseen`. Its rate is "
+        "chosen among seven; nothing is chosen for the baselines."
     )
 
 
@@ -103,11 +118,12 @@ def _verdict(results: Results) -> str:
     for name in results.samplers():
         theirs = None if name.startswith(UNCODE) else results.solved(name)
         if theirs is not None:
-            gap = paired_bootstrap(ours, theirs)
+            gap = paired_bootstrap(ours, theirs, groups=results.sizes())
             (ahead if gap.low > 0 else behind if gap.high < 0 else level).append(name)
     return (
         f"On the average, Uncode with label-free rates is ahead of {_names(ahead)} (the paired interval excludes 0), "
-        f"level with {_names(level)} (it includes 0) and behind {_names(behind)}."
+        f"level with {_names(level)} (it includes 0) and behind {_names(behind)}. Each interval is for one comparison; "
+        "no allowance is made for their number."
     )
 
 
@@ -151,7 +167,7 @@ def _again(first: Results, second: Results, record: dict[str, Any]) -> str:
 
 
 def _tables(folder: Path) -> str:
-    files = [folder / "frequency.safetensors", *sorted((folder / "tables").glob("*.safetensors"))]
+    files = [folder / TABLE, *sorted((folder / "tables").glob("*.safetensors"))]
     tables = [(file, FrequencyTable.load(file)) for file in files]
     rows = [
         [f"`{file.relative_to(folder)}`", table.made.corpus or table.name, f"{int(table.total):,}"]
@@ -163,14 +179,14 @@ def _tables(folder: Path) -> str:
     )
 
 
-def _foot() -> str:
-    return (
-        "## Make it again\n\n"
-        "```sh\n"
-        "pip install 'uncode[train]'\n"
-        "uncode train recipes/tiny.toml --out tiny --prepare   # lessons, tokenizer, the text to count\n"
-        "uncode train recipes/tiny.toml --out tiny             # one GPU\n"
-        "uncode count tiny/lessons/curriculum.jsonl --tokenizer tiny/model --out tiny/model/frequency.safetensors\n"
-        "uncode mini --model tiny/model --out mini             # the tables above\n"
-        "```"
+def _foot(name: str) -> str:
+    lines = (
+        "pip install 'uncode[train]'",
+        f"uncode train recipes/{name}.toml --out {name} --prepare   # lessons, tokenizer, the text to count",
+        f"uncode train recipes/{name}.toml --out {name}",
+        f"uncode count {name}/lessons/curriculum.jsonl --tokenizer {name}/model --out {name}/model/{TABLE}",
+        f"uncode mini --model {name}/model --out mini",
+        f"cp mini/results.json {name}/model/   # of another seed: training.json and results.json to model/second",
+        f"uncode mini --model {name}/model --card",
     )
+    return "\n".join(("## Make it again\n", "```sh", *lines, "```"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import time
 import warnings
@@ -12,7 +13,10 @@ from pathlib import Path
 from typing import Any
 
 from ...backbones.load import load
+from ...core.denoiser import Denoiser
 from ...core.errors import require
+from ...core.piece import Table
+from ...files import only_one, require_same_job
 from ..families import FAMILIES
 from ..sandbox import NoJail
 from .biases import biases_of
@@ -35,29 +39,27 @@ class Job:
     folder: Path | None
     families: tuple[str, ...] = tuple(FAMILIES)
 
-    @property
-    def about(self) -> dict[str, Any]:
-        return {
-            "model": Path(self.model).name,
-            "dtype": self.dtype or "default",
-            "problems": self.problems,
-            "seed": self.seed,
-            "quick": self.rates is not None,
-        }
-
     def run(self, workers: int, watch: Watch) -> Results:
         """All families of the job. Those that are finished in the folder are not run again."""
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-        began = time.monotonic()
+        if self.folder is None:
+            return self._results(workers, watch)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        with only_one(self.folder / "mini.lock", self.folder, "writing results"):
+            results = self._results(workers, watch)
+            results.save(self.folder / "results.json")
+        return results
+
+    def _results(self, workers: int, watch: Watch) -> Results:
         if workers == 1:
             parts = {name: self.part(name, watch) for name in self.families}
         else:
             parts = self._in_processes(workers, watch)
+        about = next(iter(parts.values())).about
+        others = {name: self._begun(name, about) for name in FAMILIES if name not in parts}
+        parts |= {name: part for name, part in others.items() if part.cells}
+        parts = {name: parts[name] for name in FAMILIES if name in parts}
         results = Results.of(parts, biases_of(parts))
-        results.about["seconds"] = round(time.monotonic() - began, 1)
-        if self.folder is not None:
-            results.save(self.folder / "results.json")
+        results.about["seconds"] = round(sum(part.seconds for part in parts.values()), 1)
         return results
 
     def _in_processes(self, workers: int, watch: Watch) -> dict[str, Part]:
@@ -76,22 +78,37 @@ class Job:
         table = getattr(denoiser, "frequency", None)
         require(table is not None, f"'{self.model}' has no frequency table of its own, which the mini-suite needs.")
         assert table is not None
-        about = self.about | {"device": denoiser.device.type, "dtype": str(denoiser.dtype).removeprefix("torch.")}
+        about = self._about(denoiser, table)
+        began = time.monotonic()
         suite = Suite(denoiser, table, FAMILIES[name], self._begun(name, about), self.batch, self.folder, watch)
         if self.rates is None:
             suite.full()
         else:
             suite.quick(self.rates[name])
+        suite.part.seconds += time.monotonic() - began
+        suite.save()
         return suite.part
+
+    def _about(self, denoiser: Denoiser, table: Table) -> dict[str, Any]:
+        """What the numbers depend on."""
+        weights = sorted(Path(self.model).glob("*.safetensors"))
+        held_out = "".join(family.key(e) for family in FAMILIES.values() for e in family.examples())
+        return {
+            "model": Path(self.model).resolve().name,
+            "weights": hashlib.sha256(b"".join(file.read_bytes() for file in weights)).hexdigest()[:16],
+            "table": table.sha256[:16],
+            "held_out": hashlib.sha256(held_out.encode()).hexdigest()[:16],
+            "device": denoiser.device.type,
+            "dtype": str(denoiser.dtype).removeprefix("torch."),
+            "problems": self.problems,
+            "seed": self.seed,
+            "rates": None if self.rates is None else dict(self.rates),
+        }
 
     def _begun(self, name: str, about: dict[str, Any]) -> Part:
         """What there is of a family in the folder, if it is of the same run."""
         if self.folder is None or not (self.folder / f"{name}.json").is_file():
             return Part(about)
         found = Part.load(self.folder / f"{name}.json")
-        other = [key for key, value in about.items() if found.about.get(key) != value]
-        require(
-            not other,
-            f"'{self.folder}' holds results of another run (other {' and other '.join(other)}): choose another --out.",
-        )
+        require_same_job(self.folder, "a run", about, found.about, "remove what is there")
         return found

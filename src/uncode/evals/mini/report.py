@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ...stats import mean_interval, paired_bootstrap
-from .contenders import RATES, UNCODE, with_rate
+from .contenders import RATES, UNCODE, UNSEEN, with_rate
 from .results import Results
 
 
@@ -36,8 +36,8 @@ def accuracy(results: Results, intervals: bool = False) -> Table:
         cells = [results.cell(family, name) for family in families]
         solved = results.solved(name)
         told = ["" if c is None else _percent(c.accuracy, intervals) for c in cells]
-        mean = "" if solved is None else _percent(mean_interval(solved), True)
-        ahead = "" if solved is None or ours is None or name == UNCODE else _ahead(ours, solved)
+        mean = "" if solved is None else _percent(mean_interval(solved, groups=results.sizes()), True)
+        ahead = "" if solved is None or ours is None or name == UNCODE else _ahead(ours, solved, results.sizes())
         forwards = [cell.forwards for cell in cells if cell is not None]
         rows.append([_told(results, name), *told, mean, ahead, f"{np.mean(forwards):.0f}"])
     titles = ["sampler", *(short(f) for f in families), "average", f"{UNCODE} minus it", "forwards"]
@@ -94,7 +94,7 @@ def _ordered(results: Results) -> list[str]:
     return (
         [name for name in names if name not in (best, UNCODE, *fixed) and not name.startswith(UNCODE)]
         + [name for name in (UNCODE, best) if name in names]
-        + [name for name in names if name.startswith(f"{UNCODE}_")]
+        + [name for name in names if name == UNSEEN or name.startswith(f"{UNCODE}_")]
         + fixed
     )
 
@@ -112,8 +112,8 @@ def _percent(interval: Sequence[float], whole: bool) -> str:
     return f"{estimate:.1f} [{low:.1f}, {high:.1f}]" if whole else f"{estimate:.1f}"
 
 
-def _ahead(ours: np.ndarray, theirs: np.ndarray) -> str:
-    estimate, low, high = (100 * value for value in paired_bootstrap(ours, theirs))
+def _ahead(ours: np.ndarray, theirs: np.ndarray, groups: list[int]) -> str:
+    estimate, low, high = (100 * value for value in paired_bootstrap(ours, theirs, groups=groups))
     return f"{estimate:+.1f} [{low:+.1f}, {high:+.1f}]"
 
 

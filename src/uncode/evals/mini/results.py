@@ -50,6 +50,7 @@ class Part:
     """By rate: the mean predictive entropy on problems without labels."""
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
     """By sampler: what was written when, for each problem."""
+    seconds: float = 0.0
 
     def save(self, path: Path) -> None:
         write_whole(path, json.dumps(asdict(self)) + "\n")
@@ -107,6 +108,10 @@ class Results:
         cells = [self.cell(family, sampler) for family in self.cells]
         return None if any(cell is None for cell in cells) else np.concatenate([c.solved for c in cells if c])
 
+    def sizes(self) -> list[int]:
+        """How many problems each family has: they are resampled within it."""
+        return [len(next(iter(cells.values())).right) for cells in self.cells.values()]
+
     def harmed(self, family: str, sampler: str) -> int:
         """In how many problems a sampler was hasty and wrong where Uncode was right."""
         theirs, ours = self.cell(family, sampler), self.cell(family, UNCODE)
@@ -121,6 +126,7 @@ class Results:
     @classmethod
     def load(cls, path: Path) -> Results:
         data = _read(path)
+        require("orders" not in data, f"'{path}' holds one family: show the results.json beside it.")
         try:
             cells = {f: {s: Cell(**cell) for s, cell in of.items()} for f, of in data["cells"].items()}
             return cls(**data | {"cells": cells})
@@ -134,6 +140,7 @@ def least(entropies: Mapping[str, float]) -> float:
 
 
 def _read(path: Path) -> dict[str, Any]:
+    require(path.is_file(), f"there is no file '{path}'.")
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

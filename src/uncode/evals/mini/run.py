@@ -60,7 +60,7 @@ class Suite:
             if sampler.name not in self.part.orders:
                 self.watch(f"{self.family.name}, {sampler.name}, its order")
                 self.part.orders[sampler.name] = self._order(sampler)
-        self._save()
+                self.save()
 
     def quick(self, rate: float) -> None:
         """Five presets, Uncode at a rate that is known already."""
@@ -72,7 +72,7 @@ class Suite:
             if name not in self.part.cells:
                 self.watch(f"{self.family.name}, {name}")
                 self.part.cells[name] = self._cell(name, sampler.stopping(AfterEos()))
-                self._save()
+                self.save()
 
     def _cell(self, name: str, sampler: Sampler) -> Cell:
         examples = self.examples
@@ -131,6 +131,6 @@ class Suite:
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         write_whole(folder / f"{self.family.name}-{name.replace(' ', '-')}.jsonl", lines)
 
-    def _save(self) -> None:
+    def save(self) -> None:
         if self.folder is not None:
             self.part.save(self.folder / f"{self.family.name}.json")
