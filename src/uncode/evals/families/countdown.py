@@ -16,7 +16,7 @@ _SIGNS = "+-*/"
 @dataclass(frozen=True)
 class Derived(Puzzle):
     tries: tuple[str, ...] = ()
-    """Chains that do not reach the target, for answers that search."""
+    """A chain that does not reach the target, for answers that search."""
 
 
 @final
@@ -25,7 +25,7 @@ class MiniCountdown(Family[Derived]):
     title = "Countdown in miniature"
     like = "countdown"
     problem = Derived
-    length = 112
+    length = 80
     form = "Numbers: {{numbers}}\nTarget: {{target}}\nSolution:"
     styles = (("direct", 2), ("sentence", 3), ("search", 5))
 
@@ -35,7 +35,7 @@ class MiniCountdown(Family[Derived]):
             chain, target = _chain(numbers, random)
             if chain and 0 < target <= 100 and target not in numbers:
                 tries = [_chain(numbers, random) for _ in range(6)]
-                missed = tuple(dict.fromkeys(c for c, value in tries if c and value != target))[:2]
+                missed = tuple(dict.fromkeys(c for c, value in tries if c and value != target))[:1]
                 return Derived("", numbers, target, chain, missed)
 
     def key(self, example: Derived) -> str:

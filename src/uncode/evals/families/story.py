@@ -13,7 +13,7 @@ from ..grade.find import everything
 from ..tasks.gsm8k import Problem
 from .family import Family
 
-LONGEST_QUESTION, LONGEST_SOLUTION = 240, 240
+LONGEST_QUESTION, LONGEST_SOLUTION = 220, 170
 """Characters; the small canvas has room for no more."""
 LARGEST = 100
 """No number of a solution is larger: a small model multiplies badly, and this is not about multiplying."""
@@ -33,7 +33,7 @@ class MiniStory(Family[Solved]):
     title = "GSM8K in miniature"
     like = "gsm8k"
     problem = Solved
-    length = 112
+    length = 96
     form = "Question: {{question}}\nAnswer:"
     styles = (("direct", 2), ("terse", 2), ("sentences", 3), ("verbose", 3))
     stops = ("Question:",)
