@@ -25,7 +25,7 @@ class MiniCountdown(Family[Derived]):
     title = "Countdown in miniature"
     like = "countdown"
     problem = Derived
-    length = 80
+    length = 88
     form = "Numbers: {{numbers}}\nTarget: {{target}}\nSolution:"
     styles = (("direct", 2), ("sentence", 3), ("search", 5))
 
