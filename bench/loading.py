@@ -21,27 +21,12 @@ import torch
 from safetensors.torch import save_file
 
 import uncode
-from uncode.backbones.llada import LLADA
+from uncode.backbones.llada import LLADA, config_of
 from uncode.backbones.load import expected
 from uncode.backbones.transformer import Shape, Transformer
 
 EIGHT = LLADA.releases[0].shape
 SIZES = {"1gb": replace(EIGHT, width=1024, layers=20, heads=8, key_heads=8, hidden=4096), "8b": EIGHT}
-
-
-def config_of(shape: Shape) -> dict[str, object]:
-    return {
-        "model_type": "llada",
-        "d_model": shape.width,
-        "n_layers": shape.layers,
-        "n_heads": shape.heads,
-        "n_kv_heads": shape.key_heads,
-        "mlp_hidden_size": shape.hidden,
-        "vocab_size": shape.vocab,
-        "rope_theta": shape.theta,
-        "rms_norm_eps": shape.eps,
-        "max_sequence_length": shape.context,
-    }
 
 
 def write(folder: Path, shape: Shape, shards: int = 6) -> None:

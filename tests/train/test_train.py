@@ -74,6 +74,7 @@ def test_the_shipped_recipes() -> None:
         (("heads = 2", "heads = 64"), "even multiple"),
         (("steps = 100", "steps = 0"), "schedule.steps must be above 0"),
         (("seed = 0", "seed = -1"), "0 or more"),
+        (("lengths = [104, 144]", "lengths = [144, 104]"), "the shorter ones first"),
         (("rows = [100, 100, 0,", "rows = [0, 100, 0,"), "or neither"),
         (("shares = [0.1, 0.1, 0.0,", "shares = [0.1, 0.1, 0.2,"), "or neither"),
         (("[network]", "[network"), "not a TOML file"),

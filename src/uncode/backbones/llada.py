@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .dialect import Config, Dialect, Release, demand, number
 from .transformer import Shape
 
@@ -48,6 +50,30 @@ def _shape(config: Config) -> Shape:
         qkv_bias=bool(config.get("include_qkv_bias")),
         tied=bool(config.get("weight_tying")),
     )
+
+
+def config_of(shape: Shape) -> dict[str, Any]:
+    """The configuration of a network of that shape: what :func:`_shape` reads."""
+    return {
+        "model_type": "llada",
+        "block_type": "llama",
+        "activation_type": "silu",
+        "layer_norm_type": "rms",
+        "rope": True,
+        "rope_theta": shape.theta,
+        "rms_norm_eps": shape.eps,
+        "d_model": shape.width,
+        "n_layers": shape.layers,
+        "n_heads": shape.heads,
+        "n_kv_heads": shape.key_heads,
+        "mlp_hidden_size": shape.hidden,
+        "vocab_size": shape.vocab,
+        "embedding_size": shape.vocab,
+        "max_sequence_length": shape.context,
+        "weight_tying": shape.tied,
+        "include_bias": False,
+        "include_qkv_bias": shape.qkv_bias,
+    }
 
 
 LLADA = Dialect(

@@ -43,9 +43,6 @@ def command(
       uncode train recipes/tiny.toml --out tiny --prepare
 
       uncode train recipes/tiny.toml --out tiny --device cuda --seed 1
-
-      uncode decode "Problem: Compute 3 + 4 + 5
-      Solution:" --model tiny/model
     """
     found, where = Recipe.load(recipe), parse_device(device)
     chosen = found if seed is None else found.seeded(seed)

@@ -74,9 +74,9 @@ def _pools(shards: Shards, recipe: Recipe) -> list[list[np.ndarray]]:
     families, answers = shards.families, shards.answers.astype(np.int64)
     longest = np.array([answers[families == n].max(initial=0) for n in range(len(lessons.shares))])
     need = shards.prompts.astype(np.int64) + longest[families] + lessons.spare
-    lengths = np.sort(np.array(lessons.lengths))
+    lengths = np.array(lessons.lengths)
     first = np.minimum(np.searchsorted(lengths, need), len(lengths) - 1)
     drawn = np.random.default_rng(0).random(len(need))
     place = first + (drawn * (len(lengths) - first)).astype(np.int64)
-    own = [int(np.flatnonzero(lengths == length)[0]) for length in lessons.lengths]
-    return [[np.flatnonzero((place == at) & (families == n)) for n in range(len(lessons.shares))] for at in own]
+    numbers = range(len(lessons.shares))
+    return [[np.flatnonzero((place == at) & (families == n)) for n in numbers] for at in range(len(lengths))]

@@ -11,7 +11,7 @@ import torch
 from safetensors.torch import save
 
 from ..backbones.checkpoint import SINGLE
-from ..backbones.llada import LLADA
+from ..backbones.llada import LLADA, config_of
 from ..backbones.tokenizer import FILES
 from ..files import write_whole
 from .run import END_ID, MASK_ID, Run
@@ -27,37 +27,12 @@ def export(run: Run, data: Path, folder: Path) -> None:
         for name, parameter in run.network.named_parameters()
     }
     write_whole(folder / SINGLE, save(weights, {"format": "pt"}))
-    _write_json(folder / "config.json", _config(run))
+    special = {"mask_token_id": MASK_ID, "eos_token_id": END_ID}
+    _write_json(folder / "config.json", config_of(run.network.shape) | special)
     _write_json(folder / RECORD, _record(run))
     for name in FILES:
         if (data / name).is_file():
             shutil.copyfile(data / name, folder / name)
-
-
-def _config(run: Run) -> dict[str, Any]:
-    shape = run.network.shape
-    return {
-        "architectures": ["LLaDAModelLM"],
-        "model_type": "llada",
-        "block_type": "llama",
-        "activation_type": "silu",
-        "layer_norm_type": "rms",
-        "rope": True,
-        "rope_theta": shape.theta,
-        "rms_norm_eps": shape.eps,
-        "d_model": shape.width,
-        "n_layers": shape.layers,
-        "n_heads": shape.heads,
-        "n_kv_heads": shape.key_heads,
-        "mlp_hidden_size": shape.hidden,
-        "vocab_size": shape.vocab,
-        "embedding_size": shape.vocab,
-        "max_sequence_length": shape.context,
-        "weight_tying": shape.tied,
-        "include_bias": False,
-        "mask_token_id": MASK_ID,
-        "eos_token_id": END_ID,
-    }
 
 
 def _record(run: Run) -> dict[str, Any]:

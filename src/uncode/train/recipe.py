@@ -99,7 +99,8 @@ class Recipe:
         fits = len(taught) > 0 and all(rows > 0 and share > 0 for rows, share in taught)
         require(fits and min(lessons.rows) >= 0, "a family has lessons.rows and a lessons.shares above 0, or neither.")
         require(0 <= lessons.suffixes <= 1, "lessons.suffixes is a share, from 0 to 1.")
-        require(min(lessons.lengths, default=0) > 0, "lessons.lengths needs at least one length.")
+        rising = sorted({length for length in lessons.lengths if length > 0}) == list(lessons.lengths)
+        require(rising and len(lessons.lengths) > 0, "lessons.lengths needs lengths above 0, the shorter ones first.")
         require(recipe.schedule.tokens >= max(lessons.lengths), "schedule.tokens must hold at least one row.")
         return recipe
 

@@ -106,7 +106,7 @@ def _settings() -> str:
         "more; ReMDM alone draws, at its published temperature of 1. Blocks are an eighth of the answer (`semi_ar 4`:"
         f" a quarter, `semi_ar {2 * BLOCKS}`: a sixteenth, llada: half). Fast-dLLM and its Uncode have a prefix cache."
         " Decoding ends once no mask is left before an end token. Uncode takes `special=neutral`, which neither pushes "
-        "nor pulls end tokens; the preset's default, the published behaviour, is the row `special=unseen`. Its rate is "
+        "nor pulls end tokens; the preset's default, the published behaviour, is the row `uncode unseen`. Its rate is "
         "chosen among seven; nothing is chosen for the baselines."
     )
 

@@ -11,7 +11,7 @@ RATES = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 BLOCKS = 8
 """Of block-wise samplers: 256 tokens in blocks of 32, in small."""
 UNCODE = "uncode"
-UNSEEN = "uncode, special=unseen"
+UNSEEN = "uncode unseen"
 """End tokens as the most informative of all, which is what the released tables imply and the preset's default."""
 QUICK = ("uniform", "confidence", "semi_ar", "left_to_right", UNCODE)
 
