@@ -166,8 +166,8 @@ def test_the_tables_say_what_the_results_hold(results: Results) -> None:
     assert [row[-1] for row in report.rates(results).rows] == ["0.1", "", "0", ""]
     (story, everything) = report.biases(results).rows
     assert story[1:] == everything[1:]
-    assert story[1:3] == ["0.80 [0.80, 0.80]"] * 2
-    assert story[3:] == ["0.50 [0.50, 0.50]", "0.25 [0.25, 0.25]", "0.25 [0.25, 0.25]"]
+    assert story[1:4] == ["0.80 [0.80, 0.80]"] * 3
+    assert story[4:] == ["0.50 [0.50, 0.50]", "0.25 [0.25, 0.25]", "0.25 [0.25, 0.25]"]
     assert report.times(results).rows[0][5] == "0.90 [0.90, 0.90]"
 
 

@@ -232,6 +232,17 @@ def test_a_share_of_the_rows_hides_a_suffix() -> None:
     assert len(starts) == 21 and (starts - 1 / 21).abs().max() < 0.03  # any place of the text alike, and its end
 
 
+def test_a_suffix_teaches_nothing_about_the_length_of_answers() -> None:
+    """Short and long texts are cut at a place of both equally often, by weight."""
+    short, long = some_batch(rows=20000, text=14), some_batch(rows=20000, text=34)
+    both = Batch(*(torch.cat(parts) for parts in zip(vars(short).values(), vars(long).values(), strict=True)))
+    found = hide(both, MASK_ID, 1.0, torch.Generator().manual_seed(2))
+    assert float(found.weight.mean()) == pytest.approx(1.0)
+    for cut in range(4):
+        here = found.weight[:, 0] * (found.hidden.sum(1) == 30 - cut)
+        assert float(here[:20000].sum() / here[20000:].sum()) == pytest.approx(1.0, abs=0.2)
+
+
 def test_the_loss_is_the_papers() -> None:
     tokens = torch.tensor([[5, 2, 3, 4]])
     answer, hidden = torch.tensor([[False, True, True, True]]), torch.tensor([[False, True, False, True]])

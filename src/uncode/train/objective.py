@@ -29,9 +29,11 @@ class Hidden:
 def hide(batch: Batch, mask_id: int, suffixes: float, random: torch.Generator) -> Hidden:
     """Hide a share of each answer, uniform in (0, 1], at random places, where a token counts one over the share.
 
-    Some of the rows hide all from a place in their text on, any place alike; a token counts 1 there. That
-    is what a decode from left to right sees, and is no part of Eq. 1. The shares of a batch are spread evenly
-    (one uniform number, shifted from row to row), which makes the loss less noisy and leaves each row's uniform.
+    Some of the rows hide all from a place in their text on, any place alike, as a decode from left to right sees
+    it; that is no part of Eq. 1. A token counts 1 there on the average, more the longer the text is: a short one
+    is cut at any one place more often, and would teach that answers are short.
+    The shares of a batch are spread evenly (one uniform number, shifted from row to row), which makes the loss less
+    noisy and leaves each row's uniform.
     """
     rows, length = batch.tokens.shape
     device = batch.tokens.device
@@ -39,11 +41,16 @@ def hide(batch: Batch, mask_id: int, suffixes: float, random: torch.Generator) -
     order = torch.rand(rows, generator=random, device=device).argsort()
     share = (1 - (first + order / rows) % 1).clamp(min=LEAST)[:, None]
     scattered = torch.rand(rows, length, generator=random, device=device) < share
-    cut = (torch.rand(rows, 1, generator=random, device=device) * (batch.text.sum(1, keepdim=True) + 1)).long()
+    places = batch.text.sum(1, keepdim=True) + 1
+    cut = (torch.rand(rows, 1, generator=random, device=device) * places).long()
     suffix = batch.answer.cumsum(1) > cut
     whole = torch.rand(rows, 1, generator=random, device=device) < suffixes
     hidden = torch.where(whole, suffix, scattered) & batch.answer
-    return Hidden(torch.where(hidden, mask_id, batch.tokens), hidden, torch.where(whole, 1.0, 1 / share))
+    return Hidden(
+        torch.where(hidden, mask_id, batch.tokens),
+        hidden,
+        torch.where(whole, places / places.float().mean(), 1 / share),
+    )
 
 
 def loss_of(logits: Tensor, tokens: Tensor, answer: Tensor, hidden: Tensor, weight: Tensor) -> Tensor:

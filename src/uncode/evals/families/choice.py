@@ -71,7 +71,7 @@ class MiniChoice(Family[Ordered]):
         facts = [f"{a} is {relation} than {b}." for a, b in itertools.pairwise(order)]
         random.shuffle(facts)
         place = random.choice((0, 1, 2))
-        asked = (f"the {RELATIONS[relation][0]}", "in the middle", f"the {RELATIONS[relation][1]}")[place]
+        asked = places(relation)[place]
         choices = random.sample([*order, stranger], 4)
         answer = LETTERS[choices.index(order[place])]
         return Ordered("", f"{' '.join(facts)} Who is {asked}?", tuple(choices), answer, tuple(order), relation, asked)
@@ -80,13 +80,19 @@ class MiniChoice(Family[Ordered]):
         return f"{example.relation} {example.order} {example.asked}"
 
     def response(self, example: Ordered, style: str) -> str:
-        name = example.choices[LETTERS.index(example.answer)]
         answer = f"The answer is ({example.answer})."
         if style == "direct":
             return answer
-        lettered = [f"{person} ({LETTERS[example.choices.index(person)]})" for person in example.order]
+        said = dict(zip(example.order, places(example.relation), strict=True))
+        listed = list(zip(LETTERS, example.choices, strict=True))
         if style == "chain":
-            return f"{' > '.join(lettered)}, so it is {name}. {answer}"
-        places = zip(lettered, ("first", "second", "last"), strict=True)
-        ranks = [f"{person} comes {place}." for person, place in places]
-        return f"By who is {example.relation}: {' '.join(ranks)} {name} is {example.asked}. {answer}"
+            ranks = [f"({letter}) {said.get(name, 'nobody').split()[-1]}" for letter, name in listed]
+            return f"{' > '.join(example.order)}: {', '.join(ranks)}. {answer}"
+        ranks = [f"({letter}) {name} is {said.get(name, 'not named')}." for letter, name in listed]
+        return f"{' '.join(ranks)} {answer}"
+
+
+def places(relation: str) -> tuple[str, str, str]:
+    """What the three are called, from most to least."""
+    most, least = RELATIONS[relation]
+    return f"the {most}", "in the middle", f"the {least}"

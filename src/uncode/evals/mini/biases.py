@@ -60,6 +60,7 @@ def _told(confidence: dict[str, Any], left_to_right: dict[str, Any]) -> dict[str
         "when": [_rounded(mean_interval(part)) for part in when.T],
         "first_before_middle": _rounded(paired_bootstrap(middle, when[:, 0])),
         "last_before_middle": _rounded(paired_bootstrap(middle, when[:, -1])),
+        "ends_before_middle": _rounded(paired_bootstrap(middle, (when[:, 0] + when[:, -1]) / 2)),
         "trivial_early": _rounded(mean_interval(early)),
         "trivial_early_left_to_right": _rounded(mean_interval(left_to_right["early"])),
         "trivial_excess": _rounded(paired_bootstrap(early, left_to_right["early"])),

@@ -84,7 +84,8 @@ def _training(record: dict[str, Any]) -> str:
         f"{record['tokens'] / 1e6:,.0f} M tokens in {record['seconds']:.0f} s (device: {record['device']}, torch "
         f"{record['torch']}). Muon for the layers' matrices, AdamW for the rest. The objective is the "
         "paper's Eq. 1, and in a share of the rows, which the recipe gives, an answer's end is hidden instead, each "
-        "token counting one. Prompts are never hidden, answers are padded with end tokens and trained on them.\n\n"
+        "token counting one on the average. Prompts are never hidden, answers are padded with end tokens and trained "
+        "on them.\n\n"
         f"{table.markdown()}"
     )
 
@@ -141,9 +142,9 @@ def _rates(results: Results) -> str:
 def _biases(results: Results) -> str:
     return (
         "From traces of confidence on the same problems. *Boundary*: when a token is written, from 0 (first) to 1 "
-        "(last); how much earlier the first and the last tenth of the span are than its middle. *Trivial*: the share "
-        "of the paper's trivial tokens among the first quarter of the text's tokens to be written, and the same for a "
-        "left-to-right decode by the same model. 95 % bootstrap intervals.\n\n"
+        "(last); how much earlier the first tenth of the span is than its middle, the last tenth, and both "
+        "together. *Trivial*: the share of the paper's trivial tokens among the first quarter of the text's tokens to be "
+        "written, and the same for a left-to-right decode by the same model. 95 % bootstrap intervals.\n\n"
         f"{report.biases(results).markdown()}\n\nWhen confidence writes each tenth of the span:\n\n"
         f"{report.times(results).markdown()}"
     )

@@ -59,12 +59,13 @@ def rates(results: Results) -> Table:
 
 def biases(results: Results) -> Table:
     """When boundary tokens and trivial tokens are written by confidence."""
-    rows = []
-    for name, of in results.biases.items():
-        keys = ("first_before_middle", "last_before_middle", "trivial_early", "trivial_early_left_to_right")
-        rows.append([short(name), *(_interval(of[key]) for key in (*keys, "trivial_excess"))])
-    titles = ["family", "first tenth before the middle", "last tenth before the middle", "trivial, first quarter"]
-    return Table([*titles, "the same, left to right", "difference"], rows)
+    boundary = ("first_before_middle", "last_before_middle", "ends_before_middle")
+    trivial = ("trivial_early", "trivial_early_left_to_right", "trivial_excess")
+    rows = [
+        [short(name), *(_interval(of[key]) for key in (*boundary, *trivial))] for name, of in results.biases.items()
+    ]
+    titles = ["family", "first tenth before the middle", "last tenth before it", "both before it"]
+    return Table([*titles, "trivial, first quarter", "the same, left to right", "difference"], rows)
 
 
 def times(results: Results) -> Table:
