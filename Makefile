@@ -1,4 +1,4 @@
-# make demo   the shortest way to see it work (makes .venv, installs what the demo needs)
+# make demo   three problems under three orders, and a page to replay them (makes .venv, installs what the demo needs)
 # make test   everything: linters, types, tests (makes .venv, installs the rest)
 # make check  linters and types alone
 # make bench  what the stepper costs, beside the copied-loop style; what loading costs
@@ -28,9 +28,7 @@ $(VENV)/dev: $(VENV)/base
 	@touch $@
 
 demo: $(VENV)/base
-	@$(BIN)/uncode decode "add 1 3 4" --sampler confidence --order
-	@echo
-	@$(BIN)/uncode decode "add 1 3 4" --sampler uncode --set special=neutral --order
+	@$(BIN)/uncode demo
 
 check: $(VENV)/dev
 	@$(BIN)/ruff check .

@@ -15,9 +15,10 @@ import uncode
 SRC = Path(uncode.__file__).parent
 FLOORS = {
     "core": set(),
+    "models": set(),
     "frequency": {"core"},
     "samplers": {"core", "frequency"},
-    "backbones": {"core", "frequency"},
+    "backbones": {"core", "frequency", "models"},
     "viewer": {"core"},
     "evals": {"core", "frequency", "samplers", "backbones"},
     "train": {"core", "frequency", "samplers", "backbones", "evals"},

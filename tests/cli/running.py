@@ -19,6 +19,8 @@ from uncode.cli import app, main
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = {"COLUMNS": "100"}
+TOY = ("--model", "toy", "--length", "24")
+"""The quickest model there is."""
 Done = subprocess.CompletedProcess[str]
 
 

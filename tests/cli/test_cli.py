@@ -10,7 +10,7 @@ import pytest
 
 from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
-from tests.cli.running import ROOT, run, run_apart
+from tests.cli.running import ROOT, TOY, run, run_apart
 from uncode import Trace, UncodeError
 from uncode.cli import main
 from uncode.samplers.legacy import QUIRKS
@@ -39,14 +39,14 @@ def test_a_printed_recipe_decodes_again(tmp_path: Path) -> None:
     for name in ("uncode", "legacy.uncode_release"):
         file = tmp_path / f"{name}.toml"
         file.write_text(run("samplers", name).stdout)
-        by_file = run("decode", "add 3 4 5", "--sampler", str(file), "--json").stdout
-        by_name = run("decode", "add 3 4 5", "--sampler", name, "--json").stdout
+        by_file = run("decode", *TOY, "add 3 4 5", "--sampler", str(file), "--json").stdout
+        by_name = run("decode", *TOY, "add 3 4 5", "--sampler", name, "--json").stdout
         assert json.loads(by_file)["generated_ids"] == json.loads(by_name)["generated_ids"]
 
 
 def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
     out = tmp_path / "trace.jsonl"
-    words = ("decode", "-", "--sampler", "left_to_right", "--trace", str(out), "--order")
+    words = ("decode", *TOY, "-", "--sampler", "left_to_right", "--trace", str(out), "--order")
     shown = run_apart(*words, stdin="add 3 4 5")
     assert shown.returncode == 0, shown.stderr
     assert shown.stdout.splitlines()[0] == "first 3 + 4 = 7 , then 7 + 5 = 12 . so the answer is 12 ."
@@ -56,24 +56,24 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
     assert not list(tmp_path.glob("*.partial"))
     row = json.loads(out.read_text())
     assert row["model"] == "toy" and row["prompt_text"] == "add 3 4 5"
-    whole = run("decode", "add 3 4 5", "--sampler", "left_to_right", "--whole", "--json")
+    whole = run("decode", *TOY, "add 3 4 5", "--sampler", "left_to_right", "--whole", "--json")
     assert json.loads(whole.stdout)["forwards"] == 24
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["decode", "add 3 4 5", "--sampler", "uncod"], "did you mean 'uncode'"),
-        (["decode", "add 3 4 5", "--set", "rte=1"], "did you mean 'rate'"),
-        (["decode", "add 3 4 5", "--set", "rate"], "KEY=VALUE"),
-        (["decode", "add 3 4 5", "--set", "rate=-1"], "at least 0"),
-        (["decode", "add 3 4 5", "--set", "rate=fast"], "must be a number"),
-        (["decode", "add 3 4 5", "--sampler", "fast_dllm", "--set", "threshold=2"], "must be in"),
-        (["decode", "add 3 4 5", "--sampler", "fast_dllm", "--set", "cache=prefix"], "keeps no keys"),
-        (["decode", "add 3 4 5", "--sampler", "missing.toml"], "no sampler file"),
-        (["decode", "add 3 4 5", "--sampler", "confidence", "--frequency", "x"], "takes no frequency table"),
-        (["decode", "add 3 4 5", "--frequency", "missing"], "neither a file nor the name"),
-        (["decode", "add 3 4 5", "--frequency", "README.md"], "not a frequency table"),
+        (["decode", *TOY, "add 3 4 5", "--sampler", "uncod"], "did you mean 'uncode'"),
+        (["decode", *TOY, "add 3 4 5", "--set", "rte=1"], "did you mean 'rate'"),
+        (["decode", *TOY, "add 3 4 5", "--set", "rate"], "KEY=VALUE"),
+        (["decode", *TOY, "add 3 4 5", "--set", "rate=-1"], "at least 0"),
+        (["decode", *TOY, "add 3 4 5", "--set", "rate=fast"], "must be a number"),
+        (["decode", *TOY, "add 3 4 5", "--sampler", "fast_dllm", "--set", "threshold=2"], "must be in"),
+        (["decode", *TOY, "add 3 4 5", "--sampler", "fast_dllm", "--set", "cache=prefix"], "keeps no keys"),
+        (["decode", *TOY, "add 3 4 5", "--sampler", "missing.toml"], "no sampler file"),
+        (["decode", *TOY, "add 3 4 5", "--sampler", "confidence", "--frequency", "x"], "takes no frequency table"),
+        (["decode", *TOY, "add 3 4 5", "--frequency", "missing"], "neither a file nor the name"),
+        (["decode", *TOY, "add 3 4 5", "--frequency", "README.md"], "not a frequency table"),
         (
             ["decode", "add 3 4 5", "--sampler", "confidence", "--model", "llada"],
             "did you mean GSAI-ML/LLaDA-8B-Base or",
@@ -83,29 +83,29 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
             ["decode", "add 3 4 5", "--sampler", "confidence", "--model", "no/such"],
             "not wholly in the local cache and offline mode is on",
         ),
-        (["decode", "add 3 4 5", "--length", "0"], "at least 1"),
-        (["decode", "add 3 4 5", "--length", "99"], "28 tokens at most"),
+        (["decode", *TOY[:2], "add 3 4 5", "--length", "0"], "at least 1"),
+        (["decode", *TOY[:2], "add 3 4 5", "--length", "99"], "28 tokens at most"),
         (["decode", "hi", "--model", "no/such"], "needs a frequency table, and this model has none of its own"),
         (["decode", "hi", "--model", "README.md", "--sampler", "confidence"], "is a file: give the folder"),
-        (["decode", "multiply 3 4 5"], "does not know the word 'multiply'"),
-        (["decode", " "], "prompt is empty"),
-        (["decode", "add 3 4 5", "--trace", "nowhere/trace.jsonl"], "does not exist"),
-        (["decode", "add 3 4 5", "--trace", "docs"], "is a folder; --trace takes a file"),
-        (["decode", "add 3 4 5", "--out", "x.jsonl"], "the trace of one prompt goes to --trace"),
-        (["decode", "add 3 4 5", "--batch", "2"], "--batch is for the prompts of --input"),
-        (["decode", "add 3 4 5", "--input", "README.md"], "give a prompt or --input FILE, not both"),
-        (["decode", "--input", "README.md"], "Give --out FILE"),
-        (["decode", "--input", "missing.jsonl", "--out", "x.jsonl"], "there is no file 'missing.jsonl'"),
-        (["decode", "--input", "README.md", "--out", "README.md"], "is the file of the prompts"),
-        (["decode", "--input", "README.md", "--out", "docs"], "is a folder"),
-        (["decode", "--input", "README.md", "--out", "x.jsonl"], "line 1 of 'README.md' is no JSON"),
-        (["decode", "--input", "README.md", "--out", "x.jsonl", "--order"], "leave them out with --input"),
-        (["decode", "add 3 4 5", "--set", "frequency=foo"], "--frequency FILE"),
-        (["decode", "add 3 4 5", "--sampler", "legacy.uncode_relase"], "did you mean 'legacy.uncode_release'"),
+        (["decode", *TOY, "multiply 3 4 5"], "does not know the word 'multiply'"),
+        (["decode", *TOY, " "], "prompt is empty"),
+        (["decode", *TOY, "add 3 4 5", "--trace", "nowhere/trace.jsonl"], "does not exist"),
+        (["decode", *TOY, "add 3 4 5", "--trace", "docs"], "is a folder; --trace takes a file"),
+        (["decode", *TOY, "add 3 4 5", "--out", "x.jsonl"], "the trace of one prompt goes to --trace"),
+        (["decode", *TOY, "add 3 4 5", "--batch", "2"], "--batch is for the prompts of --input"),
+        (["decode", *TOY, "add 3 4 5", "--input", "README.md"], "give a prompt or --input FILE, not both"),
+        (["decode", *TOY, "--input", "README.md"], "Give --out FILE"),
+        (["decode", *TOY, "--input", "missing.jsonl", "--out", "x.jsonl"], "there is no file 'missing.jsonl'"),
+        (["decode", *TOY, "--input", "README.md", "--out", "README.md"], "is the file of the prompts"),
+        (["decode", *TOY, "--input", "README.md", "--out", "docs"], "is a folder"),
+        (["decode", *TOY, "--input", "README.md", "--out", "x.jsonl"], "line 1 of 'README.md' is no JSON"),
+        (["decode", *TOY, "--input", "README.md", "--out", "x.jsonl", "--order"], "leave them out with --input"),
+        (["decode", *TOY, "add 3 4 5", "--set", "frequency=foo"], "--frequency FILE"),
+        (["decode", *TOY, "add 3 4 5", "--sampler", "legacy.uncode_relase"], "did you mean 'legacy.uncode_release'"),
         (["samplers", "confidense"], "did you mean 'confidence'"),
         (["decode"], "give a prompt, or --input FILE"),
         (["decod", "x"], "No such command"),
-        (["decode", "x", "--sampleer", "x"], "No such option"),
+        (["decode", *TOY, "x", "--sampleer", "x"], "No such option"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_2(
@@ -125,15 +125,15 @@ def test_mistakes_are_one_sentence_and_exit_code_2(
 
 
 def test_a_mistake_in_a_process_of_its_own() -> None:
-    shown = run_apart("decode", "add 3 4 5", "--sampler", "uncod")
+    shown = run_apart("decode", *TOY, "add 3 4 5", "--sampler", "uncod")
     assert (shown.returncode, shown.stdout) == (2, "") and "did you mean 'uncode'?" in shown.stderr
 
 
 def test_debug_shows_the_traceback() -> None:
-    shown = run_apart("--debug", "decode", "add 3 4 5", "--sampler", "uncod")
+    shown = run_apart("--debug", "decode", *TOY, "add 3 4 5", "--sampler", "uncod")
     assert shown.returncode != 0 and "Traceback" in shown.stderr
     with pytest.raises(UncodeError):
-        run("decode", "x", "--debug")
+        run("decode", *TOY, "x", "--debug")
 
 
 def test_no_words_show_the_help() -> None:

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 import uncode
-from tests.cli.running import call
+from tests.cli.running import TOY, call
 from uncode import Trace, UncodeError
 from uncode.cli import compare
 
@@ -21,12 +21,12 @@ def test_each_sampler_answers_as_it_does_alone(tmp_path: Path) -> None:
     words = ["--samplers", f"tau_leaping, uncode,legacy.uncode_release,{file}", "--seed", "3"]
     settings = ["tau_leaping.tau=8", "uncode.special=neutral", "legacy.uncode_release.rate=0.5"]
     given = [word for setting in settings for word in ("--set", setting)]
-    rows = json.loads(call("compare", "add 1 3 4", *words, *given, "--json").stdout)
+    rows = json.loads(call("compare", *TOY, "add 1 3 4", *words, *given, "--json").stdout)
     assert [row["title"] for row in rows] == ["tau_leaping", "uncode", "legacy.uncode_release", str(file)]
     alone = [["tau_leaping", "--set", "tau=8"], ["uncode", "--set", "special=neutral"]]
     alone += [["legacy.uncode_release", "--set", "rate=0.5"], [str(file)]]
     for row, sampler in zip(rows, alone, strict=True):
-        one = json.loads(call("decode", "add 1 3 4", "--seed", "3", "--json", "--sampler", *sampler).stdout)
+        one = json.loads(call("decode", *TOY, "add 1 3 4", "--seed", "3", "--json", "--sampler", *sampler).stdout)
         same = ("sampler", "seed", "prompt_ids", "generated_ids", "commit_step", "forwards", "text")
         assert [row[key] for key in same] == [one[key] for key in same]
     assert [row["first_end"] for row in rows[:2]] == [rows[0]["first_end"], 18]
@@ -37,14 +37,14 @@ def test_each_sampler_answers_as_it_does_alone(tmp_path: Path) -> None:
 
 
 def test_plain_and_stacked_when_piped() -> None:
-    shown = call("compare", "add 1 3 4", "--set", "uncode.special=neutral").stdout
+    shown = call("compare", *TOY, "add 1 3 4", "--set", "uncode.special=neutral").stdout
     assert shown.split("\n\n")[0] == "confidence: 24 forwards; end token first committed at step 0\n13 ."
     assert [part.split(":")[0] for part in shown.split("\n\n")] == ["confidence", "semi_ar", "uncode"]
     assert "\x1b[" not in shown and shown.endswith("so the answer is 8 .\n")
 
 
 def test_side_by_side_where_there_is_room() -> None:
-    rows = json.loads(call("compare", "add 1 3 4", "--set", "uncode.special=neutral", "--json").stdout)
+    rows = json.loads(call("compare", *TOY, "add 1 3 4", "--set", "uncode.special=neutral", "--json").stdout)
     for width, beside in ((120, True), (60, False)):
         console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=width, record=True)
         compare._show(console, rows)
@@ -56,7 +56,7 @@ def test_side_by_side_where_there_is_room() -> None:
 
 def test_a_page(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
-    call("compare", "add 1 3 4", "--page", str(out))
+    call("compare", *TOY, "add 1 3 4", "--page", str(out))
     assert out.read_text().count("<section") == 3 and "One prompt, 3 samplers" in out.read_text()
 
 
@@ -77,4 +77,4 @@ def test_a_page(tmp_path: Path) -> None:
 )
 def test_mistakes(words: list[str], message: str) -> None:
     with pytest.raises(UncodeError, match=message):
-        call("compare", "add 1 3 4", *words)
+        call("compare", *TOY, "add 1 3 4", *words)

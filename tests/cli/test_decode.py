@@ -19,7 +19,7 @@ from rich.console import Console
 import uncode
 from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
-from tests.cli.running import call
+from tests.cli.running import TOY, call
 from uncode import UncodeError
 from uncode.cli import live, many
 from uncode.files import Journal
@@ -49,7 +49,7 @@ def test_lines_of_every_kind_are_answered_in_order(tmp_path: Path) -> None:
         {"prompt": "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:3>", "id": 7, "seed": -3},
     ]
     source.write_text("\n\n".join(map(json.dumps, written)))
-    shown = call("decode", "--input", str(source), "--out", str(out), "--sampler", "left_to_right", "--seed", "5")
+    shown = call("decode", *TOY, "--input", str(source), "--out", str(out), "--sampler", "left_to_right", "--seed", "5")
     assert shown.stdout.startswith(f"{out}: 3 answers; 37 forwards;")
     found = lines(out)
     assert [(row["id"], row["seed"], row["forwards"]) for row in found] == [(0, 5, 21), ("second", 6, 12), (7, -3, 4)]
@@ -62,7 +62,7 @@ def test_a_prompt_is_answered_in_a_batch_as_alone(tmp_path: Path) -> None:
     found = []
     for size in ("1", "3", "16"):
         out = tmp_path / f"{size}.jsonl"
-        call("decode", "--input", str(source), "--out", str(out), *DRAWN, "--batch", size, "--seed", "40")
+        call("decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN, "--batch", size, "--seed", "40")
         found.append(lines(out))
     assert found[0] == found[1] == found[2]
     model, sampler = uncode.load("toy"), uncode.presets.tau_leaping(tau=12)
@@ -83,7 +83,7 @@ def test_rows_of_unequal_length_are_padded_and_messages_answered(tmp_path: Path)
     source.write_text("\n".join(map(json.dumps, asked)))
     words = ["--model", str(folder), "--sampler", "confidence", "--length", "6", "--dtype", "float64", "--whole"]
     for size in ("1", "4"):
-        call("decode", *words, "--input", str(source), "--out", str(tmp_path / size), "--batch", size)
+        call("decode", *TOY, *words, "--input", str(source), "--out", str(tmp_path / size), "--batch", size)
     found = lines(tmp_path / "1")
     assert found == lines(tmp_path / "4") and [row["forwards"] for row in found] == [6, 9, 6, 6]
     assert found[2]["messages"] == asked[2]["messages"] and "prompt" not in found[2]
@@ -91,7 +91,7 @@ def test_rows_of_unequal_length_are_padded_and_messages_answered(tmp_path: Path)
 
 def test_a_second_run_finishes_what_is_missing(tmp_path: Path) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 6), tmp_path / "answers.jsonl"
-    words = ["decode", "--input", str(source), "--out", str(out), *DRAWN]
+    words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
     call(*words)
     whole = out.read_text()
     first, *others = whole.splitlines(keepends=True)
@@ -114,7 +114,7 @@ def test_a_second_run_finishes_what_is_missing(tmp_path: Path) -> None:
 )
 def test_another_job_does_not_touch_the_answers(tmp_path: Path, change: list[str], other: str) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 1), tmp_path / "answers.jsonl"
-    words = ["decode", "--input", str(source), "--out", str(out), *DRAWN]
+    words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
     call(*words)
     before = out.read_text()
     with pytest.raises(UncodeError, match=f"begun with {other} finish it as it was begun, choose another --out"):
@@ -124,7 +124,7 @@ def test_another_job_does_not_touch_the_answers(tmp_path: Path, change: list[str
 
 def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 1), tmp_path / "answers.jsonl"
-    words = ["decode", "--input", str(source), "--out", str(out), *DRAWN]
+    words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
     out.write_text("mine\n")
     with pytest.raises(UncodeError, match="is there already, and of no job"):
         call(*words)
@@ -174,7 +174,7 @@ def test_a_bad_line_is_told_before_anything_is_decoded(
     source, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
     source.write_text(f'"add 1 2 3"\n{line}\n')
     with pytest.raises(UncodeError, match=message):
-        call("decode", "--input", str(source), "--out", str(out))
+        call("decode", *TOY, "--input", str(source), "--out", str(out))
     assert list(tmp_path.iterdir()) == [source]
 
 
@@ -182,12 +182,12 @@ def test_gaps_alone_take_no_length(tmp_path: Path) -> None:
     source = tmp_path / "prompts.jsonl"
     source.write_text('"add 1 <mask:1> 3"\n')
     with pytest.raises(UncodeError, match="leave --length out"):
-        call("decode", "--input", str(source), "--out", str(tmp_path / "x"), "--length", "4")
+        call("decode", *TOY[:2], "--input", str(source), "--out", str(tmp_path / "x"), "--length", "4")
 
 
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 5), tmp_path / "answers.jsonl"
-    words = ["decode", "--input", str(source), "--out", str(out), *DRAWN, "--batch", "2"]
+    words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN, "--batch", "2"]
     real, calls = many.begin, itertools.count()
 
     def interrupted(*given: Any) -> Any:
@@ -205,7 +205,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     source, out, again = prompts(tmp_path / "prompts.jsonl", 80), tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
-    words = ["decode", "--input", str(source), *DRAWN, "--batch", "2"]
+    words = ["decode", *TOY, "--input", str(source), *DRAWN, "--batch", "2"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     process = subprocess.Popen([sys.executable, "-m", "uncode.cli", *words, "--out", str(out)], env=environment)
     deadline = time.monotonic() + 60

@@ -213,8 +213,8 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
             file.unlink()
         (folder / "second").rmdir()
     assert shown.stdout == text
-    for words in (("--show", "x", "--quick"), ("--card", "--quick", "--model", "x"), ("--quick",)):
-        with pytest.raises(UncodeError, match=r"nothing else|which model"):
+    for words in (("--show", "x", "--quick"), ("--card", "--quick", "--model", "x"), ("--quick", "--model", "x")):
+        with pytest.raises(UncodeError, match=r"nothing else|no folder 'x'"):
             call("mini", *words)
     assert "| loss | 2.500 |" in text and "| 1.250 |" in text
     assert "ahead of none" in text and "level with confidence, semi_ar" in text
@@ -232,7 +232,7 @@ def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: R
     finally:
         (folder / "results.json").unlink()
     told = " ".join(shown.stdout.split())
-    assert told.count("In 2, confidence is hasty and wrong where Uncode is right") == 3
+    assert told.count("In 2, confidence ends so early, and is wrong where Uncode is right") == 3
     assert told.count("forwards; ") == 9
     page = (tmp_path / "demo.html").read_text()
     assert page.count("<section") == 9 and "story, confidence" in page

@@ -1,4 +1,4 @@
-"""Models by name: the built-in one, a local folder, a hub id; or one that is in memory already."""
+"""Models by name: a built-in one, a local folder, a hub id; or one that is in memory already."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from ..core.denoiser import Denoiser
 from ..core.errors import require
 from ..frequency import FrequencyTable
 from ..frequency.fingerprint import fingerprint
+from ..models import TINY
 from . import hub
 from .checkpoint import all_floats, assign, fill, match, read_json, survey, usual_dtype
 from .denoiser import TransformerDenoiser
@@ -24,9 +25,11 @@ from .tokenizer import fits, id_of, tokenizer_of
 from .toy import toy
 from .transformer import Transformer
 
-BUILT_IN = ("toy",)
+BUILT_IN = ("tiny", "toy")
 TABLE = "frequency.safetensors"
 """A table in a model's folder is the model's own."""
+RECIPES = "recipes"
+"""So are the samplers in a folder of that name, which are called by theirs."""
 
 
 def load(
@@ -38,7 +41,7 @@ def load(
     revision: str | None = None,
     token: str | None = None,
 ) -> Denoiser:
-    """The denoiser of a built-in model ("toy"), a local folder or a hub id.
+    """The denoiser of a built-in model ("tiny", "toy"), a local folder or a hub id.
 
     `device` is the GPU where there is one; `dtype` the one the weights are stored in, but float32 on a CPU.
     `device_map="auto"` spreads a model over several devices with accelerate. `revision` and `token` are the
@@ -71,9 +74,9 @@ def _find(
 
     What cannot run on the device is refused before its weights are fetched.
     """
-    folder = _folder(name)
+    folder = folder_of(name)
     if folder is not None:
-        require(revision is None, f"'{name}' is a local folder, which has no revisions.")
+        require(revision is None, f"'{name}' is on this machine, and has no revisions.")
         return folder, {"model": folder.resolve().name}
     require(not _is_file(name), f"'{name}' is a file: give the folder it lies in.")
     near = get_close_matches(name, BUILT_IN, n=1) or released(name)
@@ -88,7 +91,10 @@ def _find(
     return folder, {"model": name, "revision": folder.name}
 
 
-def _folder(name: str) -> Path | None:
+def folder_of(name: str) -> Path | None:
+    """The folder of a model that is on this machine and has one: `tiny`, or a local folder."""
+    if name == "tiny":
+        return TINY
     try:
         folder = Path(name).expanduser()
         return folder if name and folder.is_dir() else None

@@ -39,7 +39,7 @@ def command(
     samplers: Samplers = "confidence,semi_ar,uncode",
     settings: NamedSettings = None,
     frequency: shared.Frequency = None,
-    model: shared.Model = "toy",
+    model: shared.Model = "tiny",
     length: shared.Length = None,
     seed: shared.Seed = 0,
     chat: shared.Chat = False,
@@ -55,18 +55,19 @@ def command(
 
     Examples:
 
-      uncode compare "add 1 3 4" --set uncode.special=neutral
+      uncode tasks mini_algebra --example 3 | uncode compare -
 
-      uncode compare "add 1 3 4" --samplers confidence,eb,uncode --set eb.gamma=0.5 --set uncode.rate=0.1
+      uncode tasks mini_algebra | uncode compare - --samplers confidence,eb,uncode --set eb.gamma=0.5
 
-      uncode compare "add 1 3 4" --samplers left_to_right,mine.toml --page compared.html
+      uncode tasks mini_story | uncode compare - --samplers left_to_right,story,mine.toml --page compared.html
     """
     if page is not None:
         writable(page, "--page")
     names = [name.strip() for name in samplers.split(",") if name.strip()]
     chosen = _settings_of(names, settings or [])
     choice = shared.ModelChoice(model, device, dtype, revision, guidance)
-    denoiser, recipes = choice.load(lambda own: _build(chosen, frequency, own))
+    files = {choice.recipe(name): options for name, options in chosen.items()}
+    denoiser, recipes = choice.load(lambda own: _build(files, frequency, own))
     row, seeds = read_prompt(denoiser, typed(prompt), chat, length), [seed] * len(recipes)
     run = begin(denoiser, [row] * len(recipes), recipes, seeds, stop_at_eos=not whole)
     with counted("decoding") as watch:

@@ -55,7 +55,7 @@ Batch = Annotated[int | None, Option(min=1, help=f"Prompts of --input decoded at
 
 def command(
     prompt: PromptText = None,
-    model: Model = "toy",
+    model: Model = "tiny",
     sampler: SamplerName = "uncode",
     settings: Settings = None,
     frequency: Frequency = None,
@@ -81,11 +81,11 @@ def command(
 
     Examples:
 
-      uncode decode "add 3 4 5" --set special=neutral --order
+      uncode tasks mini_story --example 3 | uncode decode - --order
 
-      uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:3> = <mask:2>"
+      uncode tasks mini_sudoku | uncode decode - --set rate=0 --set special=neutral --trace trace.jsonl
 
-      uncode decode "add 3 4 5" --set rate=0.5 --trace trace.jsonl
+      uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:3> = <mask:2>" --model toy
 
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16
 
@@ -103,7 +103,7 @@ def command(
     if trace is not None:
         writable(trace, "--trace")
     choice = ModelChoice(model, device, dtype, revision, guidance)
-    denoiser, (recipe,) = choice.load(lambda own: [build_sampler(sampler, settings, frequency, own)])
+    denoiser, (recipe,) = choice.load(lambda own: [build_sampler(choice.recipe(sampler), settings, frequency, own)])
     way = Way(denoiser, recipe, seed, length, chat, stop_at_eos=not whole)
     if asked is not None:
         answer_file(way, asked, model, batch or USUAL_BATCH, as_json)

@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ..backbones.load import TABLE, load
+from ..backbones.load import TABLE, folder_of, load
 from ..core.denoiser import Denoiser
 from ..core.errors import require
 from ..core.policy import Sampler
@@ -25,51 +25,67 @@ from ..generate import begin
 from ..prompt import answers, read_prompts
 from ..viewer.moments import summary
 from ..viewer.page import Trajectory, Verdict, write_page
-from .drawing import draw, spots_of
+from .drawing import draw, gathered, spots_of
 from .live import watch
 from .progress import writable
 
 SEED = 2026
-SHOWN = ("mini_story", "mini_algebra", "mini_choice")
+SHOWN = ("mini_story", "mini_algebra", "mini_sudoku")
 """Families with an order to their answers: reasons first, then the result."""
 SAMPLERS = ("confidence", "semi_ar", UNCODE)
 
 
 def command(
-    model: Annotated[Path, typer.Option(metavar="DIR", help="The model, with its results beside it.")],
+    model: Annotated[str, typer.Option(help="tiny, or the folder of a model with its results beside it.")] = "tiny",
     page: Annotated[Path, typer.Option(metavar="FILE", help="Where the page goes (HTML).")] = Path("demo.html"),
     seed: Annotated[int, typer.Option(help="Which problems are drawn.")] = SEED,
 ) -> None:
     """Solve three problems with a small model under confidence, semi-AR and Uncode; write a page to replay them.
 
+    The problems are drawn among those that, by the model's results, some of the three orders solve and some do not;
+    how many those are, and who is right how often on all of them, is told below each.
+
     Examples:
 
-      uncode demo --model tiny/model
+      uncode demo
 
-      uncode demo --model tiny/model --seed 7 --page other.html
+      uncode demo --seed 7 --page other.html
     """
     writable(page, "--page")
-    console, results = Console(highlight=False), results_of(model)
+    folder = folder_of(model)
+    require(
+        folder is not None, f"there is no folder '{model}': give one that `uncode train` made, or leave --model out."
+    )
+    assert folder is not None
+    console, results = Console(highlight=False), results_of(folder)
     rates = {name: results.rate(name) for name in SHOWN}
     denoiser = load(model, device="cpu")
     table = getattr(denoiser, "frequency", None)
     require(
-        table is not None, f"'{model}' has no frequency table: count one with `uncode count --out {model / TABLE}`."
+        table is not None, f"'{model}' has no frequency table: count one with `uncode count --out {folder / TABLE}`."
     )
     assert table is not None
     drawn = Random(seed)
     trajectories = list[Trajectory]()
     for name in SHOWN:
         family = FAMILIES[name]
-        example = drawn.choice(family.examples())
+        split = _split(results, name)
+        example = family.examples()[drawn.choice(split)]
         console.rule(Text(f"{short(name)}: a problem like those of {family.real.title}"))
-        console.print(Text(family.prompt(example)), "")
+        console.print(Text(family.prompt(example) + "\n"))
         known = baselines(family.length) | {UNCODE: at_rate(table, rates[name])}
         for sampler in [known[sampler] for sampler in SAMPLERS]:
             trajectories.append(_solve(family, example, sampler, denoiser, console))
-        console.print(_pattern(results, name), "")
+        console.print(_pattern(results, name, len(split)))
     write_page(page, trajectories, "Three problems, three orders")
     console.print(Text(f"{page}: the nine trajectories, to be replayed in a browser."))
+
+
+def _split(results: Results, family: str) -> list[int]:
+    """The problems that some of the three orders solve and some do not; all, if there are none."""
+    marks = [cell.right for cell in (results.cell(family, name) for name in SAMPLERS) if cell is not None]
+    everyone = list(zip(*marks, strict=True))
+    return [number for number, each in enumerate(everyone) if len(set(each)) > 1] or list(range(len(everyone)))
 
 
 def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denoiser, console: Console) -> Trajectory:
@@ -80,9 +96,9 @@ def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denois
     grade = family.grade(example, text)
     row = trace.row(0, denoiser.tokenizer, text=text, answer_span=grade.span)
     if not console.is_terminal:
-        console.print(Text(sampler.name), draw(spots_of(row)), sep="\n")
+        console.print(Text(sampler.name), draw(gathered(spots_of(row))), sep="\n")
     told = Text("right" if grade.correct else "wrong", style="bold green" if grade.correct else "bold red")
-    console.print(told.append(f": {_why(grade)}; {'; '.join(summary(row))}.", style="not bold default"), "")
+    console.print(told.append(f": {_why(grade)}; {'; '.join(summary(row))}.", style="not bold default").append("\n"))
     return Trajectory(f"{short(family.name)}, {sampler.name}", row, Verdict(grade.correct, grade.why))
 
 
@@ -90,16 +106,16 @@ def _why(grade: Grade) -> str:
     return grade.why.rstrip(".")
 
 
-def _pattern(results: Results, family: str) -> Text:
+def _pattern(results: Results, family: str, split: int) -> Text:
     """How often the same is seen, by the model's results."""
-    told, total = [], 0
-    for name in SAMPLERS:
-        cell = results.cell(family, name)
-        if cell is not None:
-            total = len(cell.right)
-            told.append(f"{name} is right in {cell.right.count('1')} and hasty in {cell.hasty.count('1')}")
-    return Text(
-        f"Of {total} such problems, {'; '.join(told)} (hasty: an end token in the first quarter of its forwards). "
-        f"In {results.harmed(family, 'confidence')}, confidence is hasty and wrong where Uncode is right.",
-        style="italic",
+    cells = {name: cell for name in SAMPLERS if (cell := results.cell(family, name)) is not None}
+    total = len(next(iter(cells.values())).right)
+    lines = [f"One of {split} of {total} such problems where the order decides. Of all {total}:"]
+    lines += [
+        f"  {name:11}{cell.right.count('1'):4} right, {cell.hasty.count('1'):3} with an end token in the first quarter"
+        for name, cell in cells.items()
+    ]
+    lines.append(
+        f"In {results.harmed(family, 'confidence')}, confidence ends so early, and is wrong where Uncode is right.\n"
     )
+    return Text("\n".join(lines), style="italic")

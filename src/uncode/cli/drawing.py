@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import NamedTuple
 
 from rich.text import Text
@@ -47,6 +48,15 @@ def spots_of(row: Row) -> list[Spot]:
     ends = end_ids(row)
     told = zip(row["generated_texts"], moments(row["commit_step"]), row["generated_ids"], strict=True)
     return [Spot(text, moment, token in ends) for text, moment, token in told]
+
+
+def gathered(spots: Sequence[Spot]) -> list[Spot]:
+    """Runs of end tokens as one spot each, where no colours tell them apart."""
+    found = list[Spot]()
+    for end, run in groupby(spots, key=lambda spot: spot.end):
+        same = list(run)
+        found += [Spot(f" {END} x {len(same)}", "given")] if end else same
+    return found
 
 
 def legend(*kinds: str) -> Text:

@@ -14,6 +14,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
+from ..backbones.load import folder_of
 from ..core.errors import require
 from ..evals.families import FAMILIES, find_family
 from ..evals.mini import report
@@ -27,9 +28,7 @@ PROBLEMS, FEW = 256, 12
 
 
 def command(
-    model: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="The model's folder, as `uncode train` makes it.")
-    ] = None,
+    model: Annotated[str, typer.Option(help="tiny, or the folder of a model that `uncode train` made.")] = "tiny",
     few: Annotated[bool, typer.Option("--quick", help="Five presets, few problems, the rates that are known.")] = False,
     families: Annotated[
         list[str] | None, typer.Option("--family", help="Only this one; may be repeated.  [default: all seven]")
@@ -53,29 +52,34 @@ def command(
 
     Examples:
 
-      uncode mini --model tiny/model --device cuda --workers 7 --out mini
+      uncode mini --quick
+
+      uncode mini --card
+
+      uncode mini --device cuda --workers 7 --out mini
 
       uncode mini --show mini/results.json
 
-      uncode mini --model tiny/model --quick
-
-      uncode mini --model tiny/model --card
+      uncode mini --model out/model --device cuda --workers 7 --out mini
     """
     running = few or out or families or problems
     require(not (print_card and (show or running)), "--card takes --model, and nothing else.")
-    require(show is None or not (running or model), "--show prints a file of results, and takes nothing else.")
-    require(show is not None or model is not None, "which model? Give --model DIR, a folder that `uncode train` made.")
+    require(show is None or not running, "--show prints a file of results, and takes nothing else.")
+    folder = folder_of(model)
+    require(
+        folder is not None, f"there is no folder '{model}': give one that `uncode train` made, or leave --model out."
+    )
+    assert folder is not None
     if print_card:
-        typer.echo(card(model or Path()), nl=False)
+        typer.echo(card(folder), nl=False)
         return
     if show is not None:
         results = Results.load(show)
     else:
-        assert model is not None
-        own = results_of(model) if few else None
+        own = results_of(folder) if few else None
         names = tuple(map(find_family, families or FAMILIES))
         rates = None if own is None else {name: own.rate(name) for name in names}
-        job = Job(str(model), device, dtype, problems or (FEW if few else PROBLEMS), batch, seed, rates, out, names)
+        job = Job(model, device, dtype, problems or (FEW if few else PROBLEMS), batch, seed, rates, out, names)
         with _progress() as watch:
             results = job.run(workers, watch)
     if as_json:

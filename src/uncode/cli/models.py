@@ -38,7 +38,8 @@ def command(as_json: Json = False) -> None:
         console.print(_table([entry for entry in entries if entry["family"] == dialect.family]), "")
     console.print(
         "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
-        "[bold]built in[/bold]    toy: three-number sums, no weights"
+        "[bold]built in[/bold]    tiny: seven families of little problems, LLaDA's shape (`uncode mini --card`)\n"
+        "            toy: three-number sums, no weights"
     )
 
 

@@ -11,20 +11,27 @@ from typing import Annotated, Any
 import typer
 
 from ..backbones.guidance import Guided
-from ..backbones.load import BUILT_IN, TABLE, load
+from ..backbones.load import BUILT_IN, RECIPES, TABLE, folder_of, load
 from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require
 from ..core.piece import Table
 from ..core.policy import Sampler
 from ..samplers import recipes
 
-Model = Annotated[str, typer.Option(help="A built-in model (toy), a local folder or a hub id; see `uncode models`.")]
+Model = Annotated[
+    str, typer.Option(help="A built-in model (tiny, toy), a local folder or a hub id; see `uncode models`.")
+]
 Device = Annotated[str | None, typer.Option(help="cpu, cuda, cuda:0, ...; default: the GPU where there is one.")]
 Dtype = Annotated[
     str | None, typer.Option(help="float32, bfloat16, ...; default: as the weights are stored; float32 on a CPU.")
 ]
 Revision = Annotated[str | None, typer.Option(help="A branch, tag or commit of a hub id.")]
-SamplerName = Annotated[str, typer.Option("--sampler", help="A sampler's name (see `uncode samplers`) or a TOML file.")]
+SamplerName = Annotated[
+    str,
+    typer.Option(
+        "--sampler", help="A sampler's name (see `uncode samplers`), a recipe of the model's, or a TOML file."
+    ),
+]
 Settings = Annotated[
     list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="An option of the sampler; may be repeated.")
 ]
@@ -41,7 +48,7 @@ Tokenizer = Annotated[
 Data = Annotated[
     Path | None, typer.Option(metavar="DIR", help="A folder with the benchmarks' files; default: fetch them.")
 ]
-Length = Annotated[int | None, typer.Option(help="Tokens to generate after the prompt.  [default: 24]")]
+Length = Annotated[int | None, typer.Option(help="Tokens to generate after the prompt.  [default: 96]")]
 Seed = Annotated[int, typer.Option(help="Seed of all randomness.")]
 Chat = Annotated[bool, typer.Option("--chat", help="Send the prompt as a user's message, by the template.")]
 Guidance = Annotated[float, typer.Option(help="Scale of classifier-free guidance; 0 is none.")]
@@ -61,11 +68,18 @@ class ModelChoice:
 
     def load(self, build: Callable[[Table | None], list[Sampler]]) -> tuple[Denoiser, list[Sampler]]:
         """The model, and the samplers that `build` makes of the model's own table."""
-        own = self.name in BUILT_IN or (Path(self.name).expanduser() / TABLE).is_file()  # it brings its own table
+        folder = folder_of(self.name)
+        own = self.name in BUILT_IN or (folder is not None and (folder / TABLE).is_file())  # it brings its own table
         early = [] if own else build(None)  # a wrong option is told before gigabytes are read
         denoiser = load(self.name, device=self.device, dtype=self.dtype, revision=self.revision)
         samplers = early or build(getattr(denoiser, "frequency", None))
         return Guided(denoiser, self.guidance) if self.guidance else denoiser, samplers
+
+    def recipe(self, sampler: str) -> str:
+        """The file of a sampler that lies in the model's folder; any other name as it is."""
+        folder = folder_of(self.name)
+        file = None if folder is None else folder / RECIPES / f"{sampler}.toml"
+        return str(file) if file is not None and sampler not in recipes.NAMES and file.is_file() else sampler
 
 
 def build_sampler(name: str, settings: list[str] | None, frequency: str | None, own: Table | None) -> Sampler:

@@ -15,7 +15,7 @@ from ..evals.data import read_text
 from ..prompt import Messages, Prompt, has_gaps, read_prompts
 from .progress import writable
 
-USUAL_LENGTH = 24
+USUAL_LENGTH = 96
 KEYS = ("prompt", "messages", "id", "length", "seed")
 
 
@@ -56,8 +56,8 @@ def read_prompt(denoiser: Denoiser, prompt: str | Messages, chat: bool, length: 
 
 
 def typed(prompt: str) -> str:
-    """A prompt of the command line; - stands for standard input."""
-    return sys.stdin.read() if prompt == "-" else prompt
+    """A prompt of the command line; - stands for standard input, whose last line's end is no part of the prompt."""
+    return sys.stdin.read().removesuffix("\n") if prompt == "-" else prompt
 
 
 @dataclass(frozen=True)

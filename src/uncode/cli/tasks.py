@@ -1,4 +1,4 @@
-"""`uncode tasks`: the benchmarks, how the paper runs them, and the prompt of any example."""
+"""`uncode tasks`: the benchmarks, how the paper runs them, their miniatures, and the prompt of any example."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from rich.table import Table
 
 from ..core.errors import require
 from ..evals.data import read_text
+from ..evals.families import FAMILIES
+from ..evals.task import Task
 from ..evals.tasks import TASKS, find_task
 from .options import Data, Json
 
@@ -29,13 +31,15 @@ def command(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List the benchmarks with the paper's settings, or print a prompt as the model sees it.
+    """List the benchmarks with the paper's settings and their miniatures, or print a prompt as the model sees it.
 
     Examples:
 
       uncode tasks
 
       uncode tasks gsm8k --data ./data --example 3
+
+      uncode tasks mini_story --example 3 | uncode decode - --sampler story
 
       uncode tasks countdown --template > mine.txt
 
@@ -46,7 +50,7 @@ def command(
         require(alone, f"these options need a task: uncode tasks NAME ({', '.join(TASKS)}).")
         _list(as_json)
         return
-    task = find_task(name)
+    task: Task[Any] = FAMILIES[name] if name in FAMILIES else find_task(name)
     if template:
         require(prompt is None and not as_json, "--template prints our own prompt as it is: leave other options out.")
         typer.echo(task.template, nl=False)
@@ -57,7 +61,8 @@ def command(
     require(example < len(examples), f"{task.title} has {len(examples)} examples, numbered from 0.")
     filled = task.prompt(examples[example], text)
     if as_json:
-        typer.echo(json.dumps({"id": examples[example].id, "prompt": filled, "chat": task.settings.chat}, indent=2))
+        chat = name in TASKS and task.settings.chat
+        typer.echo(json.dumps({"id": examples[example].id, "prompt": filled, "chat": chat}, indent=2))
         return
     typer.echo(filled)
 
@@ -75,7 +80,10 @@ def _list(as_json: bool) -> None:
         numbers = (str(s.shots), str(s.length), f"{s.rate:g}", str(s.block_length))
         where = task.source.hub or f"{task.source.file} (NEUIR/Uncode)"
         table.add_row(name, *numbers, "chat" if s.chat else "raw", where)
-    Console(highlight=False).print(table)
+    console = Console(highlight=False)
+    console.print(table)
+    small = ", ".join(f"{name} ({family.like})" for name, family in FAMILIES.items())
+    console.print(f"\nin miniature, for the built-in model (`uncode mini`): {small}")
 
 
 def _as_data(name: str) -> dict[str, Any]:

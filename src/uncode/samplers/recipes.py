@@ -16,6 +16,9 @@ from ..frequency import as_table
 from .legacy import QUIRKS
 from .presets import PRESETS, Calibration, Frequency
 
+NAMES = (*PRESETS, *QUIRKS)
+"""Of all presets."""
+
 
 def options_of(name: str) -> list[str]:
     """The options of a preset."""

@@ -142,9 +142,9 @@ def _rates(results: Results) -> str:
 def _biases(results: Results) -> str:
     return (
         "From traces of confidence on the same problems. *Boundary*: when a token is written, from 0 (first) to 1 "
-        "(last); how much earlier the first tenth of the span is than its middle, the last tenth, and both "
-        "together. *Trivial*: the share of the paper's trivial tokens among the first quarter of the text's tokens to be "
-        "written, and the same for a left-to-right decode by the same model. 95 % bootstrap intervals.\n\n"
+        "(last); how much earlier the first tenth of the span is than its middle, the last tenth, and both together. "
+        "*Trivial*: the share of the paper's trivial tokens among the first quarter of a text to be written, "
+        "and the same for a left-to-right decode by the same model. 95 % bootstrap intervals.\n\n"
         f"{report.biases(results).markdown()}\n\nWhen confidence writes each tenth of the span:\n\n"
         f"{report.times(results).markdown()}"
     )

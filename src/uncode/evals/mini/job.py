@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...backbones.load import load
+from ...backbones.load import TABLE, folder_of, load
 from ...core.denoiser import Denoiser
 from ...core.errors import require
 from ...core.piece import Table
@@ -91,7 +91,8 @@ class Job:
 
     def _about(self, denoiser: Denoiser, table: Table) -> dict[str, Any]:
         """What the numbers depend on."""
-        weights = sorted(Path(self.model).glob("*.safetensors"))
+        folder = folder_of(self.model) or Path()
+        weights = sorted(file for file in folder.glob("*.safetensors") if file.name != TABLE)
         held_out = "".join(family.key(e) for family in FAMILIES.values() for e in family.examples())
         return {
             "model": Path(self.model).resolve().name,

@@ -1,0 +1,37 @@
+"""Complete a model's folder from its results: `python -m uncode.evals.mini.write FOLDER`.
+
+Writes the card (README.md) and a sampler for each family (recipes/NAME.toml): Uncode at the rate that was chosen
+without labels. `uncode decode --sampler NAME` finds them there.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ...backbones.load import RECIPES, TABLE
+from ...files import write_whole
+from ...frequency import FrequencyTable
+from ...samplers.recipes import to_toml
+from ..families import FAMILIES
+from .card import card, results_of
+from .contenders import at_rate
+from .report import short
+
+
+def recipes(folder: Path) -> dict[str, str]:
+    """The families' samplers as TOML, by name."""
+    results, table = results_of(folder), FrequencyTable.load(folder / TABLE)
+    return {short(name): to_toml(at_rate(table, results.rate(name))) for name in FAMILIES}
+
+
+def main(folder: Path) -> None:
+    (folder / RECIPES).mkdir(exist_ok=True)
+    write_whole(folder / "README.md", card(folder))
+    for name, text in recipes(folder).items():
+        write_whole(folder / RECIPES / f"{name}.toml", text)
+    print(f"{folder}: README.md, and a recipe for each of {len(FAMILIES)} families")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

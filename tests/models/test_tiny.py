@@ -1,0 +1,86 @@
+"""The model that is part of the package: its files are what our commands make, and it does what its card says."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+
+import pytest
+
+import uncode
+from tests.cli.running import run
+from uncode.evals.families import FAMILIES
+from uncode.evals.families.family import Family
+from uncode.evals.mini.card import card, results_of
+from uncode.evals.mini.write import recipes
+from uncode.frequency import FrequencyTable
+from uncode.models import TINY
+from uncode.train.recipe import Recipe
+
+ROOT = Path(__file__).parents[2]
+SUM = "Problem: Compute 27 + 15 + 24 - 18\nSolution:"
+
+
+@pytest.fixture(scope="module")
+def tiny() -> uncode.Denoiser:
+    return uncode.load("tiny")
+
+
+def test_its_card_and_its_recipes_are_printed_by_commands() -> None:
+    assert (TINY / "README.md").read_text() == card(TINY)
+    found = {file.stem: file.read_text() for file in (TINY / "recipes").glob("*.toml")}
+    assert found == recipes(TINY) and len(found) == 7
+    assert run("mini", "--card").stdout == card(TINY)
+
+
+def test_it_was_made_by_its_recipe_in_time() -> None:
+    record = json.loads((TINY / "training.json").read_text())
+    recipe = Recipe.load(ROOT / "recipes" / "tiny.toml")
+    assert record["sha256"] == recipe.sha256 and record["steps"] == recipe.schedule.steps
+    assert record["seconds"] < 360
+    assert (TINY / "model.safetensors").stat().st_size < 16e6
+
+
+def test_its_tables_were_counted_with_its_tokenizer(tiny: uncode.Denoiser) -> None:
+    files = [TINY / "frequency.safetensors", *sorted((TINY / "tables").glob("*.safetensors"))]
+    names = [FrequencyTable.load(file, tiny.tokenizer).name for file in files]
+    assert names == ["tiny", "code", "prose"]
+    for file in files:
+        text = run("table", "show", str(file)).stdout
+        assert "/" not in text.partition("sha256")[0].replace("curriculum.jsonl", ""), "no path of any machine"
+
+
+def test_its_results_are_of_these_weights_and_problems(tiny: uncode.Denoiser) -> None:
+    results = results_of(TINY)
+    assert results.about["problems"] == 256 and list(results.cells) == list(FAMILIES)
+    assert all(len(cell.right) == 256 for cells in results.cells.values() for cell in cells.values())
+    weights = hashlib.sha256((TINY / "model.safetensors").read_bytes()).hexdigest()
+    assert results.about["weights"] == weights[:16]
+    assert results.about["table"] == tiny.frequency.sha256[:16]  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_held_out_problem_fits_into_its_context(name: str, tiny: uncode.Denoiser) -> None:
+    family: Family[object] = FAMILIES[name]
+    context = json.loads((TINY / "config.json").read_text())["max_sequence_length"]
+    prompts = [family.prompt(example) for example in family.examples() + family.unlabelled()]
+    assert max(map(len, tiny.tokenizer(prompts)["input_ids"])) + family.length <= context
+
+
+def test_the_order_decides() -> None:
+    shown = json.loads(run("compare", SUM, "--json").stdout)
+    hasty, blocks, calibrated = (row["text"] for row in shown)
+    assert "48" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
+    assert blocks.endswith(r"\boxed{48}.") and calibrated.endswith(r"\boxed{48}.")
+
+
+def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_recipe() -> None:
+    problem = run("tasks", "mini_choice", "--example", "4").stdout
+    answered = run("decode", "-", "--sampler", "choice", "--json", stdin=problem)
+    row = json.loads(answered.stdout)
+    family = FAMILIES["mini_choice"]
+    assert row["model"] == "tiny" and row["prompt_text"] == problem.removesuffix("\n")
+    assert family.grade(family.examples()[4], row["text"]).correct
+    rate = results_of(TINY).rate("mini_choice")
+    assert f'"rate": {rate}' in json.dumps(row["sampler"])
