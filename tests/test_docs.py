@@ -10,6 +10,7 @@ import io
 import os
 import re
 import sys
+import tempfile
 import types
 from pathlib import Path
 
@@ -61,9 +62,9 @@ def with_the_demo(page: Path) -> str:
     from uncode.cli import app
 
     assert "$(BIN)/uncode demo\n" in (ROOT / "Makefile").read_text()
-    runner = CliRunner()
-    with runner.isolated_filesystem():
-        shown = runner.invoke(app, ["demo"], env={"COLUMNS": "80"}).output
+    with tempfile.TemporaryDirectory() as folder:
+        words = ["demo", "--page", str(Path(folder) / "demo.html")]
+        shown = CliRunner().invoke(app, words, env={"COLUMNS": "80"}).output
     second = re.split(r"^─+ .* ─+\n", shown, flags=re.M)[2]
     block = "".join(line.rstrip() + "\n" for line in second.strip().splitlines())
     return DEMO.sub(lambda _: block, page.read_text(), count=1)

@@ -25,6 +25,7 @@ from ..evals.mini.run import Watch
 from .options import Device, Dtype, Json
 
 PROBLEMS, FEW = 256, 12
+WIDEST = 1000
 
 
 def command(
@@ -121,5 +122,6 @@ def _show(console: Console, table: report.Table) -> None:
         shown.add_column(title, justify="right" if number else "left", no_wrap=True)
     for row in table.rows:
         shown.add_row(*row)
-    console.width = max(console.width, console.measure(shown).maximum)  # a line that is too long wraps, and is not cut
+    needed = console.measure(shown, options=console.options.update(max_width=WIDEST)).maximum
+    console.width = max(console.width, needed)  # a line that is too long wraps, and is not cut
     console.print(shown, soft_wrap=True)
