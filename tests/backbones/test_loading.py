@@ -239,7 +239,7 @@ def test_names_that_are_nothing(name: str) -> None:
 
 
 def test_a_local_folder_has_no_revision(tmp_path: Path) -> None:
-    with pytest.raises(UncodeError, match="which has no revisions"):
+    with pytest.raises(UncodeError, match="has no revisions"):
         uncode.load(checkpoint(tmp_path, "llada", 0), revision="main")
 
 

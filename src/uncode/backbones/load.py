@@ -76,7 +76,7 @@ def _find(
     """
     folder = folder_of(name)
     if folder is not None:
-        require(revision is None, f"'{name}' is on this machine, and has no revisions.")
+        require(revision is None, f"'{name}' is on this machine, which has no revisions of it.")
         return folder, {"model": folder.resolve().name}
     require(not _is_file(name), f"'{name}' is a file: give the folder it lies in.")
     near = get_close_matches(name, BUILT_IN, n=1) or released(name)
