@@ -307,7 +307,7 @@ def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, recipe: Recipe
                 time.sleep(0.01)
                 process.kill()
     again = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
-    assert int(again[0]) > 4 and again[-1] == "12"
+    assert int(again[0]) >= 4 and again[-1] == "12"  # a step is told before it is saved: the third surely was
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     whole = Run(recipe, Shards.load(folder / FILE), CPU)
