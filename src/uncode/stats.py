@@ -138,13 +138,13 @@ def _bootstrap(
     require(resamples >= 1, f"the bootstrap needs at least one resample, not {resamples}.")
     fits = min(sizes) > 0 and sum(sizes) == len(values)
     require(fits, f"the groups {sizes} do not add up to {len(values)} values.")
-    draws, means = np.random.default_rng(seed), np.zeros(resamples)
+    draws, sums = np.random.default_rng(seed), np.zeros(resamples)
     for part in np.split(values, np.cumsum(sizes)[:-1]):
         step = max(1, CHUNK // len(part))
         for start in range(0, resamples, step):
             rows = draws.integers(len(part), size=(min(step, resamples - start), len(part)))
-            means[start : start + step] += part[rows].sum(axis=1) / len(values)
-    low, high = np.quantile(means, [tail, 1 - tail])
+            sums[start : start + step] += part[rows].sum(axis=1)  # of whole numbers exact, so that 0 is 0
+    low, high = np.quantile(sums / len(values), [tail, 1 - tail])
     return Interval(float(values.mean()), float(low), float(high))
 
 

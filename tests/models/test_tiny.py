@@ -12,14 +12,15 @@ import uncode
 from tests.cli.running import run
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.family import Family
-from uncode.evals.mini.card import card, results_of
+from uncode.evals.mini.card import results_of
+from uncode.evals.mini.contenders import UNCODE, at_rate
 from uncode.evals.mini.write import recipes
 from uncode.frequency import FrequencyTable
 from uncode.models import TINY
 from uncode.train.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
-SUM = "Problem: Compute 27 + 15 + 24 - 18\nSolution:"
+SUM = "Problem: Compute 24 + 18 - 3\nSolution:"
 
 
 @pytest.fixture(scope="module")
@@ -28,10 +29,9 @@ def tiny() -> uncode.Denoiser:
 
 
 def test_its_card_and_its_recipes_are_printed_by_commands() -> None:
-    assert (TINY / "README.md").read_text() == card(TINY)
     found = {file.stem: file.read_text() for file in (TINY / "recipes").glob("*.toml")}
     assert found == recipes(TINY) and len(found) == 7
-    assert run("mini", "--card").stdout == card(TINY)
+    assert run("mini", "--card").stdout == (TINY / "README.md").read_text()
 
 
 def test_it_was_made_by_its_recipe_in_time() -> None:
@@ -71,8 +71,25 @@ def test_every_held_out_problem_fits_into_its_context(name: str, tiny: uncode.De
 def test_the_order_decides() -> None:
     shown = json.loads(run("compare", SUM, "--json").stdout)
     hasty, blocks, calibrated = (row["text"] for row in shown)
-    assert "48" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
-    assert blocks.endswith(r"\boxed{48}.") and calibrated.endswith(r"\boxed{48}.")
+    assert "39" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
+    assert blocks.endswith(r"\boxed{39}.") and calibrated.endswith(r"\boxed{39}.")
+
+
+def test_the_results_are_what_the_weights_do(tiny: uncode.Denoiser) -> None:
+    """Right and wrong problems of six cells, 24 in all; bfloat16 on a GPU and float32 here differ on a few (2 were seen)."""
+    results, differing = results_of(TINY), 0
+    for name in ("mini_algebra", "mini_countdown", "mini_sudoku"):
+        family, rate = FAMILIES[name], results.rate(name)
+        calibrated = at_rate(tiny.frequency, rate)  # type: ignore[attr-defined]
+        for cell, sampler in ((UNCODE, calibrated), ("left_to_right", uncode.presets.left_to_right())):
+            found = results.cell(name, cell)
+            assert found is not None
+            numbers = [n for mark in "10" for n in [n for n, m in enumerate(found.right) if m == mark][:2]]
+            examples = [family.examples()[n] for n in numbers]
+            texts = uncode.generate(tiny, [family.prompt(e) for e in examples], sampler=sampler, length=family.length)
+            right = [family.grade(example, text).correct for example, text in zip(examples, texts, strict=True)]
+            differing += sum(r != (found.right[n] == "1") for r, n in zip(right, numbers, strict=True))
+    assert differing <= 3
 
 
 def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_recipe() -> None:

@@ -76,11 +76,10 @@ def _find(
     """
     folder = folder_of(name)
     if folder is not None:
-        require(revision is None, f"'{name}' is on this machine, which has no revisions of it.")
+        require(revision is None, f"'{name}' is on this machine, which has no revisions of it: leave the revision out.")
         return folder, {"model": folder.resolve().name}
     require(not _is_file(name), f"'{name}' is a file: give the folder it lies in.")
-    near = get_close_matches(name, BUILT_IN, n=1) or released(name)
-    require(not near, f"no model is named '{name}': did you mean {' or '.join(near)}?")
+    check_name(name)
     require(hub.looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {hub.INSTEAD}.")
     model = hub.HubModel(name, revision, token)
     config = _config(model.config().parent)
@@ -89,6 +88,12 @@ def _find(
         check_room(name, dialect.shape(config).parameters, dtype or torch.bfloat16, device)
     folder = model.snapshot()
     return folder, {"model": name, "revision": folder.name}
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that is nearly another model's."""
+    near = [] if "/" in name else get_close_matches(name, BUILT_IN, n=1) or released(name)
+    require(not near, f"no model is named '{name}': did you mean {' or '.join(near)}?")
 
 
 def folder_of(name: str) -> Path | None:

@@ -66,7 +66,7 @@ def command(
     names = [name.strip() for name in samplers.split(",") if name.strip()]
     chosen = _settings_of(names, settings or [])
     choice = shared.ModelChoice(model, device, dtype, revision, guidance)
-    files = {choice.recipe(name): options for name, options in chosen.items()}
+    files = [(choice.recipe(name), options) for name, options in chosen.items()]
     denoiser, recipes = choice.load(lambda own: _build(files, frequency, own))
     row, seeds = read_prompt(denoiser, typed(prompt), chat, length), [seed] * len(recipes)
     run = begin(denoiser, [row] * len(recipes), recipes, seeds, stop_at_eos=not whole)
@@ -101,14 +101,13 @@ def _settings_of(names: list[str], settings: list[str]) -> dict[str, list[str]]:
     return chosen
 
 
-def _build(chosen: dict[str, list[str]], frequency: str | None, own: FrequencyTable | None) -> list[Sampler]:
-    taking = [name for name, settings in chosen.items() if shared.takes_table(name, settings)]
+def _build(chosen: list[tuple[str, list[str]]], frequency: str | None, own: FrequencyTable | None) -> list[Sampler]:
+    taking = [name for name, settings in chosen if shared.takes_table(name, settings)]
     require(
         frequency is None or len(taking) > 0, "none of these samplers takes a frequency table: leave --frequency out."
     )
     return [
-        shared.build_sampler(name, settings, frequency if name in taking else None, own)
-        for name, settings in chosen.items()
+        shared.build_sampler(name, settings, frequency if name in taking else None, own) for name, settings in chosen
     ]
 
 

@@ -74,18 +74,24 @@ def command(
         console.rule(Text(f"{short(name)}: a problem like those of {family.real.title}"))
         console.print(Text(family.prompt(example) + "\n"))
         known = baselines(family.length) | {UNCODE: at_rate(table, rates[name])}
-        for sampler in [known[sampler] for sampler in SAMPLERS]:
-            trajectories.append(_solve(family, example, sampler, denoiser, console))
-        console.print(_pattern(results, name, len(split)))
+        solved = [_solve(family, example, known[sampler], denoiser, console) for sampler in SAMPLERS]
+        console.print(_pattern(results, name, len(split), [t.verdict is not None and t.verdict.right for t in solved]))
+        trajectories += solved
     write_page(page, trajectories, "Three problems, three orders")
     console.print(Text(f"{page}: the nine trajectories, to be replayed in a browser."))
 
 
 def _split(results: Results, family: str) -> list[int]:
     """The problems that some of the three orders solve and some do not; all, if there are none."""
-    marks = [cell.right for cell in (results.cell(family, name) for name in SAMPLERS) if cell is not None]
-    everyone = list(zip(*marks, strict=True))
-    return [number for number, each in enumerate(everyone) if len(set(each)) > 1] or list(range(len(everyone)))
+    marks = list(_marks(results, family))
+    return [number for number, each in enumerate(marks) if len(set(each)) > 1] or list(range(len(marks)))
+
+
+def _marks(results: Results, family: str) -> list[tuple[str, ...]]:
+    """Right (1) or wrong (0) by each of the three orders, for every problem."""
+    cells = [cell for cell in (results.cell(family, name) for name in SAMPLERS) if cell is not None]
+    require(len(cells) == len(SAMPLERS), f"the model's results hold no {family}: run `uncode mini` without --quick.")
+    return list(zip(*(cell.right for cell in cells), strict=True))
 
 
 def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denoiser, console: Console) -> Trajectory:
@@ -106,16 +112,22 @@ def _why(grade: Grade) -> str:
     return grade.why.rstrip(".")
 
 
-def _pattern(results: Results, family: str, split: int) -> Text:
+def _pattern(results: Results, family: str, split: int, solved: list[bool]) -> Text:
     """How often the same is seen, by the model's results."""
-    cells = {name: cell for name in SAMPLERS if (cell := results.cell(family, name)) is not None}
-    total = len(next(iter(cells.values())).right)
-    lines = [f"One of {split} of {total} such problems where the order decides. Of all {total}:"]
-    lines += [
-        f"  {name:11}{cell.right.count('1'):4} right, {cell.hasty.count('1'):3} with an end token in the first quarter"
-        for name, cell in cells.items()
+    marks, seen = _marks(results, family), tuple("1" if right else "0" for right in solved)
+    same, total = marks.count(seen), len(marks)
+    lines = [
+        f"On {split if split < total else 0} of {total} such problems the order decides, "
+        f"on {same} with these very verdicts. Of all {total}:"
     ]
+    for name in SAMPLERS:
+        cell = results.cell(family, name)
+        assert cell is not None
+        lines.append(
+            f"  {name:11}{cell.right.count('1'):4} right, {cell.hasty.count('1'):3} with an end token in the first "
+            "quarter of the forwards"
+        )
     lines.append(
-        f"In {results.harmed(family, 'confidence')}, confidence ends so early, and is wrong where Uncode is right.\n"
+        f"Confidence ends so early and is wrong where Uncode is right: {results.harmed(family, 'confidence')}.\n"
     )
     return Text("\n".join(lines), style="italic")

@@ -29,7 +29,9 @@ WIDEST = 1000
 
 
 def command(
-    model: Annotated[str, typer.Option(help="tiny, or the folder of a model that `uncode train` made.")] = "tiny",
+    model: Annotated[
+        str | None, typer.Option(help="tiny, or the folder of a model that `uncode train` made.  [default: tiny]")
+    ] = None,
     few: Annotated[bool, typer.Option("--quick", help="Five presets, few problems, the rates that are known.")] = False,
     families: Annotated[
         list[str] | None, typer.Option("--family", help="Only this one; may be repeated.  [default: all seven]")
@@ -37,9 +39,11 @@ def command(
     problems: Annotated[
         int | None, typer.Option(min=1, max=PROBLEMS, help="Of each family.  [default: 256; quick: 12]")
     ] = None,
-    batch: Annotated[int, typer.Option(min=1, help="Problems decoded at a time.")] = 256,
-    workers: Annotated[int, typer.Option(min=1, max=len(FAMILIES), help="Families at a time, in processes.")] = 1,
-    seed: Annotated[int, typer.Option(help="Seed of all randomness.")] = 0,
+    batch: Annotated[int | None, typer.Option(min=1, help="Problems decoded at a time.  [default: 256]")] = None,
+    workers: Annotated[
+        int | None, typer.Option(min=1, max=len(FAMILIES), help="Families at a time, in processes.  [default: 1]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of all randomness.  [default: 0]")] = None,
     device: Device = None,
     dtype: Dtype = None,
     out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep results and answers there, and resume.")] = None,
@@ -63,9 +67,14 @@ def command(
 
       uncode mini --model out/model --device cuda --workers 7 --out mini
     """
-    running = few or out or families or problems
-    require(not (print_card and (show or running)), "--card takes --model, and nothing else.")
-    require(show is None or not running, "--show prints a file of results, and takes nothing else.")
+    given = (out, families, problems, batch, workers, seed, device, dtype)
+    running = few or any(option is not None for option in given)
+    require(not (print_card and (show or running or as_json)), "--card takes --model, and nothing else.")
+    require(show is None or not (running or model), "--show prints a file of results, and takes --json, nothing else.")
+    if show is not None:
+        _tell(Results.load(show), as_json)
+        return
+    model = model or "tiny"
     folder = folder_of(model)
     require(
         folder is not None, f"there is no folder '{model}': give one that `uncode train` made, or leave --model out."
@@ -74,19 +83,21 @@ def command(
     if print_card:
         typer.echo(card(folder), nl=False)
         return
-    if show is not None:
-        results = Results.load(show)
-    else:
-        own = results_of(folder) if few else None
-        names = tuple(map(find_family, families or FAMILIES))
-        rates = None if own is None else {name: own.rate(name) for name in names}
-        job = Job(model, device, dtype, problems or (FEW if few else PROBLEMS), batch, seed, rates, out, names)
-        with _progress() as watch:
-            results = job.run(workers, watch)
+    own = results_of(folder) if few else None
+    names = tuple(map(find_family, families or FAMILIES))
+    rates = None if own is None else {name: own.rate(name) for name in names}
+    each = problems or (FEW if few else PROBLEMS)
+    job = Job(model, device, dtype, each, batch or PROBLEMS, seed or 0, rates, out, names)
+    with _progress() as watch:
+        results = job.run(workers or 1, watch)
+    _tell(results, as_json)
+
+
+def _tell(results: Results, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(asdict(results), indent=1))
-        return
-    _print(results)
+    else:
+        _print(results)
 
 
 @contextmanager

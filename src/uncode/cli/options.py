@@ -11,9 +11,9 @@ from typing import Annotated, Any
 import typer
 
 from ..backbones.guidance import Guided
-from ..backbones.load import BUILT_IN, RECIPES, TABLE, folder_of, load
+from ..backbones.load import BUILT_IN, RECIPES, TABLE, check_name, folder_of, load
 from ..core.denoiser import Denoiser
-from ..core.errors import UncodeError, require
+from ..core.errors import UncodeError, require, suggest
 from ..core.piece import Table
 from ..core.policy import Sampler
 from ..samplers import recipes
@@ -70,6 +70,8 @@ class ModelChoice:
         """The model, and the samplers that `build` makes of the model's own table."""
         folder = folder_of(self.name)
         own = self.name in BUILT_IN or (folder is not None and (folder / TABLE).is_file())  # it brings its own table
+        if not own and folder is None:
+            check_name(self.name)
         early = [] if own else build(None)  # a wrong option is told before gigabytes are read
         denoiser = load(self.name, device=self.device, dtype=self.dtype, revision=self.revision)
         samplers = early or build(getattr(denoiser, "frequency", None))
@@ -78,8 +80,13 @@ class ModelChoice:
     def recipe(self, sampler: str) -> str:
         """The file of a sampler that lies in the model's folder; any other name as it is."""
         folder = folder_of(self.name)
-        file = None if folder is None else folder / RECIPES / f"{sampler}.toml"
-        return str(file) if file is not None and sampler not in recipes.NAMES and file.is_file() else sampler
+        if folder is None or sampler in recipes.NAMES or sampler.endswith(".toml"):
+            return sampler
+        own = {file.stem: str(file) for file in sorted((folder / RECIPES).glob("*.toml"))}
+        if own and sampler not in own:
+            known = suggest(sampler, [*recipes.NAMES, *own])
+            raise UncodeError(f"neither a sampler nor a recipe of '{self.name}' is named '{sampler}': {known}")
+        return own.get(sampler, sampler)
 
 
 def build_sampler(name: str, settings: list[str] | None, frequency: str | None, own: Table | None) -> Sampler:

@@ -13,7 +13,7 @@ from rich.table import Table
 
 from ..core.errors import require
 from ..evals.data import read_text
-from ..evals.families import FAMILIES
+from ..evals.families import FAMILIES, find_family
 from ..evals.task import Task
 from ..evals.tasks import TASKS, find_task
 from .options import Data, Json
@@ -50,7 +50,7 @@ def command(
         require(alone, f"these options need a task: uncode tasks NAME ({', '.join(TASKS)}).")
         _list(as_json)
         return
-    task: Task[Any] = FAMILIES[name] if name in FAMILIES else find_task(name)
+    task: Task[Any] = FAMILIES[find_family(name)] if name.startswith("mini_") else find_task(name)
     if template:
         require(prompt is None and not as_json, "--template prints our own prompt as it is: leave other options out.")
         typer.echo(task.template, nl=False)

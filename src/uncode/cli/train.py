@@ -40,9 +40,9 @@ def command(
 
       uncode train recipes/smoke.toml --out smoke
 
-      uncode train recipes/tiny.toml --out tiny --prepare
+      uncode train recipes/tiny.toml --out mine --prepare
 
-      uncode train recipes/tiny.toml --out tiny --device cuda --seed 1
+      uncode train recipes/tiny.toml --out mine --device cuda --seed 1
     """
     found, where = Recipe.load(recipe), parse_device(device)
     chosen = found if seed is None else found.seeded(seed)

@@ -64,7 +64,7 @@ def biases(results: Results) -> Table:
     rows = [
         [short(name), *(_interval(of[key]) for key in (*boundary, *trivial))] for name, of in results.biases.items()
     ]
-    titles = ["family", "first tenth before the middle", "last tenth before it", "both before it"]
+    titles = ["family", "first tenth before the middle", "last tenth before it", "mean of the two"]
     return Table([*titles, "trivial, first quarter", "the same, left to right", "difference"], rows)
 
 
@@ -110,14 +110,14 @@ def _told(results: Results, name: str) -> str:
 
 def _percent(interval: Sequence[float], whole: bool) -> str:
     estimate, low, high = (100 * value for value in interval)
-    return f"{estimate:.1f} [{low:.1f}, {high:.1f}]" if whole else f"{estimate:.1f}"
+    return f"{estimate:z.1f} [{low:z.1f}, {high:z.1f}]" if whole else f"{estimate:z.1f}"
 
 
 def _ahead(ours: np.ndarray, theirs: np.ndarray, groups: list[int]) -> str:
     estimate, low, high = (100 * value for value in paired_bootstrap(ours, theirs, groups=groups))
-    return f"{estimate:+.1f} [{low:+.1f}, {high:+.1f}]"
+    return f"{estimate:+z.1f} [{low:+z.1f}, {high:+z.1f}]"
 
 
 def _interval(values: Sequence[float]) -> str:
     estimate, low, high = values
-    return f"{estimate:.2f} [{low:.2f}, {high:.2f}]"
+    return f"{estimate:z.2f} [{low:z.2f}, {high:z.2f}]"

@@ -34,4 +34,6 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m uncode.evals.mini.write FOLDER")
     main(Path(sys.argv[1]))
