@@ -232,7 +232,7 @@ def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: R
     finally:
         (folder / "results.json").unlink()
     told = " ".join(shown.stdout.split())
-    assert told.count("In 2, confidence ends so early, and is wrong where Uncode is right") == 3
+    assert told.count("Confidence is hasty and wrong where Uncode is right: 2.") == 3
     assert told.count("forwards; ") == 9
     page = (tmp_path / "demo.html").read_text()
     assert page.count("<section") == 9 and "story, confidence" in page

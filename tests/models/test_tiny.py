@@ -76,7 +76,7 @@ def test_the_order_decides() -> None:
 
 
 def test_the_results_are_what_the_weights_do(tiny: uncode.Denoiser) -> None:
-    """Right and wrong problems of six cells, 24 in all; bfloat16 on a GPU and float32 here differ on a few (2 were seen)."""
+    """Right and wrong problems of six cells, 24 in all; bfloat16 there and float32 here may differ on a few."""
     results, differing = results_of(TINY), 0
     for name in ("mini_algebra", "mini_countdown", "mini_sudoku"):
         family, rate = FAMILIES[name], results.rate(name)

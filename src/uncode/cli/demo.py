@@ -117,17 +117,12 @@ def _pattern(results: Results, family: str, split: int, solved: list[bool]) -> T
     marks, seen = _marks(results, family), tuple("1" if right else "0" for right in solved)
     same, total = marks.count(seen), len(marks)
     lines = [
-        f"On {split if split < total else 0} of {total} such problems the order decides, "
-        f"on {same} with these very verdicts. Of all {total}:"
+        f"The order decides on {split if split < total else 0} of {total} such problems, on {same} as here.",
+        "Right, and hasty (an end token in the first quarter of the forwards):",
     ]
     for name in SAMPLERS:
         cell = results.cell(family, name)
         assert cell is not None
-        lines.append(
-            f"  {name:11}{cell.right.count('1'):4} right, {cell.hasty.count('1'):3} with an end token in the first "
-            "quarter of the forwards"
-        )
-    lines.append(
-        f"Confidence ends so early and is wrong where Uncode is right: {results.harmed(family, 'confidence')}.\n"
-    )
+        lines.append(f"  {name:11}{cell.right.count('1'):4} right {cell.hasty.count('1'):4} hasty")
+    lines.append(f"Confidence is hasty and wrong where Uncode is right: {results.harmed(family, 'confidence')}.\n")
     return Text("\n".join(lines), style="italic")
