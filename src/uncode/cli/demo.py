@@ -10,7 +10,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ..backbones.load import TABLE, folder_of, load
+from ..backbones.load import TABLE, load
 from ..core.denoiser import Denoiser
 from ..core.errors import require
 from ..core.policy import Sampler
@@ -27,6 +27,7 @@ from ..viewer.moments import summary
 from ..viewer.page import Trajectory, Verdict, write_page
 from .drawing import draw, gathered, spots_of
 from .live import watch
+from .options import trained
 from .progress import writable
 
 SEED = 2026
@@ -52,11 +53,7 @@ def command(
       uncode demo --seed 7 --page other.html
     """
     writable(page, "--page")
-    folder = folder_of(model)
-    require(
-        folder is not None, f"there is no folder '{model}': give one that `uncode train` made, or leave --model out."
-    )
-    assert folder is not None
+    folder = trained(model)
     console, results = Console(highlight=False), results_of(folder)
     rates = {name: results.rate(name) for name in SHOWN}
     denoiser = load(model, device="cpu")

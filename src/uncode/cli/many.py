@@ -7,11 +7,11 @@ import json
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import typer
 
+from ..backbones.load import BUILT_IN, folder_of
 from ..core.denoiser import Denoiser
 from ..core.errors import require
 from ..core.policy import Sampler
@@ -67,14 +67,14 @@ def answer_file(way: Way, prompts: PromptFile, model: str, batch: int, as_json: 
 def _job(way: Way, prompts: PromptFile, model: str) -> dict[str, Any]:
     """What the answers depend on: runs of the same job share a file."""
     about = dict(getattr(way.denoiser, "about", {}))
-    folder, weights = Path(model), list[str]()
-    if folder.is_dir():
+    folder, weights = folder_of(model), list[str]()
+    if folder is not None:
         files = sorted(folder.resolve().glob("*.safetensors"))
         weights = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
     return {
         "model": about
         | {
-            "model": str(folder.resolve()) if folder.is_dir() else model,
+            "model": model if folder is None or model in BUILT_IN else str(folder.resolve()),
             "weights": weights,
             "dtype": str(way.denoiser.dtype).removeprefix("torch."),
         },

@@ -14,7 +14,6 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from ..backbones.load import folder_of
 from ..core.errors import require
 from ..evals.families import FAMILIES, find_family
 from ..evals.mini import report
@@ -22,7 +21,7 @@ from ..evals.mini.card import card, results_of
 from ..evals.mini.job import Job
 from ..evals.mini.results import Results
 from ..evals.mini.run import Watch
-from .options import Device, Dtype, Json
+from .options import Device, Dtype, Json, trained
 
 PROBLEMS, FEW = 256, 12
 WIDEST = 1000
@@ -75,11 +74,7 @@ def command(
         _tell(Results.load(show), as_json)
         return
     model = model or "tiny"
-    folder = folder_of(model)
-    require(
-        folder is not None, f"there is no folder '{model}': give one that `uncode train` made, or leave --model out."
-    )
-    assert folder is not None
+    folder = trained(model)
     if print_card:
         typer.echo(card(folder), nl=False)
         return

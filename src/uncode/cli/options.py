@@ -89,6 +89,14 @@ class ModelChoice:
         return own.get(sampler, sampler)
 
 
+def trained(model: str) -> Path:
+    """The folder of a model with results of its own: `tiny`, or one that was made here."""
+    folder = folder_of(model)
+    if folder is None:
+        raise UncodeError(f"there is no folder '{model}': give one that `uncode train` made, or leave --model out.")
+    return folder
+
+
 def build_sampler(name: str, settings: list[str] | None, frequency: str | None, own: Table | None) -> Sampler:
     """The sampler a user asked for; `own` is the table to use where one is needed and none is given."""
     table = frequency or own

@@ -31,7 +31,7 @@ def command(
 
       uncode samplers semi_ar --set blocks=4 > recipe.toml
 
-      uncode decode "add 3 4 5" --sampler recipe.toml
+      uncode decode "add 3 4 5" --model toy --sampler recipe.toml
     """
     if name is not None:
         sampler = build_sampler(name, settings, frequency, own=UnnamedTable())

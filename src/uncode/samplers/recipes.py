@@ -48,7 +48,7 @@ def load(source: str | Path, *, frequency: Frequency | None = None, **options: A
     """A sampler from the path of a TOML file or the name of a preset. `frequency` is the table, where one is needed."""
     if not str(source).endswith(".toml"):
         return named(str(source), **options, **({} if frequency is None else {"frequency": frequency}))
-    require(not options, "a sampler file is complete: change the file instead of passing options.")
+    require(not options, f"'{source}' is complete: change a copy of the file instead of passing options.")
     path = Path(source)
     require(path.is_file(), f"there is no sampler file at '{path}'.")
     try:
@@ -71,7 +71,8 @@ def from_toml(text: str, *, frequency: Frequency | None = None) -> Sampler:
         table = as_table(frequency)
         if sha256 not in ("", table.sha256):
             raise UncodeError(
-                f"the sampler names the table '{name}' ({sha256[:12]}), not '{table.name}' ({table.sha256[:12]})."
+                f"the sampler names the table '{name}' ({sha256[:12]}), not '{table.name}' ({table.sha256[:12]}): give "
+                "it that one, or take the preset itself, which takes any."
             )
         return table
 

@@ -103,6 +103,7 @@ def _tokens(row: Row) -> str:
         text = row["generated_texts"][offset]
         blanks = " " * (len(text) - len(text.lstrip(" ")))
         word, hover = _shown(text, row["generated_ids"][offset], row), escape(_hover(row, offset), quote=True)
+        blanks += "<wbr>" if word == END else ""  # a run of them is no part of the word before
         spans.append(f'{blanks}<span class="{moment}" title="{hover}">{escape(word)}</span>')
     return "".join(spans)
 
