@@ -76,9 +76,9 @@ def test_the_order_decides() -> None:
 
 
 def test_the_results_are_what_the_weights_do(tiny: uncode.Denoiser) -> None:
-    """Right and wrong problems of six cells, 24 in all; bfloat16 there and float32 here may differ on a few."""
+    """Right and wrong problems of four cells, 16 in all; bfloat16 there and float32 here may differ on a few."""
     results, differing = results_of(TINY), 0
-    for name in ("mini_algebra", "mini_countdown", "mini_sudoku"):
+    for name in ("mini_countdown", "mini_sudoku"):
         family, rate = FAMILIES[name], results.rate(name)
         calibrated = at_rate(tiny.frequency, rate)  # type: ignore[attr-defined]
         for cell, sampler in ((UNCODE, calibrated), ("left_to_right", uncode.presets.left_to_right())):
@@ -89,7 +89,7 @@ def test_the_results_are_what_the_weights_do(tiny: uncode.Denoiser) -> None:
             texts = uncode.generate(tiny, [family.prompt(e) for e in examples], sampler=sampler, length=family.length)
             right = [family.grade(example, text).correct for example, text in zip(examples, texts, strict=True)]
             differing += sum(r != (found.right[n] == "1") for r, n in zip(right, numbers, strict=True))
-    assert differing <= 3
+    assert differing <= 2
 
 
 def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_recipe() -> None:
