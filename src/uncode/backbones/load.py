@@ -92,7 +92,7 @@ def _find(
 
 def check_name(name: str) -> None:
     """Refuse a name that is nearly another model's."""
-    near = [] if "/" in name else get_close_matches(name, BUILT_IN, n=1) or released(name)
+    near = get_close_matches(name, BUILT_IN, n=1) or released(name)
     require(not near, f"no model is named '{name}': did you mean {' or '.join(near)}?")
 
 

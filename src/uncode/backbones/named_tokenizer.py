@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core.errors import UncodeError, require
-from ..models import TINY
 from . import hub
 from .checkpoint import read_json
 from .families import DIALECTS
+from .load import folder_of
 from .tokenizer import tokenizer_of
 
 
@@ -23,7 +23,7 @@ class Named(NamedTuple):
 
 def load_tokenizer(name: str, revision: str | None = None, token: str | None = None) -> Named:
     """The tokenizer of a model, without the model; no code from a checkpoint is run."""
-    path = TINY if name == "tiny" else Path(name).expanduser()
+    path = folder_of(name) or Path(name).expanduser()
     if path.exists():
         require(revision is None, f"'{name}' is local and has no revisions.")
         found = _of_file(path) if path.is_file() else _of_folder(path)

@@ -32,7 +32,7 @@ from .progress import writable
 
 SEED = 2026
 SHOWN = ("mini_story", "mini_algebra", "mini_sudoku")
-"""Families with an order to their answers: reasons first, then the result."""
+"""Three families on which the three orders differ."""
 SAMPLERS = ("confidence", "semi_ar", UNCODE)
 
 
