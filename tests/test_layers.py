@@ -56,7 +56,8 @@ def test_rooms_import_only_what_is_below_them(room: str) -> None:
 def test_core_needs_torch_and_numpy_alone() -> None:
     for file in (SRC / "core").glob("*.py"):
         outside = imported(file) - set(sys.stdlib_module_names) - {"core", *(f.stem for f in FILES)}
-        assert outside <= {"torch", "numpy"}, f"{file.name} imports {outside}"
+        kernels = {"triton"} if file.name == "fused.py" else set()  # which is imported where logits lie on a GPU
+        assert outside <= {"torch", "numpy"} | kernels, f"{file.name} imports {outside}"
 
 
 def test_core_names_no_model_and_holds_no_ids() -> None:

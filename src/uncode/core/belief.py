@@ -5,12 +5,19 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
+from importlib.util import find_spec
 
 import torch
 from torch import Tensor
 
+from .noise import Draw, PhiloxNoise
+
+Proposed = Tensor | Draw | None
+"""The tokens to write `[B, W]`, or how they are drawn; None where the most likely ones are meant."""
 _BITS = math.log2(math.e)
+AT_A_TIME = 2**18
+"""Logits that are reduced together on a CPU: what they become fits into its cache."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,26 +44,26 @@ class Belief:
     """The log odds of the token that stands there now, where a remasker asked for it."""
 
     @classmethod
-    def of(cls, logits: Tensor, token: Tensor | None = None, standing: Tensor | None = None) -> Belief:
-        """The belief that `logits` `[B, W, V]` hold; `token` defaults to the most likely one (lowest id on ties).
+    def of(cls, logits: Tensor, proposed: Proposed = None, standing: Tensor | None = None) -> Belief:
+        """The belief that `logits` `[B, W, V]` hold; without a proposal of the most likely token (lowest id on ties).
 
         With everything measured from the maximum, log p of the best is -log1p(rest) and the entropy is a sum
         of two positive numbers, so positions the model is nearly certain of stay apart where a softmax would
         round them all to 1.
         """
-        wide = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
-        top, best = wide.max(-1, keepdim=True)
-        below = (wide - top).mul_(_BITS)  # in bits: a power of two is quicker than one of e
-        odds = below.exp2().scatter_(-1, best, 0.0)
-        rest, second = odds.sum(-1), odds.amax(-1)
+        top, best, rest, second, slope, token = _sums(logits, proposed)
+
+        def lift(token: Tensor) -> Tensor:
+            return logits.gather(-1, token.unsqueeze(-1)).squeeze(-1).to(top.dtype) - top
+
         return cls(
-            token=best.squeeze(-1) if token is None else token,
+            token=best if token is None else token,
             rest=rest,
             log_total=rest.log1p(),
             second=second,
-            slope=odds.mul_(below).nansum(-1),  # a token of probability 0 is 0 * -inf here, and adds nothing
-            lift=None if token is None else _pick(below, token),
-            stands=None if standing is None else _pick(below, standing),
+            slope=slope,
+            lift=None if token is None else lift(token),
+            stands=None if standing is None else lift(standing),
         )
 
     @cached_property
@@ -113,8 +120,44 @@ class Belief:
         )
 
 
-def _pick(below: Tensor, token: Tensor) -> Tensor:
-    return below.gather(-1, token.unsqueeze(-1)).squeeze(-1) / _BITS
+def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+    """The largest logit of each position, its token, the sums of all others' odds, and the proposed token."""
+    if logits.is_cuda and logits.dtype != torch.float64 and fuses():
+        from .fused import sums
+
+        drawn = proposed if isinstance(proposed, Draw) and isinstance(proposed.noise, PhiloxNoise) else None
+        *found, token = sums(logits, drawn)
+    else:
+        found, token = _sums_in_parts(logits), None
+    if token is None:
+        token = proposed(logits) if isinstance(proposed, Draw) else proposed
+    top, best, rest, second, slope = found
+    return top, best, rest, second, slope, token
+
+
+@cache
+def fuses() -> bool:
+    """Whether kernels can be made here: torch brings Triton along where it has GPUs, but not everywhere."""
+    return find_spec("triton") is not None
+
+
+def _sums_in_parts(logits: Tensor) -> list[Tensor]:
+    rows = logits.flatten(0, -2)
+    some = max(1, AT_A_TIME // rows.shape[-1])
+    parts = [_sums_of(rows[first : first + some]) for first in range(0, max(len(rows), 1), some)]
+    joined = parts[0] if len(parts) == 1 else [torch.cat(tensors) for tensors in zip(*parts, strict=True)]
+    return [tensor.view(logits.shape[:-1]) for tensor in joined]
+
+
+def _sums_of(logits: Tensor) -> tuple[Tensor, ...]:
+    """The same for some rows, whose odds stay in a processor's cache."""
+    wide = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
+    top, best = wide.max(-1, keepdim=True)
+    below = (wide - top).mul_(_BITS)  # in bits: a power of two is quicker than one of e
+    odds = below.exp2().scatter_(-1, best, 0.0)
+    rest, second = odds.sum(-1), odds.amax(-1)
+    slope = odds.mul_(below).nansum(-1)  # a token of probability 0 is 0 * -inf here, and adds nothing
+    return top.squeeze(-1), best.squeeze(-1), rest, second, slope
 
 
 _EMPTY = torch.empty(0, 0)

@@ -64,8 +64,8 @@ def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
 
 def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
     policy = sampler.policy
-    token, believed = sampler.propose(logits, view.noise, view.offsets)
-    view.belief = Belief.of(believed, token, view.tokens if policy.remask.needs_standing else None)
+    proposed, believed = sampler.propose(logits, view.noise, view.offsets)
+    view.belief = Belief.of(believed, proposed, view.tokens if policy.remask.needs_standing else None)
     terms = [_ranked(term(view)) for term in policy.score.terms]
     score = terms[0]  # alone, a term orders in float32 as it would in float64
     for term in terms[1:]:

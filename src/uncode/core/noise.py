@@ -7,6 +7,7 @@ SC 2011), the counter-based generator that GPU kernels use as well.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import Protocol
 
@@ -85,3 +86,30 @@ class PhiloxNoise:
 def gumbel(uniform: Tensor) -> Tensor:
     """Standard Gumbel noise from uniform numbers: adding it to log p and taking the maximum draws from p."""
     return -(-uniform.log()).log()
+
+
+AT_A_TIME = 2**20
+"""Tokens that are drawn from together: their noise in float64 is 8 MB."""
+
+
+@dataclass(frozen=True)
+class Draw:
+    """How a token is drawn from softmax(logits / temperature): by Gumbel noise in float64."""
+
+    temperature: float
+    noise: Noise
+    offsets: Tensor
+    """Of the positions, `[1, W]` or `[B, W]`."""
+
+    def __call__(self, logits: Tensor) -> Tensor:
+        """The tokens `[B, W]`, some columns at a time."""
+        rows, width, vocab = logits.shape
+        some = max(1, AT_A_TIME // (rows * vocab))
+        parts = [
+            self._drawn(logits[:, at : at + some], self.offsets[:, at : at + some]) for at in range(0, width, some)
+        ]
+        return torch.cat(parts, 1) if parts else self.offsets.new_empty(rows, 0)
+
+    def _drawn(self, logits: Tensor, offsets: Tensor) -> Tensor:
+        noise = gumbel(self.noise.tokens(Purpose.TOKEN, offsets, logits.shape[-1]))
+        return (logits.double() / self.temperature + noise).max(-1).indices

@@ -9,9 +9,10 @@ from typing import ClassVar, Literal, Self
 import torch
 from torch import Tensor
 
+from .belief import Proposed
 from .denoiser import Facts
 from .errors import require
-from .noise import Noise, Purpose, gumbel
+from .noise import Draw, Noise
 from .piece import Piece
 
 
@@ -32,11 +33,11 @@ class Proposal(Piece):
         bias[list(facts.resolve(self.ban))] = float("-inf")
         return self.holding(_bias=bias)
 
-    def __call__(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Tensor | None, Tensor]:
-        """`(tokens, logits of the belief)`; tokens are None where the most likely one is meant."""
+    def __call__(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
+        """What is proposed, and the logits that the belief is formed from."""
         return self._draw(logits if self._bias is None else logits + self._bias, noise, offsets)
 
-    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Tensor | None, Tensor]:
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
         raise NotImplementedError
 
 
@@ -44,7 +45,7 @@ class Proposal(Piece):
 class Greedy(Proposal):
     """The most likely token, lowest id on ties."""
 
-    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Tensor | None, Tensor]:
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
         return None, logits
 
 
@@ -67,19 +68,27 @@ class Sample(Proposal):
         require(self.top_k is None or self.top_k >= 1, f"top_k must be at least 1, not {self.top_k}.")
         require(self.top_p is None or 0 < self.top_p <= 1, f"top_p must be in (0, 1], not {self.top_p}.")
 
-    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Tensor | None, Tensor]:
-        drawn = logits.double()
-        if self.temperature > 0:
-            drawn = drawn / self.temperature
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
+        if self.temperature == 0:
+            cut = self._cut(logits.double())
+            return cut.max(-1).indices, cut.to(logits.dtype) if self.ranking == "drawn" else logits
+        if not self._cuts and self.ranking == "clean":
+            return Draw(self.temperature, noise, offsets), logits
+        tempered = self._cut(logits.double() / self.temperature)
+        drawn = Draw(1.0, noise, offsets)(tempered)
+        return drawn, tempered.to(logits.dtype) if self.ranking == "drawn" else logits
+
+    @property
+    def _cuts(self) -> bool:
+        return self.top_k is not None or (self.top_p is not None and self.top_p < 1)
+
+    def _cut(self, logits: Tensor) -> Tensor:
         if self.top_p is not None and self.top_p < 1:
-            drawn = _cut_top_p(drawn, self.top_p)
+            logits = _cut_top_p(logits, self.top_p)
         if self.top_k is not None:
-            least = drawn.topk(min(self.top_k, drawn.shape[-1]), -1).values[..., -1:]
-            drawn = drawn.masked_fill(drawn < least, float("-inf"))
-        noisy = drawn
-        if self.temperature > 0:
-            noisy = drawn + gumbel(noise.tokens(Purpose.TOKEN, offsets, logits.shape[-1]))
-        return noisy.max(-1).indices, drawn.to(logits.dtype) if self.ranking == "drawn" else logits
+            least = logits.topk(min(self.top_k, logits.shape[-1]), -1).values[..., -1:]
+            logits = logits.masked_fill(logits < least, float("-inf"))
+        return logits
 
 
 def _cut_top_p(logits: Tensor, top_p: float) -> Tensor:

@@ -9,10 +9,11 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
+from ..core.belief import Proposed
 from ..core.blocks import Blocks
 from ..core.denoiser import Facts
 from ..core.errors import require
-from ..core.noise import Noise
+from ..core.noise import Draw, Noise
 from ..core.piece import Table
 from ..core.policy import Policy, Sampler
 from ..core.propose import Sample
@@ -110,9 +111,10 @@ class SuppressAfterDraw(Sample):
         bar[list(ends)] = float("-inf")
         return super().bind(facts).holding(_after=bar)
 
-    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Tensor | None, Tensor]:
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
         assert self._after is not None
-        token, believed = super()._draw(logits, noise, offsets)
+        proposed, believed = super()._draw(logits, noise, offsets)
+        token = proposed(logits) if isinstance(proposed, Draw) else proposed
         return token, believed + self._after
 
 

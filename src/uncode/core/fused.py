@@ -1,0 +1,159 @@
+"""The belief in one pass over the logits, as a Triton kernel: nothing of the vocabulary's width is written.
+
+Beliefs are merged in three stages: tokens that one thread loads together, the tokens of a part, the parts of a row.
+Each stage measures its sums from its own most likely token; whoever merges them measures anew from the best of
+all. What must not be lost to rounding (the sums without the best token itself) is found in the one part that holds
+it, which is read again. Parts depend on the vocabulary alone, so a row's belief is the same, to the bit, in
+any batch. Triton is imported here, and this module where logits lie on a GPU.
+"""
+
+# mypy: ignore-errors
+from __future__ import annotations
+
+import os
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from .noise import Draw, Purpose
+
+BITS = tl.constexpr(1.4426950408889634)
+NONE = tl.constexpr(2147483647)
+"""No token."""
+LEAST = tl.constexpr(-200.0)
+"""Bits below the best at which odds are 0 in float32: -inf is as good as this."""
+TOKEN = tl.constexpr(int(Purpose.TOKEN))
+ON_A_GPU = tl.constexpr(os.environ.get("TRITON_INTERPRET") != "1")
+TOGETHER, GROUPS, WARPS = 8, 512, 2
+"""Tokens a thread loads together; such groups of a part, and the warps that share them."""
+
+
+@triton.jit
+def _power(bits):
+    """Two to the power of `bits`, one instruction where there is one: odds below the smallest number are 0."""
+    if ON_A_GPU:
+        return tl.inline_asm_elementwise("ex2.approx.ftz.f32 $0, $1;", "=f,f", [bits], tl.float32, True, 1)
+    else:
+        return tl.exp2(bits)
+
+
+@triton.jit
+def _below(x, peak):
+    """Bits from the peak down, where there is one; not a number stays so."""
+    safe = tl.where(peak == float("-inf"), 0.0, peak)
+    return tl.maximum((x - safe) * BITS, LEAST, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _roughly_below(x, peak):
+    """The same in one instruction less, a millionth off: enough for parts that do not hold the best token."""
+    safe = tl.where(peak == float("-inf"), 0.0, peak)
+    return tl.maximum(tl.fma(x, BITS, safe * -BITS), LEAST, propagate_nan=tl.PropagateNan.ALL)
+
+
+@triton.jit
+def _noisy(x, token, seed, offset, step, temperature):
+    """Logits by the temperature, with the Gumbel noise of :class:`PhiloxNoise`, in float64."""
+    a, b, c, d = tl.philox(seed, token // 4, offset, step, TOKEN)
+    word = tl.where(token % 4 == 0, a, tl.where(token % 4 == 1, b, tl.where(token % 4 == 2, c, d)))
+    uniform = (word.to(tl.uint32, bitcast=True).to(tl.float64) + 0.5) * 2.3283064365386963e-10
+    return x.to(tl.float64) / temperature - tl.log(-tl.log(uniform))
+
+
+@triton.jit
+def _sweep(
+    logits, stride, vocab, tops, masses, slopes,
+    seeds, offsets, steps, temperature, peaks, picks,
+    GROUPS: tl.constexpr, TOGETHER: tl.constexpr, DRAWS: tl.constexpr,
+):  # fmt: skip
+    """One part of one row: its largest logit, and measured from it all odds, and odds times bits, summed."""
+    row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
+    group, place = (part * GROUPS + tl.arange(0, GROUPS))[:, None] * TOGETHER, tl.arange(0, TOGETHER)[None]
+    token = group + place
+    x = tl.load(logits + row * stride + token, mask=token < vocab, other=float("-inf")).to(tl.float32)
+    top = tl.max(x, 1)
+    below = _roughly_below(x, top[:, None])
+    odds = _power(below)
+    mass, slope = tl.sum(odds, 1), tl.sum(odds * below, 1)
+    peak = tl.max(top, 0)
+    under = _below(top, peak)
+    share = _power(under)
+    at = row * tl.num_programs(1) + part
+    tl.store(tops + at, peak)
+    tl.store(masses + at, tl.sum(share * mass, 0))
+    tl.store(slopes + at, tl.sum(share * (slope + under * mass), 0))
+    if DRAWS:
+        seed, offset, step = tl.load(seeds + row), tl.load(offsets + row), tl.load(steps + row)
+        noisy = _noisy(x, token, seed, offset, step, tl.load(temperature))
+        noisy = tl.where(token < vocab, noisy, float("-inf"))
+        high = tl.max(tl.max(noisy, 1), 0)
+        tl.store(peaks + at, high)
+        tl.store(picks + at, tl.min(tl.min(tl.where(noisy == high, token, NONE), 1), 0))
+
+
+@triton.jit
+def _settle(
+    logits, stride, vocab, tops, masses, slopes, peaks, picks, top, best, rest, second, slope, drawn,
+    PARTS: tl.constexpr, LANES: tl.constexpr, TOKENS: tl.constexpr, DRAWS: tl.constexpr,
+):  # fmt: skip
+    """A row's belief: the part with its best token is read again, the others are added as they are."""
+    row, lane = tl.program_id(0).to(tl.int64), tl.arange(0, LANES)
+    at, there = row * PARTS + lane, lane < PARTS
+    highs = tl.load(tops + at, mask=there, other=float("-inf"))
+    peak = tl.max(highs, 0)
+    home = tl.minimum(tl.min(tl.where(highs == peak, lane, PARTS), 0), PARTS - 1)
+    token = home * TOKENS + tl.arange(0, TOKENS)
+    x = tl.load(logits + row * stride + token, mask=token < vocab, other=float("-inf")).to(tl.float32)
+    first = tl.minimum(tl.min(tl.where(x == peak, token, NONE), 0), vocab - 1)
+    below = _below(x, peak)
+    odds = tl.where(token == first, 0.0, _power(below))
+    other = there & (lane != home)
+    mass = tl.load(masses + at, mask=other, other=0.0)
+    bent = tl.load(slopes + at, mask=other, other=0.0)
+    under = _below(highs, peak)
+    share = tl.where(other, _power(under), 0.0)
+    lost = peak - peak  # 0, or not a number where nothing is possible
+    tl.store(top + row, peak)
+    tl.store(best + row, first)
+    tl.store(rest + row, tl.sum(odds, 0) + tl.sum(share * mass, 0) + lost)
+    tl.store(slope + row, tl.sum(odds * below, 0) + tl.sum(share * (bent + under * mass), 0))
+    tl.store(second + row, tl.maximum(tl.max(odds, 0), tl.max(share, 0)))
+    if DRAWS:
+        noisy = tl.load(peaks + at, mask=there, other=float("-inf"))
+        pick = tl.load(picks + at, mask=there, other=NONE)
+        chosen = tl.min(tl.where(noisy == tl.max(noisy, 0), pick, NONE), 0)
+        tl.store(drawn + row, tl.minimum(chosen, vocab - 1))
+
+
+def sums(logits: Tensor, draw: Draw | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
+    """Of logits `[B, W, V]`: the largest, its token, rest, second and slope of a belief, and the drawn token."""
+    shape, device = logits.shape[:-1], logits.device
+    flat = logits.reshape(-1, logits.shape[-1])
+    rows, vocab = flat.shape
+    tokens, draws = GROUPS * TOGETHER, draw is not None
+    parts = triton.cdiv(vocab, tokens)
+    halves = torch.empty(3, rows, parts, device=device)
+    best, drawn = torch.empty(2, rows, device=device, dtype=torch.int64)
+    top, rest, second, slope = torch.empty(4, rows, device=device)
+    peaks = torch.empty(rows if draws else 1, parts, device=device, dtype=torch.float64)
+    picks = torch.empty(rows if draws else 1, parts, device=device, dtype=torch.int32)
+    noise = [halves] * 4 if draw is None else _spread(draw, shape)
+    _sweep[(rows, parts)](
+        flat, flat.stride(0), vocab, *halves, *noise, peaks, picks,
+        GROUPS=GROUPS, TOGETHER=TOGETHER, DRAWS=draws, num_warps=WARPS,
+    )  # fmt: skip
+    _settle[(rows,)](
+        flat, flat.stride(0), vocab, *halves, peaks, picks, top, best, rest, second, slope, drawn,
+        PARTS=parts, LANES=triton.next_power_of_2(parts), TOKENS=tokens, DRAWS=draws, num_warps=WARPS,
+    )  # fmt: skip
+    found = [t.view(shape) for t in (top, best, rest, second, slope)]
+    return *found, drawn.view(shape) if draws else None
+
+
+def _spread(draw: Draw, shape: torch.Size) -> list[Tensor]:
+    """Seed, offset and step of every position, and the temperature."""
+    seeds, offsets, steps = (t.expand(shape).reshape(-1) for t in (draw.noise.seeds, draw.offsets, draw.noise.steps))
+    temperature = torch.full((1,), draw.temperature, dtype=torch.float64, device=seeds.device)
+    return [seeds, offsets.int(), steps.int(), temperature]

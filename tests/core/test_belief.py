@@ -1,0 +1,42 @@
+"""Beliefs and draws that are formed in parts are those that are formed at once."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+import pytest
+import torch
+
+from uncode.core.belief import Belief
+from uncode.core.noise import Draw, PhiloxNoise, Purpose, gumbel
+from uncode.core.propose import Sample
+
+LOGITS = torch.randn(3, 5, 40, generator=torch.Generator().manual_seed(1)) * 3
+NOISE = PhiloxNoise(torch.tensor([[1], [2], [3]]), torch.tensor([[4], [5], [6]]))
+OFFSETS = torch.arange(5)[None] + 10
+
+
+@pytest.mark.parametrize("some", [1, 80, 200, 10**6])
+def test_a_belief_in_parts_is_the_belief(some: int) -> None:
+    whole = Belief.of(LOGITS)
+    with patch("uncode.core.belief.AT_A_TIME", some):
+        parts = Belief.of(LOGITS)
+    for name in ("token", "rest", "second", "slope"):
+        assert torch.equal(getattr(parts, name), getattr(whole, name))
+
+
+@pytest.mark.parametrize("some", [1, 130, 400, 10**6])
+@pytest.mark.parametrize("by_row", [False, True])
+def test_tokens_drawn_in_parts_are_those_drawn_at_once(some: int, by_row: bool) -> None:
+    offsets = torch.stack([OFFSETS[0] + row for row in range(3)]) if by_row else OFFSETS
+    wanted = (LOGITS.double() / 0.8 + gumbel(NOISE.tokens(Purpose.TOKEN, offsets, 40))).max(-1).indices
+    with patch("uncode.core.noise.AT_A_TIME", some):
+        assert torch.equal(Draw(0.8, NOISE, offsets)(LOGITS), wanted)
+
+
+def test_a_draw_is_proposed_without_a_look_at_the_vocabulary() -> None:
+    proposed, believed = Sample(temperature=0.8)(LOGITS, NOISE, OFFSETS)
+    assert isinstance(proposed, Draw) and believed is LOGITS
+    belief = Belief.of(believed, proposed)
+    assert torch.equal(belief.token, proposed(LOGITS))
+    torch.testing.assert_close(belief.logp, LOGITS.log_softmax(-1).gather(-1, belief.token[..., None])[..., 0])
