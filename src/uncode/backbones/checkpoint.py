@@ -7,7 +7,6 @@ the weights of a large model would stand there twice.
 from __future__ import annotations
 
 import json
-import mmap
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
@@ -21,6 +20,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from ..core.errors import UncodeError, require
+from .memory import room
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 _PIECE = 1 << 24
@@ -181,21 +181,10 @@ def fill(
     with tqdm(total=total, unit="B", unit_scale=True, desc="loading", delay=2, disable=None, leave=False) as bar:
         for name in parameters:
             entry = entries[published(name)]
-            tensor = _room(entry.shape, dtype, place(name))
+            tensor = room(entry.shape, dtype, place(name))
             for count in _read(entry, tensor.view(-1)):
                 bar.update(count)
             assign(network, name, tensor)
-
-
-def _room(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Memory for a tensor; on the CPU whole pages of its own, for an allocator may round up by a seventh."""
-    size = prod(shape) * dtype.itemsize
-    if device.type != "cpu" or size < mmap.PAGESIZE or not hasattr(mmap, "MAP_PRIVATE"):
-        return torch.empty(shape, dtype=dtype, device=device)
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    return torch.frombuffer(pages, dtype=dtype).view(shape)
 
 
 def _read(entry: Entry, flat: Tensor) -> Iterator[int]:

@@ -44,4 +44,4 @@ class TransformerDenoiser:
         return self.network.embed.weight.dtype
 
     def open(self, rows: int, length: int) -> TransformerSession:
-        return TransformerSession(self.network, self._barred, self.dialect.shift, length)
+        return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length)

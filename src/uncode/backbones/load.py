@@ -139,6 +139,7 @@ def _read(
     if device_map is None:
         announce(about["model"], network.shape.parameters, dtype, device)
         fill(network, entries, dialect.published, lambda _: device, dtype)
+        network.join()
     else:
         spread = Spread(network, device_map, dtype)
         announce(about["model"], network.shape.parameters, dtype, *spread.devices)

@@ -6,47 +6,52 @@ to write) is worked out once, when the plan or the rows change, and used for all
 
 from __future__ import annotations
 
-from functools import partial
-
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from ..core.cache import Plan, Span
+from .capture import Captures, Inputs
 from .columns import Pick, columns
-from .transformer import Exchange, Transformer, angles, wide
+from .pointwise import Kept, wide
+from .transformer import Block, Transformer, angles
 
 
 class Store:
     """Rotated keys and values of every layer, `[B, heads, L + 1, d]`; the last column takes what nobody reads.
 
-    A layer's buffers are made when it first stores, on the device it runs on.
+    They are made when something is first stored, each on its layer's device, and keep their place in memory
+    until rows or columns join, so that a captured forward finds them.
     """
 
-    def __init__(self, layers: int, length: int) -> None:
-        self.layers: list[list[Tensor]] = [[] for _ in range(layers)]
-        self.length = length
+    def __init__(self, network: Transformer, rows: int, length: int) -> None:
+        self.network, self.rows, self.length = network, rows, length
+        self.layers: list[list[Tensor]] = []
 
-    def exchange(self, layer: int, work: Pass, *fresh: Tensor) -> tuple[Tensor, Tensor]:
-        """Write fresh keys and values in place where `work` says; return those of all columns."""
-        if not self.layers[layer]:
-            self.layers[layer] = [t.new_zeros(*t.shape[:2], self.length + 1, t.shape[-1]) for t in fresh]
-        for stored, new in zip(self.layers[layer], fresh, strict=True):
-            if work.spread is None:
-                stored[:, :, work.begin : work.end] = new[:, :, -(work.end - work.begin) :]
-            else:
-                stored.scatter_(2, work.spread.to(new.device)[:, None, :, None].expand_as(new), new)
-        keys, values = (t.narrow(2, 0, self.length) for t in self.layers[layer])
-        return keys, values
+    def kept(self, places: Tensor) -> list[Kept]:
+        """Of every layer, with fresh ones to be written to `places`."""
+        if not self.layers:
+            self.layers = [[self._buffer(block) for _ in range(2)] for block in self.network.blocks]
+        return [Kept(keys, values, places.to(keys.device)) for keys, values in self.layers]
+
+    def _buffer(self, block: nn.Module) -> Tensor:
+        assert isinstance(block, Block)
+        shape = self.network.shape
+        return block.k.weight.new_zeros(self.rows, shape.key_heads, self.length + 1, shape.head_width)
 
     def add(self, rows: int, left: int, right: int) -> None:
         """Room for more rows and columns; what is stored moves along."""
         self.length += left + right
-        self.layers = [[functional.pad(t, (0, 0, left, right, 0, 0, 0, rows)) for t in pair] for pair in self.layers]
+        kept = [[t[: self.rows] for t in pair] for pair in self.layers]
+        self.layers = [[functional.pad(t, (0, 0, left, right, 0, 0, 0, rows)) for t in pair] for pair in kept]
+        self.rows += rows
 
     def keep(self, rows: Tensor) -> None:
-        self.layers = [[t[rows.to(t.device)] for t in pair] for pair in self.layers]
+        for pair in self.layers:
+            for stored in pair:
+                stored[: len(rows)] = stored[rows.to(stored.device)]
+        self.rows = len(rows)
 
 
 class Layout:
@@ -72,41 +77,49 @@ class Pass:
         device, length, window = layout.valid.device, layout.length, plan.window
         self.plan = plan
         fresh = window.mask(length)
-        self.stores = plan.keep.width > 0 or plan.reuse.width > 0 or not fresh.all()
+        stores = plan.keep.width > 0 or plan.reuse.width > 0 or not fresh.all()
         computed = Span(np.maximum(window.start - shift, 0), window.stop)
         self.tokens = Pick(columns(computed), length, device)
-        self.rotation = tuple(self.tokens(t)[:, None] for t in layout.angles)
+        cos, sin = (self.tokens(t)[:, None] for t in layout.angles)
         visible = layout.seen & (fresh | plan.reuse.mask(length))
-        self.mask = None if visible.all() else torch.from_numpy(visible).to(device)[:, None, None]
-        self.begin, self.end, self.spread = int(window.start[0]), int(window.stop[0]), None
-        if not window.uniform:
-            self.spread = torch.from_numpy(self._spread(computed, window, length)).to(device)
+        mask = None if visible.all() else torch.from_numpy(visible).to(device)[:, None, None]
+        places = torch.from_numpy(self._places(computed, window, length)).to(device) if stores else None
         source = columns(plan.rows) - shift
         if shift:  # nothing stands before a row's first token, so that one predicts itself
             source = np.maximum(source, layout.first[:, None])
-        self.rows = Pick(source - computed.start[:, None], computed.width, device)
+        source = np.clip(source - computed.start[:, None], 0, computed.width - 1)
+        rows = torch.from_numpy(source[:1] if (source == source[:1]).all() else source).to(device)
+        self.inputs = Inputs(layout.valid.new_zeros(0, dtype=torch.int64), cos, sin, mask, places, rows)
 
     @staticmethod
-    def _spread(computed: Span, window: Span, length: int) -> np.ndarray:
+    def _places(computed: Span, window: Span, length: int) -> np.ndarray:
         """The column each computed entry is written to; the spare one for those outside the window."""
         at = columns(computed)
         inside = (at >= window.start[:, None]) & (at < window.stop[:, None])
-        return np.where(inside, at, length)
+        places = np.where(inside, at, length)
+        return places[0] if (places == places[:1]).all() else places
 
 
 class TransformerSession:
     """Rows in decoding on a :class:`Transformer`."""
 
-    def __init__(self, network: Transformer, barred: Tensor, shift: int, length: int) -> None:
+    def __init__(self, network: Transformer, barred: Tensor, shift: int, rows: int, length: int) -> None:
         self.network, self.barred, self.shift = network, barred, shift
-        self.store = Store(network.shape.layers, length)
+        self.store = Store(network, rows, length)
         self.layout: Layout | None = None
         self.work: Pass | None = None
+        self.captures = Captures() if network.joined and barred.is_cuda else None
 
     def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
         work = self._prepare(valid, plan)
-        hidden = self.network(work.tokens(tokens), work.rotation, work.mask, self._exchanges(work))
-        logits = self.network.logits(work.rows(hidden)).to(tokens.device)
+        work.inputs.tokens = work.tokens(tokens)
+        return self._forward(work.inputs) if self.captures is None else self.captures(self._forward, work.inputs)
+
+    def _forward(self, inputs: Inputs) -> Tensor:
+        kept = None if inputs.places is None else self.store.kept(inputs.places)
+        hidden = self.network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, kept)
+        index = inputs.rows.to(hidden.device)[..., None].expand(len(hidden), -1, hidden.shape[-1])
+        logits = self.network.logits(hidden.gather(1, index)).to(inputs.tokens.device)
         return logits.index_fill_(-1, self.barred, float("-inf"))
 
     def _prepare(self, valid: Tensor, plan: Plan) -> Pass:
@@ -116,13 +129,10 @@ class TransformerSession:
             self.work = Pass(self.layout, plan, self.shift)
         return self.work
 
-    def _exchanges(self, work: Pass) -> list[Exchange]:
-        if not work.stores:
-            return [lambda keys, values: (keys, values)] * self.network.shape.layers
-        return [partial(self.store.exchange, layer, work) for layer in range(self.network.shape.layers)]
-
     def add(self, rows: int, left: int, right: int) -> None:
         self.store.add(rows, left, right)
+        if self.captures is not None:
+            self.captures.forget()
 
     def keep(self, rows: Tensor) -> None:
         self.store.keep(rows)

@@ -1,23 +1,24 @@
 """One bidirectional transformer: RMSNorm, rotate-half RoPE, grouped heads, SwiGLU. LLaDA and Dream are dialects of it.
 
-It knows nothing of canvases, caches or special tokens. Keys and values pass through an `exchange`
-on their way to the attention: a session stores them there and hands out what is to be attended to.
+It knows nothing of canvases, caches or special tokens. Where a session keeps keys and values, a layer writes its
+fresh ones there and attends to all that is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from math import prod
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-Rotation = tuple[Tensor, Tensor]
-"""Cosines and sines `[B or 1, 1, T, half a head]`, in float32 or wider."""
+from .memory import room
+from .pointwise import Kept, Rotation, add_norm, gated, heads_of
 
-Exchange = Callable[[Tensor, Tensor], tuple[Tensor, Tensor]]
-"""Takes a layer's fresh keys and values `[B, heads, T, d]`, returns those the layer attends to."""
+Joined = tuple[Tensor, Tensor | None]
+"""Weights and biases of several linear maps, one below the other."""
 
 
 @dataclass(frozen=True)
@@ -49,11 +50,6 @@ class Shape:
         return self.layers * layer + self.width + self.vocab * self.width * (1 if self.tied else 2)
 
 
-def wide(dtype: torch.dtype) -> torch.dtype:
-    """The type of norms and rotations: float32, or float64 in a float64 model."""
-    return torch.promote_types(dtype, torch.float32)
-
-
 class Linear(nn.Linear):
     """Without first numbers: they come from a checkpoint, and torch takes seconds to draw them on no device."""
 
@@ -67,24 +63,16 @@ class Embedding(nn.Embedding):
 
 
 class Norm(nn.Module):
-    """Root mean square norm: computed wide, then scaled in the model's own type."""
+    """Root mean square norm."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
         self.weight = nn.Parameter(torch.empty(width))
         self.eps = eps
 
-    def forward(self, x: Tensor) -> Tensor:
-        h = x.to(wide(x.dtype))
-        h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps)
-        return self.weight * h.to(x.dtype)
-
-
-def rotate(x: Tensor, rotation: Rotation) -> Tensor:
-    """Rotary positions on `[B, heads, T, d]`: the first half of a head turns with the second."""
-    cos, sin = rotation
-    a, b = x.to(cos.dtype).chunk(2, -1)
-    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+    def forward(self, x: Tensor, delta: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and its norm."""
+        return add_norm(x, delta, self.weight, self.eps)
 
 
 def angles(positions: Tensor, shape: Shape, dtype: torch.dtype) -> Rotation:
@@ -100,7 +88,9 @@ class Block(nn.Module):
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         width, keys, bias = shape.width, shape.key_heads * shape.head_width, shape.qkv_bias
-        self.head_width, self.grouped = shape.head_width, shape.heads != shape.key_heads
+        self.heads, self.key_heads = shape.heads, shape.key_heads
+        self.joined_qkv: Joined | None = None
+        self.joined_gates: Joined | None = None
         self.attention_norm = Norm(width, shape.eps)
         self.q = Linear(width, width, bias=bias)
         self.k = Linear(width, keys, bias=bias)
@@ -111,20 +101,81 @@ class Block(nn.Module):
         self.up = Linear(width, shape.hidden, bias=False)
         self.down = Linear(shape.hidden, width, bias=False)
 
-    def forward(self, x: Tensor, rotation: Rotation, mask: Tensor | None, exchange: Exchange) -> Tensor:
-        h = self.attention_norm(x)
-        q, k, v = (self._heads(project(h)) for project in (self.q, self.k, self.v))
-        k, v = exchange(rotate(k, rotation), v)
-        seen = functional.scaled_dot_product_attention(
-            rotate(q, rotation), k, v, attn_mask=mask, enable_gqa=self.grouped
-        )
-        x = x + self.out(seen.transpose(1, 2).flatten(2))
-        h = self.mlp_norm(x)
-        out: Tensor = x + self.down(functional.silu(self.gate(h)) * self.up(h))
-        return out
+    def forward(
+        self, x: Tensor, delta: Tensor, rotation: Rotation, mask: Tensor | None, kept: Kept | None
+    ) -> tuple[Tensor, Tensor]:
+        """The stream `x`, and what is to be added to it: whoever reads it next adds and norms in one go."""
+        x, h = self.attention_norm(x, delta)
+        qkv = _all(h, self.joined_qkv, (self.q, self.k, self.v))
+        q, k, v = heads_of(qkv, self.heads, self.key_heads, rotation, kept)
+        seen = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=self.heads != self.key_heads)
+        x, h = self.mlp_norm(x, self.out(seen.transpose(1, 2).flatten(2)))
+        return x, self.down(gated(_all(h, self.joined_gates, (self.gate, self.up))))
 
-    def _heads(self, x: Tensor) -> Tensor:
-        return x.view(*x.shape[:2], -1, self.head_width).transpose(1, 2)
+    def join(self) -> None:
+        """Lay the matrices that read the same input side by side: one product then takes the place of several.
+
+        The parameters become views of the joined ones, so nothing is held twice.
+        """
+        self.joined_qkv = _joined((self.q, self.k, self.v))
+        self.joined_gates = _joined((self.gate, self.up))
+        for alone in (self.out, self.down):
+            _lay([alone.weight])
+
+    @property
+    def whole(self) -> bool:
+        """Whether the matrices are parts of joined ones still: a network that was moved or converted has others."""
+        pairs = ((self.joined_qkv, (self.q, self.k, self.v)), (self.joined_gates, (self.gate, self.up)))
+        return all(joined is not None and _same_memory(joined[0], part.weight) for joined, of in pairs for part in of)
+
+    def part(self) -> None:
+        """One product for each matrix again."""
+        self.joined_qkv = self.joined_gates = None
+
+
+def _same_memory(a: Tensor, b: Tensor) -> bool:
+    return a.dtype == b.dtype and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+def _all(h: Tensor, joined: Joined | None, linears: Sequence[Linear]) -> Tensor:
+    """What several linear maps make of one input, side by side."""
+    if joined is not None:
+        return functional.linear(h, *joined)
+    if torch.is_grad_enabled():  # small matrices, laid side by side at every step: one product forth and back
+        bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
+        return functional.linear(h, torch.cat([linear.weight for linear in linears]), bias)
+    return torch.cat([linear(h) for linear in linears], -1)
+
+
+def _joined(linears: Sequence[Linear]) -> Joined:
+    bias = None if linears[0].bias is None else _lay([linear.bias for linear in linears])
+    return _lay([linear.weight for linear in linears]), bias
+
+
+SMALL = 2**22
+"""Numbers of a matrix that is laid out by columns on a CPU."""
+
+
+def _lay(tensors: list[Tensor]) -> Tensor:
+    """Tensors one below the other, and each of them a view of the whole. Each moves on its own, so that no more than
+    one is held twice.
+
+    A CPU multiplies by columns: for few rows it takes half the time when a small matrix lies as it is read.
+    """
+    first, shape = tensors[0], (sum(map(len, tensors)), *tensors[0].shape[1:])
+    matrix = len(shape) == 2 and prod(shape) <= SMALL
+    by_columns = matrix and first.device.type == "cpu" and first.dtype == torch.float32
+    if len(tensors) == 1 and not by_columns:
+        return first
+    whole = room(shape[::-1] if by_columns else shape, first.dtype, first.device)
+    whole = whole.t() if by_columns else whole
+    start = 0
+    for tensor in tensors:
+        part = whole[start : start + len(tensor)]
+        part.copy_(tensor)
+        tensor.data = part
+        start += len(part)
+    return whole
 
 
 class Transformer(nn.Module):
@@ -142,13 +193,37 @@ class Transformer(nn.Module):
             self.head.weight = self.embed.weight
         self.requires_grad_(False)
 
-    def forward(self, tokens: Tensor, rotation: Rotation, mask: Tensor | None, exchanges: Sequence[Exchange]) -> Tensor:
+    def forward(
+        self, tokens: Tensor, rotation: Rotation, mask: Tensor | None = None, kept: Sequence[Kept] | None = None
+    ) -> Tensor:
         """Hidden states `[B, T, width]`; `mask` `[B, 1, 1, keys]` is true where a key may be seen."""
-        x: Tensor = self.embed(tokens)
-        for block, exchange in zip(self.blocks, exchanges, strict=True):
-            x = block(x, rotation, mask, exchange)
-        return x
+        delta: Tensor = self.embed(tokens)
+        x = torch.zeros_like(delta)
+        each: Sequence[Kept | None] = kept or [None] * len(self.blocks)
+        for block, own in zip(self.blocks, each, strict=True):
+            x, delta = block(x, delta, rotation, mask, own)
+        return x + delta
 
     def logits(self, hidden: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.norm(hidden))
+        logits: Tensor = self.head(self.norm(hidden)[1])
         return logits
+
+    def join(self) -> None:
+        """Fewer, larger products; see :meth:`Block.join`."""
+        for block in self._layers:
+            block.join()
+        if not self.shape.tied:  # an embedding is read by rows
+            _lay([self.head.weight])
+
+    @property
+    def joined(self) -> bool:
+        """Whether its products are joined. Where they no longer can be, they are parted."""
+        joined = all(block.whole for block in self._layers)
+        if not joined:
+            for block in self._layers:
+                block.part()
+        return joined
+
+    @property
+    def _layers(self) -> list[Block]:
+        return [block for block in self.blocks if isinstance(block, Block)]

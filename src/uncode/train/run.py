@@ -17,7 +17,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..backbones.transformer import Exchange, Norm, Rotation, Shape, Transformer, angles
+from ..backbones.pointwise import Rotation
+from ..backbones.transformer import Norm, Shape, Transformer, angles
 from ..core.errors import UncodeError, require
 from ..files import write_whole
 from .batches import Batches
@@ -66,7 +67,6 @@ class Run:
         self.network = _beginning(shape_of(recipe), recipe.seed, device)
         self.optimizers = _optimizers(self.network, recipe, fused=device.type == "cuda")
         self.rotations = {length: self._rotation(length) for length in recipe.lessons.lengths}
-        self.exchanges: list[Exchange] = [_as_it_is] * recipe.network.layers
         self.loss: Callable[..., Tensor] = self._loss
         if device.type == "cuda":  # a layer at a time: eight of one kind are compiled once
             for block in self.network.blocks:
@@ -118,7 +118,7 @@ class Run:
         hidden = hide(batch, MASK_ID, self.recipe.lessons.suffixes, random)
         self.progress.tokens += batch.tokens.numel()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            x = self.network(hidden.tokens, self.rotations[batch.tokens.shape[1]], None, self.exchanges)
+            x = self.network(hidden.tokens, self.rotations[batch.tokens.shape[1]])
             return self.loss(x, batch.tokens, batch.answer, hidden.hidden, hidden.weight)
 
     def _loss(self, x: Tensor, *lesson: Tensor) -> Tensor:
@@ -186,10 +186,6 @@ def rate_at(step: int, recipe: Recipe) -> float:
         return schedule.peak * (step + 1) / schedule.warmup
     part = (step - schedule.warmup) / max(schedule.steps - schedule.warmup, 1)
     return schedule.peak * 0.5 * (1 + math.cos(math.pi * part))
-
-
-def _as_it_is(keys: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    return keys, values
 
 
 def _beginning(shape: Shape, seed: int, device: torch.device) -> Transformer:

@@ -1,0 +1,96 @@
+"""The pointwise parts of a layer: norms, rotations, gates. Plain torch, or fused on a GPU without gradients."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from ..core.belief import fuses
+
+Rotation = tuple[Tensor, Tensor]
+"""Cosines and sines `[B or 1, 1, T, half a head]`, in float32 or wider."""
+
+
+def wide(dtype: torch.dtype) -> torch.dtype:
+    """The type of norms and rotations: float32, or float64 in a float64 model."""
+    return torch.promote_types(dtype, torch.float32)
+
+
+def add_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """`x + delta`, and its root mean square norm: computed wide, then scaled in the model's own type."""
+    if _fuses(x):
+        from . import kernels
+
+        return kernels.add_norm(x, delta, weight, eps)
+    x = x if delta is None else x + delta
+    h = x.to(wide(x.dtype))
+    h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)
+    return x, weight * h.to(x.dtype)
+
+
+def rotate(x: Tensor, rotation: Rotation) -> Tensor:
+    """Rotary positions on `[B, heads, T, d]`: the first half of a head turns with the second."""
+    cos, sin = rotation
+    a, b = x.to(cos.dtype).chunk(2, -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A layer's stored keys and values, and where the fresh ones of a forward go."""
+
+    keys: Tensor
+    """`[B or more, heads, L + 1, d]`, rotated; the last column takes what nobody reads."""
+    values: Tensor
+    places: Tensor
+    """The columns of the fresh ones: `[T]`, or `[B, T]` where rows differ."""
+
+    def write(self, keys: Tensor, values: Tensor) -> None:
+        """Store fresh ones `[B, heads, T, d]` in place."""
+        for stored, new in ((self.keys, keys), (self.values, values)):
+            if self.places.dim() == 1:
+                stored[: len(new)].index_copy_(2, self.places, new)
+            else:
+                stored[: len(new)].scatter_(2, self.places[:, None, :, None].expand_as(new), new)
+
+    def read(self, rows: int) -> tuple[Tensor, Tensor]:
+        """What is stored of the first rows."""
+        length = self.keys.shape[2] - 1
+        return self.keys[:rows, :, :length], self.values[:rows, :, :length]
+
+
+def heads_of(
+    qkv: Tensor, heads: int, key_heads: int, rotation: Rotation, kept: Kept | None = None
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values `[B, heads, T, d]` of all three side by side, the first two rotated.
+
+    Where keys and values are kept, the fresh ones are stored and those of all columns returned.
+    """
+    split = qkv.view(*qkv.shape[:2], heads + 2 * key_heads, -1)
+    turned, values = (part.transpose(1, 2) for part in (split[:, :, :-key_heads], split[:, :, -key_heads:]))
+    if _fuses(qkv):
+        from . import kernels
+
+        kernels.turn(qkv, heads, key_heads, rotation, kept)
+    else:
+        turned = rotate(turned, rotation)
+        if kept is not None:
+            kept.write(turned[:, heads:], values)
+    return turned[:, :heads], *((turned[:, heads:], values) if kept is None else kept.read(len(qkv)))
+
+
+def gated(both: Tensor) -> Tensor:
+    """`silu(gate) * up` of gate and up side by side."""
+    if _fuses(both):
+        from . import kernels
+
+        return kernels.gated(both)
+    gate, up = both.chunk(2, -1)
+    return functional.silu(gate) * up
+
+
+def _fuses(x: Tensor) -> bool:
+    return x.is_cuda and x.dtype != torch.float64 and not torch.is_grad_enabled() and fuses()

@@ -1,0 +1,103 @@
+"""Captured forwards, with a graph that runs on any device in the place of CUDA's."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+import torch
+from torch import Tensor
+
+from tests.checkpoints import like_the_toy
+from uncode.backbones.capture import MOST, Captures, Forward, Graph, Inputs
+from uncode.core.canvas import Canvas
+from uncode.core.decode import decode
+from uncode.core.stop import AfterEos
+from uncode.samplers import presets
+
+MASK = 0
+
+
+class Again(Graph):
+    """Runs the forward anew, on the inputs that a graph would read."""
+
+    made: ClassVar[list[Again]] = []
+
+    def capture(self, forward: Forward) -> None:
+        self.forward, self.runs = forward, 0
+        Again.made.append(self)
+
+    def replay(self) -> None:
+        self.runs += 1
+        self.logits = self.forward(self.inputs)
+
+
+@pytest.fixture(autouse=True)
+def _none_made() -> None:
+    Again.made.clear()
+
+
+def captured(model: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
+    opens = model.open
+
+    def opened(rows: int, length: int) -> Any:
+        session = opens(rows, length)
+        session.captures = Captures(Again)
+        return session
+
+    monkeypatch.setattr(model, "open", opened)
+    return model
+
+
+@pytest.mark.parametrize("dialect", ["llada", "dream"])
+@pytest.mark.parametrize("cache", ["none", "prefix", "dual"])
+@pytest.mark.parametrize("stops", [False, True])
+def test_captured_forwards_decode_the_same_tokens(
+    dialect: str, cache: str, stops: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = like_the_toy(dialect, 3)
+    canvas = Canvas.after_prompt([[1, 2, 3], [4], [5, 6], [7, 8, 9, 10]], length=[12, 9, 12, 6], mask_id=model.mask_id)
+    sampler = presets.semi_ar(blocks=3, cache=cache)  # type: ignore[arg-type]
+    sampler = sampler.stopping(AfterEos()) if stops else sampler
+    plain = decode(model, canvas, sampler)
+    replayed = decode(captured(model, monkeypatch), canvas, sampler)
+    assert torch.equal(plain.tokens, replayed.tokens)
+    assert sum(graph.runs for graph in Again.made) > 0
+
+
+def test_a_forward_is_captured_at_its_second_use_and_serves_fewer_rows() -> None:
+    calls: list[int] = []
+
+    def forward(inputs: Inputs) -> Tensor:
+        calls.append(len(inputs.tokens))
+        return inputs.tokens[..., None].float()
+
+    def inputs(rows: int, length: int = 8) -> Inputs:
+        angle = torch.zeros(1, 1, length, 2)
+        tokens = torch.arange(rows * length).view(rows, length)
+        return Inputs(tokens, angle, angle, None, None, torch.arange(length)[None])
+
+    captures = Captures(Again)
+    for rows in (8, 8, 8, 7, 5, 4, 4):
+        found = captures(forward, inputs(rows))
+        assert torch.equal(found, inputs(rows).tokens[..., None].float())
+    assert calls == [8, 8, 8, 8, 8, 4, 4]  # five rows in a graph of eight; four get one of their own
+    assert [len(graph.inputs.tokens) for graph in captures.graphs] == [8, 4]
+    large = inputs(2, MOST)
+    captures(forward, large), captures(forward, large)
+    assert len(captures.graphs) == 2
+    captures.forget()
+    assert captures.graphs == []
+
+
+def test_inputs_hold_fewer_rows_of_the_same_kind_only() -> None:
+    angle = torch.zeros(1, 1, 4, 2)
+
+    def inputs(rows: int, places: Tensor | None = None, by_row: int = 1) -> Inputs:
+        return Inputs(torch.zeros(rows, 4), angle, angle, None, places, torch.zeros(by_row, 2))
+
+    assert inputs(4).holds(inputs(3)) and not inputs(3).holds(inputs(4))
+    assert not inputs(4).holds(inputs(3, torch.arange(4)))
+    assert inputs(4, torch.arange(4)).holds(inputs(3, torch.arange(4)))
+    assert not inputs(4, torch.arange(4)).holds(inputs(3, torch.zeros(3, 4)))
+    assert inputs(4, by_row=4).holds(inputs(3, by_row=3)) and not inputs(4).holds(inputs(3, by_row=3))

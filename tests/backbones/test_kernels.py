@@ -1,0 +1,65 @@
+"""Kernels and layouts beside the plain code."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from copy import deepcopy
+from pathlib import Path
+
+import pytest
+import torch
+
+from tests.checkpoints import like_the_toy
+from uncode.backbones.pointwise import Kept
+from uncode.backbones.transformer import Block
+
+
+def test_every_kernel_computes_what_the_plain_code_does() -> None:
+    pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-m", "tests.interpreted"],
+        cwd=Path(__file__).parents[2],
+        env=os.environ | {"TRITON_INTERPRET": "1"},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert done.stdout == "alike\n", done.stderr[-2000:]
+
+
+@pytest.mark.parametrize("dialect", ["llada", "dream"])  # Dream's projections have biases, and fewer key heads
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) -> None:
+    network = deepcopy(like_the_toy(dialect, 5).network).to(dtype)
+    assert not network.joined  # a copy's matrices are apart
+    tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
+    turns = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=dtype)
+    before = {name: parameter.clone() for name, parameter in network.named_parameters()}
+    apart = network.logits(network(tokens, (turns.cos(), turns.sin())))
+    with torch.enable_grad():
+        learning = network.logits(network(tokens, (turns.cos(), turns.sin())))
+    network.join()
+    assert network.joined
+    together = network.logits(network(tokens, (turns.cos(), turns.sin())))
+    torch.testing.assert_close(together, apart, atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(learning, apart, atol=1e-4, rtol=1e-4)
+    for name, parameter in network.named_parameters():
+        assert torch.equal(parameter, before[name])
+    block = network.blocks[0]
+    assert isinstance(block, Block) and block.joined_qkv is not None
+    assert block.k.weight.untyped_storage().data_ptr() == block.joined_qkv[0].untyped_storage().data_ptr()
+
+
+def test_keys_and_values_are_kept_at_their_places() -> None:
+    keys, values = torch.zeros(3, 1, 6, 2), torch.zeros(3, 1, 6, 2)
+    fresh = torch.arange(1.0, 9.0).view(2, 1, 2, 2)
+    Kept(keys, values, torch.tensor([4, 1])).write(fresh, -fresh)
+    assert keys[0, 0].tolist() == [[0, 0], [3, 4], [0, 0], [0, 0], [1, 2], [0, 0]]
+    Kept(keys, values, torch.tensor([[5, 0], [2, 5]])).write(fresh, -fresh)
+    seen, _ = Kept(keys, values, torch.tensor([0])).read(2)
+    assert seen.shape == (2, 1, 5, 2)  # the last column takes what nobody reads
+    assert seen[:, 0, [0, 2]].tolist() == [[[3, 4], [0, 0]], [[0, 0], [5, 6]]]
+    assert torch.equal(values, -keys) and not keys[2].any()
