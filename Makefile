@@ -1,7 +1,7 @@
 # make demo   three problems under three orders, and a page to replay them (makes .venv, installs what the demo needs)
 # make test   everything: linters, types, tests (makes .venv, installs the rest)
 # make check  linters and types alone
-# make bench  what the stepper costs, beside the copied-loop style; what loading costs
+# make bench  what the stepper, loading and answers cost, beside the copied-loop style
 # make verify the tests, then what takes longer: the benchmark's limits, every architecture, a thousand examples
 # make docs   write docs/papers.md from the presets, and what the docs' code blocks print
 
@@ -42,12 +42,14 @@ verify: test
 	@$(BIN)/python bench/loop.py --check
 	@$(BIN)/python bench/loading.py
 	@$(BIN)/python bench/count.py --check
+	@$(BIN)/python bench/cpu.py --check
 	@$(BIN)/python -m tests.architectures
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q tests/test_invariants.py tests/test_docs.py tests/parity tests/frequency/test_count.py tests/frequency/test_words.py tests/frequency/test_readers.py tests/evals/test_tasks.py tests/evals/test_sandbox.py
 
 bench: $(VENV)/base
 	@$(BIN)/python bench/loop.py
 	@$(BIN)/python bench/loading.py
+	@$(BIN)/python bench/cpu.py
 
 docs: $(VENV)/dev
 	@$(BIN)/python -m uncode.samplers.papers > docs/papers.md

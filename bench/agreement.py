@@ -1,0 +1,124 @@
+"""Do the kernels and graphs of a GPU change what is decoded?
+
+In float32: small random networks under every preset, decoded by the fast path and by the plain eager one; all
+tokens must be the same. In bfloat16: the embedded model's answers alone and in batches, whose products round
+differently; the share of answers that differ is printed.
+
+    python bench/agreement.py --networks 100 --workers 12
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack
+from multiprocessing import get_context
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+import uncode
+from uncode.backbones.denoiser import TransformerDenoiser
+from uncode.backbones.llada import LLADA
+from uncode.backbones.transformer import Block, Shape, Transformer
+from uncode.core.canvas import Canvas
+from uncode.core.decode import decode
+from uncode.core.policy import Sampler
+from uncode.core.stop import AfterEos
+from uncode.evals.families import FAMILIES
+from uncode.frequency import FrequencyTable
+from uncode.samplers import presets
+
+SHAPES = [
+    Shape(64, 2, 4, 4, 160, 101, theta=10000.0, eps=1e-5, context=64),
+    Shape(48, 3, 3, 3, 96, 300, theta=10000.0, eps=1e-5, context=64),
+]
+LENGTH, PROMPTS, END = 12, (5, 9, 9), 1
+ANSWERS = 64
+
+
+def network(seed: int) -> Transformer:
+    """Sharp random weights: an untrained network of the usual size hardly tells tokens apart."""
+    made = Transformer(SHAPES[seed % len(SHAPES)]).to_empty(device="cpu")
+    random = torch.Generator().manual_seed(seed)
+    for parameter in made.parameters():
+        parameter.data.normal_(0.0 if parameter.dim() == 2 else 1.0, 0.2, generator=random)
+    return made.cuda()
+
+
+def samplers(vocab: int) -> list[Sampler]:
+    """Every preset, and what presets leave out: caches, temperature, an early stop."""
+    table = FrequencyTable(torch.arange(1, vocab + 1), "a ramp")
+    given = {name: {"frequency": table} if name.startswith("uncode") else {} for name in presets.PRESETS}
+    made = [preset(**given[name]) for name, preset in presets.PRESETS.items()]
+    cached = [presets.semi_ar(blocks=2, cache="prefix"), presets.semi_ar(blocks=2, cache="dual")]
+    return [*made, *cached, presets.confidence(temperature=0.7), presets.confidence().stopping(AfterEos())]
+
+
+def plainly(made: Transformer, model: TransformerDenoiser, canvas: Canvas, sampler: Sampler, seed: int) -> Tensor:
+    """The tokens by the eager path: matrices apart, nothing fused, nothing captured."""
+    for block in made.blocks:
+        assert isinstance(block, Block)
+        block.part()
+    with ExitStack() as stack:
+        for module in ("uncode.core.belief", "uncode.backbones.pointwise"):
+            stack.enter_context(patch(f"{module}.fuses", lambda: False))
+        return decode(model, canvas, sampler, seed).tokens
+
+
+def differing(seed: int) -> Counter[str]:
+    """Of one network, the samplers whose rows differ between the two paths, and how many do."""
+    torch.set_num_threads(1)
+    found: Counter[str] = Counter()
+    made = network(seed)
+    random = torch.Generator().manual_seed(seed)
+    prompts = [torch.randint(2, made.shape.vocab, (n,), generator=random).tolist() for n in PROMPTS]
+    canvas = Canvas.after_prompt(prompts, LENGTH, 0)
+    model = TransformerDenoiser(made, LLADA, mask_id=0, eos_ids=(END,))
+    for sampler in samplers(made.shape.vocab):
+        plain = plainly(made, model, canvas, sampler, seed)
+        made.join()
+        fast = decode(model, canvas, sampler, seed).tokens
+        found[sampler.name] += int((plain != fast).any(-1).sum())
+        found["rows"] += len(PROMPTS)
+    return found
+
+
+def rounding() -> dict[int, float]:
+    """The share of the embedded model's answers in bfloat16 that a batch of some size changes."""
+    model: Any = uncode.load("tiny", device="cuda", dtype="bfloat16")
+    family = FAMILIES["mini_story"]
+    ids = [model.tokenizer(family.prompt(example))["input_ids"] for example in family.examples()[:ANSWERS]]
+    sampler = presets.uncode(frequency=model.frequency)
+
+    def answers(size: int) -> list[list[int]]:
+        parts = [ids[at : at + size] for at in range(0, len(ids), size)]
+        found = [decode(model, Canvas.after_prompt(part, family.length, model.mask_id), sampler) for part in parts]
+        return [row for trace in found for row in trace.tokens[:, -family.length :].tolist()]
+
+    alone = answers(1)
+    return {size: sum(a != b for a, b in zip(alone, answers(size), strict=True)) / len(ids) for size in (8, len(ids))}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--networks", type=int, default=100)
+    parser.add_argument("--workers", type=int, default=12)
+    chosen = parser.parse_args()
+    with ProcessPoolExecutor(chosen.workers, get_context("spawn")) as pool:
+        total = sum(pool.map(differing, range(chosen.networks)), Counter[str]())
+    rows, kinds = total.pop("rows"), len(samplers(SHAPES[0].vocab))
+    print(
+        f"float32, {chosen.networks} networks, {kinds} samplers: {total.total()} of {rows} rows differ {dict(+total)}"
+    )
+    for size, share in rounding().items():
+        print(f"bfloat16, tiny, batches of {size}: {share:.1%} of {ANSWERS} answers differ from those alone")
+    sys.exit(total.total() > 0)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Decoding with the embedded model on a CPU, beside a loop in the style of the published code, in one run.
+
+Both fill the same canvases in blocks of an eighth, one token a step, on the same weights, and write the same tokens.
+Ours runs twice: to the end, as the published code does, and until the answer has ended.
+
+    python bench/cpu.py            # two minutes on two cores
+    python bench/cpu.py --check    # fails where ours is not as much faster as it must be
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from copy import deepcopy
+from typing import Any
+
+import torch
+from published import Published, published
+from torch import Tensor
+
+import uncode
+from uncode.backbones.transformer import Transformer
+from uncode.core.canvas import Canvas
+from uncode.core.decode import decode
+from uncode.core.stop import AfterEos
+from uncode.evals.families import FAMILIES
+from uncode.samplers import presets
+
+BLOCKS = 8
+LEAST = {"none": 1.8, "dual": 4.0}
+"""How many times faster an answer must be."""
+
+
+def as_published(network: Transformer) -> Published:
+    """The same weights, laid out as a checkpoint has them."""
+    plain = deepcopy(network)
+    for parameter in plain.parameters():
+        parameter.data = parameter.data.contiguous()
+    return Published(plain)
+
+
+def seconds(run: Callable[[], Any]) -> tuple[float, Any]:
+    began = time.perf_counter()
+    found = run()
+    return time.perf_counter() - began, found
+
+
+def answers(model: Any, other: Published, cache: str, prompt: Tensor, length: int) -> dict[str, float]:
+    """Seconds of one answer, three ways."""
+    sampler = presets.semi_ar(blocks=BLOCKS, cache=cache)  # type: ignore[arg-type]
+    canvas = Canvas.after_prompt(prompt, length, model.mask_id)
+    block = length // BLOCKS
+    theirs, wanted = seconds(lambda: list(published(other, prompt, length, block, cache, model.mask_id))[-1])
+    ours, trace = seconds(lambda: decode(model, canvas, sampler))
+    if not torch.equal(trace.tokens, wanted):
+        sys.exit(f"the two differ with the cache '{cache}' after {prompt.tolist()}")
+    stopped, _ = seconds(lambda: decode(model, canvas, sampler.stopping(AfterEos())))
+    return {"published": theirs, "ours": ours, "until the end token": stopped}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--problems", type=int, default=1, help="of each family")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--check", action="store_true")
+    chosen = parser.parse_args()
+    torch.set_num_threads(chosen.threads)
+    model: Any = uncode.load("tiny", device="cpu", dtype="float32")
+    other = as_published(model.network)
+    print(f"tiny, float32, {chosen.threads} threads, torch {torch.__version__}; milliseconds an answer, medians")
+    print(f"{'cache':8}{'published':>11}{'ours':>8}{'x':>6}{'until the end token':>21}{'x':>6}")
+    slow = []
+    for cache in ("none", "prefix", "dual"):
+        found = [
+            answers(
+                model, other, cache, torch.tensor([model.tokenizer(family.prompt(example))["input_ids"]]), family.length
+            )
+            for family in FAMILIES.values()
+            for example in family.examples()[: chosen.problems]
+        ]
+        they, mine, stopped = (1e3 * statistics.median(one[name] for one in found) for name in found[0])
+        print(f"{cache:8}{they:11.0f}{mine:8.0f}{they / mine:6.2f}{stopped:21.0f}{they / stopped:6.2f}", flush=True)
+        if they / stopped < LEAST.get(cache, 0):
+            slow.append(cache)
+    if chosen.check and slow:
+        sys.exit(f"too slow with the caches {slow}: {LEAST} times faster are wanted")
+
+
+if __name__ == "__main__":
+    main()

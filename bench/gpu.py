@@ -1,0 +1,275 @@
+"""Decoding on one GPU beside what the hardware allows: an 8.0 B network of LLaDA's shape with random weights.
+
+Floors are measured in the same run, and a loop in the style of the published code runs beside ours on the same
+weights (see published.py). Needs a CUDA GPU with 80 GB, torch and triton; less than eight minutes on an H200.
+
+    python bench/gpu.py                                       # everything
+    python bench/gpu.py --batches 1 --caches dual --layers 4  # to try it out
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from published import Published, published
+
+from uncode.backbones.denoiser import TransformerDenoiser
+from uncode.backbones.llada import LLADA
+from uncode.backbones.transformer import Shape, Transformer
+from uncode.core.belief import Belief
+from uncode.core.blocks import Blocks
+from uncode.core.canvas import Canvas
+from uncode.core.decode import steps
+from uncode.core.policy import Policy, Sampler
+from uncode.core.score import Confidence, ExponentialPosition, Informativeness
+from uncode.core.select import TopK
+from uncode.frequency import FrequencyTable
+from uncode.samplers import presets
+
+SHAPE = Shape(4096, 32, 32, 32, 12288, 126464, theta=500000.0, eps=1e-5, context=4096)
+MASK, END = 126336, 126081
+PROMPT, LENGTH, BLOCK = 512, 256, 32
+BLOCKS = LENGTH // BLOCK
+CACHES = ("none", "prefix", "dual")
+PUBLISHED = {"none": 36.9, "prefix": 41.1, "dual": 50.1}
+"""Fast-dLLM's own code on an H200 and such a network: ms a step at batch 1, measured on 2026-11-15."""
+
+
+@dataclass
+class Floors:
+    """What the machine can do."""
+
+    product: float
+    """TFLOP/s."""
+    copy: float
+    """TB/s, read and written."""
+
+    def least(self, flop: float, read: float) -> float:
+        """Milliseconds that so much arithmetic (in TFLOP) and so many weights (in TB) take at least."""
+        return 1e3 * max(flop / self.product, read / self.copy)
+
+
+@dataclass
+class Timing:
+    """One decode, ours or in the published style."""
+
+    cache: str
+    batch: int
+    step: float
+    """Milliseconds, the median; where there is a cache, of the steps after a block's first."""
+    refresh: float
+    """Of the first step of a block."""
+    whole: float
+    """Seconds of the decode."""
+    complete: bool
+    """Whether all of it was run; else some steps were measured and counted up."""
+    memory: float = 0.0
+    """GB at the peak, beyond the weights."""
+
+    @classmethod
+    def of(cls, cache: str, batch: int, times: list[float], seconds: float) -> Timing:
+        """From the milliseconds of its steps, from a block's first on."""
+        first, rest = times[::BLOCK], [t for number, t in enumerate(times) if number % BLOCK]
+        step, refresh = (statistics.median(part) for part in ((times, times) if cache == "none" else (rest, first)))
+        complete = len(times) == LENGTH
+        counted = (BLOCKS * refresh + (LENGTH - BLOCKS) * step) / 1e3
+        return cls(cache, batch, step, refresh, seconds if complete else counted, complete)
+
+    @property
+    def rate(self) -> float:
+        return self.batch * LENGTH / self.whole
+
+
+def network(layers: int) -> Transformer:
+    """Random weights, laid out as those of a loaded model."""
+    made = Transformer(replace(SHAPE, layers=layers)).to(torch.bfloat16).to_empty(device="cuda")
+    random = torch.Generator("cuda").manual_seed(0)
+    with torch.no_grad():
+        for parameter in made.parameters():
+            parameter.normal_(0.0 if parameter.dim() == 2 else 1.0, 0.02, generator=random)
+    made.join()
+    torch.cuda.empty_cache()
+    return made
+
+
+def between(work: Iterable[Any], limit: int | None = None) -> list[float]:
+    """Milliseconds of GPU time from one item of some work to the next."""
+
+    def mark() -> Any:
+        event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        event.record()
+        return event
+
+    marks = [mark()]
+    marks += [mark() for _ in itertools.islice(work, limit)]
+    torch.cuda.synchronize()
+    return [a.elapsed_time(b) for a, b in itertools.pairwise(marks)]
+
+
+def median_ms(run: Callable[[], Any], times: int) -> float:
+    between(run() for _ in range(3))
+    return statistics.median(between(run() for _ in range(times)))
+
+
+def floors() -> Floors:
+    """A large product after ten seconds of load, and a large copy."""
+    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    began = time.monotonic()
+    while time.monotonic() - began < 10:
+        for _ in range(20):
+            a @ b
+        torch.cuda.synchronize()
+    product = 2 * 8192**3 / median_ms(lambda: a @ b, 50) / 1e9
+    source = torch.randint(-100, 100, (2 << 30,), device="cuda", dtype=torch.int8)
+    target = torch.empty_like(source)
+    return Floors(product, 2 * source.numel() / median_ms(lambda: target.copy_(source), 30) / 1e9)
+
+
+def belief(floor: Floors) -> dict[str, float]:
+    """The belief's bandwidth on the logits of a batch of 32, and how far it is from float64."""
+    logits = torch.empty(32, LENGTH, SHAPE.vocab, device="cuda", dtype=torch.bfloat16).normal_(0, 4)
+    rate = 2 * logits.numel() / median_ms(lambda: Belief.of(logits), 20) / 1e9
+    few = logits[:, :1]
+    found, exact = Belief.of(few), Belief.of(few.double())
+    return {
+        "TB/s": rate,
+        "of the copy": rate / floor.copy,
+        "tokens that differ": float((found.token != exact.token).sum()),
+        "log p off by": float((found.logp - exact.logp).abs().max()),
+        "entropy off by": float((found.entropy - exact.entropy).abs().max()),
+    }
+
+
+def prompts(batch: int) -> torch.Tensor:
+    return torch.randint(0, 100_000, (batch, PROMPT), generator=torch.Generator().manual_seed(batch))
+
+
+def ours(
+    model: TransformerDenoiser, cache: str, batch: int, limit: int | None = None, sampler: Sampler | None = None
+) -> Timing:
+    """The decode by the stepper. Steps are timed by events, which hold nothing up; capturing graphs is part of it."""
+    chosen = sampler or presets.semi_ar(blocks=BLOCKS, cache=cache)  # type: ignore[arg-type]
+
+    def work() -> Iterator[Any]:
+        return iter(steps(model, Canvas.after_prompt(prompts(batch), LENGTH, MASK), chosen))
+
+    between(work(), BLOCK + 8)
+    torch.cuda.empty_cache()
+    torch.cuda.reset_peak_memory_stats()
+    before, began = torch.cuda.memory_allocated(), time.monotonic()
+    timing = Timing.of(cache, batch, between(work(), limit), time.monotonic() - began)
+    timing.memory = (torch.cuda.max_memory_reserved() - before) / 1e9
+    return timing
+
+
+def theirs(model: Published, cache: str, batch: int) -> Timing:
+    """The published style: the whole decode at batch 1, else some steps of the two blocks in the middle."""
+
+    def work(skipped: int = 0) -> Iterator[Any]:
+        return published(model, prompts(batch).cuda(), LENGTH, BLOCK, cache, MASK, skipped)
+
+    def measured() -> Timing:
+        began = time.monotonic()
+        if batch == 1:
+            times = between(work())
+            return Timing.of(cache, batch, times, time.monotonic() - began)
+        parts = [between(work(block), 7) for block in (BLOCKS // 2 - 1, BLOCKS // 2)]
+        return Timing.of(cache, batch, [statistics.mean(both) for both in zip(*parts, strict=True)], 0.0)
+
+    measured()  # its attention is compiled for every shape once
+    return measured()
+
+
+def work_of(shape: Shape, cache: str, batch: int) -> tuple[float, float]:
+    """TFLOP of a step after a block's first (of a block in the middle), and the TB of weights that it reads."""
+    keys = PROMPT + LENGTH
+    window = {"none": keys, "prefix": (LENGTH + BLOCK) // 2, "dual": BLOCK}[cache]
+    head = shape.vocab * shape.width
+    layers = shape.parameters - 2 * head
+    flop = 2 * layers * window + 4 * window * keys * shape.width * shape.layers + 2 * head * BLOCK
+    return batch * flop / 1e12, 2 * (layers + head) / 1e12
+
+
+HEADER = (
+    "cache  batch  ms/step  refresh  seconds  tokens/s  TFLOP/s   TB/s  x floor    GB"
+    "  |  published: ms/step  refresh  seconds  ours is faster: step  whole"
+)
+
+
+def row(model: TransformerDenoiser, other: Published | None, cache: str, batch: int, floor: Floors) -> dict[str, Any]:
+    """One line of the table."""
+    mine = ours(model, cache, batch, BLOCK if cache == "none" and batch > 8 else None)
+    flop, read = work_of(model.network.shape, cache, batch)
+    least, about = floor.least(flop, read), "" if mine.complete else "~"
+    line = (
+        f"{cache:6}{batch:6}{mine.step:9.2f}{mine.refresh:9.2f}{about + format(mine.whole, '.2f'):>9}{mine.rate:10.1f}"
+    )
+    line += f"{1e3 * flop / mine.step:9.0f}{1e3 * read / mine.step:7.2f}{mine.step / least:9.2f}{mine.memory:6.1f}  |"
+    told: dict[str, Any] = asdict(mine) | {"floor": least}
+    if other is not None:
+        they = theirs(other, cache, batch)
+        about = "" if they.complete else "~"
+        line += f"{they.step:20.2f}{they.refresh:9.2f}{about + format(they.whole, '.2f'):>9}"
+        line += f"{they.step / mine.step:22.1f}{they.whole / mine.whole:7.1f}"
+        told["published"] = asdict(they)
+    print(line, flush=True)
+    return told
+
+
+def calibration(model: TransformerDenoiser) -> dict[str, float]:
+    """Milliseconds of a step after a block's first under confidence and under Uncode: dual cache, batch 1."""
+    counts = torch.randint(0, 1000, (SHAPE.vocab,), generator=torch.Generator().manual_seed(0))
+    confidence = presets.semi_ar(blocks=BLOCKS, cache="dual")
+    score = Confidence() + Informativeness(FrequencyTable(counts, "random")) + ExponentialPosition(0.25)
+    uncode = replace(confidence, policy=Policy(score, TopK(), Blocks(count=BLOCKS)))
+    times: dict[str, list[float]] = {"confidence": [], "uncode": []}
+    for _ in range(5):
+        times["confidence"].append(ours(model, "dual", 1, sampler=confidence).step)
+        times["uncode"].append(ours(model, "dual", 1, sampler=uncode).step)
+    return {name: statistics.median(values) for name, values in times.items()}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32])
+    parser.add_argument("--caches", nargs="+", default=CACHES, choices=CACHES)
+    parser.add_argument("--layers", type=int, default=SHAPE.layers)
+    parser.add_argument("--out", type=Path, help="write all figures as JSON")
+    chosen = parser.parse_args()
+    began = time.monotonic()
+    floor = floors()
+    print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
+    print(f"floors: {floor.product:.0f} TFLOP/s, copy {floor.copy:.2f} TB/s")
+    figures: dict[str, Any] = {"floors": asdict(floor), "belief": belief(floor)}
+    print("belief: " + ", ".join(f"{name} {value:.3g}" for name, value in figures["belief"].items()), flush=True)
+    made = network(chosen.layers)
+    model, other = TransformerDenoiser(made, LLADA, mask_id=MASK, eos_ids=(END,)), Published(made)
+    warm = time.monotonic()
+    between(
+        steps(model, Canvas.after_prompt(prompts(1), LENGTH, MASK), presets.semi_ar(blocks=BLOCKS, cache="dual")), 9
+    )
+    figures["warm-up"] = time.monotonic() - warm
+    print(f"{made.shape.parameters / 1e9:.2f} B parameters, bfloat16; the first nine steps {figures['warm-up']:.1f} s")
+    print(HEADER, flush=True)
+    pairs = list(itertools.product(chosen.batches, chosen.caches))
+    figures["table"] = [row(model, other, cache, batch, floor) for batch, cache in pairs]
+    if "dual" in chosen.caches and len(chosen.batches) > 1:
+        figures["table"].append(row(model, None, "dual", 16, floor))
+    figures["calibration"] = calibration(model)
+    print("a step: " + ", ".join(f"{name} {value:.3f} ms" for name, value in figures["calibration"].items()))
+    print(f"{time.monotonic() - began:.0f} s")
+    if chosen.out:
+        chosen.out.write_text(json.dumps(figures, indent=1))
+
+
+if __name__ == "__main__":
+    main()
