@@ -70,16 +70,16 @@ def layers() -> None:
         close(kernels.add_norm(x, None, weight, 1e-5)[1], pointwise.add_norm(x, None, weight, 1e-5)[1])
         both = draw(2, 3, 96)
         close(kernels.gated(both), pointwise.gated(both))
-        turns = draw(rows, 1, 3, 8)
+        turns = draw(rows, 1, 3, 6)  # half a head need not be a power of two
         rotation = turns.cos(), turns.sin()
         for places in (None, torch.tensor([4, 0, 6]), torch.tensor([[1, 2, 3], [6, 5, 4]])):
-            qkv, made = draw(2, 3, (6 + 2 * 3) * 16), list[list[Tensor]]()
+            qkv, made = draw(2, 3, (6 + 2 * 3) * 12), list[list[Tensor]]()
             for turn in (True, False):
-                kept = None if places is None else Kept(torch.zeros(3, 3, 7, 16), torch.zeros(3, 3, 7, 16), places)
+                kept = None if places is None else Kept(torch.zeros(3, 3, 7, 12), torch.zeros(3, 3, 7, 12), places)
                 given = qkv.clone()
                 if turn:
                     kernels.turn(given, 6, 3, rotation, kept)
-                    split = given.view(2, 3, 12, 16).transpose(1, 2)
+                    split = given.view(2, 3, 12, 12).transpose(1, 2)
                     seen = (split[:, 6:9], split[:, 9:]) if kept is None else kept.read(2)
                     made.append([split[:, :6], *seen])
                 else:

@@ -30,6 +30,50 @@ def test_every_kernel_computes_what_the_plain_code_does() -> None:
     assert done.stdout == "alike\n", done.stderr[-2000:]
 
 
+POINTERS = {
+    "_sweep": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 seeds:i64 offsets:i32 steps:i32 heats:fp64 peaks:fp64 "
+    "picks:i32",
+    "_settle": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 peaks:fp64 picks:i32 top:fp32 best:i64 rest:fp32 "
+    "second:fp32 slope:fp32 drawn:i64",
+    "_add_norm": "x:bf16 delta:bf16 weight:bf16 total:bf16 out:bf16",
+    "_turn": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 places:i64",
+    "_gated": "both:bf16 out:bf16",
+}
+CONSTANTS = {
+    "_sweep": [{"GROUPS": 512, "TOGETHER": 8, "FOURS": 64, "DRAWS": draws} for draws in (False, True)],
+    "_settle": [{"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws} for draws in (False, True)],
+    "_add_norm": [{"WIDTH": 4096, "LANES": 4096, "ADDS": adds} for adds in (False, True)],
+    "_turn": [
+        {"HEADS": 28, "KEYS": 4, "SOME": 8, "HALF": 64, "LANES": 64, "KEEPS": keeps, "BY_ROW": keeps}
+        for keeps in (False, True)
+    ],
+    "_gated": [{"LANES": 1024}],
+}
+
+
+@pytest.mark.parametrize("name", POINTERS)
+def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Down to machine code of compute capability 9.0, which needs no GPU."""
+    triton = pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
+    from triton.backends.compiler import GPUTarget
+
+    from uncode.backbones import kernels
+    from uncode.core import fused
+
+    monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
+    kernel = getattr(fused, name, None) or getattr(kernels, name)
+    kinds = {entry.split(":")[0]: f"*{entry.split(':')[1]}" for entry in POINTERS[name].split()}
+    for constants in CONSTANTS[name]:
+        plain = {argument: "fp32" if argument == "eps" else "i32" for argument in kernel.arg_names}
+        signature = plain | kinds | dict.fromkeys(constants, "constexpr")
+        places = {(kernel.arg_names.index(key),): value for key, value in constants.items()}
+        source = triton.compiler.ASTSource(fn=kernel, signature=signature, constexprs=places)
+        made = triton.compile(
+            source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4, "enable_fp_fusion": False}
+        )
+        assert len(made.asm["cubin"]) > 1000
+
+
 @pytest.mark.parametrize("dialect", ["llada", "dream"])  # Dream's projections have biases, and fewer key heads
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) -> None:

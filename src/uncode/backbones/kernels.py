@@ -1,4 +1,5 @@
-"""The pointwise parts of a layer as Triton kernels, one launch each, rounded where the plain code rounds.
+"""The pointwise parts of a layer as Triton kernels, one launch each, rounded where the plain code rounds: a product
+and a sum stay two operations.
 
 Imported where a network runs on a GPU without gradients; :mod:`uncode.backbones.pointwise` chooses.
 """
@@ -43,39 +44,41 @@ def add_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tup
     warps = min(max(lanes // 512, 1), 16)
     given = x if delta is None else delta.contiguous()
     _add_norm[grid](
-        x, given, weight, total, out, eps, WIDTH=width, LANES=lanes, ADDS=delta is not None, num_warps=warps
-    )
+        x, given, weight, total, out, eps, WIDTH=width, LANES=lanes, ADDS=delta is not None,
+        num_warps=warps, enable_fp_fusion=False,
+    )  # fmt: skip
     return total, out
 
 
 @triton.jit
 def _turn(
     x, row_stride, cos, sin, period, keys, values, places, length, batch_stride, head_stride,
-    HEADS: tl.constexpr, KEYS: tl.constexpr, SOME: tl.constexpr, HALF: tl.constexpr,
+    HEADS: tl.constexpr, KEYS: tl.constexpr, SOME: tl.constexpr, HALF: tl.constexpr, LANES: tl.constexpr,
     KEEPS: tl.constexpr, BY_ROW: tl.constexpr,
 ):  # fmt: skip
     """Some heads of one token: rotated in place, or written to where keys and values are kept."""
     row = tl.program_id(0).to(tl.int64)
-    head, part = tl.program_id(1) * SOME + tl.arange(0, SOME)[:, None], tl.arange(0, HALF)[None]
+    head, part = tl.program_id(1) * SOME + tl.arange(0, SOME)[:, None], tl.arange(0, LANES)[None]
+    inside = part < HALF
     turn = (row % period) * HALF + part
-    c, s = tl.load(cos + turn), tl.load(sin + turn)
-    at, turns, there = x + row * row_stride + head * (2 * HALF) + part, head < HEADS + KEYS, head < HEADS + 2 * KEYS
+    c, s = tl.load(cos + turn, mask=inside, other=0.0), tl.load(sin + turn, mask=inside, other=0.0)
+    at, there = x + row * row_stride + head * (2 * HALF) + part, inside & (head < HEADS + 2 * KEYS)
     a, b = tl.load(at, mask=there, other=0.0), tl.load(at + HALF, mask=there, other=0.0)
     wide_a, wide_b = a.to(tl.float32), b.to(tl.float32)
     turned_a = (wide_a * c - wide_b * s).to(a.dtype)
     turned_b = (wide_b * c + wide_a * s).to(b.dtype)
-    own = head < (HEADS if KEEPS else HEADS + KEYS)
+    own = inside & (head < (HEADS if KEEPS else HEADS + KEYS))
     tl.store(at, turned_a, mask=own)
     tl.store(at + HALF, turned_b, mask=own)
     if KEEPS:
         place = tl.load(places + (row if BY_ROW else row % length))
         to = (row // length) * batch_stride + place * (2 * HALF) + part
         key, value = keys + to + (head - HEADS) * head_stride, values + to + (head - HEADS - KEYS) * head_stride
-        fresh = (head >= HEADS) & turns
-        tl.store(key, turned_a, mask=fresh)
-        tl.store(key + HALF, turned_b, mask=fresh)
-        tl.store(value, a, mask=there & (head >= HEADS + KEYS))
-        tl.store(value + HALF, b, mask=there & (head >= HEADS + KEYS))
+        is_key, is_value = inside & (head >= HEADS) & (head < HEADS + KEYS), there & (head >= HEADS + KEYS)
+        tl.store(key, turned_a, mask=is_key)
+        tl.store(key + HALF, turned_b, mask=is_key)
+        tl.store(value, a, mask=is_value)
+        tl.store(value + HALF, b, mask=is_value)
 
 
 def turn(x: Tensor, heads: int, key_heads: int, rotation: Rotation, kept: Kept | None) -> None:
@@ -83,11 +86,13 @@ def turn(x: Tensor, heads: int, key_heads: int, rotation: Rotation, kept: Kept |
     and values are kept: those are written to their places at once."""
     cos, sin = (t.contiguous() for t in rotation)
     keys, values, places = (x, x, x) if kept is None else (kept.keys, kept.values, kept.places)
+    half = cos.shape[-1]
     grid = (x.shape[0] * x.shape[1], triton.cdiv(heads + (1 if kept is None else 2) * key_heads, SOME))
     _turn[grid](
         x, x.stride(1), cos, sin, cos.shape[0] * cos.shape[2], keys, values, places, x.shape[1],
-        keys.stride(0), keys.stride(1), HEADS=heads, KEYS=key_heads, SOME=SOME, HALF=cos.shape[-1],
-        KEEPS=kept is not None, BY_ROW=places.dim() == 2, num_warps=4, enable_fp_fusion=False,
+        keys.stride(0), keys.stride(1), HEADS=heads, KEYS=key_heads, SOME=SOME, HALF=half,
+        LANES=triton.next_power_of_2(half), KEEPS=kept is not None, BY_ROW=places.dim() == 2,
+        num_warps=4, enable_fp_fusion=False,
     )  # fmt: skip
 
 
@@ -107,5 +112,6 @@ def gated(both: Tensor) -> Tensor:
     """`silu(gate) * up` of both side by side, `[..., 2 hidden]`."""
     hidden = both.shape[-1] // 2
     out = both.new_empty(*both.shape[:-1], hidden)
-    _gated[(triton.cdiv(out.numel(), 1024),)](both, out, hidden, out.numel(), LANES=1024, num_warps=4)
+    grid = (triton.cdiv(out.numel(), 1024),)
+    _gated[grid](both, out, hidden, out.numel(), LANES=1024, num_warps=4, enable_fp_fusion=False)
     return out

@@ -126,12 +126,11 @@ def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, T
         from .fused import sums
 
         drawn = proposed if isinstance(proposed, Draw) and isinstance(proposed.noise, PhiloxNoise) else None
-        *found, token = sums(logits, drawn)
+        top, best, rest, second, slope, token = sums(logits, drawn)
     else:
-        found, token = _sums_in_parts(logits), None
+        (top, best, rest, second, slope), token = _sums_in_parts(logits), None
     if token is None:
         token = proposed(logits) if isinstance(proposed, Draw) else proposed
-    top, best, rest, second, slope = found
     return top, best, rest, second, slope, token
 
 
@@ -141,12 +140,13 @@ def fuses() -> bool:
     return find_spec("triton") is not None
 
 
-def _sums_in_parts(logits: Tensor) -> list[Tensor]:
+def _sums_in_parts(logits: Tensor) -> tuple[Tensor, ...]:
+    if logits.numel() <= AT_A_TIME:
+        return _sums_of(logits)
     rows = logits.flatten(0, -2)
     some = max(1, AT_A_TIME // rows.shape[-1])
-    parts = [_sums_of(rows[first : first + some]) for first in range(0, max(len(rows), 1), some)]
-    joined = parts[0] if len(parts) == 1 else [torch.cat(tensors) for tensors in zip(*parts, strict=True)]
-    return [tensor.view(logits.shape[:-1]) for tensor in joined]
+    parts = [_sums_of(rows[first : first + some]) for first in range(0, len(rows), some)]
+    return tuple(torch.cat(tensors).view(logits.shape[:-1]) for tensors in zip(*parts, strict=True))
 
 
 def _sums_of(logits: Tensor) -> tuple[Tensor, ...]:

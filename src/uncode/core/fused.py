@@ -26,8 +26,8 @@ LEAST = tl.constexpr(-200.0)
 """Bits below the best at which odds are 0 in float32: -inf is as good as this."""
 TOKEN = tl.constexpr(int(Purpose.TOKEN))
 ON_A_GPU = tl.constexpr(os.environ.get("TRITON_INTERPRET") != "1")
-TOGETHER, GROUPS, WARPS = 8, 512, 2
-"""Tokens a thread loads together; such groups of a part, and the warps that share them."""
+TOGETHER, GROUPS, FOURS, WARPS = 8, 512, 64, 2
+"""Tokens a thread loads together; such groups of a part; fours that are drawn from at a time; and the warps of it."""
 
 
 @triton.jit
@@ -54,19 +54,19 @@ def _roughly_below(x, peak):
 
 
 @triton.jit
-def _noisy(x, token, seed, offset, step, temperature):
-    """Logits by the temperature, with the Gumbel noise of :class:`PhiloxNoise`, in float64."""
-    a, b, c, d = tl.philox(seed, token // 4, offset, step, TOKEN)
-    word = tl.where(token % 4 == 0, a, tl.where(token % 4 == 1, b, tl.where(token % 4 == 2, c, d)))
+def _noisy(x, four, place, seed, offset, step, heat):
+    """Logits by the temperature, with the noise of :class:`PhiloxNoise`, in float64; a hash serves four tokens."""
+    a, b, c, d = tl.philox(seed, four, offset, step, TOKEN)
+    word = tl.where(place == 0, a, tl.where(place == 1, b, tl.where(place == 2, c, d)))
     uniform = (word.to(tl.uint32, bitcast=True).to(tl.float64) + 0.5) * 2.3283064365386963e-10
-    return x.to(tl.float64) / temperature - tl.log(-tl.log(uniform))
+    return x.to(tl.float64) / heat - tl.log(-tl.log(uniform))
 
 
 @triton.jit
 def _sweep(
     logits, stride, vocab, tops, masses, slopes,
-    seeds, offsets, steps, temperature, peaks, picks,
-    GROUPS: tl.constexpr, TOGETHER: tl.constexpr, DRAWS: tl.constexpr,
+    seeds, offsets, steps, heats, peaks, picks,
+    GROUPS: tl.constexpr, TOGETHER: tl.constexpr, FOURS: tl.constexpr, DRAWS: tl.constexpr,
 ):  # fmt: skip
     """One part of one row: its largest logit, and measured from it all odds, and odds times bits, summed."""
     row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
@@ -84,13 +84,21 @@ def _sweep(
     tl.store(tops + at, peak)
     tl.store(masses + at, tl.sum(share * mass, 0))
     tl.store(slopes + at, tl.sum(share * (slope + under * mass), 0))
-    if DRAWS:
-        seed, offset, step = tl.load(seeds + row), tl.load(offsets + row), tl.load(steps + row)
-        noisy = _noisy(x, token, seed, offset, step, tl.load(temperature))
-        noisy = tl.where(token < vocab, noisy, float("-inf"))
-        high = tl.max(tl.max(noisy, 1), 0)
+    if DRAWS:  # some tokens at a time, out of the cache: logarithms in float64 need many registers
+        seed, offset, step, heat = tl.load(seeds + row), tl.load(offsets + row), tl.load(steps + row), tl.load(heats)
+        high, pick = tl.full([], float("-inf"), tl.float64), tl.full([], NONE, tl.int32)
+        fours, four = tl.arange(0, FOURS)[:, None] * 4, tl.arange(0, 4)[None]
+        for start in range(0, GROUPS * TOGETHER, FOURS * 4):
+            first = part * GROUPS * TOGETHER + start + fours
+            drawn = first + four
+            logit = tl.load(logits + row * stride + drawn, mask=drawn < vocab, other=float("-inf"))
+            noisy = _noisy(logit, first // 4, four, seed, offset, step, heat)
+            best = tl.max(tl.max(noisy, 1), 0)
+            found = tl.min(tl.min(tl.where(noisy == best, drawn, NONE), 1), 0)
+            pick = tl.where(best > high, found, pick)
+            high = tl.maximum(best, high)
         tl.store(peaks + at, high)
-        tl.store(picks + at, tl.min(tl.min(tl.where(noisy == high, token, NONE), 1), 0))
+        tl.store(picks + at, pick)
 
 
 @triton.jit
@@ -142,11 +150,12 @@ def sums(logits: Tensor, draw: Draw | None = None) -> tuple[Tensor, Tensor, Tens
     noise = [halves] * 4 if draw is None else _spread(draw, shape)
     _sweep[(rows, parts)](
         flat, flat.stride(0), vocab, *halves, *noise, peaks, picks,
-        GROUPS=GROUPS, TOGETHER=TOGETHER, DRAWS=draws, num_warps=WARPS,
+        GROUPS=GROUPS, TOGETHER=TOGETHER, FOURS=FOURS, DRAWS=draws, num_warps=WARPS, enable_fp_fusion=True,
     )  # fmt: skip
     _settle[(rows,)](
         flat, flat.stride(0), vocab, *halves, peaks, picks, top, best, rest, second, slope, drawn,
-        PARTS=parts, LANES=triton.next_power_of_2(parts), TOKENS=tokens, DRAWS=draws, num_warps=WARPS,
+        PARTS=parts, LANES=triton.next_power_of_2(parts), TOKENS=tokens, DRAWS=draws,
+        num_warps=WARPS, enable_fp_fusion=True,
     )  # fmt: skip
     found = [t.view(shape) for t in (top, best, rest, second, slope)]
     return *found, drawn.view(shape) if draws else None
