@@ -155,6 +155,7 @@ def test_doctor_says_what_is_there_and_what_is_missing() -> None:
     shown = run("doctor").stdout
     assert all(word in shown for word in ("versions", "torch", "devices", "cpu", "float32", "hub", "offline", "extras"))
     found = json.loads(run("doctor", "--json").stdout)
+    assert found["kernels"]["on a GPU"].startswith(("fused", "plain, which is slower: triton"))
     assert found["versions"]["transformers"] and found["devices"][0]["name"] == "cpu"
     extras = {extra["name"]: extra for extra in found["extras"]}
     assert set(extras) == {"eval", "devices", "corpora", "cluster", "plots", "serve", "train"}

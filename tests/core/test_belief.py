@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from uncode.core.belief import Belief
+from uncode.core.fusing import fuses, lacking
 from uncode.core.noise import Draw, PhiloxNoise, Purpose, gumbel
 from uncode.core.propose import Sample
 
@@ -40,3 +41,19 @@ def test_a_draw_is_proposed_without_a_look_at_the_vocabulary() -> None:
     belief = Belief.of(believed, proposed)
     assert torch.equal(belief.token, proposed(LOGITS))
     torch.testing.assert_close(belief.logp, LOGITS.log_softmax(-1).gather(-1, belief.token[..., None])[..., 0])
+
+
+def test_what_kernels_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    lacking.cache_clear()
+    monkeypatch.setattr("uncode.core.fusing.find_spec", lambda name: object())
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    monkeypatch.delenv("CC", raising=False)
+    assert lacking() == "triton finds no C compiler (gcc, clang or CC) to start kernels with" and not fuses()
+    lacking.cache_clear()
+    monkeypatch.setattr("uncode.core.fusing.find_spec", lambda name: None)
+    assert lacking() == "triton is not installed"
+    lacking.cache_clear()
+    monkeypatch.setattr("uncode.core.fusing.find_spec", lambda name: object())
+    monkeypatch.setenv("CC", "cc")
+    assert fuses()
+    lacking.cache_clear()

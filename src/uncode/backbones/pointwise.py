@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from ..core.belief import fuses
+from ..core.fusing import fuses
 
 Rotation = tuple[Tensor, Tensor]
 """Cosines and sines `[B or 1, 1, T, half a head]`, in float32 or wider."""

@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from ..backbones.memory import free, gigabytes
+from ..core.fusing import lacking
 from ..evals.sandbox import JAILS
 from ..extras import EXTRAS
 from ..version import __version__
@@ -33,7 +34,7 @@ def command(as_json: Json = False) -> None:
       uncode doctor --json
     """
     found: dict[str, Any] = {"versions": _versions(), "devices": _devices(), "hub": _hub(), "extras": _extras()}
-    found["sandbox"] = _jails()
+    found["kernels"], found["sandbox"] = {"on a GPU": _kernels()}, _jails()
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -41,12 +42,18 @@ def command(as_json: Json = False) -> None:
     for title, rows in (
         ("versions", [(name, version) for name, version in found["versions"].items()]),
         ("devices", [(d["name"], f"{d['what']}; {d['memory']}; {', '.join(d['dtypes'])}") for d in found["devices"]]),
+        ("kernels", list(found["kernels"].items())),
         ("hub", list(found["hub"].items())),
         ("sandbox for generated programs", list(found["sandbox"].items())),
         ("extras", [_extra_row(extra) for extra in found["extras"]]),
     ):
         console.print(f"[bold]{title}[/bold]")
         console.print(_rows(rows), "")
+
+
+def _kernels() -> str:
+    missing = lacking()
+    return "fused" if missing is None else f"plain, which is slower: {missing}"
 
 
 def _jails() -> dict[str, str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from importlib.util import find_spec
+from functools import cached_property
 
 import torch
 from torch import Tensor
 
+from .fusing import fuses
 from .noise import Draw, PhiloxNoise
 
 Proposed = Tensor | Draw | None
@@ -132,12 +132,6 @@ def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, T
     if token is None:
         token = proposed(logits) if isinstance(proposed, Draw) else proposed
     return top, best, rest, second, slope, token
-
-
-@cache
-def fuses() -> bool:
-    """Whether kernels can be made here: torch brings Triton along where it has GPUs, but not everywhere."""
-    return find_spec("triton") is not None
 
 
 def _sums_in_parts(logits: Tensor) -> tuple[Tensor, ...]:
