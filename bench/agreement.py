@@ -23,8 +23,9 @@ from torch import Tensor
 
 import uncode
 from uncode.backbones.denoiser import TransformerDenoiser
+from uncode.backbones.dream import DREAM
 from uncode.backbones.llada import LLADA
-from uncode.backbones.transformer import Block, Shape, Transformer
+from uncode.backbones.transformer import Block, Norm, Shape, Transformer
 from uncode.core.canvas import Canvas
 from uncode.core.decode import decode
 from uncode.core.policy import Sampler
@@ -33,20 +34,24 @@ from uncode.evals.families import FAMILIES
 from uncode.frequency import FrequencyTable
 from uncode.samplers import presets
 
-SHAPES = [
-    Shape(64, 2, 4, 4, 160, 101, theta=10000.0, eps=1e-5, context=64),
-    Shape(48, 3, 3, 3, 96, 300, theta=10000.0, eps=1e-5, context=64),
+KINDS = [
+    (LLADA, Shape(64, 2, 4, 4, 160, 101, theta=10000.0, eps=1e-5, context=64)),
+    (DREAM, Shape(48, 3, 4, 2, 96, 300, theta=10000.0, eps=1e-5, context=64, qkv_bias=True)),
 ]
+"""Heads of 16 and of 12. Dream's outputs predict the next position; its keys are shared, its projections biased."""
 LENGTH, PROMPTS, END = 12, (5, 9, 9), 1
 ANSWERS = 64
 
 
 def network(seed: int) -> Transformer:
     """Sharp random weights: an untrained network of the usual size hardly tells tokens apart."""
-    made = Transformer(SHAPES[seed % len(SHAPES)]).to_empty(device="cpu")
+    made = Transformer(KINDS[seed % len(KINDS)][1]).to_empty(device="cpu")
     random = torch.Generator().manual_seed(seed)
     for parameter in made.parameters():
-        parameter.data.normal_(0.0 if parameter.dim() == 2 else 1.0, 0.2, generator=random)
+        parameter.data.normal_(0.0, 0.2, generator=random)
+    for module in made.modules():
+        if isinstance(module, Norm):
+            module.weight.data += 1.0
     return made.cuda()
 
 
@@ -78,7 +83,7 @@ def differing(seed: int) -> Counter[str]:
     random = torch.Generator().manual_seed(seed)
     prompts = [torch.randint(2, made.shape.vocab, (n,), generator=random).tolist() for n in PROMPTS]
     canvas = Canvas.after_prompt(prompts, LENGTH, 0)
-    model = TransformerDenoiser(made, LLADA, mask_id=0, eos_ids=(END,))
+    model = TransformerDenoiser(made, KINDS[seed % len(KINDS)][0], mask_id=0, eos_ids=(END,))
     for sampler in samplers(made.shape.vocab):
         plain = plainly(made, model, canvas, sampler, seed)
         made.join()
@@ -111,7 +116,7 @@ def main() -> None:
     chosen = parser.parse_args()
     with ProcessPoolExecutor(chosen.workers, get_context("spawn")) as pool:
         total = sum(pool.map(differing, range(chosen.networks)), Counter[str]())
-    rows, kinds = total.pop("rows"), len(samplers(SHAPES[0].vocab))
+    rows, kinds = total.pop("rows"), len(samplers(KINDS[0][1].vocab))
     print(
         f"float32, {chosen.networks} networks, {kinds} samplers: {total.total()} of {rows} rows differ {dict(+total)}"
     )

@@ -14,7 +14,7 @@ from uncode.core import fused
 from uncode.core.belief import Belief
 from uncode.core.noise import Draw, PhiloxNoise
 
-FUSED = (torch.float32, torch.bfloat16)
+FUSED = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def close(found: Tensor, wanted: Tensor, tolerance: float = 1e-5) -> None:
@@ -54,43 +54,50 @@ def not_a_number() -> None:
     assert rest.isnan().all() and bool((best < 100).all())
 
 
-def layers() -> None:
-    """Norms, gates and rotations, the latter also where keys and values are kept."""
+def layers(dtype: torch.dtype) -> None:
+    """Norms, gates and rotations, the latter also where keys and values are kept.
+
+    The interpreter rounds to bfloat16 in its own way, so half precision is compared within a unit of its last place.
+    """
     random = torch.Generator().manual_seed(0)
+    tolerance = {torch.float32: 1e-5, torch.float16: 2e-3, torch.bfloat16: 2e-2}[dtype]
 
     def draw(*shape: int) -> Tensor:
-        return torch.randn(*shape, generator=random)
+        return torch.randn(*shape, generator=random).to(dtype)
 
+    x, delta, weight, both = draw(2, 3, 48), draw(2, 3, 48), draw(48), draw(2, 3, 96)
+    for given in (delta, None):
+        fused_pair, plain_pair = kernels.add_norm(x, given, weight, 1e-5), pointwise.add_norm(x, given, weight, 1e-5)
+        for found, wanted in zip(fused_pair, plain_pair, strict=True):
+            close(found, wanted, tolerance)
+    close(kernels.gated(both), pointwise.gated(both), tolerance)
     for rows in (1, 2):
-        x, delta, weight = draw(2, 3, 48), draw(2, 3, 48), draw(48)
-        for found, wanted in zip(
-            kernels.add_norm(x, delta, weight, 1e-5), pointwise.add_norm(x, delta, weight, 1e-5), strict=True
-        ):
-            close(found, wanted)
-        close(kernels.add_norm(x, None, weight, 1e-5)[1], pointwise.add_norm(x, None, weight, 1e-5)[1])
-        both = draw(2, 3, 96)
-        close(kernels.gated(both), pointwise.gated(both))
-        turns = draw(rows, 1, 3, 6)  # half a head need not be a power of two
-        rotation = turns.cos(), turns.sin()
+        turns = torch.randn(rows, 1, 3, 6, generator=random)  # half a head need not be a power of two
         for places in (None, torch.tensor([4, 0, 6]), torch.tensor([[1, 2, 3], [6, 5, 4]])):
-            qkv, made = draw(2, 3, (6 + 2 * 3) * 12), list[list[Tensor]]()
-            for turn in (True, False):
-                kept = None if places is None else Kept(torch.zeros(3, 3, 7, 12), torch.zeros(3, 3, 7, 12), places)
-                given = qkv.clone()
-                if turn:
-                    kernels.turn(given, 6, 3, rotation, kept)
-                    split = given.view(2, 3, 12, 12).transpose(1, 2)
-                    seen = (split[:, 6:9], split[:, 9:]) if kept is None else kept.read(2)
-                    made.append([split[:, :6], *seen])
-                else:
-                    made.append(list(pointwise.heads_of(given, 6, 3, rotation, kept)))
-            for found, wanted in zip(*made, strict=True):
-                close(found, wanted)
+            qkv = draw(2, 3, (6 + 2 * 3) * 12)
+            found_all, wanted_all = (
+                heads(qkv.clone(), (turns.cos(), turns.sin()), places, fuse) for fuse in (True, False)
+            )
+            for found, wanted in zip(found_all, wanted_all, strict=True):
+                close(found, wanted, tolerance)
+
+
+def heads(
+    qkv: Tensor, rotation: pointwise.Rotation, places: Tensor | None, fuse: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Queries, keys and values of six heads and three key heads, by the kernel or by the plain code."""
+    kept = None if places is None else Kept([], (3, 3, 7, 12), places)
+    if not fuse:
+        return pointwise.heads_of(qkv, 6, 3, rotation, kept)
+    kernels.turn(qkv, 6, 3, rotation, kept)
+    split = qkv.view(2, 3, 12, 12).transpose(1, 2)
+    return split[:, :6], *((split[:, 6:9], split[:, 9:]) if kept is None else kept.read(2))
 
 
 if __name__ == "__main__":
     torch.set_grad_enabled(False)
     belief()
     not_a_number()
-    layers()
+    for kind in FUSED:
+        layers(kind)
     print("alike")

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 
 from tests.checkpoints import like_the_toy
 from uncode.backbones.capture import MOST, Captures, Forward, Graph, Inputs
+from uncode.backbones.guidance import Guided
 from uncode.core.canvas import Canvas
-from uncode.core.decode import decode
+from uncode.core.decode import advance, decode
+from uncode.core.state import State
 from uncode.core.stop import AfterEos
 from uncode.samplers import presets
 
@@ -19,17 +22,24 @@ MASK = 0
 
 
 class Again(Graph):
-    """Runs the forward anew, on the inputs that a graph would read."""
+    """Runs the forward anew on the inputs that a graph would read: what it reads and writes stays where it was."""
 
     made: ClassVar[list[Again]] = []
 
-    def capture(self, forward: Forward) -> None:
+    def capture(self, forward: Forward, pool: Any) -> None:
         self.forward, self.runs = forward, 0
+        self.logits = forward(self.inputs).clone()
+        self.places = self._stored()
         Again.made.append(self)
 
     def replay(self) -> None:
+        assert self.places == self._stored(), "what was stored has moved"
         self.runs += 1
-        self.logits = self.forward(self.inputs)
+        self.logits.copy_(self.forward(self.inputs))
+
+    def _stored(self) -> list[int]:
+        session = getattr(self.forward, "__self__", None)
+        return [] if session is None else [t.data_ptr() for pair in session.store.layers for t in pair]
 
 
 @pytest.fixture(autouse=True)
@@ -81,13 +91,17 @@ def test_a_forward_is_captured_at_its_second_use_and_serves_fewer_rows() -> None
     for rows in (8, 8, 8, 7, 5, 4, 4):
         found = captures(forward, inputs(rows))
         assert torch.equal(found, inputs(rows).tokens[..., None].float())
-    assert calls == [8, 8, 8, 8, 8, 4, 4]  # five rows in a graph of eight; four get one of their own
+    assert calls == [8, 8, 8, 8, 8, 8, 4, 4, 4]  # captured and run; five rows in a graph of eight; four get their own
     assert [len(graph.inputs.tokens) for graph in captures.graphs] == [8, 4]
     large = inputs(2, MOST)
     captures(forward, large), captures(forward, large)
     assert len(captures.graphs) == 2
+    captures.shrink(3)
+    assert [len(graph.inputs.tokens) for graph in captures.graphs] == [4]
+    captures.shrink(2)
+    assert captures.graphs == [] and captures.pool is None
     captures.forget()
-    assert captures.graphs == []
+    assert captures.seen == set()
 
 
 def test_inputs_hold_fewer_rows_of_the_same_kind_only() -> None:
@@ -101,3 +115,51 @@ def test_inputs_hold_fewer_rows_of_the_same_kind_only() -> None:
     assert inputs(4, torch.arange(4)).holds(inputs(3, torch.arange(4)))
     assert not inputs(4, torch.arange(4)).holds(inputs(3, torch.zeros(3, 4)))
     assert inputs(4, by_row=4).holds(inputs(3, by_row=3)) and not inputs(4).holds(inputs(3, by_row=3))
+
+
+def test_rows_that_join_and_leave_find_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A graph does not outlive the memory it knows, and rows that join take the room of those that left."""
+    model = like_the_toy("llada", 3)
+    sampler = presets.semi_ar(blocks=3, cache="dual")
+
+    def decoded() -> list[Tensor]:
+        state, found = State(model), dict[int, Tensor]()
+        joins = {0: ([1, 2], 12), 1: ([3, 4], 12), 4: ([5, 6], 3), 14: ([7, 8], 9), 16: ([7, 8, 9, 10], 15)}
+        for step in range(50):
+            if step in joins:
+                prompt, length = joins[step]
+                state.add(Canvas.after_prompt([prompt], length=length, mask_id=model.mask_id), sampler)
+            if not state.over:
+                advance(state)
+                found |= {int(i): t for i, t in zip(state.rows.ids, state.tokens.clone(), strict=True)}
+                if state.ended:
+                    state.keep(np.flatnonzero(~state.rows.finished))
+        return [found[row] for row in sorted(found)]
+
+    plain = decoded()
+    captured(model, monkeypatch)
+    again = decoded()
+    assert len(plain) == 5
+    for wanted, row in zip(plain, again, strict=True):
+        assert torch.equal(wanted, row)
+    assert sum(graph.runs for graph in Again.made) > 8 and len(Again.made) > 2
+
+
+def test_guided_decodes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = like_the_toy("llada", 3)
+    canvas = Canvas.after_prompt([[1, 2, 3], [4]], length=12, mask_id=model.mask_id)
+    plain = decode(Guided(model, 1.5), canvas, presets.semi_ar(blocks=3, cache="dual"))
+    replayed = decode(Guided(captured(model, monkeypatch), 1.5), canvas, presets.semi_ar(blocks=3, cache="dual"))
+    assert torch.equal(plain.tokens, replayed.tokens) and Again.made
+
+
+def test_without_memory_for_a_capture_forwards_stay_plain() -> None:
+    class Full(Again):
+        def capture(self, forward: Forward, pool: Any) -> None:
+            raise torch.OutOfMemoryError
+
+    angle = torch.zeros(1, 1, 4, 2)
+    captures, inputs = Captures(Full), Inputs(torch.ones(2, 4), angle, angle, None, None, torch.zeros(1, 4))
+    for _ in range(3):
+        assert torch.equal(captures(lambda given: given.tokens, inputs), inputs.tokens)
+    assert captures.full and not captures.graphs

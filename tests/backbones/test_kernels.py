@@ -14,6 +14,9 @@ import torch
 from tests.checkpoints import like_the_toy
 from uncode.backbones.pointwise import Kept
 from uncode.backbones.transformer import Block
+from uncode.core.canvas import Canvas
+from uncode.core.decode import decode
+from uncode.samplers import presets
 
 
 def test_every_kernel_computes_what_the_plain_code_does() -> None:
@@ -78,7 +81,7 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) -> None:
     network = deepcopy(like_the_toy(dialect, 5).network).to(dtype)
-    assert not network.joined  # a copy's matrices are apart
+    assert not any(block.whole for block in network.blocks)  # a copy's matrices are apart
     tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
     turns = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=dtype)
     before = {name: parameter.clone() for name, parameter in network.named_parameters()}
@@ -86,7 +89,7 @@ def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) 
     with torch.enable_grad():
         learning = network.logits(network(tokens, (turns.cos(), turns.sin())))
     network.join()
-    assert network.joined
+    assert all(block.whole for block in network.blocks)
     together = network.logits(network(tokens, (turns.cos(), turns.sin())))
     torch.testing.assert_close(together, apart, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(learning, apart, atol=1e-4, rtol=1e-4)
@@ -97,13 +100,41 @@ def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) 
     assert block.k.weight.untyped_storage().data_ptr() == block.joined_qkv[0].untyped_storage().data_ptr()
 
 
+def test_a_joined_network_learns_and_moves() -> None:
+    network = deepcopy(like_the_toy("llada", 5).network)
+    network.join()
+    network.requires_grad_(True)
+    turns = torch.rand(1, 1, 4, network.shape.head_width // 2)
+    turned = turns.cos().double(), turns.sin().double()
+    network.logits(network(torch.arange(1, 5)[None], turned)).sum().backward()
+    assert all(parameter.grad is not None for parameter in network.parameters())
+    assert network.embed.weight.dtype == torch.float64
+    network.float()
+    network.part_what_moved()
+    assert not any(block.whole for block in network.blocks)
+    with torch.no_grad():
+        network(torch.arange(1, 5)[None], (turns.cos(), turns.sin()))
+
+
 def test_keys_and_values_are_kept_at_their_places() -> None:
-    keys, values = torch.zeros(3, 1, 6, 2), torch.zeros(3, 1, 6, 2)
+    stored: list[torch.Tensor] = []
     fresh = torch.arange(1.0, 9.0).view(2, 1, 2, 2)
-    Kept(keys, values, torch.tensor([4, 1])).write(fresh, -fresh)
+    Kept(stored, (3, 1, 6, 2), torch.tensor([4, 1])).write(fresh, -fresh)
+    keys, values = stored
     assert keys[0, 0].tolist() == [[0, 0], [3, 4], [0, 0], [0, 0], [1, 2], [0, 0]]
-    Kept(keys, values, torch.tensor([[5, 0], [2, 5]])).write(fresh, -fresh)
-    seen, _ = Kept(keys, values, torch.tensor([0])).read(2)
+    later = Kept(stored, (3, 1, 6, 2), torch.tensor([[5, 0], [2, 5]]))
+    later.write(fresh, -fresh)
+    seen, _ = later.read(2)
     assert seen.shape == (2, 1, 5, 2)  # the last column takes what nobody reads
     assert seen[:, 0, [0, 2]].tolist() == [[[3, 4], [0, 0]], [[0, 0], [5, 6]]]
-    assert torch.equal(values, -keys) and not keys[2].any()
+    assert torch.equal(values, -keys) and not keys[2].any() and stored[0] is keys
+
+
+def test_layers_that_are_elsewhere_until_they_run_keep_their_keys() -> None:
+    accelerate = pytest.importorskip("accelerate")
+    model = like_the_toy("llada", 5)
+    canvas = Canvas.after_prompt([[1, 2, 3], [4]], length=12, mask_id=model.mask_id)
+    wanted = decode(model, canvas, presets.semi_ar(blocks=3, cache="dual")).tokens
+    accelerate.cpu_offload(model.network.blocks[1], execution_device="cpu")
+    found = decode(model, canvas, presets.semi_ar(blocks=3, cache="dual")).tokens
+    assert torch.equal(found, wanted)

@@ -80,7 +80,7 @@ def test_keys_are_stored_in_place_and_only_where_a_cache_wants_them() -> None:
     plain = State(model)
     plain.add(canvas, presets.confidence())
     advance(plain)
-    assert isinstance(plain.session, TransformerSession) and plain.session.store.layers == []
+    assert isinstance(plain.session, TransformerSession) and plain.session.store.layers == [[], [], []]
     state = State(model)
     state.add(canvas, presets.semi_ar(blocks=3, cache="dual"))
     places = set()

@@ -26,6 +26,16 @@ def test_a_belief_in_parts_is_the_belief(some: int) -> None:
         assert torch.equal(getattr(parts, name), getattr(whole, name))
 
 
+def test_a_position_alone_is_the_position_among_others() -> None:
+    """Also where a few positions of a large vocabulary are reduced at a time."""
+    logits = torch.randn(1, 7, 90_000, generator=torch.Generator().manual_seed(2)) * 3
+    whole = Belief.of(logits)
+    for part in (slice(0, 1), slice(6, 7), slice(1, 3), slice(2, 7)):
+        some = Belief.of(logits[:, part])
+        for name in ("token", "rest", "second", "slope"):
+            assert torch.equal(getattr(some, name), getattr(whole, name)[:, part])
+
+
 @pytest.mark.parametrize("some", [1, 130, 400, 10**6])
 @pytest.mark.parametrize("by_row", [False, True])
 def test_tokens_drawn_in_parts_are_those_drawn_at_once(some: int, by_row: bool) -> None:

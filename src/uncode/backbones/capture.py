@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, fields, replace
 from functools import cache
+from threading import Lock
 from typing import Any
 
 import torch
@@ -67,21 +68,26 @@ Forward = Callable[[Inputs], Tensor]
 class Graph:
     """One captured forward. Its logits are valid until it is replayed."""
 
-    def __init__(self, forward: Forward, inputs: Inputs) -> None:
+    def __init__(self, forward: Forward, inputs: Inputs, pool: Any) -> None:
         self.inputs, self.last = inputs.clone(), inputs.cos
-        self.capture(forward)
+        self.capture(forward, pool)
 
-    def capture(self, forward: Forward) -> None:
+    def capture(self, forward: Forward, pool: Any) -> None:
         self.graph = torch.cuda.CUDAGraph()
-        stream, pool = _capturing(self.inputs.tokens.device)
-        stream.wait_stream(torch.cuda.current_stream(stream.device))
-        with torch.cuda.stream(stream), _no_collection():
-            self.graph.capture_begin(pool=pool, capture_error_mode="thread_local")
-            try:
-                self.logits = forward(self.inputs)
-            finally:
+        here = torch.cuda.current_stream(self.inputs.tokens.device)
+        stream = _stream(here.device)
+        with _CAPTURING, _no_collection():
+            stream.wait_stream(here)
+            with torch.cuda.stream(stream):
+                self.graph.capture_begin(pool=pool, capture_error_mode="thread_local")
+                try:
+                    self.logits = forward(self.inputs)
+                except BaseException:
+                    with suppress(RuntimeError):  # of a capture that is broken off; what broke it is told
+                        self.graph.capture_end()
+                    raise
                 self.graph.capture_end()
-        torch.cuda.current_stream(stream.device).wait_stream(stream)
+            here.wait_stream(stream)
 
     def replay(self) -> None:
         self.graph.replay()
@@ -95,11 +101,18 @@ class Graph:
         self.replay()
         return self.logits[: len(inputs.tokens)]
 
+    def suits(self, rows: int) -> bool:
+        """Whether it can run with so many rows, at hardly any cost."""
+        own = self.inputs.tokens
+        return rows == len(own) or (rows < len(own) < 2 * rows and own.numel() <= LENT)
+
     def serves(self, inputs: Inputs) -> bool:
-        """Whether it can run in the place of this forward, at hardly any cost."""
-        own, given = self.inputs.tokens, inputs.tokens
-        few = len(own) < 2 * len(given) and own.numel() <= LENT
-        return (len(own) == len(given) or few) and self.inputs.holds(inputs)
+        """Whether it can run in the place of this forward."""
+        return self.suits(len(inputs.tokens)) and self.inputs.holds(inputs)
+
+
+_CAPTURING = Lock()
+"""One capture at a time: garbage collection is the whole process's."""
 
 
 @contextmanager
@@ -115,35 +128,53 @@ def _no_collection() -> Iterator[None]:
 
 
 @cache
-def _capturing(device: torch.device) -> tuple[torch.cuda.Stream, Any]:
-    """Where a device's graphs are captured, and the memory they share: one is replayed at a time."""
-    return torch.cuda.Stream(device), torch.cuda.graph_pool_handle()  # type: ignore[no-untyped-call]
+def _stream(device: torch.device) -> torch.cuda.Stream:
+    """The stream of a device's captures; each new one would keep memory for its products."""
+    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
 
 
 class Captures:
     """The forwards of a session: plain when a shape is new, captured from its second use on.
 
     As rows leave a batch, the forward captured with more of them serves for a while: what it computes for the rows
-    that are gone is written where nobody reads.
+    that are gone is written where nobody reads. Where there is no memory for a capture, forwards stay plain.
     """
 
-    def __init__(self, graph: Callable[[Forward, Inputs], Graph] = Graph) -> None:
-        self.graph = graph
+    def __init__(self, graph: Callable[[Forward, Inputs, Any], Graph] = Graph) -> None:
+        self.graph, self.full = graph, False
+        self.forget()
+
+    def forget(self) -> None:
+        """What was stored has moved: no captured forward finds it."""
         self.graphs: list[Graph] = []
         self.seen: set[tuple[Any, ...]] = set()
+        self.pool: Any = None
+
+    def shrink(self, rows: int) -> None:
+        """Rows have left: forwards that have too many of them will not be asked for again."""
+        self.graphs = [graph for graph in self.graphs if graph.suits(rows)]
+        if not self.graphs:
+            self.pool = None  # one without graphs is not taken up again
 
     def __call__(self, forward: Forward, inputs: Inputs) -> Tensor:
-        if inputs.tokens.numel() > MOST:
+        if self.full or inputs.tokens.numel() > MOST:
             return forward(inputs)
         found = [graph for graph in self.graphs if graph.serves(inputs)]
         if not found and inputs.shapes not in self.seen:
             self.seen.add(inputs.shapes)
             return forward(inputs)  # which also warms up kernels, outside of any graph
         if not found:
-            found = [self.graph(forward, inputs)]
-            self.graphs += found
+            try:
+                found = [self._captured(forward, inputs)]
+            except torch.OutOfMemoryError:
+                self.full = True
+                self.forget()
+                return forward(inputs)
         return min(found, key=lambda graph: len(graph.inputs.tokens))(inputs)
 
-    def forget(self) -> None:
-        """What was stored has moved: no captured forward finds it."""
-        self.graphs.clear()
+    def _captured(self, forward: Forward, inputs: Inputs) -> Graph:
+        if self.pool is None and inputs.tokens.is_cuda:  # which all of them share: one is replayed at a time
+            self.pool = torch.cuda.graph_pool_handle()
+        graph = self.graph(forward, inputs, self.pool)
+        self.graphs.append(graph)
+        return graph

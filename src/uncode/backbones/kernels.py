@@ -43,10 +43,11 @@ def add_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tup
     lanes = triton.next_power_of_2(width)
     warps = min(max(lanes // 512, 1), 16)
     given = x if delta is None else delta.contiguous()
-    _add_norm[grid](
-        x, given, weight, total, out, eps, WIDTH=width, LANES=lanes, ADDS=delta is not None,
-        num_warps=warps, enable_fp_fusion=False,
-    )  # fmt: skip
+    with torch.cuda.device_of(x):  # a kernel starts on the current device, wherever its tensors lie
+        _add_norm[grid](
+            x, given, weight, total, out, eps, WIDTH=width, LANES=lanes, ADDS=delta is not None,
+            num_warps=warps, enable_fp_fusion=False,
+        )  # fmt: skip
     return total, out
 
 
@@ -84,16 +85,18 @@ def _turn(
 def turn(x: Tensor, heads: int, key_heads: int, rotation: Rotation, kept: Kept | None) -> None:
     """Rotate queries and keys of `[B, T, heads and twice the key heads]` in place; or the queries alone, where keys
     and values are kept: those are written to their places at once."""
-    cos, sin = (t.contiguous() for t in rotation)
-    keys, values, places = (x, x, x) if kept is None else (kept.keys, kept.values, kept.places)
+    cos, sin = rotation
+    keys, values = (x, x) if kept is None else kept.buffers(x)
+    places = x if kept is None else kept.places.to(x.device)
     half = cos.shape[-1]
     grid = (x.shape[0] * x.shape[1], triton.cdiv(heads + (1 if kept is None else 2) * key_heads, SOME))
-    _turn[grid](
-        x, x.stride(1), cos, sin, cos.shape[0] * cos.shape[2], keys, values, places, x.shape[1],
-        keys.stride(0), keys.stride(1), HEADS=heads, KEYS=key_heads, SOME=SOME, HALF=half,
-        LANES=triton.next_power_of_2(half), KEEPS=kept is not None, BY_ROW=places.dim() == 2,
-        num_warps=4, enable_fp_fusion=False,
-    )  # fmt: skip
+    with torch.cuda.device_of(x):
+        _turn[grid](
+            x, x.stride(1), cos, sin, cos.shape[0] * cos.shape[2], keys, values, places, x.shape[1],
+            keys.stride(0), keys.stride(1), HEADS=heads, KEYS=key_heads, SOME=SOME, HALF=half,
+            LANES=triton.next_power_of_2(half), KEEPS=kept is not None, BY_ROW=places.dim() == 2,
+            num_warps=4, enable_fp_fusion=False,
+        )  # fmt: skip
 
 
 @triton.jit
@@ -113,5 +116,6 @@ def gated(both: Tensor) -> Tensor:
     hidden = both.shape[-1] // 2
     out = both.new_empty(*both.shape[:-1], hidden)
     grid = (triton.cdiv(out.numel(), 1024),)
-    _gated[grid](both, out, hidden, out.numel(), LANES=1024, num_warps=4, enable_fp_fusion=False)
+    with torch.cuda.device_of(both):
+        _gated[grid](both, out, hidden, out.numel(), LANES=1024, num_warps=4, enable_fp_fusion=False)
     return out

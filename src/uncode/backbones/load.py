@@ -139,14 +139,22 @@ def _read(
     if device_map is None:
         announce(about["model"], network.shape.parameters, dtype, device)
         fill(network, entries, dialect.published, lambda _: device, dtype)
-        network.join()
+        _join(network)
     else:
         spread = Spread(network, device_map, dtype)
         announce(about["model"], network.shape.parameters, dtype, *spread.devices)
         fill(network, entries, dialect.published, spread.place, dtype)
         spread.attach()
+        if len(spread.devices) == 1:
+            _join(network)
     table = FrequencyTable.load(folder / TABLE, tokenizer) if (folder / TABLE).is_file() else None
     return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, frequency=table, **facts)
+
+
+def _join(network: Transformer) -> None:
+    network.join()
+    if network.embed.weight.is_cuda:  # what the matrices took apart is of no use to anyone here
+        torch.cuda.empty_cache()
 
 
 def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...]]:

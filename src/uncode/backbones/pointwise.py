@@ -42,24 +42,32 @@ def rotate(x: Tensor, rotation: Rotation) -> Tensor:
 class Kept:
     """A layer's stored keys and values, and where the fresh ones of a forward go."""
 
-    keys: Tensor
-    """`[B or more, heads, L + 1, d]`, rotated; the last column takes what nobody reads."""
-    values: Tensor
+    stored: list[Tensor]
+    """Keys and values; empty until something is stored, for only then is it known where the layer runs."""
+    shape: tuple[int, ...]
+    """`(B or more, heads, L + 1, d)`; the last column takes what nobody reads."""
     places: Tensor
     """The columns of the fresh ones: `[T]`, or `[B, T]` where rows differ."""
 
+    def buffers(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        if not self.stored:
+            self.stored.extend(like.new_zeros(self.shape) for _ in range(2))
+        keys, values = self.stored
+        return keys, values
+
     def write(self, keys: Tensor, values: Tensor) -> None:
-        """Store fresh ones `[B, heads, T, d]` in place."""
-        for stored, new in ((self.keys, keys), (self.values, values)):
-            if self.places.dim() == 1:
-                stored[: len(new)].index_copy_(2, self.places, new)
+        """Store fresh ones `[B, heads, T, d]`, rotated, in place."""
+        places = self.places.to(keys.device)
+        for stored, new in zip(self.buffers(keys), (keys, values), strict=True):
+            if places.dim() == 1:
+                stored[: len(new)].index_copy_(2, places, new)
             else:
-                stored[: len(new)].scatter_(2, self.places[:, None, :, None].expand_as(new), new)
+                stored[: len(new)].scatter_(2, places[:, None, :, None].expand_as(new), new)
 
     def read(self, rows: int) -> tuple[Tensor, Tensor]:
         """What is stored of the first rows."""
-        length = self.keys.shape[2] - 1
-        return self.keys[:rows, :, :length], self.values[:rows, :, :length]
+        keys, values = (stored[:rows, :, : self.shape[2] - 1] for stored in self.stored)
+        return keys, values
 
 
 def heads_of(

@@ -8,44 +8,42 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from ..core.cache import Plan, Span
 from .capture import Captures, Inputs
 from .columns import Pick, columns
 from .pointwise import Kept, wide
-from .transformer import Block, Transformer, angles
+from .transformer import Shape, Transformer, angles
 
 
 class Store:
     """Rotated keys and values of every layer, `[B, heads, L + 1, d]`; the last column takes what nobody reads.
 
-    They are made when something is first stored, each on its layer's device, and keep their place in memory
-    until rows or columns join, so that a captured forward finds them.
+    They are made when a layer first stores, and keep their place in memory as rows leave and others take their
+    room, so that a captured forward finds them.
     """
 
-    def __init__(self, network: Transformer, rows: int, length: int) -> None:
-        self.network, self.rows, self.length = network, rows, length
-        self.layers: list[list[Tensor]] = []
+    def __init__(self, shape: Shape, rows: int, length: int) -> None:
+        self.shape, self.rows, self.length, self.room = shape, rows, length, rows
+        self.layers: list[list[Tensor]] = [[] for _ in range(shape.layers)]
 
     def kept(self, places: Tensor) -> list[Kept]:
         """Of every layer, with fresh ones to be written to `places`."""
-        if not self.layers:
-            self.layers = [[self._buffer(block) for _ in range(2)] for block in self.network.blocks]
-        return [Kept(keys, values, places.to(keys.device)) for keys, values in self.layers]
+        shape = (self.room, self.shape.key_heads, self.length + 1, self.shape.head_width)
+        return [Kept(stored, shape, places) for stored in self.layers]
 
-    def _buffer(self, block: nn.Module) -> Tensor:
-        assert isinstance(block, Block)
-        shape = self.network.shape
-        return block.k.weight.new_zeros(self.rows, shape.key_heads, self.length + 1, shape.head_width)
-
-    def add(self, rows: int, left: int, right: int) -> None:
-        """Room for more rows and columns; what is stored moves along."""
-        self.length += left + right
-        kept = [[t[: self.rows] for t in pair] for pair in self.layers]
-        self.layers = [[functional.pad(t, (0, 0, left, right, 0, 0, 0, rows)) for t in pair] for pair in kept]
+    def add(self, rows: int, left: int, right: int) -> bool:
+        """Room for more rows and columns; whether what is stored had to move for it."""
+        moves = left > 0 or right > 0 or self.rows + rows > self.room
+        if moves:
+            self.length += left + right
+            kept = [[t[: self.rows] for t in pair] for pair in self.layers]
+            self.layers = [[functional.pad(t, (0, 0, left, right, 0, 0, 0, rows)) for t in pair] for pair in kept]
+            self.room = self.rows + rows
         self.rows += rows
+        return moves
 
     def keep(self, rows: Tensor) -> None:
         for pair in self.layers:
@@ -80,7 +78,7 @@ class Pass:
         stores = plan.keep.width > 0 or plan.reuse.width > 0 or not fresh.all()
         computed = Span(np.maximum(window.start - shift, 0), window.stop)
         self.tokens = Pick(columns(computed), length, device)
-        cos, sin = (self.tokens(t)[:, None] for t in layout.angles)
+        cos, sin = (self.tokens(t)[:, None].contiguous() for t in layout.angles)
         visible = layout.seen & (fresh | plan.reuse.mask(length))
         mask = None if visible.all() else torch.from_numpy(visible).to(device)[:, None, None]
         places = torch.from_numpy(self._places(computed, window, length)).to(device) if stores else None
@@ -105,10 +103,12 @@ class TransformerSession:
 
     def __init__(self, network: Transformer, barred: Tensor, shift: int, rows: int, length: int) -> None:
         self.network, self.barred, self.shift = network, barred, shift
-        self.store = Store(network, rows, length)
+        self.store = Store(network.shape, rows, length)
         self.layout: Layout | None = None
         self.work: Pass | None = None
-        self.captures = Captures() if network.joined and barred.is_cuda else None
+        network.part_what_moved()
+        alone = barred.is_cuda and {parameter.device for parameter in network.parameters()} == {barred.device}
+        self.captures = Captures() if alone else None
 
     def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
         work = self._prepare(valid, plan)
@@ -130,9 +130,10 @@ class TransformerSession:
         return self.work
 
     def add(self, rows: int, left: int, right: int) -> None:
-        self.store.add(rows, left, right)
-        if self.captures is not None:
+        if self.store.add(rows, left, right) and self.captures is not None:
             self.captures.forget()
 
     def keep(self, rows: Tensor) -> None:
         self.store.keep(rows)
+        if self.captures is not None:
+            self.captures.shrink(len(rows))

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -132,6 +133,10 @@ class Block(nn.Module):
         """One product for each matrix again."""
         self.joined_qkv = self.joined_gates = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy's matrices are apart: its joined ones would be copies of their own."""
+        return self.__dict__ | {"joined_qkv": None, "joined_gates": None}
+
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:
     return a.dtype == b.dtype and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
@@ -139,7 +144,7 @@ def _same_memory(a: Tensor, b: Tensor) -> bool:
 
 def _all(h: Tensor, joined: Joined | None, linears: Sequence[Linear]) -> Tensor:
     """What several linear maps make of one input, side by side."""
-    if joined is not None:
+    if joined is not None and not torch.is_grad_enabled():
         return functional.linear(h, *joined)
     if torch.is_grad_enabled():  # small matrices, laid side by side at every step: one product forth and back
         bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
@@ -157,8 +162,8 @@ SMALL = 2**22
 
 
 def _lay(tensors: list[Tensor]) -> Tensor:
-    """Tensors one below the other, and each of them a view of the whole. Each moves on its own, so that no more than
-    one is held twice.
+    """Tensors one below the other, and each of them a view of the whole. Each moves on its own: where memory is
+    taken when it is written, as on a CPU, no more than one is held twice.
 
     A CPU multiplies by columns: for few rows it takes half the time when a small matrix lies as it is read.
     """
@@ -215,14 +220,11 @@ class Transformer(nn.Module):
         if not self.shape.tied:  # an embedding is read by rows
             _lay([self.head.weight])
 
-    @property
-    def joined(self) -> bool:
-        """Whether its products are joined. Where they no longer can be, they are parted."""
-        joined = all(block.whole for block in self._layers)
-        if not joined:
-            for block in self._layers:
+    def part_what_moved(self) -> None:
+        """Part the matrices of layers that were moved or converted since they were joined."""
+        for block in self._layers:
+            if not block.whole:
                 block.part()
-        return joined
 
     @property
     def _layers(self) -> list[Block]:

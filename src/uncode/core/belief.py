@@ -125,7 +125,7 @@ def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, T
     if logits.is_cuda and logits.dtype != torch.float64 and fuses():
         from .fused import sums
 
-        drawn = proposed if isinstance(proposed, Draw) and isinstance(proposed.noise, PhiloxNoise) else None
+        drawn = proposed if isinstance(proposed, Draw) and type(proposed.noise) is PhiloxNoise else None
         top, best, rest, second, slope, token = sums(logits, drawn)
     else:
         (top, best, rest, second, slope), token = _sums_in_parts(logits), None
@@ -135,16 +135,19 @@ def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, T
 
 
 def _sums_in_parts(logits: Tensor) -> tuple[Tensor, ...]:
+    """The same on a CPU: of some positions at a time, so that their odds stay in its cache."""
     if logits.numel() <= AT_A_TIME:
         return _sums_of(logits)
     rows = logits.flatten(0, -2)
-    some = max(1, AT_A_TIME // rows.shape[-1])
+    some = max(2, AT_A_TIME // rows.shape[-1])
     parts = [_sums_of(rows[first : first + some]) for first in range(0, len(rows), some)]
     return tuple(torch.cat(tensors).view(logits.shape[:-1]) for tensors in zip(*parts, strict=True))
 
 
 def _sums_of(logits: Tensor) -> tuple[Tensor, ...]:
-    """The same for some rows, whose odds stay in a processor's cache."""
+    shape = logits.shape[:-1]
+    if shape.numel() == 1:  # torch sums a single row in another order than one of several
+        return tuple(found[:1].view(shape) for found in _sums_of(logits.view(1, -1).expand(2, -1)))
     wide = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
     top, best = wide.max(-1, keepdim=True)
     below = (wide - top).mul_(_BITS)  # in bits: a power of two is quicker than one of e

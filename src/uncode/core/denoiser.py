@@ -19,7 +19,8 @@ class Session(Protocol):
     def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
         """Logits `[B, W, V]` of the columns `plan.rows`; row i predicts position i, the mask id is -inf.
 
-        Columns that `plan.window` does not recompute may hold anything. The caller owns the result.
+        Columns that `plan.window` does not recompute may hold anything. The logits are the caller's until the next
+        call.
         """
         ...
 

@@ -142,21 +142,21 @@ def sums(logits: Tensor, draw: Draw | None = None) -> tuple[Tensor, Tensor, Tens
     rows, vocab = flat.shape
     tokens, draws = GROUPS * TOGETHER, draw is not None
     parts = triton.cdiv(vocab, tokens)
-    halves = torch.empty(3, rows, parts, device=device)
-    best, drawn = torch.empty(2, rows, device=device, dtype=torch.int64)
-    top, rest, second, slope = torch.empty(4, rows, device=device)
+    halves = [torch.empty(rows, parts, device=device) for _ in range(3)]
+    best, drawn = (torch.empty(rows, device=device, dtype=torch.int64) for _ in range(2))
+    top, rest, second, slope = (torch.empty(rows, device=device) for _ in range(4))
     peaks = torch.empty(rows if draws else 1, parts, device=device, dtype=torch.float64)
     picks = torch.empty(rows if draws else 1, parts, device=device, dtype=torch.int32)
-    noise = [halves] * 4 if draw is None else _spread(draw, shape)
-    _sweep[(rows, parts)](
-        flat, flat.stride(0), vocab, *halves, *noise, peaks, picks,
-        GROUPS=GROUPS, TOGETHER=TOGETHER, FOURS=FOURS, DRAWS=draws, num_warps=WARPS, enable_fp_fusion=True,
-    )  # fmt: skip
-    _settle[(rows,)](
-        flat, flat.stride(0), vocab, *halves, peaks, picks, top, best, rest, second, slope, drawn,
-        PARTS=parts, LANES=triton.next_power_of_2(parts), TOKENS=tokens, DRAWS=draws,
-        num_warps=WARPS, enable_fp_fusion=True,
-    )  # fmt: skip
+    noise = [best] * 4 if draw is None else _spread(draw, shape)
+    with torch.cuda.device_of(logits):  # a kernel starts on the current device, wherever its tensors lie
+        _sweep[(rows, parts)](
+            flat, flat.stride(0), vocab, *halves, *noise, peaks, picks, GROUPS=GROUPS, TOGETHER=TOGETHER,
+            FOURS=FOURS, DRAWS=draws, num_warps=WARPS, enable_fp_fusion=True,
+        )  # fmt: skip
+        _settle[(rows,)](
+            flat, flat.stride(0), vocab, *halves, peaks, picks, top, best, rest, second, slope, drawn, PARTS=parts,
+            LANES=triton.next_power_of_2(parts), TOKENS=tokens, DRAWS=draws, num_warps=WARPS, enable_fp_fusion=True,
+        )  # fmt: skip
     found = [t.view(shape) for t in (top, best, rest, second, slope)]
     return *found, drawn.view(shape) if draws else None
 

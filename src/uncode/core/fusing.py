@@ -7,10 +7,22 @@ import shutil
 from functools import cache
 from importlib.util import find_spec
 
+import torch
+
+SWITCH = "UNCODE_KERNELS"
+LEAST = (8, 0)
+"""The compute capability from which bfloat16 is a number like others."""
+
 
 @cache
 def lacking() -> str | None:
     """What fused kernels need that is not here; None where nothing is missing."""
+    if os.environ.get(SWITCH) == "plain":
+        return f"{SWITCH}=plain asks for it"
+    if torch.version.hip is not None:
+        return "they are written for GPUs of NVIDIA"
+    if any(torch.cuda.get_device_capability(n) < LEAST for n in range(torch.cuda.device_count())):
+        return f"a GPU here has less than compute capability {LEAST[0]}.{LEAST[1]}"
     if find_spec("triton") is None:  # torch brings it along where it has GPUs, but not everywhere
         return "triton is not installed"
     if not (os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")):

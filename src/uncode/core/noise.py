@@ -89,7 +89,7 @@ def gumbel(uniform: Tensor) -> Tensor:
 
 
 AT_A_TIME = 2**20
-"""Tokens that are drawn from together: their noise in float64 is 8 MB."""
+"""Tokens that are drawn from together, at least one column: their noise in float64 takes 8 MB."""
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ class Draw:
     def __call__(self, logits: Tensor) -> Tensor:
         """The tokens `[B, W]`, some columns at a time."""
         rows, width, vocab = logits.shape
-        some = max(1, AT_A_TIME // (rows * vocab))
+        some = max(1, AT_A_TIME // max(rows * vocab, 1))
         parts = [
             self._drawn(logits[:, at : at + some], self.offsets[:, at : at + some]) for at in range(0, width, some)
         ]
