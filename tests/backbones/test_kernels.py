@@ -100,6 +100,17 @@ def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) 
     assert block.k.weight.untyped_storage().data_ptr() == block.joined_qkv[0].untyped_storage().data_ptr()
 
 
+@pytest.mark.parametrize("index", [torch.tensor([[2, 3, 4]]), torch.tensor([[0, 5, 1], [8, 2, 2]])])
+def test_columns_that_are_wanted_are_those_of_all(index: torch.Tensor) -> None:
+    network = like_the_toy("dream", 5).network
+    tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
+    turns = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=torch.float64)
+    whole = network(tokens, (turns.cos(), turns.sin()))
+    some = network(tokens, (turns.cos(), turns.sin()), wanted=index)
+    rows = torch.arange(2)[:, None]
+    torch.testing.assert_close(some, whole[rows, index.expand(2, -1)], atol=1e-12, rtol=0)
+
+
 def test_a_joined_network_learns_and_moves() -> None:
     network = deepcopy(like_the_toy("llada", 5).network)
     network.join()

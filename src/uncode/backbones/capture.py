@@ -29,8 +29,8 @@ class Inputs:
     mask: Tensor | None
     places: Tensor | None
     """Where fresh keys and values are stored: `[T]`, or `[B, T]` where rows differ; None where none are."""
-    rows: Tensor
-    """`[B or 1, W]`: the computed columns whose logits are asked for."""
+    rows: Tensor | None
+    """`[B or 1, W]`: the computed columns whose logits are asked for; None where all are."""
 
     @property
     def shapes(self) -> tuple[Any, ...]:

@@ -90,6 +90,12 @@ def heads_of(
     return turned[:, :heads], *((turned[:, heads:], values) if kept is None else kept.read(len(qkv)))
 
 
+def columns_of(x: Tensor, index: Tensor) -> Tensor:
+    """The columns `[B or 1, W]` of `[B, T, d]`, or of `[B, heads, T, d]`."""
+    whole = index.to(x.device).view(len(index), *[1] * (x.dim() - 3), -1, 1)
+    return x.gather(-2, whole.expand(*x.shape[:-2], -1, x.shape[-1]))
+
+
 def gated(both: Tensor) -> Tensor:
     """`silu(gate) * up` of gate and up side by side."""
     if _fuses(both):

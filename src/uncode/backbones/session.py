@@ -86,7 +86,9 @@ class Pass:
         if shift:  # nothing stands before a row's first token, so that one predicts itself
             source = np.maximum(source, layout.first[:, None])
         source = np.clip(source - computed.start[:, None], 0, computed.width - 1)
-        rows = torch.from_numpy(source[:1] if (source == source[:1]).all() else source).to(device)
+        rows = None
+        if source.shape[1] != computed.width or (source != np.arange(computed.width)).any():
+            rows = torch.from_numpy(source[:1] if (source == source[:1]).all() else source).to(device)
         self.inputs = Inputs(layout.valid.new_zeros(0, dtype=torch.int64), cos, sin, mask, places, rows)
 
     @staticmethod
@@ -117,9 +119,8 @@ class TransformerSession:
 
     def _forward(self, inputs: Inputs) -> Tensor:
         kept = None if inputs.places is None else self.store.kept(inputs.places)
-        hidden = self.network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, kept)
-        index = inputs.rows.to(hidden.device)[..., None].expand(len(hidden), -1, hidden.shape[-1])
-        logits = self.network.logits(hidden.gather(1, index)).to(inputs.tokens.device)
+        hidden = self.network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, kept, inputs.rows)
+        logits = self.network.logits(hidden).to(inputs.tokens.device)
         return logits.index_fill_(-1, self.barred, float("-inf"))
 
     def _prepare(self, valid: Tensor, plan: Plan) -> Pass:

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from .memory import room
-from .pointwise import Kept, Rotation, add_norm, gated, heads_of
+from .pointwise import Kept, Rotation, add_norm, columns_of, gated, heads_of
 
 Joined = tuple[Tensor, Tensor | None]
 """Weights and biases of several linear maps, one below the other."""
@@ -103,12 +103,23 @@ class Block(nn.Module):
         self.down = Linear(shape.hidden, width, bias=False)
 
     def forward(
-        self, x: Tensor, delta: Tensor, rotation: Rotation, mask: Tensor | None, kept: Kept | None
+        self,
+        x: Tensor,
+        delta: Tensor,
+        rotation: Rotation,
+        mask: Tensor | None = None,
+        kept: Kept | None = None,
+        wanted: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The stream `x`, and what is to be added to it: whoever reads it next adds and norms in one go."""
+        """The stream `x`, and what is to be added to it: whoever reads it next adds and norms in one go.
+
+        Of the last layer some columns alone are `wanted`: all others are seen by them and go no further.
+        """
         x, h = self.attention_norm(x, delta)
         qkv = _all(h, self.joined_qkv, (self.q, self.k, self.v))
         q, k, v = heads_of(qkv, self.heads, self.key_heads, rotation, kept)
+        if wanted is not None:
+            x, q = columns_of(x, wanted), columns_of(q, wanted)
         seen = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=self.heads != self.key_heads)
         x, h = self.mlp_norm(x, self.out(seen.transpose(1, 2).flatten(2)))
         return x, self.down(gated(_all(h, self.joined_gates, (self.gate, self.up))))
@@ -199,14 +210,23 @@ class Transformer(nn.Module):
         self.requires_grad_(False)
 
     def forward(
-        self, tokens: Tensor, rotation: Rotation, mask: Tensor | None = None, kept: Sequence[Kept] | None = None
+        self,
+        tokens: Tensor,
+        rotation: Rotation,
+        mask: Tensor | None = None,
+        kept: Sequence[Kept] | None = None,
+        wanted: Tensor | None = None,
     ) -> Tensor:
-        """Hidden states `[B, T, width]`; `mask` `[B, 1, 1, keys]` is true where a key may be seen."""
+        """Hidden states `[B, T, width]`, or `[B, W, width]` of the columns that are `wanted`, `[B or 1, W]`.
+
+        `mask` `[B, 1, 1, keys]` is true where a key may be seen.
+        """
         delta: Tensor = self.embed(tokens)
         x = torch.zeros_like(delta)
         each: Sequence[Kept | None] = kept or [None] * len(self.blocks)
-        for block, own in zip(self.blocks, each, strict=True):
-            x, delta = block(x, delta, rotation, mask, own)
+        last = len(self.blocks) - 1
+        for number, (block, own) in enumerate(zip(self.blocks, each, strict=True)):
+            x, delta = block(x, delta, rotation, mask, own, wanted if number == last else None)
         return x + delta
 
     def logits(self, hidden: Tensor) -> Tensor:
