@@ -32,6 +32,7 @@ from uncode.core.decode import steps
 from uncode.core.policy import Policy, Sampler
 from uncode.core.score import Confidence, ExponentialPosition, Informativeness
 from uncode.core.select import TopK
+from uncode.core.stop import AfterEos
 from uncode.frequency import FrequencyTable
 from uncode.samplers import presets
 
@@ -225,16 +226,20 @@ def row(model: TransformerDenoiser, other: Published | None, cache: str, batch: 
     return told
 
 
-def calibration(model: TransformerDenoiser) -> dict[str, float]:
-    """Milliseconds of a step after a block's first under confidence and under Uncode: dual cache, batch 1."""
+def policies(model: TransformerDenoiser) -> dict[str, float]:
+    """Milliseconds of a step after a block's first, dual cache, batch 1: what a score costs, and what a look does."""
     counts = torch.randint(0, 1000, (SHAPE.vocab,), generator=torch.Generator().manual_seed(0))
     confidence = presets.semi_ar(blocks=BLOCKS, cache="dual")
     score = Confidence() + Informativeness(FrequencyTable(counts, "random")) + ExponentialPosition(0.25)
-    uncode = replace(confidence, policy=Policy(score, TopK(), Blocks(count=BLOCKS)))
-    times: dict[str, list[float]] = {"confidence": [], "uncode": []}
+    samplers = {
+        "confidence": confidence,
+        "uncode": replace(confidence, policy=Policy(score, TopK(), Blocks(count=BLOCKS))),
+        "confidence, the host looking for an end at every step": confidence.stopping(AfterEos()),
+    }
+    times: dict[str, list[float]] = {name: [] for name in samplers}
     for _ in range(5):
-        times["confidence"].append(ours(model, "dual", 1, sampler=confidence).step)
-        times["uncode"].append(ours(model, "dual", 1, sampler=uncode).step)
+        for name, sampler in samplers.items():
+            times[name].append(ours(model, "dual", 1, sampler=sampler).step)
     return {name: statistics.median(values) for name, values in times.items()}
 
 
@@ -264,8 +269,8 @@ def main() -> None:
     figures["table"] = [row(model, other, cache, batch, floor) for batch, cache in pairs]
     if "dual" in chosen.caches and len(chosen.batches) > 1:
         figures["table"].append(row(model, None, "dual", 16, floor))
-    figures["calibration"] = calibration(model)
-    print("a step: " + ", ".join(f"{name} {value:.3f} ms" for name, value in figures["calibration"].items()))
+    figures["policies"] = policies(model)
+    print("a step: " + "; ".join(f"{name} {value:.3f} ms" for name, value in figures["policies"].items()))
     print(f"{time.monotonic() - began:.0f} s")
     if chosen.out:
         chosen.out.write_text(json.dumps(figures, indent=1))
