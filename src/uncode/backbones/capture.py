@@ -130,7 +130,11 @@ def _no_collection() -> Iterator[None]:
 @cache
 def _stream(device: torch.device) -> torch.cuda.Stream:
     """The stream of a device's captures; each new one would keep memory for its products."""
-    return torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
+    with torch.cuda.stream(stream):
+        one = torch.ones(8, 8, device=device)
+        one @ one  # takes that memory now, so that it is no part of a graph's
+    return stream
 
 
 class Captures:
