@@ -114,6 +114,8 @@ def main() -> None:
     parser.add_argument("--networks", type=int, default=100)
     parser.add_argument("--workers", type=int, default=12)
     chosen = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("the two paths differ on a CUDA GPU alone, and there is none here.")
     with ProcessPoolExecutor(chosen.workers, get_context("spawn")) as pool:
         total = sum(pool.map(differing, range(chosen.networks)), Counter[str]())
     rows, kinds = total.pop("rows"), len(samplers(KINDS[0][1].vocab))

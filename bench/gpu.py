@@ -1,7 +1,7 @@
 """Decoding on one GPU beside what the hardware allows: an 8.0 B network of LLaDA's shape with random weights.
 
 Floors are measured in the same run, and a loop in the style of the published code runs beside ours on the same
-weights (see published.py). Needs a CUDA GPU with 80 GB, torch and triton; less than eight minutes on an H200.
+weights (see published.py). Needs a CUDA GPU with 80 GB, torch and triton; made for eight minutes on an H200.
 
     python bench/gpu.py                                       # everything
     python bench/gpu.py --batches 1 --caches dual --layers 4  # to try it out
@@ -13,6 +13,7 @@ import argparse
 import itertools
 import json
 import statistics
+import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
@@ -250,6 +251,8 @@ def main() -> None:
     parser.add_argument("--layers", type=int, default=SHAPE.layers)
     parser.add_argument("--out", type=Path, help="write all figures as JSON")
     chosen = parser.parse_args()
+    if not torch.cuda.is_available():
+        sys.exit("this benchmark needs a CUDA GPU; bench/cpu.py does without.")
     began = time.monotonic()
     floor = floors()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)

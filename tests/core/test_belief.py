@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from uncode.core.belief import Belief
+from uncode.core.errors import UncodeError
 from uncode.core.fusing import fuses, lacking
 from uncode.core.noise import Draw, PhiloxNoise, Purpose, gumbel
 from uncode.core.propose import Sample
@@ -66,4 +67,11 @@ def test_what_kernels_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("uncode.core.fusing.find_spec", lambda name: object())
     monkeypatch.setenv("CC", "cc")
     assert fuses()
+    lacking.cache_clear()
+    monkeypatch.setenv("UNCODE_KERNELS", "plain")
+    assert not fuses()
+    lacking.cache_clear()
+    monkeypatch.setenv("UNCODE_KERNELS", "Plain")
+    with pytest.raises(UncodeError, match="is 'fused' or 'plain', not 'Plain'"):
+        fuses()
     lacking.cache_clear()

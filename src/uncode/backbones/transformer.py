@@ -155,11 +155,11 @@ def _same_memory(a: Tensor, b: Tensor) -> bool:
 
 def _all(h: Tensor, joined: Joined | None, linears: Sequence[Linear]) -> Tensor:
     """What several linear maps make of one input, side by side."""
-    if joined is not None and not torch.is_grad_enabled():
-        return functional.linear(h, *joined)
     if torch.is_grad_enabled():  # small matrices, laid side by side at every step: one product forth and back
         bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
         return functional.linear(h, torch.cat([linear.weight for linear in linears]), bias)
+    if joined is not None:
+        return functional.linear(h, *joined)
     return torch.cat([linear(h) for linear in linears], -1)
 
 

@@ -25,7 +25,7 @@ PACKAGES = ("torch", "numpy", "transformers", "tokenizers", "safetensors", "hugg
 
 
 def command(as_json: Json = False) -> None:
-    """Print versions, devices, number formats, caches and extras, and what is missing.
+    """Print versions, devices, number formats, kernels, caches, sandboxes and extras, and what is missing.
 
     Examples:
 

@@ -135,8 +135,8 @@ def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, T
 
 
 def _sums_in_parts(logits: Tensor) -> tuple[Tensor, ...]:
-    """The same on a CPU: of some positions at a time, so that their odds stay in its cache."""
-    if logits.numel() <= AT_A_TIME:
+    """The same without a kernel; on a CPU of some positions at a time, so that their odds stay in its cache."""
+    if logits.numel() <= AT_A_TIME or logits.device.type != "cpu":
         return _sums_of(logits)
     rows = logits.flatten(0, -2)
     some = max(2, AT_A_TIME // rows.shape[-1])

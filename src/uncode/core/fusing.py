@@ -9,6 +9,8 @@ from importlib.util import find_spec
 
 import torch
 
+from .errors import require
+
 SWITCH = "UNCODE_KERNELS"
 LEAST = (8, 0)
 """The compute capability from which bfloat16 is a number like others."""
@@ -17,7 +19,9 @@ LEAST = (8, 0)
 @cache
 def lacking() -> str | None:
     """What fused kernels need that is not here; None where nothing is missing."""
-    if os.environ.get(SWITCH) == "plain":
+    asked = os.environ.get(SWITCH, "fused")
+    require(asked in ("fused", "plain"), f"{SWITCH} is 'fused' or 'plain', not '{asked}'.")
+    if asked == "plain":
         return f"{SWITCH}=plain asks for it"
     if torch.version.hip is not None:
         return "they are written for GPUs of NVIDIA"
