@@ -79,6 +79,10 @@ class MiniChoice(Family[Ordered]):
     def key(self, example: Ordered) -> str:
         return f"{example.relation} {example.order} {example.asked}"
 
+    def divides(self, example: Ordered) -> str:
+        """Whatever is asked: reasons go through all three people."""
+        return f"{example.relation} {example.order}"
+
     def response(self, example: Ordered, style: str) -> str:
         answer = f"The answer is ({example.answer})."
         if style == "direct":
