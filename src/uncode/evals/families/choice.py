@@ -90,10 +90,11 @@ class MiniChoice(Family[Ordered]):
         said = dict(zip(example.order, places(example.relation), strict=True))
         listed = list(zip(LETTERS, example.choices, strict=True))
         if style == "chain":
-            ranks = [f"({letter}) {said.get(name, 'nobody').split()[-1]}" for letter, name in listed]
+            ranks = [f"({letter}) {name} {said.get(name, 'nobody').split()[-1]}" for letter, name in listed]
             return f"{' > '.join(example.order)}: {', '.join(ranks)}. {answer}"
+        facts = [f"{a} is {example.relation} than {b}." for a, b in itertools.pairwise(example.order)]
         ranks = [f"({letter}) {name} is {said.get(name, 'not named')}." for letter, name in listed]
-        return f"{' '.join(ranks)} {answer}"
+        return f"{' '.join(facts)} {' '.join(ranks)} {answer}"
 
 
 def places(relation: str) -> tuple[str, str, str]:
