@@ -218,6 +218,7 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
             call("mini", *words)
     assert "| loss | 2.500 |" in text and "| 1.250 |" in text
     assert "ahead of none" in text and "level with confidence, semi_ar" in text
+    assert "alike against 2 of 2 baselines." in text
     assert "Of 8 cells, 8 lie inside" in text and "`frequency.safetensors`" in text
     assert "label-free rates" in table.stdout and "87.5" in table.stdout and "…" not in table.stdout
     assert "no rate was chosen for mini_docstring" in str(quick.value)

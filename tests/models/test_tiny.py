@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,13 +15,14 @@ from uncode.evals.families import FAMILIES
 from uncode.evals.families.family import Family
 from uncode.evals.mini.card import results_of
 from uncode.evals.mini.contenders import UNCODE, at_rate
+from uncode.evals.mini.job import problems
 from uncode.evals.mini.write import recipes
 from uncode.frequency import FrequencyTable
 from uncode.models import TINY
 from uncode.train.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
-SUM = "Problem: Compute 24 + 18 - 3\nSolution:"
+EQUATION = "Problem: Solve for x: 8x + 11 = 67\nSolution:"
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,16 @@ def test_its_results_are_of_these_weights_and_problems(tiny: uncode.Denoiser) ->
     assert results.about["table"] == tiny.frequency.sha256[:16]  # type: ignore[attr-defined]
 
 
+def test_a_second_seed_was_put_to_the_same_problems() -> None:
+    first, second = (results_of(folder) for folder in (TINY, TINY / "second"))
+    assert first.about["weights"] != second.about["weights"]
+    assert first.about["held_out"] == second.about["held_out"] == problems()
+    recipe = replace(Recipe.load(ROOT / "recipes" / "tiny.toml"), seed=1)
+    two = json.loads((TINY / "second" / "training.json").read_text())
+    assert two["sha256"] == recipe.sha256 and two["steps"] == recipe.schedule.steps
+    assert two["seconds"] < 360
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_every_held_out_problem_fits_into_its_context(name: str, tiny: uncode.Denoiser) -> None:
     family: Family[object] = FAMILIES[name]
@@ -69,10 +81,11 @@ def test_every_held_out_problem_fits_into_its_context(name: str, tiny: uncode.De
 
 
 def test_the_order_decides() -> None:
-    shown = json.loads(run("compare", SUM, "--json").stdout)
+    shown = json.loads(run("compare", EQUATION, "--json").stdout)
     hasty, blocks, calibrated = (row["text"] for row in shown)
-    assert "39" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
-    assert blocks.endswith(r"\boxed{39}.") and calibrated.endswith(r"\boxed{39}.")
+    assert "{7}" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
+    assert "{7}" not in blocks and shown[1]["first_end"] < 8, "and so do blocks, within the first of them"
+    assert calibrated.endswith(r"x = 7. So the answer is \boxed{7}.")
 
 
 def test_the_results_are_what_the_weights_do(tiny: uncode.Denoiser) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from random import Random
 from typing import Annotated, Any
@@ -43,8 +44,8 @@ def command(
 ) -> None:
     """Solve three problems with a small model under confidence, semi-AR and Uncode; write a page to replay them.
 
-    The problems are drawn among those that, by the model's results, some of the three orders solve and some do not;
-    how many those are, and who is right how often on all of them, is told below each.
+    Each problem is drawn among those on which the three orders differ in the way that is commonest in its family, by
+    the model's results; how many those are, and who is right how often on all problems, is told below each.
 
     Examples:
 
@@ -66,22 +67,23 @@ def command(
     trajectories = list[Trajectory]()
     for name in SHOWN:
         family = FAMILIES[name]
-        split = _split(results, name)
-        example = family.examples()[drawn.choice(split)]
+        example = family.examples()[drawn.choice(_usual(results, name))]
         console.rule(Text(f"{short(name)}: a problem like those of {family.real.title}"))
         console.print(Text(family.prompt(example) + "\n"))
         known = baselines(family.length) | {UNCODE: at_rate(table, rates[name])}
         solved = [_solve(family, example, known[sampler], denoiser, console) for sampler in SAMPLERS]
-        console.print(_pattern(results, name, len(split), [t.verdict is not None and t.verdict.right for t in solved]))
+        console.print(_pattern(results, name, [t.verdict is not None and t.verdict.right for t in solved]))
         trajectories += solved
     write_page(page, trajectories, "Three problems, three orders")
     console.print(Text(f"{page}: the nine trajectories, to be replayed in a browser."))
 
 
-def _split(results: Results, family: str) -> list[int]:
-    """The problems that some of the three orders solve and some do not; all, if there are none."""
-    marks = list(_marks(results, family))
-    return [number for number, each in enumerate(marks) if len(set(each)) > 1] or list(range(len(marks)))
+def _usual(results: Results, family: str) -> list[int]:
+    """The problems on which the three orders differ, in the commonest of the ways they do; all, if they never do."""
+    marks = _marks(results, family)
+    ways = Counter(each for each in marks if len(set(each)) > 1) or Counter(marks)
+    common = ways.most_common(1)[0][0]
+    return [number for number, each in enumerate(marks) if each == common]
 
 
 def _marks(results: Results, family: str) -> list[tuple[str, ...]]:
@@ -109,12 +111,12 @@ def _why(grade: Grade) -> str:
     return grade.why.rstrip(".")
 
 
-def _pattern(results: Results, family: str, split: int, solved: list[bool]) -> Text:
+def _pattern(results: Results, family: str, solved: list[bool]) -> Text:
     """How often the same is seen, by the model's results."""
     marks, seen = _marks(results, family), tuple("1" if right else "0" for right in solved)
-    same, total = marks.count(seen), len(marks)
+    split, same = sum(len(set(each)) > 1 for each in marks), marks.count(seen)
     lines = [
-        f"The order decides on {split if split < total else 0} of {total} such problems, on {same} as here.",
+        f"The order decides on {split} of {len(marks)} such problems, on {same} as here.",
         "Right, and hasty (an end token in the first quarter of the forwards):",
     ]
     for name in SAMPLERS:

@@ -9,7 +9,7 @@ from typing import Any
 from ...backbones.load import TABLE
 from ...core.errors import require
 from ...frequency import FrequencyTable
-from ...stats import paired_bootstrap
+from ...stats import Interval, paired_bootstrap
 from ..families import FAMILIES
 from . import report
 from .contenders import BLOCKS, RATES, UNCODE, with_rate
@@ -112,20 +112,26 @@ def _settings() -> str:
     )
 
 
-def _verdict(results: Results) -> str:
-    """Whether Uncode is ahead of every baseline on the average, as the paper has it."""
-    ours, ahead, level, behind = results.solved(UNCODE), list[str](), list[str](), list[str]()
+def _standing(results: Results) -> dict[str, str]:
+    """Where Uncode stands against each baseline on the average: ahead, level or behind, by the paired interval."""
+    ours, found = results.solved(UNCODE), dict[str, str]()
     assert ours is not None
     for name in results.samplers():
         theirs = None if name.startswith(UNCODE) else results.solved(name)
         if theirs is not None:
             gap = paired_bootstrap(ours, theirs, groups=results.sizes())
-            (ahead if gap.low > 0 else behind if gap.high < 0 else level).append(name)
+            found[name] = "ahead" if gap.low > 0 else "behind" if gap.high < 0 else "level"
+    return found
+
+
+def _verdict(results: Results) -> str:
+    """Whether Uncode is ahead of every baseline on the average, as the paper has it."""
+    standing = _standing(results)
+    ahead, level, behind = (_names([n for n in standing if standing[n] == at]) for at in ("ahead", "level", "behind"))
     return (
         "On the average of all families, and of the baselines, Uncode with label-free rates is ahead of "
-        f"{_names(ahead)} (the paired interval excludes 0), level with {_names(level)} (it includes 0) and behind "
-        f"{_names(behind)}. Each interval is for one comparison; no allowance is made for their number.\n\n"
-        + _price(results)
+        f"{ahead} (the paired interval excludes 0), level with {level} (it includes 0) and behind {behind}. "
+        "Each interval is for one comparison; no allowance is made for their number.\n\n" + _price(results)
     )
 
 
@@ -166,20 +172,45 @@ def _biases(results: Results) -> str:
 
 
 def _again(first: Results, second: Results, record: dict[str, Any]) -> str:
-    pairs = [
-        (cell.accuracy, other.accuracy)
-        for family, cells in first.cells.items()
-        for name, cell in cells.items()
-        if (other := second.cells.get(family, {}).get(name)) is not None
-    ]
-    inside = sum(one.low <= two.estimate <= one.high for one, two in pairs)
-    overlap = sum(one.low <= two.high and two.low <= one.high for one, two in pairs)
     return (
-        f"Seed {record['seed']}, otherwise the same: {record['seconds']:.0f} s. Of {len(pairs)} cells, {inside} lie "
-        f"inside the interval of the table above, and the intervals of {overlap} overlap.\n\n"
+        f"Seed {record['seed']}, otherwise the same: {record['seconds']:.0f} s. {_reproduced(first, second)}\n\n"
         f"{report.accuracy(second, intervals=True).markdown()}\n\n{_verdict(second)}\n\n"
         f"{report.rates(second).markdown()}\n\n{report.biases(second).markdown()}"
     )
+
+
+def _reproduced(first: Results, second: Results) -> str:
+    """How much of the first table the second one repeats: cells, averages, and the verdict on each baseline."""
+    cells = {
+        family: [(cell.accuracy, two.accuracy) for name, cell in of.items() if (two := second.cell(family, name))]
+        for family, of in first.cells.items()
+    }
+    means = [(first.average(name), second.average(name)) for name in first.samplers()]
+    averages = [(one, two) for one, two in means if one is not None and two is not None]
+    apart = {report.short(family): len(pairs) - _overlapping(pairs) for family, pairs in cells.items()}
+    listed = [pair for pairs in cells.values() for pair in pairs]
+    before, after = _standing(first), _standing(second)
+    changed = [f"{name} ({before[name]}, then {after[name]})" for name in before if before[name] != after[name]]
+    return (
+        f"Of {len(listed)} cells, {_inside(listed)} lie inside the interval of the table above, and the intervals of "
+        f"{_overlapping(listed)} overlap; of {len(averages)} averages, {_inside(averages)} lie inside and the "
+        f"intervals of {_overlapping(averages)} overlap. The cells that are apart: "
+        f"{_names([f'{name} {count}' for name, count in apart.items() if count])}. The intervals are of the problems: "
+        "two trainings differ by more. The two runs place Uncode alike against "
+        f"{len(before) - len(changed)} of {len(before)} baselines"
+        + (f", not against {_names(changed)}." if changed else ".")
+    )
+
+
+Pair = tuple[Interval, Interval]
+
+
+def _inside(pairs: list[Pair]) -> int:
+    return sum(one.low <= two.estimate <= one.high for one, two in pairs)
+
+
+def _overlapping(pairs: list[Pair]) -> int:
+    return sum(one.low <= two.high and two.low <= one.high for one, two in pairs)
 
 
 def _tables(folder: Path) -> str:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...stats import mean_interval, paired_bootstrap
+from ...stats import paired_bootstrap
 from .contenders import RATES, UNCODE, UNSEEN, with_rate
 from .results import Results
 
@@ -36,7 +36,8 @@ def accuracy(results: Results, intervals: bool = False) -> Table:
         cells = [results.cell(family, name) for family in families]
         solved = results.solved(name)
         told = ["" if c is None else _percent(c.accuracy, intervals) for c in cells]
-        mean = "" if solved is None else _percent(mean_interval(solved, groups=results.sizes()), True)
+        average = results.average(name)
+        mean = "" if average is None else _percent(average, True)
         ahead = "" if solved is None or ours is None or name == UNCODE else _ahead(ours, solved, results.sizes())
         forwards = [cell.forwards for cell in cells if cell is not None]
         rows.append([_told(results, name), *told, mean, ahead, f"{np.mean(forwards):.0f}"])

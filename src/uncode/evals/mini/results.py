@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core.errors import UncodeError, require
 from ...files import write_whole
-from ...stats import Interval, wilson
+from ...stats import Interval, mean_interval, wilson
 from .contenders import UNCODE, with_rate
 
 
@@ -107,6 +107,11 @@ class Results:
         """Right or wrong on all problems of all families, which have equally many; None where a cell is missing."""
         cells = [self.cell(family, sampler) for family in self.cells]
         return None if any(cell is None for cell in cells) else np.concatenate([c.solved for c in cells if c])
+
+    def average(self, sampler: str) -> Interval | None:
+        """The share that is right, of all problems of all families."""
+        solved = self.solved(sampler)
+        return None if solved is None else mean_interval(solved, groups=self.sizes())
 
     def sizes(self) -> list[int]:
         """How many problems each family has: they are resampled within it."""
