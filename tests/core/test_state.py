@@ -19,6 +19,7 @@ from uncode.core.quota import Even, split_steps
 from uncode.core.score import Confidence, ExponentialPosition
 from uncode.core.select import Threshold, TopK
 from uncode.core.state import State
+from uncode.core.stop import AfterEos
 
 SAMPLERS = [
     presets.confidence(steps=6),
@@ -147,6 +148,37 @@ def test_blocks_are_filled_in_order_and_share_the_steps() -> None:
     assert len(trace) == 5
     assert steps[:4].max() < steps[4:8].min() <= steps[4:8].max() < steps[8:].min()
     assert trace.committed[0].tolist() == [2, 2, 2, 2, 2]
+
+
+@pytest.mark.parametrize(
+    ("samplers", "trips"),
+    [
+        ([presets.confidence()], 0),
+        ([presets.confidence().stopping(AfterEos())], 1),
+        ([presets.fast_dllm(), presets.confidence().stopping(AfterEos())], 1),
+    ],
+)
+def test_a_step_waits_for_the_device_once_at_most(
+    samplers: list[Sampler], trips: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    state = State(ToyDenoiser(3, boost=-50.0))
+    state.add(Canvas.after_prompt([[1, 2]] * len(samplers), 40, MASK), samplers)
+    for _ in range(3):
+        advance(state)
+    seen = list[str]()
+    for name in ("cpu", "item", "tolist", "__bool__", "__int__", "__float__", "nonzero"):
+        real = getattr(torch.Tensor, name)
+
+        def watched(
+            tensor: torch.Tensor, *given: object, name: str = name, real: Callable[..., object] = real
+        ) -> object:
+            seen.append(name)
+            return real(tensor, *given)
+
+        monkeypatch.setattr(torch.Tensor, name, watched)
+    step = advance(state)
+    monkeypatch.undo()
+    assert len(seen) == trips and step.finished == ()
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,13 @@ class Decision:
     pending: Tensor | bool = False
     """Rows `[B, 1]` whose block must stay open although it is full."""
 
+    @property
+    def waits(self) -> Tensor:
+        """The same for every row, made where the rest is."""
+        if isinstance(self.pending, Tensor):
+            return self.pending.expand(len(self.chosen), 1)
+        return torch.full_like(self.chosen[:, :1], self.pending)
+
 
 def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
     """Each lane decides for its rows; the results are laid side by side in the order of the batch."""
@@ -58,7 +65,7 @@ def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
         terms=[gather([_term(part, k) for part in parts]) for k in range(max(len(part.terms) for part in parts))],
         chosen=gather([part.chosen for part in parts]),
         erased=gather([_flags(part.erased, part.chosen) for part in parts]) if erases else None,
-        pending=gather([torch.as_tensor(p.pending).to(home.device).expand(len(p.chosen), 1) for p in parts]),
+        pending=gather([part.waits for part in parts]),
     )
 
 

@@ -125,7 +125,10 @@ def _note_events(state: State, decision: Decision) -> None:
 
 
 def _look(state: State, decision: Decision) -> tuple[int, ...]:
-    """Find out which blocks are filled and which rows have ended; skipped while the schedule foresees neither."""
+    """Find out which blocks are filled and which rows have ended; skipped while the schedule foresees neither.
+
+    All that the host must know comes in one trip: it waits for the device once.
+    """
     state.since += 1
     state.foreseen -= 1
     if state.foreseen > 0:
@@ -134,12 +137,12 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     ended = _ask_stop_rules(state)
     left = state.window.restrict(state.here.read() == state.facts.mask_id).sum(-1)
     moved = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
-    pending = torch.as_tensor(decision.pending, device=left.device).expand(len(left), 1)[:, 0]
-    counts = torch.stack([left, moved, pending]).cpu().numpy()
+    seen = torch.stack([left, moved, decision.waits[:, 0], ended]).cpu().numpy()
+    filled, stands, goes_on, done = seen[0] == 0, seen[1] == 0, seen[2] == 0, seen[3] > 0
     rows = state.rows
-    _check_progress(state, decision, (counts[0] > 0) & (counts[1] == 0) & ~rows.finished)
-    closed = (counts[0] == 0) & (counts[2] == 0) & ~rows.finished
-    over = closed & (~rows.later.any(1) | ended)
+    _check_progress(state, decision, ~filled & stands & ~rows.finished)
+    closed = filled & goes_on & ~rows.finished
+    over = closed & (~rows.later.any(1) | done)
     rows.block_step[closed & ~over] = -1
     rows.finished |= over
     state.ended, state.over = bool(rows.finished.any()), bool(rows.finished.all())
@@ -150,21 +153,20 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     return tuple(rows.ids[over].tolist())
 
 
-def _ask_stop_rules(state: State) -> NDArray[np.bool_]:
-    """Fill the rest of the rows whose stop rule says so, without a forward; which rows have no mask left at all."""
+def _ask_stop_rules(state: State) -> Tensor:
+    """Fill the rest of the rows whose stop rule says so, without a forward; `[B]`: which have no mask left at all."""
     span, mask_id = state.tokens[:, state.start :], state.facts.mask_id
-    ended = np.zeros(len(span), dtype=bool)
-    for number, lane in enumerate(state.lanes):
+    ended = torch.zeros_like(span[:, 0], dtype=torch.bool)
+    for lane in state.lanes:
         if not lane.sampler.policy.stop.stops:
             continue
-        members = state.members(number)
-        rows = torch.from_numpy(members).to(span.device)
-        here, masked = span[rows], span[rows] == mask_id
-        own = ~state.given[rows, state.start :]
+        rows = slice(None) if lane.rows is None else lane.rows
+        here, own = span[rows], ~state.given[rows, state.start :]
+        masked = here == mask_id
         fill = lane.sampler.policy.stop(here, masked, own)
         state.tokens[rows, state.start :] = torch.where(fill >= 0, fill, here)
         state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])
-        ended[members] = (~(masked & (fill < 0)).any(-1)).cpu().numpy()
+        ended[rows] = ~(masked & (fill < 0)).any(-1)
     return ended
 
 
