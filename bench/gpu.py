@@ -34,6 +34,7 @@ from uncode.core.policy import Policy, Sampler
 from uncode.core.score import Confidence, ExponentialPosition, Informativeness
 from uncode.core.select import TopK
 from uncode.core.stop import AfterEos
+from uncode.files import write_whole
 from uncode.frequency import FrequencyTable
 from uncode.samplers import presets
 
@@ -244,6 +245,31 @@ def policies(model: TransformerDenoiser) -> dict[str, float]:
     return {name: statistics.median(values) for name, values in times.items()}
 
 
+def measured(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """All figures so far, printed as they come; what the policy costs before the large batches, which take longest."""
+    floor = floors()
+    print(f"floors: {floor.product:.0f} TFLOP/s, copy {floor.copy:.2f} TB/s")
+    figures: dict[str, Any] = {"floors": asdict(floor), "belief": belief(floor), "table": []}
+    print("belief: " + ", ".join(f"{name} {value:.3g}" for name, value in figures["belief"].items()), flush=True)
+    made = network(chosen.layers)
+    model, other = TransformerDenoiser(made, LLADA, mask_id=MASK, eos_ids=(END,)), Published(made)
+    warm = time.monotonic()
+    between(
+        steps(model, Canvas.after_prompt(prompts(1), LENGTH, MASK), presets.semi_ar(blocks=BLOCKS, cache="dual")), 9
+    )
+    figures["warm-up"] = time.monotonic() - warm
+    print(f"{made.shape.parameters / 1e9:.2f} B parameters, bfloat16; the first nine steps {figures['warm-up']:.1f} s")
+    figures["policies"] = policies(model)
+    print("dual, batch 1, ms a step: " + "; ".join(f"{n} {value:.3f}" for n, value in figures["policies"].items()))
+    print(HEADER, flush=True)
+    for batch, cache in itertools.product(chosen.batches, chosen.caches):
+        figures["table"].append(row(model, other, cache, batch, floor))
+        yield figures
+    if "dual" in chosen.caches and len(chosen.batches) > 1:
+        figures["table"].append(row(model, None, "dual", 16, floor))
+        yield figures
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32])
@@ -254,29 +280,11 @@ def main() -> None:
     if not torch.cuda.is_available():
         sys.exit("this benchmark needs a CUDA GPU; bench/cpu.py does without.")
     began = time.monotonic()
-    floor = floors()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
-    print(f"floors: {floor.product:.0f} TFLOP/s, copy {floor.copy:.2f} TB/s")
-    figures: dict[str, Any] = {"floors": asdict(floor), "belief": belief(floor)}
-    print("belief: " + ", ".join(f"{name} {value:.3g}" for name, value in figures["belief"].items()), flush=True)
-    made = network(chosen.layers)
-    model, other = TransformerDenoiser(made, LLADA, mask_id=MASK, eos_ids=(END,)), Published(made)
-    warm = time.monotonic()
-    between(
-        steps(model, Canvas.after_prompt(prompts(1), LENGTH, MASK), presets.semi_ar(blocks=BLOCKS, cache="dual")), 9
-    )
-    figures["warm-up"] = time.monotonic() - warm
-    print(f"{made.shape.parameters / 1e9:.2f} B parameters, bfloat16; the first nine steps {figures['warm-up']:.1f} s")
-    print(HEADER, flush=True)
-    pairs = list(itertools.product(chosen.batches, chosen.caches))
-    figures["table"] = [row(model, other, cache, batch, floor) for batch, cache in pairs]
-    if "dual" in chosen.caches and len(chosen.batches) > 1:
-        figures["table"].append(row(model, None, "dual", 16, floor))
-    figures["policies"] = policies(model)
-    print("a step: " + "; ".join(f"{name} {value:.3f} ms" for name, value in figures["policies"].items()))
+    for figures in measured(chosen):
+        if chosen.out:  # what is measured is kept, whatever comes next
+            write_whole(chosen.out, json.dumps(figures, indent=1) + "\n")
     print(f"{time.monotonic() - began:.0f} s")
-    if chosen.out:
-        chosen.out.write_text(json.dumps(figures, indent=1))
 
 
 if __name__ == "__main__":
