@@ -22,7 +22,7 @@ from uncode.models import TINY
 from uncode.train.recipe import Recipe
 
 ROOT = Path(__file__).parents[2]
-EQUATION = "Problem: Solve for x: 8x + 11 = 67\nSolution:"
+SUM = "Problem: Compute 26 + 25 + 16 - 11\nSolution:"
 
 
 @pytest.fixture(scope="module")
@@ -81,11 +81,10 @@ def test_every_held_out_problem_fits_into_its_context(name: str, tiny: uncode.De
 
 
 def test_the_order_decides() -> None:
-    shown = json.loads(run("compare", EQUATION, "--json").stdout)
+    shown = json.loads(run("compare", SUM, "--json").stdout)
     hasty, blocks, calibrated = (row["text"] for row in shown)
-    assert "{7}" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
-    assert "{7}" not in blocks and shown[1]["first_end"] < 8, "and so do blocks, within the first of them"
-    assert calibrated.endswith(r"x = 7. So the answer is \boxed{7}.")
+    assert "56" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
+    assert blocks.endswith(r"\boxed{56}.") and calibrated.endswith(r"\boxed{56}.")
 
 
 def test_the_results_are_what_the_weights_do(tiny: uncode.Denoiser) -> None:

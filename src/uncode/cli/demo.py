@@ -123,5 +123,7 @@ def _pattern(results: Results, family: str, solved: list[bool]) -> Text:
         cell = results.cell(family, name)
         assert cell is not None
         lines.append(f"  {name:11}{cell.right.count('1'):4} right {cell.hasty.count('1'):4} hasty")
-    lines.append(f"Confidence is hasty and wrong where Uncode is right: {results.harmed(family, 'confidence')}.\n")
+    pairs = [(confidence, uncode) for confidence, *_, uncode in marks]
+    gains, losses = pairs.count(("0", "1")), pairs.count(("1", "0"))
+    lines.append(f"Uncode is right where confidence is wrong: {gains}; wrong where it is right: {losses}.\n")
     return Text("\n".join(lines), style="italic")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from ...backbones.load import TABLE
@@ -108,7 +109,9 @@ def _settings() -> str:
         f" a quarter, `semi_ar {2 * BLOCKS}`: a sixteenth, llada: half). Fast-dLLM and its Uncode have a prefix cache."
         " Dream takes `alg=entropy`. Decoding ends once no mask is left before an end token. Uncode takes "
         "`special=neutral`, which neither pushes nor pulls end tokens; the preset's default, the published behaviour, "
-        "is the row `uncode unseen`. Its rate is chosen among seven; nothing is chosen for the baselines."
+        "is the row `uncode unseen`. Its rate is chosen among seven; nothing is chosen for the baselines. The "
+        "threshold of `uncode_fast_dllm` is on the calibrated score, which is no probability: informativeness "
+        "multiplies it by up to ten, and where the rate is low too little is taken back, so that tokens pass too soon."
     )
 
 
@@ -129,10 +132,22 @@ def _verdict(results: Results) -> str:
     standing = _standing(results)
     ahead, level, behind = (_names([n for n in standing if standing[n] == at]) for at in ("ahead", "level", "behind"))
     return (
-        "On the average of all families, and of the baselines, Uncode with label-free rates is ahead of "
+        "On the average of all families Uncode with label-free rates is, among the baselines, ahead of "
         f"{ahead} (the paired interval excludes 0), level with {level} (it includes 0) and behind {behind}. "
-        "Each interval is for one comparison; no allowance is made for their number.\n\n" + _price(results)
+        "Each interval is for one comparison; no allowance is made for their number. "
+        f"{_easy(results)}\n\n{_price(results)}"
     )
+
+
+EASY = 0.99
+"""The share that is right from which a family tells samplers apart no more."""
+
+
+def _easy(results: Results) -> str:
+    """Which families hardly tell samplers apart."""
+    shares = {family: [cell.accuracy.estimate for cell in of.values()] for family, of in results.cells.items()}
+    easy = [report.short(family) for family, found in shares.items() if median(found) >= EASY]
+    return f"Most samplers solve 99 % or more of {_names(easy)}: what tells them apart are the other families."
 
 
 def _price(results: Results) -> str:
@@ -166,8 +181,25 @@ def _biases(results: Results) -> str:
         "the mean of the two. "
         "*Trivial*: the share of the paper's trivial tokens among the first quarter of a text to be written, "
         "and the same for a left-to-right decode by the same model. 95 % bootstrap intervals.\n\n"
-        f"{report.biases(results).markdown()}\n\nWhen confidence writes each tenth of the span:\n\n"
+        f"{report.biases(results).markdown()}\n\n{_seen(results)}\n\nWhen confidence writes each tenth of the span:\n\n"
         f"{report.times(results).markdown()}"
+    )
+
+
+def _seen(results: Results) -> str:
+    """What the table of biases shows, and what it does not."""
+    families = {name: of for name, of in results.biases.items() if name != "all"}
+
+    def where(key: str, sign: int) -> str:
+        bounds = {name: (low, -high) for name, of in families.items() for _, low, high in [of[key]]}
+        found = [report.short(name) for name, (above, below) in bounds.items() if (above if sign > 0 else below) > 0]
+        return "all families" if len(found) == len(families) else _names(found)
+
+    last, first, trivial = "last_before_middle", "first_before_middle", "trivial_excess"
+    return (
+        f"So the last tenth is written before the middle on {where(last, 1)}; the first tenth is written before it on "
+        f"{where(first, 1)} and after it on {where(first, -1)}. More of the first tokens are trivial than from left to "
+        f"right on {where(trivial, 1)}, fewer on {where(trivial, -1)}."
     )
 
 
@@ -175,7 +207,8 @@ def _again(first: Results, second: Results, record: dict[str, Any]) -> str:
     return (
         f"Seed {record['seed']}, otherwise the same: {record['seconds']:.0f} s. {_reproduced(first, second)}\n\n"
         f"{report.accuracy(second, intervals=True).markdown()}\n\n{_verdict(second)}\n\n"
-        f"{report.rates(second).markdown()}\n\n{report.biases(second).markdown()}"
+        f"### Its rates\n\n{report.rates(second).markdown()}\n\n### Its biases\n\n{report.biases(second).markdown()}"
+        f"\n\n{_seen(second)}"
     )
 
 
@@ -192,7 +225,8 @@ def _reproduced(first: Results, second: Results) -> str:
     before, after = _standing(first), _standing(second)
     changed = [f"{name} ({before[name]}, then {after[name]})" for name in before if before[name] != after[name]]
     return (
-        f"Of {len(listed)} cells, {_inside(listed)} lie inside the interval of the table above, and the intervals of "
+        f"Of {len(listed)} cells (label-free ones are among them), {_inside(listed)} lie inside the interval of the "
+        "table above, and the intervals of "
         f"{_overlapping(listed)} overlap; of {len(averages)} averages, {_inside(averages)} lie inside and the "
         f"intervals of {_overlapping(averages)} overlap. The cells that are apart: "
         f"{_names([f'{name} {count}' for name, count in apart.items() if count])}. The intervals are of the problems: "

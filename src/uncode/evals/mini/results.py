@@ -117,14 +117,6 @@ class Results:
         """How many problems each family has: they are resampled within it."""
         return [len(next(iter(cells.values())).right) for cells in self.cells.values()]
 
-    def harmed(self, family: str, sampler: str) -> int:
-        """In how many problems a sampler was hasty and wrong where Uncode was right."""
-        theirs, ours = self.cell(family, sampler), self.cell(family, UNCODE)
-        if theirs is None or ours is None:
-            return 0
-        marks = zip(theirs.hasty, theirs.right, ours.right, strict=True)
-        return sum(mark == ("1", "0", "1") for mark in marks)
-
     def save(self, path: Path) -> None:
         write_whole(path, json.dumps(asdict(self), indent=1) + "\n")
 
