@@ -74,6 +74,7 @@ def test_every_token_is_there_with_its_moment_and_its_facts() -> None:
     assert len(shown.texts) == 24
     assert re.fullmatch(r'" 1", offset 1: step 1, probability 0\.\d+, entropy [\d.]+ nats', shown.hovers[1])
     assert shown.hovers[-1].endswith("filled by the stop rule")
+    assert "grey where filled in" in page([Trajectory("mine", row)], "A page")
     assert "21 forwards; end token first committed at step 20; answer committed at steps 7 to 9" in page(
         [Trajectory("mine", row)], "A page"
     )

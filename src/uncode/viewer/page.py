@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import require
+from ..core.record import FILLED, GIVEN
 from ..files import write_whole
 from .moments import Row, end_ids, moments, summary
 
@@ -51,10 +52,12 @@ def page(trajectories: Sequence[Trajectory], title: str) -> str:
     shared = len(set(prompts)) == 1
     sections = [_section(number, one, shown=not shared) for number, one in enumerate(trajectories)]
     breaks = any("\n" in text for one in trajectories for text in one.row["generated_texts"])
+    fills = any(FILLED in one.row["commit_step"] for one in trajectories)
     parts = {
         "title": escape(title),
         "prompt": _prompt(prompts[0]) if shared else "",
-        "signs": f", {BREAK} line break" if breaks else "",
+        "signs": (", grey where filled in without a forward" if fills else "")
+        + (f", {BREAK} line break" if breaks else ""),
         "sections": "\n".join(sections),
         "steps": _inlined([_replay(one.row) for one in trajectories]),
     }
@@ -112,7 +115,7 @@ def _hover(row: Row, offset: int) -> str:
     step, logp, entropy = row["commit_step"][offset], row["logp"][offset], row["entropy"][offset]
     text = f"{json.dumps(row['generated_texts'][offset], ensure_ascii=False)}, offset {offset}: "
     if step < 0:
-        return text + {-1: "given", -2: "filled by the stop rule"}[step]
+        return text + {GIVEN: "given", FILLED: "filled by the stop rule"}[step]
     facts = [f"step {step}"]
     facts += [] if logp is None else [f"probability {math.exp(logp):.3g}"]
     facts += [] if entropy is None else [f"entropy {entropy:.3g} nats"]
