@@ -14,6 +14,7 @@ import torch
 import uncode
 from tests.cli.running import call
 from uncode import UncodeError
+from uncode.cli.demo import _usual
 from uncode.core.trace import Trace
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.write import lines_of
@@ -221,6 +222,16 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
     assert "Of 8 cells (label-free ones are among them), 8 lie inside" in text and "`frequency.safetensors`" in text
     assert "label-free rates" in table.stdout and "87.5" in table.stdout and "…" not in table.stdout
     assert "no rate was chosen for mini_docstring" in str(quick.value)
+
+
+def test_the_demo_draws_what_is_commonest(results: Results) -> None:
+    def marked(**rights: str) -> Results:
+        cells = {name: Cell(right, "0" * len(right), 1.0, 1.0) for name, right in rights.items()}
+        return replace(results, cells={"mini_story": cells})
+
+    split = marked(confidence="1000010", semi_ar="1111000", uncode="1111100")  # confidence alone is wrong three times
+    assert _usual(split, "mini_story") == [1, 2, 3]
+    assert _usual(marked(confidence="111", semi_ar="111", uncode="111"), "mini_story") == [0, 1, 2]
 
 
 def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: Results) -> None:

@@ -147,7 +147,8 @@ def _easy(results: Results) -> str:
     """Which families hardly tell samplers apart."""
     shares = {family: [cell.accuracy.estimate for cell in of.values()] for family, of in results.cells.items()}
     easy = [report.short(family) for family, found in shares.items() if median(found) >= EASY]
-    return f"Most samplers solve 99 % or more of {_names(easy)}: what tells them apart are the other families."
+    share = f"{100 * EASY:.0f} %"
+    return f"Most samplers solve {share} or more of {_names(easy)}: what tells them apart are the other families."
 
 
 def _price(results: Results) -> str:
@@ -222,7 +223,8 @@ def _reproduced(first: Results, second: Results) -> str:
     averages = [(one, two) for one, two in means if one is not None and two is not None]
     apart = {report.short(family): len(pairs) - _overlapping(pairs) for family, pairs in cells.items()}
     listed = [pair for pairs in cells.values() for pair in pairs]
-    before, after = _standing(first), _standing(second)
+    after = _standing(second)
+    before = {name: standing for name, standing in _standing(first).items() if name in after}
     changed = [f"{name} ({before[name]}, then {after[name]})" for name in before if before[name] != after[name]]
     return (
         f"Of {len(listed)} cells (label-free ones are among them), {_inside(listed)} lie inside the interval of the "
