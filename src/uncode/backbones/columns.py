@@ -7,6 +7,7 @@ import torch
 from torch import Tensor
 
 from ..core.cache import Columns, Plan, Span
+from ..core.upload import upload
 
 
 class Pick:
@@ -18,7 +19,7 @@ class Pick:
         agree = bool((index == first + np.arange(self.width)).all())
         self.first = first if agree and first >= 0 and first + self.width <= length else None
         if self.first is None:
-            self.index = torch.from_numpy(np.clip(index, 0, length - 1)).to(device)
+            self.index = upload(np.clip(index, 0, length - 1), device)
 
     def __call__(self, tensor: Tensor) -> Tensor:
         """A view where rows agree."""

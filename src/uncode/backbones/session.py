@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from ..core.cache import Plan, Span
+from ..core.upload import upload
 from .capture import Captures, Inputs
 from .columns import Pick, columns
 from .pointwise import Kept, wide
@@ -60,7 +61,7 @@ class Layout:
         self.first = np.argmax(self.seen, 1)
         self.length = self.seen.shape[1]
         starts = self.first if self.first.any() else self.first[:1]
-        positions = torch.from_numpy(np.maximum(np.arange(self.length) - starts[:, None], 0)).to(valid.device)
+        positions = upload(np.maximum(np.arange(self.length) - starts[:, None], 0), valid.device)
         self.angles = angles(positions, network.shape, wide(dtype))
 
 
@@ -80,15 +81,15 @@ class Pass:
         self.tokens = Pick(columns(computed), length, device)
         cos, sin = (self.tokens(t)[:, None].contiguous() for t in layout.angles)
         visible = layout.seen & (fresh | plan.reuse.mask(length))
-        mask = None if visible.all() else torch.from_numpy(visible).to(device)[:, None, None]
-        places = torch.from_numpy(self._places(computed, window, length)).to(device) if stores else None
+        mask = None if visible.all() else upload(visible, device)[:, None, None]
+        places = upload(self._places(computed, window, length), device) if stores else None
         source = columns(plan.rows) - shift
         if shift:  # nothing stands before a row's first token, so that one predicts itself
             source = np.maximum(source, layout.first[:, None])
         source = np.clip(source - computed.start[:, None], 0, computed.width - 1)
         rows = None
         if source.shape[1] != computed.width or (source != np.arange(computed.width)).any():
-            rows = torch.from_numpy(source[:1] if (source == source[:1]).all() else source).to(device)
+            rows = upload(source[:1] if (source == source[:1]).all() else source, device)
         self.inputs = Inputs(layout.valid.new_zeros(0, dtype=torch.int64), cos, sin, mask, places, rows)
 
     @staticmethod

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .belief import Belief
 from .policy import Sampler
-from .view import NEVER, Ranking, View
+from .view import Ranking, View
 
 
 @dataclass
@@ -90,7 +90,7 @@ def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
 
 def _ranked(term: Tensor) -> Tensor:
     """A term of the score in a type that ranks, float32 or float64."""
-    return term if term.dtype in NEVER else term.double()
+    return term if term.dtype in (torch.float32, torch.float64) else term.double()
 
 
 def _term(part: Decision, number: int) -> Tensor:

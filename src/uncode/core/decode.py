@@ -18,6 +18,7 @@ from .errors import Stalled, UncodeError
 from .record import FILLED, OPEN
 from .state import Ints, Samplers, Seeds, State, Watch
 from .trace import Trace
+from .upload import upload
 from .view import View
 
 
@@ -149,7 +150,7 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     state.foreseen = state.foresee()
     if closed.any():
         state.stale = True
-        state.alive = torch.from_numpy((~rows.finished).astype(np.int64)).to(left.device)[:, None]
+        state.alive = upload((~rows.finished).astype(np.int64), left.device)[:, None]
     return tuple(rows.ids[over].tolist())
 
 

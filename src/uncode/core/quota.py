@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .errors import require
 from .piece import Piece
+from .upload import number
 from .view import Count, View
 
 Counts = NDArray[np.int64]
@@ -138,7 +139,8 @@ class Decay(Quota):
     def lost(self, view: View) -> Tensor:
         """1 - s/t for the step from time t to time s; 1 at a block's last step."""
         steps, step = (
-            torch.as_tensor(n, device=view.tokens.device).double() for n in (view.block_steps, view.block_step)
+            n.double() if isinstance(n, Tensor) else number(n, view.tokens, torch.float64)
+            for n in (view.block_steps, view.block_step)
         )
         now, then = (1.0 - (1.0 - self.eps) * at / steps for at in (step, step + 1))
         return torch.where(step >= steps - 1, 1.0, 1.0 - then / now)

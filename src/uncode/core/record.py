@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .belief import Belief
 from .decide import Decision
-from .view import NEVER
+from .upload import never
 from .window import Pane, Window
 
 COMMIT = ("logp", "entropy", "margin", "runner_up")
@@ -122,7 +122,7 @@ class Record:
 
     def _runner_up(self, score: Tensor, chosen: Tensor) -> Tensor:
         """The offset of the best position each step did not choose, `[N, B, W]`; NaN where none was left."""
-        value, column = torch.where(chosen, NEVER[score.dtype], score).max(-1, keepdim=True)
+        value, column = torch.where(chosen, never(score), score).max(-1, keepdim=True)
         nothing_left = value - value  # 0, or NaN where the best is -inf
         return (column + self._first_offset + nothing_left).expand_as(chosen)
 

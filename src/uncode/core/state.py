@@ -27,6 +27,7 @@ from .noise import Noise, PhiloxNoise
 from .policy import Sampler
 from .record import Record
 from .rows import Rows
+from .upload import upload
 from .view import Count
 from .window import Pane, Window
 
@@ -78,7 +79,7 @@ class State:
         self.over = True
         """Whether there is no row that goes on."""
         self.since = 0
-        self._together: int | None = None
+        self._block_step: Count = 0
         self.stale = True
         self.rows = Rows.none()
         self._next_id = 0
@@ -114,7 +115,7 @@ class State:
         """Only these rows (indices, not ids) stay."""
         self.record.fold()
         self.settle()
-        index = torch.from_numpy(rows).to(self.facts.device)
+        index = upload(rows, self.facts.device)
         self.tokens, self.valid, self.given = self.tokens[index], self.valid[index], self.given[index]
         self.seeds, self.alive = self.seeds[index], self.alive[index]
         self.record.keep(rows.tolist())
@@ -220,7 +221,7 @@ class State:
         self._reach = np.argmax(valid, 1), valid.sum(1)
         self._windows = [entry for entry in self._windows if np.isin(entry[1], self.rows.ids).any()]
         for number, lane in enumerate(self.lanes):
-            lane.rows = None if len(used) == 1 else torch.from_numpy(self.members(number)).to(self.facts.device)
+            lane.rows = None if len(used) == 1 else upload(self.members(number), self.facts.device)
         self.stale = True
 
     def members(self, lane: int) -> Ints:
@@ -254,9 +255,7 @@ class State:
         self.block_start, self.block_length = self._count(starts), self._count(stops - starts)
         self.block_masked = self._count(rows.of_block(rows.masked))
         self.block_steps = self._count(rows.of_block(rows.shares))
-        together = bool((rows.block_step == rows.block_step[0]).all())
-        self._together = int(rows.block_step[0]) if together else None
-        self.since = 0
+        self._block_step, self.since = self._count(rows.block_step.copy()), 0
         self._open_panes()
 
     def _open_panes(self) -> None:
@@ -269,7 +268,7 @@ class State:
         """A plain number where all rows agree, else `[B, 1]`."""
         if (values == values[0]).all():
             return int(values[0])
-        return torch.from_numpy(values).to(self.facts.device)[:, None]
+        return upload(values, self.facts.device)[:, None]
 
     def foresee(self) -> int:
         """Steps until the host must look: until a block can be filled, and once after a block's first step."""
@@ -286,18 +285,13 @@ class State:
     @property
     def block_step(self) -> Count:
         """Steps since the rows' blocks opened."""
-        return (
-            self._together + self.since
-            if self._together is not None
-            else self._count(self.rows.block_step + self.since)
-        )
+        return self._block_step + self.since
 
     def settle(self) -> None:
         """Bring the rows' own step counts up to date; between two looks they are counted together."""
         if self.since:
             self.rows.block_step += self.since
-        if self._together is not None:
-            self._together += self.since
+            self._block_step = self._block_step + self.since
         self.since = 0
 
     # -- the forward -----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .belief import NOTHING, Belief
 from .noise import Noise
+from .upload import never
 
 Count = int | Tensor
 """One number for all rows, or one per row as `[B, 1]`; formulas of pieces hold for both."""
@@ -66,21 +67,17 @@ class View:
         )
 
 
-NEVER = {dtype: torch.tensor(float("-inf"), dtype=dtype) for dtype in (torch.float32, torch.float64)}
-"""The score of a position that must not be chosen."""
-
-
 class Ranking:
     """Positions from best to worst among some: larger score first, the lowest position on ties, -inf never."""
 
     def __init__(self, score: Tensor, among: Tensor) -> None:
-        self.score = torch.where(among, score, NEVER[score.dtype])
+        self.score = torch.where(among, score, never(score))
         self._among = among
 
     @cached_property
     def candidates(self) -> Tensor:
         """Positions that may be chosen at all."""
-        return self.score > NEVER[self.score.dtype]
+        return self.score > float("-inf")
 
     @cached_property
     def order(self) -> Tensor:
@@ -97,5 +94,5 @@ class Ranking:
         """The best `count` candidates."""
         if isinstance(count, int) and count == 1:
             value, best = self.score.max(-1, keepdim=True)
-            return torch.zeros_like(self._among).scatter_(-1, best, value > NEVER[value.dtype])
+            return torch.zeros_like(self._among).scatter_(-1, best, value > float("-inf"))
         return (self.rank < count) & self.candidates

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .cache import Span
+from .upload import upload
 
 Ints = NDArray[np.int64]
 
@@ -36,9 +37,9 @@ class Window:
         return cls(
             start,
             width,
-            torch.from_numpy(offsets).to(device),
-            torch.from_numpy(offsets.astype(np.float64)).to(device),
-            None if inside.all() else torch.from_numpy(inside).to(device),
+            upload(offsets, device),
+            upload(offsets.astype(np.float64), device),
+            None if inside.all() else upload(inside, device),
         )
 
     def columns(self, origin: int) -> Span:

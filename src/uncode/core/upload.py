@@ -1,0 +1,35 @@
+"""Small things that the host knows, on the device: without waiting for what the device has to do.
+
+A plain copy from the host returns when the device has got to it, which is after the whole forward that runs
+meanwhile; so does every operation that is given a tensor of the host where one of the device belongs.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+
+def upload(array: NDArray[Any], device: torch.device) -> Tensor:
+    """The array as a tensor of the device."""
+    return torch.from_numpy(array).to(device, non_blocking=device.type == "cuda")
+
+
+def number(value: float, like: Tensor, dtype: torch.dtype) -> Tensor:
+    """One number, where `like` is."""
+    return torch.full((), value, dtype=dtype, device=like.device)
+
+
+def never(like: Tensor) -> Tensor:
+    """The score of a position that must not be chosen, minus infinity, of the type of `like` and where it is."""
+    return _never(like.dtype, like.device)
+
+
+@cache
+def _never(dtype: torch.dtype, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.full((), float("-inf"), dtype=dtype, device=device)
