@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional
 
-from uncode.backbones import kernels, pointwise
+from uncode.backbones import few, kernels, pointwise
 from uncode.backbones.pointwise import Kept
 from uncode.core import fused
 from uncode.core.belief import Belief
@@ -66,6 +67,10 @@ def layers(dtype: torch.dtype) -> None:
         return torch.randn(*shape, generator=random).to(dtype)
 
     x, delta, weight, both = draw(2, 3, 48), draw(2, 3, 48), draw(48), draw(2, 3, 96)
+    parts = torch.randn(3, 2, 3, 48, generator=random)
+    found = kernels.add_norm(x, parts, weight, 1e-5)
+    for one, wanted in zip(found, pointwise.add_norm(x, parts.sum(0).to(dtype), weight, 1e-5), strict=True):
+        close(one, wanted, tolerance)
     for given in (delta, None):
         fused_pair, plain_pair = kernels.add_norm(x, given, weight, 1e-5), pointwise.add_norm(x, given, weight, 1e-5)
         for found, wanted in zip(fused_pair, plain_pair, strict=True):
@@ -94,10 +99,43 @@ def heads(
     return split[:, :6], *((split[:, 6:9], split[:, 9:]) if kept is None else kept.read(2))
 
 
+def few_rows(dtype: torch.dtype) -> None:
+    """Products whole and in parts, gates, and attention with its keys in one share and in several."""
+    random = torch.Generator().manual_seed(0)
+    tolerance = {torch.float32: 1e-4, torch.float16: 4e-3}[dtype]
+
+    def draw(*shape: int) -> Tensor:
+        return (torch.randn(*shape, generator=random) / 4).to(dtype)
+
+    few.WHOLE, few.PART, few.GATE = few.Tile(32, 32, 2), few.Tile(64, 16, 3), few.Tile(32, 16, 2)
+    h, weight, bias = draw(2, 5, 128), draw(192, 128), draw(192)
+    wanted = functional.linear(h.double(), weight.double())
+    close(few.whole(h, weight), wanted, tolerance)
+    close(few.whole(h, weight, bias), wanted + bias, tolerance)
+    parts = few.in_parts(h, weight)
+    assert parts.shape == (few.PARTS, 2, 5, 192) and parts.dtype == torch.float32
+    close(parts.sum(0), wanted, tolerance)
+    gate, up = wanted.chunk(2, -1)
+    close(few.opened(h, weight), functional.silu(gate) * up, tolerance)
+    k, v = draw(2, 2, 41, 32)[:, :, :-1], draw(2, 2, 41, 32)[:, :, :-1]
+    seen = torch.rand(2, 1, 1, 40, generator=random) < 0.5
+    seen[0, ..., :16], seen[..., -1] = False, True  # a whole share of the keys is not seen
+    for few.KEYS, few.SHARES in ((16, 8), (16, 32), (64, 1)):
+        for queries in (draw(2, 5, 4 * 32).view(2, 5, 4, 32).transpose(1, 2), draw(2, 4, 3, 32)):
+            for mask in (None, seen):
+                plain = functional.scaled_dot_product_attention(queries, k, v, attn_mask=mask, enable_gqa=True)
+                close(few.attend(queries, k, v, mask), plain.transpose(1, 2).flatten(2), tolerance)
+
+
 if __name__ == "__main__":
     torch.set_grad_enabled(False)
     belief()
     not_a_number()
     for kind in FUSED:
         layers(kind)
+    for kind in (
+        torch.float32,
+        torch.float16,
+    ):  # the interpreter takes the bits of bfloat16 for whole numbers in a product
+        few_rows(kind)
     print("alike")

@@ -41,16 +41,47 @@ POINTERS = {
     "_add_norm": "x:bf16 delta:bf16 weight:bf16 total:bf16 out:bf16",
     "_turn": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 places:i64",
     "_gated": "both:bf16 out:bf16",
+    "_multiply": "h:bf16 weight:bf16 bias:bf16 out:bf16",
+    "_open": "h:bf16 weight:bf16 out:bf16",
+    "_attend": "q:bf16 keys:bf16 values:bf16 mask:i1 out:fp32 weights:fp32",
+    "_merge": "shares:fp32 weights:fp32 out:bf16",
 }
 CONSTANTS = {
     "_sweep": [{"GROUPS": 512, "TOGETHER": 8, "FOURS": 64, "DRAWS": draws} for draws in (False, True)],
     "_settle": [{"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws} for draws in (False, True)],
-    "_add_norm": [{"WIDTH": 4096, "LANES": 4096, "ADDS": adds} for adds in (False, True)],
+    "_add_norm": [{"WIDTH": 4096, "LANES": 4096, "PARTS": parts} for parts in (0, 1, 4)],
     "_turn": [
         {"HEADS": 28, "KEYS": 4, "SOME": 8, "HALF": 64, "LANES": 64, "KEEPS": keeps, "BY_ROW": keeps}
         for keeps in (False, True)
     ],
     "_gated": [{"LANES": 1024}],
+    "_multiply": [
+        {
+            "DEPTH": 3584,
+            "PARTS": parts,
+            "ROWS": 64,
+            "COLUMNS": columns,
+            "STEP": step,
+            "STAGES": stages,
+            "BIASED": biased,
+        }
+        for parts, biased, (columns, step, stages) in ((1, True, (64, 128, 4)), (4, False, (128, 64, 5)))
+    ],
+    "_open": [{"DEPTH": 3584, "ROWS": rows, "COLUMNS": 64, "STEP": 64, "STAGES": 4} for rows in (16, 64)],
+    "_attend": [
+        {
+            "HEADS": 28,
+            "GROUP": 7,
+            "WIDTH": 128,
+            "QUERIES": 64,
+            "KEYS": 64,
+            "STAGES": 3,
+            "MASKED": masked,
+            "SPLITS": parts,
+        }
+        for masked, parts in ((False, 1), (True, 5))
+    ],
+    "_merge": [{"SPLITS": 5, "HEADS": 4, "WIDTH": 128}],
 }
 
 
@@ -60,14 +91,14 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
     triton = pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
     from triton.backends.compiler import GPUTarget
 
-    from uncode.backbones import kernels
+    from uncode.backbones import few, kernels
     from uncode.core import fused
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    kernel = getattr(fused, name, None) or getattr(kernels, name)
+    kernel = next(getattr(home, name) for home in (fused, kernels, few) if hasattr(home, name))
     kinds = {entry.split(":")[0]: f"*{entry.split(':')[1]}" for entry in POINTERS[name].split()}
     for constants in CONSTANTS[name]:
-        plain = {argument: "fp32" if argument == "eps" else "i32" for argument in kernel.arg_names}
+        plain = {argument: "fp32" if argument in ("eps", "scale") else "i32" for argument in kernel.arg_names}
         signature = plain | kinds | dict.fromkeys(constants, "constexpr")
         places = {(kernel.arg_names.index(key),): value for key, value in constants.items()}
         source = triton.compiler.ASTSource(fn=kernel, signature=signature, constexprs=places)
@@ -75,6 +106,7 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
             source, target=GPUTarget("cuda", 90, 32), options={"num_warps": 4, "enable_fp_fusion": False}
         )
         assert len(made.asm["cubin"]) > 1000
+        assert made.metadata.shared <= 227 * 1024  # what a program may have there
 
 
 @pytest.mark.parametrize("dialect", ["llada", "dream"])  # Dream's projections have biases, and fewer key heads

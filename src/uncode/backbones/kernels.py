@@ -19,14 +19,18 @@ SOME = 8
 
 
 @triton.jit
-def _add_norm(x, delta, weight, total, out, eps, WIDTH: tl.constexpr, LANES: tl.constexpr, ADDS: tl.constexpr):
+def _add_norm(
+    x, delta, weight, total, out, eps, part, WIDTH: tl.constexpr, LANES: tl.constexpr, PARTS: tl.constexpr
+):  # fmt: skip
     row, lane = tl.program_id(0).to(tl.int64), tl.arange(0, LANES)
     here = lane < WIDTH
     at = row * WIDTH + lane
     value = tl.load(x + at, mask=here, other=0.0)
-    if ADDS:
-        added = value.to(tl.float32) + tl.load(delta + at, mask=here, other=0.0).to(tl.float32)
-        value = added.to(value.dtype)
+    if PARTS:
+        added = tl.load(delta + at, mask=here, other=0.0).to(tl.float32)
+        for number in tl.static_range(1, PARTS):
+            added += tl.load(delta + number * part + at, mask=here, other=0.0)
+        value = (value.to(tl.float32) + added.to(value.dtype).to(tl.float32)).to(value.dtype)
         tl.store(total + at, value, mask=here)
     h = value.to(tl.float32)
     h = h * tl.rsqrt(tl.sum(h * h, 0) / WIDTH + eps)
@@ -35,8 +39,9 @@ def _add_norm(x, delta, weight, total, out, eps, WIDTH: tl.constexpr, LANES: tl.
 
 
 def add_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """`x + delta` and its root mean square norm."""
+    """`x + delta` and its root mean square norm; `delta` may come in parts, `[parts, *]`."""
     x = x.contiguous()
+    parts = 0 if delta is None else len(delta) if delta.dim() > x.dim() else 1
     width, out = x.shape[-1], torch.empty_like(x)
     total = x if delta is None else torch.empty_like(x)
     grid = (x.numel() // width,)
@@ -45,7 +50,7 @@ def add_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tup
     given = x if delta is None else delta.contiguous()
     with torch.cuda.device_of(x):  # a kernel starts on the current device, wherever its tensors lie
         _add_norm[grid](
-            x, given, weight, total, out, eps, WIDTH=width, LANES=lanes, ADDS=delta is not None,
+            x, given, weight, total, out, eps, x.numel(), WIDTH=width, LANES=lanes, PARTS=parts,
             num_warps=warps, enable_fp_fusion=False,
         )  # fmt: skip
     return total, out

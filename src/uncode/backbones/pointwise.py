@@ -20,8 +20,11 @@ def wide(dtype: torch.dtype) -> torch.dtype:
 
 
 def add_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """`x + delta`, and its root mean square norm: computed wide, then scaled in the model's own type."""
-    if _fuses(x):
+    """`x + delta`, and its root mean square norm: computed wide, then scaled in the model's own type.
+
+    On a GPU `delta` may come in parts, `[parts, *]` in float32, whose sum is meant.
+    """
+    if fuses_here(x):
         from . import kernels
 
         return kernels.add_norm(x, delta, weight, eps)
@@ -79,7 +82,7 @@ def heads_of(
     """
     split = qkv.view(*qkv.shape[:2], heads + 2 * key_heads, -1)
     turned, values = (part.transpose(1, 2) for part in (split[:, :, :-key_heads], split[:, :, -key_heads:]))
-    if _fuses(qkv):
+    if fuses_here(qkv):
         from . import kernels
 
         kernels.turn(qkv, heads, key_heads, rotation, kept)
@@ -98,7 +101,7 @@ def columns_of(x: Tensor, index: Tensor) -> Tensor:
 
 def gated(both: Tensor) -> Tensor:
     """`silu(gate) * up` of gate and up side by side."""
-    if _fuses(both):
+    if fuses_here(both):
         from . import kernels
 
         return kernels.gated(both)
@@ -106,5 +109,6 @@ def gated(both: Tensor) -> Tensor:
     return functional.silu(gate) * up
 
 
-def _fuses(x: Tensor) -> bool:
+def fuses_here(x: Tensor) -> bool:
+    """Whether kernels are fused where `x` lies."""
     return x.is_cuda and x.dtype != torch.float64 and not torch.is_grad_enabled() and fuses()

@@ -13,13 +13,10 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from .memory import room
-from .pointwise import Kept, Rotation, add_norm, columns_of, gated, heads_of
-
-Joined = tuple[Tensor, Tensor | None]
-"""Weights and biases of several linear maps, one below the other."""
+from .pointwise import Kept, Rotation, add_norm, columns_of, heads_of
+from .products import Joined, all_of, attention, opened, parts_of
 
 
 @dataclass(frozen=True)
@@ -116,13 +113,12 @@ class Block(nn.Module):
         Of the last layer some columns alone are `wanted`: all others are seen by them and go no further.
         """
         x, h = self.attention_norm(x, delta)
-        qkv = _all(h, self.joined_qkv, (self.q, self.k, self.v))
+        qkv = all_of(h, self.joined_qkv, (self.q, self.k, self.v))
         q, k, v = heads_of(qkv, self.heads, self.key_heads, rotation, kept)
         if wanted is not None:
             x, q = columns_of(x, wanted), columns_of(q, wanted)
-        seen = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=self.heads != self.key_heads)
-        x, h = self.mlp_norm(x, self.out(seen.transpose(1, 2).flatten(2)))
-        return x, self.down(gated(_all(h, self.joined_gates, (self.gate, self.up))))
+        x, h = self.mlp_norm(x, parts_of(attention(q, k, v, mask), self.out))
+        return x, parts_of(opened(h, self.joined_gates, self.gate, self.up), self.down)
 
     def join(self) -> None:
         """Lay the matrices that read the same input side by side: one product then takes the place of several.
@@ -151,16 +147,6 @@ class Block(nn.Module):
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:
     return a.dtype == b.dtype and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-
-
-def _all(h: Tensor, joined: Joined | None, linears: Sequence[Linear]) -> Tensor:
-    """What several linear maps make of one input, side by side."""
-    if torch.is_grad_enabled():  # small matrices, laid side by side at every step: one product forth and back
-        bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
-        return functional.linear(h, torch.cat([linear.weight for linear in linears]), bias)
-    if joined is not None:
-        return functional.linear(h, *joined)
-    return torch.cat([linear(h) for linear in linears], -1)
 
 
 def _joined(linears: Sequence[Linear]) -> Joined:
@@ -195,7 +181,7 @@ def _lay(tensors: list[Tensor]) -> Tensor:
 
 
 class Transformer(nn.Module):
-    """Hidden states of tokens, and logits of hidden states. Its parameters have no memory until they are filled."""
+    """Hidden states of tokens, and logits of those. Its parameters have no memory until they are filled."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -217,7 +203,7 @@ class Transformer(nn.Module):
         kept: Sequence[Kept] | None = None,
         wanted: Tensor | None = None,
     ) -> Tensor:
-        """Hidden states `[B, T, width]`, or `[B, W, width]` of the columns that are `wanted`, `[B or 1, W]`.
+        """Normed hidden states `[B, T, width]`, or `[B, W, width]` of the columns that are `wanted`, `[B or 1, W]`.
 
         `mask` `[B, 1, 1, keys]` is true where a key may be seen.
         """
@@ -227,10 +213,11 @@ class Transformer(nn.Module):
         last = len(self.blocks) - 1
         for number, (block, own) in enumerate(zip(self.blocks, each, strict=True)):
             x, delta = block(x, delta, rotation, mask, own, wanted if number == last else None)
-        return x + delta
+        normed: Tensor = self.norm(x, delta)[1]
+        return normed
 
     def logits(self, hidden: Tensor) -> Tensor:
-        logits: Tensor = self.head(self.norm(hidden)[1])
+        logits: Tensor = self.head(hidden)
         return logits
 
     def join(self) -> None:

@@ -1,0 +1,116 @@
+"""What runs on a GPU alone: kernels for few rows beside float64, at the sizes of real models, and steps that no look
+of the host holds up."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+from inspect import signature
+from typing import Any
+
+import pytest
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from tests.checkpoints import like_the_toy
+from uncode.backbones import products
+from uncode.backbones.denoiser import TransformerDenoiser
+from uncode.backbones.llada import LLADA
+from uncode.core.canvas import Canvas
+from uncode.core.decode import steps
+from uncode.frequency import FrequencyTable
+from uncode.samplers import presets
+
+pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
+
+LIKE_LLADA, LIKE_DREAM = (4096, 12288, 12288), (3584, 4608, 18944)
+"""Width, columns of queries, keys and values, and hidden width."""
+KINDS = [torch.bfloat16, torch.float16]
+
+
+def draw(*shape: int, dtype: torch.dtype, scale: float = 1.0) -> Tensor:
+    random = torch.Generator("cuda").manual_seed(sum(shape))
+    return (torch.randn(*shape, generator=random, device="cuda") * scale).to(dtype)
+
+
+def close(found: Tensor, wanted: Tensor) -> None:
+    """Within two units of the last place of the largest numbers."""
+    eps = torch.finfo(found.dtype if found.dtype != torch.float32 else torch.bfloat16).eps
+    assert float((found.double() - wanted).abs().max()) <= 2 * eps * float(wanted.abs().max())
+
+
+here = pytest.mark.skipif(
+    not torch.cuda.is_available() or torch.cuda.get_device_capability()[0] != 9, reason="needs compute capability 9"
+)
+
+
+@here
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("sizes", [LIKE_LLADA, LIKE_DREAM])
+@pytest.mark.parametrize("rows", [1, 7, 32, 64])
+def test_products_of_few_rows(rows: int, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
+    from uncode.backbones import few
+
+    width, joint, hidden = sizes
+    h = draw(1, rows, width, dtype=dtype)
+    qkv, bias = draw(joint, width, dtype=dtype, scale=0.02), draw(joint, dtype=dtype)
+    assert products._few(h, qkv)
+    close(few.whole(h, qkv, bias), functional.linear(h.double(), qkv.double(), bias.double()))
+    close(few.whole(h, qkv), functional.linear(h.double(), qkv.double()))
+    both = draw(2 * hidden, width, dtype=dtype, scale=0.02)
+    gate, up = functional.linear(h.double(), both.double()).chunk(2, -1)
+    close(few.opened(h, both), functional.silu(gate) * up)
+    wide, down = draw(1, rows, hidden, dtype=dtype), draw(width, hidden, dtype=dtype, scale=0.02)
+    close(few.in_parts(wide, down).sum(0), functional.linear(wide.double(), down.double()))
+
+
+@here
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize(("heads", "key_heads"), [(32, 32), (28, 4)])
+@pytest.mark.parametrize(("batch", "queries"), [(1, 32), (2, 32), (1, 1), (4, 9)])
+def test_attention_of_few_queries(batch: int, queries: int, heads: int, key_heads: int, dtype: torch.dtype) -> None:
+    q = draw(batch, queries, heads * 128, dtype=dtype).view(batch, queries, heads, 128).transpose(1, 2)
+    k, v = (draw(batch, key_heads, 701 + n, 128, dtype=dtype)[:, :, :700] for n in (0, 1))
+    seen = torch.rand(batch, 1, 1, 700, device="cuda") < 0.5
+    seen[..., :300], seen[..., -1] = False, True  # rows that begin late
+    assert products._few_queries(q)
+    for mask in (None, seen):
+        wide = (t.double() for t in (q, k, v))
+        wanted = functional.scaled_dot_product_attention(*wide, attn_mask=mask, enable_gqa=True)
+        close(products.attention(q, k, v, mask), wanted.transpose(1, 2).flatten(2))
+
+
+FORESEEN = [
+    "uniform",
+    "confidence",
+    "entropy",
+    "margin",
+    "left_to_right",
+    "semi_ar",
+    "tau_leaping",
+    "uncode",
+    "uncode_tau",
+]
+
+
+@pytest.mark.parametrize("options", [{}, {"temperature": 0.7}, {"cache": "dual"}], ids=str)
+@pytest.mark.parametrize("name", FORESEEN)
+def test_no_step_waits_for_the_device(name: str, options: dict[str, Any]) -> None:
+    """Between two looks, which schedules foresee, the host runs ahead."""
+    preset = presets.PRESETS[name]
+    if options.keys() - signature(preset).parameters.keys():
+        pytest.skip(f"{name} has no such option")
+    toy = like_the_toy("llada", 5)
+    network = deepcopy(toy.network).float().cuda()
+    model = TransformerDenoiser(network, LLADA, mask_id=toy.mask_id, eos_ids=toy.eos_ids)
+    table = FrequencyTable(torch.arange(1, network.shape.vocab + 1), "a ramp")
+    sampler = preset(**options, **({"frequency": table} if name.startswith("uncode") else {}))
+    rows = steps(model, Canvas.after_prompt([[1, 2, 3], [4]], length=96, mask_id=toy.mask_id), sampler)
+    for _ in range(4):  # a block's first step is looked at, and shapes that are new are captured
+        next(rows)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(6):
+            next(rows)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
