@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -166,7 +167,7 @@ def test_a_step_waits_for_the_device_once_at_most(
     for _ in range(3):
         advance(state)
     seen = list[str]()
-    for name in ("cpu", "item", "tolist", "__bool__", "__int__", "__float__", "nonzero"):
+    for name in ("cpu", "numpy", "item", "tolist", "__bool__", "__int__", "__float__", "nonzero"):
         real = getattr(torch.Tensor, name)
 
         def watched(
@@ -179,6 +180,29 @@ def test_a_step_waits_for_the_device_once_at_most(
     step = advance(state)
     monkeypatch.undo()
     assert len(seen) == trips and step.finished == ()
+
+
+@pytest.mark.parametrize("cache", ["none", "dual"])
+@pytest.mark.parametrize("boost", [-50.0, 3.0])  # an end token that never comes, and one that does
+def test_a_forward_that_runs_ahead_of_a_look_changes_nothing(cache: Literal["none", "dual"], boost: float) -> None:
+    sampler = presets.semi_ar(blocks=3, cache=cache).stopping(AfterEos())
+    found = []
+    for hurries in (False, True):
+        model = ToyDenoiser(3, boost=boost)
+        state = State(model)
+        state.hurries = hurries
+        state.add(Canvas.after_prompt([[1, 2]], 30, MASK), sampler)
+        steps = 0
+        while not state.over:
+            advance(state)
+            steps += 1
+        found.append((state.read(0), steps, model.forwards))
+    (plain, steps, asked), (ahead, steps_ahead, asked_ahead) = found
+    assert plain["tokens"].tolist() == ahead["tokens"].tolist() and steps == steps_ahead == asked
+    for name in ("commit_step", "logp", "window", "forwards"):
+        assert torch.equal(torch.as_tensor(plain[name]).nan_to_num(), torch.as_tensor(ahead[name]).nan_to_num())
+    ended = boost > 0
+    assert (steps < 30) == ended and asked_ahead == steps + ended  # the one that ran in vain
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from .errors import Stalled, UncodeError
 from .record import FILLED, OPEN
 from .state import Ints, Samplers, Seeds, State, Watch
 from .trace import Trace
-from .upload import upload
+from .upload import Download, upload
 from .view import View
 
 
@@ -63,7 +63,7 @@ def advance(state: State) -> Step:
     if state.stale:
         state.open_blocks()
     state.check_limit()
-    logits = state.session.logits(state.tokens, state.valid, state.plan())
+    logits = state.forward()
     here = state.here.read()
     masked = here == state.facts.mask_id
     eligible = state.window.restrict(masked)
@@ -131,6 +131,7 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     All that the host must know comes in one trip: it waits for the device once.
     """
     state.since += 1
+    state.certain -= 1
     state.foreseen -= 1
     if state.foreseen > 0:
         return ()
@@ -138,7 +139,9 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     ended = _ask_stop_rules(state)
     left = state.window.restrict(state.here.read() == state.facts.mask_id).sum(-1)
     moved = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
-    seen = torch.stack([left, moved, decision.waits[:, 0], ended]).cpu().numpy()
+    told = Download(torch.stack([left, moved, decision.waits[:, 0], ended]))
+    state.run_ahead()
+    seen = told()
     filled, stands, goes_on, done = seen[0] == 0, seen[1] == 0, seen[2] == 0, seen[3] > 0
     rows = state.rows
     _check_progress(state, decision, ~filled & stands & ~rows.finished)
@@ -147,7 +150,7 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     rows.block_step[closed & ~over] = -1
     rows.finished |= over
     state.ended, state.over = bool(rows.finished.any()), bool(rows.finished.all())
-    state.foreseen = state.foresee()
+    state.foresee()
     if closed.any():
         state.stale = True
         state.alive = upload((~rows.finished).astype(np.int64), left.device)[:, None]

@@ -73,13 +73,16 @@ class State:
         self.lanes: list[Lane] = []
         self.record = Record(self.facts.device)
         self.clock = 0
-        self.foreseen = 0
+        self.foreseen = self.certain = 0
         self.ended = False
         """Whether some row has finished and is still here."""
         self.over = True
         """Whether there is no row that goes on."""
         self.since = 0
         self._block_step: Count = 0
+        self.hurries = self.facts.device.type == "cuda"
+        """Whether a forward may run ahead of a look: only a device that works while the host waits gains by it."""
+        self._ahead: Tensor | None = None
         self.stale = True
         self.rows = Rows.none()
         self._next_id = 0
@@ -240,8 +243,9 @@ class State:
         self.settle()
         self.rows.open_next()
         self._open_window()
-        self.foreseen = self.foresee()
+        self.foresee()
         self._plan: Plan | None = None
+        self._ahead = None
         self.stale = False
 
     def _open_window(self) -> None:
@@ -270,17 +274,21 @@ class State:
             return int(values[0])
         return upload(values, self.facts.device)[:, None]
 
-    def foresee(self) -> int:
-        """Steps until the host must look: until a block can be filled, and once after a block's first step."""
-        rows = self.rows
-        steps = np.zeros_like(rows.block)
+    def foresee(self) -> None:
+        """Count the steps that are `certain` unless a stop rule ends a row, until a block can be filled; and those
+        `foreseen` until the host must look: then, once after a block's first step, and always where rules may stop."""
+        rows, going = self.rows, ~self.rows.finished
+        steps, looks = np.zeros_like(rows.block), rows.block_step == 0
         for number, lane in enumerate(self.lanes):
             policy, here = lane.sampler.policy, self.members(number)
-            if not policy.remask.erases and not policy.stop.stops:
+            if not policy.remask.erases:
                 masked, shares = rows.of_block(rows.masked)[here], rows.of_block(rows.shares)[here]
                 steps[here] = policy.select.foresee(masked, shares) - rows.block_step[here]
-        going = np.where(rows.block_step == 0, np.minimum(steps, 1), steps)[~rows.finished]
-        return int(going.min()) if len(going) else 0
+            looks[here] |= policy.stop.stops
+        self.certain, self.foreseen = (
+            int(count[going].min()) if going.any() else 0
+            for count in (steps, np.where(looks, np.minimum(steps, 1), steps))
+        )
 
     @property
     def block_step(self) -> Count:
@@ -295,6 +303,18 @@ class State:
         self.since = 0
 
     # -- the forward -----------------------------------------------------------------------------
+
+    def forward(self) -> Tensor:
+        """Logits of the open window."""
+        ahead, self._ahead = self._ahead, None
+        return self.session.logits(self.tokens, self.valid, self.plan()) if ahead is None else ahead
+
+    def run_ahead(self) -> None:
+        """Start the next step's forward before a look has told whether there is a next step, if a stop rule alone
+        can say no. A single row gains by it: of several, one ends often, and the forward was in vain."""
+        alone = self.hurries and len(self.rows) == 1
+        if alone and self.certain > 0 and not (self._caching and self._plan_changes()):
+            self._ahead = self.session.logits(self.tokens, self.valid, self.plan())
 
     def plan(self) -> Plan:
         """What this step's forward recomputes, per row as its cache policy says; kept while it does not change."""

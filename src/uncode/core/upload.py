@@ -1,4 +1,4 @@
-"""Small things that the host knows, on the device: without waiting for what the device has to do.
+"""Small things that the host tells the device and learns from it, without waiting for more than that.
 
 A plain copy from the host returns when the device has got to it, which is after the whole forward that runs
 meanwhile; so does every operation that is given a tensor of the host where one of the device belongs.
@@ -17,6 +17,20 @@ from torch import Tensor
 def upload(array: NDArray[Any], device: torch.device) -> Tensor:
     """The array as a tensor of the device."""
     return torch.from_numpy(array).to(device, non_blocking=device.type == "cuda")
+
+
+class Download:
+    """A tensor on its way to the host: what the device is given to do after it need not be waited for."""
+
+    def __init__(self, tensor: Tensor) -> None:
+        self._there = tensor.to("cpu", non_blocking=tensor.is_cuda)
+        self._arrived = torch.cuda.current_stream(tensor.device).record_event() if tensor.is_cuda else None
+
+    def __call__(self) -> NDArray[Any]:
+        """Wait for it."""
+        if self._arrived is not None:
+            self._arrived.synchronize()
+        return self._there.numpy()
 
 
 def number(value: float, like: Tensor, dtype: torch.dtype) -> Tensor:
