@@ -64,7 +64,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
 
     `mask` `[B, 1, 1, L]` is true where a key may be seen.
     """
-    if _few_queries(q):
+    if _few_queries(q, k, v):
         from . import few
 
         return few.attend(q, k, v, mask)
@@ -80,9 +80,10 @@ def _few(h: Tensor, weight: Tensor) -> bool:
     return large and h.numel() <= ROWS * depth and weight.is_cuda and weight.is_contiguous() and _measured(h)
 
 
-def _few_queries(q: Tensor) -> bool:
-    batch, heads, queries, width = q.shape
-    return batch * queries <= ROWS and width in (64, 128) and heads * width >= 2048 and _measured(q)
+def _few_queries(q: Tensor, k: Tensor, v: Tensor) -> bool:
+    _, heads, queries, width = q.shape
+    large = width in (64, 128) and heads * width >= 2048
+    return large and queries <= ROWS and k.stride() == v.stride() and _measured(q)
 
 
 def _measured(x: Tensor) -> bool:
