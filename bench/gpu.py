@@ -279,6 +279,8 @@ def main() -> None:
     chosen = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("this benchmark needs a CUDA GPU; bench/cpu.py does without.")
+    if chosen.out:
+        chosen.out.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
     for figures in measured(chosen):
