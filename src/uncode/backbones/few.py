@@ -3,6 +3,8 @@
 Weights are the side of a product that fills the tensor cores' tiles, and few rows the other, so nothing is padded.
 So many programs share a matrix that all run at once; where a matrix is too small for that, each takes a part of the
 depth as well, and whoever reads the product adds up the parts, always in the same order.
+
+Numbers of rows, queries and keys are not compiled in: a model's kernels serve prompts of any length.
 """
 
 # mypy: ignore-errors
@@ -38,7 +40,7 @@ LOG2_E = 1.4426950408889634
 """Powers of two are what a GPU computes."""
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def _multiply(
     h, weight, bias, out, rows, width,
     DEPTH: tl.constexpr, PARTS: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr,
@@ -87,7 +89,7 @@ def _product(h: Tensor, weight: Tensor, bias: Tensor | None, parts: int, tile: T
     return out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["rows"])
 def _open(
     h, weight, out, rows, hidden,
     DEPTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr, STAGES: tl.constexpr,
@@ -126,7 +128,7 @@ def opened(h: Tensor, both: Tensor) -> Tensor:
     return out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["mask_stride", "queries", "length", "share"])
 def _attend(
     q, q_batch, q_head, q_row, keys, values, batch_stride, head_stride, key_stride, mask, mask_stride, out, weights,
     queries, length, share, scale,
@@ -197,9 +199,10 @@ def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """
     batch, heads, queries, width = q.shape
     length = k.shape[2]
-    splits = min(triton.cdiv(SHARES, batch * heads), triton.cdiv(length, KEYS))
+    splits = triton.cdiv(
+        SHARES, batch * heads
+    )  # whatever the length, or each would be compiled for; the last may be empty
     share = triton.cdiv(triton.cdiv(length, splits), KEYS) * KEYS
-    splits = triton.cdiv(length, share)
     out = q.new_empty(batch, queries, heads * width)
     shares, weights = out, out
     if splits > 1:

@@ -56,7 +56,7 @@ def add_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tup
     return total, out
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["period", "length"])
 def _turn(
     x, row_stride, cos, sin, period, keys, values, places, length, batch_stride, head_stride,
     HEADS: tl.constexpr, KEYS: tl.constexpr, SOME: tl.constexpr, HALF: tl.constexpr, LANES: tl.constexpr,
