@@ -77,7 +77,7 @@ class Ranking:
     @cached_property
     def candidates(self) -> Tensor:
         """Positions that may be chosen at all."""
-        return self.score > float("-inf")
+        return self.score > never(self.score)
 
     @cached_property
     def order(self) -> Tensor:
@@ -94,5 +94,5 @@ class Ranking:
         """The best `count` candidates."""
         if isinstance(count, int) and count == 1:
             value, best = self.score.max(-1, keepdim=True)
-            return torch.zeros_like(self._among).scatter_(-1, best, value > float("-inf"))
+            return torch.zeros_like(self._among).scatter_(-1, best, value > never(value))
         return (self.rank < count) & self.candidates
