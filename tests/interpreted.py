@@ -5,16 +5,26 @@ The tests start `python -m tests.interpreted` with TRITON_INTERPRET=1, which Tri
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from unittest.mock import patch
+
 import torch
 from torch import Tensor
 from torch.nn import functional
 
 from uncode.backbones import few, kernels, pointwise
+from uncode.backbones.denoiser import TransformerDenoiser
+from uncode.backbones.dream import DREAM
 from uncode.backbones.pointwise import Kept
+from uncode.backbones.transformer import Shape, Transformer
 from uncode.core import fused
 from uncode.core.belief import Belief
+from uncode.core.canvas import Canvas
+from uncode.core.decode import decode
 from uncode.core.noise import Draw, PhiloxNoise
+from uncode.samplers import presets
 
+FEW = ("whole", "in_parts", "gated", "attend")
 FUSED = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -68,11 +78,8 @@ def layers(dtype: torch.dtype) -> None:
 
     x, delta, weight, both = draw(2, 3, 48), draw(2, 3, 48), draw(48), draw(2, 3, 96)
     parts = torch.randn(3, 2, 3, 48, generator=random)
-    found = kernels.add_norm(x, parts, weight, 1e-5)
-    for one, wanted in zip(found, pointwise.add_norm(x, parts.sum(0).to(dtype), weight, 1e-5), strict=True):
-        close(one, wanted, tolerance)
-    for given in (delta, None):
-        fused_pair, plain_pair = kernels.add_norm(x, given, weight, 1e-5), pointwise.add_norm(x, given, weight, 1e-5)
+    for given, whole in ((delta, delta), (parts, parts.sum(0).to(dtype))):
+        fused_pair, plain_pair = kernels.add_norm(x, given, weight, 1e-5), pointwise.add_norm(x, whole, weight, 1e-5)
         for found, wanted in zip(fused_pair, plain_pair, strict=True):
             close(found, wanted, tolerance)
     close(kernels.gated(both), pointwise.gated(both), tolerance)
@@ -100,7 +107,10 @@ def heads(
 
 
 def few_rows(dtype: torch.dtype) -> None:
-    """Products whole and in parts, gates, and attention with its keys in one share and in several."""
+    """Products whole and in parts, gates, and attention with its keys in one stretch and in several.
+
+    The interpreter takes the bits of bfloat16 for whole numbers in a product, so that type is left out.
+    """
     random = torch.Generator().manual_seed(0)
     tolerance = {torch.float32: 1e-4, torch.float16: 4e-3}[dtype]
 
@@ -116,15 +126,38 @@ def few_rows(dtype: torch.dtype) -> None:
     assert parts.shape == (few.PARTS, 2, 5, 192) and parts.dtype == torch.float32
     close(parts.sum(0), wanted, tolerance)
     gate, up = wanted.chunk(2, -1)
-    close(few.opened(h, weight), functional.silu(gate) * up, tolerance)
+    close(few.gated(h, weight), functional.silu(gate) * up, tolerance)
     k, v = draw(2, 2, 41, 32)[:, :, :-1], draw(2, 2, 41, 32)[:, :, :-1]
     seen = torch.rand(2, 1, 1, 40, generator=random) < 0.5
-    seen[0, ..., :16], seen[..., -1] = False, True  # a whole share of the keys is not seen
-    for few.KEYS, few.SHARES in ((16, 8), (16, 32), (64, 1)):
+    seen[0, ..., :16], seen[..., -1] = False, True  # a whole stretch of the keys is not seen
+    for few.KEYS, few.PROGRAMS in ((16, 8), (16, 32), (64, 1)):
         for queries in (draw(2, 5, 4 * 32).view(2, 5, 4, 32).transpose(1, 2), draw(2, 4, 3, 32)):
             for mask in (None, seen):
                 plain = functional.scaled_dot_product_attention(queries, k, v, attn_mask=mask, enable_gqa=True)
                 close(few.attend(queries, k, v, mask), plain.transpose(1, 2).flatten(2), tolerance)
+
+
+def network() -> None:
+    """All of them in a network that decodes: biases, shared keys, a cache, rows that begin late."""
+    shape = Shape(128, 2, 4, 2, 192, 61, theta=1e4, eps=1e-5, context=64, qkv_bias=True)
+    random = torch.Generator().manual_seed(0)
+    made = Transformer(shape).to_empty(device="cpu")
+    for parameter in made.parameters():
+        parameter.normal_(float(parameter.dim() == 1), 0.15, generator=random)
+    with patch("uncode.backbones.transformer.SMALL", 0):  # laid as on a GPU
+        made.join()
+    model = TransformerDenoiser(made, DREAM, mask_id=0, eos_ids=(1,))
+    canvas = Canvas.after_prompt([[5, 6, 7], [8]], 6, 0)
+    sampler = presets.semi_ar(blocks=2, cache="dual")
+    plain = decode(model, canvas, sampler)
+    with ExitStack() as stack:
+        for name in ("products._few", "products._few_queries", "pointwise.fuses_here"):
+            stack.enter_context(patch(f"uncode.backbones.{name}", lambda *_: True))
+        counted = [stack.enter_context(patch.object(few, name, wraps=getattr(few, name))) for name in FEW]
+        found = decode(model, canvas, sampler)
+    assert [each.call_count for each in counted] == [12, 24, 12, 12]  # in two layers, at each of six steps
+    assert torch.equal(found.tokens, plain.tokens)
+    close(found.logp, plain.logp, 1e-3)
 
 
 if __name__ == "__main__":
@@ -133,9 +166,7 @@ if __name__ == "__main__":
     not_a_number()
     for kind in FUSED:
         layers(kind)
-    for kind in (
-        torch.float32,
-        torch.float16,
-    ):  # the interpreter takes the bits of bfloat16 for whole numbers in a product
+    for kind in (torch.float32, torch.float16):
         few_rows(kind)
+    network()
     print("alike")

@@ -66,7 +66,7 @@ def test_products_of_few_rows(rows: int, sizes: tuple[int, int, int], dtype: tor
     close(few.whole(h, qkv), functional.linear(h.double(), qkv.double()))
     both = draw(2 * hidden, width, dtype=dtype, scale=0.02)
     gate, up = functional.linear(h.double(), both.double()).chunk(2, -1)
-    close(few.opened(h, both), functional.silu(gate) * up)
+    close(few.gated(h, both), functional.silu(gate) * up)
     wide, down = draw(1, rows, hidden, dtype=dtype), draw(width, hidden, dtype=dtype, scale=0.02)
     close(few.in_parts(wide, down).sum(0), functional.linear(wide.double(), down.double()))
 
@@ -103,7 +103,7 @@ FORESEEN = [
 @pytest.mark.filterwarnings("ignore:Synchronization debug mode")
 @pytest.mark.parametrize("options", [{}, {"temperature": 0.7}, {"cache": "dual"}], ids=str)
 @pytest.mark.parametrize("name", FORESEEN)
-def test_no_step_waits_for_the_device(name: str, options: dict[str, Any]) -> None:
+def test_no_step_waits_for_the_device(name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two looks, which schedules foresee, the host runs ahead."""
     preset = presets.PRESETS[name]
     if options.keys() - signature(preset).parameters.keys():
@@ -116,6 +116,7 @@ def test_no_step_waits_for_the_device(name: str, options: dict[str, Any]) -> Non
     rows = steps(model, Canvas.after_prompt([[1, 2, 3], [4]], length=96, mask_id=toy.mask_id), sampler)
     for _ in range(4):  # a block's first step is looked at, and shapes that are new are captured
         next(rows)
+    monkeypatch.delattr("uncode.core.upload.Download.__call__")  # a look, which torch does not tell
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(6):

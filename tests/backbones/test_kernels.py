@@ -7,6 +7,7 @@ import subprocess
 import sys
 from copy import deepcopy
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
@@ -38,50 +39,35 @@ POINTERS = {
     "picks:i32",
     "_settle": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 peaks:fp64 picks:i32 top:fp32 best:i64 rest:fp32 "
     "second:fp32 slope:fp32 drawn:i64",
-    "_add_norm": "x:bf16 delta:bf16 weight:bf16 total:bf16 out:bf16",
+    "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16",
     "_turn": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 places:i64",
     "_gated": "both:bf16 out:bf16",
-    "_multiply": "h:bf16 weight:bf16 bias:bf16 out:bf16",
-    "_open": "h:bf16 weight:bf16 out:bf16",
-    "_attend": "q:bf16 keys:bf16 values:bf16 mask:i1 out:fp32 weights:fp32",
-    "_merge": "shares:fp32 weights:fp32 out:bf16",
+    "_multiply": "h:bf16 weight:bf16 bias:bf16 out:{}",
+    "_gate": "h:bf16 weight:bf16 out:bf16",
+    "_attend": "q:bf16 keys:bf16 values:bf16 mask:i1 out:{} weights:fp32",
+    "_merge": "unfinished:fp32 weights:fp32 out:bf16",
 }
-CONSTANTS = {
-    "_sweep": [{"GROUPS": 512, "TOGETHER": 8, "FOURS": 64, "DRAWS": draws} for draws in (False, True)],
-    "_settle": [{"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws} for draws in (False, True)],
-    "_add_norm": [{"WIDTH": 4096, "LANES": 4096, "PARTS": parts} for parts in (0, 1, 4)],
+"""Arguments that are pointers, and what they point to; {} depends on the constants, and follows them below."""
+ATTENTION = {"HEADS": 28, "GROUP": 7, "WIDTH": 128, "QUERIES": 64, "KEYS": 64, "STAGES": 3}
+CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
+    "_sweep": [({"GROUPS": 512, "TOGETHER": 8, "FOURS": 64, "DRAWS": draws}, "") for draws in (False, True)],
+    "_settle": [({"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws}, "") for draws in (False, True)],
+    "_add_norm": [({"WIDTH": 4096, "LANES": 4096, "PARTS": parts}, kind) for parts, kind in ((1, "bf16"), (4, "fp32"))],
     "_turn": [
-        {"HEADS": 28, "KEYS": 4, "SOME": 8, "HALF": 64, "LANES": 64, "KEEPS": keeps, "BY_ROW": keeps}
+        ({"HEADS": 28, "KEYS": 4, "SOME": 8, "HALF": 64, "LANES": 64, "KEEPS": keeps, "BY_ROW": keeps}, "")
         for keeps in (False, True)
     ],
-    "_gated": [{"LANES": 1024}],
+    "_gated": [({"LANES": 1024}, "")],
     "_multiply": [
-        {
-            "DEPTH": 3584,
-            "PARTS": parts,
-            "ROWS": 64,
-            "COLUMNS": columns,
-            "STEP": step,
-            "STAGES": stages,
-            "BIASED": biased,
-        }
-        for parts, biased, (columns, step, stages) in ((1, True, (64, 128, 4)), (4, False, (128, 64, 5)))
+        ({"DEPTH": 3584, "PARTS": parts, "ROWS": 64, "BIASED": parts == 1, "TILE": tile}, kind)
+        for parts, tile, kind in ((1, "WHOLE", "bf16"), (4, "PART", "fp32"))
     ],
-    "_open": [{"DEPTH": 3584, "ROWS": rows, "COLUMNS": 64, "STEP": 64, "STAGES": 4} for rows in (16, 64)],
+    "_gate": [({"DEPTH": 3584, "ROWS": rows, "TILE": "GATE"}, "") for rows in (32, 64)],
     "_attend": [
-        {
-            "HEADS": 28,
-            "GROUP": 7,
-            "WIDTH": 128,
-            "QUERIES": 64,
-            "KEYS": 64,
-            "STAGES": 3,
-            "MASKED": masked,
-            "SPLITS": parts,
-        }
-        for masked, parts in ((False, 1), (True, 5))
+        (ATTENTION | {"MASKED": masked, "ALL": complete}, kind)
+        for masked, complete, kind in ((False, True, "bf16"), (True, False, "fp32"))
     ],
-    "_merge": [{"SPLITS": 5, "HEADS": 4, "WIDTH": 128}],
+    "_merge": [({"HEADS": 4, "WIDTH": 128}, "")],
 }
 
 
@@ -96,10 +82,13 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
     kernel = next(getattr(home, name) for home in (fused, kernels, few) if hasattr(home, name))
-    kinds = {entry.split(":")[0]: f"*{entry.split(':')[1]}" for entry in POINTERS[name].split()}
-    for constants in CONSTANTS[name]:
+    for given, kind in CONSTANTS[name]:
+        tile = getattr(few, given["TILE"])._asdict() if "TILE" in given else {}
+        constants = {key: value for key, value in given.items() if key != "TILE"}
+        constants |= {key.upper(): value for key, value in tile.items()}
+        pairs = [entry.split(":") for entry in POINTERS[name].format(kind).split()]
         plain = {argument: "fp32" if argument in ("eps", "scale") else "i32" for argument in kernel.arg_names}
-        signature = plain | kinds | dict.fromkeys(constants, "constexpr")
+        signature = plain | {key: f"*{of}" for key, of in pairs} | dict.fromkeys(constants, "constexpr")
         places = {(kernel.arg_names.index(key),): value for key, value in constants.items()}
         source = triton.compiler.ASTSource(fn=kernel, signature=signature, constexprs=places)
         made = triton.compile(

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from random import Random
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -203,6 +204,35 @@ def test_a_forward_that_runs_ahead_of_a_look_changes_nothing(cache: Literal["non
         assert torch.equal(torch.as_tensor(plain[name]).nan_to_num(), torch.as_tensor(ahead[name]).nan_to_num())
     ended = boost > 0
     assert (steps < 30) == ended and asked_ahead == steps + ended  # the one that ran in vain
+
+
+@pytest.mark.parametrize("boost", [-50.0, 3.0])
+@pytest.mark.parametrize("seed", range(6))
+def test_rows_that_come_and_go_find_no_logits_of_others(seed: int, boost: float) -> None:
+    """While there is one row its forward runs ahead of looks; then another joins, or it leaves."""
+    kinds = [presets.semi_ar(blocks=3, cache="dual"), presets.confidence(), presets.semi_ar(blocks=2, cache="prefix")]
+    found = []
+    for hurries in (False, True):
+        random, state = Random(seed), State(ToyDenoiser(3 + seed % 3, boost=boost))
+        state.hurries = hurries
+        rows: dict[int, dict[str, Any]] = {}
+        waiting = 4
+        while waiting or len(state.rows):
+            if waiting and (not len(state.rows) or random.random() < 0.1):
+                canvas = Canvas.after_prompt([[1] * random.randint(1, 5)], random.randint(5, 24), MASK)
+                state.add(canvas, random.choice(kinds).stopping(AfterEos()), random.randint(0, 99))
+                waiting -= 1
+            advance(state)
+            rows |= {int(state.rows.ids[r]): state.read(int(r)) for r in np.flatnonzero(state.rows.finished)}
+            if state.ended:
+                state.keep(np.flatnonzero(~state.rows.finished))
+        found.append(rows)
+    plain, ahead = found
+    assert plain.keys() == ahead.keys() == {0, 1, 2, 3}
+    for row, known in plain.items():
+        for name in ("tokens", "commit_step", "logp", "window", "forwards"):
+            one, other = (torch.as_tensor(each[name]).nan_to_num() for each in (known, ahead[row]))
+            assert torch.equal(one, other)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ Weights are the side of a product that fills the tensor cores' tiles, and few ro
 So many programs share a matrix that all run at once; where a matrix is too small for that, each takes a part of the
 depth as well, and whoever reads the product adds up the parts, always in the same order.
 
-Numbers of rows, queries and keys are not compiled in: a model's kernels serve prompts of any length.
+No length is compiled in: a model's kernels serve all prompts, in two widths of rows or queries, 32 and 64.
 """
 
 # mypy: ignore-errors
@@ -34,8 +34,8 @@ PARTS = 4
 """Parts of the depth of a product that is added up later."""
 KEYS = 64
 """Keys that are read at a time."""
-SHARES = 128
-"""Programs among which the attention of a batch is divided, at least: about one for each processor."""
+PROGRAMS = 128
+"""Among so many the attention of a batch is divided, at least: about one for each processor."""
 LOG2_E = 1.4426950408889634
 """Powers of two are what a GPU computes."""
 
@@ -78,6 +78,7 @@ def in_parts(h: Tensor, weight: Tensor) -> Tensor:
 def _product(h: Tensor, weight: Tensor, bias: Tensor | None, parts: int, tile: Tile) -> Tensor:
     h = h.contiguous()
     width, depth = weight.shape
+    assert width % tile.columns == 0 and depth % (parts * tile.step) == 0, "no tile may stand out"
     shape, rows = (*h.shape[:-1], width), h.numel() // depth
     out = h.new_empty(shape) if parts == 1 else h.new_empty((parts, *shape), dtype=torch.float32)
     with torch.cuda.device_of(h):
@@ -90,7 +91,7 @@ def _product(h: Tensor, weight: Tensor, bias: Tensor | None, parts: int, tile: T
 
 
 @triton.jit(do_not_specialize=["rows"])
-def _open(
+def _gate(
     h, weight, out, rows, hidden,
     DEPTH: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr, STEP: tl.constexpr, STAGES: tl.constexpr,
 ):  # fmt: skip
@@ -115,30 +116,31 @@ def _open(
     tl.store(out + row[None] * hidden + column[:, None], opened * up, mask=there[None])
 
 
-def opened(h: Tensor, both: Tensor) -> Tensor:
+def gated(h: Tensor, both: Tensor) -> Tensor:
     """`silu(gate) * up` of `h`, by both matrices one below the other, `[2 hidden, width]`."""
     h = h.contiguous()
     hidden, depth = len(both) // 2, both.shape[1]
+    assert hidden % GATE.columns == 0 and depth % GATE.step == 0, "no tile may stand out"
     rows, out = h.numel() // depth, h.new_empty((*h.shape[:-1], hidden))
     with torch.cuda.device_of(h):
-        _open[(hidden // GATE.columns,)](
+        _gate[(hidden // GATE.columns,)](
             h, both, out, rows, hidden, DEPTH=depth, ROWS=_padded(rows), COLUMNS=GATE.columns, STEP=GATE.step,
             STAGES=GATE.stages, num_warps=4,
         )  # fmt: skip
     return out
 
 
-@triton.jit(do_not_specialize=["mask_stride", "queries", "length", "share"])
+@triton.jit(do_not_specialize=["mask_stride", "queries", "length", "stretch"])
 def _attend(
     q, q_batch, q_head, q_row, keys, values, batch_stride, head_stride, key_stride, mask, mask_stride, out, weights,
-    queries, length, share, scale,
+    queries, length, stretch, scale,
     HEADS: tl.constexpr, GROUP: tl.constexpr, WIDTH: tl.constexpr, QUERIES: tl.constexpr, KEYS: tl.constexpr,
-    STAGES: tl.constexpr, MASKED: tl.constexpr, SPLITS: tl.constexpr,
+    STAGES: tl.constexpr, MASKED: tl.constexpr, ALL: tl.constexpr,
 ):  # fmt: skip
-    """All queries of one head, and a share of the keys: what is seen, or that unfinished with its weight."""
-    head, batch, split = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
+    """All queries of one head: what they see of all keys; or of a stretch of them, unfinished, with its weight."""
+    head, batch, number = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
     query, lane, some = tl.arange(0, QUERIES), tl.arange(0, WIDTH), tl.arange(0, KEYS)
-    first, last = split * share, tl.minimum((split + 1) * share, length)
+    first, last = number * stretch, tl.minimum((number + 1) * stretch, length)
     at = batch * batch_stride + (head // GROUP) * head_stride
     asked = query < queries
     own = q + batch * q_batch + head * q_head + query[:, None] * q_row + lane[None]
@@ -161,70 +163,64 @@ def _attend(
         mass = mass * less + tl.sum(part, 1)
         seen = tl.dot(part.to(v.dtype), v, seen * less[:, None])
         top = higher
-    if SPLITS == 1:
+    if ALL:
         to = out + (batch * queries + query[:, None]) * (HEADS * WIDTH) + head * WIDTH + lane[None]
         tl.store(to, seen / mass[:, None], mask=asked[:, None])
     else:
-        number = ((split * tl.num_programs(1) + batch) * queries + query) * HEADS + head
-        tl.store(out + number[:, None] * WIDTH + lane[None], seen, mask=asked[:, None])
-        tl.store(weights + 2 * number, top, mask=asked)
-        tl.store(weights + 2 * number + 1, mass, mask=asked)
+        entry = ((number * tl.num_programs(1) + batch) * queries + query) * HEADS + head
+        tl.store(out + entry[:, None] * WIDTH + lane[None], seen, mask=asked[:, None])
+        tl.store(weights + 2 * entry, top, mask=asked)
+        tl.store(weights + 2 * entry + 1, mass, mask=asked)
 
 
-@triton.jit
-def _merge(
-    shares, weights, out, total,
-    SPLITS: tl.constexpr, HEADS: tl.constexpr, WIDTH: tl.constexpr,
-):  # fmt: skip
-    """What some heads of one query see, from their shares of the keys."""
-    number = tl.program_id(0).to(tl.int64) * HEADS + tl.arange(0, HEADS)
-    at = number[:, None] * WIDTH + tl.arange(0, WIDTH)[None]
-    top = tl.load(weights + 2 * number)
-    for split in tl.static_range(1, SPLITS):
-        top = tl.maximum(top, tl.load(weights + 2 * (split * total + number)))
+@triton.jit(do_not_specialize=["total", "stretches"])
+def _merge(unfinished, weights, out, total, stretches, HEADS: tl.constexpr, WIDTH: tl.constexpr):
+    """What some heads of one query see, from all stretches of the keys."""
+    entry = tl.program_id(0).to(tl.int64) * HEADS + tl.arange(0, HEADS)
+    at = entry[:, None] * WIDTH + tl.arange(0, WIDTH)[None]
+    top = tl.load(weights + 2 * entry)
+    for number in range(1, stretches):
+        top = tl.maximum(top, tl.load(weights + 2 * (number * total + entry)))
     mass = tl.zeros((HEADS,), tl.float32)
     seen = tl.zeros((HEADS, WIDTH), tl.float32)
-    for split in tl.static_range(SPLITS):
-        there = split * total + number
+    for number in range(stretches):
+        there = number * total + entry
         weight = tl.exp2(tl.load(weights + 2 * there) - top)
         mass += weight * tl.load(weights + 2 * there + 1)
-        seen += weight[:, None] * tl.load(shares + split * total * WIDTH + at)
+        seen += weight[:, None] * tl.load(unfinished + number * total * WIDTH + at)
     tl.store(out + at, seen / mass[:, None])
 
 
 def attend(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """What queries `[B, heads, T, d]` see of keys and values `[B, key heads, L, d]`, as `[B, T, heads * d]`.
 
-    `mask` `[B, 1, 1, L]` is true where a key may be seen; each row sees one at least.
+    `mask` `[B, 1, 1, L]` is true where a key may be seen; each row sees one at least. Keys and values lie alike.
     """
     batch, heads, queries, width = q.shape
     length = k.shape[2]
-    splits = triton.cdiv(
-        SHARES, batch * heads
-    )  # whatever the length, or each would be compiled for; the last may be empty
-    share = triton.cdiv(triton.cdiv(length, splits), KEYS) * KEYS
+    stretches = triton.cdiv(PROGRAMS, batch * heads)  # the last of them may be empty
+    stretch = triton.cdiv(triton.cdiv(length, stretches), KEYS) * KEYS
     out = q.new_empty(batch, queries, heads * width)
-    shares, weights = out, out
-    if splits > 1:
-        shares = q.new_empty(splits, *out.shape, dtype=torch.float32)
-        weights = q.new_empty(splits, batch, queries, heads, 2, dtype=torch.float32)
+    found, weights = out, out
+    if stretches > 1:
+        found = q.new_empty(stretches, *out.shape, dtype=torch.float32)
+        weights = q.new_empty(stretches, batch, queries, heads, 2, dtype=torch.float32)
     seen = q if mask is None else mask
     with torch.cuda.device_of(q):
-        _attend[(heads, batch, splits)](
+        _attend[(heads, batch, stretches)](
             q, q.stride(0), q.stride(1), q.stride(2), k, v, k.stride(0), k.stride(1), k.stride(2), seen, seen.stride(0),
-            shares, weights, queries, length, share, width**-0.5 * LOG2_E,
+            found, weights, queries, length, stretch, width**-0.5 * LOG2_E,
             HEADS=heads, GROUP=heads // k.shape[1], WIDTH=width, QUERIES=_padded(queries), KEYS=KEYS, STAGES=3,
-            MASKED=mask is not None, SPLITS=splits, num_warps=4,
+            MASKED=mask is not None, ALL=stretches == 1, num_warps=4,
         )  # fmt: skip
-        if splits > 1:
+        if stretches > 1:
             some = min(heads & -heads, 8)
             _merge[(out.numel() // width // some,)](
-                shares, weights, out, out.numel() // width,
-                SPLITS=splits, HEADS=some, WIDTH=width, num_warps=4,
-            )  # fmt: skip
+                found, weights, out, out.numel() // width, stretches, HEADS=some, WIDTH=width, num_warps=4
+            )
     return out
 
 
 def _padded(rows: int) -> int:
-    """So many rows that the tensor cores take them."""
-    return max(16, triton.next_power_of_2(rows))
+    """So many rows that the tensor cores take them; of few widths, each of which is compiled."""
+    return max(32, triton.next_power_of_2(rows))

@@ -26,32 +26,28 @@ def _add_norm(
     here = lane < WIDTH
     at = row * WIDTH + lane
     value = tl.load(x + at, mask=here, other=0.0)
-    if PARTS:
-        added = tl.load(delta + at, mask=here, other=0.0).to(tl.float32)
-        for number in tl.static_range(1, PARTS):
-            added += tl.load(delta + number * part + at, mask=here, other=0.0)
-        value = (value.to(tl.float32) + added.to(value.dtype).to(tl.float32)).to(value.dtype)
-        tl.store(total + at, value, mask=here)
+    added = tl.load(delta + at, mask=here, other=0.0).to(tl.float32)
+    for number in tl.static_range(1, PARTS):
+        added += tl.load(delta + number * part + at, mask=here, other=0.0)
+    value = (value.to(tl.float32) + added.to(value.dtype).to(tl.float32)).to(value.dtype)
+    tl.store(total + at, value, mask=here)
     h = value.to(tl.float32)
     h = h * tl.rsqrt(tl.sum(h * h, 0) / WIDTH + eps)
     scaled = tl.load(weight + lane, mask=here, other=0.0).to(tl.float32) * h.to(value.dtype).to(tl.float32)
     tl.store(out + at, scaled, mask=here)
 
 
-def add_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """`x + delta` and its root mean square norm; `delta` may come in parts, `[parts, *]`."""
     x = x.contiguous()
-    parts = 0 if delta is None else len(delta) if delta.dim() > x.dim() else 1
-    width, out = x.shape[-1], torch.empty_like(x)
-    total = x if delta is None else torch.empty_like(x)
+    width, total, out = x.shape[-1], torch.empty_like(x), torch.empty_like(x)
     grid = (x.numel() // width,)
     lanes = triton.next_power_of_2(width)
     warps = min(max(lanes // 512, 1), 16)
-    given = x if delta is None else delta.contiguous()
     with torch.cuda.device_of(x):  # a kernel starts on the current device, wherever its tensors lie
         _add_norm[grid](
-            x, given, weight, total, out, eps, x.numel(), WIDTH=width, LANES=lanes, PARTS=parts,
-            num_warps=warps, enable_fp_fusion=False,
+            x, delta.contiguous(), weight, total, out, eps, x.numel(), WIDTH=width, LANES=lanes,
+            PARTS=len(delta) if delta.dim() > x.dim() else 1, num_warps=warps, enable_fp_fusion=False,
         )  # fmt: skip
     return total, out
 

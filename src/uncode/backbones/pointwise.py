@@ -19,7 +19,7 @@ def wide(dtype: torch.dtype) -> torch.dtype:
     return torch.promote_types(dtype, torch.float32)
 
 
-def add_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
     """`x + delta`, and its root mean square norm: computed wide, then scaled in the model's own type.
 
     On a GPU `delta` may come in parts, `[parts, *]` in float32, whose sum is meant.
@@ -28,7 +28,7 @@ def add_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tup
         from . import kernels
 
         return kernels.add_norm(x, delta, weight, eps)
-    x = x if delta is None else x + delta
+    x = x + delta
     h = x.to(wide(x.dtype))
     h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)
     return x, weight * h.to(x.dtype)

@@ -12,9 +12,13 @@ from torch.nn import functional
 from .pointwise import fuses_here, gated
 
 ROWS = 64
-"""Tokens of a forward that are few: more of them keep torch's products busy."""
+"""Tokens of a forward that are few for a product, and queries of a row for attention; with more, torch's is as fast."""
 LARGE = 2**22
 """Numbers of a matrix that take longer to be read than a kernel takes to be started."""
+COLUMNS, DEPTH = 128, 256
+"""What its columns and its depth must be a multiple of, so that the kernels' tiles divide it."""
+WIDE = 2048
+"""Width of a model whose attention is worth a kernel of its own; smaller ones wait for launches anyway."""
 
 Joined = tuple[Tensor, Tensor | None]
 """Weights and biases of several linear maps, one below the other."""
@@ -39,12 +43,12 @@ def _whole(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return functional.linear(h, weight, bias)
 
 
-def opened(h: Tensor, joined: Joined | None, gate: nn.Linear, up: nn.Linear) -> Tensor:
+def gated_of(h: Tensor, joined: Joined | None, gate: nn.Linear, up: nn.Linear) -> Tensor:
     """`silu(gate(h)) * up(h)`."""
     if joined is not None and _few(h, joined[0]):
         from . import few
 
-        return few.opened(h, joined[0])
+        return few.gated(h, joined[0])
     return gated(all_of(h, joined, (gate, up)))
 
 
@@ -62,7 +66,7 @@ def parts_of(h: Tensor, linear: nn.Linear) -> Tensor:
 def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """What queries `[B, heads, T, d]` see of keys and values `[B, key heads, L, d]`, as `[B, T, heads * d]`.
 
-    `mask` `[B, 1, 1, L]` is true where a key may be seen.
+    `mask` `[B, 1, 1, L]` is true where a key may be seen; each row sees one at least.
     """
     if _few_queries(q, k, v):
         from . import few
@@ -76,13 +80,14 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
 def _few(h: Tensor, weight: Tensor) -> bool:
     """Whether a product has few rows, and a matrix that kernels made for them divide evenly."""
     width, depth = weight.shape
-    large = weight.numel() >= LARGE and width % 128 == 0 and depth % 256 == 0
-    return large and h.numel() <= ROWS * depth and weight.is_cuda and weight.is_contiguous() and _measured(h)
+    divides = weight.numel() >= LARGE and width % COLUMNS == 0 and depth % DEPTH == 0 and weight.is_contiguous()
+    beside = weight.device == h.device and weight.dtype == h.dtype  # else the module's own hooks bring them together
+    return divides and beside and h.numel() <= ROWS * depth and _measured(h)
 
 
 def _few_queries(q: Tensor, k: Tensor, v: Tensor) -> bool:
     _, heads, queries, width = q.shape
-    large = width in (64, 128) and heads * width >= 2048
+    large = width in (64, 128) and heads * width >= WIDE
     return large and queries <= ROWS and k.stride() == v.stride() and _measured(q)
 
 

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from .memory import room
 from .pointwise import Kept, Rotation, add_norm, columns_of, heads_of
-from .products import Joined, all_of, attention, opened, parts_of
+from .products import Joined, all_of, attention, gated_of, parts_of
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ class Norm(nn.Module):
         self.weight = nn.Parameter(torch.empty(width))
         self.eps = eps
 
-    def forward(self, x: Tensor, delta: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
         """`x + delta`, and its norm."""
         return add_norm(x, delta, self.weight, self.eps)
 
@@ -118,7 +118,7 @@ class Block(nn.Module):
         if wanted is not None:
             x, q = columns_of(x, wanted), columns_of(q, wanted)
         x, h = self.mlp_norm(x, parts_of(attention(q, k, v, mask), self.out))
-        return x, parts_of(opened(h, self.joined_gates, self.gate, self.up), self.down)
+        return x, parts_of(gated_of(h, self.joined_gates, self.gate, self.up), self.down)
 
     def join(self) -> None:
         """Lay the matrices that read the same input side by side: one product then takes the place of several.
@@ -207,14 +207,29 @@ class Transformer(nn.Module):
 
         `mask` `[B, 1, 1, keys]` is true where a key may be seen.
         """
+        return self.normed(*self.stream(tokens, rotation, mask, kept, wanted))
+
+    def stream(
+        self,
+        tokens: Tensor,
+        rotation: Rotation,
+        mask: Tensor | None = None,
+        kept: Sequence[Kept] | None = None,
+        wanted: Tensor | None = None,
+    ) -> tuple[Tensor, Tensor]:
+        """The stream that comes out of the layers, and what is to be added to it."""
         delta: Tensor = self.embed(tokens)
         x = torch.zeros_like(delta)
         each: Sequence[Kept | None] = kept or [None] * len(self.blocks)
         last = len(self.blocks) - 1
         for number, (block, own) in enumerate(zip(self.blocks, each, strict=True)):
             x, delta = block(x, delta, rotation, mask, own, wanted if number == last else None)
-        normed: Tensor = self.norm(x, delta)[1]
-        return normed
+        return x, delta
+
+    def normed(self, x: Tensor, delta: Tensor) -> Tensor:
+        """The hidden states of a stream."""
+        hidden: Tensor = self.norm(x, delta)[1]
+        return hidden
 
     def logits(self, hidden: Tensor) -> Tensor:
         logits: Tensor = self.head(hidden)

@@ -50,20 +50,22 @@ def advance(state: State) -> Step:
     """One forward for all rows that are unfinished, and all that follows from it:
 
     1. Each row without an open block opens its next one and counts its masked positions.
-    2. Ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
+    2. Ask the cache policies for a plan; run one forward over its window; take logits of the open window only. (On a
+       GPU a single row's forward may have been started at the end of the step before; see 8.)
     3. Propose a token everywhere; form the belief (float32; float64 logits keep float64).
     4. Eligible = masked and in the open block. Score (a sum of terms in float64); -inf elsewhere.
     5. Select; write. Remember with what belief each token was committed.
     6. Remask among the decoder's own tokens, this step's included; erase.
     7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
-    8. Ask the stop rule; record; hand out the step.
+    8. Ask the stop rule; record; hand out the step. Where the host must look whether the rule has ended a single row on
+       a GPU, the next forward is started before it looks; it was in vain once, when the rule says so.
     """
     if state.over:
         raise UncodeError("there is no unfinished row to advance: add rows first.")
     if state.stale:
         state.open_blocks()
     state.check_limit()
-    logits = state.forward()
+    logits, state.ahead = _forward(state) if state.ahead is None else state.ahead, None
     here = state.here.read()
     masked = here == state.facts.mask_id
     eligible = state.window.restrict(masked)
@@ -95,6 +97,12 @@ def advance(state: State) -> Step:
         decision=decision,
         finished=finished,
     )
+
+
+def _forward(state: State) -> Tensor:
+    """Logits of the open window."""
+    logits: Tensor = state.session.logits(state.tokens, state.valid, state.plan())
+    return logits
 
 
 def _write(state: State, decision: Decision) -> None:
@@ -140,7 +148,8 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     left = state.window.restrict(state.here.read() == state.facts.mask_id).sum(-1)
     moved = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
     told = Download(torch.stack([left, moved, decision.waits[:, 0], ended]))
-    state.run_ahead()
+    if state.goes_on:
+        state.ahead = _forward(state)
     seen = told()
     filled, stands, goes_on, done = seen[0] == 0, seen[1] == 0, seen[2] == 0, seen[3] > 0
     rows = state.rows

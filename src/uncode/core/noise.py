@@ -35,7 +35,7 @@ class Purpose(IntEnum):
 def philox(seed: Tensor, counter: tuple[Tensor | int, Tensor | int, Tensor | int, int]) -> tuple[Tensor, ...]:
     """Four 32-bit words (as int64) for every broadcast combination of 64-bit `seed` and `counter`."""
     k0, k1 = seed & _WORD, (seed >> 32) & _WORD
-    words = (c if isinstance(c, Tensor) else number(c, seed, torch.int64) for c in counter)
+    words = (c.long() if isinstance(c, Tensor) else number(c, seed, torch.int64) for c in counter)
     _, c0, c1, c2, c3 = torch.broadcast_tensors(seed, *words)  # type: ignore[no-untyped-call]
     for _ in range(10):
         p0, p1 = c0 * _MULTIPLIERS[0], c2 * _MULTIPLIERS[1]  # wraps; both halves survive the masks below

@@ -82,7 +82,8 @@ class State:
         self._block_step: Count = 0
         self.hurries = self.facts.device.type == "cuda"
         """Whether a forward may run ahead of a look: only a device that works while the host waits gains by it."""
-        self._ahead: Tensor | None = None
+        self.ahead: Tensor | None = None
+        """Logits of the next step, where they were asked for before it was known whether there is one."""
         self.stale = True
         self.rows = Rows.none()
         self._next_id = 0
@@ -245,7 +246,7 @@ class State:
         self._open_window()
         self.foresee()
         self._plan: Plan | None = None
-        self._ahead = None
+        self.ahead = None
         self.stale = False
 
     def _open_window(self) -> None:
@@ -259,7 +260,7 @@ class State:
         self.block_start, self.block_length = self._count(starts), self._count(stops - starts)
         self.block_masked = self._count(rows.of_block(rows.masked))
         self.block_steps = self._count(rows.of_block(rows.shares))
-        self._block_step, self.since = self._count(rows.block_step.copy()), 0
+        self._block_step, self.since = self._count(rows.block_step.copy()), 0  # theirs are counted up in place
         self._open_panes()
 
     def _open_panes(self) -> None:
@@ -304,17 +305,12 @@ class State:
 
     # -- the forward -----------------------------------------------------------------------------
 
-    def forward(self) -> Tensor:
-        """Logits of the open window."""
-        ahead, self._ahead = self._ahead, None
-        return self.session.logits(self.tokens, self.valid, self.plan()) if ahead is None else ahead
-
-    def run_ahead(self) -> None:
-        """Start the next step's forward before a look has told whether there is a next step, if a stop rule alone
-        can say no. A single row gains by it: of several, one ends often, and the forward was in vain."""
+    @property
+    def goes_on(self) -> bool:
+        """Whether the next step's forward is worth starting before a look: a stop rule alone can say that there is
+        none. Only a single row gains by it: of several, one ends often, and the forward was in vain."""
         alone = self.hurries and len(self.rows) == 1
-        if alone and self.certain > 0 and not (self._caching and self._plan_changes()):
-            self._ahead = self.session.logits(self.tokens, self.valid, self.plan())
+        return alone and self.certain > 0 and not (self._caching and self._plan_changes())
 
     def plan(self) -> Plan:
         """What this step's forward recomputes, per row as its cache policy says; kept while it does not change."""

@@ -15,7 +15,7 @@ from torch import Tensor
 
 
 def upload(array: NDArray[Any], device: torch.device) -> Tensor:
-    """The array as a tensor of the device."""
+    """The array as a tensor of the device; on a CPU they share their memory."""
     return torch.from_numpy(array).to(device, non_blocking=device.type == "cuda")
 
 
