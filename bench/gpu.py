@@ -165,7 +165,7 @@ def ours(
     def work() -> Iterator[Any]:
         return iter(steps(model, Canvas.after_prompt(prompts(batch), LENGTH, MASK), chosen))
 
-    every_width = cache == "prefix" and batch == 1  # its last blocks are narrow: kernels for few rows are compiled
+    every_width = cache == "prefix" and batch <= 8  # its last blocks are narrow: kernels for few rows are compiled
     between(work(), None if every_width else BLOCK + 8)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()

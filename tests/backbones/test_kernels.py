@@ -106,12 +106,12 @@ def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) 
     tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
     turns = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=dtype)
     before = {name: parameter.clone() for name, parameter in network.named_parameters()}
-    apart = network.logits(network(tokens, (turns.cos(), turns.sin())))
+    apart = network.logits(*network(tokens, (turns.cos(), turns.sin())))
     with torch.enable_grad():
-        learning = network.logits(network(tokens, (turns.cos(), turns.sin())))
+        learning = network.logits(*network(tokens, (turns.cos(), turns.sin())))
     network.join()
     assert all(block.whole for block in network.blocks)
-    together = network.logits(network(tokens, (turns.cos(), turns.sin())))
+    together = network.logits(*network(tokens, (turns.cos(), turns.sin())))
     torch.testing.assert_close(together, apart, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(learning, apart, atol=1e-4, rtol=1e-4)
     for name, parameter in network.named_parameters():
@@ -126,8 +126,8 @@ def test_columns_that_are_wanted_are_those_of_all(index: torch.Tensor) -> None:
     network = like_the_toy("dream", 5).network
     tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
     turns = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=torch.float64)
-    whole = network(tokens, (turns.cos(), turns.sin()))
-    some = network(tokens, (turns.cos(), turns.sin()), wanted=index)
+    whole = network.logits(*network(tokens, (turns.cos(), turns.sin())))
+    some = network.logits(*network(tokens, (turns.cos(), turns.sin()), wanted=index))
     rows = torch.arange(2)[:, None]
     torch.testing.assert_close(some, whole[rows, index.expand(2, -1)], atol=1e-12, rtol=0)
 
@@ -138,7 +138,7 @@ def test_a_joined_network_learns_and_moves() -> None:
     network.requires_grad_(True)
     turns = torch.rand(1, 1, 4, network.shape.head_width // 2)
     turned = turns.cos().double(), turns.sin().double()
-    network.logits(network(torch.arange(1, 5)[None], turned)).sum().backward()
+    network.logits(*network(torch.arange(1, 5)[None], turned)).sum().backward()
     assert all(parameter.grad is not None for parameter in network.parameters())
     assert network.embed.weight.dtype == torch.float64
     network.float()

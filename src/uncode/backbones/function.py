@@ -18,7 +18,8 @@ class FunctionDenoiser:
     """`fn(tokens [B, L]) -> logits [B, L, V]` as a denoiser; rows of equal length only, no cache.
 
     The function sees the canvas without a padding mask, which is why rows must be equally long. Its
-    result is never changed in place, so it may return the same tensor again and again.
+    result is never changed in place, so it may return the same tensor again and again. It is called once a step; on
+    a GPU, for a single row with a stop rule, once more than that where the rule ends it.
     """
 
     sees_padding = False

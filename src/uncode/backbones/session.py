@@ -120,8 +120,8 @@ class TransformerSession:
 
     def _forward(self, inputs: Inputs) -> Tensor:
         kept = None if inputs.places is None else self.store.kept(inputs.places)
-        hidden = self.network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, kept, inputs.rows)
-        logits = self.network.logits(hidden).to(inputs.tokens.device)
+        stream = self.network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, kept, inputs.rows)
+        logits = self.network.logits(*stream).to(inputs.tokens.device)
         return logits.index_fill_(-1, self.barred, float("-inf"))
 
     def _prepare(self, valid: Tensor, plan: Plan) -> Pass:

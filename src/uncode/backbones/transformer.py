@@ -181,7 +181,7 @@ def _lay(tensors: list[Tensor]) -> Tensor:
 
 
 class Transformer(nn.Module):
-    """Hidden states of tokens, and logits of those. Its parameters have no memory until they are filled."""
+    """From tokens to a stream, and from that to logits. Its parameters have no memory until they are filled."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
@@ -202,22 +202,12 @@ class Transformer(nn.Module):
         mask: Tensor | None = None,
         kept: Sequence[Kept] | None = None,
         wanted: Tensor | None = None,
-    ) -> Tensor:
-        """Normed hidden states `[B, T, width]`, or `[B, W, width]` of the columns that are `wanted`, `[B or 1, W]`.
+    ) -> tuple[Tensor, Tensor]:
+        """The stream `[B, T, width]` that comes out of the layers, and what is to be added to it; or `[B, W, width]`
+        of the columns that are `wanted`, `[B or 1, W]`.
 
         `mask` `[B, 1, 1, keys]` is true where a key may be seen.
         """
-        return self.normed(*self.stream(tokens, rotation, mask, kept, wanted))
-
-    def stream(
-        self,
-        tokens: Tensor,
-        rotation: Rotation,
-        mask: Tensor | None = None,
-        kept: Sequence[Kept] | None = None,
-        wanted: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor]:
-        """The stream that comes out of the layers, and what is to be added to it."""
         delta: Tensor = self.embed(tokens)
         x = torch.zeros_like(delta)
         each: Sequence[Kept | None] = kept or [None] * len(self.blocks)
@@ -226,13 +216,9 @@ class Transformer(nn.Module):
             x, delta = block(x, delta, rotation, mask, own, wanted if number == last else None)
         return x, delta
 
-    def normed(self, x: Tensor, delta: Tensor) -> Tensor:
-        """The hidden states of a stream."""
-        hidden: Tensor = self.norm(x, delta)[1]
-        return hidden
-
-    def logits(self, hidden: Tensor) -> Tensor:
-        logits: Tensor = self.head(hidden)
+    def logits(self, x: Tensor, delta: Tensor) -> Tensor:
+        """Of a stream, and what is to be added to it."""
+        logits: Tensor = self.head(self.norm(x, delta)[1])
         return logits
 
     def join(self) -> None:

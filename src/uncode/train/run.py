@@ -118,11 +118,11 @@ class Run:
         hidden = hide(batch, MASK_ID, self.recipe.lessons.suffixes, random)
         self.progress.tokens += batch.tokens.numel()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            stream = self.network.stream(hidden.tokens, self.rotations[batch.tokens.shape[1]])
+            stream = self.network(hidden.tokens, self.rotations[batch.tokens.shape[1]])
             return self.loss(*stream, batch.tokens, batch.answer, hidden.hidden, hidden.weight)
 
     def _loss(self, x: Tensor, delta: Tensor, *lesson: Tensor) -> Tensor:
-        return loss_of(self.network.logits(self.network.normed(x, delta)), *lesson)
+        return loss_of(self.network.logits(x, delta), *lesson)
 
     def _rotation(self, length: int) -> Rotation:
         cos, sin = angles(torch.arange(length, device=self.device)[None], self.network.shape, torch.float32)
