@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from tests.checkpoints import like_the_toy
+from uncode.backbones import products
 from uncode.backbones.pointwise import Kept
 from uncode.backbones.transformer import Block
 from uncode.core.canvas import Canvas
@@ -170,3 +171,25 @@ def test_layers_that_are_elsewhere_until_they_run_keep_their_keys() -> None:
     accelerate.cpu_offload(model.network.blocks[1], execution_device="cpu")
     found = decode(model, canvas, presets.semi_ar(blocks=3, cache="dual")).tokens
     assert torch.equal(found, wanted)
+
+
+@pytest.mark.parametrize(
+    ("width", "depth", "rows", "few"),
+    [
+        (12288, 4096, 32, True),  # LLaDA's gates
+        (4608, 3584, 64, True),  # Dream's queries, keys and values
+        (3584, 18944, 1, True),
+        (12288, 4096, 65, False),
+        (256, 256, 32, False),  # small
+        (12300, 4096, 32, False),  # no multiple of a tile
+        (4096, 4100, 32, False),
+    ],
+)
+def test_which_products_are_of_few_rows(
+    width: int, depth: int, rows: int, few: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    h, weight = torch.empty(1, rows, depth, device="meta"), torch.empty(width, depth, device="meta")
+    assert not products._few(h, weight)  # not on a GPU
+    monkeypatch.setattr(products, "_measured", lambda _: True)
+    assert products._few(h, weight) == few
+    assert not products._few(h.half(), weight) and not products._few(h, torch.empty(depth, width, device="meta").t())

@@ -1,6 +1,6 @@
 """Products and attention of few rows, which take as long as the weights and keys take to be read.
 
-Weights are the side of a product that fills the tensor cores' tiles, and few rows the other, so nothing is padded.
+Weights are the side of a product that fills the tensor cores' tiles, and few rows the other, so little is padded.
 So many programs share a matrix that all run at once; where a matrix is too small for that, each takes a part of the
 depth as well, and whoever reads the product adds up the parts, always in the same order.
 

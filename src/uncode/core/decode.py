@@ -148,7 +148,7 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     left = state.window.restrict(state.here.read() == state.facts.mask_id).sum(-1)
     moved = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
     told = Download(torch.stack([left, moved, decision.waits[:, 0], ended]))
-    if state.goes_on:
+    if state.may_run_ahead:
         state.ahead = _forward(state)
     seen = told()
     filled, stands, goes_on, done = seen[0] == 0, seen[1] == 0, seen[2] == 0, seen[3] > 0

@@ -306,7 +306,7 @@ class State:
     # -- the forward -----------------------------------------------------------------------------
 
     @property
-    def goes_on(self) -> bool:
+    def may_run_ahead(self) -> bool:
         """Whether the next step's forward is worth starting before a look: a stop rule alone can say that there is
         none. Only a single row gains by it: of several, one ends often, and the forward was in vain."""
         alone = self.hurries and len(self.rows) == 1
