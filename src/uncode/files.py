@@ -11,18 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from .core.errors import UncodeError, require
+from .core.write import is_stream, write_whole
 
 FLUSH_SECONDS = 0.5
-
-
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write to a new file that then takes the place of the old one, if there is one."""
-    partial = path.with_name(path.name + ".partial")
-    with open(partial, "wb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
-        file.flush()
-        os.fsync(file.fileno())
-    partial.replace(path)
 
 
 @contextmanager
@@ -34,10 +25,10 @@ def only_one(lock: Path, out: Path, doing: str) -> Iterator[None]:
         yield
         return
     try:
-        opened = open(lock, "w")  # noqa: SIM115
+        number = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
     except OSError as error:
         raise UncodeError(f"'{out}' cannot be written: {error.strerror}.") from error
-    with opened as file:
+    with open(number, "w") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -78,6 +69,8 @@ class Journal:
     @contextmanager
     def open(cls, out: Path, job: Mapping[str, Any]) -> Iterator[Journal]:
         """That of a job: as it was left, or a new one. One process at a time."""
+        require(not is_stream(out), f"'{out}' is no regular file: a run that is stopped goes on from its file.")
+        out = out.resolve()  # a link stays a link
         beside, doing = out.with_name(out.name + ".job"), "writing"
         with only_one(out.with_name(out.name + ".lock"), out, doing):
             journal = cls(out, job)

@@ -18,6 +18,7 @@ from .piece import Resolver
 from .policy import Sampler
 from .record import FILLED, GIVEN
 from .texts import token_texts
+from .write import write_whole
 
 SCHEMA = 1
 
@@ -205,14 +206,7 @@ class Trace:
 
     def save(self, path: str | Path, tokenizer: Any = None) -> None:
         """Write the JSON lines to a file, whole or not at all."""
-        target = Path(path)
-        partial = target.with_name(target.name + ".partial")
-        try:
-            partial.write_text(self.to_json(tokenizer))
-            partial.replace(target)
-        except OSError as error:
-            partial.unlink(missing_ok=True)
-            raise UncodeError(f"the trace cannot be written to '{target}': {error.strerror}.") from None
+        write_whole(path, self.to_json(tokenizer))
 
 
 def _recorded(data: dict[str, Any], canvas: Canvas, row: int, tables: Resolver | None) -> dict[str, Any]:

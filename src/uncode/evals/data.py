@@ -6,13 +6,13 @@ import csv
 import hashlib
 import io
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import UncodeError, require
+from ..core.write import write_whole
 from ..extras import needed
 from ..fetch import RELEASE, cache, fetch, silent_hub
 
@@ -100,7 +100,5 @@ def _released(source: Source) -> str:
         instead = f"try again, or give --data a folder with {source.file}."
         content = fetch(RELEASE + source.file, source.sha256, instead)
         kept.parent.mkdir(parents=True, exist_ok=True)
-        part = kept.with_name(f"{kept.name}.{os.getpid()}.part")
-        part.write_bytes(content)
-        part.replace(kept)
+        write_whole(kept, content)
     return read_text(kept)
