@@ -150,10 +150,10 @@ def _sums_of(logits: Tensor) -> tuple[Tensor, ...]:
         return tuple(found[:1].view(shape) for found in _sums_of(logits.view(1, -1).expand(2, -1)))
     wide = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
     top, best = wide.max(-1, keepdim=True)
-    below = (wide - top).mul_(_BITS)  # in bits: a power of two is quicker than one of e
-    odds = below.exp2().scatter_(-1, best, 0.0)
+    below = wide - top
+    odds = below.exp().scatter_(-1, best, 0.0)  # not exp2: torch's differs in the last place by where a number lies
     rest, second = odds.sum(-1), odds.amax(-1)
-    slope = odds.mul_(below).nansum(-1)  # a token of probability 0 is 0 * -inf here, and adds nothing
+    slope = odds.mul_(below).nansum(-1) * _BITS  # a token of probability 0 is 0 * -inf here, and adds nothing
     return top.squeeze(-1), best.squeeze(-1), rest, second, slope
 
 
