@@ -34,7 +34,7 @@ from uncode.core.policy import Policy, Sampler
 from uncode.core.score import Confidence, ExponentialPosition, Informativeness
 from uncode.core.select import TopK
 from uncode.core.stop import AfterEos
-from uncode.files import write_whole
+from uncode.core.write import write_whole
 from uncode.frequency import FrequencyTable
 from uncode.samplers import presets
 

@@ -59,7 +59,7 @@ def with_the_demo(page: Path) -> str:
     """The page with what `make demo` prints of its second problem."""
     from typer.testing import CliRunner
 
-    from uncode.cli import app
+    from uncode.cli.app import app
 
     assert "$(BIN)/uncode demo\n" in (ROOT / "Makefile").read_text()
     with tempfile.TemporaryDirectory() as folder:

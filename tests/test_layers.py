@@ -20,9 +20,9 @@ FLOORS = {
     "samplers": {"core", "frequency"},
     "backbones": {"core", "frequency", "models"},
     "viewer": {"core"},
-    "evals": {"core", "frequency", "samplers", "backbones"},
+    "evals": {"core", "models", "frequency", "samplers", "backbones"},
     "train": {"core", "frequency", "samplers", "backbones", "evals"},
-    "cli": {"core", "frequency", "samplers", "backbones", "viewer", "evals", "train"},
+    "cli": {"core", "models", "frequency", "samplers", "backbones", "viewer", "evals", "train"},
 }
 """Which rooms a room may use."""
 

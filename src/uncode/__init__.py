@@ -1,18 +1,27 @@
-"""Decoding for masked diffusion language models: one stepper, every published sampler, calibrated order."""
+"""Decoding for masked diffusion language models: one stepper, every published sampler, calibrated order.
 
-from .backbones.function import FunctionDenoiser
-from .backbones.guidance import Guided
-from .backbones.likelihood import log_likelihood
-from .backbones.load import load, wrap
-from .core.canvas import Canvas
-from .core.decode import Step, decode, steps
+Names are loaded when they are first used: `import uncode` does not import torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from .core.errors import Stalled, UncodeError
-from .core.policy import Policy, Sampler
-from .core.trace import Trace
-from .frequency import FrequencyTable
-from .generate import generate
-from .samplers import interventions, legacy, presets
 from .version import __version__
+
+if TYPE_CHECKING:
+    from .backbones.function import FunctionDenoiser
+    from .backbones.guidance import Guided
+    from .backbones.likelihood import log_likelihood
+    from .backbones.load import load, wrap
+    from .core.canvas import Canvas
+    from .core.decode import Step
+    from .core.policy import Policy, Sampler
+    from .core.trace import Trace
+    from .decoding import decode, steps
+    from .frequency import FrequencyTable
+    from .generation import generate
+    from .samplers import interventions, legacy, presets
 
 __all__ = [
     "Canvas",
@@ -36,3 +45,39 @@ __all__ = [
     "steps",
     "wrap",
 ]
+
+_PLACES = {
+    "Canvas": "core.canvas",
+    "FrequencyTable": "frequency",
+    "FunctionDenoiser": "backbones.function",
+    "Guided": "backbones.guidance",
+    "Policy": "core.policy",
+    "Sampler": "core.policy",
+    "Step": "core.decode",
+    "Trace": "core.trace",
+    "decode": "decoding",
+    "generate": "generation",
+    "interventions": "samplers.interventions",
+    "legacy": "samplers.legacy",
+    "load": "backbones.load",
+    "log_likelihood": "backbones.likelihood",
+    "presets": "samplers.presets",
+    "steps": "decoding",
+    "wrap": "backbones.load",
+}
+"""The module of every name that is loaded on first use."""
+_MODULES = ("interventions", "legacy", "presets")
+"""Names that are modules themselves."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PLACES:
+        raise AttributeError(f"module 'uncode' has no attribute '{name}'", name=name, obj=import_module(__name__))
+    module = import_module(f".{_PLACES[name]}", __name__)
+    value = module if name in _MODULES else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__]

@@ -8,12 +8,10 @@ from typing import Any
 from .core.errors import UncodeError
 
 EXTRAS = {
-    "eval": (("lm_eval", "math_verify", "datasets"), "benchmarks through lm-eval, formulas (math_verify), their data"),
+    "eval": (("math_verify", "datasets"), "benchmarks: comparing formulas (math_verify), fetching data (datasets)"),
     "devices": (("accelerate",), "one model over several devices (device_map)"),
     "corpora": (("datasets", "pyarrow", "zstandard"), "counting over dataset ids, Parquet and zst files"),
     "cluster": (("ray",), "counting on a cluster"),
-    "plots": (("matplotlib",), "figures"),
-    "serve": (("fastapi", "uvicorn"), "the server"),
     "train": (("reasoning_gym",), "the tiny model's curriculum"),
 }
 """For each extra its packages and what they enable."""

@@ -16,7 +16,7 @@ Messages = Sequence[dict[str, str]]
 Length = int | Sequence[int | None] | None
 
 LONGEST_GAP = 100_000
-_MARKER = r"<mask:(\d+)>"
+_MARKER = r"<mask:([^<>]*)>"
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,18 @@ def _marker(tokenizer: Any) -> re.Pattern[str]:
     return re.compile(f"{_MARKER}|{re.escape(own)}" if own else _MARKER)
 
 
+def _gap_size(marker: re.Match[str]) -> int:
+    """How many tokens a marker stands for; the tokenizer's own mask token, which has no number, for one."""
+    number = marker[1]
+    whole = number is None or (number.isascii() and number.isdigit() and len(number) <= len(str(LONGEST_GAP)))
+    size = int(number or 1) if whole else 0
+    require(
+        0 < size <= LONGEST_GAP,
+        f"'{marker[0][:40]}' is no gap: write <mask:N> with a whole number N from 1 to {LONGEST_GAP}.",
+    )
+    return size
+
+
 def _frame(denoiser: Denoiser) -> tuple[list[int], list[int]]:
     before, after = getattr(denoiser, "frame", ((), ()))
     return list(before), list(after)
@@ -121,8 +133,7 @@ def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
     sizes: list[int] = []
     at = 0
     for found in _marker(denoiser.tokenizer).finditer(text):
-        size = int(found[1] or 1)
-        require(0 < size <= LONGEST_GAP, f"a gap has 1 to {LONGEST_GAP} tokens, not {size}.")
+        size = _gap_size(found)
         if pieces and found.start() == at:  # two gaps side by side are one
             sizes[-1] += size
         else:

@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from uncode.cli import app, main
+from uncode.cli import main
+from uncode.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 COLUMNS = {"COLUMNS": "100"}

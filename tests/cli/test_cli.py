@@ -85,7 +85,8 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         ),
         (["decode", *TOY[:2], "add 3 4 5", "--length", "0"], "at least 1"),
         (["decode", *TOY[:2], "add 3 4 5", "--length", "99"], "28 tokens at most"),
-        (["decode", "hi", "--model", "no/such"], "needs a frequency table, and this model has none of its own"),
+        (["decode", "hi", "--model", "no/such"], "there is no folder 'no/such'"),  # before any table is missed
+        (["decode", "hi", "--model", "./nowhere"], "there is no folder './nowhere'"),
         (["decode", "hi", "--model", "README.md", "--sampler", "confidence"], "is a file: give the folder"),
         (["decode", *TOY, "multiply 3 4 5"], "does not know the word 'multiply'"),
         (["decode", *TOY, " "], "prompt is empty"),
@@ -158,7 +159,7 @@ def test_doctor_says_what_is_there_and_what_is_missing() -> None:
     assert found["kernels"]["on a GPU"].startswith(("fused", "plain, which is slower: triton"))
     assert found["versions"]["transformers"] and found["devices"][0]["name"] == "cpu"
     extras = {extra["name"]: extra for extra in found["extras"]}
-    assert set(extras) == {"eval", "devices", "corpora", "cluster", "plots", "serve", "train"}
+    assert set(extras) == {"eval", "devices", "corpora", "cluster", "train"}
     assert not extras["devices"]["missing"]
     missing = [extra for extra in extras.values() if extra["missing"]]
     assert all(f"pip install 'uncode[{extra['name']}]'" in " ".join(shown.split()) for extra in missing)

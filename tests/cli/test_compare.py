@@ -12,7 +12,7 @@ from rich.console import Console
 import uncode
 from tests.cli.running import TOY, call
 from uncode import Trace, UncodeError
-from uncode.cli import compare
+from uncode.cli import side_by_side
 
 
 def test_each_sampler_answers_as_it_does_alone(tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_side_by_side_where_there_is_room() -> None:
     rows = json.loads(call("compare", *TOY, "add 1 3 4", "--set", "uncode.special=neutral", "--json").stdout)
     for width, beside in ((120, True), (60, False)):
         console = Console(file=io.StringIO(), force_terminal=True, color_system="truecolor", width=width, record=True)
-        compare._show(console, rows)
+        side_by_side._show(console, rows)
         html, lines = console.export_html(clear=False), console.export_text().splitlines()
         assert (lines[0].split() == ["confidence", "semi_ar", "uncode"]) == beside
         assert lines[-1] == "committed early middle late   ∎ end token" and max(map(len, lines)) <= width

@@ -23,7 +23,7 @@ from tests.cli.running import TOY, call
 from uncode import UncodeError
 from uncode.cli import live, many
 from uncode.files import Journal
-from uncode.generate import begin
+from uncode.generation import begin
 from uncode.prompt import read_prompts
 
 ROOT = Path(__file__).parents[2]

@@ -127,7 +127,7 @@ def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("answers.jsonl", "{}", "'answers.jsonl' names no task: give --task (humaneval, mbpp, "),
+        ("answers.jsonl", "{}", "'answers.jsonl' begins with no task's name: say which (humaneval, mbpp, "),
         ("sudoku_a.jsonl", "", "holds no answers."),
         ("sudoku_a.jsonl", '{"id": "sudoku/7", "text": "x"}', "nothing by the name 'sudoku/7'"),
         ("sudoku_a.jsonl", '{"id": "sudoku/0"}', "nothing by the name 'text'"),

@@ -91,8 +91,8 @@ def test_the_released_format_is_imported(tmp_path: Path) -> None:
         (["count", "README.md", "--tokenizer", "x", "--out", "no/x.st"], "does not exist"),
         (["count", "README.md", "--tokenizer", "x", "--out", "x.st", "--format", "json"], "is not a format"),
         (["count", "README.md", "--tokenizer", "x", "--out", "x.st", "--max-bytes", "many"], "is not a size"),
-        (["count", "no.toml", "--tokenizer", "x", "--out", "x.st"], "the recipe 'no.toml' cannot be read"),
-        (["count", "a.toml", "b", "--tokenizer", "x", "--out", "x.st"], "a recipe stands alone"),
+        (["count", "no.toml", "--tokenizer", "x", "--out", "x.st"], "the corpus spec 'no.toml' cannot be read"),
+        (["count", "a.toml", "b", "--tokenizer", "x", "--out", "x.st"], "a corpus spec stands alone"),
         (["count", "a.toml", "--field", "x", "--tokenizer", "x", "--out", "x.st"], "leave --field out"),
         (["count", "README.md", "--out", "x.st"], "Missing option '--tokenizer'"),
         (["table", "get", "lada"], "did you mean 'llada'"),
@@ -101,7 +101,6 @@ def test_the_released_format_is_imported(tmp_path: Path) -> None:
         (["table", "import", "no.json", "--out", "x.st"], "there is no file"),
         (["table", "merge", "x", "--out", "x.st"], "two tables or more"),
         (["table", "shoe", "x"], "No such command"),
-        (["decode", "hi", "--model", "no/such"], "(`uncode table get llada`, then --frequency llada) or count one"),
     ],
 )
 def test_mistakes_are_one_sentence(

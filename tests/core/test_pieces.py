@@ -17,6 +17,7 @@ from uncode.core.score import Confidence, Defer, ExponentialPosition, Gumbel, In
 from uncode.core.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
 from uncode.core.stop import AfterEos
 from uncode.core.view import Ranking, View
+from uncode.frequency import as_table
 
 FLAT = torch.full((32,), 1 / 32)
 
@@ -197,7 +198,8 @@ def test_a_stalled_row_among_others_is_named() -> None:
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), [1, 2]), "2 seeds were given for 1"),
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), None), "a seed is a whole number"),  # type: ignore[arg-type]
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), "a"), "a seed is a whole number"),  # type: ignore[arg-type]
-        (lambda: decode(ToyDenoiser(0), canvas(), "confidence"), "a sampler was expected"),  # type: ignore[arg-type]
+        (lambda: decode(ToyDenoiser(0), canvas(), "confidense"), "did you mean 'confidence'"),
+        (lambda: decode(ToyDenoiser(0), canvas(), 3), "a sampler was expected"),  # type: ignore[arg-type]
         (lambda: Trace.from_json("hello"), "not a trace"),
         (lambda: Trace.from_json(""), "empty"),
         (lambda: Trace.from_json('{"schema": 99}'), "schema 99"),
@@ -231,7 +233,7 @@ def test_top_k_of_one_is_greedy_and_top_p_cuts() -> None:
 def test_special_tokens_of_the_table() -> None:
     """Unseen special tokens get the clip, neutral ones the table's mean, counted ones what the table says."""
     counts = torch.tensor([1, 1, 6, 2])
-    table = presets.as_table(counts.double() / 10)
+    table = as_table(counts.double() / 10)
     facts_table = [
         Informativeness(table, 2.0, special)._log_weights(table.surprisal(), (3,)).exp()  # type: ignore[arg-type]
         for special in ("unseen", "neutral", "counted")

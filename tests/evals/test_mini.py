@@ -40,7 +40,7 @@ ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "device
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A model that has learnt nothing, with a table counted from its lessons."""
     made = tmp_path_factory.mktemp("model")
-    recipe = Recipe.load(Path(__file__).parents[2] / "recipes" / "smoke.toml")
+    recipe = Recipe.load("smoke")
     recipe = replace(recipe, lessons=replace(recipe.lessons, rows=(20, 20, 0, 40, 40, 40, 20)))
     recipe = replace(recipe, network=replace(recipe.network, width=32, hidden=48, vocab=320))
     run = Run(recipe, prepare(recipe, made / "lessons", lambda name, count: None, workers=1), torch.device("cpu"))

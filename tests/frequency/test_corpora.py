@@ -18,7 +18,7 @@ from tests.hub import Hub, Repo, pointing_at, serve
 from tests.small_tokenizers import TOKENIZERS, gpt2
 from uncode import UncodeError
 from uncode.frequency import shards
-from uncode.frequency.corpora import Corpus, Source, read_recipe, read_size
+from uncode.frequency.corpora import Corpus, Source, read_size, read_spec
 from uncode.frequency.encoder import Encoder
 from uncode.frequency.job import Job, Rules
 from uncode.frequency.readers import Reader
@@ -355,12 +355,12 @@ def recipe(folder: Path, content: str) -> Path:
 def test_a_recipe_is_read(tmp_path: Path) -> None:
     c4 = Source("allenai/c4", config="en", split="validation", revision="1588ec454efa1a09f29cd18ddd04fe05fc8653a2")
     more = Source("größe/*.xml", "jsonl", ("title", "messages.content"), "latin-1")
-    assert read_recipe(recipe(tmp_path, RECIPE)) == Corpus("mix", (c4, more), 3 << 29, sample=0.5, seed=3)
+    assert read_spec(recipe(tmp_path, RECIPE)) == Corpus("mix", (c4, more), 3 << 29, sample=0.5, seed=3)
 
 
 def test_a_recipe_may_name_itself_and_its_limits_in_numbers(tmp_path: Path) -> None:
     path = recipe(tmp_path, 'name = "mine"\nmax_bytes = 500\nmax_documents = 7\n[[source]]\nwhere = "-"')
-    assert read_recipe(path) == Corpus("mine", (Source("-"),), 500, 7)
+    assert read_spec(path) == Corpus("mine", (Source("-"),), 500, 7)
 
 
 @pytest.mark.parametrize(
@@ -395,15 +395,15 @@ def test_a_recipe_may_name_itself_and_its_limits_in_numbers(tmp_path: Path) -> N
 )
 def test_a_wrong_recipe_is_one_sentence(content: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(UncodeError, match=message):
-        read_recipe(recipe(tmp_path, content))
+        read_spec(recipe(tmp_path, content))
 
 
 def test_a_recipe_that_is_no_text_or_not_there_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(b"\xff\xfe\0")
     with pytest.raises(UncodeError, match=r"a.toml' is not a TOML file"):
-        read_recipe(tmp_path / "a.toml")
+        read_spec(tmp_path / "a.toml")
     with pytest.raises(UncodeError, match=r"no.toml'"):
-        read_recipe(tmp_path / "no.toml")
+        read_spec(tmp_path / "no.toml")
 
 
 def test_limits_say_what_has_room() -> None:

@@ -38,7 +38,7 @@ def test_its_card_and_its_recipes_are_printed_by_commands() -> None:
 
 def test_it_was_made_by_its_recipe_in_time() -> None:
     record = json.loads((TINY / "training.json").read_text())
-    recipe = Recipe.load(ROOT / "recipes" / "tiny.toml")
+    recipe = Recipe.load("tiny")
     assert record["sha256"] == recipe.sha256 and record["steps"] == recipe.schedule.steps
     assert record["seconds"] < 360
     assert (TINY / "model.safetensors").stat().st_size < 16e6
@@ -66,7 +66,7 @@ def test_a_second_seed_was_put_to_the_same_problems() -> None:
     first, second = (results_of(folder) for folder in (TINY, TINY / "second"))
     assert first.about["weights"] != second.about["weights"]
     assert first.about["held_out"] == second.about["held_out"] == problems()
-    recipe = replace(Recipe.load(ROOT / "recipes" / "tiny.toml"), seed=1)
+    recipe = replace(Recipe.load("tiny"), seed=1)
     two = json.loads((TINY / "second" / "training.json").read_text())
     assert two["sha256"] == recipe.sha256 and two["steps"] == recipe.schedule.steps
     assert two["seconds"] < 360

@@ -9,7 +9,10 @@ import torch
 
 from tests.toy import MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, FrequencyTable, Sampler, UncodeError, decode, presets
-from uncode.samplers import papers, recipes
+from uncode.core.cache import PrefixCache
+from uncode.core.score import ExponentialPosition, Informativeness
+from uncode.samplers import lookup, papers, registry
+from uncode.samplers.catalog import MEANING, catalog
 from uncode.samplers.legacy import QUIRKS
 from uncode.samplers.presets import PRESETS
 
@@ -17,7 +20,7 @@ TABLE = FrequencyTable(torch.arange(1, VOCAB + 1), "counted")
 
 
 def build(name: str) -> Sampler:
-    return recipes.load(name, frequency=TABLE if "frequency" in recipes.options_of(name) else None)
+    return lookup.load(name, frequency=TABLE if lookup.takes_table(name, {}) else None)
 
 
 @pytest.mark.parametrize("name", [*PRESETS, *QUIRKS])
@@ -29,19 +32,38 @@ def test_every_preset_decodes_and_round_trips(name: str) -> None:
     assert not (trace.tokens == MASK).any()
     assert model.forwards == len(trace)
     assert sampler.name in {name, name.removeprefix("legacy."), "fast_dllm_factor_release"}
-    text = recipes.to_toml(sampler)
-    assert recipes.from_toml(text, frequency=TABLE) == sampler
+    text = sampler.to_toml()
+    assert Sampler.from_toml(text, frequency=TABLE) == sampler
     assert tomllib.loads(text)["name"] == sampler.name
 
 
-@pytest.mark.parametrize("preset", [*PRESETS.values(), *QUIRKS.values()], ids=lambda f: f.__name__)
-def test_every_preset_cites_its_source_and_its_defaults(preset: object) -> None:
-    entry = papers.describe(preset)  # type: ignore[arg-type]
+@pytest.mark.parametrize("name", [*PRESETS, *QUIRKS])
+def test_every_preset_cites_its_source_and_its_defaults(name: str) -> None:
+    entry = catalog()[name]
     assert entry.summary.endswith(".") and entry.source
-    if preset in PRESETS.values():
-        parameters = inspect.signature(preset).parameters.values()  # type: ignore[arg-type]
-        own = {p.name for p in parameters} - {"temperature", *inspect.signature(presets._calibrated).parameters}
+    if name in PRESETS:
+        parameters = inspect.signature(PRESETS[name]).parameters.values()
+        own = {p.name for p in parameters} - {"temperature", *inspect.signature(registry.calibrated).parameters}
         assert all(name in entry.defaults for name in own), f"{entry.name} does not quote {own}"
+
+
+def test_the_catalog_says_what_the_functions_take() -> None:
+    """It reads the source files; the functions themselves are the truth."""
+    functions = PRESETS | QUIRKS
+    assert list(catalog()) == list(functions)
+    for name, entry in catalog().items():
+        parameters = inspect.signature(functions[name]).parameters.values()
+        assert [option.name for option in entry.options] == [p.name for p in parameters]
+        for option, parameter in zip(entry.options, parameters, strict=True):
+            default = parameter.default
+            told = "" if default is inspect.Parameter.empty else default
+            assert option.default == (told if isinstance(told, str) else str(told).lower())
+            assert option.meaning
+    assert set(MEANING) == {option.name for entry in catalog().values() for option in entry.options}
+
+
+def test_presets_complete_to_presets_alone() -> None:
+    assert dir(presets) == sorted(PRESETS) == presets.__all__
 
 
 def test_the_page_of_papers_is_the_presets() -> None:
@@ -52,16 +74,16 @@ def test_the_page_of_papers_is_the_presets() -> None:
 def test_defaults_are_those_of_the_paper() -> None:
     uncode = presets.uncode(frequency=TABLE)
     assert uncode.policy.score.terms[1:] == (
-        presets.Informativeness(TABLE, clip=10.0, special="unseen"),
-        presets.ExponentialPosition(0.25),
+        Informativeness(TABLE, clip=10.0, special="unseen"),
+        ExponentialPosition(0.25),
     )
     assert presets.semi_ar().policy.blocks.count == 8  # type: ignore[attr-defined]
     assert presets.eb().policy.select.gamma == 0.01  # type: ignore[attr-defined]
     assert presets.fast_dllm().policy.select.threshold == 0.9  # type: ignore[attr-defined]
     fast = presets.uncode_fast_dllm(frequency=TABLE)
     assert (fast.policy.select.threshold, fast.policy.select.of) == (0.6, "score")  # type: ignore[attr-defined]
-    assert isinstance(fast.cache, presets.PrefixCache)
-    assert fast.policy.score.terms[-1] == presets.ExponentialPosition(0.25, "block")
+    assert isinstance(fast.cache, PrefixCache)
+    assert fast.policy.score.terms[-1] == ExponentialPosition(0.25, "block")
     assert presets.tau_leaping().policy.select.quota.count == 2  # type: ignore[attr-defined]
 
 
@@ -106,16 +128,14 @@ def test_the_calibrated_threshold_counts_from_the_block() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: recipes.named("uncod"), "did you mean 'uncode'"),
-        (lambda: recipes.named("confidence", step=3), "did you mean 'steps'"),
-        (lambda: recipes.named("confidence", steps="many"), "must be a whole number"),
-        (lambda: recipes.load("nowhere.toml"), "no sampler file"),
-        (lambda: recipes.from_toml("= 3"), "not a TOML file"),
-        (lambda: recipes.from_toml(recipes.to_toml(build("uncode"))), "needs a frequency table"),
+        (lambda: lookup.named("uncod"), "did you mean 'uncode'"),
+        (lambda: lookup.named("confidence", step=3), "did you mean 'steps'"),
+        (lambda: lookup.named("confidence", steps="many"), "must be a whole number"),
+        (lambda: lookup.load("nowhere.toml"), "no sampler file"),
+        (lambda: Sampler.from_toml("= 3"), "the sampler file, line 1, is not TOML: invalid statement."),
+        (lambda: Sampler.from_toml(build("uncode").to_toml()), "needs the frequency table"),
         (
-            lambda: recipes.from_toml(
-                recipes.to_toml(build("uncode")), frequency=FrequencyTable(torch.arange(2, VOCAB + 2))
-            ),
+            lambda: Sampler.from_toml(build("uncode").to_toml(), frequency=FrequencyTable(torch.arange(2, VOCAB + 2))),
             "names the table 'counted'",
         ),
     ],
@@ -127,7 +147,7 @@ def test_wrong_names_and_files_are_one_sentence(call: object, message: str) -> N
 
 def test_options_beside_a_file_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
-    file.write_text(recipes.to_toml(presets.confidence(steps=3)))
-    assert recipes.load(file) == presets.confidence(steps=3)
+    presets.confidence(steps=3).save(file)
+    assert lookup.load(file) == presets.confidence(steps=3)
     with pytest.raises(UncodeError, match="complete"):
-        recipes.load(file, steps=4)
+        lookup.load(file, steps=4)

@@ -33,7 +33,7 @@ from uncode.train.recipe import Recipe
 from uncode.train.run import END_ID, MASK_ID, Run, rate_at, shape_of
 from uncode.train.shards import FILE, Shards
 
-RECIPES = Path(__file__).parents[2] / "recipes"
+RECIPES = Path(uncode.__file__).parent / "train" / "configs"
 CPU = torch.device("cpu")
 
 

@@ -12,7 +12,7 @@ import pytest
 
 import uncode
 from uncode import UncodeError
-from uncode.generate import begin
+from uncode.generation import begin
 from uncode.prompt import read_prompts
 from uncode.viewer.moments import answer_steps, first_end, moments, summary
 from uncode.viewer.page import Trajectory, Verdict, page, write_page

@@ -41,7 +41,7 @@ class FunctionDenoiser:
         self.fn, self.mask_id, self.vocab_size = fn, mask_id, vocab_size
         self.eos_ids, self.tokenizer, self.frequency = eos_ids, tokenizer, frequency
         self.device, self.dtype = torch.device(device), dtype
-        self.about = {"model": name}
+        self.about: dict[str, Any] = {"model": name}
 
     def open(self, rows: int, length: int) -> FunctionSession:
         return FunctionSession(self)

@@ -16,7 +16,7 @@ WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 """What a model is made of; pickled weights and code are not even downloaded."""
 UNWANTED = ["*/*"]
 """Folders: other formats, and checkpoints of the training."""
-INSTEAD = "give a local folder, or use the built-in model (--model tiny)"
+INSTEAD = "give a local folder, or use the built-in model 'tiny'"
 
 _LONGEST = 96
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from ..core.denoiser import Denoiser
+from ..core.denoiser import LoadedDenoiser
 from ..core.errors import require
 from ..frequency import FrequencyTable
 from ..frequency.fingerprint import fingerprint
-from ..models import TINY
+from ..models import BUILT_IN, TABLE, folder_of
 from . import hub
 from .checkpoint import all_floats, assign, fill, match, read_json, survey, usual_dtype
 from .denoiser import TransformerDenoiser
@@ -25,12 +25,6 @@ from .tokenizer import fits, id_of, tokenizer_of
 from .toy import toy
 from .transformer import Transformer
 
-BUILT_IN = ("tiny", "toy")
-TABLE = "frequency.safetensors"
-"""A table in a model's folder is the model's own."""
-RECIPES = "recipes"
-"""So are the samplers in a folder of that name, which are called by theirs."""
-
 
 def load(
     name: str | Path,
@@ -40,7 +34,7 @@ def load(
     device_map: DeviceMap | None = None,
     revision: str | None = None,
     token: str | None = None,
-) -> Denoiser:
+) -> LoadedDenoiser:
     """The denoiser of a built-in model ("tiny", "toy"), a local folder or a hub id.
 
     `device` is the GPU where there is one; `dtype` the one the weights are stored in, but float32 on a CPU.
@@ -78,10 +72,7 @@ def _find(
     if folder is not None:
         require(revision is None, f"'{name}' is on this machine, which has no revisions of it: leave the revision out.")
         return folder, {"model": folder.resolve().name}
-    require(not _is_file(name), f"'{name}' is a file: give the folder it lies in.")
-    check_name(name)
-    require(hub.looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {hub.INSTEAD}.")
-    model = hub.HubModel(name, revision, token)
+    model = _on_the_hub(name, revision, token)
     config = _config(model.config().parent)
     dialect = dialect_of(config, name)
     if dialect is not None and device is not None:
@@ -90,21 +81,23 @@ def _find(
     return folder, {"model": name, "revision": folder.name}
 
 
+def check_exists(name: str, revision: str | None = None, token: str | None = None) -> None:
+    """Raise unless there is a model of that name; of a hub id the configuration alone is fetched."""
+    if name not in BUILT_IN and folder_of(name) is None:
+        _on_the_hub(name, revision, token).config()
+
+
+def _on_the_hub(name: str, revision: str | None, token: str | None) -> hub.HubModel:
+    require(not _is_file(name), f"'{name}' is a file: give the folder it lies in.")
+    check_name(name)
+    require(hub.looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {hub.INSTEAD}.")
+    return hub.HubModel(name, revision, token)
+
+
 def check_name(name: str) -> None:
     """Refuse a name that is nearly another model's."""
     near = get_close_matches(name, BUILT_IN, n=1) or released(name)
     require(not near, f"no model is named '{name}': did you mean {' or '.join(near)}?")
-
-
-def folder_of(name: str) -> Path | None:
-    """The folder of a model that is on this machine and has one: `tiny`, or a local folder."""
-    if name == "tiny":
-        return TINY
-    try:
-        folder = Path(name).expanduser()
-        return folder if name and folder.is_dir() else None
-    except (OSError, RuntimeError):  # too long for a path, or of a user who does not exist
-        return None
 
 
 def _is_file(name: str) -> bool:
@@ -178,7 +171,7 @@ def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int)
     return {"mask_id": mask_id, "eos_ids": eos_ids}
 
 
-def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> Denoiser:
+def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> LoadedDenoiser:
     """A model already in memory as a denoiser: a masked LM of transformers, or LLaDA or Dream in the published class.
 
     A published LLaDA or Dream shares its weights with the denoiser; nothing is copied. Its tokenizer gets the

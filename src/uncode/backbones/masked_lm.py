@@ -15,6 +15,7 @@ from torch import Tensor
 
 from ..core.cache import Plan
 from ..core.errors import UncodeError, require
+from ..core.piece import Table
 from .checkpoint import complain, read_json, survey, usual_dtype
 from .columns import Pick, columns
 from .memory import WORTH_A_LINE, announce
@@ -26,6 +27,8 @@ _NO_MASK = "neither tokenizer nor configuration names a mask token: add a tokeni
 
 class MaskedLMDenoiser:
     """A model that maps `input_ids` and `attention_mask` to `logits`; it has no caches."""
+
+    frequency: Table | None = None
 
     def __init__(self, model: Any, tokenizer: Any, *, mask_id: int | None = None, about: dict[str, Any]) -> None:
         self.model, self.tokenizer, self.about = model.eval(), tokenizer, about

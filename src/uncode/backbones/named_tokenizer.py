@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..core.errors import UncodeError, require
+from ..models import folder_of
 from . import hub
 from .checkpoint import read_json
 from .families import DIALECTS
-from .load import folder_of
 from .tokenizer import tokenizer_of
 
 

@@ -7,44 +7,54 @@ import json
 import re
 import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ..backbones.named_tokenizer import load_tokenizer
 from ..core.errors import require
-from ..frequency.corpora import Corpus, Source, read_recipe, read_size
-from ..frequency.count import Counted, count
-from ..frequency.job import Rules
-from ..frequency.shards import FORMATS
-from .options import Json
-from .progress import counting, writable
+from .options import Force, Json
+from .outputs import check_output, check_resumable
 
+if TYPE_CHECKING:
+    from ..frequency.corpora import Corpus
+    from ..frequency.count import Counted
+
+SUMMARY = "Count a corpus: a frequency table for Uncode."
 Option = typer.Option
 Sources = Annotated[
     list[str],
-    typer.Argument(metavar="SOURCE...", help="Files, globs, folders, addresses, dataset ids, a recipe (.toml), or -."),
+    typer.Argument(
+        metavar="SOURCE...",
+        help="Files, globs, folders, addresses, dataset ids, a corpus spec (.toml or a name), or -.",
+    ),
 ]
-Tokenizer = Annotated[str, Option(help="A model's folder or hub id, or a tokenizer.json.")]
-Revision = Annotated[str | None, Option(help="Revision of the tokenizer's hub id.")]
-Out = Annotated[Path, Option(help="Where to write the table (safetensors).")]
-Name = Annotated[str | None, Option(help="The table's name.  [default: the output's]")]
+Tokenizer = Annotated[str, Option(metavar="MODEL", help="A model's folder or hub id, or a tokenizer.json.")]
+Revision = Annotated[str | None, Option(metavar="NAME", help="Revision of the tokenizer's hub id.")]
+Out = Annotated[Path, Option(metavar="FILE", help="Where to write the table (safetensors).")]
+Name = Annotated[str | None, Option(metavar="NAME", help="The table's name.  [default: the output's]")]
 Field = Annotated[
     list[str] | None,
-    Option(help="A field to count; may be repeated, and reach inside (messages.content).  [default: text]"),
+    Option(
+        metavar="FIELD", help="A field to count; may be repeated, and reach inside (messages.content).  [default: text]"
+    ),
 ]
 Format = Annotated[
-    str | None, Option("--format", help="text, jsonl, csv, tsv or parquet.  [default: as the names of the files say]")
+    str | None,
+    Option(
+        "--format", metavar="FORMAT", help="text, jsonl, csv, tsv or parquet.  [default: as the names of the files say]"
+    ),
 ]
-Encoding = Annotated[str | None, Option(help="Of the files.  [default: utf-8]")]
-Config = Annotated[str | None, Option(help="Configuration of a dataset id (en, ...).")]
-Split = Annotated[str | None, Option(help="Split of a dataset id.  [default: train]")]
+Encoding = Annotated[str | None, Option(metavar="NAME", help="Of the files.  [default: utf-8]")]
+Config = Annotated[str | None, Option(metavar="NAME", help="Configuration of a dataset id (en, ...).")]
+Split = Annotated[str | None, Option(metavar="NAME", help="Split of a dataset id.  [default: train]")]
 MaxBytes = Annotated[str | None, Option(metavar="SIZE", help="The first documents, up to so much text: 16GB.")]
-MaxDocuments = Annotated[int | None, Option(min=1, help="The first so many documents.")]
-Sample = Annotated[float, Option(help="A part of the documents, drawn by their content.")]
-Seed = Annotated[int, Option(help="Which part the sample is.")]
+MaxDocuments = Annotated[int | None, Option(min=1, metavar="N", help="The first so many documents.")]
+Sample = Annotated[float, Option(metavar="SHARE", help="A part of the documents, drawn by their content.")]
+Seed = Annotated[int, Option(metavar="N", help="Which part the sample is.")]
 Strict = Annotated[bool, Option("--strict", help="Stop at the first bad record.")]
-AllowBad = Annotated[float, Option(min=0, max=1, help="Stop when more than this part of the records is bad.")]
+AllowBad = Annotated[
+    float, Option(min=0, max=1, metavar="SHARE", help="Stop when more than this part of the records is bad.")
+]
 Plain = Annotated[bool, Option("--plain", help="Tokenize whole texts, not distinct words: the same counts, slower.")]
 Restart = Annotated[bool, Option("--restart", help="Begin again, not where a killed count stopped.")]
 Ray = Annotated[
@@ -73,6 +83,7 @@ def command(
     restart: Restart = False,
     ray: Ray = None,
     revision: Revision = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Count how often each token occurs in a corpus. A count that was killed goes on where it stopped.
@@ -83,13 +94,19 @@ def command(
 
       uncode count allenai/c4 --config en --max-bytes 16GB --tokenizer GSAI-ML/LLaDA-8B-Instruct --out c4.safetensors
 
-      uncode count recipes/corpora/c4-16gb.toml --tokenizer Dream-org/Dream-v0-Instruct-7B --out c4.safetensors
+      uncode count c4-16gb --tokenizer Dream-org/Dream-v0-Instruct-7B --out c4.safetensors
 
       zcat books.gz | uncode count - --tokenizer ./my-model --out books.safetensors
 
       uncode count s3://bucket/c4/ --ray ray://head:10001 --tokenizer ./my-model --out c4.safetensors
     """
-    writable(out)
+    check_resumable(out, "--out")
+    check_output(out, "--out", "frequency table", force)
+
+    from ..backbones.named_tokenizer import load_tokenizer
+    from ..frequency.corpora import read_size
+    from ..frequency.job import Rules
+
     fields = field and tuple(field)
     reading = {"format": file_format, "fields": fields, "config": config, "split": split, "encoding": encoding}
     limits = {"max_bytes": read_size(max_bytes) if max_bytes else None, "max_documents": max_documents}
@@ -100,29 +117,39 @@ def command(
     named, rules = load_tokenizer(tokenizer, revision), Rules(strict, allow_bad)
     told: dict[str, Any] = {"tokenizer_name": named.name, "revision": named.revision, "rules": rules}
     began = time.monotonic()
+    done = _count(corpus, named.tokenizer, out, plain=plain, restart=restart, ray=ray, **told)
+    _tell(done, out, time.monotonic() - began, as_json)
+
+
+def _count(corpus: Corpus, tokenizer: Any, out: Path, **how: Any) -> Counted:
+    from ..frequency.count import count
+    from .progress import counting
+
     try:
         with counting(corpus.name) as watch:
-            done = count(corpus, named.tokenizer, out, plain=plain, restart=restart, ray=ray, watch=watch, **told)
+            return count(corpus, tokenizer, out, watch=watch, **how)
     except KeyboardInterrupt:
         kept = Path(f"{out}.counting").is_file()
         typer.echo("stopped; the same command goes on from there" if kept else "stopped; nothing was kept", err=True)
         raise
-    _tell(done, out, time.monotonic() - began, as_json)
 
 
 def _corpus(sources: list[str], name: str | None, out: Path, reading: dict[str, Any]) -> Corpus:
-    """What was named on the command line, or the recipe that says it all."""
+    """What was named on the command line, or the corpus spec that says it all."""
+    from ..frequency.corpora import Corpus, Source, find_spec, read_spec
+    from ..frequency.shards import FORMATS
+
     chosen = reading.get("format")
     require(
         chosen is None or chosen in FORMATS.values(), f"'{chosen}' is not a format: text, jsonl, csv, tsv, parquet."
     )
-    recipes = [source for source in sources if source.endswith(".toml")]
-    if not recipes:
+    specs = [spec for spec in map(find_spec, sources) if spec is not None]
+    if not specs:
         return Corpus(name or out.stem, tuple(Source(where, **reading) for where in sources))
-    require(len(sources) == 1, "a recipe stands alone: name its sources in it.")
+    require(len(sources) == 1, "a corpus spec stands alone: name its sources in it.")
     given = [f"--{key.removesuffix('s')}" for key in reading]
-    require(not given, f"a recipe says itself what it reads: leave {', '.join(given)} out.")
-    return read_recipe(Path(recipes[0]))
+    require(not given, f"a corpus spec says itself what it reads: leave {', '.join(given)} out.")
+    return read_spec(specs[0])
 
 
 def with_ray_address(words: list[str]) -> list[str]:

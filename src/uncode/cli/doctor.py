@@ -7,19 +7,18 @@ import importlib.util
 import json
 import os
 import platform
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from ..backbones.memory import free, gigabytes
-from ..core.fusing import lacking
-from ..evals.sandbox import JAILS
 from ..extras import EXTRAS
 from ..version import __version__
 from .options import Json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SUMMARY = "Say what this installation has, and what is missing."
 
 PACKAGES = ("torch", "numpy", "transformers", "tokenizers", "safetensors", "huggingface_hub")
 
@@ -38,6 +37,8 @@ def command(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
+    from rich.console import Console
+
     console = Console(highlight=False)
     for title, rows in (
         ("versions", [(name, version) for name, version in found["versions"].items()]),
@@ -52,12 +53,16 @@ def command(as_json: Json = False) -> None:
 
 
 def _kernels() -> str:
+    from ..core.fusing import lacking
+
     missing = lacking()
     return "fused" if missing is None else f"plain, which is slower: {missing}"
 
 
 def _jails() -> dict[str, str]:
     """The jails, best first, and whether they work here."""
+    from ..evals.sandbox import JAILS
+
     told = {}
     for name, kind in JAILS.items():
         works = kind().works()
@@ -66,6 +71,8 @@ def _jails() -> dict[str, str]:
 
 
 def _rows(rows: list[tuple[str, str]]) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
     table.add_column(no_wrap=True)
     table.add_column()
@@ -87,6 +94,10 @@ def _version(package: str) -> str:
 
 def _devices() -> list[dict[str, Any]]:
     """Every device with its free memory and the number formats worth using there."""
+    import torch
+
+    from ..backbones.memory import free, gigabytes
+
     room = free(torch.device("cpu"))
     cpu = {
         "name": "cpu",
@@ -98,6 +109,8 @@ def _devices() -> list[dict[str, Any]]:
 
 
 def _cpu_has_bfloat16() -> bool:
+    import torch
+
     try:
         return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
     except (AttributeError, RuntimeError):  # a torch built without it
@@ -105,6 +118,10 @@ def _cpu_has_bfloat16() -> bool:
 
 
 def _gpu(number: int) -> dict[str, Any]:
+    import torch
+
+    from ..backbones.memory import gigabytes
+
     facts = torch.cuda.get_device_properties(number)
     there, total = torch.cuda.mem_get_info(number)
     wide = ["bfloat16"] if torch.cuda.is_bf16_supported() else []

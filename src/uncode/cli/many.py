@@ -11,21 +11,23 @@ from typing import Any
 
 import typer
 
-from ..backbones.load import BUILT_IN, folder_of
 from ..core.denoiser import Denoiser
 from ..core.errors import require
 from ..core.policy import Sampler
 from ..files import Journal
-from ..generate import begin
+from ..generation import begin
+from ..models import BUILT_IN, folder_of
 from ..prompt import Prompt, answers
+from .familiar import advise
+from .options import USUAL_LENGTH
 from .progress import counted
-from .prompts import USUAL_LENGTH, Asked, PromptFile
+from .prompts import Asked, PromptFile
 
 Item = tuple[Asked, Prompt]
 
 
 @dataclass(frozen=True)
-class Way:
+class DecodeSettings:
     """How prompts are to be answered."""
 
     denoiser: Denoiser
@@ -36,14 +38,15 @@ class Way:
     stop_at_eos: bool
 
 
-def answer_file(way: Way, prompts: PromptFile, model: str, batch: int, as_json: bool) -> None:
+def answer_file(how: DecodeSettings, prompts: PromptFile, model: str, batch: int, as_json: bool) -> None:
     """Answer what has no answer yet, and say so. What is done stays, however this ends."""
     began, asked, out = time.monotonic(), prompts.asked, prompts.out
-    rows = [one.row(way.denoiser, way.chat, way.length) for one in asked]
+    rows = [one.row(how.denoiser, how.chat, how.length) for one in asked]
     follows = any(row.follows for row in rows)
-    require(way.length is None or follows, "texts with gaps say how long they are: leave --length out.")
+    require(how.length is None or follows, "texts with gaps say how long they are: leave --length out.")
+    advise(model, how.denoiser, [(one.prompt, row) for one, row in zip(asked, rows, strict=True)])
     place = {one.id: one.number for one in asked}
-    with Journal.open(out, _job(way, prompts, model)) as journal:
+    with Journal.open(out, _job(how, prompts, model)) as journal:
         ids = [row.get("id") for row in journal.rows]
         known = all(isinstance(one, str | int) and one in place for one in ids)
         require(known and len(set(ids)) == len(ids), f"'{out}' was changed: choose another --out, or remove it.")
@@ -52,8 +55,8 @@ def answer_file(way: Way, prompts: PromptFile, model: str, batch: int, as_json: 
         missing = [item for item in zip(asked, rows, strict=True) if item[0].id not in done]
         try:
             with counted("answering") as watch:
-                for part in _batches(missing, batch, getattr(way.denoiser, "sees_padding", True)):
-                    journal.add(_decode(way, part, lambda more: watch(len(journal.rows) + more, len(asked))))
+                for part in _batches(missing, batch, getattr(how.denoiser, "sees_padding", True)):
+                    journal.add(_decode(how, part, lambda more: watch(len(journal.rows) + more, len(asked))))
         except KeyboardInterrupt:
             kept = f"stopped after {len(journal.rows)} of {len(asked)} answers; the same command goes on from there"
             typer.echo(kept, err=True)
@@ -64,9 +67,9 @@ def answer_file(way: Way, prompts: PromptFile, model: str, batch: int, as_json: 
     _tell(told | {"seconds": time.monotonic() - began}, as_json)
 
 
-def _job(way: Way, prompts: PromptFile, model: str) -> dict[str, Any]:
+def _job(how: DecodeSettings, prompts: PromptFile, model: str) -> dict[str, Any]:
     """What the answers depend on: runs of the same job share a file."""
-    about = dict(getattr(way.denoiser, "about", {}))
+    about = dict(getattr(how.denoiser, "about", {}))
     folder, weights = folder_of(model), list[str]()
     if folder is not None:
         files = sorted(folder.resolve().glob("*.safetensors"))
@@ -76,13 +79,13 @@ def _job(way: Way, prompts: PromptFile, model: str) -> dict[str, Any]:
         | {
             "model": model if folder is None or model in BUILT_IN else str(folder.resolve()),
             "weights": weights,
-            "dtype": str(way.denoiser.dtype).removeprefix("torch."),
+            "dtype": str(how.denoiser.dtype).removeprefix("torch."),
         },
-        "sampler": way.sampler.to_dict(),
-        "seed": way.seed,
-        "length": way.length or USUAL_LENGTH,
+        "sampler": how.sampler.to_dict(),
+        "seed": how.seed,
+        "length": how.length or USUAL_LENGTH,
         "input": hashlib.sha256(prompts.content).hexdigest(),
-        "options": {"chat": way.chat, "whole": not way.stop_at_eos},
+        "options": {"chat": how.chat, "whole": not how.stop_at_eos},
     }
 
 
@@ -101,17 +104,17 @@ def _batches(items: list[Item], size: int, padded: bool) -> list[list[Item]]:
     return batches
 
 
-def _decode(way: Way, items: list[Item], watch: Callable[[int], None]) -> list[dict[str, Any]]:
+def _decode(how: DecodeSettings, items: list[Item], watch: Callable[[int], None]) -> list[dict[str, Any]]:
     """The answers to a batch. A prompt's seed is its own, so that it is answered in any batch as it is alone."""
     asked, prompts = [item[0] for item in items], [item[1] for item in items]
-    seeds = [way.seed + one.number if one.seed is None else one.seed for one in asked]
-    run = begin(way.denoiser, prompts, way.sampler, seeds, way.stop_at_eos)
+    seeds = [how.seed + one.number if one.seed is None else one.seed for one in asked]
+    run = begin(how.denoiser, prompts, how.sampler, seeds, how.stop_at_eos)
     finished = 0
     for step in run:
         finished += len(step.finished)
         watch(finished)
     trace = run.trace()
-    told = zip(asked, seeds, answers(way.denoiser, prompts, trace), trace.forwards.tolist(), strict=True)
+    told = zip(asked, seeds, answers(how.denoiser, prompts, trace), trace.forwards.tolist(), strict=True)
     return [one.told() | {"text": text, "forwards": forwards, "seed": seed} for one, seed, text, forwards in told]
 
 

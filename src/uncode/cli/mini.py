@@ -8,46 +8,63 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from ..core.errors import require
-from ..evals.families import FAMILIES, find_family
-from ..evals.mini import report
-from ..evals.mini.card import card, results_of
-from ..evals.mini.job import Job
-from ..evals.mini.results import Results
-from ..evals.mini.run import Watch
 from .options import Device, Dtype, Json, trained
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ..evals.mini import report
+    from ..evals.mini.results import Results
+    from ..evals.mini.run import Watch
+
+SUMMARY = "The paper's main table in miniature, on a small model."
+FAMILIES = 7
 
 PROBLEMS, FEW = 256, 12
 WIDEST = 1000
 
 
+Option = typer.Option
+ModelName = Annotated[
+    str | None,
+    Option(metavar="MODEL", help="tiny, or the folder of a model that `uncode train` made.  [default: tiny]"),
+]
+Quick = Annotated[bool, Option("--quick", help="Five presets, few problems, the rates that are known.")]
+Families = Annotated[
+    list[str] | None, Option("--family", metavar="NAME", help="Only this one; may be repeated.  [default: all seven]")
+]
+Problems = Annotated[
+    int | None,
+    Option(min=1, max=PROBLEMS, metavar="N", help="Problems of each family.  [default: 256; quick: 12]"),
+]
+Batch = Annotated[int | None, Option(min=1, metavar="N", help="Problems decoded at a time.  [default: 256]")]
+Workers = Annotated[
+    int | None, Option(min=1, max=FAMILIES, metavar="N", help="Families at a time, in processes.  [default: 1]")
+]
+Seed = Annotated[int | None, Option(metavar="N", help="Seed of all randomness.  [default: 0]")]
+Out = Annotated[Path | None, Option(metavar="DIR", help="Keep results and answers there, and resume.")]
+Show = Annotated[Path | None, Option(metavar="FILE", help="Print results that lie in a file.")]
+Card = Annotated[bool, Option("--card", help="Print the model's card.")]
+
+
 def command(
-    model: Annotated[
-        str | None, typer.Option(help="tiny, or the folder of a model that `uncode train` made.  [default: tiny]")
-    ] = None,
-    few: Annotated[bool, typer.Option("--quick", help="Five presets, few problems, the rates that are known.")] = False,
-    families: Annotated[
-        list[str] | None, typer.Option("--family", help="Only this one; may be repeated.  [default: all seven]")
-    ] = None,
-    problems: Annotated[
-        int | None, typer.Option(min=1, max=PROBLEMS, help="Of each family.  [default: 256; quick: 12]")
-    ] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Problems decoded at a time.  [default: 256]")] = None,
-    workers: Annotated[
-        int | None, typer.Option(min=1, max=len(FAMILIES), help="Families at a time, in processes.  [default: 1]")
-    ] = None,
-    seed: Annotated[int | None, typer.Option(help="Seed of all randomness.  [default: 0]")] = None,
+    model: ModelName = None,
+    few: Quick = False,
+    families: Families = None,
+    problems: Problems = None,
+    batch: Batch = None,
+    workers: Workers = None,
+    seed: Seed = None,
     device: Device = None,
     dtype: Dtype = None,
-    out: Annotated[Path | None, typer.Option(metavar="DIR", help="Keep results and answers there, and resume.")] = None,
-    show: Annotated[Path | None, typer.Option(metavar="FILE", help="Print results that lie in a file.")] = None,
-    print_card: Annotated[bool, typer.Option("--card", help="Print the model's card.")] = False,
+    out: Out = None,
+    show: Show = None,
+    print_card: Card = False,
     as_json: Json = False,
 ) -> None:
     """Decode held-out problems of all seven families under every preset, and print who is right how often.
@@ -71,10 +88,17 @@ def command(
     require(not (print_card and (show or running or as_json)), "--card takes --model, and nothing else.")
     require(show is None or not (running or model), "--show prints a file of results, and takes --json, nothing else.")
     if show is not None:
+        from ..evals.mini.results import Results
+
         _tell(Results.load(show), as_json)
         return
     model = model or "tiny"
     folder = trained(model)
+
+    from ..evals.families import FAMILIES, find_family
+    from ..evals.mini.card import card, results_of
+    from ..evals.mini.job import Job
+
     if print_card:
         typer.echo(card(folder), nl=False)
         return
@@ -98,6 +122,8 @@ def _tell(results: Results, as_json: bool) -> None:
 @contextmanager
 def _progress() -> Iterator[Watch]:
     """What is being decoded, on standard error."""
+    from rich.console import Console
+
     console = Console(stderr=True)
     if not console.is_terminal:
         began = time.monotonic()
@@ -108,6 +134,10 @@ def _progress() -> Iterator[Watch]:
 
 
 def _print(results: Results) -> None:
+    from rich.console import Console
+
+    from ..evals.mini import report
+
     console = Console(highlight=False)
     about = results.about
     console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
@@ -123,6 +153,8 @@ def _print(results: Results) -> None:
 
 
 def _show(console: Console, table: report.Table) -> None:
+    from rich.table import Table
+
     shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for number, title in enumerate(table.titles):
         shown.add_column(title, justify="right" if number else "left", no_wrap=True)

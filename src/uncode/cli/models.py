@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from ..backbones import hub
-from ..backbones.families import DIALECTS
 from .options import Json
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SUMMARY = "List the models uncode knows, and which are downloaded."
 
 
 def command(as_json: Json = False) -> None:
@@ -23,6 +24,10 @@ def command(as_json: Json = False) -> None:
 
       uncode models --json
     """
+    from rich.console import Console
+
+    from ..backbones.families import DIALECTS
+
     entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
     if as_json:
         typer.echo(json.dumps(entries, indent=2))
@@ -44,6 +49,8 @@ def command(as_json: Json = False) -> None:
 
 
 def _releases(dialect: Any) -> list[dict[str, Any]]:
+    from ..backbones import hub
+
     return [
         {
             "name": release.name,
@@ -65,6 +72,8 @@ def _releases(dialect: Any) -> list[dict[str, Any]]:
 
 
 def _table(entries: list[dict[str, Any]]) -> Table:
+    from rich.table import Table
+
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
     for e in entries:
         revisions = ", ".join(revision[:7] for revision in e["cached"])

@@ -1,17 +1,15 @@
-"""Progress bars on standard error, and checks made before work begins."""
+"""Progress bars on standard error."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..core.errors import require
 from ..frequency.report import Report, Watch
 
 
@@ -33,12 +31,6 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, whole: bar.update(task, completed=done, total=whole)
-
-
-def writable(out: Path, option: str = "--out") -> None:
-    """Raise, before any work is done, if a file cannot be written there."""
-    require(out.parent.is_dir(), f"the folder '{out.parent}' does not exist.")
-    require(not out.is_dir(), f"'{out}' is a folder; {option} takes a file.")
 
 
 @contextmanager

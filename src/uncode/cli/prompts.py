@@ -7,15 +7,17 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require, suggest
 from ..evals.data import read_text
-from ..prompt import Messages, Prompt, has_gaps, read_prompts
-from .progress import writable
+from .options import USUAL_LENGTH
+from .outputs import check_resumable
 
-USUAL_LENGTH = 96
+if TYPE_CHECKING:
+    from ..core.denoiser import Denoiser
+    from ..prompt import Messages, Prompt
+
 KEYS = ("prompt", "messages", "id", "length", "seed")
 
 
@@ -38,6 +40,8 @@ class Asked:
 
     def row(self, denoiser: Denoiser, chat: bool, length: int | None) -> Prompt:
         """What is to be decoded; `length` is that of answers whose line says none."""
+        from ..prompt import has_gaps
+
         gaps = isinstance(self.prompt, str) and not chat and has_gaps(denoiser, self.prompt)
         try:
             return read_prompt(denoiser, self.prompt, chat, length if self.length is None and not gaps else self.length)
@@ -47,6 +51,8 @@ class Asked:
 
 def read_prompt(denoiser: Denoiser, prompt: str | Messages, chat: bool, length: int | None) -> Prompt:
     """The prompt's row; an answer of no given length gets the usual one."""
+    from ..prompt import has_gaps, read_prompts
+
     if isinstance(prompt, str):
         require(bool(prompt.strip()), "the prompt is empty.")
         prompt = [{"role": "user", "content": prompt}] if chat else prompt
@@ -57,7 +63,14 @@ def read_prompt(denoiser: Denoiser, prompt: str | Messages, chat: bool, length: 
 
 def typed(prompt: str) -> str:
     """A prompt of the command line; - stands for standard input, whose last line's end is no part of the prompt."""
-    return sys.stdin.read().removesuffix("\n") if prompt == "-" else prompt
+    if prompt != "-":
+        return prompt
+    stream = getattr(sys.stdin, "buffer", None)
+    try:
+        text = sys.stdin.read() if stream is None else stream.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UncodeError(f"standard input is not text in UTF-8 (byte {error.start}): convert it first.") from None
+    return text.replace("\r\n", "\n").removesuffix("\n")
 
 
 @dataclass(frozen=True)
@@ -74,7 +87,7 @@ def read_file(path: Path, out: Path | None) -> PromptFile:
     require(path.is_file(), f"there is no file '{path}'.")
     require(out is not None, "where shall the answers go? Give --out FILE.")
     assert out is not None
-    writable(out)
+    check_resumable(out, "--out")
     require(out.resolve() != path.resolve(), f"'{out}' is the file of the prompts: choose another --out.")
     content = read_text(path).removeprefix("\ufeff")
     lines = [(n, line) for n, line in enumerate(content.split("\n"), 1) if line.strip()]

@@ -7,35 +7,40 @@ import json
 import os
 import warnings
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from ..core.errors import require
-from ..evals.regrade import Answer, Graded, grade_all, grades_of, read_answers, sample, task_of
-from ..evals.sandbox import NoJail
-from ..evals.task import Task
 from ..files import Journal
 from ..version import __version__
-from .options import Data, Json
-from .progress import counted, writable
+from .options import Data, Json, complete_task
+from .outputs import check_resumable
 
-Set = tuple[str, Task[Any], list[Answer]]
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ..evals.regrade import Answer, Graded
+    from ..evals.task import Task
+
+SUMMARY = "Grade saved answers by our rule and by the paper's."
+Set = tuple[str, "Task[Any]", "list[Answer]"]
 """The name of a file, its task, its answers."""
 TITLES = ("answers", "n", "correct, %", "paper, %", "gained", "lost")
 
 
 def command(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Answers, as JSON lines.")],
-    task: Annotated[str | None, typer.Option(help="Which task; default: the one a file's name begins with.")] = None,
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="TASK", help="Which task.  [default: by the file's name]", autocompletion=complete_task),
+    ] = None,
     data: Data = None,
     show: Annotated[int, typer.Option(min=0, metavar="N", help="Print N disagreements of the two rules a file.")] = 0,
-    seed: Annotated[int, typer.Option(help="Which disagreements are drawn.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, help="Programs run at a time.")] = os.cpu_count() or 1,
+    seed: Annotated[int, typer.Option(metavar="N", help="Which disagreements are drawn.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Programs run at a time.")] = os.cpu_count() or 1,
     out: Annotated[
-        Path | None, typer.Option(help="Keep every grade in this file (JSON lines), and go on from it.")
+        Path | None, typer.Option(metavar="FILE", help="Keep every grade in this file (JSON lines), and go on from it.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -54,8 +59,15 @@ def command(
 
       uncode regrade math500_128.jsonl math500_256.jsonl --show 20
     """
+    from rich.console import Console
+
+    from ..evals.regrade import read_answers, sample, task_of
+    from ..evals.sandbox import NoJail
+
+    for file in files:
+        require(file.is_file(), f"there is no file '{file}'.")
     if out is not None:
-        writable(out)
+        check_resumable(out, "--out")
         require(out.resolve() not in [file.resolve() for file in files], f"'{out}' is one of the files to be graded.")
     warnings.simplefilter("always", NoJail)
     tasks = [task_of(path, task) for path in files]
@@ -73,6 +85,9 @@ def command(
 
 
 def _grade(sets: list[Set], workers: int) -> list[Graded]:
+    from ..evals.regrade import grade_all
+    from .progress import counted
+
     found = []
     for name, task, answers in sets:
         with counted(f"grading {name}") as watch:
@@ -82,6 +97,9 @@ def _grade(sets: list[Set], workers: int) -> list[Graded]:
 
 def _grade_into(out: Path, job: dict[str, Any], sets: list[Set], workers: int) -> list[Graded]:
     """Every grade is kept as it is made: the same command goes on after an interruption, or a kill."""
+    from ..evals.regrade import grade_all, grades_of
+    from .progress import counted
+
     found, begin = [], 0
     with Journal.open(out, job) as journal:
         for name, task, answers in sets:
@@ -121,6 +139,8 @@ def _as_data(one: Graded) -> dict[str, object]:
 
 def _table(graded: list[Graded]) -> Table:
     """A line a file; a second one where the task has a strict metric too."""
+    from rich.table import Table
+
     rows = []
     for one in graded:
         cells = [_percent(one, name) for name in ("correct", "paper")]

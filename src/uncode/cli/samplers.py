@@ -6,45 +6,93 @@ import json
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from ..frequency import UnnamedTable
-from ..samplers.legacy import QUIRKS
-from ..samplers.papers import describe
-from ..samplers.presets import PRESETS
-from ..samplers.recipes import to_toml
-from .options import Frequency, Json, Settings, build_sampler
+from ..samplers.catalog import Entry, catalog, find
+from .options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
+
+SUMMARY = "List the samplers; print one with its options as TOML."
+NARROW = 72
+"""Columns of a terminal below which a table of three columns is hard to read."""
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="A sampler, to print it as TOML.")] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="NAME", help="A sampler, to print its options and TOML.", autocompletion=complete_sampler
+        ),
+    ] = None,
     settings: Settings = None,
     frequency: Frequency = None,
     as_json: Json = False,
 ) -> None:
-    """List the samplers, or print one as a TOML file that --sampler accepts.
+    """List the samplers, or print one with its options as a sampler file (TOML) that --sampler accepts.
 
     Examples:
 
       uncode samplers
 
-      uncode samplers semi_ar --set blocks=4 > recipe.toml
+      uncode samplers uncode
 
-      uncode decode "add 3 4 5" --model toy --sampler recipe.toml
+      uncode samplers semi_ar --set blocks=4 > mine.toml
+
+      uncode decode "add 3 4 5" --model toy --sampler mine.toml
     """
     if name is not None:
-        sampler = build_sampler(name, settings, frequency, own=UnnamedTable())
-        typer.echo(json.dumps(sampler.to_dict(), indent=2) if as_json else to_toml(sampler), nl=as_json)
-        return
-    entries = {name: describe(preset) for name, preset in (PRESETS | QUIRKS).items()}
-    if as_json:
-        listed = [{"name": name, "summary": e.summary, "source": e.source} for name, e in entries.items()]
+        _print_one(name, settings, frequency, as_json)
+    elif as_json:
+        listed = [{"name": e.name, "summary": e.summary, "source": e.source} for e in catalog().values()]
         typer.echo(json.dumps(listed, indent=2))
+    else:
+        _list()
+
+
+def _print_one(name: str, settings: list[str] | None, frequency: str | None, as_json: bool) -> None:
+    found = find_sampler(name, "tiny")
+    options = read_settings(found, settings)
+
+    from ..frequency import UnnamedTable
+    from .choices import SamplerChoice
+
+    sampler = SamplerChoice(found, options, frequency).build(UnnamedTable())
+    if as_json:
+        typer.echo(json.dumps(sampler.to_dict(), indent=2))
+        return
+    if found == name and name in catalog():
+        typer.echo("\n".join(_comments(find(name))))
+    typer.echo(sampler.to_toml(), nl=False)
+
+
+def _comments(entry: Entry) -> list[str]:
+    """What the sampler does and its options, as comments above the TOML."""
+    lines = [f"# {entry.name}: {entry.summary}", f"# {entry.source}."]
+    if entry.options:
+        width = max(len(option.name) for option in entry.options)
+        default = max(len(option.default or "required") for option in entry.options)
+        lines += ["#", "# Options (--set NAME=VALUE), their defaults and meaning:"]
+        lines += [
+            f"#   {option.name:{width}}  {option.default or 'required':{default}}  {option.meaning}"
+            for option in entry.options
+        ]
+    return [*lines, ""]
+
+
+def _list() -> None:
+    from rich.console import Console
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
+    console = Console(highlight=False)
+    if console.width < NARROW:
+        for entry in catalog().values():
+            console.print(Text(entry.name, style="bold"))
+            console.print(Padding(Text(entry.summary), (0, 0, 0, 2)))
         return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("name", "what it does", "source"):
         table.add_column(column, no_wrap=column == "name")
-    for called, entry in entries.items():
-        table.add_row(called, entry.summary, entry.citation, style="bold" if called == "uncode" else "")
-    Console().print(table)
+    for entry in catalog().values():
+        style = "bold" if entry.name == "uncode" else ""
+        table.add_row(Text(entry.name), Text(entry.summary), Text(entry.citation), style=style)
+    console.print(table)

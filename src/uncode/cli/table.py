@@ -5,36 +5,40 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table as Grid
 
-from ..backbones.named_tokenizer import load_tokenizer
 from ..core.errors import require
-from ..frequency import FrequencyTable, compare
-from ..frequency.names import find
-from ..frequency.released import RELEASED, get, import_released
-from .options import Json, Tokenizer
-from .progress import download as bar
-from .progress import writable
+from .options import Force, Json, Tokenizer, complete_table
+from .outputs import check_output
 
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table as Grid
+
+    from ..frequency import FrequencyTable
+
+SUMMARY = "Frequency tables: get, import, show, compare, merge."
 app = typer.Typer(
     help="Frequency tables: fetch the paper's, import, look at, compare and add them; `uncode count` makes them.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
-Name = Annotated[str, typer.Argument(metavar="TABLE", help="A table's file, or the name of one that was fetched.")]
-Out = Annotated[Path, typer.Option(help="Where to write the table (safetensors).")]
-Top = Annotated[int, typer.Option(min=0, help="How many tokens to list.")]
+Name = Annotated[
+    str,
+    typer.Argument(
+        metavar="TABLE", help="A table's file, or the name of one that was fetched.", autocompletion=complete_table
+    ),
+]
+Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the table (safetensors).")]
+Top = Annotated[int, typer.Option(min=0, metavar="N", help="How many tokens to list.")]
 
 
 @app.command(name="get")
 def fetch(
-    name: Annotated[str, typer.Argument(help=f"Which released table: {', '.join(RELEASED)}.")],
-    url: Annotated[str | None, typer.Option(help="Another address of the same file.")] = None,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="Which released table: llada or dream.")],
+    url: Annotated[str | None, typer.Option(metavar="URL", help="Another address of the same file.")] = None,
 ) -> None:
     """Fetch a table released with the paper (NEUIR/Uncode, MIT) into the cache, check its sha256 and convert it.
 
@@ -44,7 +48,11 @@ def fetch(
 
       uncode decode "What is 12 * 7?" --model GSAI-ML/LLaDA-8B-Instruct --chat --frequency llada
     """
-    with bar(f"fetching {name}") as watch:
+    from ..frequency import FrequencyTable
+    from ..frequency.released import get
+    from .progress import download
+
+    with download(f"fetching {name}") as watch:
         path = get(name, url, watch)
     table = FrequencyTable.load(path)
     typer.echo(f"{name}: {table.total:,.0f} tokens over a vocabulary of {len(table):,}; use it as --frequency {name}.")
@@ -53,13 +61,14 @@ def fetch(
 
 @app.command(name="import")
 def convert(
-    file: Annotated[Path, typer.Argument(help="A JSON file of the release's format.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file of the release's format.")],
     out: Out,
-    name: Annotated[str | None, typer.Option(help="The table's name.  [default: the file's]")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The table's name.  [default: the file's]")] = None,
     vocab_size: Annotated[
-        int | None, typer.Option(min=1, help="The model's vocabulary, where the tokenizer is not at hand.")
+        int | None, typer.Option(min=1, metavar="N", help="The model's vocabulary, where the tokenizer is not at hand.")
     ] = None,
     tokenizer: Tokenizer = None,
+    force: Force = False,
 ) -> None:
     """Turn a table in the JSON format of the paper's release into one file with a checksum.
 
@@ -70,13 +79,16 @@ def convert(
       uncode table import mine.json --tokenizer ./my-model --out mine.safetensors
     """
     require(file.is_file(), f"there is no file '{file}'.")
-    writable(out)
-    named = load_tokenizer(tokenizer) if tokenizer else None
+    check_output(out, "--out", "frequency table", force)
+
+    from ..frequency.released import import_released
+
+    named = _tokenizer(tokenizer)
     content = file.read_bytes()
     table = import_released(content, name or file.stem, vocab_size=vocab_size, tokenizer=named and named.tokenizer)
     if named is not None:
         made = dataclasses.replace(table.made, tokenizer=named.name, revision=named.revision)
-        table = dataclasses.replace(table, made=made)
+        table = table.with_provenance(made)
     table.save(out)
     typer.echo(f"{out}: {table.total:,.0f} tokens over a vocabulary of {len(table):,}.")
 
@@ -91,6 +103,9 @@ def show(table: Name, top: Top = 20, tokenizer: Tokenizer = None, as_json: Json 
 
       uncode table show c4.safetensors --top 40 --tokenizer GSAI-ML/LLaDA-8B-Instruct
     """
+    from rich.console import Console
+    from rich.table import Table as Grid
+
     found, words = _read(table, tokenizer)
     entries = found.top(top, words)
     if as_json:
@@ -112,7 +127,7 @@ def show(table: Name, top: Top = 20, tokenizer: Tokenizer = None, as_json: Json 
 def beside(
     a: Name,
     b: Name,
-    clip: Annotated[float, typer.Option(help="Where S is cut off, as in the sampler.")] = 10.0,
+    clip: Annotated[float, typer.Option(metavar="X", help="Where S is cut off, as in the sampler.")] = 10.0,
     top: Top = 10,
     tokenizer: Tokenizer = None,
     as_json: Json = False,
@@ -123,6 +138,12 @@ def beside(
 
       uncode table compare c4-16gb.safetensors slimpajama.safetensors --tokenizer ./my-model
     """
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table as Grid
+
+    from ..frequency import compare
+
     (one, words), (two, _) = _read(a, tokenizer), _read(b, tokenizer)
     c = compare(one, two, clip)
     rows = [(i, one.entry(i, words), two.entry(i, words)) for i in c.moved(top)]
@@ -154,7 +175,8 @@ def beside(
 def merge(
     tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="Tables of one tokenizer.")],
     out: Out,
-    name: Annotated[str | None, typer.Option(help="The name of the sum.")] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the sum.")] = None,
+    force: Force = False,
 ) -> None:
     """Add tables of one tokenizer: the table of all their texts together.
 
@@ -163,7 +185,7 @@ def merge(
       uncode table merge books.safetensors maths.safetensors --name book-and-code --out both.safetensors
     """
     require(len(tables) > 1, "merge takes two tables or more.")
-    writable(out)
+    check_output(out, "--out", "frequency table", force)
     first, *others = (_read(table, None)[0] for table in tables)
     merged = first.merge(*others, name=name)
     merged.save(out)
@@ -171,18 +193,30 @@ def merge(
 
 
 def _read(table: str, tokenizer: str | None) -> tuple[FrequencyTable, Any]:
-    words = load_tokenizer(tokenizer).tokenizer if tokenizer else None
-    return FrequencyTable.load(find(table), words), words
+    from ..frequency import FrequencyTable
+    from ..frequency.names import find
+
+    path = find(table)
+    named = _tokenizer(tokenizer)
+    words = named and named.tokenizer
+    return FrequencyTable.load(path, words), words
+
+
+def _tokenizer(name: str | None) -> Any:
+    if name is None:
+        return None
+    from ..backbones.named_tokenizer import load_tokenizer
+
+    return load_tokenizer(name)
 
 
 def _as_data(table: FrequencyTable) -> dict[str, Any]:
-    unseen = int((table.counts == 0).sum())
     return {
         "name": table.name,
         "sha256": table.sha256,
         "vocabulary": len(table),
-        "unseen": unseen,
-        "total": table.counts.sum().item(),
+        "unseen": table.unseen,
+        "total": table.array.sum().item(),
         "special_ids": table.special_ids,
         "made": dataclasses.asdict(table.made),
     }
@@ -190,7 +224,7 @@ def _as_data(table: FrequencyTable) -> dict[str, Any]:
 
 def _print_facts(console: Console, table: FrequencyTable) -> None:
     """Where it comes from, one line each; what is not known is left out."""
-    made, surprisal = table.made, table.surprisal()
+    made, surprisal = table.made, table.surprisal_array()
     below = int((surprisal < 10).sum())
     files = f"{len(made.files):,} files" if len(made.files) != 1 else made.files[0]
     text = [f"{made.bytes:,} bytes of text"] * bool(made.bytes) + [f"{made.documents:,} documents"] * bool(
@@ -199,7 +233,7 @@ def _print_facts(console: Console, table: FrequencyTable) -> None:
     by = f"{made.tokenizer}{f' at {made.revision[:12]}' if made.revision else ''}"
     facts = {
         "table": table.name,
-        "tokens": f"{table.total:,.0f} over a vocabulary of {len(table):,}, {int((table.counts == 0).sum()):,} unseen",
+        "tokens": f"{table.total:,.0f} over a vocabulary of {len(table):,}, {table.unseen:,} unseen",
         "S": f"{float(surprisal.min()):.2f} to {float(surprisal.max()):.2f}; {below:,} tokens below 10",
         "corpus": made.corpus,
         "from": files if made.files else "",
@@ -226,6 +260,9 @@ def _measures(c: Any) -> Grid:
 
 
 def _pairs(lines: dict[str, str]) -> Grid:
+    from rich.markup import escape
+    from rich.table import Table as Grid
+
     grid = Grid(box=None, show_header=False, padding=(0, 2, 0, 0))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
@@ -236,4 +273,6 @@ def _pairs(lines: dict[str, str]) -> Grid:
 
 def _shown(token: str) -> str:
     """A token in quotes, with its blanks and line ends visible, safe from the console's markup."""
+    from rich.markup import escape
+
     return escape(json.dumps(token, ensure_ascii=False)) if token else ""

@@ -8,20 +8,21 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
 from ..core.errors import require
-from ..evals.data import read_text
-from ..evals.families import FAMILIES, find_family
-from ..evals.task import Task
-from ..evals.tasks import TASKS, find_task
-from .options import Data, Json
+from .options import Data, Json, complete_task
+
+SUMMARY = "List the benchmarks; print the prompt of an example."
 
 
 def command(
-    name: Annotated[str | None, typer.Argument(help="A task, to print the prompt of one of its examples.")] = None,
-    example: Annotated[int, typer.Option(min=0, help="Which example, counted from 0.")] = 0,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TASK", help="A task, to print the prompt of one of its examples.", autocompletion=complete_task
+        ),
+    ] = None,
+    example: Annotated[int, typer.Option(min=0, metavar="N", help="Which example, counted from 0.")] = 0,
     data: Data = None,
     prompt: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Another prompt: a text with the task's {{placeholders}}.")
@@ -45,12 +46,16 @@ def command(
 
       uncode tasks countdown --data ./data --prompt mine.txt
     """
+    from ..evals.data import read_text
+    from ..evals.names import task_named
+    from ..evals.tasks import TASKS
+
     if name is None:
         alone = prompt is None and data is None and example == 0 and not template
         require(alone, f"these options need a task: uncode tasks NAME ({', '.join(TASKS)}).")
         _list(as_json)
         return
-    task: Task[Any] = FAMILIES[find_family(name)] if name.startswith("mini_") else find_task(name)
+    task = task_named(name)
     if template:
         require(prompt is None and not as_json, "--template prints our own prompt as it is: leave other options out.")
         typer.echo(task.template, nl=False)
@@ -61,13 +66,19 @@ def command(
     require(example < len(examples), f"{task.title} has {len(examples)} examples, numbered from 0.")
     filled = task.prompt(examples[example], text)
     if as_json:
-        chat = name in TASKS and task.settings.chat
+        chat = task.name in TASKS and task.settings.chat
         typer.echo(json.dumps({"id": examples[example].id, "prompt": filled, "chat": chat}, indent=2))
         return
     typer.echo(filled)
 
 
 def _list(as_json: bool) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    from ..evals.families import FAMILIES
+    from ..evals.tasks import TASKS
+
     if as_json:
         typer.echo(json.dumps([_as_data(name) for name in TASKS], indent=2))
         return
@@ -76,7 +87,7 @@ def _list(as_json: bool) -> None:
         number = title in ("shots", "length", "rate", "block")
         table.add_column(title, justify="right" if number else "left", overflow="fold")
     for name in TASKS:
-        s, task = TASKS[name].settings, find_task(name)
+        s, task = TASKS[name].settings, TASKS[name]()
         numbers = (str(s.shots), str(s.length), f"{s.rate:g}", str(s.block_length))
         where = task.source.hub or f"{task.source.file} (NEUIR/Uncode)"
         table.add_row(name, *numbers, "chat" if s.chat else "raw", where)
@@ -87,6 +98,8 @@ def _list(as_json: bool) -> None:
 
 
 def _as_data(name: str) -> dict[str, Any]:
-    task = find_task(name)
+    from ..evals.names import task_named
+
+    task = task_named(name)
     told = {"name": name, "title": task.title, "metrics": list(task.graders), "source": dataclasses.asdict(task.source)}
     return told | {"settings": dataclasses.asdict(task.settings)}

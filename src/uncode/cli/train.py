@@ -1,35 +1,33 @@
-"""`uncode train`: make a small masked diffusion model by a recipe."""
+"""`uncode train`: make a small masked diffusion model by a training config."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-from rich.progress import Progress as Bar
 
-from ..backbones.device import parse_device
-from ..files import only_one
-from ..train.export import export
-from ..train.prepare import lessons_in, prepare
-from ..train.recipe import Recipe
-from ..train.run import Progress, Run, Watch
-from ..train.shards import FILE
 from .options import Device
+
+if TYPE_CHECKING:
+    from ..train.recipe import Recipe
+    from ..train.run import Progress, Run, Watch
+
+SUMMARY = "Train a small masked diffusion model."
 
 
 def command(
-    recipe: Annotated[Path, typer.Argument(help="A recipe, such as recipes/tiny.toml.")],
+    config: Annotated[
+        str, typer.Argument(metavar="CONFIG", help="A training config: tiny, smoke, or a file of your own (.toml).")
+    ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the model and its checkpoint go.")],
     data: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Where the lessons are.  [default: lessons in --out]")
     ] = None,
     only_prepare: Annotated[bool, typer.Option("--prepare", help="Make the lessons, and stop there.")] = False,
-    seed: Annotated[int | None, typer.Option(help="Another seed than the recipe's.")] = None,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Another seed than the config's.")] = None,
     device: Device = None,
 ) -> None:
     """Train a model, from lessons that are drawn first if they are not there; go on where it was interrupted.
@@ -38,13 +36,23 @@ def command(
 
     Examples:
 
-      uncode train recipes/smoke.toml --out smoke
+      uncode train smoke --out smoke
 
-      uncode train recipes/tiny.toml --out mine --prepare
+      uncode train tiny --out mine --prepare
 
-      uncode train recipes/tiny.toml --out mine --device cuda --seed 1
+      uncode train tiny --out mine --device cuda --seed 1
     """
-    found, where = Recipe.load(recipe), parse_device(device)
+    from ..train.recipe import Recipe
+
+    found = Recipe.load(config)
+
+    from ..backbones.device import parse_device
+    from ..files import only_one
+    from ..train.prepare import lessons_in, prepare
+    from ..train.run import Run
+    from ..train.shards import FILE
+
+    where = parse_device(device)
     chosen = found if seed is None else found.seeded(seed)
     folder = data or out / "lessons"
     out.mkdir(parents=True, exist_ok=True)
@@ -59,6 +67,8 @@ def command(
 
 
 def _train(run: Run, folder: Path, out: Path) -> None:
+    from ..train.export import export
+
     if run.resume(out):
         typer.echo(f"going on at step {run.progress.step:,}.", err=True)
     try:
@@ -77,6 +87,10 @@ def _train(run: Run, folder: Path, out: Path) -> None:
 
 @contextmanager
 def _drawing(total: int) -> Iterator[Callable[[str, int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
     console = Console(stderr=True)
     columns = (TextColumn("drawing {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
@@ -87,6 +101,10 @@ def _drawing(total: int) -> Iterator[Callable[[str, int], None]]:
 @contextmanager
 def _training(recipe: Recipe) -> Iterator[Watch]:
     """A bar with loss and tokens a second; where there is no terminal, a line now and then."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
     console = Console(stderr=True)
     steps = recipe.schedule.steps
     if not console.is_terminal:

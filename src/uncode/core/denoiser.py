@@ -55,6 +55,20 @@ class Denoiser(Protocol):
     def open(self, rows: int, length: int) -> Session: ...
 
 
+class LoadedDenoiser(Denoiser, Protocol):
+    """What :func:`uncode.load` and :func:`uncode.wrap` return."""
+
+    @property
+    def frequency(self) -> Table | None:
+        """The model's own frequency table; None where it brings none."""
+        ...
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """What a trace says of the model: its name, its revision, its tokenizer's fingerprint."""
+        ...
+
+
 @dataclass(frozen=True)
 class Facts:
     """The few things a piece may know about a model."""

@@ -10,6 +10,14 @@ class UncodeError(Exception):
     """Something the caller can mend. The command line prints it as one sentence."""
 
 
+class SettingError(UncodeError):
+    """A setting that cannot be read; `path` leads to it from the top of the data."""
+
+    def __init__(self, message: str, path: tuple[str, ...] = ()) -> None:
+        super().__init__(message)
+        self.path = path
+
+
 class Stalled(UncodeError):
     """Decoding can make no further progress; the message names the piece that refuses."""
 

@@ -14,11 +14,12 @@ import typing
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import entry_points
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
-from torch import Tensor
+from .errors import SettingError, UncodeError, suggest
 
-from .errors import UncodeError, suggest
+if TYPE_CHECKING:
+    from torch import Tensor
 
 ENTRY_POINTS = "uncode.pieces"
 
@@ -141,7 +142,7 @@ def _concrete(name: str, kind: type[Piece]) -> type[Piece]:
     _load_plugins()
     fitting = {n: c for n, c in REGISTRY.items() if issubclass(c, kind) and not _is_abstract(c)}
     if name not in fitting:
-        raise UncodeError(f"no {kind.__name__.lower()} is named '{name}': {suggest(name, fitting)}")
+        raise SettingError(f"no {kind.__name__.lower()} is named '{name}': {suggest(name, fitting)}", ("piece",))
     return fitting[name]
 
 
@@ -152,23 +153,32 @@ def _is_abstract(cls: type[Piece]) -> bool:
 
 def _read_piece(data: Any, kind: type[Piece], tables: Resolver | None) -> Piece:
     if not isinstance(data, dict):
-        raise UncodeError(f"a {kind.__name__.lower()} must be a table with a 'piece' key, not {data!r}.")
+        raise SettingError(f"a {kind.__name__.lower()} must be a table with a 'piece' key, not {data!r}.")
     fields = dict(data)
     default = kind.__name__ if not _is_abstract(kind) else None
     name = fields.pop("piece", default)
     if name is None:
-        raise UncodeError(f"a {kind.__name__.lower()} needs a 'piece' key that names it.")
+        raise SettingError(f"a {kind.__name__.lower()} needs a 'piece' key that names it.")
     cls = _concrete(str(name), kind)
     hints = _hints(cls)
     for key in fields:
         if key not in hints:
-            raise UncodeError(f"{name} has no setting '{key}': {suggest(key, {*hints, 'piece'})}")
-    values = {key: read_value(value, hints[key], f"{name}.{key}", tables) for key, value in fields.items()}
+            raise SettingError(f"{name} has no setting '{key}': {suggest(key, {*hints, 'piece'})}", (key,))
+    values = {key: _read_setting(key, value, hints[key], name, tables) for key, value in fields.items()}
     try:
         return cls(**values)
     except TypeError as error:
         missing = str(error).split("argument")[-1].lstrip("s: ")
-        raise UncodeError(f"{name} needs a value for {missing}.") from None
+        raise SettingError(f"{name} needs a value for {missing}.") from None
+    except UncodeError as error:
+        raise SettingError(str(error)) from None
+
+
+def _read_setting(key: str, value: Any, hint: Any, name: str, tables: Resolver | None) -> Any:
+    try:
+        return read_value(value, hint, f"{name}.{key}", tables)
+    except SettingError as error:
+        raise SettingError(str(error), (key, *error.path)) from None
 
 
 def read_value(value: Any, hint: Any, where: str, tables: Resolver | None = None) -> Any:
@@ -182,7 +192,7 @@ def read_value(value: Any, hint: Any, where: str, tables: Resolver | None = None
         if value in typing.get_args(hint):
             return value
         choices = [str(c) for c in typing.get_args(hint)]
-        raise UncodeError(f"{where} cannot be {value!r}: {suggest(str(value), choices)}")
+        raise SettingError(f"{where} cannot be {value!r}: {suggest(str(value), choices)}")
     if isinstance(hint, type) and issubclass(hint, Piece):
         return value if isinstance(value, hint) else _read_piece(value, hint, tables)
     if hint is Table:
@@ -191,7 +201,7 @@ def read_value(value: Any, hint: Any, where: str, tables: Resolver | None = None
         return float(value)
     if isinstance(hint, type) and type(value) is hint:
         return value
-    raise UncodeError(f"{where} must be {_describe(hint)}, not {value!r}.")
+    raise SettingError(f"{where} must be {_describe(hint)}, not {value!r}.")
 
 
 def _read_any(value: Any, hints: tuple[Any, ...], where: str, tables: Resolver | None) -> Any:
@@ -210,7 +220,7 @@ def _read_table(value: Any, where: str, tables: Resolver | None) -> Table:
     if isinstance(value, Table):
         return value
     if not isinstance(value, dict) or set(value) != {"table", "sha256"}:
-        raise UncodeError(f"{where} must be a frequency table written as its name and sha256, not {value!r}.")
+        raise SettingError(f"{where} must be a frequency table written as its name and sha256, not {value!r}.")
     if tables is None:
         raise UncodeError(
             f"{where} names the frequency table '{value['table']}': pass the table itself to use this sampler."

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
-from .errors import require
-from .piece import Piece
+from .errors import UncodeError, require
+from .piece import Piece, Table
 from .propose import Greedy, Proposal
 from .remask import Never, Remasker
+from .sampler_file import only_table, read_toml, to_toml
 from .score import Score
 from .select import Selector, TopK
 from .stop import AtTheEnd, Stop
+from .write import write_whole
 
 
 @dataclass(frozen=True)
@@ -45,6 +48,32 @@ class Sampler(Piece):
         data = super().to_dict()
         del data["piece"], data["policy"]["piece"]
         return data
+
+    def to_toml(self) -> str:
+        """The sampler as TOML, complete: :meth:`from_toml` gives an equal one."""
+        return to_toml(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, text: str, *, frequency: Table | None = None, name: str = "the sampler file") -> Sampler:
+        """The sampler that :meth:`to_toml` wrote; errors name the line, and the file by `name`."""
+        tables = only_table(frequency)
+        sampler: Sampler = read_toml(text, lambda data: cls.from_dict(data, tables=tables), name)
+        return sampler
+
+    def save(self, path: str | Path) -> None:
+        """Write a sampler file (TOML) that :meth:`load`, `--sampler` and `sampler=` read."""
+        write_whole(path, self.to_toml())
+
+    @classmethod
+    def load(cls, path: str | Path, *, frequency: Table | None = None) -> Sampler:
+        """The sampler in a sampler file; `frequency` is the table that the file names, where it names one."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except FileNotFoundError:
+            raise UncodeError(f"there is no sampler file at '{path}'.") from None
+        except (OSError, ValueError):
+            raise UncodeError(f"the sampler file '{path}' cannot be read as text.") from None
+        return cls.from_toml(text, frequency=frequency, name=f"'{path}'")
 
     def stopping(self, stop: Stop) -> Sampler:
         """The same sampler with another stop rule."""

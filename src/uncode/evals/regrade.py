@@ -13,9 +13,9 @@ from typing import Any
 from ..core.errors import UncodeError, require
 from ..stats import Interval, wilson
 from .data import parse, read_text
+from .names import TASK_NAMES, task_named
 from .published import by_question, example_of, final_text, released_text
 from .task import Example, Grade, Task
-from .tasks import TASKS, find_task
 
 Watch = Callable[[int, int], None]
 Grades = dict[str, Grade]
@@ -71,9 +71,10 @@ def grades_of(row: dict[str, Any], task: Task[Any]) -> Grades:
 
 def task_of(path: Path, name: str | None) -> Task[Any]:
     """The task that is asked for, or that the file's name begins with."""
-    found = next((task for task in TASKS if path.name.startswith(task)), None)
-    require(name is not None or found is not None, f"'{path.name}' names no task: give --task ({', '.join(TASKS)}).")
-    return find_task(str(name or found))
+    found = next((task for task in TASK_NAMES if path.name.startswith(task)), None)
+    known = ", ".join(TASK_NAMES)
+    require(name is not None or found is not None, f"'{path.name}' begins with no task's name: say which ({known}).")
+    return task_named(str(name or found))
 
 
 def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]:

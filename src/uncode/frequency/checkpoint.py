@@ -15,7 +15,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from ..core.errors import UncodeError
-from ..files import only_one, require_same_job, write_whole
+from ..core.write import write_whole
+from ..files import only_one, require_same_job
 from .encoder import Counts
 from .job import Place
 from .totals import Fault, Totals

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import torch
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from ..core.errors import require
 from .table import FrequencyTable
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,8 @@ class Comparison:
 
 def compare(a: FrequencyTable, b: FrequencyTable, clip: float = 10.0) -> Comparison:
     """Compare two tables of one tokenizer."""
+    import torch
+
     require(clip > 0, f"clip must be a number above 0, not {clip}.")
     divergence = a.divergence(b), b.divergence(a)
     size = max(len(a), len(b))
@@ -68,6 +71,8 @@ def compare(a: FrequencyTable, b: FrequencyTable, clip: float = 10.0) -> Compari
 
 def _rank_correlation(x: Tensor, y: Tensor) -> float:
     """Spearman's rank correlation; equal values share their mean rank. NaN where all are equal."""
+    import torch
+
     if len(x) < 2:
         return float("nan")
     ranks = torch.stack([_ranks(x), _ranks(y)])
@@ -75,6 +80,6 @@ def _rank_correlation(x: Tensor, y: Tensor) -> float:
 
 
 def _ranks(values: Tensor) -> Tensor:
-    _, group, sizes = torch.unique(values, return_inverse=True, return_counts=True)
+    _, group, sizes = values.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
     middle: Tensor = sizes.cumsum(0).double() - (sizes - 1) / 2
     return middle[group]

@@ -21,6 +21,9 @@ from .shards import COMPRESSIONS, FORMATS, GUESSED, STDIN, Format, Shard, divide
 from .totals import Totals
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
+SPECS = Path(__file__).parent / "specs"
+"""Corpus specs of the package: the paper's corpora."""
+_NAME = re.compile(r"[\w-]+", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
@@ -94,17 +97,25 @@ def read_size(text: str) -> int:
     return int(Decimal(number) * (1024 if binary else 1000) ** " kmgt".index(letter.lower() or " "))
 
 
-def read_recipe(path: Path) -> Corpus:
+def find_spec(source: str) -> Path | None:
+    """The corpus spec that a name or a path means: one of the package's (c4-16gb), or a TOML file."""
+    own = SPECS / f"{source}.toml"
+    if source.endswith(".toml"):
+        return Path(source)
+    return own if _NAME.fullmatch(source) and own.is_file() else None
+
+
+def read_spec(path: Path) -> Corpus:
     """A corpus from a TOML file: name, limits, and one [[source]] for each source."""
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:
-        raise UncodeError(f"the recipe '{path}' cannot be read: {error.strerror}.") from None
+        raise UncodeError(f"the corpus spec '{path}' cannot be read: {error.strerror}.") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UncodeError(f"'{path}' is not a TOML file: {error}.") from None
     sources = data.pop("source", None)
     listed = isinstance(sources, list) and all(isinstance(source, dict) for source in sources)
-    require(listed, f"the recipe '{path}' needs a [[source]] for each of its sources.")
+    require(listed, f"the corpus spec '{path}' needs a [[source]] for each of its sources.")
     if isinstance(data.get("max_bytes"), str):
         data["max_bytes"] = read_size(data["max_bytes"])
     made = tuple(Source(**_known(Source, source, path)) for source in sources)
@@ -115,10 +126,10 @@ _TYPES: dict[str, Any] = {"fields": tuple, "sample": (int, float), "max_bytes": 
 
 
 def _known(kind: type, values: dict[str, Any], path: Path) -> dict[str, Any]:
-    """What a recipe says of a corpus or a source, checked; a field by itself is a list of one."""
+    """What a corpus spec says of a corpus or a source, checked; a field by itself is a list of one."""
     names = {field.name for field in fields(kind)} - {"sources"}
     for key in values:
-        require(key in names, f"the recipe '{path}' has an unknown key '{key}': {suggest(key, names)}")
+        require(key in names, f"the corpus spec '{path}' has an unknown key '{key}': {suggest(key, names)}")
     made = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     if isinstance(made.get("fields"), str):
         made["fields"] = (made["fields"],)
@@ -126,8 +137,8 @@ def _known(kind: type, values: dict[str, Any], path: Path) -> dict[str, Any]:
         fits = isinstance(value, _TYPES.get(key, str)) and not isinstance(value, bool)
         fits = fits and (key != "fields" or (len(value) > 0 and all(isinstance(name, str) for name in value)))
         fits = fits and (key != "format" or value in FORMATS.values())
-        require(fits, f"the recipe '{path}' has a wrong value for '{key}': {value!r}.")
-    require(kind is not Source or "where" in made, f"a source of the recipe '{path}' does not say 'where' it is.")
+        require(fits, f"the corpus spec '{path}' has a wrong value for '{key}': {value!r}.")
+    require(kind is not Source or "where" in made, f"a source of the corpus spec '{path}' does not say 'where' it is.")
     return made
 
 

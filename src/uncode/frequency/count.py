@@ -12,8 +12,6 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from ..core.errors import require
 from ..version import __version__
 from .checkpoint import Checkpoint
@@ -147,4 +145,4 @@ def _table(
         date=datetime.now(UTC).date().isoformat(),
         version=__version__,
     )
-    return FrequencyTable(torch.from_numpy(state.counts), corpus.name, special_ids(tokenizer), made)
+    return FrequencyTable(state.counts, corpus.name, special_ids(tokenizer), made)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-
-from torch import Tensor
+from typing import TYPE_CHECKING
 
 from ..core.errors import UncodeError, require, suggest
 from ..core.piece import Table
 from ..fetch import cache
 from .table import FrequencyTable
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,14 @@ class UnnamedTable:
 
 def as_table(frequency: Table | Tensor | str | Path) -> Table:
     """A table from what a caller may pass: a table, its path or name, or probabilities over the vocabulary."""
-    if isinstance(frequency, Tensor):
-        return FrequencyTable(frequency.double(), "probabilities")
     if isinstance(frequency, str | Path):
         return FrequencyTable.load(find(frequency))
-    require(isinstance(frequency, Table), f"a frequency table was expected, not {type(frequency).__name__}.")
-    return frequency
+    if isinstance(frequency, Table):
+        return frequency
+    from torch import Tensor
+
+    require(isinstance(frequency, Tensor), f"a frequency table was expected, not {type(frequency).__name__}.")
+    return FrequencyTable(frequency.double(), "probabilities")
 
 
 def folder() -> Path:
@@ -49,12 +53,17 @@ def find(table: str | Path) -> Path:
         return path
     if kept.is_file():
         return kept
+    known = known_names()
+    if str(table) in known:
+        raise UncodeError(f"the frequency table '{table}' is not on this machine yet: `uncode table get {table}`.")
+    raise UncodeError(f"'{table}' is neither a file nor the name of a frequency table: {suggest(str(table), known)}")
+
+
+def known_names() -> list[str]:
+    """Tables that have a name: those of the paper, and those that were fetched."""
     from .released import RELEASED
 
-    if str(table) in RELEASED:
-        raise UncodeError(f"the frequency table '{table}' is not on this machine yet: `uncode table get {table}`.")
-    known = {*RELEASED, *(file.stem for file in folder().glob("*.safetensors"))}
-    raise UncodeError(f"'{table}' is neither a file nor the name of a frequency table: {suggest(str(table), known)}")
+    return sorted({*RELEASED, *(file.stem for file in folder().glob("*.safetensors"))})
 
 
 def _is_name(text: str) -> bool:

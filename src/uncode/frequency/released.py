@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
+import numpy as np
 
 from ..core.errors import UncodeError, require, suggest
 from ..fetch import RELEASE, Watch, fetch
@@ -66,8 +66,8 @@ def import_released(
     if tokenizer is not None:
         size = max(size, 1 + max(tokenizer.get_vocab().values(), default=0))
     require(largest < size, f"'{name}' counts the id {largest}, outside a vocabulary of {size}: give a larger one.")
-    counts = torch.zeros(size, dtype=torch.int64)
-    counts[list(counted)] = torch.tensor(list(counted.values()))
+    counts = np.zeros(size, dtype=np.int64)
+    counts[list(counted)] = list(counted.values())
     made = Provenance(
         corpus=known.corpus if known else name,
         files=(known.url,) if known else (),

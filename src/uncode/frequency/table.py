@@ -5,20 +5,25 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from dataclasses import dataclass, field
-from functools import reduce
+from dataclasses import dataclass
+from functools import cached_property, reduce
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import torch
+import numpy as np
+from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save
-from torch import Tensor
-from torch.nn.functional import pad
+from safetensors.numpy import save
 
 from ..core.errors import UncodeError, require
+from ..core.write import write_whole
 from .fingerprint import fingerprint
 from .provenance import Provenance
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+Array = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -32,32 +37,49 @@ class Entry:
     surprisal: float
 
 
-@dataclass(frozen=True, eq=False)
 class FrequencyTable:
-    """Token counts `[V]` with a name and where they come from. Two tables are equal if their checksums are."""
+    """Token counts `[V]` with a name and where they come from. Two tables are equal if their checksums are.
 
-    counts: Tensor
-    """int64; or float64 probabilities, for a table that was given as such."""
-    name: str = "table"
-    special_ids: tuple[int, ...] = ()
-    made: Provenance = field(default_factory=Provenance)
-    sha256: str = field(init=False)
+    The counts are kept as a numpy array, so that a table can be read and shown without torch.
+    """
 
-    def __post_init__(self) -> None:
-        require(self.counts.dim() == 1 and len(self.counts) > 0, "a frequency table is one number per token.")
-        fits = bool((self.counts >= 0).all()) and bool(torch.isfinite(self.counts).all())
+    def __init__(
+        self,
+        counts: Tensor | Array,
+        name: str = "table",
+        special_ids: tuple[int, ...] = (),
+        made: Provenance | None = None,
+    ) -> None:
+        array = _as_array(counts)
+        require(array.ndim == 1 and len(array) > 0, "a frequency table is one number per token.")
+        fits = bool((array >= 0).all()) and bool(np.isfinite(array).all())
         require(fits, "a frequency table cannot hold negative or infinite numbers.")
-        strange = [i for i in self.special_ids if not 0 <= i < len(self.counts)]
-        require(not strange, f"the special ids {strange} are outside the table of {len(self.counts)} tokens.")
-        require(bool((self.counts > 0).any()), "a frequency table needs at least one token that occurs.")
-        kind = torch.float64 if self.counts.is_floating_point() else torch.int64
-        object.__setattr__(self, "counts", self.counts.detach().cpu().to(kind).contiguous())
-        digest = hashlib.sha256(self.counts.numpy().tobytes() + json.dumps(self.special_ids).encode())
-        object.__setattr__(self, "sha256", digest.hexdigest())
+        strange = [i for i in special_ids if not 0 <= i < len(array)]
+        require(not strange, f"the special ids {strange} are outside the table of {len(array)} tokens.")
+        require(bool((array > 0).any()), "a frequency table needs at least one token that occurs.")
+        probable = np.issubdtype(array.dtype, np.floating)
+        self.array: Array = (
+            np.ascontiguousarray(array, np.float64) if probable else np.ascontiguousarray(array, np.int64)
+        )
+        """int64; or float64 probabilities, for a table that was given as such."""
+        self.name, self.special_ids, self.made = name, special_ids, made or Provenance()
+        self.sha256 = hashlib.sha256(self.array.tobytes() + json.dumps(special_ids).encode()).hexdigest()
+
+    @cached_property
+    def counts(self) -> Tensor:
+        """The counts as a tensor, which shares their memory."""
+        import torch
+
+        return torch.from_numpy(self.array)
 
     @property
     def total(self) -> float:
-        return float(self.counts.sum())
+        return float(self.array.sum())
+
+    @property
+    def unseen(self) -> int:
+        """How many tokens never occur."""
+        return int((self.array == 0).sum())
 
     @property
     def fingerprint(self) -> str:
@@ -67,16 +89,27 @@ class FrequencyTable:
     @property
     def _least(self) -> float:
         """What a token that was never seen counts as."""
-        return 1 if self.counts.dtype == torch.int64 else float(self.counts[self.counts > 0].min())
+        return 1 if self.array.dtype == np.int64 else float(self.array[self.array > 0].min())
 
     def surprisal(self, size: int | None = None) -> Tensor:
         """-log p of every token `[V]`, float64. Unseen tokens count as seen once; a probability of zero takes the
         smallest positive one. A `size` beyond the table's is filled with tokens that were not seen."""
-        counts = self.counts if size is None else pad(self.counts, (0, size - len(self.counts)))
+        import torch
+
+        counts = self.counts if size is None else torch.nn.functional.pad(self.counts, (0, size - len(self)))
         return -(counts.double().clamp(min=self._least) / self.total).log()
+
+    def surprisal_array(self) -> NDArray[np.float64]:
+        """The same as an array, for whoever shows it; a sampler takes :meth:`surprisal`."""
+        return -np.log(np.maximum(self.array, self._least) / self.total)
+
+    def with_provenance(self, made: Provenance) -> FrequencyTable:
+        return FrequencyTable(self.array, self.name, self.special_ids, made)
 
     def divergence(self, other: FrequencyTable) -> float:
         """The Kullback-Leibler divergence KL(self || other) in nats, unseen tokens counted as seen once in both."""
+        import torch
+
         self._belongs_with(other)
         size = max(len(self), len(other))
         mine, theirs = (torch.log_softmax(-table.surprisal(size), 0) for table in (self, other))
@@ -89,11 +122,11 @@ class FrequencyTable:
 
     def _plus(self, other: FrequencyTable) -> FrequencyTable:
         self._belongs_with(other)
-        counted = self.counts.dtype == other.counts.dtype == torch.int64
+        counted = self.array.dtype == other.array.dtype == np.int64
         require(counted, "tables of probabilities cannot be added: how much text each stands for is not known.")
-        size = max(len(self), len(other))
-        counts = sum(pad(table.counts, (0, size - len(table))) for table in (self, other))
-        assert isinstance(counts, Tensor)
+        counts = np.zeros(max(len(self), len(other)), dtype=np.int64)
+        for table in (self, other):
+            counts[: len(table)] += table.array.astype(np.int64)
         special = tuple(sorted({*self.special_ids, *other.special_ids}))
         return FrequencyTable(counts, f"{self.name} + {other.name}", special, self.made.joined(other.made))
 
@@ -109,13 +142,13 @@ class FrequencyTable:
 
     def top(self, k: int, tokenizer: Any = None) -> list[Entry]:
         """The `k` most frequent tokens, decoded where there is a tokenizer; ties go to the lowest id."""
-        order = self.counts.argsort(descending=True, stable=True)[:k].tolist()
+        order = np.argsort(-self.array, stable=True)[:k].tolist()
         return [self.entry(i, tokenizer) for i in order]
 
     def entry(self, token: int, tokenizer: Any = None) -> Entry:
         """One token: its text, how often it was seen and -log p."""
         text = "" if tokenizer is None else _text_of(token, tokenizer)
-        count = self.counts[token].item() if token < len(self) else 0
+        count = self.array[token].item() if token < len(self) else 0
         return Entry(token, text, count, count / self.total, math.log(self.total / max(count, self._least)))
 
     def check_tokenizer(self, tokenizer: Any) -> None:
@@ -134,18 +167,15 @@ class FrequencyTable:
 
     def save(self, path: str | Path) -> None:
         """Write one safetensors file, whole or not at all."""
-        target = Path(path)
-        partial = target.with_name(target.name + ".partial")
         notes = {"name": self.name, "special_ids": json.dumps(self.special_ids), "sha256": self.sha256}
-        partial.write_bytes(save({"counts": self.counts}, metadata=notes | {"made": self.made.to_json()}))
-        partial.replace(target)
+        write_whole(path, save({"counts": self.array}, metadata=notes | {"made": self.made.to_json()}))
 
     @classmethod
     def load(cls, path: str | Path, tokenizer: Any = None) -> FrequencyTable:
         """Read a file that :meth:`save` wrote and check its checksum and, if one is given, its tokenizer."""
         require(Path(path).is_file(), f"there is no frequency table at '{path}'.")
         try:
-            with safe_open(path, framework="pt") as file:
+            with safe_open(path, framework="numpy") as file:
                 notes, counts = file.metadata() or {}, file.get_tensor("counts")
         except SafetensorError:
             raise UncodeError(
@@ -170,7 +200,7 @@ class FrequencyTable:
         return hash(self.sha256)
 
     def __len__(self) -> int:
-        return len(self.counts)
+        return len(self.array)
 
     def __repr__(self) -> str:
         return f"FrequencyTable('{self.name}', {len(self)} tokens, {self.total:.0f} counted)"
@@ -181,3 +211,10 @@ def _text_of(token: int, tokenizer: Any) -> str:
     is not in use)."""
     text = str(tokenizer.decode([token]))
     return text if text and "\ufffd" not in text else str(tokenizer.convert_ids_to_tokens(token) or "")
+
+
+def _as_array(counts: Tensor | Array) -> Array:
+    if isinstance(counts, np.ndarray):
+        return counts
+    held = counts.detach().cpu()
+    return np.asarray(held.double() if held.is_floating_point() else held.long())

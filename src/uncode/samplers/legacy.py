@@ -23,7 +23,7 @@ from ..core.score import Confidence, Linear, Score
 from ..core.select import Factor, Selector, Threshold, TopK
 from ..core.view import Count, Ranking, View
 from ..frequency import as_table
-from .presets import Cache, Frequency, cache_named
+from .registry import Cache, Frequency, cache_named
 
 
 @dataclass(frozen=True)

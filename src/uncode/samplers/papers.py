@@ -2,39 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
-
-from . import legacy
-from .presets import PRESETS
-
-
-@dataclass(frozen=True)
-class Entry:
-    """What a preset's docstring says."""
-
-    name: str
-    summary: str
-    source: str
-    defaults: str
-
-    @property
-    def citation(self) -> str:
-        """The source, up to its first semicolon or sentence on the code."""
-        return re.split(r"[;]|, generate", self.source)[0]
-
-
-def describe(preset: Callable[..., Any]) -> Entry:
-    """Read a preset's docstring: first line, `Source:` and the defaults that follow it."""
-    text = inspect.getdoc(preset) or ""
-    summary = text.splitlines()[0]
-    _, _, rest = text.partition("Source:")
-    body = re.sub(r"\s+", " ", rest).strip()
-    source, start, defaults = re.match(r"(.*?)(\s(?=Defaults? ?)|$)(.*)", body).groups()  # type: ignore[union-attr]
-    return Entry(preset.__name__, summary, source.rstrip("."), (start + defaults).strip())
+from .catalog import Entry, catalog
 
 
 def page() -> str:
@@ -48,14 +16,20 @@ def page() -> str:
         "",
         "## Presets",
     ]
-    lines += [line for preset in PRESETS.values() for line in _section(describe(preset), "presets")]
+    entries = catalog().values()
+    lines += [line for entry in entries if not _is_quirk(entry) for line in _section(entry)]
     lines += ["", "## Published quirks"]
-    lines += [line for quirk in legacy.QUIRKS.values() for line in _section(describe(quirk), "legacy")]
+    lines += [line for entry in entries if _is_quirk(entry) for line in _section(entry)]
     return "\n".join(lines)
 
 
-def _section(entry: Entry, module: str) -> list[str]:
-    lines = ["", f"### `{module}.{entry.name}`", "", entry.summary, "", f"Source: {entry.source}."]
+def _is_quirk(entry: Entry) -> bool:
+    return entry.name.startswith("legacy.")
+
+
+def _section(entry: Entry) -> list[str]:
+    name = entry.name if _is_quirk(entry) else f"presets.{entry.name}"
+    lines = ["", f"### `{name}`", "", entry.summary, "", f"Source: {entry.source}."]
     if entry.defaults:
         lines += ["", entry.defaults]
     return lines

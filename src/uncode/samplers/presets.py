@@ -5,106 +5,43 @@ Each docstring names its source and quotes each default. `steps=None` means one 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
-from inspect import Parameter, signature
-from pathlib import Path
-from typing import Literal, ParamSpec, TypedDict, Unpack
-
-from torch import Tensor
+from typing import Literal, Unpack
 
 from ..core.blocks import Blocks
-from ..core.cache import CachePolicy, DualCache, NoCache, PrefixCache
-from ..core.errors import UncodeError, require, suggest
-from ..core.piece import Table
+from ..core.errors import require, suggest
 from ..core.policy import Policy, Sampler
 from ..core.propose import Greedy, Proposal, Sample
 from ..core.quota import Decay, Even, Exactly
 from ..core.remask import LeastConfident, LoopQuota
-from ..core.score import (
-    Confidence,
-    Defer,
-    ExponentialPosition,
-    Gumbel,
-    Informativeness,
-    Linear,
-    Margin,
-    NegEntropy,
-    Score,
-    Uniform,
-)
+from ..core.score import Confidence, Defer, ExponentialPosition, Gumbel, Linear, Margin, NegEntropy, Score, Uniform
 from ..core.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
-from ..frequency import as_table
+from .registry import PRESETS as PRESETS  # noqa: PLC0414
+from .registry import Cache, Calibration, cache_named, calibrated, drawn, preset
 
-Cache = Literal["none", "prefix", "dual"]
-Proxy = Literal["confidence", "entropy", "margin"]
-Special = Literal["unseen", "neutral", "counted"]
-Frequency = Table | Tensor | str | Path
-
-P = ParamSpec("P")
-
-_CACHES: dict[str, CachePolicy] = {"none": NoCache(), "prefix": PrefixCache(), "dual": DualCache()}
-_PROXIES: dict[str, Score] = {"confidence": Confidence(), "entropy": NegEntropy(), "margin": Margin()}
-
-
-class Calibration(TypedDict, total=False):
-    """The settings every Uncode preset takes; their defaults are those of :func:`uncode`."""
-
-    frequency: Frequency | None
-    rate: float
-    clip: float
-    proxy: Proxy
-    informativeness: bool
-    special: Special
-
-
-def _calibrated(
-    frequency: Frequency | None = None,
-    rate: float = 0.25,
-    clip: float = 10.0,
-    proxy: Proxy = "confidence",
-    informativeness: bool = True,
-    special: Special = "unseen",
-    *,
-    origin: Literal["span", "block"] = "span",
-) -> Score:
-    """The calibrated score: proxy, informativeness and position, added up."""
-    require(proxy in _PROXIES, f"there is no proxy '{proxy}': {suggest(proxy, _PROXIES)}")
-    score = _PROXIES[proxy]
-    if informativeness:
-        if frequency is None:
-            raise UncodeError(
-                "Uncode's informativeness prior needs a frequency table: pass frequency=TABLE (a table, its path or "
-                "probabilities), or informativeness=False for the positional prior alone."
-            )
-        score = score + Informativeness(as_table(frequency), clip, special)
-    elif frequency is not None:
-        raise UncodeError("a frequency table was given but informativeness=False: leave one of the two out.")
-    return score + ExponentialPosition(rate, origin)
+__all__ = [
+    "confidence",
+    "dream",
+    "eb",
+    "entropy",
+    "fast_dllm",
+    "fast_dllm_factor",
+    "left_to_right",
+    "llada",
+    "margin",
+    "remdm",
+    "semi_ar",
+    "tau_leaping",
+    "uncode",
+    "uncode_eb",
+    "uncode_fast_dllm",
+    "uncode_tau",
+    "uniform",
+]
 
 
-def preset(function: Callable[P, Sampler]) -> Callable[P, Sampler]:
-    """Enter a preset into :data:`PRESETS`; a misspelt option becomes an error with the near name."""
-    parameters = dict(signature(function).parameters)
-    if parameters.pop("calibration", None) is not None:
-        shared = signature(_calibrated).parameters.values()
-        parameters |= {p.name: p.replace(kind=Parameter.KEYWORD_ONLY) for p in shared if p.name != "origin"}
-
-    @wraps(function)
-    def checked(*args: P.args, **options: P.kwargs) -> Sampler:
-        for name in options:
-            if name not in parameters:
-                near = suggest(name, parameters)
-                raise UncodeError(f"the sampler '{function.__name__}' has no option '{name}': {near}")
-        return function(*args, **options)
-
-    checked.__signature__ = signature(function).replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
-    PRESETS[function.__name__] = checked
-    return checked
-
-
-PRESETS: dict[str, Callable[..., Sampler]] = {}
-"""Every preset by its name, in the order of this file."""
+def __dir__() -> list[str]:
+    """The presets alone, for completion."""
+    return __all__
 
 
 @preset
@@ -116,7 +53,7 @@ def uniform(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
     Default steps: None, "the number of denoising steps to be equal to the sequence length" (Uncode, Sec. 5).
     Default temperature: 0.0, "the temperature is set to 0.0" (Uncode, App. A).
     """
-    return Sampler(Policy(Uniform(), TopK(Even(steps))), _drawn(temperature), name="uniform")
+    return Sampler(Policy(Uniform(), TopK(Even(steps))), drawn(temperature), name="uniform")
 
 
 @preset
@@ -128,7 +65,7 @@ def confidence(*, steps: int | None = None, temperature: float = 0.0) -> Sampler
     Default steps: None, "we unmask one position per decoding step" (Uncode, App. A).
     Default temperature: 0.0, as in LLaDA's generate.
     """
-    return Sampler(Policy(Confidence(), TopK(Even(steps))), _drawn(temperature), name="confidence")
+    return Sampler(Policy(Confidence(), TopK(Even(steps))), drawn(temperature), name="confidence")
 
 
 @preset
@@ -139,7 +76,7 @@ def entropy(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
         are a bug: the block is ignored and masks are left over).
     Default steps: None, one position a step. Default temperature: 0.0.
     """
-    return Sampler(Policy(NegEntropy(), TopK(Even(steps))), _drawn(temperature), name="entropy")
+    return Sampler(Policy(NegEntropy(), TopK(Even(steps))), drawn(temperature), name="entropy")
 
 
 @preset
@@ -150,7 +87,7 @@ def margin(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
         generate_with_margin in one block.
     Default steps: None, one position a step. Default temperature: 0.0.
     """
-    return Sampler(Policy(Margin(), TopK(Even(steps))), _drawn(temperature), name="margin")
+    return Sampler(Policy(Margin(), TopK(Even(steps))), drawn(temperature), name="margin")
 
 
 @preset
@@ -171,7 +108,7 @@ def semi_ar(*, blocks: int = 8, steps: int | None = None, temperature: float = 0
     Default steps: None, one position a step. Default cache: none, as published.
     """
     policy = Policy(Confidence(), TopK(Even(steps)), Blocks(count=blocks))
-    return Sampler(policy, _drawn(temperature), cache_named(cache), name="semi_ar")
+    return Sampler(policy, drawn(temperature), cache_named(cache), name="semi_ar")
 
 
 @preset
@@ -198,7 +135,7 @@ def llada(
     if confidence_eos_eot_inf:
         score = score + Defer(("ends",))
     policy = Policy(score, TopK(Even(steps)), Blocks(length=block_length))
-    return Sampler(policy, _drawn(temperature, ban=("eos",) if logits_eos_inf else ()), name="llada")
+    return Sampler(policy, drawn(temperature, ban=("eos",) if logits_eos_inf else ()), name="llada")
 
 
 @preset
@@ -209,7 +146,7 @@ def eb(*, gamma: float = 0.01, temperature: float = 0.0) -> Sampler:
         (arXiv:2505.24857); Uncode release, generate_with_eb_sampler.
     Default gamma: 0.01, "we set gamma = 0.01 for all datasets" (Uncode, App. A; the release's signature says 0.1).
     """
-    return Sampler(Policy(NegEntropy(), EntropyBudget(gamma)), _drawn(temperature), name="eb")
+    return Sampler(Policy(NegEntropy(), EntropyBudget(gamma)), drawn(temperature), name="eb")
 
 
 @preset
@@ -220,7 +157,7 @@ def tau_leaping(*, tau: int = 2, temperature: float = 0.0) -> Sampler:
         sense of continuous-time Markov chains.
     Default tau: 2, "we set tau = 2" (Uncode, App. A).
     """
-    return Sampler(Policy(Confidence(), TopK(Exactly(tau))), _drawn(temperature), name="tau_leaping")
+    return Sampler(Policy(Confidence(), TopK(Exactly(tau))), drawn(temperature), name="tau_leaping")
 
 
 @preset
@@ -235,7 +172,7 @@ def fast_dllm(
     Default block_length: 32, Fast-dLLM's scripts. Default cache: none; prefix and dual are its two caches.
     """
     policy = Policy(Confidence(), Threshold(threshold), Blocks(length=block_length))
-    return Sampler(policy, _drawn(temperature), cache_named(cache), name="fast_dllm")
+    return Sampler(policy, drawn(temperature), cache_named(cache), name="fast_dllm")
 
 
 @preset
@@ -250,7 +187,7 @@ def fast_dllm_factor(
         cache it is our combination, compared with no published one.
     """
     policy = Policy(Confidence(), Factor(factor), Blocks(length=block_length))
-    return Sampler(policy, _drawn(temperature), cache_named(cache), name="fast_dllm_factor")
+    return Sampler(policy, drawn(temperature), cache_named(cache), name="fast_dllm_factor")
 
 
 @preset
@@ -273,7 +210,7 @@ def remdm(
         Blocks(length=block_length),
         LeastConfident(count, start),
     )
-    return Sampler(policy, _drawn(temperature), name="remdm")
+    return Sampler(policy, drawn(temperature), name="remdm")
 
 
 @preset
@@ -323,8 +260,8 @@ def uncode(*, steps: int | None = None, temperature: float = 0.0, **calibration:
     Default proxy: confidence, "we use prediction confidence as the base uncertainty proxy".
     Default special: unseen, what the released tables imply: end tokens do not occur in them.
     """
-    policy = Policy(_calibrated(**calibration), TopK(Even(steps)))
-    return Sampler(policy, _drawn(temperature), name="uncode")
+    policy = Policy(calibrated(**calibration), TopK(Even(steps)))
+    return Sampler(policy, drawn(temperature), name="uncode")
 
 
 @preset
@@ -334,7 +271,7 @@ def uncode_tau(*, tau: int = 2, **calibration: Unpack[Calibration]) -> Sampler:
     Source: Uncode, App. A, "positions to unmask are selected according to the calibrated score".
     Default tau: 2, "we set tau = 2". The rest as in uncode.
     """
-    return Sampler(Policy(_calibrated(**calibration), TopK(Exactly(tau))), name="uncode_tau")
+    return Sampler(Policy(calibrated(**calibration), TopK(Exactly(tau))), name="uncode_tau")
 
 
 @preset
@@ -344,7 +281,7 @@ def uncode_eb(*, gamma: float = 0.01, **calibration: Unpack[Calibration]) -> Sam
     Source: Uncode, App. A, "we replace the entropy-based priority with our calibrated score".
     Default gamma: 0.01, "we set the error tolerance parameter to gamma = 0.01". The rest as in uncode.
     """
-    return Sampler(Policy(_calibrated(**calibration), EntropyBudget(gamma)), name="uncode_eb")
+    return Sampler(Policy(calibrated(**calibration), EntropyBudget(gamma)), name="uncode_eb")
 
 
 @preset
@@ -360,16 +297,6 @@ def uncode_fast_dllm(
     Default threshold: 0.6, "we set the threshold to epsilon = 0.6". Default block_length: 32, as in Fast-dLLM.
     Default cache: prefix, "we adopt the prefix KV cache mechanism". The rest as in uncode.
     """
-    score = _calibrated(**calibration, origin="block")
+    score = calibrated(**calibration, origin="block")
     policy = Policy(score, Threshold(threshold, of="score"), Blocks(length=block_length))
     return Sampler(policy, cache=cache_named(cache), name="uncode_fast_dllm")
-
-
-def _drawn(temperature: float, ban: tuple[int | str, ...] = ()) -> Proposal:
-    return Greedy(ban) if temperature == 0 else Sample(ban, temperature)
-
-
-def cache_named(name: str) -> CachePolicy:
-    """The cache policy of that name: none, prefix or dual."""
-    require(name in _CACHES, f"there is no cache '{name}': {suggest(name, _CACHES)}")
-    return _CACHES[name]

@@ -13,7 +13,7 @@ from safetensors.torch import save
 from ..backbones.checkpoint import SINGLE
 from ..backbones.llada import LLADA, config_of
 from ..backbones.tokenizer import FILES
-from ..files import write_whole
+from ..core.write import write_whole
 from .run import END_ID, MASK_ID, Run
 
 RECORD = "training.json"

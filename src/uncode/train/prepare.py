@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ..backbones.tokenizer import tokenizer_of
 from ..core.errors import require
+from ..core.write import write_whole
 from ..evals.families import FAMILIES
-from ..files import write_whole
 from .curriculum import Lesson, curriculum
 from .recipe import Recipe
 from .shards import FILE, Shards, tokenize

@@ -1,4 +1,4 @@
-"""A training recipe: all that decides the weights, as one TOML file."""
+"""A training config: all that decides the weights, as one TOML file."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from ..core.errors import UncodeError, require, suggest
 from ..core.piece import read_value
 
 T = TypeVar("T")
+CONFIGS = Path(__file__).parent / "configs"
+"""Training configs of the package, by name."""
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ class Schedule:
 
 @dataclass(frozen=True)
 class Recipe:
-    """A whole recipe."""
+    """A whole training config."""
 
     name: str
     seed: int
@@ -71,9 +73,12 @@ class Recipe:
     schedule: Schedule
 
     @classmethod
-    def load(cls, path: str | Path) -> Recipe:
-        path = Path(path)
-        require(path.is_file(), f"there is no recipe at '{path}'.")
+    def load(cls, source: str | Path) -> Recipe:
+        """The training config of that name (tiny, smoke), or in that TOML file."""
+        own = {file.stem: file for file in sorted(CONFIGS.glob("*.toml"))}
+        path = own.get(str(source), Path(source))
+        if not path.is_file():
+            raise UncodeError(f"no training config is named '{source}', and no file: {suggest(str(source), own)}")
         try:
             return cls.read(tomllib.loads(path.read_text(encoding="utf-8")))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:

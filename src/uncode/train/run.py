@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ..backbones.pointwise import Rotation
 from ..backbones.transformer import Norm, Shape, Transformer, angles
 from ..core.errors import UncodeError, require
-from ..files import write_whole
+from ..core.write import write_whole
 from .batches import Batches
 from .muon import Muon
 from .objective import hide, loss_of

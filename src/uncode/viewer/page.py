@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.errors import require
 from ..core.record import FILLED, GIVEN
-from ..files import write_whole
+from ..core.write import write_whole
 from .moments import Row, end_ids, moments, summary
 
 END, BREAK = "∎", "↵"

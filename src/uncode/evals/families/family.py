@@ -13,6 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, TypeVar
 
+from ..data import Source
 from ..task import Example, Grade, Task
 from ..tasks import find_task
 
@@ -35,6 +36,9 @@ class Family(Task[E]):
     problem: ClassVar[type[Example]]
     length: ClassVar[int]
     """Tokens to generate; longer than the answers, as in the paper."""
+
+    def __init_subclass__(cls) -> None:
+        cls.source = Source(f"{cls.name}.jsonl")
 
     @abstractmethod
     def draw(self, random: Random) -> E:

@@ -11,7 +11,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from ...files import write_whole
+from ...core.write import write_whole
 from . import FAMILIES
 from .family import TESTED, UNLABELLED
 

@@ -7,9 +7,9 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ...backbones.load import TABLE
 from ...core.errors import require
 from ...frequency import FrequencyTable
+from ...models import TABLE
 from ...stats import Interval, paired_bootstrap
 from ..families import FAMILIES
 from . import report
@@ -81,7 +81,7 @@ def _training(record: dict[str, Any]) -> str:
     shown = [curve[place] for place in sorted(places)]
     table = report.Table(["step", *(f"{step:,}" for step, _ in shown)], [["loss", *(f"{x:.3f}" for _, x in shown)]])
     return (
-        f"`recipes/{record['recipe']}.toml`, seed {record['seed']}: {record['steps']:,} steps, "
+        f"The training config `{record['recipe']}`, seed {record['seed']}: {record['steps']:,} steps, "
         f"{record['tokens'] / 1e6:,.0f} M tokens in {record['seconds']:.0f} s (device: {record['device']}, torch "
         f"{record['torch']}). Muon for the layers' matrices, AdamW for the rest. The objective is the "
         "paper's Eq. 1, and in a share of the rows, which the recipe gives, an answer's end is hidden instead, each "
@@ -95,8 +95,8 @@ def _accuracy(results: Results) -> str:
     about = results.about
     return (
         f"{about['problems']} held-out problems a family, {about['dtype']} on one {about['device']} device, "
-        f"seed {about['seed']}; per cent right with 95 % Wilson intervals. The average and the last comparison have "
-        "bootstrap intervals, problems resampled within their family, the comparison paired.\n\n"
+        f"seed {about['seed']}; per cent right with 95 % Wilson intervals. The last comparison has "
+        "paired bootstrap intervals, problems resampled within their family.\n\n"
         f"{report.accuracy(results, intervals=True).markdown()}\n\n{_verdict(results)}\n\n{_settings()}"
     )
 
@@ -266,8 +266,8 @@ def _tables(folder: Path) -> str:
 def _foot(name: str) -> str:
     lines = (
         "# in a checkout of the repository, with the extra `train`",
-        f"uncode train recipes/{name}.toml --out mine --prepare   # lessons, tokenizer, the text to count",
-        f"uncode train recipes/{name}.toml --out mine --device cuda",
+        f"uncode train {name} --out mine --prepare   # lessons, tokenizer, the text to count",
+        f"uncode train {name} --out mine --device cuda",
         f"uncode count mine/lessons/curriculum.jsonl --tokenizer mine/model --out mine/model/{TABLE}",
         "uncode mini --model mine/model --device cuda --workers 7 --out mini",
         "cp mini/results.json mine/model/   # of another seed: training.json and results.json to mine/model/second",

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...backbones.load import TABLE, folder_of, load
+from ...backbones.load import load
 from ...core.denoiser import Denoiser
 from ...core.errors import require
 from ...core.piece import Table
 from ...files import only_one, require_same_job
+from ...models import TABLE, folder_of
 from ..families import FAMILIES
 from ..sandbox import NoJail
 from .biases import biases_of

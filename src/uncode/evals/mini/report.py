@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...stats import paired_bootstrap
+from ...stats import paired_difference
 from .contenders import RATES, UNCODE, UNSEEN, with_rate
 from .results import Results
 
@@ -115,7 +115,7 @@ def _percent(interval: Sequence[float], whole: bool) -> str:
 
 
 def _ahead(ours: np.ndarray, theirs: np.ndarray, groups: list[int]) -> str:
-    estimate, low, high = (100 * value for value in paired_bootstrap(ours, theirs, groups=groups))
+    estimate, low, high = (100 * value for value in paired_difference(ours, theirs, groups=groups))
     return f"{estimate:+z.1f} [{low:+z.1f}, {high:+z.1f}]"
 
 

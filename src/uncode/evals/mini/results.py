@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UncodeError, require
-from ...files import write_whole
-from ...stats import Interval, mean_interval, wilson
+from ...core.write import write_whole
+from ...stats import Interval, wilson
 from .contenders import UNCODE, with_rate
 
 
@@ -109,9 +109,9 @@ class Results:
         return None if any(cell is None for cell in cells) else np.concatenate([c.solved for c in cells if c])
 
     def average(self, sampler: str) -> Interval | None:
-        """The share that is right, of all problems of all families."""
+        """The share that is right, of all problems of all families, with Wilson's interval."""
         solved = self.solved(sampler)
-        return None if solved is None else mean_interval(solved, groups=self.sizes())
+        return None if solved is None else wilson(int(solved.sum()), len(solved))
 
     def sizes(self) -> list[int]:
         """How many problems each family has: they are resampled within it."""

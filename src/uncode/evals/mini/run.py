@@ -19,7 +19,7 @@ from ...core.policy import Sampler
 from ...core.state import Watch as Watching
 from ...core.stop import AfterEos
 from ...core.trace import Trace
-from ...files import write_whole
+from ...core.write import write_whole
 from ...prompt import Prompt, answers, canvas_of, read_prompts
 from ...samplers.interventions import trivial_ids
 from ...samplers.presets import confidence, left_to_right

@@ -9,10 +9,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ...backbones.load import RECIPES, TABLE
-from ...files import write_whole
+from ...core.write import write_whole
 from ...frequency import FrequencyTable
-from ...samplers.recipes import to_toml
+from ...models import RECIPES, TABLE
 from ..families import FAMILIES
 from .card import card, results_of
 from .contenders import at_rate
@@ -22,7 +21,7 @@ from .report import short
 def recipes(folder: Path) -> dict[str, str]:
     """The families' samplers as TOML, by name."""
     results, table = results_of(folder), FrequencyTable.load(folder / TABLE)
-    return {short(name): to_toml(at_rate(table, results.rate(name))) for name in FAMILIES}
+    return {short(name): at_rate(table, results.rate(name)).to_toml() for name in FAMILIES}
 
 
 def main(folder: Path) -> None:

@@ -10,42 +10,50 @@ from .core.denoiser import Denoiser
 from .core.errors import require
 from .core.state import Samplers, Seeds, each_sampler
 from .core.stop import AfterEos
-from .prompt import Length, Prompt, answers, canvas_of, read_prompts
+from .prompt import Length, Messages, Prompt, answers, canvas_of, read_prompts
+from .samplers.lookup import SamplersLike, resolve
 
 
 class Settings(TypedDict, total=False):
     """What :func:`generate` takes beside the model and the prompt."""
 
-    sampler: Required[Samplers]
+    sampler: Required[SamplersLike]
     length: Length
     seed: Seeds
     stop_at_eos: bool
 
 
 @overload
-def generate(denoiser: Denoiser, prompt: str, **settings: Unpack[Settings]) -> str: ...
+def generate(  # type: ignore[overload-overlap]  # a str is a sequence of str too; this overload takes it
+    denoiser: Denoiser, prompt: str, **settings: Unpack[Settings]
+) -> str: ...
 @overload
-def generate(denoiser: Denoiser, prompt: Sequence[Any], **settings: Unpack[Settings]) -> str | list[str]: ...
+def generate(
+    denoiser: Denoiser, prompt: Sequence[str] | Sequence[Messages], **settings: Unpack[Settings]
+) -> list[str]: ...
+@overload
+def generate(denoiser: Denoiser, prompt: Messages, **settings: Unpack[Settings]) -> str: ...
 def generate(
     denoiser: Denoiser,
     prompt: str | Sequence[Any],
     *,
-    sampler: Samplers,
+    sampler: SamplersLike,
     length: Length = None,
     seed: Seeds = 0,
     stop_at_eos: bool = True,
 ) -> str | list[str]:
     """The model's answer to a raw prompt, to messages (then the chat template applies), or to a list of either.
 
-    A text with gaps, "Paris is the <mask:2> of France.", comes back filled; it needs no `length`. For a
-    list, `length`, `sampler` and `seed` may be one per prompt. Decoding of an answer ends early once no mask
-    is left before an end token; `stop_at_eos=False` fills every mask by the model.
+    `sampler` is a Sampler, the name of a preset ("confidence") or the path of a sampler file. A text with gaps, "Paris
+    is the <mask:2> of France.", comes back filled; it needs no `length`. For a list, `length`, `sampler` and `seed` may
+    be one per prompt. Decoding of an answer ends early once no mask is left before an end token;
+    `stop_at_eos=False` fills every mask by the model.
     """
     require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {prompt!r}.")
     one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
     require(not one or length is None or isinstance(length, int), f"one prompt has one whole length, not {length!r}.")
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
-    trace = begin(denoiser, prompts, sampler, seed, stop_at_eos).trace()
+    trace = begin(denoiser, prompts, resolve(sampler, getattr(denoiser, "frequency", None)), seed, stop_at_eos).trace()
     texts = answers(denoiser, prompts, trace)
     return texts[0] if one else texts
 

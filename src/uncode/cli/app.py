@@ -1,0 +1,45 @@
+"""All verbs. Importing this file imports no torch."""
+
+from __future__ import annotations
+
+import typer
+
+from ..version import __version__
+from . import compare, count, decode, demo, doctor, mini, models, regrade, samplers, table, tasks, train
+
+app = typer.Typer(
+    name="uncode",
+    help="Decode masked diffusion language models: every published sampler, calibrated order.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+for _verb, _module in (
+    ("demo", demo),
+    ("decode", decode),
+    ("compare", compare),
+    ("samplers", samplers),
+    ("models", models),
+    ("tasks", tasks),
+    ("regrade", regrade),
+    ("mini", mini),
+    ("train", train),
+    ("count", count),
+):
+    app.command(name=_verb, short_help=_module.SUMMARY)(_module.command)
+app.add_typer(table.app, name="table", short_help=table.SUMMARY)
+app.command(name="doctor", short_help=doctor.SUMMARY)(doctor.command)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"uncode {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Print the version."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error."),
+) -> None:
+    """Options of every verb; --debug is read in :func:`uncode.cli.run.run`."""

@@ -1,0 +1,61 @@
+"""From the words of a command line to an exit code."""
+
+from __future__ import annotations
+
+import io
+import sys
+import warnings
+from typing import Any
+
+import typer
+
+from ..core.errors import UncodeError
+from .app import app
+from .count import with_ray_address
+
+# typer raises click's errors, and newer versions carry a click of their own: ask for the class by its name.
+_USAGE_ERROR: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
+
+
+def run(arguments: list[str]) -> int:
+    """Run a verb; an error is one sentence on standard error. `--debug`, anywhere, shows its traceback."""
+    debug = "--debug" in arguments
+    words = with_ray_address([word for word in arguments if word != "--debug"])
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")  # a terminal of few letters is no reason to fail
+    warnings.filterwarnings("ignore", message="mkldnn_matmul failed")  # a page of it, on CPUs without half precision
+    try:
+        code = app(words, standalone_mode=False)
+        sys.stdout.flush()
+    except typer.Abort:
+        raise KeyboardInterrupt from None  # click's name for it
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader has seen enough
+        return 0
+    except Exception as error:
+        if debug:
+            raise
+        message, code = _explain(error)
+        typer.echo(f"uncode: {message}" if words else message, err=True)
+        return code
+    return code if isinstance(code, int) else 0
+
+
+def _explain(error: Exception) -> tuple[str, int]:
+    """One sentence, and the exit code."""
+    if isinstance(error, _USAGE_ERROR):
+        return str(error.format_message()), 2
+    if isinstance(error, UncodeError):
+        return str(error), 2
+    if isinstance(error, MemoryError):
+        return "there is not enough memory: use a shorter --length, a smaller --batch or another model.", 2
+    if isinstance(error, OSError):
+        where = f" '{error.filename}'" if error.filename else ""
+        return f"the system refused{where}: {error.strerror or error}.", 2
+    told = " ".join(str(error).split()) or "no message"
+    return (
+        f"an unexpected {type(error).__name__} ({told[:200].rstrip('.')}): this is a fault of uncode; run the command "
+        "again with --debug and report what it prints.",
+        1,
+    )

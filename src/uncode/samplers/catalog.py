@@ -1,0 +1,128 @@
+"""The names, options and sources of all samplers, read from their source files without importing torch.
+
+The command line lists samplers, completes their names and refuses a misspelt one at once. Importing the presets
+themselves takes seconds, because they need torch.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from functools import cache
+from inspect import cleandoc
+from pathlib import Path
+
+from ..core.errors import UncodeError, suggest
+
+MEANING = {
+    "alg": "Dream's algorithm: origin, maskgit_plus, topk_margin or entropy",
+    "alg_temp": "temperature of the order: Gumbel noise on the ranking",
+    "block_length": "tokens in a block",
+    "blocks": "number of blocks, filled from left to right",
+    "cache": "KV cache: none, prefix or dual",
+    "clip": "upper bound of the informativeness -log p (the paper's alpha)",
+    "confidence_eos_eot_inf": "commit positions that propose an end token last",
+    "count": "tokens that are remasked and written again at a time",
+    "eps": "share of masks left at the last time step of Dream's schedule",
+    "factor": "bound on (n + 1) * (1 - confidence of the n-th token)",
+    "frequency": "frequency table: a file or a name (--frequency); default: the model's own",
+    "gamma": "error budget in nats: the sum of entropies less their maximum",
+    "informativeness": "whether to use the informativeness prior",
+    "logits_eos_inf": "never propose the end token",
+    "loops": "rounds of remasking",
+    "proxy": "uncertainty to calibrate: confidence, entropy or margin",
+    "rate": "decay of the positional prior per token (the paper's lambda); 0: no positional prior",
+    "ratio": "share of the tokens that are written before remasking begins",
+    "remasking": "order inside a block: low_confidence or random",
+    "special": "weight of end tokens: unseen (the clip), neutral (the mean) or counted (as the table says)",
+    "start": "share of a block's steps after which remasking begins",
+    "steps": "forwards in all; none: one token a forward",
+    "tau": "tokens per forward",
+    "temperature": "temperature of the proposed tokens; 0: the most probable one",
+    "threshold": "commit every position that reaches this probability, or this score",
+    "top_k": "draw among the k most probable tokens; none: all",
+    "top_p": "draw among the most probable tokens with this total probability; none: all",
+}
+"""What each option does. A test holds that no option is missing."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a sampler."""
+
+    name: str
+    default: str
+    """As TOML and `--set` write it; empty where the option must be given."""
+
+    @property
+    def meaning(self) -> str:
+        return MEANING[self.name]
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What a sampler's signature and docstring say."""
+
+    name: str
+    options: tuple[Option, ...]
+    summary: str
+    source: str
+    defaults: str
+
+    @property
+    def citation(self) -> str:
+        """The source, up to its first semicolon or sentence on the code."""
+        return re.split(r"[;]|, generate", self.source)[0]
+
+    def option(self, name: str) -> Option:
+        """The option of that name, or an error with the near one."""
+        known = {option.name: option for option in self.options}
+        if name not in known:
+            raise UncodeError(f"the sampler '{self.name}' has no option '{name}': {suggest(name, known)}")
+        return known[name]
+
+
+@cache
+def catalog() -> dict[str, Entry]:
+    """Every sampler by the name the command line knows it by, in the order of the files."""
+    shared = next(f for f in _functions("registry.py") if f.name == "calibrated")
+    presets = {f.name: _entry(f, f.name, shared) for f in _functions("presets.py") if _is_sampler(f)}
+    quirks = {f"legacy.{f.name}": f for f in _functions("legacy.py") if _is_sampler(f)}
+    return presets | {name: _entry(f, name, shared) for name, f in quirks.items()}
+
+
+def find(name: str) -> Entry:
+    """The sampler of that name, or an error with the near one."""
+    known = catalog()
+    if name not in known:
+        raise UncodeError(f"no sampler is named '{name}': {suggest(name, known)}")
+    return known[name]
+
+
+def _functions(file: str) -> list[ast.FunctionDef]:
+    tree = ast.parse(Path(__file__).with_name(file).read_text(encoding="utf-8"))
+    return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
+
+
+def _is_sampler(function: ast.FunctionDef) -> bool:
+    return isinstance(function.returns, ast.Name) and function.returns.id == "Sampler"
+
+
+def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> Entry:
+    arguments = function.args
+    options = [_option(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    if arguments.kwarg is not None:  # **calibration: the settings every Uncode preset takes
+        options += [_option(a, d) for a, d in zip(shared.args.args, shared.args.defaults, strict=True)]
+    text = cleandoc(ast.get_docstring(function) or "")
+    _, _, rest = text.partition("Source:")
+    body = re.sub(r"\s+", " ", rest).strip()
+    source, start, defaults = re.match(r"(.*?)(\s(?=Defaults? ?)|$)(.*)", body).groups()  # type: ignore[union-attr]
+    return Entry(name, tuple(options), text.splitlines()[0], source.rstrip("."), (start + defaults).strip())
+
+
+def _option(argument: ast.arg, default: ast.expr | None) -> Option:
+    if default is None:
+        return Option(argument.arg, "")
+    value = ast.literal_eval(default)
+    return Option(argument.arg, value if isinstance(value, str) else str(value).lower())

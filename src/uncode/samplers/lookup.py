@@ -1,0 +1,73 @@
+"""Samplers by name and from sampler files: what a caller may pass where a sampler is wanted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, get_type_hints
+
+from ..core.errors import require
+from ..core.piece import Table, read_value
+from ..core.policy import Sampler
+from ..frequency import as_table
+from .catalog import find
+from .legacy import QUIRKS
+from .presets import PRESETS
+from .registry import Calibration, Frequency
+
+SamplerLike = Sampler | str | Path
+"""A sampler, the name of a preset, or the path of a sampler file."""
+SamplersLike = SamplerLike | Sequence[SamplerLike]
+"""One for all rows, or one for each."""
+
+
+def named(name: str, **options: Any) -> Sampler:
+    """The preset of that name with these options; a wrong name or option is an error with the near one."""
+    entry = find(name)
+    preset: Callable[..., Sampler] = (PRESETS | QUIRKS)[name]
+    hints = get_type_hints(Calibration) | get_type_hints(preset)
+    for key in options:
+        entry.option(key)
+    values = {
+        key: value if key == "frequency" else read_value(value, hints[key], f"{name}.{key}")
+        for key, value in options.items()
+    }
+    return preset(**values)
+
+
+def load(source: str | Path, *, frequency: Frequency | None = None, **options: Any) -> Sampler:
+    """A sampler from the path of a sampler file (.toml) or the name of a preset; `frequency` is its table."""
+    if not is_file(source):
+        return named(str(source), **options, **({} if frequency is None else {"frequency": frequency}))
+    require(not options, f"'{source}' is complete: change a copy of the file instead of passing options.")
+    return Sampler.load(source, frequency=None if frequency is None else as_table(frequency))
+
+
+def is_file(source: str | Path) -> bool:
+    """Whether this is the path of a sampler file, and not the name of a preset."""
+    return isinstance(source, Path) or source.endswith(".toml")
+
+
+def takes_table(name: str, options: dict[str, Any]) -> bool:
+    """Whether a preset, with these options, uses a frequency table."""
+    takes = any(option.name == "frequency" for option in find(name).options)
+    return takes and options.get("informativeness", True) is True
+
+
+def resolve(sampler: SamplersLike, table: Table | None) -> Sampler | list[Sampler]:
+    """The samplers that a caller means; a preset that needs a frequency table gets the model's own."""
+    if isinstance(sampler, Sequence) and not isinstance(sampler, str):
+        return [_one(each, table) for each in sampler]
+    return _one(sampler, table)
+
+
+def _one(sampler: SamplerLike, table: Table | None) -> Sampler:
+    if not isinstance(sampler, str | Path):
+        return sampler  # anything else is refused by the stepper
+    needed = is_file(sampler) or takes_table(str(sampler), {})
+    require(
+        not needed or is_file(sampler) or table is not None,
+        f"the sampler '{sampler}' needs a frequency table, and this model has none of its own: pass "
+        f"presets.{sampler}(frequency=TABLE).",
+    )
+    return load(sampler, frequency=table if needed else None)
