@@ -131,7 +131,9 @@ def test_one_prompt_has_one_length() -> None:
 def test_what_counts_as_a_gap() -> None:
     model = writes("the")
     assert has_gaps(model, "a <mask:12> b") and has_gaps(model, "a <m> b")
-    assert not has_gaps(model, "a <mask> b") and not has_gaps(model, "<mask:x>")
+    assert not has_gaps(model, "a <mask> b") and has_gaps(model, "<mask:x>"), (
+        "a misspelt gap is refused, not read as text"
+    )
 
 
 def test_a_sampler_and_a_seed_for_each_prompt() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 from .core.canvas import Canvas
 from .core.denoiser import Denoiser, Facts
 from .core.errors import require
+from .core.memory import require_room_for
 from .core.trace import Trace
 
 Messages = Sequence[dict[str, str]]
@@ -121,6 +122,7 @@ def _with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None)
     require(isinstance(length, int), "how long shall the answer be? Give length, or mark gaps with <mask:12>.")
     assert isinstance(length, int)
     require(length > 0, "the length to generate must be at least 1.")
+    require_room_for(length)
     before, after = _frame(denoiser)
     ids = before + encode(denoiser, prompt)
     require(denoiser.mask_id not in ids, "the prompt contains the mask token: mark gaps in a plain text instead.")
@@ -141,6 +143,7 @@ def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
             sizes.append(size)
         at = found.end()
     pieces.append(text[at:])
+    require_room_for(sum(sizes))
     before, after = _frame(denoiser)
     ids, gaps = before, []
     for piece, size in zip(pieces, sizes, strict=False):

@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 
+from ..core.memory import require_memory
 from ..core.piece import Table
 from .dialect import Dialect
 from .session import TransformerSession
@@ -44,4 +45,11 @@ class TransformerDenoiser:
         return self.network.embed.weight.dtype
 
     def open(self, rows: int, length: int) -> TransformerSession:
+        shape, tokens = self.network.shape, rows * length
+        require_memory(
+            tokens * (8 * shape.width + 2 * shape.hidden) * self.dtype.itemsize,
+            self.device,
+            f"a forward over {tokens:,} tokens",
+            "use a shorter length or a smaller batch",
+        )
         return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length)

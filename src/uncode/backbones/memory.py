@@ -5,12 +5,12 @@ from __future__ import annotations
 import mmap
 import sys
 from math import prod
-from pathlib import Path
 
 import torch
 from torch import Tensor
 
 from ..core.errors import UncodeError
+from ..core.memory import free, gigabytes
 
 WORTH_A_LINE = 1 << 30
 
@@ -36,23 +36,6 @@ def check_room(name: str, parameters: int, dtype: torch.dtype, *devices: torch.d
             "use a smaller dtype, another device, or device_map='auto'."
         )
     return line, where, there
-
-
-def free(device: torch.device) -> int | None:
-    """Bytes that a model may take, or None where nobody can tell."""
-    if device.type == "cuda":
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch's own, to be used again
-        return int(torch.cuda.mem_get_info(device)[0]) + kept
-    table = Path("/proc/meminfo")
-    if device.type != "cpu" or not table.is_file():
-        return None
-    lines = (line.split(":") for line in table.read_text().splitlines())
-    sizes = {key: int(value.split()[0]) * 1024 for key, value in lines}
-    return sizes.get("MemAvailable", 0) + sizes.get("SwapFree", 0) or None
-
-
-def gigabytes(count: int) -> str:
-    return f"{count / 1e9:.1f} GB"
 
 
 def room(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:

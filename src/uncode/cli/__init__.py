@@ -5,39 +5,36 @@ Verbs import torch when they run, not when they are listed: `--help` and a missp
 
 from __future__ import annotations
 
+import os
 import signal
 import sys
+import threading
 from types import FrameType
+
+MESSAGE = "uncode: interrupted."
+INTERRUPTED = 130
 
 
 def main() -> None:
     """Run a verb. Exit codes: 0 done, 1 a fault of ours, 2 an error the user can mend, 130 interrupted."""
-    interrupted = _Interrupted()
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, _interrupt)
     try:
         from .run import run
 
-        sys.exit(run(sys.argv[1:]))
+        code = run(sys.argv[1:])
     except KeyboardInterrupt:
-        _say_interrupted()
-    except Exception:  # an import that was interrupted can fail with an error of its own
-        if not interrupted.yes:
-            raise
-        _say_interrupted()
+        print(MESSAGE, file=sys.stderr)
+        code = INTERRUPTED
+    sys.exit(code)
 
 
-class _Interrupted:
-    """Remembers Ctrl-C, which libraries may turn into another error on its way."""
-
-    def __init__(self) -> None:
-        self.yes = False
-        if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-            signal.signal(signal.SIGINT, self)
-
-    def __call__(self, number: int, frame: FrameType | None) -> None:
-        self.yes = True
-        signal.default_int_handler(number, frame)
-
-
-def _say_interrupted() -> None:
-    print("uncode: interrupted.", file=sys.stderr)
-    sys.exit(130)
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Ctrl-C. While a module is being imported nothing is under way that could be lost, and an exception would be
+    raised inside torch's C++ code, which aborts the process with a page of frames: leave at once."""
+    while frame is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            os.write(2, f"{MESSAGE}\n".encode())
+            os._exit(INTERRUPTED)
+        frame = frame.f_back
+    raise KeyboardInterrupt

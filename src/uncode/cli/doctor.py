@@ -96,7 +96,7 @@ def _devices() -> list[dict[str, Any]]:
     """Every device with its free memory and the number formats worth using there."""
     import torch
 
-    from ..backbones.memory import free, gigabytes
+    from ..core.memory import free, gigabytes
 
     room = free(torch.device("cpu"))
     cpu = {
@@ -120,7 +120,7 @@ def _cpu_has_bfloat16() -> bool:
 def _gpu(number: int) -> dict[str, Any]:
     import torch
 
-    from ..backbones.memory import gigabytes
+    from ..core.memory import gigabytes
 
     facts = torch.cuda.get_device_properties(number)
     there, total = torch.cuda.mem_get_info(number)

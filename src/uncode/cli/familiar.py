@@ -22,9 +22,8 @@ def advise(model: str, denoiser: Denoiser, prompts: list[tuple[Any, Prompt]]) ->
         which = "this prompt" if len(prompts) == 1 else f"{len(strange)} of the {len(prompts)} prompts"
         known = ", ".join(name.removeprefix("mini_") for name in FAMILIES)
         typer.echo(
-            f"note: tiny is a small demonstration model. It solves seven kinds of little problems ({known}), and "
-            f"{which} is of no such kind: expect nonsense. A prompt that works: `uncode tasks mini_algebra | uncode "
-            "decode -`, or 'Problem: Compute 12 + 30 - 5\\nSolution:' with a real line break.",
+            f"note: tiny knows seven kinds of little problems ({known}), and {which} is none of them: expect nonsense. "
+            "For a prompt it can answer, try: uncode tasks mini_algebra | uncode decode -",
             err=True,
         )
     context = getattr(denoiser, "context", None)

@@ -29,8 +29,8 @@ def answer_one(
     """Decode one prompt, and print the answer, the order or the trace."""
     denoiser = how.denoiser
     row = read_prompt(denoiser, prompt, how.chat, how.length)
-    advise(model, denoiser, [(prompt, row)])
     run = begin(denoiser, [row], how.sampler, how.seed, how.stop_at_eos)
+    advise(model, denoiser, [(prompt, row)])
     console = Console()
     live = console.is_terminal and not as_json
     if live:

@@ -10,6 +10,7 @@ from typing import Any
 import typer
 
 from ..core.errors import UncodeError
+from . import INTERRUPTED
 from .app import app
 from .count import with_ray_address
 
@@ -29,7 +30,7 @@ def run(arguments: list[str]) -> int:
         code = app(words, standalone_mode=False)
         sys.stdout.flush()
     except typer.Abort:
-        raise KeyboardInterrupt from None  # click's name for it
+        raise KeyboardInterrupt from None  # older versions of typer
     except BrokenPipeError:
         sys.stderr.close()  # the reader has seen enough
         return 0
@@ -39,6 +40,8 @@ def run(arguments: list[str]) -> int:
         message, code = _explain(error)
         typer.echo(f"uncode: {message}" if words else message, err=True)
         return code
+    if code == INTERRUPTED:
+        raise KeyboardInterrupt  # typer has caught it
     return code if isinstance(code, int) else 0
 
 

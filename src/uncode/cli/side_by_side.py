@@ -32,8 +32,8 @@ def compare(
     """Decode the prompt with every sampler in one batch, and show what each wrote."""
     denoiser, count = how.denoiser, len(samplers)
     row = read_prompt(denoiser, prompt, how.chat, how.length)
-    advise(model, denoiser, [(prompt, row)])
     run = begin(denoiser, [row] * count, list(samplers.values()), [how.seed] * count, how.stop_at_eos)
+    advise(model, denoiser, [(prompt, row)])
     with counted("decoding") as watch:
         for step in run:
             watch(count - len(step.rows) + len(step.finished), count)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .errors import require
+from .memory import require_room_for
 
 Ids = Tensor | Sequence[int] | Sequence[Sequence[int]]
 
@@ -37,6 +38,7 @@ class Canvas:
         require(whole, f"the length to generate is a whole number or one per row, not {length!r}.")
         require(len(lengths) == len(rows), f"{len(lengths)} lengths were given for {len(rows)} prompts.")
         require(min(lengths) > 0, "the length to generate must be at least 1.")
+        require_room_for(sum(lengths))
         masks = [row.new_full((n,), mask_id) for row, n in zip(rows, lengths, strict=True)]
         return cls._assemble(rows, masks, mask_id, pad_id)
 

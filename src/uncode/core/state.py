@@ -23,6 +23,7 @@ from .canvas import Canvas
 from .decide import Lane
 from .denoiser import Denoiser, Facts
 from .errors import Stalled, require
+from .memory import require_logits
 from .noise import Noise, PhiloxNoise
 from .policy import Sampler
 from .record import Record
@@ -102,6 +103,7 @@ class State:
         canvas.check(self.facts.vocab_size)
         count = canvas.rows
         each, numbers = each_sampler(samplers, count), _each_seed(seeds, count)
+        require_logits(canvas, each, self.facts, whole_span=self.observe == "span")
         self.lanes, lanes = self._with_lanes(each)
         ids = np.arange(self._next_id, self._next_id + count)
         self._next_id += count

@@ -1,0 +1,180 @@
+"""Verbs start at once: torch is imported where it is used; Ctrl-C is one word, whenever it comes."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tests.cli.running import ROOT, TOY, run_apart
+from uncode.backbones.families import DIALECTS
+from uncode.cli import options
+from uncode.cli.app import app
+from uncode.models import TINY
+from uncode.samplers.catalog import catalog
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
+SLOW = {"torch", "transformers", "huggingface_hub", "datasets", "ray", "scipy"}
+TABLE = str(TINY / "frequency.safetensors")
+QUICK = [
+    ["--help"],
+    ["--version"],
+    [],
+    ["decode", "--help"],
+    ["count", "--help"],
+    ["mini", "--help"],
+    ["train", "--help"],
+    ["samplers"],
+    ["samplers", "--json"],
+    ["samplers", "confidense"],
+    ["tasks"],
+    ["tasks", "mini_story"],
+    ["table", "show", TABLE],
+    ["table", "show", "nowhere"],
+    ["decode"],
+    ["decode", "x", "--sampler", "uncod"],
+    ["decode", "x", "--set", "rte=1"],
+    ["decode", "x", "--trace", "/nowhere/x"],
+    ["decode", "--input", "nowhere.jsonl", "--out", "x.jsonl"],
+    ["compare", "x", "--samplers", "uncode,nothing"],
+    ["regrade", "nowhere.jsonl"],
+    ["nothing"],
+]
+
+
+def test_what_needs_no_model_imports_no_torch() -> None:
+    """All in one process: each verb in turn, and what was loaded after it."""
+    script = (
+        "import sys, json, io, contextlib\n"
+        "from uncode.cli import main\n"
+        "for words in json.loads(sys.argv[1]):\n"
+        "    sys.argv[1:] = words\n"
+        "    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()) as err:\n"
+        "        try:\n"
+        "            main()\n"
+        "        except SystemExit:\n"
+        "            pass\n"
+        f"    loaded = {SLOW!r} & set(sys.modules)\n"
+        "    assert not loaded, (words, loaded, err.getvalue())\n"
+        "print('ok')\n"
+    )
+    import json
+
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(QUICK)], env=ENVIRONMENT, capture_output=True, text=True, check=False
+    )
+    assert done.stdout == "ok\n", done.stderr
+
+
+def test_importing_uncode_imports_nothing_slow() -> None:
+    script = "import sys, uncode; uncode.UncodeError; dir(uncode); print(*{m.split('.')[0] for m in sys.modules})"
+    done = subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert not {*SLOW, "numpy", "rich", "typer"} & set(done.stdout.split())
+
+
+def _interrupted(*words: str, after: float, environment: dict[str, str] | None = None) -> tuple[int, str]:
+    command = [sys.executable, "-m", "uncode.cli", *words]
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT | (environment or {})
+    ) as process:
+        time.sleep(after)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    return process.returncode, err
+
+
+@pytest.mark.parametrize("after", [0.35, 0.8, 1.6])
+def test_ctrl_c_while_importing_is_one_word(after: float) -> None:
+    code, err = _interrupted("decode", "x" * 50, "--length", "4000", after=after)
+    assert "Traceback" not in err and err.splitlines()[-1:] == ["uncode: interrupted."], err
+    assert code == 130
+
+
+def test_ctrl_c_while_decoding_says_what_was_kept(tmp_path: Path) -> None:
+    prompts, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
+    prompts.write_text("".join(f'{{"prompt": "add 3 4 {n % 9 + 1}", "id": {n}}}\n' for n in range(5000)))
+    command = [sys.executable, "-m", "uncode.cli", "decode", *TOY, "--input", str(prompts), "--out", str(out)]
+    with subprocess.Popen(
+        [*command, "--batch", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
+    ) as process:
+        deadline = time.monotonic() + 60
+        while (not out.exists() or not out.stat().st_size) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 130 and "Traceback" not in err, err
+    found = re.search(r"stopped after (\d+) of 5000 answers; the same command goes on from there", err)
+    assert found and int(found[1]) == len(out.read_text().splitlines())
+    assert err.splitlines()[-1] == "uncode: interrupted."
+
+
+def test_the_list_of_commands_is_not_cut_at_80_columns() -> None:
+    shown = CliRunner().invoke(app, ["--help"], env={"COLUMNS": "80"}).output
+    assert shown.count("...") == 1, "of the usage line"
+    assert max(map(len, shown.splitlines())) <= 80
+
+
+def _commands() -> list[tuple[str, ...]]:
+    found: list[tuple[str, ...]] = []
+    group = typer.main.get_command(app)
+    for name, command in group.commands.items():  # type: ignore[attr-defined]
+        inner = getattr(command, "commands", None)
+        found += [(name,)] if inner is None else [(name, each) for each in inner]
+    return found
+
+
+@pytest.mark.parametrize("words", _commands(), ids=" ".join)
+def test_help_has_examples_and_one_style_of_metavars(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "100"}).output
+    assert "Examples:" in shown
+    strange = re.findall(r"(?<![\w-])(?:TEXT|INTEGER|FLOAT|PATH|FILENAME|DIRECTORY)\b", shown)
+    assert not strange, "a metavar says what is meant (FILE, DIR, N, NAME), not its type"
+
+
+def test_samplers_are_readable_at_40_columns() -> None:
+    shown = CliRunner().invoke(app, ["samplers"], env={"COLUMNS": "40"}).output
+    lines = shown.splitlines()
+    assert max(map(len, lines)) <= 40
+    names = [line for line in lines if line and not line.startswith(" ")]
+    assert names == list(catalog())
+
+
+def test_the_shell_completes_names() -> None:
+    assert options.complete_model("t") == ["tiny", "toy"]
+    assert [name for name, _ in options.complete_sampler("uncode_")] == ["uncode_tau", "uncode_eb", "uncode_fast_dllm"]
+    assert "story" in dict(options.complete_sampler("st"))
+    assert options.complete_table("l") == ["llada"]
+    assert "mini_sudoku" in options.complete_task("mini_s")
+    assert tuple(release.name for dialect in DIALECTS for release in dialect.releases) == options.PUBLISHED
+    environment = {"_UNCODE_COMPLETE": "complete_bash", "COMP_WORDS": "uncode decode --sampler unc", "COMP_CWORD": "3"}
+    done = subprocess.run(
+        [sys.executable, "-c", "from uncode.cli.app import app; app(prog_name='uncode')"],
+        env=ENVIRONMENT | environment, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "uncode_eb" in done.stdout.split()
+
+
+def test_a_fault_of_ours_is_one_sentence_too() -> None:
+    script = (
+        "import sys; from unittest.mock import patch; sys.argv = ['uncode', 'samplers']\n"
+        "from uncode.cli import main, samplers\n"
+        "with patch.object(samplers, 'catalog', side_effect=ZeroDivisionError('a\\nb')): main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
+    assert "an unexpected ZeroDivisionError (a b): this is a fault of uncode" in done.stderr
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    command = f'"{sys.executable}" -m uncode.cli samplers --json | head -1; echo ${{PIPESTATUS[0]}}'
+    done = subprocess.run(["bash", "-c", command], env=ENVIRONMENT, capture_output=True, text=True, check=True)
+    assert done.stdout == "[\n0\n" and done.stderr == ""
+    assert run_apart("samplers", "--json").returncode == 0
