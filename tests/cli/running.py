@@ -27,7 +27,10 @@ Done = subprocess.CompletedProcess[str]
 
 def run(*words: str, stdin: str | None = None) -> Done:
     """In this process, its streams no terminal; an error that `main` lets through is the caller's."""
-    given, out, err = (io.TextIOWrapper(io.BytesIO(text), "utf-8") for text in ((stdin or "").encode(), b"", b""))
+    given, out, err = (
+        io.TextIOWrapper(io.BytesIO(text), "utf-8")
+        for text in ((stdin or "").encode(errors="surrogateescape"), b"", b"")
+    )
     code: object = None
     with pytest.MonkeyPatch.context() as patch, contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         patch.setenv("COLUMNS", COLUMNS["COLUMNS"])

@@ -45,10 +45,19 @@ def run(arguments: list[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
+def _explain_usage(error: Any) -> str:
+    """The parser's message, which suggests near names, and where to read on."""
+    message, context = str(error.format_message()), getattr(error, "ctx", None)
+    if context is None or "\n" in message:  # the help itself, where no verb was given
+        return message
+    more = f"see `{context.command_path} --help`."
+    return f"{message} {more.capitalize()}" if message.endswith("?") else f"{message.rstrip('.')}: {more}"
+
+
 def _explain(error: Exception) -> tuple[str, int]:
     """One sentence, and the exit code."""
     if isinstance(error, _USAGE_ERROR):
-        return str(error.format_message()), 2
+        return _explain_usage(error), 2
     if isinstance(error, UncodeError):
         return str(error), 2
     if isinstance(error, MemoryError):

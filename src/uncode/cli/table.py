@@ -35,7 +35,7 @@ Out = Annotated[Path, typer.Option(metavar="FILE", help="Where to write the tabl
 Top = Annotated[int, typer.Option(min=0, metavar="N", help="How many tokens to list.")]
 
 
-@app.command(name="get")
+@app.command(name="get", short_help="Fetch a table released with the paper.")
 def fetch(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Which released table: llada or dream.")],
     url: Annotated[str | None, typer.Option(metavar="URL", help="Another address of the same file.")] = None,
@@ -59,7 +59,7 @@ def fetch(
     typer.echo(f"It lies in {path}.")
 
 
-@app.command(name="import")
+@app.command(name="import", short_help="Read a table in the JSON format of the release.")
 def convert(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A JSON file of the release's format.")],
     out: Out,
@@ -93,7 +93,7 @@ def convert(
     typer.echo(f"{out}: {table.total:,.0f} tokens over a vocabulary of {len(table):,}.")
 
 
-@app.command()
+@app.command(short_help="Where a table comes from, its commonest tokens.")
 def show(table: Name, top: Top = 20, tokenizer: Tokenizer = None, as_json: Json = False) -> None:
     """Print where a table comes from and its most frequent tokens.
 
@@ -123,7 +123,7 @@ def show(table: Name, top: Top = 20, tokenizer: Tokenizer = None, as_json: Json 
         console.print("\nTo see the tokens as text: --tokenizer MODEL", style="dim")
 
 
-@app.command(name="compare")
+@app.command(name="compare", short_help="How another corpus changes S = -log p.")
 def beside(
     a: Name,
     b: Name,
@@ -171,7 +171,7 @@ def beside(
         )
 
 
-@app.command()
+@app.command(short_help="Add tables of one tokenizer.")
 def merge(
     tables: Annotated[list[str], typer.Argument(metavar="TABLE...", help="Tables of one tokenizer.")],
     out: Out,
