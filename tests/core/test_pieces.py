@@ -198,9 +198,9 @@ def test_a_stalled_row_among_others_is_named() -> None:
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), None), "a seed is a whole number"),  # type: ignore[arg-type]
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), "a"), "a seed is a whole number"),  # type: ignore[arg-type]
         (lambda: decode(ToyDenoiser(0), canvas(), "confidence"), "a sampler was expected"),  # type: ignore[arg-type]
-        (lambda: Trace.from_json("hello"), "not a trace"),
+        (lambda: Trace.from_json("hello"), "line 1 of this text is not JSON"),
         (lambda: Trace.from_json(""), "empty"),
-        (lambda: Trace.from_json('{"schema": 99}'), "schema 99"),
+        (lambda: Trace.from_json('{"schema": 99}'), "'schema' is 99"),
         (
             lambda: decode(ToyDenoiser(0), Canvas.after_prompt([[1]], length=2, mask_id=3), presets.confidence()),
             "disagree about the mask id",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -18,7 +19,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from torch import Tensor
 
-from .errors import UncodeError, suggest
+from .errors import UncodeError, shown, suggest
 
 ENTRY_POINTS = "uncode.pieces"
 
@@ -182,16 +183,23 @@ def read_value(value: Any, hint: Any, where: str, tables: Resolver | None = None
         if value in typing.get_args(hint):
             return value
         choices = [str(c) for c in typing.get_args(hint)]
-        raise UncodeError(f"{where} cannot be {value!r}: {suggest(str(value), choices)}")
+        raise UncodeError(f"{where} cannot be {shown(value)}: {suggest(str(value), choices)}")
     if isinstance(hint, type) and issubclass(hint, Piece):
         return value if isinstance(value, hint) else _read_piece(value, hint, tables)
     if hint is Table:
         return _read_table(value, where, tables)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if hint is float and type(value) in (int, float):
+        return _read_float(value, where)
     if isinstance(hint, type) and type(value) is hint:
         return value
-    raise UncodeError(f"{where} must be {_describe(hint)}, not {value!r}.")
+    raise UncodeError(f"{where} must be {_describe(hint)}, not {shown(value)}.")
+
+
+def _read_float(value: float, where: str) -> float:
+    """A finite number: JSON and TOML files of a sampler have no other, and no piece needs one."""
+    if abs(value) <= sys.float_info.max:
+        return float(value)
+    raise UncodeError(f"{where} must be a finite number of 64 bits, not {shown(value)}.")
 
 
 def _read_any(value: Any, hints: tuple[Any, ...], where: str, tables: Resolver | None) -> Any:
@@ -209,8 +217,9 @@ def _read_any(value: Any, hints: tuple[Any, ...], where: str, tables: Resolver |
 def _read_table(value: Any, where: str, tables: Resolver | None) -> Table:
     if isinstance(value, Table):
         return value
-    if not isinstance(value, dict) or set(value) != {"table", "sha256"}:
-        raise UncodeError(f"{where} must be a frequency table written as its name and sha256, not {value!r}.")
+    named = isinstance(value, dict) and set(value) == {"table", "sha256"}
+    if not named or not all(isinstance(part, str) for part in value.values()):
+        raise UncodeError(f"{where} must be a frequency table written as its name and sha256, not {shown(value)}.")
     if tables is None:
         raise UncodeError(
             f"{where} names the frequency table '{value['table']}': pass the table itself to use this sampler."

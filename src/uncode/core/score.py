@@ -40,6 +40,12 @@ class Score(Piece):
         """The addends, each recorded in the trace under its name."""
         return (self,)
 
+    @property
+    def term_names(self) -> list[str]:
+        """The names of the terms in a trace; the second of a kind is called `Name 2`."""
+        names = [type(term).__name__ for term in self.terms]
+        return [f"{name} {names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)]
+
 
 @dataclass(frozen=True)
 class Sum(Score):

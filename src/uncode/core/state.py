@@ -135,7 +135,7 @@ class State:
             "window": self._windows_of(row, int(self.record.forwards[row])),
             "sampler": lane.spec,
             "seed": int(self.seeds[row]),
-            "term_names": _numbered([type(term).__name__ for term in lane.spec.policy.score.terms]),
+            "term_names": lane.spec.policy.score.term_names,
         }
 
     def _windows_of(self, row: int, forwards: int) -> Tensor:
@@ -375,11 +375,6 @@ def _each_seed(seeds: Seeds, count: int) -> list[int]:
     require(len(each) == count, f"{len(each)} seeds were given for {count} rows.")
     require(all(-(2**63) <= seed < 2**63 for seed in each), "a seed must fit in 64 bits.")
     return each
-
-
-def _numbered(names: list[str]) -> list[str]:
-    """Names made different: the second of a kind is called so."""
-    return [f"{name} {names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)]
 
 
 def _widen(tensor: Tensor, left: int, right: int, fill: float) -> Tensor:
