@@ -121,7 +121,7 @@ def check(rows: list[Row], number: int) -> str | None:
     if told:
         found = SENTENCE.match(told)
         assert found and int(found[1]) >= number, told
-        assert len(told) < 400 and "\n" not in told
+        assert len(told) < 600 and "\n" not in told, told
         return found[2]
     again = trace.to_json()
     assert Trace.from_json(again, tables=tables).to_json() == again
