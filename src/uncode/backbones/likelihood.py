@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import product
 from typing import Literal
@@ -13,6 +14,7 @@ from torch import Tensor
 from ..core.cache import Plan, Span
 from ..core.denoiser import Denoiser
 from ..core.errors import require
+from ..core.logits_check import bad_logits
 from ..core.noise import PhiloxNoise, Purpose
 from .guidance import GuidedSession
 
@@ -44,7 +46,10 @@ def log_likelihood(
     require(whole, "samples and batch_size must be whole numbers of at least 1.")
     require(method in ("monte carlo", "exact"), f"the method is 'monte carlo' or 'exact', not '{method}'.")
     masks, weights = _all(len(answer)) if method == "exact" else _drawn(len(answer), samples, batch_size, seed)
-    return float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
+    total = float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
+    if math.isnan(total):
+        raise bad_logits(denoiser, "NaN")
+    return total
 
 
 def masked_log_probability(

@@ -15,6 +15,7 @@ from .canvas import Canvas
 from .decide import Decision, Lane, decide
 from .denoiser import Denoiser
 from .errors import Stalled, UncodeError
+from .logits_check import bad_logits, find_bad_logits
 from .record import FILLED, OPEN
 from .state import Ints, Samplers, Seeds, State, Watch
 from .trace import Trace
@@ -57,6 +58,8 @@ def advance(state: State) -> Step:
     5. Select; write. Remember with what belief each token was committed.
     6. Remask among the decoder's own tokens, this step's included; erase.
     7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
+       Logits that are NaN are the model's fault: the error names it. This is looked for after a block's first step,
+       when a row stalls, and in the finished trace, so that it costs no host sync of its own.
     8. Ask the stop rule; record; hand out the step. Where the host must look whether the rule has ended a single row on
        a GPU, the next forward is started before it looks; it was in vain once, when the rule says so.
     """
@@ -64,7 +67,7 @@ def advance(state: State) -> Step:
         raise UncodeError("there is no unfinished row to advance: add rows first.")
     if state.stale:
         state.open_blocks()
-    state.check_limit()
+    _check_limit(state)
     logits, state.ahead = _forward(state) if state.ahead is None else state.ahead, None
     here = state.here.read()
     masked = here == state.facts.mask_id
@@ -87,7 +90,7 @@ def advance(state: State) -> Step:
     _write(state, decision)
     state.record.reserve(state.clock + 1 - state.oldest)
     state.record.note(decision, masked if state.observe == "span" else eligible, state.alive)
-    finished = _look(state, decision)
+    finished = _look(state, decision, logits, eligible)
     state.clock += 1
     return Step(
         index=state.clock - 1,
@@ -133,7 +136,7 @@ def _note_events(state: State, decision: Decision) -> None:
             state.record.events[row].append((own[row], int(offsets[row, column]), written))
 
 
-def _look(state: State, decision: Decision) -> tuple[int, ...]:
+def _look(state: State, decision: Decision, logits: Tensor, eligible: Tensor) -> tuple[int, ...]:
     """Find out which blocks are filled and which rows have ended; skipped while the schedule foresees neither.
 
     All that the host must know comes in one trip: it waits for the device once.
@@ -147,13 +150,20 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     ended = _ask_stop_rules(state)
     left = state.window.restrict(state.here.read() == state.facts.mask_id).sum(-1)
     moved = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
-    told = Download(torch.stack([left, moved, decision.waits[:, 0], ended]))
+    rows = state.rows
+    facts = [left, moved, decision.waits[:, 0], ended]
+    if (rows.block_step == 1).any():  # a block's first step
+        facts.append((decision.belief.log_total.isnan() & eligible).any(-1))
+    told = Download(torch.stack(facts))
     if state.may_run_ahead:
         state.ahead = _forward(state)
     seen = told()
     filled, stands, goes_on, done = seen[0] == 0, seen[1] == 0, seen[2] == 0, seen[3] > 0
-    rows = state.rows
-    _check_progress(state, decision, ~filled & stands & ~rows.finished)
+    stuck = ~filled & stands & ~rows.finished
+    suspects = stuck | (seen[4:] > 0).any(0)
+    if suspects.any():
+        _check_logits(state, logits if state.ahead is None else state.ahead, eligible, suspects)
+    _check_progress(state, decision, stuck)
     closed = filled & goes_on & ~rows.finished
     over = closed & (~rows.later.any(1) | done)
     rows.block_step[closed & ~over] = -1
@@ -164,6 +174,41 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
         state.stale = True
         state.alive = upload((~rows.finished).astype(np.int64), left.device)[:, None]
     return tuple(rows.ids[over].tolist())
+
+
+def _check_logits(state: State, logits: Tensor, eligible: Tensor, suspects: NDArray[np.bool_]) -> None:
+    """Raise an error that names the model where a row's logits `[W, V]` give no token a probability."""
+    for row in np.flatnonzero(suspects):
+        columns = eligible[row].nonzero()[:, 0]
+        found = find_bad_logits(logits[row, columns]) if len(columns) else None
+        if found is not None:
+            at, kind = found
+            offsets = state.window.offsets.expand(len(eligible), -1)
+            raise _bad_logits(state, int(row), int(offsets[row, columns[at]]), kind)
+
+
+def _bad_logits(state: State, row: int, offset: int, kind: str) -> UncodeError:
+    """The error for a row of the batch and an offset; positions count from the row's first valid token."""
+    first = int(state.valid[row].long().argmax())
+    where = f" at position {state.start + offset - first} of row {int(state.rows.ids[row])}"
+    return bad_logits(state.denoiser, kind, where)
+
+
+def _check_beliefs(state: State, row: int, found: dict[str, Any]) -> None:
+    """Raise if a finished row has a token without a probability: the model returned NaN after a block's first step."""
+    wrong = (found["commit_step"] >= 0) & found["entropy"].isnan()
+    if bool(wrong.any()) and not found["sampler"].propose.ban:  # a ban of all tokens leaves none either
+        raise _bad_logits(state, row, int(wrong.long().argmax()), "NaN")
+
+
+def _check_limit(state: State) -> None:
+    """Raise where a row has used up its forwards; the one that is run then is only for the error."""
+    try:
+        state.check_limit()
+    except Stalled:
+        eligible = state.window.restrict(state.here.read() == state.facts.mask_id)
+        _check_logits(state, _forward(state), eligible, ~state.rows.finished)
+        raise
 
 
 def _ask_stop_rules(state: State) -> Tensor:
@@ -224,7 +269,9 @@ class Steps:
         """Rows that have finished leave the batch."""
         state = self.state
         if state.ended:
-            self._rows |= {int(state.rows.ids[r]): state.read(int(r)) for r in np.flatnonzero(state.rows.finished)}
+            for row in np.flatnonzero(state.rows.finished):
+                self._rows[int(state.rows.ids[row])] = found = state.read(int(row))
+                _check_beliefs(state, int(row), found)
             state.keep(np.flatnonzero(~state.rows.finished))
 
     def trace(self) -> Trace:
