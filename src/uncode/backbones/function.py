@@ -43,6 +43,10 @@ class FunctionDenoiser:
         self.device, self.dtype = torch.device(device), dtype
         self.about = {"model": name}
 
+    def __repr__(self) -> str:
+        facts = f"{self.vocab_size} tokens, mask_id={self.mask_id}, {self.dtype}, {self.device}"
+        return f"FunctionDenoiser({self.about['model']}, {facts})"
+
     def open(self, rows: int, length: int) -> FunctionSession:
         return FunctionSession(self)
 

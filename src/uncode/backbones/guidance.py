@@ -33,6 +33,9 @@ class Guided:
         self.sees_padding: bool = getattr(denoiser, "sees_padding", True)
         self.about: dict[str, Any] = dict(getattr(denoiser, "about", {})) | {"guidance": self.scale}
 
+    def __repr__(self) -> str:
+        return f"Guided({self.denoiser!r}, scale={self.scale})"
+
     def open(self, rows: int, length: int) -> GuidedSession:
         return GuidedSession(self, rows, length)
 

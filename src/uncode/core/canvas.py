@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .errors import require
+from .reprs import counted
 
 Ids = Tensor | Sequence[int] | Sequence[Sequence[int]]
 
@@ -66,6 +67,10 @@ class Canvas:
             tokens[row, columns] = torch.cat([head, tail])
             valid[row, columns] = True
         return cls(tokens, valid, mask_id, start)
+
+    def __repr__(self) -> str:
+        columns = counted(self.tokens.shape[1], "column")
+        return f"Canvas({counted(self.rows, 'row')}, {columns}, {int(self.masked.sum())} masked)"
 
     @property
     def rows(self) -> int:

@@ -17,6 +17,7 @@ from .denoiser import Denoiser
 from .errors import Stalled, UncodeError
 from .logits_check import bad_logits, find_bad_logits
 from .record import FILLED, OPEN
+from .reprs import counted
 from .state import Ints, Samplers, Seeds, State, Watch
 from .trace import Trace
 from .upload import Download, upload
@@ -39,6 +40,11 @@ class Step:
     """What was written and erased in the window, with the belief and the score behind it."""
     finished: tuple[int, ...]
     """Ids of the rows that ended with this step."""
+
+    def __repr__(self) -> str:
+        ended = f", {len(self.finished)} finished" if self.finished else ""
+        rows, written = counted(len(self.rows), "row"), int(self.committed.sum())
+        return f"Step(index={self.index}, {rows}, {written} committed{ended})"
 
     @property
     def committed(self) -> Tensor:
@@ -255,6 +261,10 @@ class Steps:
     def __init__(self, state: State, canvas: Canvas) -> None:
         self.state, self._canvas = state, canvas
         self._rows: dict[int, dict[str, Any]] = {}
+
+    def __repr__(self) -> str:
+        state = self.state
+        return f"Steps({counted(len(state.rows), 'row')} in decoding, {counted(state.clock, 'forward')} so far)"
 
     def __iter__(self) -> Iterator[Step]:
         return self

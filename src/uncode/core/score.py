@@ -17,6 +17,7 @@ from .denoiser import Facts
 from .errors import require
 from .noise import Purpose, gumbel
 from .piece import Piece, Table
+from .reprs import brief
 from .view import View
 
 _LEAST_LOG_MARGIN = math.log(1e-30)
@@ -52,6 +53,9 @@ class Sum(Score):
     """The sum of its terms."""
 
     parts: tuple[Score, ...]
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def check(self) -> None:
         require(len(self.parts) > 0, "a sum of scores needs at least one term.")

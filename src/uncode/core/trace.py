@@ -20,6 +20,7 @@ from .json_lines import read_json_lines
 from .piece import Resolver
 from .policy import Sampler
 from .record import FILLED, GIVEN
+from .reprs import counted
 from .texts import token_texts
 from .trace_schema import FLOATS, OF_ROW, RESTORE, SCHEMA, SHARED, Damage, read_row
 
@@ -210,8 +211,9 @@ class Trace:
 
     def __repr__(self) -> str:
         rows, span = self.commit_step.shape
-        names = ", ".join(dict.fromkeys(sampler.name for sampler in self.samplers))
-        return f"Trace({rows} rows of {span} tokens, {len(self)} forwards, {names})"
+        names = list(dict.fromkeys(sampler.name for sampler in self.samplers))
+        shape = f"{counted(rows, 'row')} of {counted(span, 'token')}, {counted(len(self), 'forward')}"
+        return f"Trace({shape}, {names[0] if len(names) == 1 else counted(len(names), 'sampler')})"
 
     def save(self, path: str | Path, tokenizer: Any = None) -> None:
         """Write the JSON lines to a file, whole or not at all."""

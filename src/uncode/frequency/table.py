@@ -173,7 +173,8 @@ class FrequencyTable:
         return len(self.counts)
 
     def __repr__(self) -> str:
-        return f"FrequencyTable('{self.name}', {len(self)} tokens, {self.total:.0f} counted)"
+        what = f"{self.total:.0f} counted" if self.counts.dtype == torch.int64 else "probabilities"
+        return f"FrequencyTable('{self.name}', {len(self)} tokens, {what})"
 
 
 def _text_of(token: int, tokenizer: Any) -> str:
