@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Unpack
 
 import numpy as np
@@ -11,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .arguments import checks_arguments
 from .canvas import Canvas
 from .decide import Decision, Lane, decide
 from .denoiser import Denoiser
@@ -255,6 +257,10 @@ def _culprit(lane: Lane, decision: Decision, row: int) -> str:
     return f"{type(policy.select).__name__} selected nothing"
 
 
+_WATCH = [p for p in signature(State).parameters.values() if p.name in Watch.__annotations__]
+"""The options of `steps` and `decode` that :class:`State` takes."""
+
+
 class Steps:
     """A decode in progress: iterate over it for its steps, then ask for its trace."""
 
@@ -291,6 +297,7 @@ class Steps:
         return Trace.of(self._canvas, [self._rows[row] for row in sorted(self._rows)], self.state.header())
 
 
+@checks_arguments(rest=_WATCH)
 def steps(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **watch: Unpack[Watch]) -> Steps:
     """The decode as an iterator of steps, one forward each; see :func:`decode`."""
     state = State(denoiser, **watch)
@@ -298,6 +305,7 @@ def steps(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0
     return Steps(state, canvas)
 
 
+@checks_arguments(rest=_WATCH)
 def decode(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **watch: Unpack[Watch]) -> Trace:
     """Fill every mask of the canvas and return the trace.
 

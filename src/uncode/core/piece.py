@@ -180,7 +180,7 @@ def read_value(value: Any, hint: Any, where: str, tables: Resolver | None = None
     if origin is tuple and isinstance(value, list | tuple):
         return tuple(read_value(item, typing.get_args(hint)[0], where, tables) for item in value)
     if origin is typing.Literal:
-        if value in typing.get_args(hint):
+        if isinstance(value, str) and value in typing.get_args(hint):
             return value
         choices = [str(c) for c in typing.get_args(hint)]
         raise UncodeError(f"{where} cannot be {shown(value)}: {suggest(str(value), choices)}")
@@ -203,7 +203,7 @@ def _read_float(value: float, where: str) -> float:
 
 
 def _read_any(value: Any, hints: tuple[Any, ...], where: str, tables: Resolver | None) -> Any:
-    if value in (None, "none") and type(None) in hints:
+    if (value is None or (isinstance(value, str) and value == "none")) and type(None) in hints:
         return None
     options = [h for h in hints if h is not type(None)]
     for hint in options[:-1]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from .canvas import Canvas
-from .errors import UncodeError, require
+from .errors import UncodeError, require, shown
 from .json_lines import read_json_lines
 from .piece import Resolver
 from .policy import Sampler
@@ -170,12 +170,13 @@ class Trace:
     @classmethod
     def from_json(cls, text: str, *, tables: Resolver | None = None) -> Trace:
         """The trace that :meth:`to_json` wrote. `tables(name, sha256)` finds the frequency tables it names."""
+        require(isinstance(text, str), f"a trace is read from text, not from {shown(text)}: use Trace.load for a file.")
         return cls._read(text, "this text", tables)
 
     @classmethod
     def load(cls, path: str | Path, *, tables: Resolver | None = None) -> Trace:
         """The trace in a file that :meth:`save` wrote; `tables` as in :meth:`from_json`."""
-        require(isinstance(path, str | Path), f"a trace is loaded from a path, not from {path!r}.")
+        require(isinstance(path, str | Path), f"a trace is loaded from a path, not from {shown(path)}.")
         try:
             content = Path(path).read_bytes()
         except (OSError, ValueError) as error:

@@ -6,16 +6,16 @@ Each docstring names its source and quotes each default. `steps=None` means one 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from inspect import Parameter, signature
+from inspect import signature
 from pathlib import Path
 from typing import Literal, ParamSpec, TypedDict, Unpack
 
 from torch import Tensor
 
+from ..core.arguments import checks_arguments
 from ..core.blocks import Blocks
 from ..core.cache import CachePolicy, DualCache, NoCache, PrefixCache
-from ..core.errors import UncodeError, require, suggest
+from ..core.errors import UncodeError, require_known
 from ..core.piece import Table
 from ..core.policy import Policy, Sampler
 from ..core.propose import Greedy, Proposal, Sample
@@ -69,7 +69,7 @@ def _calibrated(
     origin: Literal["span", "block"] = "span",
 ) -> Score:
     """The calibrated score: proxy, informativeness and position, added up."""
-    require(proxy in _PROXIES, f"there is no proxy '{proxy}': {suggest(proxy, _PROXIES)}")
+    require_known(proxy, _PROXIES, "there is no proxy")
     score = _PROXIES[proxy]
     if informativeness:
         if frequency is None:
@@ -85,21 +85,9 @@ def _calibrated(
 
 def preset(function: Callable[P, Sampler]) -> Callable[P, Sampler]:
     """Enter a preset into :data:`PRESETS`; a misspelt option becomes an error with the near name."""
-    parameters = dict(signature(function).parameters)
-    if parameters.pop("calibration", None) is not None:
-        shared = signature(_calibrated).parameters.values()
-        parameters |= {p.name: p.replace(kind=Parameter.KEYWORD_ONLY) for p in shared if p.name != "origin"}
-
-    @wraps(function)
-    def checked(*args: P.args, **options: P.kwargs) -> Sampler:
-        for name in options:
-            if name not in parameters:
-                near = suggest(name, parameters)
-                raise UncodeError(f"the sampler '{function.__name__}' has no option '{name}': {near}")
-        return function(*args, **options)
-
-    checked.__signature__ = signature(function).replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
-    PRESETS[function.__name__] = checked
+    shared = [p for p in signature(_calibrated).parameters.values() if p.name != "origin"]
+    checks = checks_arguments(f"the sampler '{function.__name__}'", shared, plain=True)
+    PRESETS[function.__name__] = checked = checks(function)
     return checked
 
 
@@ -193,7 +181,7 @@ def llada(
     Defaults: steps=128, block_length=128, temperature=0., remasking='low_confidence', logits_eos_inf=False,
         confidence_eos_eot_inf=False: the signature of generate.
     """
-    require(remasking in ("low_confidence", "random"), f"remasking is low_confidence or random, not '{remasking}'.")
+    require_known(remasking, ("low_confidence", "random"), "there is no remasking")
     score: Score = Confidence() if remasking == "low_confidence" else Uniform()
     if confidence_eos_eot_inf:
         score = score + Defer(("ends",))
@@ -299,7 +287,7 @@ def dream(
         "topk_margin": Margin(),
         "entropy": NegEntropy(),
     }
-    require(alg in scores, f"Dream has no algorithm '{alg}': {suggest(alg, scores)}")
+    require_known(alg, scores, "Dream has no algorithm")
     score = scores[alg]
     if alg_temp:
         score = (NegEntropy() if alg == "entropy" else Linear(score)) + Gumbel(alg_temp)
@@ -371,5 +359,5 @@ def _drawn(temperature: float, ban: tuple[int | str, ...] = ()) -> Proposal:
 
 def cache_named(name: str) -> CachePolicy:
     """The cache policy of that name: none, prefix or dual."""
-    require(name in _CACHES, f"there is no cache '{name}': {suggest(name, _CACHES)}")
+    require_known(name, _CACHES, "there is no cache")
     return _CACHES[name]
