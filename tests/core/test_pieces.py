@@ -77,7 +77,7 @@ def test_what_is_not_understood_is_refused(data: dict[str, object], message: str
         (lambda: presets.uncode(frequency=FLAT, proxy="entrpy"), "did you mean 'entropy'"),
         (lambda: presets.fast_dllm(cache="dul"), "did you mean 'dual'"),
         (lambda: presets.dream(alg="entropie"), "did you mean 'entropy'"),
-        (lambda: presets.llada(remasking="low"), "low_confidence or random"),
+        (lambda: presets.llada(remasking="low"), "known: low_confidence, random"),
         (lambda: presets.remdm(start=1.0), "start"),
         (lambda: presets.remdm(count=0), "at least 1"),
         (lambda: presets.uncode(frequency=FLAT, special="foo"), "cannot be 'foo'"),
