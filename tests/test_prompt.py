@@ -166,4 +166,4 @@ def test_a_trace_is_read_back(tmp_path: Any) -> None:
     trace = uncode.decode(model, canvas, presets.confidence())
     trace.save(tmp_path / "t.jsonl")
     again = uncode.Trace.load(tmp_path / "t.jsonl")
-    assert again.to_json() == trace.to_json() and repr(again) == "Trace(1 rows of 24 tokens, 24 forwards, confidence)"
+    assert again.to_json() == trace.to_json() and repr(again) == "Trace(1 row of 24 tokens, 24 forwards, confidence)"

@@ -5,19 +5,22 @@ from __future__ import annotations
 from typing import Unpack
 
 from .core import decode as stepper
+from .core.arguments import checks_arguments
 from .core.canvas import Canvas
-from .core.decode import Steps
+from .core.decode import WATCH_PARAMETERS, Steps
 from .core.denoiser import Denoiser
 from .core.state import Seeds, Watch
 from .core.trace import Trace
 from .samplers.lookup import SamplersLike, resolve
 
 
+@checks_arguments(rest=WATCH_PARAMETERS)
 def steps(denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **watch: Unpack[Watch]) -> Steps:
     """The decode as an iterator of steps, one forward each; see :func:`decode`."""
     return stepper.steps(denoiser, canvas, resolve(sampler, getattr(denoiser, "frequency", None)), seed, **watch)
 
 
+@checks_arguments(rest=WATCH_PARAMETERS)
 def decode(denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **watch: Unpack[Watch]) -> Trace:
     """Fill every mask of the canvas and return the trace.
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .core.errors import UncodeError, require
+from .core.json_lines import read_json_lines
 from .core.write import is_stream, write_whole
 
 FLUSH_SECONDS = 0.5
@@ -115,7 +116,7 @@ class Journal:
         whole = content[: content.rfind(b"\n") + 1]
         try:
             theirs = json.loads(beside.read_text(encoding="utf-8"))
-            rows = [json.loads(line) for line in whole.splitlines()]
+            rows = [row for _, row in read_json_lines(whole.decode(), f"'{self.out}'")]
         except ValueError as error:
             raise UncodeError(f"'{self.out}' cannot be read ({error}): choose another --out, or remove it.") from error
         whole_rows = all(isinstance(row, dict) for row in (theirs, *rows))

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Required, TypedDict, Unpack, overload
 
+from .core.arguments import checks_arguments
 from .core.decode import Steps, steps
 from .core.denoiser import Denoiser
-from .core.errors import require
+from .core.errors import require, shown
 from .core.state import Samplers, Seeds, each_sampler
 from .core.stop import AfterEos
 from .prompt import Length, Messages, Prompt, answers, canvas_of, read_prompts
@@ -33,6 +34,7 @@ def generate(
 ) -> list[str]: ...
 @overload
 def generate(denoiser: Denoiser, prompt: Messages, **settings: Unpack[Settings]) -> str: ...
+@checks_arguments()
 def generate(
     denoiser: Denoiser,
     prompt: str | Sequence[Any],
@@ -49,9 +51,12 @@ def generate(
     be one per prompt. Decoding of an answer ends early once no mask is left before an end token;
     `stop_at_eos=False` fills every mask by the model.
     """
-    require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {prompt!r}.")
+    require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {shown(prompt)}.")
     one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
-    require(not one or length is None or isinstance(length, int), f"one prompt has one whole length, not {length!r}.")
+    require(
+        not one or length is None or isinstance(length, int), f"one prompt has one whole length, not {shown(length)}."
+    )
+    require(isinstance(stop_at_eos, bool), f"stop_at_eos must be True or False, not {shown(stop_at_eos)}.")
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
     trace = begin(denoiser, prompts, resolve(sampler, getattr(denoiser, "frequency", None)), seed, stop_at_eos).trace()
     texts = answers(denoiser, prompts, trace)

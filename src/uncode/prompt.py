@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from .core.canvas import Canvas
 from .core.denoiser import Denoiser, Facts
-from .core.errors import require
+from .core.errors import UncodeError, require, shown
 from .core.memory import require_room_for
 from .core.trace import Trace
 
@@ -59,10 +59,18 @@ def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: 
     require(
         denoiser.tokenizer is not None, "this model has no tokenizer: build a canvas from token ids and use decode."
     )
+    for number, prompt in enumerate(prompts, 1):
+        which = "the prompt" if len(prompts) == 1 else f"prompt {number}"
+        require(
+            isinstance(prompt, str) or _are_messages(prompt),
+            f'{which} must be a text or messages ({{"role": ..., "content": ...}}), not {shown(prompt)}.',
+        )
     gapped = [isinstance(p, str) and has_gaps(denoiser, p) for p in prompts]
     if length is None or isinstance(length, int):
         require(length is None or not all(gapped), "a text with gaps says how long they are: leave length out.")
         length = [None if gap else length for gap in gapped]
+    fits = isinstance(length, Sequence) and all(n is None or isinstance(n, int) for n in length)
+    require(fits, f"length is a whole number or one per prompt, not {shown(length)}.")
     require(len(length) == len(prompts), f"{len(length)} lengths were given for {len(prompts)} prompts.")
     return [
         _with_gaps(denoiser, str(p), n) if gap else _with_answer(denoiser, p, n)
@@ -92,7 +100,26 @@ def encode(denoiser: Denoiser, prompt: str | Messages) -> list[int]:
         known = hasattr(tokenizer, "apply_chat_template") and getattr(tokenizer, "chat_template", True)
         require(bool(known), "this model has no chat template: give it a plain prompt.")
         prompt = str(tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False))
+    _check_text(prompt)
     return list(tokenizer.encode(prompt, add_special_tokens=False))
+
+
+def _check_text(text: str) -> None:
+    """Raise where a text holds half of a surrogate pair, which no encoding can write and no tokenizer reads."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        code = f"U+{ord(text[error.start]):04X}"
+        raise UncodeError(
+            f"the prompt has half of a surrogate pair ({code}) at character {error.start}: remove it, or decode the "
+            "text with errors='replace'."
+        ) from None
+
+
+def _are_messages(value: Any) -> bool:
+    """Whether it is a list of messages, each with a role and whatever else the chat template reads."""
+    listed = isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) > 0
+    return listed and all(isinstance(one, Mapping) and isinstance(one.get("role"), str) for one in value)
 
 
 def _marker(tokenizer: Any) -> re.Pattern[str]:
@@ -121,7 +148,7 @@ def _frame(denoiser: Denoiser) -> tuple[list[int], list[int]]:
 def _with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None) -> Prompt:
     require(isinstance(length, int), "how long shall the answer be? Give length, or mark gaps with <mask:12>.")
     assert isinstance(length, int)
-    require(length > 0, "the length to generate must be at least 1.")
+    require(length > 0, f"the length to generate must be at least 1, not {shown(length)}.")
     require_room_for(length)
     before, after = _frame(denoiser)
     ids = before + encode(denoiser, prompt)

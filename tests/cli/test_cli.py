@@ -99,7 +99,7 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", *TOY, "--input", "missing.jsonl", "--out", "x.jsonl"], "there is no file 'missing.jsonl'"),
         (["decode", *TOY, "--input", "README.md", "--out", "README.md"], "is the file of the prompts"),
         (["decode", *TOY, "--input", "README.md", "--out", "docs"], "is a folder"),
-        (["decode", *TOY, "--input", "README.md", "--out", "x.jsonl"], "line 1 of 'README.md' is no JSON"),
+        (["decode", *TOY, "--input", "README.md", "--out", "x.jsonl"], "line 1 of 'README.md' is not JSON"),
         (["decode", *TOY, "--input", "README.md", "--out", "x.jsonl", "--order"], "leave them out with --input"),
         (["decode", *TOY, "add 3 4 5", "--set", "frequency=foo"], "--frequency FILE"),
         (["decode", *TOY, "add 3 4 5", "--sampler", "legacy.uncode_relase"], "did you mean 'legacy.uncode_release'"),

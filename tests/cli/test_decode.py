@@ -148,7 +148,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ("{", "line 2 of '.*' is no JSON"),
+        ("{", "line 2 of '.*' is not JSON"),
         ("3", "line 2 of '.*' is no prompt"),
         ("{}", "needs a prompt or messages"),
         ('{"prompt": "add 1 1 1", "messages": []}', "and not both"),

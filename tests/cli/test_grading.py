@@ -121,7 +121,7 @@ def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
     assert told[0]["metrics"]["correct"]["estimate"] == 1 and told[0]["metrics"]["paper"]["estimate"] == 0
     answers.write_text(json.dumps(row | {"gold": None}) + "\n")
     refused = run("regrade", str(answers))
-    assert refused.returncode == 2 and "row 1 has no gold answer: give the data with --data DIR." in refused.stderr
+    assert refused.returncode == 2 and "it has no gold answer; give the data with --data DIR" in refused.stderr
 
 
 @pytest.mark.parametrize(
@@ -134,9 +134,9 @@ def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
         (
             "sudoku_a.jsonl",
             '\n{"id": "sudoku/0", "text": "x"}\n{',
-            "'sudoku_a.jsonl' cannot be read: line 3 is no JSON",
+            "line 3 of 'sudoku_a.jsonl' is not JSON (Expecting property name enclosed in double quotes at column 2)",
         ),
-        ("sudoku_a.jsonl", "[1]", "line 1 is no JSON object"),
+        ("sudoku_a.jsonl", "[1]", "line 1 of 'sudoku_a.jsonl' is not a JSON object"),
         ("sudoku_a.jsonl", '{"id": "sudoku/0", "text": null}', "its text is None"),
         ("sudoku_a.jsonl", '{"id": "sudoku/0", "text": "x"}\n' * 2, "answers 'sudoku/0' more than once"),
     ],

@@ -78,7 +78,7 @@ def test_what_is_not_understood_is_refused(data: dict[str, object], message: str
         (lambda: presets.uncode(frequency=FLAT, proxy="entrpy"), "did you mean 'entropy'"),
         (lambda: presets.fast_dllm(cache="dul"), "did you mean 'dual'"),
         (lambda: presets.dream(alg="entropie"), "did you mean 'entropy'"),
-        (lambda: presets.llada(remasking="low"), "low_confidence or random"),
+        (lambda: presets.llada(remasking="low"), "known: low_confidence, random"),
         (lambda: presets.remdm(start=1.0), "start"),
         (lambda: presets.remdm(count=0), "at least 1"),
         (lambda: presets.uncode(frequency=FLAT, special="foo"), "cannot be 'foo'"),
@@ -200,9 +200,9 @@ def test_a_stalled_row_among_others_is_named() -> None:
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), "a"), "a seed is a whole number"),  # type: ignore[arg-type]
         (lambda: decode(ToyDenoiser(0), canvas(), "confidense"), "did you mean 'confidence'"),
         (lambda: decode(ToyDenoiser(0), canvas(), 3), "a sampler was expected"),  # type: ignore[arg-type]
-        (lambda: Trace.from_json("hello"), "not a trace"),
+        (lambda: Trace.from_json("hello"), "line 1 of this text is not JSON"),
         (lambda: Trace.from_json(""), "empty"),
-        (lambda: Trace.from_json('{"schema": 99}'), "schema 99"),
+        (lambda: Trace.from_json('{"schema": 99}'), "'schema' is 99"),
         (
             lambda: decode(ToyDenoiser(0), Canvas.after_prompt([[1]], length=2, mask_id=3), presets.confidence()),
             "disagree about the mask id",

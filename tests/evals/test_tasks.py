@@ -230,7 +230,7 @@ def test_the_released_rules_are_reproduced() -> None:
     assert sum(math.grade(e, constant, "paper").correct for e in problems) == 144
     everything = "\\boxed{" + " ".join(map(str, range(1000))) + "}"
     assert sum(math.grade(e, everything, "paper").correct for e in problems) == 273
-    solutions = {row["unique_id"]: row["solution"] for row in rows_of(math.source, data(math.source.file))}
+    solutions = {row["unique_id"]: row["solution"] for _, row in rows_of(math.source, data(math.source.file))}
     assert sum(math.grade(e, solutions[e.id], "paper").correct for e in problems) == 498
     puzzles = examples(sudoku)
     assert sum(sudoku.grade(e, SUDOKU["rows in tags"](e), "paper").correct for e in puzzles) == 0
@@ -397,22 +397,22 @@ def test_data_is_read_or_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.
     with pytest.raises(UncodeError, match="no field 'Puzzle'"):
         task.examples(tmp_path)
     (tmp_path / "gsm8k.jsonl").write_text("{")
-    with pytest.raises(UncodeError, match=r"'gsm8k.jsonl' cannot be read"):
+    with pytest.raises(UncodeError, match=r"line 1 of 'gsm8k.jsonl' is not JSON"):
         find_task("gsm8k").examples(tmp_path)
     with pytest.raises(UncodeError, match="did you mean 'gsm8k'"):
         find_task("gsm8")
     with pytest.raises(UncodeError, match="did you mean 'paper'"):
         task.grade(task.read({"Puzzle": "0" * 16, "Solution": "1" * 16}, 0), "", "papr")
-    assert parse(json.dumps([{"a": 1}]), "x.json") == [{"a": 1}]
+    assert parse(json.dumps([{"a": 1}]), "x.json") == [("row 1", {"a": 1})]
     monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("uncode.evals.data.RELEASE", f"file://{tmp_path}/")
     (tmp_path / "some.csv").write_text("a\n1\n")
     with pytest.raises(UncodeError, match="is not the file that was released"):
         rows_of(Source("some.csv", sha256="0" * 64), None)
     digest = sha256(b"a\n1\n").hexdigest()
-    assert list(rows_of(Source("some.csv", sha256=digest), None)) == [{"a": "1"}]
+    assert list(rows_of(Source("some.csv", sha256=digest), None)) == [("row 1", {"a": "1"})]
     (tmp_path / "some.csv").unlink()
-    assert list(rows_of(Source("some.csv", sha256=digest), None)) == [{"a": "1"}], "kept in the cache"
+    assert list(rows_of(Source("some.csv", sha256=digest), None)) == [("row 1", {"a": "1"})], "kept in the cache"
 
 
 def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ..core.errors import UncodeError, require, suggest
+from ..core.errors import UncodeError, require, shown, suggest
 
 Device = torch.device | str | int | None
 Dtype = torch.dtype | str | None
@@ -20,8 +20,8 @@ def parse_device(device: Device) -> torch.device:
     """A device that exists; the GPU where none is named and there is one."""
     try:
         chosen = torch.device(usual_device() if device is None else device)
-    except (RuntimeError, TypeError) as error:
-        raise UncodeError(f"'{device}' is no device: use cpu, cuda or cuda:0.") from error
+    except (RuntimeError, TypeError, ValueError, OverflowError) as error:
+        raise UncodeError(f"{shown(device)} is no device: use cpu, cuda or cuda:0.") from error
     require(chosen.type != "meta", "a model on the device 'meta' has no numbers: use cpu or cuda.")
     try:
         torch.empty(1, device=chosen)
@@ -34,5 +34,5 @@ def parse_dtype(dtype: Dtype) -> torch.dtype | None:
     if dtype is None or isinstance(dtype, torch.dtype):
         require(dtype is None or dtype in DTYPES.values(), f"a model runs in {', '.join(DTYPES)}, not in {dtype}.")
         return dtype
-    require(dtype in DTYPES, f"'{dtype}' is no dtype: {suggest(str(dtype), DTYPES)}")
+    require(isinstance(dtype, str) and dtype in DTYPES, f"{shown(dtype)} is no dtype: {suggest(str(dtype), DTYPES)}")
     return DTYPES[str(dtype)]

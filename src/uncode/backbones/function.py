@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..core.arguments import checks_arguments, whole_number
 from ..core.cache import Plan
-from ..core.errors import UncodeError, require
+from ..core.errors import UncodeError, require, shown
 from ..core.piece import Table
 from .columns import rows_of
+from .device import parse_device
 
 
 class FunctionDenoiser:
@@ -24,6 +26,7 @@ class FunctionDenoiser:
 
     sees_padding = False
 
+    @checks_arguments()
     def __init__(
         self,
         fn: Callable[[Tensor], Tensor],
@@ -37,11 +40,22 @@ class FunctionDenoiser:
         frequency: Table | None = None,
         name: str = "function",
     ) -> None:
-        require(0 <= mask_id < vocab_size, f"the mask id {mask_id} is outside the vocabulary of {vocab_size}.")
+        require(callable(fn), f"fn must be a function of tokens [B, L] to logits [B, L, V], not {shown(fn)}.")
+        mask_id, vocab_size = whole_number(mask_id, "mask_id"), whole_number(vocab_size, "vocab_size", 1)
+        require(mask_id < vocab_size, f"the mask id {mask_id} is outside the vocabulary of {vocab_size}.")
+        fits = isinstance(eos_ids, Sequence) and not isinstance(eos_ids, str)
+        require(fits, f"eos_ids must be a list of token ids, not {shown(eos_ids)}.")
+        ends = tuple(whole_number(i, "an id of eos_ids") for i in eos_ids)
+        require(all(i < vocab_size for i in ends), f"eos_ids {ends} are outside the vocabulary of {vocab_size}.")
+        require(isinstance(dtype, torch.dtype), f"dtype must be a torch dtype, torch.float32 say, not {shown(dtype)}.")
         self.fn, self.mask_id, self.vocab_size = fn, mask_id, vocab_size
-        self.eos_ids, self.tokenizer, self.frequency = eos_ids, tokenizer, frequency
-        self.device, self.dtype = torch.device(device), dtype
+        self.eos_ids, self.tokenizer, self.frequency = ends, tokenizer, frequency
+        self.device, self.dtype = parse_device(device), dtype
         self.about: dict[str, Any] = {"model": name}
+
+    def __repr__(self) -> str:
+        facts = f"{self.vocab_size} tokens, mask_id={self.mask_id}, {self.dtype}, {self.device}"
+        return f"FunctionDenoiser({self.about['model']}, {facts})"
 
     def open(self, rows: int, length: int) -> FunctionSession:
         return FunctionSession(self)
@@ -63,6 +77,8 @@ class FunctionSession:
         if plan.window.width != tokens.shape[1]:
             raise UncodeError("a FunctionDenoiser keeps no keys: use cache='none' with it.")
         logits = self.denoiser.fn(tokens)
+        if not isinstance(logits, Tensor):
+            raise UncodeError(f"the function must return a tensor of logits, not {shown(logits)}.")
         expected = (*tokens.shape, self.denoiser.vocab_size)
         if logits.shape != expected:
             raise UncodeError(f"the function returned logits of shape {tuple(logits.shape)}, expected {expected}.")

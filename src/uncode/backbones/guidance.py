@@ -8,9 +8,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.arguments import checks_arguments
 from ..core.cache import Plan, Span
-from ..core.denoiser import Denoiser, Session
-from ..core.errors import require
+from ..core.denoiser import Denoiser, Facts, Session
+from ..core.errors import require, shown
 from ..core.piece import Table
 
 
@@ -21,9 +22,11 @@ class Guided:
     `without + (scale + 1) * (with - without)`, as in LLaDA. A scale of 0 is the model itself.
     """
 
+    @checks_arguments()
     def __init__(self, denoiser: Denoiser, scale: float) -> None:
+        Facts.of(denoiser)
         fits = isinstance(scale, int | float) and 0 <= scale < float("inf")
-        require(fits, f"the guidance scale must be a number of 0 or more, not {scale!r}.")
+        require(fits, f"the guidance scale must be a number of 0 or more, not {shown(scale)}.")
         require(not isinstance(denoiser, Guided), "this model is guided already.")
         self.denoiser, self.scale = denoiser, float(scale)
         self.mask_id, self.vocab_size, self.eos_ids = denoiser.mask_id, denoiser.vocab_size, denoiser.eos_ids
@@ -32,6 +35,9 @@ class Guided:
         self.frame = getattr(denoiser, "frame", ((), ()))
         self.sees_padding: bool = getattr(denoiser, "sees_padding", True)
         self.about: dict[str, Any] = dict(getattr(denoiser, "about", {})) | {"guidance": self.scale}
+
+    def __repr__(self) -> str:
+        return f"Guided({self.denoiser!r}, scale={self.scale})"
 
     def open(self, rows: int, length: int) -> GuidedSession:
         return GuidedSession(self, rows, length)

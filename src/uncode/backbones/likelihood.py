@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Literal
 
@@ -10,9 +11,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.arguments import whole_number
 from ..core.cache import Plan, Span
-from ..core.denoiser import Denoiser
-from ..core.errors import require
+from ..core.denoiser import Denoiser, Facts
+from ..core.errors import require, shown
+from ..core.logits_check import bad_logits
 from ..core.noise import PhiloxNoise, Purpose
 from .guidance import GuidedSession
 
@@ -37,14 +40,27 @@ def log_likelihood(
     by one row for each of the 2^n - 1 ways to mask it: what the estimate converges to, for short answers. The
     ids are taken as they are: what a masked LM wants around a text ([CLS]) belongs in the prompt.
     """
-    require(not isinstance(prompt, str) and not isinstance(answer, str), "prompt and answer are token ids, not texts.")
-    prompt, answer = list(map(int, prompt)), list(map(int, answer))
+    Facts.of(denoiser)
+    prompt, answer = (_ids(ids, denoiser.vocab_size) for ids in (prompt, answer))
     require(len(answer) > 0, "the answer is empty.")
     whole = isinstance(samples, int) and isinstance(batch_size, int) and min(samples, batch_size) >= 1
     require(whole, "samples and batch_size must be whole numbers of at least 1.")
     require(method in ("monte carlo", "exact"), f"the method is 'monte carlo' or 'exact', not '{method}'.")
     masks, weights = _all(len(answer)) if method == "exact" else _drawn(len(answer), samples, batch_size, seed)
-    return float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
+    total = float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
+    if math.isnan(total):
+        raise bad_logits(denoiser, "NaN")
+    return total
+
+
+def _ids(ids: Sequence[int], vocab_size: int) -> list[int]:
+    listed = isinstance(ids, Iterable) and not isinstance(ids, str | bytes) and getattr(ids, "ndim", 1) == 1
+    require(listed, f"prompt and answer are token ids, not texts: {shown(ids)}.")
+    found = [whole_number(i, "a token id of prompt and answer") for i in ids]
+    require(
+        max(found, default=0) < vocab_size, f"an id is outside the vocabulary of {vocab_size}: {max(found, default=0)}."
+    )
+    return found
 
 
 def masked_log_probability(

@@ -8,8 +8,9 @@ from typing import Any
 
 import torch
 
+from ..core.arguments import checks_arguments, whole_number
 from ..core.denoiser import LoadedDenoiser
-from ..core.errors import require
+from ..core.errors import require, shown
 from ..frequency import FrequencyTable
 from ..frequency.fingerprint import fingerprint
 from ..models import BUILT_IN, TABLE, folder_of
@@ -26,6 +27,7 @@ from .toy import toy
 from .transformer import Transformer
 
 
+@checks_arguments()
 def load(
     name: str | Path,
     *,
@@ -41,8 +43,12 @@ def load(
     `device_map="auto"` spreads a model over several devices with accelerate. `revision` and `token` are the
     hub's. No code from a checkpoint is run and no pickle is read.
     """
+    require(isinstance(name, str | Path), f"a model is named by a text or a path, not by {shown(name)}.")
+    texts = {"revision": revision, "token": token}
+    for option, value in texts.items():
+        require(value is None or isinstance(value, str), f"{option} must be a text, not {shown(value)}.")
     if str(name) == "toy":
-        given = device or dtype or device_map or revision or token
+        given = any(option is not None for option in (device, dtype, device_map, revision, token))
         require(not given, "the toy model takes no options: it runs on the CPU in float32.")
         return toy()
     require(device is None or device_map is None, "give a device or a device_map, not both.")
@@ -171,6 +177,7 @@ def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int)
     return {"mask_id": mask_id, "eos_ids": eos_ids}
 
 
+@checks_arguments()
 def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> LoadedDenoiser:
     """A model already in memory as a denoiser: a masked LM of transformers, or LLaDA or Dream in the published class.
 
@@ -184,6 +191,8 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> Lo
     )
     known = tokenizer is None or hasattr(tokenizer, "get_vocab")
     require(known, f"wrap takes a tokenizer of transformers, not {tokenizer!r}.")
+    if mask_id is not None:
+        mask_id = whole_number(mask_id, "mask_id")
     about = {"model": getattr(config, "name_or_path", "") or type(model).__name__}
     if tokenizer is not None:
         about["tokenizer"] = fingerprint(tokenizer)
@@ -194,7 +203,7 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> Lo
             model, dialect, values if mask_id is None else values | {"mask_token_id": mask_id}, tokenizer, about
         )
     require(
-        "MaskedLM" in type(model).__name__ or model.get_output_embeddings() is not None,
+        "MaskedLM" in type(model).__name__ or getattr(model, "get_output_embeddings", lambda: None)() is not None,
         f"{type(model).__name__} has no language model head: load it with AutoModelForMaskedLM.",
     )
     from .masked_lm import MaskedLMDenoiser

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import torch
 
-from ..core.errors import require
+from ..core.errors import require, shown
 from ..extras import needed
 from .device import parse_device
 from .transformer import Block, Transformer
@@ -26,8 +26,8 @@ class Spread:
         self.devices = list(dict.fromkeys(parse_device(device) for device in self.map.values()))
 
     def _decide(self, device_map: DeviceMap, dtype: torch.dtype) -> dict[str, str | int | torch.device]:
-        known = device_map == "auto" or isinstance(device_map, Mapping)
-        require(known, f"device_map is 'auto' or a mapping of module names, not {device_map!r}.")
+        known = (isinstance(device_map, str) and device_map == "auto") or isinstance(device_map, Mapping)
+        require(known, f"device_map is 'auto' or a mapping of module names, not {shown(device_map)}.")
         if device_map == "auto":
             device_map = self.accelerate.infer_auto_device_map(
                 self.network, no_split_module_classes=[Block.__name__], dtype=dtype

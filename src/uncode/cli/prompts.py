@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..core.errors import UncodeError, require, suggest
+from ..core.json_lines import read_json_lines
 from ..evals.data import read_text
 from .options import USUAL_LENGTH
 from .outputs import check_resumable
@@ -90,9 +90,9 @@ def read_file(path: Path, out: Path | None) -> PromptFile:
     check_resumable(out, "--out")
     require(out.resolve() != path.resolve(), f"'{out}' is the file of the prompts: choose another --out.")
     content = read_text(path).removeprefix("\ufeff")
-    lines = [(n, line) for n, line in enumerate(content.split("\n"), 1) if line.strip()]
+    lines = list(read_json_lines(content, f"'{path}'"))
     require(len(lines) > 0, f"'{path}' holds no prompts.")
-    asked = [_asked(line, number, f"line {at} of '{path}'") for number, (at, line) in enumerate(lines)]
+    asked = [_asked(data, number, f"line {at} of '{path}'") for number, (at, data) in enumerate(lines)]
     seen: dict[str | int, Asked] = {}
     for one in asked:
         first = seen.setdefault(one.id, one)
@@ -100,11 +100,7 @@ def read_file(path: Path, out: Path | None) -> PromptFile:
     return PromptFile(asked, content.encode(), out)
 
 
-def _asked(line: str, number: int, where: str) -> Asked:
-    try:
-        data = json.loads(line)
-    except ValueError as error:
-        raise UncodeError(f"{where} is no JSON ({error}).") from error
+def _asked(data: Any, number: int, where: str) -> Asked:
     if isinstance(data, str):
         data = {"prompt": data}
     require(isinstance(data, dict), f'{where} is no prompt: write {{"prompt": "..."}} or {{"messages": [...]}}.')

@@ -66,6 +66,9 @@ class Belief:
             stands=None if standing is None else lift(standing),
         )
 
+    def __repr__(self) -> str:
+        return f"Belief({list(self.rest.shape)}, {str(self.rest.dtype).removeprefix('torch.')})"
+
     @cached_property
     def logp(self) -> Tensor:
         """The log probability of the proposed token."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from .errors import require
+from .arguments import checks_arguments, whole_number
+from .errors import UncodeError, require, shown
 from .memory import require_room_for
+from .reprs import counted
 
 Ids = Tensor | Sequence[int] | Sequence[Sequence[int]]
 
@@ -28,28 +31,29 @@ class Canvas:
     mask_id: int
     start: int
 
+    def __post_init__(self) -> None:
+        fits = isinstance(self.tokens, Tensor) and isinstance(self.valid, Tensor) and self.tokens.dim() == 2
+        require(fits, "a canvas holds tensors of tokens [B, L]: make one with Canvas.after_prompt or Canvas.infill.")
+        require(self.valid.shape == self.tokens.shape, "tokens and valid of a canvas must have one shape.")
+
     @classmethod
+    @checks_arguments()
     def after_prompt(cls, ids: Ids, length: int | Sequence[int], mask_id: int, pad_id: int | None = None) -> Canvas:
         """A canvas of `length` masks after each prompt. `ids` is `[B, P]` or a list of unequal lists."""
-        rows = _rows(ids)
-        require(len(rows) > 0, "a canvas needs at least one row.")
-        lengths = [length] * len(rows) if isinstance(length, int) else length
-        whole = isinstance(lengths, Sequence) and all(isinstance(n, int) for n in lengths)
-        require(whole, f"the length to generate is a whole number or one per row, not {length!r}.")
-        require(len(lengths) == len(rows), f"{len(lengths)} lengths were given for {len(rows)} prompts.")
-        require(min(lengths) > 0, "the length to generate must be at least 1.")
+        rows, mask_id = _rows(ids), whole_number(mask_id, "mask_id")
+        lengths = _lengths(length, len(rows))
         require_room_for(sum(lengths))
         masks = [row.new_full((n,), mask_id) for row, n in zip(rows, lengths, strict=True)]
         return cls._assemble(rows, masks, mask_id, pad_id)
 
     @classmethod
+    @checks_arguments()
     def infill(cls, ids: Ids, mask_id: int, pad_id: int | None = None) -> Canvas:
         """A canvas whose masks stand anywhere in `ids`; all other tokens are given.
 
         The span runs from the first masked column to the end, so rows are aligned at their first mask.
         """
-        rows = _rows(ids)
-        require(len(rows) > 0, "a canvas needs at least one row.")
+        rows, mask_id = _rows(ids), whole_number(mask_id, "mask_id")
         firsts = [int((row == mask_id).nonzero()[0]) if bool((row == mask_id).any()) else -1 for row in rows]
         require(min(firsts) >= 0, f"row {firsts.index(-1) if -1 in firsts else 0} of the canvas has no masks to fill.")
         heads = [row[:first] for row, first in zip(rows, firsts, strict=True)]
@@ -59,7 +63,7 @@ class Canvas:
     @classmethod
     def _assemble(cls, heads: list[Tensor], tails: list[Tensor], mask_id: int, pad_id: int | None) -> Canvas:
         start, width = max(len(h) for h in heads), max(len(t) for t in tails)
-        pad = pad_id if pad_id is not None else int(mask_id == 0)
+        pad = whole_number(pad_id, "pad_id") if pad_id is not None else int(mask_id == 0)
         require(pad != mask_id, "the padding id must differ from the mask id.")
         tokens = heads[0].new_full((len(heads), start + width), pad)
         valid = torch.zeros_like(tokens, dtype=torch.bool)
@@ -68,6 +72,10 @@ class Canvas:
             tokens[row, columns] = torch.cat([head, tail])
             valid[row, columns] = True
         return cls(tokens, valid, mask_id, start)
+
+    def __repr__(self) -> str:
+        columns = counted(self.tokens.shape[1], "column")
+        return f"Canvas({counted(self.rows, 'row')}, {columns}, {int(self.masked.sum())} masked)"
 
     @property
     def rows(self) -> int:
@@ -96,9 +104,12 @@ class Canvas:
         """The same canvas with `{offset: token}` given, in every row or row by row: an anchor is a given token."""
         tokens = self.tokens.clone()
         each = [anchors] * self.rows if isinstance(anchors, Mapping) else anchors
+        fits = isinstance(each, Sequence) and all(isinstance(one, Mapping) for one in each)
+        require(fits, f"anchors are {{offset: token}}, for all rows or one per row, not {shown(anchors)}.")
         require(len(each) == self.rows, f"anchors for {len(each)} rows were given to a canvas of {self.rows}.")
         for row, length in enumerate(self.lengths.tolist()):
-            for offset, token in each[row].items():
+            for given_at, given in each[row].items():
+                offset, token = whole_number(given_at, "an anchor's offset"), whole_number(given, "an anchor's token")
                 require(0 <= offset < length, f"an anchor at offset {offset} lies outside row {row}, {length} long.")
                 require(token != self.mask_id, "an anchor cannot be the mask token.")
                 at = (row, self.start + offset)
@@ -121,11 +132,48 @@ class Canvas:
 
 
 def _rows(ids: Ids) -> list[Tensor]:
-    if isinstance(ids, Tensor):
-        require(ids.dim() in (1, 2), f"prompt ids must be [B, P] or [P], not a tensor of {ids.dim()} dimensions.")
-        return list((ids if ids.dim() == 2 else ids[None]).long())
-    if hasattr(ids, "__array__"):
-        return _rows(torch.as_tensor(ids))
-    if len(ids) > 0 and isinstance(ids[0], int):
-        return [torch.tensor(ids, dtype=torch.long)]
-    return [torch.as_tensor(row, dtype=torch.long) for row in ids]
+    """Each prompt as int64 `[P]`."""
+    if isinstance(ids, Tensor) or hasattr(ids, "__array__"):
+        dims = getattr(ids, "ndim", 0)
+        require(dims in (1, 2), f"prompt ids must be [B, P] or [P], not a tensor of {dims} dimensions.")
+        rows = list(_tensor(ids) if dims == 2 else _tensor(ids)[None])
+    else:
+        require(isinstance(ids, Sequence) and not isinstance(ids, str | bytes), _wanted(ids))
+        rows = [_tensor(ids)] if len(ids) > 0 and _is_id(ids[0]) else [_tensor(row) for row in ids]
+        require(all(row.dim() == 1 for row in rows), _wanted(ids))
+    require(len(rows) > 0, "a canvas needs at least one row.")
+    return rows
+
+
+def _tensor(ids: Any) -> Tensor:
+    """Token ids as int64: a tensor, an array or a list of whole numbers."""
+    listed = isinstance(ids, Sequence) and not isinstance(ids, str | bytes)
+    require(isinstance(ids, Tensor) or hasattr(ids, "__array__") or (listed and all(map(_is_id, ids))), _wanted(ids))
+    if listed and len(ids) == 0:
+        return torch.zeros(0, dtype=torch.long)
+    try:
+        found = torch.as_tensor(ids)
+    except (TypeError, ValueError, RuntimeError, OverflowError):  # of objects, or beyond 64 bits
+        raise UncodeError(_wanted(ids)) from None
+    whole = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
+    require(whole or found.numel() == 0, _wanted(ids))
+    return found.long()
+
+
+def _is_id(value: Any) -> bool:
+    return hasattr(value, "__index__") and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0
+
+
+def _wanted(ids: Any) -> str:
+    text = ": encode texts with the model's tokenizer, or use uncode.generate"
+    return f"prompts are token ids, a list of whole numbers each, not {shown(ids)}{text}."
+
+
+def _lengths(length: Any, count: int) -> list[int]:
+    each = [length] * count if _is_id(length) else length
+    whole = isinstance(each, Sequence) and all(map(_is_id, each))
+    require(whole, f"the length to generate is a whole number or one per row, not {shown(length)}.")
+    require(len(each) == count, f"{len(each)} lengths were given for {count} prompts.")
+    require(min(each) > 0, "the length to generate must be at least 1.")
+    require(max(each) < 2**31, f"the length to generate must be below 2^31, not {shown(max(each))}.")
+    return [int(n) for n in each]

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .belief import Belief
 from .policy import Sampler
+from .reprs import counted
 from .view import Ranking, View
 
 
@@ -38,6 +39,11 @@ class Decision:
     erased: Tensor | None = None
     pending: Tensor | bool = False
     """Rows `[B, 1]` whose block must stay open although it is full."""
+
+    def __repr__(self) -> str:
+        (rows, columns), erased = self.chosen.shape, 0 if self.erased is None else int(self.erased.sum())
+        shape = f"{counted(rows, 'row')}, {counted(columns, 'column')}"
+        return f"Decision({shape}, {int(self.chosen.sum())} chosen, {erased} erased)"
 
     @property
     def waits(self) -> Tensor:

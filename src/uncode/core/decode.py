@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from inspect import signature
 from typing import Any, Unpack
 
 import numpy as np
@@ -11,11 +12,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .arguments import checks_arguments
 from .canvas import Canvas
 from .decide import Decision, Lane, decide
 from .denoiser import Denoiser
 from .errors import Stalled, UncodeError
+from .logits_check import bad_logits, find_bad_logits
 from .record import FILLED, OPEN
+from .reprs import counted
 from .state import Ints, Samplers, Seeds, State, Watch
 from .trace import Trace
 from .upload import Download, upload
@@ -39,6 +43,11 @@ class Step:
     finished: tuple[int, ...]
     """Ids of the rows that ended with this step."""
 
+    def __repr__(self) -> str:
+        ended = f", {len(self.finished)} finished" if self.finished else ""
+        rows, written = counted(len(self.rows), "row"), int(self.committed.sum())
+        return f"Step(index={self.index}, {rows}, {written} committed{ended})"
+
     @property
     def committed(self) -> Tensor:
         """Which columns of the window were written, `[B, W]`."""
@@ -57,6 +66,8 @@ def advance(state: State) -> Step:
     5. Select; write. Remember with what belief each token was committed.
     6. Remask among the decoder's own tokens, this step's included; erase.
     7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
+       Logits that are NaN are the model's fault: the error names it. This is looked for after a block's first step,
+       when a row stalls, and in the finished trace, so that it costs no host sync of its own.
     8. Ask the stop rule; record; hand out the step. Where the host must look whether the rule has ended a single row on
        a GPU, the next forward is started before it looks; it was in vain once, when the rule says so.
     """
@@ -64,7 +75,7 @@ def advance(state: State) -> Step:
         raise UncodeError("there is no unfinished row to advance: add rows first.")
     if state.stale:
         state.open_blocks()
-    state.check_limit()
+    _check_limit(state)
     logits, state.ahead = _forward(state) if state.ahead is None else state.ahead, None
     here = state.here.read()
     masked = here == state.facts.mask_id
@@ -87,7 +98,7 @@ def advance(state: State) -> Step:
     _write(state, decision)
     state.record.reserve(state.clock + 1 - state.oldest)
     state.record.note(decision, masked if state.observe == "span" else eligible, state.alive)
-    finished = _look(state, decision)
+    finished = _look(state, decision, logits, eligible)
     state.clock += 1
     return Step(
         index=state.clock - 1,
@@ -133,7 +144,7 @@ def _note_events(state: State, decision: Decision) -> None:
             state.record.events[row].append((own[row], int(offsets[row, column]), written))
 
 
-def _look(state: State, decision: Decision) -> tuple[int, ...]:
+def _look(state: State, decision: Decision, logits: Tensor, eligible: Tensor) -> tuple[int, ...]:
     """Find out which blocks are filled and which rows have ended; skipped while the schedule foresees neither.
 
     All that the host must know comes in one trip: it waits for the device once.
@@ -147,13 +158,20 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
     ended = _ask_stop_rules(state)
     left = state.window.restrict(state.here.read() == state.facts.mask_id).sum(-1)
     moved = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
-    told = Download(torch.stack([left, moved, decision.waits[:, 0], ended]))
+    rows = state.rows
+    facts = [left, moved, decision.waits[:, 0], ended]
+    if (rows.block_step == 1).any():  # a block's first step
+        facts.append((decision.belief.log_total.isnan() & eligible).any(-1))
+    told = Download(torch.stack(facts))
     if state.may_run_ahead:
         state.ahead = _forward(state)
     seen = told()
     filled, stands, goes_on, done = seen[0] == 0, seen[1] == 0, seen[2] == 0, seen[3] > 0
-    rows = state.rows
-    _check_progress(state, decision, ~filled & stands & ~rows.finished)
+    stuck = ~filled & stands & ~rows.finished
+    suspects = stuck | (seen[4:] > 0).any(0)
+    if suspects.any():
+        _check_logits(state, logits if state.ahead is None else state.ahead, eligible, suspects)
+    _check_progress(state, decision, stuck)
     closed = filled & goes_on & ~rows.finished
     over = closed & (~rows.later.any(1) | done)
     rows.block_step[closed & ~over] = -1
@@ -164,6 +182,41 @@ def _look(state: State, decision: Decision) -> tuple[int, ...]:
         state.stale = True
         state.alive = upload((~rows.finished).astype(np.int64), left.device)[:, None]
     return tuple(rows.ids[over].tolist())
+
+
+def _check_logits(state: State, logits: Tensor, eligible: Tensor, suspects: NDArray[np.bool_]) -> None:
+    """Raise an error that names the model where a row's logits `[W, V]` give no token a probability."""
+    for row in np.flatnonzero(suspects):
+        columns = eligible[row].nonzero()[:, 0]
+        found = find_bad_logits(logits[row, columns]) if len(columns) else None
+        if found is not None:
+            at, kind = found
+            offsets = state.window.offsets.expand(len(eligible), -1)
+            raise _bad_logits(state, int(row), int(offsets[row, columns[at]]), kind)
+
+
+def _bad_logits(state: State, row: int, offset: int, kind: str) -> UncodeError:
+    """The error for a row of the batch and an offset; positions count from the row's first valid token."""
+    first = int(state.valid[row].long().argmax())
+    where = f" at position {state.start + offset - first} of row {int(state.rows.ids[row])}"
+    return bad_logits(state.denoiser, kind, where)
+
+
+def _check_beliefs(state: State, row: int, found: dict[str, Any]) -> None:
+    """Raise if a finished row has a token without a probability: the model returned NaN after a block's first step."""
+    wrong = (found["commit_step"] >= 0) & found["entropy"].isnan()
+    if bool(wrong.any()) and not found["sampler"].propose.ban:  # a ban of all tokens leaves none either
+        raise _bad_logits(state, row, int(wrong.long().argmax()), "NaN")
+
+
+def _check_limit(state: State) -> None:
+    """Raise where a row has used up its forwards; the one that is run then is only for the error."""
+    try:
+        state.check_limit()
+    except Stalled:
+        eligible = state.window.restrict(state.here.read() == state.facts.mask_id)
+        _check_logits(state, _forward(state), eligible, ~state.rows.finished)
+        raise
 
 
 def _ask_stop_rules(state: State) -> Tensor:
@@ -204,12 +257,20 @@ def _culprit(lane: Lane, decision: Decision, row: int) -> str:
     return f"{type(policy.select).__name__} selected nothing"
 
 
+WATCH_PARAMETERS = [p for p in signature(State).parameters.values() if p.name in Watch.__annotations__]
+"""The options of `steps` and `decode` that :class:`State` takes."""
+
+
 class Steps:
     """A decode in progress: iterate over it for its steps, then ask for its trace."""
 
     def __init__(self, state: State, canvas: Canvas) -> None:
         self.state, self._canvas = state, canvas
         self._rows: dict[int, dict[str, Any]] = {}
+
+    def __repr__(self) -> str:
+        state = self.state
+        return f"Steps({counted(len(state.rows), 'row')} in decoding, {counted(state.clock, 'forward')} so far)"
 
     def __iter__(self) -> Iterator[Step]:
         return self
@@ -224,7 +285,9 @@ class Steps:
         """Rows that have finished leave the batch."""
         state = self.state
         if state.ended:
-            self._rows |= {int(state.rows.ids[r]): state.read(int(r)) for r in np.flatnonzero(state.rows.finished)}
+            for row in np.flatnonzero(state.rows.finished):
+                self._rows[int(state.rows.ids[row])] = found = state.read(int(row))
+                _check_beliefs(state, int(row), found)
             state.keep(np.flatnonzero(~state.rows.finished))
 
     def trace(self) -> Trace:
@@ -234,6 +297,7 @@ class Steps:
         return Trace.of(self._canvas, [self._rows[row] for row in sorted(self._rows)], self.state.header())
 
 
+@checks_arguments(rest=WATCH_PARAMETERS)
 def steps(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **watch: Unpack[Watch]) -> Steps:
     """The decode as an iterator of steps, one forward each; see :func:`decode`."""
     state = State(denoiser, **watch)
@@ -241,6 +305,7 @@ def steps(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0
     return Steps(state, canvas)
 
 
+@checks_arguments(rest=WATCH_PARAMETERS)
 def decode(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **watch: Unpack[Watch]) -> Trace:
     """Fill every mask of the canvas and return the trace.
 

@@ -69,6 +69,9 @@ class LoadedDenoiser(Denoiser, Protocol):
         ...
 
 
+_FACTS = ("mask_id", "vocab_size", "eos_ids", "tokenizer", "device", "dtype")
+
+
 @dataclass(frozen=True)
 class Facts:
     """The few things a piece may know about a model."""
@@ -82,10 +85,12 @@ class Facts:
 
     @classmethod
     def of(cls, denoiser: Denoiser) -> Facts:
+        missing = [name for name in ("open", *_FACTS) if not hasattr(denoiser, name)]
         require(
-            hasattr(denoiser, "open") and hasattr(denoiser, "mask_id"),
+            len(missing) <= len(_FACTS) // 2,
             f"a model from uncode.load or uncode.wrap was expected, not {type(denoiser).__name__}.",
         )
+        require(not missing, f"the model {type(denoiser).__name__} has no {', '.join(missing)}: see core/denoiser.py.")
         known = getattr(denoiser, "about", {}).get("tokenizer", "")
         return cls(denoiser.vocab_size, denoiser.mask_id, tuple(denoiser.eos_ids), denoiser.device, known)
 

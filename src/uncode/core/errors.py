@@ -35,3 +35,17 @@ def suggest(name: str, known: Iterable[str]) -> str:
     if near:
         return f"did you mean '{near[0]}'?"
     return f"known: {', '.join(names)}."
+
+
+def require_known(name: object, known: Iterable[str], missing: str) -> None:
+    """Raise unless `name` is one of the known names; `missing` begins the sentence, "there is no cache" say."""
+    names = list(known)
+    require(isinstance(name, str) and name in names, f"{missing} {shown(name)}: {suggest(str(name), names)}")
+
+
+def shown(value: object) -> str:
+    """A value for an error message: its repr on one line, at most 60 characters."""
+    if isinstance(value, int) and abs(value) >= 2**64:
+        return f"a number of {value.bit_length()} bits"  # Python refuses to print thousands of digits
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 60 else text[:57] + "..."

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import sys
 import types
 import typing
 from collections.abc import Callable
@@ -16,7 +17,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
-from .errors import SettingError, UncodeError, suggest
+from .errors import SettingError, UncodeError, shown, suggest
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -189,23 +190,30 @@ def read_value(value: Any, hint: Any, where: str, tables: Resolver | None = None
     if origin is tuple and isinstance(value, list | tuple):
         return tuple(read_value(item, typing.get_args(hint)[0], where, tables) for item in value)
     if origin is typing.Literal:
-        if value in typing.get_args(hint):
+        if isinstance(value, str) and value in typing.get_args(hint):
             return value
         choices = [str(c) for c in typing.get_args(hint)]
-        raise SettingError(f"{where} cannot be {value!r}: {suggest(str(value), choices)}")
+        raise SettingError(f"{where} cannot be {shown(value)}: {suggest(str(value), choices)}")
     if isinstance(hint, type) and issubclass(hint, Piece):
         return value if isinstance(value, hint) else _read_piece(value, hint, tables)
     if hint is Table:
         return _read_table(value, where, tables)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
+    if hint is float and type(value) in (int, float):
+        return _read_float(value, where)
     if isinstance(hint, type) and type(value) is hint:
         return value
-    raise SettingError(f"{where} must be {_describe(hint)}, not {value!r}.")
+    raise SettingError(f"{where} must be {_describe(hint)}, not {shown(value)}.")
+
+
+def _read_float(value: float, where: str) -> float:
+    """A finite number: JSON and TOML files of a sampler have no other, and no piece needs one."""
+    if abs(value) <= sys.float_info.max:
+        return float(value)
+    raise SettingError(f"{where} must be a finite number of 64 bits, not {shown(value)}.")
 
 
 def _read_any(value: Any, hints: tuple[Any, ...], where: str, tables: Resolver | None) -> Any:
-    if value in (None, "none") and type(None) in hints:
+    if (value is None or (isinstance(value, str) and value == "none")) and type(None) in hints:
         return None
     options = [h for h in hints if h is not type(None)]
     for hint in options[:-1]:
@@ -219,8 +227,9 @@ def _read_any(value: Any, hints: tuple[Any, ...], where: str, tables: Resolver |
 def _read_table(value: Any, where: str, tables: Resolver | None) -> Table:
     if isinstance(value, Table):
         return value
-    if not isinstance(value, dict) or set(value) != {"table", "sha256"}:
-        raise SettingError(f"{where} must be a frequency table written as its name and sha256, not {value!r}.")
+    named = isinstance(value, dict) and set(value) == {"table", "sha256"}
+    if not named or not all(isinstance(part, str) for part in value.values()):
+        raise SettingError(f"{where} must be a frequency table written as its name and sha256, not {shown(value)}.")
     if tables is None:
         raise UncodeError(
             f"{where} names the frequency table '{value['table']}': pass the table itself to use this sampler."

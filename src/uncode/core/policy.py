@@ -12,6 +12,7 @@ from .errors import UncodeError, require
 from .piece import Piece, Table
 from .propose import Greedy, Proposal
 from .remask import Never, Remasker
+from .reprs import one_line, unusual
 from .sampler_file import only_table, read_toml, to_toml
 from .score import Score
 from .select import Selector, TopK
@@ -29,6 +30,14 @@ class Policy(Piece):
     remask: Remasker = field(default_factory=Never)
     stop: Stop = field(default_factory=AtTheEnd)
 
+    @property
+    def parts(self) -> list[Piece]:
+        """Score and selector, and what else is not the default."""
+        return [self.score, self.select, *unusual(self, ("blocks", "remask", "stop"))]
+
+    def __repr__(self) -> str:
+        return one_line("Policy(", self.parts)
+
 
 @dataclass(frozen=True)
 class Sampler(Piece):
@@ -40,6 +49,9 @@ class Sampler(Piece):
     limit: int | None = None
     """Most forwards a row may take; None is eight times its masks and 64 more."""
     name: str = "custom"
+
+    def __repr__(self) -> str:
+        return one_line(f"Sampler('{self.name}': ", [*self.policy.parts, *unusual(self, ("propose", "cache"))])
 
     def check(self) -> None:
         require(self.limit is None or self.limit >= 1, f"the limit must be at least 1 forward, not {self.limit}.")

@@ -17,6 +17,7 @@ from .denoiser import Facts
 from .errors import require
 from .noise import Purpose, gumbel
 from .piece import Piece, Table
+from .reprs import brief
 from .view import View
 
 _LEAST_LOG_MARGIN = math.log(1e-30)
@@ -40,12 +41,21 @@ class Score(Piece):
         """The addends, each recorded in the trace under its name."""
         return (self,)
 
+    @property
+    def term_names(self) -> list[str]:
+        """The names of the terms in a trace; the second of a kind is called `Name 2`."""
+        names = [type(term).__name__ for term in self.terms]
+        return [f"{name} {names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)]
+
 
 @dataclass(frozen=True)
 class Sum(Score):
     """The sum of its terms."""
 
     parts: tuple[Score, ...]
+
+    def __repr__(self) -> str:
+        return brief(self)
 
     def check(self) -> None:
         require(len(self.parts) > 0, "a sum of scores needs at least one term.")

@@ -6,8 +6,9 @@ joins (where blocks lie, which steps they have) lives in small arrays on the hos
 
 from __future__ import annotations
 
+import inspect
 import platform
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 from operator import index
 from typing import Any, Literal, TypedDict
@@ -18,11 +19,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..version import __version__
+from .arguments import whole_number
 from .cache import NoCache, Place, Plan, Span
 from .canvas import Canvas
 from .decide import Lane
 from .denoiser import Denoiser, Facts
-from .errors import Stalled, require
+from .errors import Stalled, require, shown
 from .memory import require_logits
 from .noise import Noise, PhiloxNoise
 from .policy import Sampler
@@ -67,7 +69,12 @@ class State:
         drafts: bool = False,
         noise: Callable[[Tensor, Tensor], Noise] = PhiloxNoise,
     ) -> None:
-        require(observe in ("open", "span"), f"observe must be 'open' or 'span', not '{observe}'.")
+        require(
+            isinstance(observe, str) and observe in ("open", "span"),
+            f"observe must be 'open' or 'span', not {shown(observe)}.",
+        )
+        require(isinstance(drafts, bool), f"drafts must be True or False, not {shown(drafts)}.")
+        require(callable(noise), f"noise makes a Noise of seeds and steps, PhiloxNoise say, not {shown(noise)}.")
         self.denoiser, self.facts = denoiser, Facts.of(denoiser)
         self.observe, self.drafts, self.noise = observe, drafts, noise
         self.session: Any = None
@@ -97,7 +104,7 @@ class State:
         """Rows join, with a sampler and a seed each (or one for all: row r then uses seed + r). Returns their ids."""
         require(
             isinstance(canvas, Canvas),
-            f"a Canvas was expected, Canvas.after_prompt(...) say, not {type(canvas).__name__}.",
+            f"a Canvas was expected, Canvas.after_prompt(...) say, not {shown(canvas)}.",
         )
         require(canvas.mask_id == self.facts.mask_id, "the canvas and the model disagree about the mask id.")
         canvas.check(self.facts.vocab_size)
@@ -137,7 +144,7 @@ class State:
             "window": self._windows_of(row, int(self.record.forwards[row])),
             "sampler": lane.spec,
             "seed": int(self.seeds[row]),
-            "term_names": _numbered([type(term).__name__ for term in lane.spec.policy.score.terms]),
+            "term_names": lane.spec.policy.score.term_names,
         }
 
     def _windows_of(self, row: int, forwards: int) -> Tensor:
@@ -362,8 +369,9 @@ class State:
 
 def each_sampler(samplers: Samplers, count: int) -> list[Sampler]:
     each = [samplers] * count if isinstance(samplers, Sampler) else samplers
+    made = f": call it, {samplers.__name__}(...)" if inspect.isfunction(samplers) else ""
     fits = isinstance(each, Sequence) and all(isinstance(sampler, Sampler) for sampler in each)
-    require(fits, f"a sampler was expected, presets.confidence() say, not {samplers!r}.")
+    require(fits, f"a sampler was expected, presets.confidence() say, not {shown(samplers)}{made}.")
     require(len(each) == count, f"{len(each)} samplers were given for {count} rows.")
     return list(each)
 
@@ -372,16 +380,12 @@ def _each_seed(seeds: Seeds, count: int) -> list[int]:
     try:
         each = [index(seeds) + row for row in range(count)]  # type: ignore[arg-type]
     except TypeError:
-        each = [index(seed) for seed in seeds] if isinstance(seeds, Iterable) and not isinstance(seeds, str) else []
-        require(len(each) > 0, f"a seed is a whole number or one per row, not {seeds!r}.")
+        listed = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes | Mapping) else []
+        require(len(listed) > 0, f"a seed is a whole number or one per row, not {shown(seeds)}.")
+        each = [whole_number(seed, "a seed", least=-(2**63)) for seed in listed]
     require(len(each) == count, f"{len(each)} seeds were given for {count} rows.")
     require(all(-(2**63) <= seed < 2**63 for seed in each), "a seed must fit in 64 bits.")
     return each
-
-
-def _numbered(names: list[str]) -> list[str]:
-    """Names made different: the second of a kind is called so."""
-    return [f"{name} {names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)]
 
 
 def _widen(tensor: Tensor, left: int, right: int, fill: float) -> Tensor:

@@ -9,21 +9,24 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from .canvas import Canvas
-from .errors import UncodeError, require
+from .errors import UncodeError, require, shown
+from .json_lines import read_json_lines
 from .piece import Resolver
 from .policy import Sampler
 from .record import FILLED, GIVEN
+from .reprs import counted
 from .texts import token_texts
+from .trace_schema import FLOATS, OF_ROW, RESTORE, SCHEMA, SHARED, Damage, read_row
 from .write import write_whole
 
-SCHEMA = 1
-
-_FLOATS = ("logp", "entropy", "margin", "score", "runner_up")
 _NAN = float("nan")
+_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +80,7 @@ class Trace:
             canvas=canvas,
             tokens=over_offsets("tokens"),
             commit_step=over_offsets("commit_step"),
-            **{name: over_offsets(name) for name in _FLOATS},
+            **{name: over_offsets(name) for name in FLOATS},
             terms=tuple(dict(zip(row["term_names"], row["terms"].cpu(), strict=False)) for row in rows),
             forwards=torch.tensor([row["forwards"] for row in rows]),
             committed=over_steps("committed", -1),
@@ -142,7 +145,7 @@ class Trace:
             "canvas_ids": self.canvas.tokens[row, start : start + length].tolist(),
             "generated_ids": ids.tolist(),
             "commit_step": self.commit_step[row, :length].tolist(),
-            **{name: _numbers(getattr(self, name)[row, :length]) for name in _FLOATS},
+            **{name: _numbers(getattr(self, name)[row, :length]) for name in FLOATS},
             "terms": {name: _numbers(term[:length]) for name, term in self.terms[row].items()},
             "forwards": steps,
             "committed": self.committed[row, :steps].tolist(),
@@ -152,7 +155,7 @@ class Trace:
         if self.events[row]:
             data["events"] = [list(event) for event in self.events[row]]
         if self.drafts[row]:
-            data["drafts"] = self.drafts[row]
+            data["drafts"] = [draft[:length] for draft in self.drafts[row]]
         if tokenizer is not None:
             data["prompt_text"], data["generated_text"] = tokenizer.decode(prompt), tokenizer.decode(ids)
             data["generated_texts"] = token_texts(tokenizer, ids.tolist())
@@ -168,69 +171,103 @@ class Trace:
     @classmethod
     def from_json(cls, text: str, *, tables: Resolver | None = None) -> Trace:
         """The trace that :meth:`to_json` wrote. `tables(name, sha256)` finds the frequency tables it names."""
-        try:
-            rows = [json.loads(line) for line in text.splitlines() if line.strip()]
-        except json.JSONDecodeError as error:
-            raise UncodeError(f"this is not a trace: {error}.") from None
-        require(len(rows) > 0, "the trace is empty.")
-        for data in rows:
-            if data.get("schema") != SCHEMA:
-                raise UncodeError(f"this trace has schema {data.get('schema')}, this version reads schema {SCHEMA}.")
-        mask_id = rows[0]["mask_id"]
-        canvas = Canvas._assemble(
-            [torch.tensor(d["prompt_ids"], dtype=torch.long) for d in rows],
-            [torch.tensor(d["canvas_ids"], dtype=torch.long) for d in rows],
-            mask_id,
-            None,
-        )
-        known = {"sampler", "seed", "mask_id", "prompt_ids", "canvas_ids", "generated_ids", "commit_step", "terms"}
-        known |= {"forwards", "committed", "mean_entropy", "window", "events", "drafts", *_FLOATS}
-        header = {
-            key: value for key, value in rows[0].items() if key not in known and not key.endswith(("_text", "_texts"))
-        }
-        return cls.of(canvas, [_recorded(data, canvas, row, tables) for row, data in enumerate(rows)], header)
+        require(isinstance(text, str), f"a trace is read from text, not from {shown(text)}: use Trace.load for a file.")
+        return cls._read(text, "this text", tables)
 
     @classmethod
     def load(cls, path: str | Path, *, tables: Resolver | None = None) -> Trace:
         """The trace in a file that :meth:`save` wrote; `tables` as in :meth:`from_json`."""
+        require(isinstance(path, str | Path), f"a trace is loaded from a path, not from {shown(path)}.")
         try:
-            text = Path(path).read_text()
-        except (OSError, UnicodeDecodeError) as error:
+            content = Path(path).read_bytes()
+        except (OSError, ValueError) as error:
             raise UncodeError(f"the trace '{path}' cannot be read: {error}.") from None
-        return cls.from_json(text, tables=tables)
+        require(not content.startswith(_GZIP), f"the trace '{path}' is compressed: unpack it with gunzip first.")
+        try:
+            text = content.decode()
+        except UnicodeDecodeError as error:
+            line = content.count(b"\n", 0, error.start) + 1
+            why = f"it is not UTF-8 text ({error.reason})"
+            raise UncodeError(f"line {line} of '{path}' cannot be read: {why}; {RESTORE}.") from None
+        return cls._read(text, f"'{path}'", tables)
+
+    @classmethod
+    def _read(cls, text: str, source: str, tables: Resolver | None) -> Trace:
+        """Lines are read one after the other: of the parsed JSON only arrays and the header stay in memory."""
+        rows, samplers = list[dict[str, Any]](), dict[str, Sampler]()
+        header: dict[str, Any] = {}
+        for number, data in read_json_lines(text, source):
+            try:
+                row = read_row(data)
+                header = _common(header, data) if rows else {k: v for k, v in data.items() if k not in OF_ROW}
+                if rows and row["mask_id"] != rows[0]["mask_id"]:
+                    raise Damage("mask_id", "differs from the first line's, and a trace is of one model")
+                row["sampler"] = _sampler_of(row, tables, samplers)
+            except Damage as damage:
+                raise UncodeError(f"line {number} of {source} cannot be read: {damage}") from None
+            rows.append(row)
+        require(len(rows) > 0, f"{source} holds no trace: it is empty.")
+        prompts, spans = ([torch.from_numpy(row[name]) for row in rows] for name in ("prompt_ids", "canvas_ids"))
+        canvas = Canvas._assemble(prompts, spans, rows[0]["mask_id"], None)
+        return cls.of(canvas, [_recorded(row, canvas, at) for at, row in enumerate(rows)], header)
 
     def __repr__(self) -> str:
         rows, span = self.commit_step.shape
-        names = ", ".join(dict.fromkeys(sampler.name for sampler in self.samplers))
-        return f"Trace({rows} rows of {span} tokens, {len(self)} forwards, {names})"
+        names = list(dict.fromkeys(sampler.name for sampler in self.samplers))
+        shape = f"{counted(rows, 'row')} of {counted(span, 'token')}, {counted(len(self), 'forward')}"
+        return f"Trace({shape}, {names[0] if len(names) == 1 else counted(len(names), 'sampler')})"
 
     def save(self, path: str | Path, tokenizer: Any = None) -> None:
         """Write the JSON lines to a file, whole or not at all."""
         write_whole(path, self.to_json(tokenizer))
 
 
-def _recorded(data: dict[str, Any], canvas: Canvas, row: int, tables: Resolver | None) -> dict[str, Any]:
-    """One JSON row in the form the stepper records it."""
-    tokens = canvas.tokens[row].clone()
-    tokens[canvas.start : canvas.start + len(data["generated_ids"])] = torch.tensor(data["generated_ids"])
+def _common(header: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:
+    """The header of all lines so far. A note that differs between lines is not the batch's, and is left out."""
+    for name in SHARED:
+        if data.get(name) != header.get(name):
+            raise Damage(name, "differs from the first line's, and a trace is of one model", "load them one by one")
+    return {k: v for k, v in header.items() if k == "versions" or (k in data and data[k] == v)}
 
-    def over_offsets(values: list[float | None]) -> Tensor:
-        return _lengthen(_tensor(values), canvas.span, _NAN)
+
+def _sampler_of(row: dict[str, Any], tables: Resolver | None, known: dict[str, Sampler]) -> Sampler:
+    """The sampler of a line. Lines often share one: it is read, and its table found, once."""
+    key = json.dumps(row["sampler"])
+    if key not in known:
+        try:
+            known[key] = Sampler.from_dict(row["sampler"], tables=tables)
+        except UncodeError as error:
+            advice = "correct it, and pass tables= where it names a frequency table"
+            raise Damage("sampler", f"is no sampler ({str(error).rstrip('.')})", advice) from None
+    names, terms = known[key].policy.score.term_names, row["terms"]
+    if set(names) != set(terms):
+        raise Damage("terms", f"must be those of the sampler, {', '.join(names)}, not {', '.join(terms) or 'none'}")
+    row["terms"] = {name: terms[name] for name in names}
+    return known[key]
+
+
+def _recorded(row: dict[str, Any], canvas: Canvas, at: int) -> dict[str, Any]:
+    """One line in the form the stepper records it."""
+    tokens, span = canvas.tokens[at].clone(), canvas.span
+    tokens[canvas.start : canvas.start + len(row["generated_ids"])] = torch.from_numpy(row["generated_ids"])
+
+    def over_offsets(values: NDArray[np.float64]) -> Tensor:
+        return _lengthen(torch.from_numpy(values), span, _NAN)
 
     return {
         "tokens": tokens,
-        "commit_step": _lengthen(torch.tensor(data["commit_step"]), canvas.span, GIVEN),
-        **{name: over_offsets(data[name]) for name in _FLOATS},
-        "term_names": list(data["terms"]),
-        "terms": torch.stack([over_offsets(values) for values in data["terms"].values()]),
-        "forwards": data["forwards"],
-        "committed": torch.tensor(data["committed"]),
-        "mean_entropy": _tensor(data["mean_entropy"]),
-        "window": torch.tensor(data["window"]).T,
-        "sampler": Sampler.from_dict(data["sampler"], tables=tables),
-        "seed": data["seed"],
-        "events": [(step, offset, token) for step, offset, token in data.get("events", [])],
-        "drafts": data.get("drafts", []),
+        "commit_step": _lengthen(torch.from_numpy(row["commit_step"]), span, GIVEN),
+        **{name: over_offsets(row[name]) for name in FLOATS},
+        "term_names": list(row["terms"]),
+        "terms": torch.stack([over_offsets(values) for values in row["terms"].values()]),
+        "forwards": row["forwards"],
+        "committed": torch.from_numpy(row["committed"]),
+        "mean_entropy": torch.from_numpy(row["mean_entropy"]),
+        "window": torch.from_numpy(row["window"]).T,
+        "sampler": row["sampler"],
+        "seed": row["seed"],
+        "events": [tuple(event) for event in row["events"].tolist()] if "events" in row else [],
+        "drafts": _lengthen(torch.from_numpy(row["drafts"]), span, -1).tolist() if "drafts" in row else [],
     }
 
 
@@ -241,7 +278,3 @@ def _lengthen(values: Tensor, length: int, fill: float) -> Tensor:
 def _numbers(values: Tensor) -> list[float | None]:
     """Numbers for JSON, which has no NaN and no infinity; those become null (scores of a commit are finite)."""
     return [value if math.isfinite(value) else None for value in values.tolist()]
-
-
-def _tensor(values: list[float | None]) -> Tensor:
-    return torch.tensor([_NAN if value is None else value for value in values], dtype=torch.float64)

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from .belief import NOTHING, Belief
 from .noise import Noise
+from .reprs import counted
 from .upload import never
 
 Count = int | Tensor
@@ -44,6 +45,10 @@ class View:
     belief: Belief = NOTHING
     own: Tensor | None = None
     """Tokens of the open block that the decoder wrote, this step's included, `[B, W]`; for remaskers."""
+
+    def __repr__(self) -> str:
+        rows, columns = self.tokens.shape
+        return f"View({counted(rows, 'row')}, {counted(columns, 'column')}, {int(self.eligible.sum())} eligible)"
 
     def take(self, rows: Tensor) -> View:
         """The view of some of the rows, before a belief is formed."""

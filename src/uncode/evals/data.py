@@ -8,13 +8,18 @@ import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import UncodeError, require
+from ..core.json_lines import read_json_lines
 from ..core.write import write_whole
 from ..extras import needed
 from ..fetch import RELEASE, cache, fetch, silent_hub
+
+Row = tuple[str, Mapping[str, Any]]
+"""Where a row stands ("line 2" of JSON lines, "row 2" of other files), for errors, and its fields."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,7 @@ class Source:
     """Of the released file, where that is what is fetched."""
 
 
-def rows_of(source: Source, folder: Path | None) -> Iterable[Mapping[str, Any]]:
+def rows_of(source: Source, folder: Path | None) -> list[Row]:
     """The rows of a benchmark."""
     if folder is not None:
         return _local(folder, source.file)
@@ -44,7 +49,7 @@ def rows_of(source: Source, folder: Path | None) -> Iterable[Mapping[str, Any]]:
             "HF_HUB_OFFLINE=1 to use what was fetched before."
         )
     try:
-        return list(datasets.load_dataset(source.hub, source.config, split=source.split))
+        return _numbered(datasets.load_dataset(source.hub, source.config, split=source.split))
     except Exception as error:  # the hub's errors have no common class
         told = " ".join(str(error).split()) or type(error).__name__
         raise UncodeError(
@@ -52,40 +57,37 @@ def rows_of(source: Source, folder: Path | None) -> Iterable[Mapping[str, Any]]:
         ) from error
 
 
-def parse(text: str, name: str) -> list[dict[str, Any]]:
+def parse(text: str, name: str) -> list[Row]:
     """Rows of a .csv or .json (one list) file, or of JSON lines."""
     text = text.removeprefix("\ufeff")
+    if not name.endswith((".csv", ".json")):
+        return [_line(number, value, name) for number, value in read_json_lines(text, f"'{name}'")]
     try:
-        if name.endswith(".csv"):
-            rows: Any = list(csv.DictReader(io.StringIO(text)))
-        elif name.endswith(".json"):
-            rows = json.loads(text)
-        else:
-            return [_row(line, number, name) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
-    except (ValueError, csv.Error) as error:
+        rows: Any = list(csv.DictReader(io.StringIO(text))) if name.endswith(".csv") else json.loads(text)
+    except (ValueError, csv.Error, RecursionError) as error:
         raise UncodeError(f"'{name}' cannot be read: {error}.") from error
     good = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
     require(good, f"'{name}' is not a list of rows.")
-    return list(rows)
+    return _numbered(rows)
 
 
-def _row(line: str, number: int, name: str) -> dict[str, Any]:
-    try:
-        row = json.loads(line)
-    except ValueError as error:
-        raise UncodeError(f"'{name}' cannot be read: line {number} is no JSON ({error}).") from error
-    require(isinstance(row, dict), f"'{name}' cannot be read: line {number} is no JSON object.")
-    return dict(row)
+def _line(number: int, value: Any, name: str) -> Row:
+    require(isinstance(value, dict), f"line {number} of '{name}' is not a JSON object: write one object a line.")
+    return f"line {number}", value
 
 
-def _local(folder: Path, file: str) -> list[dict[str, Any]]:
+def _numbered(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+    return [(f"row {number}", row) for number, row in enumerate(rows, 1)]
+
+
+def _local(folder: Path, file: str) -> list[Row]:
     require(folder.is_dir(), f"the data folder '{folder}' does not exist.")
     path = folder / file
     require(path.is_file(), f"the data folder '{folder}' has no {file}.")
     return parse(read_text(path), file)
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path | Traversable) -> str:
     """A text file; one sentence where it is none."""
     try:
         return path.read_text(encoding="utf-8")

@@ -23,15 +23,19 @@ SPECIAL = re.compile(r"<\|(?:eot_id|endoftext|im_end|startoftext|start_header_id
 def example_of(task: str, row: Mapping[str, Any], number: int, known: Mapping[str, Example]) -> Example:
     """The problem a published answer answers: the data's where that is `known`, else what the row says.
 
+    Raises ValueError where the row cannot be used; the caller knows its line.
+
     d1's files lack the gold of negative answers (two of GSM8K's); for those the data is needed.
     """
     question, gold = row["question"].strip(), row["gold"]
     if known:
-        require(question in known, f"row {number + 1} asks a question that the data does not hold.")
+        if question not in known:
+            raise ValueError("the data does not hold its question")
         return known[question]
     require(task in _READERS, f"answers of this format are known of {', '.join(_READERS)}, not of '{task}'.")
     kind, read = _READERS[task]
-    require(gold is not None, f"row {number + 1} has no gold answer: give the data with --data DIR.")
+    if gold is None:
+        raise ValueError("it has no gold answer; give the data with --data DIR")
     if not isinstance(gold, kind):
         raise ValueError(f"its gold {gold!r} is not that of {task}")
     return read(f"d1/{number}", question, gold)

@@ -82,21 +82,21 @@ def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]
     require(path.is_file(), f"there is no file '{path}'.")
     rows = parse(read_text(path), path.name)
     require(len(rows) > 0, f"'{path}' holds no answers.")
-    published = "question" in rows[0] and "output" in rows[0]
+    published = all(name in rows[0][1] for name in ("question", "output"))
     there = data is not None and (data / task.source.file).is_file()
     examples = task.examples(data) if there or not published else []
     known = by_question(examples) if published else {example.id: example for example in examples}
     found = []
-    for number, row in enumerate(rows):
+    for number, (place, row) in enumerate(rows):
         try:
             if published:
                 found.append(Answer(example_of(task.name, row, number, known), _text(row["output"])))
             else:
                 found.append(Answer(known[row["id"]], _text(row["text"])))
-        except (KeyError, TypeError, ValueError) as error:
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
             told = f"nothing by the name {error}" if isinstance(error, KeyError) else str(error)
             raise UncodeError(
-                f"row {number + 1} of '{path}' is no answer to be graded ({told}): a row holds an example's id and "
+                f"{place} of '{path}' is no answer to be graded ({told}): a row holds an example's id and "
                 "the text, or question, output and gold."
             ) from error
     counts = Counter(answer.example.id for answer in found)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..core.errors import UncodeError, require, suggest
-from .data import Source, rows_of
+from .data import Row, Source, rows_of
 
 Span = tuple[int, int]
 
@@ -85,13 +85,17 @@ class Task(ABC, Generic[E]):
 
     def examples(self, data: str | Path | None = None) -> list[E]:
         """All problems, from the hub or from the folder `data`."""
+        return self.read_all(rows_of(self.source, None if data is None else Path(data)))
+
+    def read_all(self, rows: Iterable[Row]) -> list[E]:
+        """The examples of all rows; an error names the line or row."""
         found = []
-        for number, row in enumerate(rows_of(self.source, None if data is None else Path(data))):
+        for number, (place, row) in enumerate(rows):
             try:
                 found.append(self.read(row, number))
             except (LookupError, ValueError, TypeError, AttributeError) as error:
                 told = f"no field {error}" if isinstance(error, KeyError) else str(error)
-                raise UncodeError(f"row {number + 1} of {self.title}'s data is not as expected: {told}.") from error
+                raise UncodeError(f"{place} of {self.title}'s data is not as expected: {told}.") from error
         require(len(found) > 0, f"{self.title}'s data has no rows.")
         return found
 

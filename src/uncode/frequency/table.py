@@ -203,7 +203,8 @@ class FrequencyTable:
         return len(self.array)
 
     def __repr__(self) -> str:
-        return f"FrequencyTable('{self.name}', {len(self)} tokens, {self.total:.0f} counted)"
+        what = f"{self.total:.0f} counted" if self.array.dtype == np.int64 else "probabilities"
+        return f"FrequencyTable('{self.name}', {len(self)} tokens, {what})"
 
 
 def _text_of(token: int, tokenizer: Any) -> str:

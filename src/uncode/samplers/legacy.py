@@ -9,6 +9,7 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
+from ..core.arguments import checks_arguments
 from ..core.belief import Proposed
 from ..core.blocks import Blocks
 from ..core.denoiser import Facts
@@ -177,6 +178,7 @@ class LeastLikelyNow(Remasker):
         return torch.as_tensor(place < 2 * self.loops - 1, device=view.tokens.device)
 
 
+@checks_arguments(plain=True)
 def uncode_release(
     *, steps: int | None = None, frequency: Frequency, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
 ) -> Sampler:
@@ -188,6 +190,7 @@ def uncode_release(
     return Sampler(policy, name="uncode_release")
 
 
+@checks_arguments(plain=True)
 def linear_position(
     *, steps: int | None = None, frequency: Frequency, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
 ) -> Sampler:
@@ -199,6 +202,7 @@ def linear_position(
     return Sampler(policy, name="linear_position")
 
 
+@checks_arguments(plain=True)
 def fast_dllm_factor(*, factor: float = 1.0, block_length: int = 32, cache: Cache = "none") -> Sampler:
     """Factor decoding as released, with the unchecked last candidate.
 
@@ -208,6 +212,7 @@ def fast_dllm_factor(*, factor: float = 1.0, block_length: int = 32, cache: Cach
     return Sampler(policy, cache=cache_named(cache), name="fast_dllm_factor_release")
 
 
+@checks_arguments(plain=True)
 def fast_dllm_dream(*, threshold: float = 0.9, block_length: int = 32, cache: Cache = "prefix") -> Sampler:
     """Fast-dLLM on Dream as released: every block opens with its first position, then goes by the threshold.
 
@@ -217,6 +222,7 @@ def fast_dllm_dream(*, threshold: float = 0.9, block_length: int = 32, cache: Ca
     return Sampler(policy, cache=cache_named(cache), name="fast_dllm_dream")
 
 
+@checks_arguments(plain=True)
 def llada_eos(*, steps: int = 128, block_length: int = 128, temperature: float = 0.0) -> Sampler:
     """LLaDA with confidence_eos_eot_inf as published.
 
@@ -226,14 +232,15 @@ def llada_eos(*, steps: int = 128, block_length: int = 128, temperature: float =
     return Sampler(policy, SuppressAfterDraw((), temperature), name="llada_eos")
 
 
+@checks_arguments(plain=True)
 def remdm_release(*, ratio: float = 0.875, count: int = 1, loops: int = 32) -> Sampler:
     """ReMDM as Uncode's baseline: two forwards a loop, erasing what is least likely now.
 
     Source: NEUIR/Uncode src/generate.py, generate_with_remdm.
     """
-    require(0 < ratio <= 1, f"the ratio must be in (0, 1], not {ratio}.")
-    require(count >= 1 and loops >= 0, f"count must be at least 1 and loops at least 0, not {count} and {loops}.")
     policy = Policy(Confidence(), AlternatingCommit(ratio, count, loops), remask=LeastLikelyNow(ratio, count, loops))
+    require(0 < ratio <= 1, f"the ratio must be in (0, 1], not {ratio}.")  # the pieces have checked the types
+    require(count >= 1 and loops >= 0, f"count must be at least 1 and loops at least 0, not {count} and {loops}.")
     return Sampler(policy, limit=100_000, name="remdm_release")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Literal, Unpack
 
 from ..core.blocks import Blocks
-from ..core.errors import require, suggest
+from ..core.errors import require_known
 from ..core.policy import Policy, Sampler
 from ..core.propose import Greedy, Proposal, Sample
 from ..core.quota import Decay, Even, Exactly
@@ -130,7 +130,7 @@ def llada(
     Defaults: steps=128, block_length=128, temperature=0., remasking='low_confidence', logits_eos_inf=False,
         confidence_eos_eot_inf=False: the signature of generate.
     """
-    require(remasking in ("low_confidence", "random"), f"remasking is low_confidence or random, not '{remasking}'.")
+    require_known(remasking, ("low_confidence", "random"), "there is no remasking")
     score: Score = Confidence() if remasking == "low_confidence" else Uniform()
     if confidence_eos_eot_inf:
         score = score + Defer(("ends",))
@@ -236,7 +236,7 @@ def dream(
         "topk_margin": Margin(),
         "entropy": NegEntropy(),
     }
-    require(alg in scores, f"Dream has no algorithm '{alg}': {suggest(alg, scores)}")
+    require_known(alg, scores, "Dream has no algorithm")
     score = scores[alg]
     if alg_temp:
         score = (NegEntropy() if alg == "entropy" else Linear(score)) + Gumbel(alg_temp)

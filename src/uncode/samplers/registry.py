@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from inspect import Parameter, signature
+from inspect import signature
 from pathlib import Path
 from typing import Literal, ParamSpec, TypedDict
 
 from torch import Tensor
 
+from ..core.arguments import checks_arguments
 from ..core.cache import CachePolicy, DualCache, NoCache, PrefixCache
-from ..core.errors import UncodeError, require, suggest
+from ..core.errors import UncodeError, require_known
 from ..core.piece import Table
 from ..core.policy import Sampler
 from ..core.propose import Greedy, Proposal, Sample
@@ -51,7 +51,7 @@ def calibrated(
     origin: Literal["span", "block"] = "span",
 ) -> Score:
     """The calibrated score: proxy, informativeness and position, added up."""
-    require(proxy in _PROXIES, f"there is no proxy '{proxy}': {suggest(proxy, _PROXIES)}")
+    require_known(proxy, _PROXIES, "there is no proxy")
     score = _PROXIES[proxy]
     if informativeness:
         if frequency is None:
@@ -67,21 +67,9 @@ def calibrated(
 
 def preset(function: Callable[P, Sampler]) -> Callable[P, Sampler]:
     """Enter a preset into :data:`PRESETS`; a misspelt option becomes an error with the near name."""
-    parameters = dict(signature(function).parameters)
-    if parameters.pop("calibration", None) is not None:
-        shared = signature(calibrated).parameters.values()
-        parameters |= {p.name: p.replace(kind=Parameter.KEYWORD_ONLY) for p in shared if p.name != "origin"}
-
-    @wraps(function)
-    def checked(*args: P.args, **options: P.kwargs) -> Sampler:
-        for name in options:
-            if name not in parameters:
-                near = suggest(name, parameters)
-                raise UncodeError(f"the sampler '{function.__name__}' has no option '{name}': {near}")
-        return function(*args, **options)
-
-    checked.__signature__ = signature(function).replace(parameters=list(parameters.values()))  # type: ignore[attr-defined]
-    PRESETS[function.__name__] = checked
+    shared = [p for p in signature(calibrated).parameters.values() if p.name != "origin"]
+    checks = checks_arguments(f"the sampler '{function.__name__}'", shared, plain=True)
+    PRESETS[function.__name__] = checked = checks(function)
     return checked
 
 
@@ -96,5 +84,5 @@ def drawn(temperature: float, ban: tuple[int | str, ...] = ()) -> Proposal:
 
 def cache_named(name: str) -> CachePolicy:
     """The cache policy of that name: none, prefix or dual."""
-    require(name in _CACHES, f"there is no cache '{name}': {suggest(name, _CACHES)}")
+    require_known(name, _CACHES, "there is no cache")
     return _CACHES[name]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from abc import abstractmethod
 from collections.abc import Mapping
@@ -13,7 +12,8 @@ from pathlib import Path
 from random import Random
 from typing import Any, ClassVar, TypeVar
 
-from ..data import Source
+from ...core.errors import require
+from ..data import Source, parse, read_text
 from ..task import Example, Grade, Task
 from ..tasks import find_task
 
@@ -62,8 +62,9 @@ class Family(Task[E]):
 
     def _held_out(self, data: str | Path | None) -> list[E]:
         folder = resources.files(__package__) / "held_out" if data is None else Path(data)
-        text = (folder / f"{self.name}.jsonl").read_text(encoding="utf-8")
-        return [self.read(json.loads(line), number) for number, line in enumerate(text.splitlines())]
+        file = folder / f"{self.name}.jsonl"
+        require(file.is_file(), f"there is no file '{file}': give a folder with {file.name}.")
+        return self.read_all(parse(read_text(file), file.name))
 
     @cached_property
     def real(self) -> Task[Any]:
