@@ -12,7 +12,7 @@ import struct
 from typing import Any
 
 from .confine import die_with_parent
-from .syscalls import ARCHITECTURES, KERNEL
+from .syscalls import ARCHITECTURES, SET_UP
 
 _USER, _MOUNT, _PROCESS, _NETWORK, _IPC, _HOST = 0x10000000, 0x20000, 0x20000000, 0x40000000, 0x8000000, 0x4000000
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
@@ -85,8 +85,8 @@ def _mount(source: str | None, place: str, kind: str | None, flags: int, data: s
 
 def _call(name: str, *args: Any) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    if name in ("pivot_root", "mount_setattr"):  # older C libraries have no function for these
-        failed = libc.syscall(KERNEL[name][ARCHITECTURES[os.uname().machine][1]], *args)
+    if name in SET_UP:
+        failed = libc.syscall(SET_UP[name][ARCHITECTURES[os.uname().machine][1]], *args)
     else:
         failed = getattr(libc, name)(*args)
     if failed:
