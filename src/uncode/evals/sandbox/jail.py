@@ -196,7 +196,7 @@ def _python(program: str, module: str) -> list[str]:
 def _view() -> View:
     """The interpreter and its libraries, the system's, and the guest's files; no installed packages.
 
-    An interpreter in a folder of the host's own, such as a user's home, is shown as /python: no path of the host is seen.
+    An interpreter in a folder of the host's own, such as a user's home, is shown as /python: that path is not seen.
     """
     prefix, program = os.path.realpath(sys.base_prefix), interpreter()
     under = program.startswith(f"{prefix}/")

@@ -21,7 +21,7 @@ from .jail import HERE, Jail, find_jail
 _GRACE = 5.0
 """Seconds beyond the wall-clock limit for starting two interpreters and for the referee's last word."""
 
-_ENDED_BY = {
+_ENDED_BY: dict[int, str] = {
     signal.SIGALRM: "the program took too long",
     signal.SIGXCPU: "the answer could not be compared: it took too much processor time",
 }
@@ -33,7 +33,7 @@ class Limits:
     """What a program may use."""
 
     cpu: int = 15
-    """Seconds of processor time, for the program and again for the tests (at least ten); MBPP's slowest takes five."""
+    """Seconds of processor time, for the program and again for the tests (at least five); MBPP's slowest takes five."""
     wall: float = 120.0
     """Seconds from the first word of the tests to the last; many more, so that a busy machine changes no verdict."""
     memory: int = 1 << 30

@@ -12,6 +12,7 @@ import json
 import os
 import struct
 import sys
+
 from .confine import die_with_parent
 from .syscalls import ARCHITECTURES, SET_UP
 

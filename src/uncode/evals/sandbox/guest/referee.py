@@ -26,7 +26,7 @@ from .plain import NotPlain, decode, encode
 
 OWN_LIMITS = {"memory": 1 << 30, "files": 64}
 """Of the referee, whatever the candidate's are: it only compares."""
-MIN_CPU_SECONDS = 10
+MIN_CPU_SECONDS = 5
 """Processor time of the referee, where the candidate has less: the tests are not the candidate's."""
 LAST_WORD_SECONDS = 0.5
 """After the wall limit, for a referee that has seen it and says so."""

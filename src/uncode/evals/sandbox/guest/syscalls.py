@@ -186,6 +186,7 @@ CHANGING: Numbers = {
     "futimesat": (261, None),
     "fallocate": (285, 47),
     "copy_file_range": (326, 285),
+    "flock": (73, 32),
 }
 """Changes to files: allowed only where there is a file system of one's own."""
 
@@ -214,6 +215,8 @@ Rule = tuple[int, str, tuple[int, ...]]
 
 SHARED, ANONYMOUS, LOCKED, HUGE = 0x01, 0x20, 0x2000, 0x40000
 """Flags of mmap."""
+DESCRIPTORS, LOCKS = (0, 1, 2, 3, 4, 1030, 1032), (5, 6, 7)
+"""What fcntl may do: copies of descriptors and their flags; locks, for sqlite. Not owners, who get signals."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 BY_ARGUMENT: dict[str, tuple[tuple[int | None, int | None], tuple[Rule, ...]]] = {
@@ -224,8 +227,7 @@ BY_ARGUMENT: dict[str, tuple[tuple[int | None, int | None], tuple[Rule, ...]]] =
     # NORMAL, RANDOM, SEQUENTIAL, WILLNEED, DONTNEED, FREE. Not HUGEPAGE: one page of 4 KB keeps 2 MB alive.
     "madvise": ((28, 233), ((2, NOT_ONE_OF, (0, 1, 2, 3, 4, 8)),)),
     "prctl": ((157, 167), ((0, NOT_ONE_OF, (15, 16)),)),  # its own name
-    # Copies of descriptors and their flags. Not locks, of which there is no limit; not owners, who get signals.
-    "fcntl": ((72, 25), ((1, NOT_ONE_OF, (0, 1, 2, 3, 4, 1030, 1032)),)),
+    "fcntl": ((72, 25), ((1, NOT_ONE_OF, (*DESCRIPTORS, *LOCKS)),)),
     # Whether it is a terminal and how wide, bytes to be read, waiting or not, inherited or not.
     "ioctl": ((16, 29), ((1, NOT_ONE_OF, (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),)),
     "socketpair": ((53, 199), ((0, NOT_ONE_OF, (1,)), (1, ANY_BIT, (0xE,)))),  # streams; datagrams may go to others
@@ -235,6 +237,7 @@ BY_ARGUMENT: dict[str, tuple[tuple[int | None, int | None], tuple[Rule, ...]]] =
 WITHOUT_FILES: dict[str, tuple[tuple[int | None, int | None], tuple[Rule, ...]]] = {
     "open": ((2, None), ((1, ANY_BIT, (WRITES,)),)),
     "openat": ((257, 56), ((2, ANY_BIT, (WRITES,)),)),
+    "fcntl": ((72, 25), ((1, NOT_ONE_OF, DESCRIPTORS),)),
     "mmap": ((9, 222), ((3, ANY_BIT, (SHARED | LOCKED | HUGE,)),)),  # /dev/zero, shared, is anonymous memory too
 }
 """The rules that differ where there is no file system of one's own."""
