@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evals.hostile import HOSTILE
+from tests.evals import hostile, hostile_limits
 from uncode import UncodeError
 from uncode.evals.sandbox import JAILS, Limits, NoJail, Sandbox, Suite, find_jail
 from uncode.evals.sandbox import jail as jails
@@ -33,6 +33,7 @@ WALLED = [
     for kind in (Bubblewrap, Namespaces)
 ]
 SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
+HOSTILE = hostile.HOSTILE | hostile_limits.HOSTILE
 PROGRAMS = [(name, title, source) for name, programs in HOSTILE.items() for title, source in programs.items()]
 
 

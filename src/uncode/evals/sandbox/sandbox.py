@@ -21,13 +21,19 @@ from .jail import HERE, Jail, find_jail
 _GRACE = 5.0
 """Seconds beyond the wall-clock limit for starting two interpreters and for the referee's last word."""
 
+_ENDED_BY: dict[int, str] = {
+    signal.SIGALRM: "the program took too long",
+    signal.SIGXCPU: "the answer could not be compared: it took too much processor time",
+}
+"""By the referee's exit code: the limit that ended it."""
+
 
 @dataclass(frozen=True)
 class Limits:
     """What a program may use."""
 
     cpu: int = 15
-    """Seconds of processor time; MBPP's slowest reference takes five."""
+    """Seconds of processor time, for the program and again for the tests (at least five); MBPP's slowest takes five."""
     wall: float = 120.0
     """Seconds from the first word of the tests to the last; many more, so that a busy machine changes no verdict."""
     memory: int = 1 << 30
@@ -127,10 +133,10 @@ class Sandbox:
         try:
             return dict(json.loads(out.removeprefix(HERE)))
         except ValueError:
-            # The referee itself was killed by a limit: comparing an answer took too much memory or time.
+            # The referee itself was ended by a limit: a test, or comparing an answer, took too much memory or time.
             told = err.decode(errors="replace").strip().splitlines()
             why = f"the answer could not be compared: {told[-1] if told else 'it took too much'}"
-            return {"passed": False, "why": why, "chosen": None}
+            return {"passed": False, "why": _ENDED_BY.get(referee.returncode, why), "chosen": None}
 
     @contextlib.contextmanager
     def _process(self, role: str, settings: dict[str, Any], **streams: Any) -> Iterator[subprocess.Popen[bytes]]:

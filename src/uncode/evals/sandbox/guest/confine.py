@@ -5,17 +5,25 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
-import platform
 import resource
 import signal
 import struct
+import sys
 from typing import Any
 
 from . import syscalls
 
-_LOAD, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x15, 0x45, 0x35, 0x06
+_LOAD, _AND, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
-_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _DUMPABLE, _DEATH_SIGNAL = 38, 22, 2, 4, 1
+_NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _DUMPABLE, _DEATH_SIGNAL, _NO_HUGE_PAGES = 38, 22, 2, 4, 1, 41
+_PENDING_SIGNALS = 64
+
+Line = tuple[int, int, int, int]
+"""An instruction of the kernel's filter: what to do, how far to jump if true, if false, and a number."""
+
+
+_LINUX_LIMITS = {"RLIMIT_SIGPENDING": _PENDING_SIGNALS, "RLIMIT_MSGQUEUE": 0}
+"""Memory of the kernel's: signals that wait, and queues of messages."""
 
 
 def limit(limits: dict[str, Any]) -> None:
@@ -30,6 +38,8 @@ def limit(limits: dict[str, Any]) -> None:
         (resource.RLIMIT_NOFILE, limits["files"]),
         (resource.RLIMIT_NPROC, 1),
         (resource.RLIMIT_CORE, 0),
+        (resource.RLIMIT_MEMLOCK, 0),
+        *((getattr(resource, name), most) for name, most in _LINUX_LIMITS.items() if hasattr(resource, name)),
     ):
         hard = resource.getrlimit(what)[1]
         bound = most if hard == resource.RLIM_INFINITY else min(most, hard)
@@ -39,21 +49,30 @@ def limit(limits: dict[str, Any]) -> None:
 def confine(limits: dict[str, Any], own_files: bool) -> None:
     """All walls at once. `own_files`: what is written here is thrown away, so that writing may be allowed."""
     limit(limits)
-    if platform.system() == "Linux":
+    if sys.platform == "linux":
         drop_rights()
+        use_small_pages()
         refuse_calls(own_files)
 
 
 def die_with_parent() -> None:
     """Where the process that started this one ends, however it ends, this one is killed."""
-    if platform.system() == "Linux":
+    if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def hide() -> None:
     """Others of the same user may not look into this process's memory."""
-    if platform.system() == "Linux":
+    if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DUMPABLE, 0)
+
+
+def use_small_pages() -> None:
+    """No transparent huge pages: one page of 4 KB that is kept holds all 2 MB of a huge one.
+
+    The limit on address space counts 4 KB for it. Kernels without huge pages refuse the call, and need it not.
+    """
+    ctypes.CDLL(None).prctl(_NO_HUGE_PAGES, 1, 0, 0, 0)
 
 
 def drop_rights() -> None:
@@ -68,7 +87,7 @@ def drop_rights() -> None:
 
 def refuse_calls(own_files: bool) -> None:
     """Install a seccomp filter. On machines whose numbers are not known there is none; the jail's walls stand alone."""
-    known = syscalls.ARCHITECTURES.get(platform.machine())
+    known = syscalls.ARCHITECTURES.get(os.uname().machine)
     if known is None:
         return
     program = _filter(*known, own_files)
@@ -81,55 +100,51 @@ def refuse_calls(own_files: bool) -> None:
 
 def _filter(architecture: int, column: int, own_files: bool) -> bytes:
     """The filter as the kernel's small machine code, eight bytes an instruction."""
-    lines: list[tuple[int, int, int, int]] = [
+    lines: list[Line] = [
         (_LOAD, 0, 0, 4),
         (_EQUAL, 1, 0, architecture),
-        (_RETURN, 0, 0, _REFUSE | errno.EPERM),
+        _refuse(errno.EPERM),
         (_LOAD, 0, 0, 0),
         (_AT_LEAST, 0, 1, 0x40000000),  # x86's second set of numbers
-        (_RETURN, 0, 0, _REFUSE | errno.EPERM),
+        _refuse(errno.EPERM),
         (_AT_LEAST, 0, 1, syscalls.NEWEST + 1),
-        (_RETURN, 0, 0, _REFUSE | errno.ENOSYS),
+        _refuse(errno.ENOSYS),
     ]
-    refused = [syscalls.PROCESSES, syscalls.KERNEL, syscalls.NETWORK, syscalls.MEMORY]
-    if not own_files:
-        refused.append(syscalls.WRITING)
-    for name, numbers in ((n, v) for table in refused for n, v in table.items()):
-        if (number := numbers[column]) is not None:
-            # clone3 is "not there", so that the library asks with clone, whose refusal it understands
-            code = errno.ENOSYS if name == "clone3" else errno.EAGAIN if name == "clone" else errno.EPERM
-            lines += [(_EQUAL, 0, 1, number), (_RETURN, 0, 0, _REFUSE | code)]
-    for numbers in syscalls.SIGNALS.values():
-        if (number := numbers[column]) is not None:
-            lines += _only_oneself(number)
-    rules = syscalls.BY_ARGUMENT if own_files else syscalls.BY_ARGUMENT | syscalls.OPENING
-    for numbers, argument, how, values in rules.values():
-        if (number := numbers[column]) is not None:
-            lines += _unless(number, argument, how, values)
-    lines.append((_RETURN, 0, 0, _ALLOW))
+    rules = syscalls.BY_ARGUMENT if own_files else syscalls.BY_ARGUMENT | syscalls.WITHOUT_FILES
+    for numbers, tests in rules.values():
+        lines += _when(numbers[column], [*(line for test in tests for line in _test(*test, errno.EACCES)), _ALLOWED])
+    for name, numbers in syscalls.TO_ONESELF.items():
+        oneself = (0, os.getpid()) if name == "prlimit64" else (os.getpid(),)
+        lines += _when(numbers[column], [*_test(0, syscalls.NOT_ONE_OF, oneself, errno.EPERM), _ALLOWED])
+    for numbers in (syscalls.ALLOWED | (syscalls.CHANGING if own_files else {})).values():
+        lines += _when(numbers[column], [_ALLOWED])
+    for numbers in syscalls.PRETENDED.values():
+        lines += _when(numbers[column], [_refuse(0)])
+    # clone3 is "not there", so that the library asks with clone, whose refusal it understands
+    lines += _when(syscalls.THREADS["clone3"][column], [_refuse(errno.ENOSYS)])
+    lines += _when(syscalls.THREADS["clone"][column], [_refuse(errno.EAGAIN)])
+    lines.append(_refuse(errno.EPERM))
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
 
 
-def _only_oneself(number: int) -> list[tuple[int, int, int, int]]:
-    """Allow a call whose first argument is this process, or 0 for prlimit; refuse it for others."""
-    zero = number in syscalls.SIGNALS["prlimit64"]
-    return [
-        (_EQUAL, 0, 5, number),
-        (_LOAD, 0, 0, 16),
-        (_EQUAL, 2, 0, os.getpid()),
-        (_EQUAL, 1, 0, 0 if zero else os.getpid()),
-        (_RETURN, 0, 0, _REFUSE | errno.EPERM),
-        (_RETURN, 0, 0, _ALLOW),
-    ]
+_ALLOWED: Line = (_RETURN, 0, 0, _ALLOW)
 
 
-def _unless(number: int, argument: int, how: str, values: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
-    """Refuse a call by the value of an argument."""
-    test = _ANY_BIT if how == syscalls.ANY_BIT else _EQUAL
-    return [
-        (_EQUAL, 0, len(values) + 3, number),
-        (_LOAD, 0, 0, 16 + 8 * argument),
-        *((test, len(values) - k, 0, value) for k, value in enumerate(values)),
-        (_RETURN, 0, 0, _ALLOW),
-        (_RETURN, 0, 0, _REFUSE | errno.EACCES),
-    ]
+def _refuse(code: int) -> Line:
+    """The call is not made; it gives the error `code`, or success for 0."""
+    return (_RETURN, 0, 0, _REFUSE | code)
+
+
+def _when(number: int | None, lines: list[Line]) -> list[Line]:
+    """The lines, which end with a decision, for the call of that number; nothing where there is none."""
+    return [] if number is None else [(_EQUAL, 0, len(lines), number), *lines]
+
+
+def _test(argument: int, how: str, values: tuple[int, ...], code: int) -> list[Line]:
+    """Refuse by an argument's lower 32 bits; else go on."""
+    load, refuse = (_LOAD, 0, 0, 16 + 8 * argument), _refuse(code)
+    if how == syscalls.ANY_BIT:
+        return [load, (_ANY_BIT, 0, 1, values[0]), refuse]
+    if how == syscalls.ALL_BITS:
+        return [load, (_AND, 0, 0, values[0]), (_EQUAL, 0, 1, values[0]), refuse]
+    return [load, *((_EQUAL, len(values) - k, 0, value) for k, value in enumerate(values)), refuse]

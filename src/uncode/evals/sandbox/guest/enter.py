@@ -1,18 +1,20 @@
 """Walls of the kernel's own, without bubblewrap: user, mount, process, network, IPC and host-name namespaces.
 
 The process unshares, forks (the child is the first process of its own process namespace), and builds a root of an
-empty memory disk with the interpreter's folders bound read-only. No /proc is mounted.
+empty memory disk with the interpreter's folders bound read-only. No /proc is mounted. Then the child starts the
+interpreter anew, as it is seen inside: nothing that was read outside, such as a path of the host, is left in memory.
 """
 
 from __future__ import annotations
 
 import ctypes
+import json
 import os
 import struct
-from typing import Any
+import sys
 
 from .confine import die_with_parent
-from .syscalls import ARCHITECTURES, KERNEL
+from .syscalls import ARCHITECTURES, SET_UP
 
 _USER, _MOUNT, _PROCESS, _NETWORK, _IPC, _HOST = 0x10000000, 0x20000, 0x20000000, 0x40000000, 0x8000000, 0x4000000
 _READ_ONLY, _NO_SUID, _NO_DEVICES, _REMOUNT, _BIND, _RECURSIVE, _PRIVATE = 1, 2, 4, 32, 4096, 16384, 1 << 18
@@ -21,7 +23,17 @@ _NOBODY = 65534
 _HERE, _ALL_BELOW = -100, 0x8000
 
 
-def enter(settings: dict[str, Any]) -> None:
+def main() -> None:
+    """`argv`: the folder of this package (read before), the settings as JSON, the command to run inside."""
+    settings, command = json.loads(sys.argv[2]), sys.argv[3:]
+    die_with_parent()
+    enter(settings["descriptors"])
+    _call("sethostname", b"jail", 4)
+    _build(settings["folders"], settings["hidden"], settings["disk"])
+    os.execve(command[0], command, settings["environment"])
+
+
+def enter(descriptors: list[int]) -> None:
     """Return in the child, inside; the parent waits for it and ends as it ends."""
     user, group = os.getuid(), os.getgid()
     _call("unshare", _USER | _MOUNT | _PROCESS | _NETWORK | _IPC | _HOST)
@@ -34,16 +46,15 @@ def enter(settings: dict[str, Any]) -> None:
             file.write(text)
     child = os.fork()
     if child:
-        for descriptor in {0, 1, 2, *settings.get("pipe", ())}:  # the other side must see the child's end
+        for descriptor in {0, 1, 2, *descriptors}:  # the other side must see the child's end
             os.close(descriptor)
-        os._exit(0 if os.waitpid(child, 0)[1] == 0 else 1)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        os._exit(code if code >= 0 else 128 - code)
     die_with_parent()
-    _call("sethostname", b"jail", 4)
-    _build(settings["folders"], settings["limits"]["disk"])
 
 
-def _build(folders: list[list[str]], disk: int) -> None:
-    """A root of [source, place] folders, /dev/null, and an empty folder to work in."""
+def _build(folders: list[list[str]], hidden: list[str], disk: int) -> None:
+    """A root of [source, place] folders, some places in them hidden, /dev/null, and an empty folder to work in."""
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
     _mount("tmpfs", "/tmp", "tmpfs", _NO_SUID | _NO_DEVICES)  # a place to build in, over /tmp until it is the root
     os.makedirs("/tmp/old")
@@ -52,6 +63,8 @@ def _build(folders: list[list[str]], disk: int) -> None:
     _mount("tmpfs", "/new", "tmpfs", _NO_SUID | _NO_DEVICES, "size=1m,mode=755")
     for source, place in [*folders, ["/dev/null", "/dev/null"], ["/dev/urandom", "/dev/urandom"]]:
         _bind(f"/old{source}", f"/new{place}")
+    for place in hidden:
+        _mount("tmpfs", f"/new{place}", "tmpfs", _READ_ONLY | _NO_SUID | _NO_DEVICES, "size=4k,mode=555")
     os.mkdir("/new/box")
     _mount("tmpfs", "/new/box", "tmpfs", _NO_SUID | _NO_DEVICES, f"size={disk},mode=700,nr_inodes=1000")
     os.chdir("/new")
@@ -68,7 +81,7 @@ def _bind(source: str, place: str) -> None:
         return
     if os.path.isdir(source):
         os.makedirs(place, exist_ok=True)
-    else:
+    elif not os.path.exists(place):
         os.makedirs(os.path.dirname(place), exist_ok=True)
         os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o444))
     _mount(source, place, None, _BIND | _RECURSIVE)  # what is mounted below may not be left out
@@ -83,10 +96,10 @@ def _mount(source: str | None, place: str, kind: str | None, flags: int, data: s
     _call("mount", a, b, c, ctypes.c_ulong(flags), d)
 
 
-def _call(name: str, *args: Any) -> None:
+def _call(name: str, *args: object) -> None:
     libc = ctypes.CDLL(None, use_errno=True)
-    if name in ("pivot_root", "mount_setattr"):  # older C libraries have no function for these
-        failed = libc.syscall(KERNEL[name][ARCHITECTURES[os.uname().machine][1]], *args)
+    if name in SET_UP:
+        failed = libc.syscall(SET_UP[name][ARCHITECTURES[os.uname().machine][1]], *args)
     else:
         failed = getattr(libc, name)(*args)
     if failed:

@@ -17,7 +17,7 @@ class Pipe:
     def __init__(self, reading: int, writing: int, most: int, until: float | None = None) -> None:
         """`most` bytes a message; `until` is when to stop waiting, by `time.monotonic`."""
         self.reading, self.writing, self.most, self.until = reading, writing, most, until
-        self.buffer = b""
+        self.buffer = bytearray()  # grows in place: a program may send its answer a byte at a time
 
     def send(self, message: Any) -> None:
         data = memoryview(json.dumps(message).encode() + b"\n")
@@ -39,7 +39,8 @@ class Pipe:
             if not part:
                 raise Broken("the program ended before it answered")
             self.buffer += part
-        line, self.buffer = self.buffer[:end], self.buffer[end + 1 :]
+        line = bytes(self.buffer[:end])
+        del self.buffer[: end + 1]
         if len(line) > self.most:
             raise Broken(f"an answer of more than {self.most:,} bytes")
         try:
@@ -52,5 +53,6 @@ class Pipe:
             return
         poll = select.poll()  # select itself fails for descriptors above 1023
         poll.register(descriptor, event)
-        if not poll.poll(max(0.0, self.until - time.monotonic()) * 1000):
+        left = self.until - time.monotonic()
+        if left <= 0 or not poll.poll(left * 1000):  # a side that is always ready has no more time than a slow one
             raise Broken("the program took too long")

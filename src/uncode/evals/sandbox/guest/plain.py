@@ -2,19 +2,31 @@
 
 A value that arrives is built anew from numbers, strings and containers, so nothing of the sender's classes comes
 with it: an object that calls itself equal to everything is, on this side, a `NoPlainData` that equals nothing.
+
+What arrives is bounded before it is built. A few bytes can ask for much work: a fraction written `1e99999999`, a range
+of 10^18 numbers, a set of integers that all have the same hash.
 """
 
 from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from decimal import Decimal
 from fractions import Fraction
+from itertools import groupby
 from typing import Any
 
 MOST_ITEMS = 200_000
 """Of one message, over all its containers."""
+MAX_INT_BITS = 1 << 20
+"""Of an integer: about 315,000 digits."""
+MAX_FRACTION_BITS = 1 << 16
+"""Of a fraction's numerator or denominator, and of a decimal's digits: reducing a fraction takes quadratic time."""
+MAX_EXPONENT = 10_000
+"""Of a decimal: as an integer it has as many digits."""
+MAX_COLLISIONS = 1_000_000
+"""Pairs of keys with one hash, over all sets and dictionaries of a message: every such pair is compared."""
 
 
 class NotPlain(ValueError):
@@ -48,7 +60,7 @@ class _Encoder:
             return value if value is None or isinstance(value, bool) else str.__str__(value)
         if isinstance(value, int):
             number = int(value)
-            return number if abs(number) < 1 << 53 else {"int": hex(number)}
+            return number if abs(number) < 1 << 53 else {"int": _hex(number, MAX_INT_BITS)}
         if isinstance(value, float):
             return float(value) if math.isfinite(value) else {"float": repr(float(value))}
         if isinstance(value, list):
@@ -61,11 +73,13 @@ class _Encoder:
         if isinstance(value, (bytes, bytearray)):
             return {"bytes": bytes(value).hex()}
         if isinstance(value, range):
-            return {"range": [self.encode(n) for n in (value.start, value.stop, value.step)]}
+            return {"range": [self.encode(n) for n in (value.start, value.stop, _bounded(value).step)]}
         if isinstance(value, complex):
             return {"complex": [self.encode(value.real), self.encode(value.imag)]}
-        if isinstance(value, (Decimal, Fraction)):
-            return {type(value).__name__.lower(): str(value)}
+        if isinstance(value, Fraction):
+            return {"fraction": [_hex(part, MAX_FRACTION_BITS) for part in (value.numerator, value.denominator)]}
+        if isinstance(value, Decimal):
+            return {"decimal": str(_bounded_decimal(value))}
         if isinstance(value, Iterator):
             return {"iterator": self._all(value)}
         return {"opaque": [type(value).__name__, bool(value)]}
@@ -89,24 +103,55 @@ _SERIES: tuple[tuple[Any, str], ...] = (
     (type({}.keys()), "set"),
 )
 
-_MADE_OF_TEXT: dict[str, Any] = {
-    "int": lambda text: int(text, 16),
+
+def _hex(number: int, most: int) -> str:
+    if number.bit_length() > most:
+        raise NotPlain(f"a number of more than {most:,} bits")
+    return hex(number)
+
+
+def _unhex(text: str, most: int) -> int:
+    if len(text) > most // 4 + len("-0x"):
+        raise NotPlain(f"a number of more than {most:,} bits")
+    return int(text, 16)
+
+
+def _bounded(numbers: range) -> range:
+    if numbers[MOST_ITEMS:]:
+        raise NotPlain(f"a range of more than {MOST_ITEMS} items")
+    return numbers
+
+
+def _bounded_decimal(number: Decimal) -> Decimal:
+    if number.is_finite() and abs(number.adjusted()) > MAX_EXPONENT:
+        raise NotPlain(f"a decimal with an exponent above {MAX_EXPONENT:,}")
+    return number
+
+
+def _decimal(text: str) -> Decimal:
+    if len(text) > MAX_FRACTION_BITS // 4:
+        raise NotPlain("a decimal of too many digits")
+    return _bounded_decimal(Decimal(text))
+
+
+_MADE_OF_TEXT: dict[str, Callable[[str], Any]] = {
+    "int": lambda text: _unhex(text, MAX_INT_BITS),
     "float": lambda text: {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}[text],
     "bytes": bytes.fromhex,
-    "decimal": Decimal,
-    "fraction": Fraction,
-    "opaque": lambda told: NoPlainData(str(told[0]), bool(told[1])),
+    "decimal": _decimal,
 }
-_MADE_OF_ITEMS: dict[str, Any] = {
+_MADE_OF_SCALARS: dict[str, Callable[..., Any]] = {
+    "fraction": lambda over, under: Fraction(_unhex(over, MAX_FRACTION_BITS), _unhex(under, MAX_FRACTION_BITS)),
+    "range": lambda start, stop, step: _bounded(range(start, stop, step)),
+    "complex": complex,
+    "opaque": lambda name, truth: NoPlainData(str(name), bool(truth)),
+}
+_MADE_OF_ITEMS: dict[str, Callable[[list[Any]], Any]] = {
     "tuple": tuple,
-    "set": set,
-    "frozenset": frozenset,
     "deque": deque,
-    "range": lambda numbers: range(*numbers),
-    "complex": lambda parts: complex(*parts),
     "iterator": iter,
-    "dict": dict,
 }
+_MADE_OF_KEYS: dict[str, Callable[[list[Any]], Any]] = {"set": set, "frozenset": frozenset, "dict": dict}
 
 
 def decode(told: Any) -> Any:
@@ -120,6 +165,7 @@ def decode(told: Any) -> Any:
 class _Decoder:
     def __init__(self) -> None:
         self.left = 2 * MOST_ITEMS  # a dictionary's keys and values are counted one by one here
+        self.collisions_left = MAX_COLLISIONS
 
     def decode(self, told: Any) -> Any:
         if told is None or isinstance(told, (bool, int, float, str)):
@@ -130,6 +176,25 @@ class _Decoder:
                 raise NotPlain("a message of too many items")
             return [self.decode(item) for item in told]
         ((tag, contents),) = told.items()
-        if tag in _MADE_OF_TEXT:
+        if isinstance(contents, str):  # a string is a series too: it may stand for none here
             return _MADE_OF_TEXT[tag](contents)
-        return _MADE_OF_ITEMS[tag](self.decode(contents))
+        if not isinstance(contents, list):
+            raise NotPlain("a message that is no plain data")
+        items = self.decode(contents)
+        if tag in _MADE_OF_SCALARS:
+            return _MADE_OF_SCALARS[tag](*items)
+        if tag in _MADE_OF_KEYS:
+            self._count_collisions((key for key, _ in items) if tag == "dict" else items)
+            return _MADE_OF_KEYS[tag](items)
+        return _MADE_OF_ITEMS[tag](items)
+
+    def _count_collisions(self, keys: Iterable[Any]) -> None:
+        """Refuse keys of one hash before they are put into one table, where each is compared with all before it.
+
+        An integer's hash is its remainder by a fixed prime, so a program can choose them.
+        """
+        for _, same in groupby(sorted(map(hash, keys))):  # sorted: a table of hashes could be attacked in turn
+            number = sum(1 for _ in same)
+            self.collisions_left -= number * (number - 1)
+        if self.collisions_left < 0:
+            raise NotPlain("a message whose keys have the same hash")

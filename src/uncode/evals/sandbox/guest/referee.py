@@ -7,10 +7,12 @@ size and time, and are compared here, where the candidate cannot reach.
 from __future__ import annotations
 
 import builtins
+import ctypes
 import itertools
 import json
 import os
 import random
+import signal
 import time
 import traceback
 import warnings
@@ -22,8 +24,12 @@ from .confine import drop_rights, hide, limit
 from .pipe import Broken, Pipe
 from .plain import NotPlain, decode, encode
 
-OWN_LIMITS = {"cpu": 600, "memory": 1 << 30, "files": 64}
+OWN_LIMITS = {"memory": 1 << 30, "files": 64}
 """Of the referee, whatever the candidate's are: it only compares."""
+MIN_CPU_SECONDS = 5
+"""Processor time of the referee, where the candidate has less: the tests are not the candidate's."""
+LAST_WORD_SECONDS = 0.5
+"""After the wall limit, for a referee that has seen it and says so."""
 
 
 class CandidateError(Exception):
@@ -41,16 +47,31 @@ def main(settings: dict[str, Any]) -> None:
     result = os.dup(1)
     os.write(result, b"here\n")  # what fails before this is the jail's fault
     silence(0, 1)
-    limit(settings["limits"] | OWN_LIMITS)
+    limits = settings["limits"]
+    limit(limits | OWN_LIMITS | {"cpu": max(limits["cpu"], MIN_CPU_SECONDS)})
+    end_at_once(signal.SIGXCPU, signal.SIGALRM)
+    signal.setitimer(signal.ITIMER_REAL, limits["wall"] + LAST_WORD_SECONDS)
     drop_rights()
     warnings.simplefilter("ignore")
     random.seed(0)  # some tests draw their cases: every candidate gets the same
     reading, writing = settings["pipe"]
-    limits = settings["limits"]
     pipe = Pipe(reading, writing, limits["answer"], time.monotonic() + limits["wall"])
     with open(result, "w") as out:
         json.dump(judge(job, pipe), out)
     os._exit(0)
+
+
+def end_at_once(*signals: int) -> None:
+    """At these signals the process ends, with the signal's number as its exit code.
+
+    A handler in Python would wait until the comparison returns to the interpreter, and a set of bad keys does not for
+    hours. The default action is not taken by the first process of a namespace, which the referee is. So the handler is
+    the C library's own `_exit`, which the kernel calls with the signal's number.
+    """
+    libc = ctypes.CDLL(None)
+    libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
+    for number in signals:
+        libc.signal(number, ctypes.cast(libc._exit, ctypes.c_void_p))
 
 
 def judge(job: dict[str, Any], pipe: Pipe) -> dict[str, Any]:

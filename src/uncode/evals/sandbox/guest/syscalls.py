@@ -1,6 +1,9 @@
-"""System calls a candidate is refused, by what they are for; numbers as (x86_64, aarch64), None where there is none.
+"""System calls a candidate may make, by what they are for; all others are refused.
 
-From the kernel's headers (asm/unistd_64.h and asm-generic/unistd.h).
+Numbers as (x86_64, aarch64), None where there is none, from the kernel's headers (asm/unistd_64.h and
+asm-generic/unistd.h). A list of what is allowed, not of what is refused: the kernel has many calls by which a process
+holds memory that its limit on address space does not count (`vmsplice`, `memfd_create`, `landlock_create_ruleset`),
+and every release adds some.
 """
 
 from __future__ import annotations
@@ -10,129 +13,148 @@ import os
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
 """For each machine the kernel's word for it, and the column of the tables below."""
 
-WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 Numbers = dict[str, tuple[int | None, int | None]]
 
-PROCESSES: Numbers = {
-    "fork": (57, None),
-    "vfork": (58, None),
-    "clone": (56, 220),
-    "clone3": (435, 435),
-    "execve": (59, 221),
-    "execveat": (322, 281),
-    "ptrace": (101, 117),
-    "process_vm_readv": (310, 270),
-    "process_vm_writev": (311, 271),
-    "process_madvise": (440, 440),
-    "process_mrelease": (448, 448),
-    "pidfd_open": (434, 434),
-    "pidfd_getfd": (438, 438),
-    "pidfd_send_signal": (424, 424),
-    "kcmp": (312, 272),
-    "rt_sigqueueinfo": (129, 138),
-    "rt_tgsigqueueinfo": (297, 240),
-    "setpgid": (109, 154),
-    "setsid": (112, 157),
-    "setns": (308, 268),
-    "unshare": (272, 97),
-    "setpriority": (141, 140),
-    "sched_setscheduler": (144, 119),
-    "sched_setparam": (142, 118),
-    "sched_setattr": (314, 274),
-    "sched_setaffinity": (203, 122),
-    "ioprio_set": (251, 30),
+FILES: Numbers = {
+    "read": (0, 63),
+    "pread64": (17, 67),
+    "readv": (19, 65),
+    "preadv": (295, 69),
+    "preadv2": (327, 286),
+    "write": (1, 64),
+    "pwrite64": (18, 68),
+    "writev": (20, 66),
+    "pwritev": (296, 70),
+    "pwritev2": (328, 287),
+    "lseek": (8, 62),
+    "close": (3, 57),
+    "close_range": (436, 436),
+    "dup": (32, 23),
+    "dup2": (33, None),
+    "dup3": (292, 24),
+    "open": (2, None),
+    "openat": (257, 56),
+    "getdents": (78, None),
+    "getdents64": (217, 61),
+    "getcwd": (79, 17),
+    "chdir": (80, 49),
+    "fchdir": (81, 50),
+    "stat": (4, None),
+    "lstat": (6, None),
+    "fstat": (5, 80),
+    "newfstatat": (262, 79),
+    "statx": (332, 291),
+    "statfs": (137, 43),
+    "fstatfs": (138, 44),
+    "access": (21, None),
+    "faccessat": (269, 48),
+    "faccessat2": (439, 439),
+    "readlink": (89, None),
+    "readlinkat": (267, 78),
+    "getxattr": (191, 8),
+    "lgetxattr": (192, 9),
+    "fgetxattr": (193, 10),
+    "listxattr": (194, 11),
+    "llistxattr": (195, 12),
+    "flistxattr": (196, 13),
+    "umask": (95, 166),
 }
-"""Other processes, and threads: a candidate is one of each."""
+"""Reading, and writing to what is open already."""
 
-KERNEL: Numbers = {
-    "mount": (165, 40),
-    "umount2": (166, 39),
-    "pivot_root": (155, 41),
-    "chroot": (161, 51),
-    "open_tree": (428, 428),
-    "move_mount": (429, 429),
-    "fsopen": (430, 430),
-    "fsconfig": (431, 431),
-    "fsmount": (432, 432),
-    "fspick": (433, 433),
-    "mount_setattr": (442, 442),
-    "bpf": (321, 280),
-    "perf_event_open": (298, 241),
-    "userfaultfd": (323, 282),
-    "io_uring_setup": (425, 425),
-    "io_uring_enter": (426, 426),
-    "io_uring_register": (427, 427),
-    "add_key": (248, 217),
-    "request_key": (249, 218),
-    "keyctl": (250, 219),
-    "kexec_load": (246, 104),
-    "kexec_file_load": (320, 294),
-    "init_module": (175, 105),
-    "finit_module": (313, 273),
-    "delete_module": (176, 106),
-    "reboot": (169, 142),
-    "swapon": (167, 224),
-    "swapoff": (168, 225),
-    "quotactl": (179, 60),
-    "quotactl_fd": (443, 443),
-    "acct": (163, 89),
-    "settimeofday": (164, 170),
-    "clock_settime": (227, 112),
-    "adjtimex": (159, 171),
-    "clock_adjtime": (305, 266),
-    "sethostname": (170, 161),
-    "setdomainname": (171, 162),
-    "syslog": (103, 116),
-    "name_to_handle_at": (303, 264),
-    "open_by_handle_at": (304, 265),
-    "personality": (135, 92),
-    "iopl": (172, None),
-    "ioperm": (173, None),
-    "modify_ldt": (154, None),
-    "fanotify_init": (300, 262),
-    "vhangup": (153, 58),
+WAITING: Numbers = {
+    "pipe": (22, None),
+    "pipe2": (293, 59),
+    "poll": (7, None),
+    "ppoll": (271, 73),
+    "select": (23, None),
+    "pselect6": (270, 72),
+    "epoll_create": (213, None),
+    "epoll_create1": (291, 20),
+    "epoll_ctl": (233, 21),
+    "epoll_wait": (232, None),
+    "epoll_pwait": (281, 22),
+    "sendto": (44, 206),
+    "recvfrom": (45, 207),
+    "shutdown": (48, 210),
+    "getsockname": (51, 204),
+    "getpeername": (52, 205),
+    "getsockopt": (55, 209),
 }
-"""Parts of the kernel a function has no business with."""
-
-NETWORK: Numbers = {
-    "socket": (41, 198),
-    "connect": (42, 203),
-    "bind": (49, 200),
-    "listen": (50, 201),
-    "accept": (43, 202),
-    "accept4": (288, 242),
-}
+"""Pipes, events and the pair of sockets that asyncio wakes itself with. `sendmsg` passes descriptors on: not here."""
 
 MEMORY: Numbers = {
-    "memfd_create": (319, 279),
-    "memfd_secret": (447, 447),
-    "shmget": (29, 194),
-    "shmat": (30, 196),
-    "shmctl": (31, 195),
-    "msgget": (68, 186),
-    "msgctl": (71, 187),
-    "msgsnd": (69, 189),
-    "msgrcv": (70, 188),
-    "semget": (64, 190),
-    "semctl": (66, 191),
-    "semop": (65, 193),
-    "semtimedop": (220, 192),
-    "mq_open": (240, 180),
-    "mq_unlink": (241, 181),
-    "mlock": (149, 228),
-    "mlock2": (325, 284),
-    "mlockall": (151, 230),
-    "mbind": (237, 235),
-    "migrate_pages": (256, 238),
-    "move_pages": (279, 239),
-    "set_mempolicy": (238, 237),
+    "brk": (12, 214),
+    "munmap": (11, 215),
+    "mprotect": (10, 226),
+    "msync": (26, 227),
 }
-"""Memory that the limit on address space does not count, or that others feel."""
 
-SIGNALS: Numbers = {"kill": (62, 129), "tkill": (200, 130), "tgkill": (234, 131), "prlimit64": (302, 261)}
-"""Allowed to oneself alone: the first argument is the process."""
+TIME: Numbers = {
+    "clock_gettime": (228, 113),
+    "clock_getres": (229, 114),
+    "gettimeofday": (96, 169),
+    "time": (201, None),
+    "times": (100, 153),
+    "nanosleep": (35, 101),
+    "clock_nanosleep": (230, 115),
+    "getitimer": (36, 102),
+    "setitimer": (38, 103),
+    "alarm": (37, None),
+    "pause": (34, None),
+    "getrusage": (98, 165),
+}
 
-WRITING: Numbers = {
+HANDLERS: Numbers = {
+    "rt_sigaction": (13, 134),
+    "rt_sigprocmask": (14, 135),
+    "rt_sigreturn": (15, 139),
+    "rt_sigpending": (127, 136),
+    "rt_sigtimedwait": (128, 137),
+    "rt_sigsuspend": (130, 133),
+    "sigaltstack": (131, 132),
+    "restart_syscall": (219, 128),
+}
+
+ITSELF: Numbers = {
+    "exit": (60, 93),
+    "exit_group": (231, 94),
+    "getpid": (39, 172),
+    "gettid": (186, 178),
+    "getppid": (110, 173),
+    "getpgid": (121, 155),
+    "getpgrp": (111, None),
+    "getsid": (124, 156),
+    "getuid": (102, 174),
+    "geteuid": (107, 175),
+    "getgid": (104, 176),
+    "getegid": (108, 177),
+    "getresuid": (118, 148),
+    "getresgid": (120, 150),
+    "getgroups": (115, 158),
+    "getrlimit": (97, 163),
+    "getpriority": (140, 141),
+    "uname": (63, 160),
+    "sysinfo": (99, 179),
+    "getrandom": (318, 278),
+    "futex": (202, 98),
+    "set_robust_list": (273, 99),
+    "rseq": (334, 293),
+    "sched_yield": (24, 124),
+    "sched_getaffinity": (204, 123),
+    "sched_getparam": (143, 121),
+    "sched_getscheduler": (145, 120),
+    "sched_get_priority_max": (146, 125),
+    "sched_get_priority_min": (147, 126),
+    "getcpu": (309, 168),
+    "capget": (125, 90),
+    "wait4": (61, 260),
+    "waitid": (247, 95),
+}
+"""What a process asks about itself, and its end. It has no children to wait for, but may ask."""
+
+ALLOWED: Numbers = FILES | WAITING | MEMORY | TIME | HANDLERS | ITSELF
+
+CHANGING: Numbers = {
     "creat": (85, None),
     "unlink": (87, None),
     "unlinkat": (263, 35),
@@ -155,39 +177,78 @@ WRITING: Numbers = {
     "fchownat": (260, 54),
     "lchown": (94, None),
     "truncate": (76, 45),
+    "ftruncate": (77, 46),
     "mknod": (133, None),
     "mknodat": (259, 33),
     "utime": (132, None),
     "utimes": (235, None),
     "utimensat": (280, 88),
     "futimesat": (261, None),
-    "setxattr": (188, 5),
-    "lsetxattr": (189, 6),
-    "fsetxattr": (190, 7),
-    "removexattr": (197, 14),
-    "lremovexattr": (198, 15),
-    "fremovexattr": (199, 16),
-    "openat2": (437, 437),
+    "fallocate": (285, 47),
+    "copy_file_range": (326, 285),
+    "flock": (73, 32),
 }
-"""Changes to files: refused as well where there is no file system of one's own."""
+"""Changes to files: allowed only where there is a file system of one's own."""
 
-ANY_BIT, EQUAL = "any bit", "equal"
-
-Rule = tuple[tuple[int | None, int | None], int, str, tuple[int, ...]]
-"""Numbers of a call, which argument is looked at, how, and with which values it is refused."""
-
-BY_ARGUMENT: dict[str, Rule] = {
-    "prctl": ((157, 167), 0, EQUAL, (1,)),  # PR_SET_PDEATHSIG: to live on when the parent has died
-    "fcntl": ((72, 25), 1, EQUAL, (8, 10, 15)),  # F_SETOWN, F_SETSIG, F_SETOWN_EX: signals by way of a file
-    "ioctl": ((16, 29), 1, EQUAL, (0x8901, 0x8902, 0x5412, 0x40086602, 0x401C5820)),  # the same; flags of files
-    "socketpair": ((53, 199), 1, ANY_BIT, (0xE,)),  # all but streams: datagrams may be sent to others
+PRETENDED: Numbers = {
+    "fsync": (74, 82),
+    "fdatasync": (75, 83),
 }
+"""Answered with success and not done: the files are thrown away, and a flush of the host's disk slows others."""
 
-OPENING: dict[str, Rule] = {
-    "open": ((2, None), 1, ANY_BIT, (WRITES,)),
-    "openat": ((257, 56), 2, ANY_BIT, (WRITES,)),
+THREADS: Numbers = {
+    "clone": (56, 220),
+    "clone3": (435, 435),
 }
-"""Calls that open a file; refused for writing where there is no file system of one's own."""
+"""Refused in words that the C library understands, so that Python says it cannot start a thread."""
+
+SET_UP: Numbers = {
+    "pivot_root": (155, 41),
+    "mount_setattr": (442, 442),
+}
+"""Refused as well; the walls are built with them (`enter.py`), and older C libraries have no function for them."""
+
+ANY_BIT, ALL_BITS, NOT_ONE_OF = "any bit", "all bits", "not one of"
+
+Rule = tuple[int, str, tuple[int, ...]]
+"""Which argument is looked at, how, and the values with which the call is refused."""
+
+SHARED, ANONYMOUS, LOCKED, HUGE = 0x01, 0x20, 0x2000, 0x40000
+"""Flags of mmap."""
+DESCRIPTORS, LOCKS = (0, 1, 2, 3, 4, 1030, 1032), (5, 6, 7)
+"""What fcntl may do: copies of descriptors and their flags; locks, for sqlite. Not owners, who get signals."""
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+BY_ARGUMENT: dict[str, tuple[tuple[int | None, int | None], tuple[Rule, ...]]] = {
+    # Anonymous shared memory stays whole until its last page is unmapped: a program that unmaps all but one page
+    # of each piece holds any amount within a small address space.
+    "mmap": ((9, 222), ((3, ANY_BIT, (LOCKED | HUGE,)), (3, ALL_BITS, (SHARED | ANONYMOUS,)))),
+    "mremap": ((25, 216), ((3, ANY_BIT, (0xFFFFFFFE,)),)),  # all but MREMAP_MAYMOVE
+    # NORMAL, RANDOM, SEQUENTIAL, WILLNEED, DONTNEED, FREE. Not HUGEPAGE: one page of 4 KB keeps 2 MB alive.
+    "madvise": ((28, 233), ((2, NOT_ONE_OF, (0, 1, 2, 3, 4, 8)),)),
+    "prctl": ((157, 167), ((0, NOT_ONE_OF, (15, 16)),)),  # its own name
+    "fcntl": ((72, 25), ((1, NOT_ONE_OF, (*DESCRIPTORS, *LOCKS)),)),
+    # Whether it is a terminal and how wide, bytes to be read, waiting or not, inherited or not.
+    "ioctl": ((16, 29), ((1, NOT_ONE_OF, (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),)),
+    "socketpair": ((53, 199), ((0, NOT_ONE_OF, (1,)), (1, ANY_BIT, (0xE,)))),  # streams; datagrams may go to others
+}
+"""Calls that are refused by the value of an argument."""
+
+WITHOUT_FILES: dict[str, tuple[tuple[int | None, int | None], tuple[Rule, ...]]] = {
+    "open": ((2, None), ((1, ANY_BIT, (WRITES,)),)),
+    "openat": ((257, 56), ((2, ANY_BIT, (WRITES,)),)),
+    "fcntl": ((72, 25), ((1, NOT_ONE_OF, DESCRIPTORS),)),
+    "mmap": ((9, 222), ((3, ANY_BIT, (SHARED | LOCKED | HUGE,)),)),  # /dev/zero, shared, is anonymous memory too
+}
+"""The rules that differ where there is no file system of one's own."""
+
+TO_ONESELF: Numbers = {
+    "kill": (62, 129),
+    "tkill": (200, 130),
+    "tgkill": (234, 131),
+    "prlimit64": (302, 261),
+}
+"""Allowed if the first argument is this process."""
 
 NEWEST = 462
-"""Whatever the kernel has learnt since is not there."""
+"""The newest call known here: later ones are answered with "not there", so that the C library does without."""
