@@ -29,6 +29,7 @@ class TransformerDenoiser:
     ) -> None:
         self.network, self.dialect, self.tokenizer = network, dialect, tokenizer
         self.mask_id, self.eos_ids, self.frequency = mask_id, eos_ids, frequency
+        self.parameters = network.shape.parameters
         self.vocab_size, self.context = network.shape.vocab, network.shape.context
         self.about = about or {"model": dialect.family}
         self._barred = torch.tensor([mask_id], device=self.device)

@@ -17,6 +17,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run a verb. Exit codes: 0 done, 1 a fault of ours, 2 an error the user can mend, 130 interrupted."""
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin starve each other on a busy machine
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupt)
     try:

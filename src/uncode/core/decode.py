@@ -21,6 +21,7 @@ from .logits_check import bad_logits, find_bad_logits
 from .record import FILLED, OPEN
 from .reprs import counted
 from .state import Ints, Samplers, Seeds, State, Watch
+from .threads import at_most
 from .trace import Trace
 from .upload import Download, upload
 from .view import View
@@ -73,6 +74,11 @@ def advance(state: State) -> Step:
     """
     if state.over:
         raise UncodeError("there is no unfinished row to advance: add rows first.")
+    with at_most(state.threads):
+        return _advance(state)
+
+
+def _advance(state: State) -> Step:
     if state.stale:
         state.open_blocks()
     _check_limit(state)

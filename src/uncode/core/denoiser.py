@@ -37,7 +37,7 @@ class Denoiser(Protocol):
     """A model in normal form: it predicts every position of a canvas at once.
 
     It may also have `about` (what a trace says of the model), `frequency` (its own table), `frame` (token ids
-    that stand before and after every text) and `sees_padding` (False: the rows of a batch must be equally long).
+    that stand before and after every text), `parameters` (how many) and `sees_padding` (False: the rows of a batch must be equally long).
     """
 
     @property
@@ -82,6 +82,8 @@ class Facts:
     device: torch.device
     fingerprint: str = ""
     """Of the tokenizer's vocabulary; empty where it is not known."""
+    parameters: int = 0
+    """How many the model has; 0 where that is not known."""
 
     @classmethod
     def of(cls, denoiser: Denoiser) -> Facts:
@@ -92,7 +94,8 @@ class Facts:
         )
         require(not missing, f"the model {type(denoiser).__name__} has no {', '.join(missing)}: see core/denoiser.py.")
         known = getattr(denoiser, "about", {}).get("tokenizer", "")
-        return cls(denoiser.vocab_size, denoiser.mask_id, tuple(denoiser.eos_ids), denoiser.device, known)
+        size = getattr(denoiser, "parameters", 0)
+        return cls(denoiser.vocab_size, denoiser.mask_id, tuple(denoiser.eos_ids), denoiser.device, known, size)
 
     def surprisal(self, table: Table) -> Tensor:
         """The table's -log p over this model's vocabulary; an error if it was counted with another tokenizer.

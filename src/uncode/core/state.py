@@ -30,6 +30,7 @@ from .noise import Noise, PhiloxNoise
 from .policy import Sampler
 from .record import Record
 from .rows import Rows
+from .threads import threads_for
 from .upload import upload
 from .view import Count
 from .window import Pane, Window
@@ -92,6 +93,8 @@ class State:
         """Whether a forward may run ahead of a look: only a device that works while the host waits gains by it."""
         self.ahead: Tensor | None = None
         """Logits of the next step, where they were asked for before it was known whether there is one."""
+        self.threads: int | None = None
+        """The most threads a step uses on a CPU."""
         self.stale = True
         self.rows = Rows.none()
         self._next_id = 0
@@ -235,6 +238,7 @@ class State:
         self._windows = [entry for entry in self._windows if np.isin(entry[1], self.rows.ids).any()]
         for number, lane in enumerate(self.lanes):
             lane.rows = None if len(used) == 1 else upload(self.members(number), self.facts.device)
+        self.threads = threads_for(self.facts.device, self.facts.parameters, self.tokens.numel())
         self.stale = True
 
     def members(self, lane: int) -> Ints:

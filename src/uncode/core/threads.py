@@ -1,0 +1,42 @@
+"""How many threads a step uses on a CPU.
+
+torch's threads meet at a barrier after every operation and spin while they wait. A small forward is hundreds of
+operations of microseconds each. On an idle machine a second thread makes it about a quarter faster; where another
+process holds one of the cores, every barrier waits for a thread that does not run, and the forward takes five to ten
+times as long (`bench/cpu.py` prints both). So a small step runs on one thread, and a large one on all of them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+SMALL_FLOPS = 4e9
+"""Work of a forward below which it runs on one thread: about 50 ms of one core."""
+
+
+def threads_for(device: torch.device, parameters: int, tokens: int) -> int | None:
+    """The most threads for a forward of a model over so many tokens; None where torch's own number stands.
+
+    It stands on a GPU, for a model of unknown size, and where the user has set OMP_NUM_THREADS.
+    """
+    if device.type != "cpu" or not parameters or "OMP_NUM_THREADS" in os.environ:
+        return None
+    return 1 if 2.0 * parameters * tokens < SMALL_FLOPS else None
+
+
+@contextmanager
+def at_most(threads: int | None) -> Iterator[None]:
+    """Run on at most so many threads, then as before."""
+    before = torch.get_num_threads()
+    if threads is None or before <= threads:
+        yield
+        return
+    torch.set_num_threads(threads)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
