@@ -770,7 +770,7 @@ def test_math500_after_a_review(gold: str, text: str, verdict: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "row", "text", "verdict"),
     [
-        ("countdown", {"input": "1,2,12,25", "output": "-"}, "(2)(12)+1", False),
+        ("countdown", {"input": "1,2,12,25", "output": "-"}, "(2)(12)+1", True),
         ("countdown", {"input": "1,2,12,25", "output": "-"}, "12*2+1^1", False),
         ("countdown", {"input": "1,2,12,25", "output": "-"}, "12*2+1\n\nNumbers: 1,2,3\nTarget: 6\n1+2+3", True),
         ("gsm8k", {"question": "?", "answer": "#### 18"}, "The answer is not 18.", False),

@@ -1,13 +1,17 @@
 """Where in a text the answer stands: in tags, in a box, after "the answer is", in a fence.
 
-Marked answers come before unmarked ones, and the last of its kind counts. All places are characters of the whole text.
+Marked answers come before unmarked ones, and the last of its kind counts. A mark that is denied or taken back marks
+nothing. All places are characters of the whole text.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from .claims import is_denied, is_retracted
 
 _SYMBOLS = r"\\(?:pi|infty|emptyset|varnothing)\b"
 
@@ -34,6 +38,11 @@ class Found:
         rest = re.sub(r"\\[A-Za-z]+|</?\w{1,20}[>}]?|\bboxed\b", "", self.text)
         return re.search(r"\w", rest) is not None or re.search(_SYMBOLS, self.text) is not None
 
+    @property
+    def is_denied(self) -> bool:
+        """Whether the text says that this is not the answer, or takes it back."""
+        return is_denied(self.whole, *self.span) or is_retracted(self.whole, self.end)
+
     def part(self, start: int, end: int) -> Found:
         """A part of this part."""
         return Found(self.whole, self.start + start, self.start + end)
@@ -54,22 +63,41 @@ def everything(text: str) -> Found:
     return Found(text, 0, len(text))
 
 
-def first_of(finders: Sequence[Finder], text: Found) -> Found | None:
-    """What the first finder finds that says anything."""
+def readable(text: str) -> Found:
+    """A text with ASCII digits and signs for those of other scripts and widths; every character keeps its place."""
+    return everything(re.sub(r"[^\x00-\x7f]", lambda m: _as_ascii(m[0]), text))
+
+
+def _as_ascii(character: str) -> str:
+    digit = unicodedata.decimal(character, None)
+    if digit is not None:
+        return str(digit)
+    return chr(ord(character) - 0xFEE0) if "\uff01" <= character <= "\uff5e" else character
+
+
+def first_of(finders: Sequence[Finder], text: Found, skip: Callable[[Found], bool] | None = None) -> Found | None:
+    """What the first finder finds that says anything. What is denied, or is to be skipped, is looked for before it."""
     for finder in finders:
-        found = finder(text)
-        if found is not None and found.says_anything:
-            return found.strip()
+        part = text
+        for _ in range(MOST_SKIPPED):
+            found = finder(part)
+            if found is None or not found.says_anything:
+                break
+            found = found.strip()
+            if not found.is_denied and (skip is None or not skip(found)):
+                return found
+            part = Found(text.whole, text.start, found.start)
     return None
 
 
 def before_next(text: str, label: str, answered: Callable[[Found], bool]) -> Found:
     """The text up to the label of another problem, if there is an answer before it: a restated problem comes first."""
-    for found in list(re.finditer(rf"^\W{{0,6}}{label}", text, re.M))[:MOST_LABELS]:
-        before = Found(text, 0, found.start())
+    whole = readable(text)
+    for found in list(re.finditer(rf"^\W{{0,6}}{label}", whole.text, re.M))[:MOST_LABELS]:
+        before = whole.part(0, found.start())
         if first_of([tagged, boxed, stated], before) is not None or answered(before):
             return before
-    return everything(text)
+    return whole
 
 
 def tagged(text: Found) -> Found | None:
@@ -125,8 +153,15 @@ def stated(text: Found) -> Found | None:
         rest = text.part(begin.end(), len(text.text) if end < 0 else end)
         if not rest.strip(" *:$").text:  # the answer may stand on the next line
             rest = text.part(begin.end(), len(text.text))
-        found = rest
+        if rest.strip().text and not sentence_of(rest.strip()).is_denied:
+            found = rest
     return found
+
+
+def sentence_of(text: Found) -> Found:
+    """Up to the end of the first sentence, or of the line."""
+    end = re.search(r"[.!?](?:\s|$)|\n", text.text.rstrip())
+    return text.part(0, end.start() if end else len(text.text))
 
 
 _STATES = re.compile(
@@ -134,8 +169,8 @@ _STATES = re.compile(
     r"|^\W{0,9}(?:final )?answer\W{0,6}$",
     re.I | re.M,
 )
-MOST_BOXES, MOST_LABELS = 50, 5
-"""Boxes that are looked at, from the end; labels of other problems, from the beginning."""
+MOST_BOXES, MOST_LABELS, MOST_SKIPPED = 50, 5, 20
+"""Boxes that are looked at, from the end; labels of other problems, from the beginning; places that are skipped."""
 
 
 def fenced(text: Found) -> Found | None:
