@@ -10,7 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
-from .claims import UNEQUAL
+from .claims import UNEQUAL, falls_short
 from .find import Found
 from .numbers import as_fraction
 
@@ -57,7 +57,12 @@ class Equation:
 def equations(text: Found, grouped: bool = False) -> list[Equation]:
     """All equations and lone expressions with an operation in them; `grouped`: commas may set off thousands."""
     found = [equation for equation in _all(text, grouped) if equation.working is not None][-MOST:]
-    return [replace(equation, rejected=True) if equation.place.is_denied else equation for equation in found]
+    return [replace(equation, rejected=True) if _is_rejected(equation.place) else equation for equation in found]
+
+
+def _is_rejected(place: Found) -> bool:
+    """Whether an equation is denied; one that is said to fall short of the target may still be a step."""
+    return place.is_denied and not falls_short(place.whole, place.end)
 
 
 def contradicts(text: Found) -> bool:

@@ -35,7 +35,9 @@ _RIGHT = re.compile(
     r"([A-D])\b[)\]*\"'`.]{0,3}\s+(?:is|would be|must be|seems)\s+(?:the\s+)?(?:correct|right|best|true)\b"
 )
 _LISTED = re.compile(r"^[ \t]*[(\[*]{0,3}([A-D])[)\].:][^\n]{0,400}$", re.M)
-_LONE = re.compile(r"[\s*(\[{:$\"'`_]*([a-d])[)\]}*$\"'`_]*(?:[).:](?:\s|$)|[\s*$.]*$|\s*\n)")
+_LONE = re.compile(
+    r"[\s*(\[{:$\"'`_]*(?:[Oo]ption\s|[Cc]hoice\s)?([a-d])[)\]}*$\"'`_]*(?:[).:](?:\s|$)|[\s*$.]*$|\s*\n)"
+)
 """A small letter that is all a place says, or that begins it as "b)" or "b." do."""
 LONGEST, MOST = 500, 20
 """Characters of a sentence, and sentences from the end, that are looked at."""

@@ -22,11 +22,15 @@ _SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
 
 _FILLER = (
     r"(?:be|been|equal|equals|is|as|to|the|an?|answer|number|value|solution|grid|expression|correct|right|final|choice|"
-    r"option|letter|exactly|just|simply|actually|necessarily|really|quite|even|have|choose|pick|select|go|with|it)"
+    r"option|letter|exactly|just|simply|actually|necessarily|really|quite|even|have|choose|pick|select|go|with|it|think|"
+    r"believe|say|claim|true|case|that|this)"
+)
+_NEGATION = (
+    r"(?:\b(?:not|never|cannot|neither|nor|rather than|other than|instead of|differs? from|different from|unequal to|"
+    r"anything but|(?<!no )doubt)|\b\w+n't)\b"
 )
 _DENIED_BEFORE = re.compile(
-    rf"(?:\b(?:not|never|cannot|neither|nor|rather than|other than|instead of|differs? from|different from|unequal to|anything but)"
-    rf"|\b\w+n't)\b:?(?:\s+{_FILLER}\b){{0,4}}\s*:?\s*$|(?:{UNEQUAL})\s*$",
+    rf"{_NEGATION}(?:(?:\s+{_FILLER}\b){{0,6}}|(?:\s+(?:be|equal|this|the following))?\s*:)\s*$|(?:{UNEQUAL})\s*$",
     re.I,
 )
 _NO_ANSWER = (
@@ -34,13 +38,19 @@ _NO_ANSWER = (
     r"choice|option|result|expression|equal|-?\d)"
 )
 _DENIED_AFTER = re.compile(
-    rf"\W{{0,8}}(?:[a-z%]{{1,12}}\s+){{0,2}}?(?:"
-    rf"(?:which |that |this |it )?(?:is|are|was|were|would be|seems|'s)\s+(?:also |clearly |obviously |simply )?"
-    rf"(?:wrong|incorrect|false|invalid|impossible|mistaken|a mistake|an error|ruled out|(?:not|never)\s+{_NO_ANSWER})"
+    rf"(?:[^\w,;]{{0,8}}(?-i:(?:[a-z%]{{1,12}}\s+){{0,2}}?)|,\s*(?=which))(?:"
+    rf"(?:which )?(?:is|are|was|were|would be|seems|'s)\s+(?:also |clearly |obviously |simply )?(?:an? )?"
+    rf"(?:wrong|incorrect|false|invalid|impossible|mistaken|mistake\b|error\b|ruled out|(?:not|never)\s+{_NO_ANSWER})"
     rf"|(?:isn't|aren't|wasn't|can't be|cannot be|could not be|couldn't be)\s+{_NO_ANSWER}"
     r"|(?:does not|doesn't|do not|don't|cannot|can't|will not|won't|did not|didn't|fails? to)\s*"
     r"(?:(?:work|hold|fit|equal|reach|give|make|yield|solve)\b|$)"
     r"|fails\b)",
+    re.I,
+)
+
+_FALLS_SHORT = re.compile(
+    r"\W{0,8}(?:which |that |this |it )?(?:(?:is|are|was) not|isn't|(?:does not|doesn't|do not|don't|did not|didn't|"
+    r"cannot|can't) (?:equal|reach|give|make|yield))\s+(?:equal to )?(?:the target|-?\d)",
     re.I,
 )
 
@@ -52,7 +62,8 @@ _TAKES_BACK = (
     r"(?:(?:oh|hmm+|but|oops|sorry|well|so|wait|hold on|actually|however)\b\W{0,4}){0,3}(?:"
     r"no(?=\s*(?:$|[.,;:!\u2014-]|wait\b|that\b|this\b|it\b|actually\b|on (?:reflection|second)))"
     rf"|(?:that|this|it)(?:'s| is| was)\s+{_FALSE}|(?:that|this|it) (?:isn't|wasn't) (?:right|correct|it\b|so\b)"
-    r"|(?:that|this|it) (?:does not|doesn't|did not|didn't|will not|won't|cannot|can't) (?:work|be (?:right|correct|so|it))\b"
+    r"|(?:that|this|it) (?:does not|doesn't|did not|didn't|will not|won't) work\b"
+    r"|(?:that|this|it) (?:cannot|can't) (?:work|be (?:right|correct|so|it))\b"
     r"|(?:that|this) fails\b|i (?:was wrong|made an? (?:mistake|error))|scratch that|strike that|never ?mind|"
     r"on (?:second thoughts?|reflection)|correction\b|or rather\b|make that\b|i mean(?:t)?\b|my mistake"
     r"|let(?:'s| me| us) (?:try again|start (?:over|again)|correct)"
@@ -90,13 +101,13 @@ _BOUND_BEFORE = re.compile(
 )
 _MORE = r"(?:more|fewer|less|greater|higher|lower|above|below|over|under|larger|smaller|up|upwards)\b"
 _BOUND_AFTER = re.compile(
-    rf"\s*{_COMPARES}\s*[\w\\.(-]|\+\s*$|\W{{0,6}}(?:[a-z]{{1,12}}\s+){{0,3}}?"
+    rf"\s*{_COMPARES}\s*[\w\\.(-]|\+\s*$|[^\w,;]{{0,6}}(?:[a-z]{{1,12}}\s+){{0,3}}?"
     rf"(?:(?:or|and) {_MORE}(?! (?:precisely|exactly|specifically|simply|accurately|\d))"
-    r"|at (?:least|most|minimum|maximum|the (?:very )?(?:least|most))\b)",
+    r"|at (?:least|most|minimum|maximum|the (?:very )?(?:least|most))\s*(?:$|[,;]))",
     re.I,
 )
 _BOUND_IN_FORMULA = re.compile(
-    rf"{_COMPARES}\s*[\w\\.(+$\u2212-]|\b{_BOUND_WORDS}\W{{0,12}}[\d\\]"
+    rf"{_COMPARES}\s*[\w\\.(+$\u2212-]|(?<!\\)\b{_BOUND_WORDS}\W{{0,12}}[\d\\]"
     rf"|\d\W{{0,4}}[a-z\s{{}}\\]{{0,24}}?\b(?:or|and) {_MORE}(?! (?:precisely|exactly))",
     re.I,
 )
@@ -106,6 +117,11 @@ _DENIAL_IN_FORMULA = re.compile(rf"{UNEQUAL}|\b(?:not|never|cannot|neither|\w+n'
 def is_denied(text: str, start: int, end: int) -> bool:
     """Whether the words around a place say that it is not the answer."""
     return bool(_DENIED_BEFORE.search(_before(text, start)) or _DENIED_AFTER.match(_after(text, end)))
+
+
+def falls_short(text: str, end: int) -> bool:
+    """Whether the words behind an expression say that it has another value than the target's."""
+    return _FALLS_SHORT.match(_after(text, end)) is not None
 
 
 def is_retracted(text: str, end: int) -> bool:
@@ -130,17 +146,22 @@ def says_unsolvable(text: str) -> bool:
 
 def bounds_formula(formula: str) -> bool:
     """Whether a formula is a bound rather than a value."""
-    return _BOUND_IN_FORMULA.search(re.sub(_TAG, " ", formula)) is not None
+    return _BOUND_IN_FORMULA.search(_behind_equals(re.sub(_TAG, " ", formula))) is not None
 
 
 def denies_formula(formula: str) -> bool:
     """Whether a formula says what a value is not."""
-    return _DENIAL_IN_FORMULA.search(formula) is not None
+    return _DENIAL_IN_FORMULA.search(_behind_equals(formula)) is not None
+
+
+def _behind_equals(formula: str) -> str:
+    """What stands behind the last equals sign: words before it name the quantity."""
+    return re.split(r"(?<![<>!:=])(?<!\\not)(?<!\\not )=(?![<>=])", formula)[-1]
 
 
 def _before(text: str, start: int) -> str:
-    """The beginning of the sentence up to a place, without markup."""
-    return _SENTENCE_END.split(_unwrapped(text[max(0, start - CONTEXT) : start]))[-1]
+    """The beginning of the sentence up to a place, without markup. A place may begin a line; a tag begins anew."""
+    return _SENTENCE_END.split(_unwrapped(text[max(0, start - CONTEXT) : start].rstrip()))[-1]
 
 
 def _after(text: str, end: int) -> str:

@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from .claims import is_denied, is_retracted
+from .claims import is_denied, is_retracted, says_unsolvable
 
 _SYMBOLS = r"\\(?:pi|infty|emptyset|varnothing)\b"
 
@@ -147,12 +147,16 @@ def stated(text: Found) -> Found | None:
         before = text.text[max(0, begin.start() - 30) : begin.start()]
         if re.search(r"\b(?:find|get|obtain|reach|determine|compute|check)\w{0,3}\s+(?:\w+\s+){0,2}$", before, re.I):
             continue  # "to find the answer: ..."
+        if "</" in before[-2:] + begin[0][:3]:
+            continue  # a closing tag
         if re.match(r"\s*(?:not|never)\b", text.text[begin.end() : begin.end() + 20], re.I):
             continue
         end = text.text.find("\n", begin.end())
         rest = text.part(begin.end(), len(text.text) if end < 0 else end)
         if not rest.strip(" *:$").text:  # the answer may stand on the next line
             rest = text.part(begin.end(), len(text.text))
+        closing = rest.text.lower().find("</answer")
+        rest = rest.part(0, closing) if closing >= 0 else rest
         if rest.strip().text and not sentence_of(rest.strip()).is_denied:
             found = rest
     return found
@@ -162,6 +166,12 @@ def sentence_of(text: Found) -> Found:
     """Up to the end of the first sentence, or of the line."""
     end = re.search(r"[.!?](?:\s|$)|\n", text.text.rstrip())
     return text.part(0, end.start() if end else len(text.text))
+
+
+def gives_up(mark: Found) -> bool:
+    """Whether a marked answer says, before any number, that there is no solution."""
+    said = sentence_of(mark).text
+    return says_unsolvable(said) and re.search(r"\d", said) is None
 
 
 _STATES = re.compile(

@@ -21,13 +21,18 @@ from .arithmetic import contradicts
 from .claims import bounds_formula, denies_formula
 from .find import everything
 from .number_words import number_words
+from .numbers import is_asserted
 
 SECONDS = 60.0
 """For one question; the process itself gives up after ten seconds of processor time."""
 LONGEST = 2000
 """Characters of a formula; the longest of MATH has a few hundred."""
-_SIDE_BY_SIDE = r"(?<![_\d])\d+(?:[^\S\n]|~|\\[,;: ]|\\q?quad\b)+\d"
-_TEMPERATURE = r"(?P<ring>\^\s?\{?\s?\\circ\s?\}?|\\degree\b|\u00b0)(?:\s|~|\\[,;! ])*(?:\\(?:text|mathrm|rm)\s?\{\s?[CFK]\s?\}|[CFK]\b)"
+_SIDE_BY_SIDE = r"(?<![_\d])\d+(?:[^\S\n]|~|\\[,;: ]|\\q?quad(?![a-z]))+\d"
+_TEMPERATURE = (
+    r"(?P<ring>\^\s?\{?\s?\\circ\s?\}?|\\degree\b|\u00b0)(?:\s|~|\\[,;! ])*"
+    r"(?:\\(?:text|mathrm|rm)\s?\{\s?[CFK]\s?\}|[CFK]\b)"
+)
+"""Degrees of a scale, such as 82^\\circ\\text{F}."""
 _SPELT = {
     "\u221a": r"\sqrt ",
     "\u00b2": "^2",
@@ -118,9 +123,14 @@ def fault_of(gold: str, answer: str) -> str | None:
 
 
 def is_value(gold: str) -> bool:
-    """Whether a gold answer is neither an inequality nor an interval, so that a bound cannot be right."""
+    """Whether a gold answer is neither an inequality nor an interval, so that no bound or denial can be right."""
     bare = gold.replace("\\left", "").strip()
-    return not bounds_formula(gold) and not bare.startswith(("(", "[")) and "\\infty" not in gold
+    return (
+        not bounds_formula(gold)
+        and not denies_formula(gold)
+        and not bare.startswith(("(", "["))
+        and "\\infty" not in gold
+    )
 
 
 def plain(formula: str) -> str:
@@ -161,12 +171,14 @@ def spelt(formula: str) -> str:
 
 def _digits_for_words(formula: str) -> str:
     """The number of a phrase such as "eighteen apples", in digits; anything else as it is."""
-    words = number_words(everything(formula))
-    if len(words) != 1 or re.search(r"\d", formula):
+    text = everything(formula)
+    words = number_words(text)
+    if len(words) != 1 or re.search(r"\d", formula) or not is_asserted(words[0][1], text):
         return formula
     value, place = words[0]
     rest = re.sub(r"\\(?:text|math)[a-z]*", "", formula[: place.start] + formula[place.end :])
-    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}" if re.fullmatch(r"[\s{}$.]*(?:[a-z]+[\s{}$.]*){0,2}", rest) else formula
+    is_phrase = re.fullmatch(r"[\s{}$.]*(?:[a-z]+[\s{}$.]*){0,2}", rest) is not None
+    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}" if is_phrase else formula
 
 
 def _start() -> subprocess.Popen[bytes]:

@@ -7,19 +7,10 @@ from fractions import Fraction
 
 from .find import Found
 
-_UNITS = {
-    word: value
-    for value, word in enumerate(
-        "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-        "eighteen nineteen".split()
-    )
-}
-_TENS = {
-    word: value
-    for value, word in zip(
-        range(20, 100, 10), "twenty thirty forty fifty sixty seventy eighty ninety".split(), strict=True
-    )
-}
+_SMALLEST = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
+seventeen eighteen nineteen"""
+_UNITS = {word: value for value, word in enumerate(_SMALLEST.split())}
+_TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 _SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
 _PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
 

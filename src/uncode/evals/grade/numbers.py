@@ -6,7 +6,7 @@ import itertools
 import re
 from fractions import Fraction
 
-from .claims import is_bound
+from .claims import CONTEXT, is_bound
 from .find import Found
 from .number_words import number_words
 
@@ -20,7 +20,7 @@ _FRACTION = (
 )
 _EXPONENT = r"\{?\s?(?P<power>[-+\u2212]?\s?\d{1,2})\s?\}?(?!\d)"
 _NUMBER = re.compile(
-    rf"(?<![A-Za-z0-9.^])(?<!\^\{{)(?P<sign>[-\u2212\u2013]\s?)?(?:{_MONEY})?(?P<minus>(?<=[$€£])[-\u2212])?"
+    rf"(?<![A-Za-z0-9.^])(?<!\^\{{)(?<!\^[-\u2212])(?<!\^\{{[-\u2212])(?P<sign>[-\u2212\u2013]\s?)?(?:{_MONEY})?(?P<minus>(?<=[$€£])[-\u2212])?"
     rf"(?:{_FRACTION}|(?P<plain>{_PLAIN})"
     rf"(?:\s?/\s?(?P<divisor>[-\u2212]?\d+(?![\d/]))|\s?{_FRACTION.replace('over', 'part').replace('under', 'parts')}"
     r"|\s(?P<top>\d+)/(?P<bottom>\d+)|:00\b)?"
@@ -33,16 +33,18 @@ _UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(?:\\circ|\\degree|\u00b0|o\b)")
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 _OPERATOR = re.compile(r"[-+*/\u00d7\u00f7\u2212^]|\\(?:times|cdot|div|pm)\b|\d\s*[xX]\s*$")
 _HEDGE = re.compile(r"[\s\\{}$()a-z]{0,12}?(?:\bor\b|\band\b|,|;|/)[\s\\{}$()a-z-]{0,12}|\s+", re.I)
+_Number = tuple[Fraction, Found]
+"""A value, and where it stands."""
 LONGEST = 400
 """Digits of a number; one of more is none."""
 MOST_NUMBERS = 60
 """Numbers of an answer; a list of more is none."""
 
 
-def numbers(text: Found) -> list[tuple[Fraction, Found]]:
-    """Every number of a text, in order, with its place."""
-    found, whole = list[tuple[Fraction, Found]](), text.text
-    for match in _NUMBER.finditer(whole):
+def numbers(text: Found, most: int | None = None) -> list[_Number]:
+    """Every number of a text, or the first `most`, in order, with its place."""
+    found, whole = list[_Number](), text.text
+    for match in itertools.islice(_NUMBER.finditer(whole), most):
         sign = match["sign"] or ""
         subtracts = bool(sign) and _subtracts(text.whole, text.start + match.start(), sign)
         value = _value(match, negative=bool(match["minus"]) or (bool(sign) and not subtracts))
@@ -55,26 +57,27 @@ def numbers(text: Found) -> list[tuple[Fraction, Found]]:
     return found
 
 
-def asserted(text: Found) -> list[tuple[Fraction, Found]]:
+def asserted(text: Found) -> list[_Number]:
     """The numbers of a text that it gives as values: digits, else words; without those it denies or gives as bounds."""
-    every = numbers(text)
+    every = numbers(text, MOST_NUMBERS + 1)
     found = [number for number in every if is_asserted(number[1], text)] if len(every) <= MOST_NUMBERS else []
-    first_words = next(iter(number_words(text)), None)
-    if first_words is not None and _begins(text, first_words[1]):
-        return [first_words, *(number for number in found if number[1].start > first_words[1].end)]
-    return found or [number for number in number_words(text) if is_asserted(number[1], text)]
+    words = [number for number in number_words(text) if is_asserted(number[1], text)]
+    if not words or (found and not _begins(text, words[0][1])):
+        return found
+    named = [number for number in words if number[1].text.lower() != "one"]  # it may be a pronoun
+    return sorted([*found, *(named or words)], key=lambda number: number[1].start)
 
 
 def is_asserted(place: Found, region: Found) -> bool:
     """Whether a number of a region is given as a value. What is said outside the region does not make it a bound."""
-    low, high = region.start, region.end
-    return not place.is_denied and not is_bound(place.whole[low:high], place.start - low, place.end - low)
+    low = max(region.start, place.start - CONTEXT)
+    inside = place.whole[low : min(region.end, place.end + CONTEXT)]
+    return not place.is_denied and not is_bound(inside, place.start - low, place.end - low)
 
 
 def _begins(text: Found, words: Found) -> bool:
     """Whether a text begins with a number in words; "one" may be a pronoun, so it does not count here."""
-    before = text.whole[text.start : words.start]
-    return words.text.lower() != "one" and re.fullmatch(r"\W{0,6}", before) is not None and is_asserted(words, text)
+    return words.text.lower() != "one" and re.fullmatch(r"\W{0,6}", text.whole[text.start : words.start]) is not None
 
 
 def _subtracts(text: str, at: int, sign: str) -> bool:
@@ -85,19 +88,17 @@ def _subtracts(text: str, at: int, sign: str) -> bool:
     return bool(re.match(r"[\d)\]%]", last)) or (len(sign) > 1 and (begins_line or last.isalpha()))
 
 
-def only_number(text: Found) -> tuple[Fraction, Found] | None:
+def only_number(text: Found) -> _Number | None:
     """The number of an answer: the only value in it, or behind its last equals sign; a calculation is none."""
-    part = _behind_equals(text)
-    found = _inside(part, asserted(text))
+    part, found = _behind_equals(text, asserted(text))
     if not found or any(value != found[0][0] for value, _ in found) or _computes(part, found):
         return None
     return found[-1]
 
 
-def stated_number(text: Found) -> tuple[Fraction, Found] | None:
+def stated_number(text: Found) -> _Number | None:
     """The number a sentence begins with, unless it offers several, or computes."""
-    part = _behind_equals(text)
-    found = _inside(part, asserted(text))
+    part, found = _behind_equals(text, asserted(text))
     if not found or _computes(part, found[:2]):
         return None
     gap = _between(part, found[0][1], found[1][1]) if len(found) > 1 and found[1][0] != found[0][0] else ""
@@ -105,20 +106,20 @@ def stated_number(text: Found) -> tuple[Fraction, Found] | None:
     return None if hedges else found[0]
 
 
-def _inside(part: Found, found: list[tuple[Fraction, Found]]) -> list[tuple[Fraction, Found]]:
-    return [number for number in found if part.start <= number[1].start]
-
-
-def _behind_equals(text: Found) -> Found:
-    signs = [m.end() for m in re.finditer(r"=|\u2248|\\approx|\bwhich (?:is|makes|gives)\b", text.text)]
-    return text.part(signs[-1], len(text.text)) if signs else text
+def _behind_equals(text: Found, found: list[_Number]) -> tuple[Found, list[_Number]]:
+    """What stands behind the last equals sign, and the numbers there. "which is more than 17" gives no value."""
+    signs = [m.end() for m in re.finditer(r"=|\u2248|\\approx", text.text)]
+    last = max((number[1].start - text.start for number in found), default=0)
+    signs += [m.end() for m in re.finditer(r"\bwhich (?:is|makes|gives)\b", text.text) if m.end() <= last]
+    part = text.part(max(signs, default=0), len(text.text))
+    return part, [number for number in found if part.start <= number[1].start]
 
 
 def _between(text: Found, first: Found, second: Found) -> str:
     return text.whole[first.end : second.start]
 
 
-def _computes(text: Found, found: list[tuple[Fraction, Found]]) -> bool:
+def _computes(text: Found, found: list[_Number]) -> bool:
     """Whether nothing but an operator stands between two numbers, or a power behind one."""
     gaps = [_between(text, a[1], b[1]) for a, b in itertools.pairwise(found)]
     words = re.compile(r"(?<![\\a-z])[a-z]{3,}\s")
@@ -145,7 +146,10 @@ def _value(match: re.Match[str], negative: bool) -> Fraction | None:
         if _signed(under) == 0:
             return None
         value /= _signed(under)
-    pairs = ((match["part"] or match["part_digit"], match["parts"] or match["parts_digit"]), (match["top"], match["bottom"]))
+    pairs = (
+        (match["part"] or match["part_digit"], match["parts"] or match["parts_digit"]),
+        (match["top"], match["bottom"]),
+    )
     for over, below in pairs:  # two and a half
         if over is not None and below is not None and _signed(below):
             value += _signed(over) / _signed(below)

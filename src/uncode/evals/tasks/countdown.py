@@ -10,8 +10,8 @@ from typing import Any, final
 
 from ..data import Source
 from ..grade.arithmetic import Equation, derivation, equations
-from ..grade.claims import abandons, says_unsolvable
-from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, stated, tagged
+from ..grade.claims import abandons, falls_short, says_unsolvable
+from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, gives_up, sentence_of, stated, tagged
 from ..task import Example, Grade, Settings, Task
 
 
@@ -71,6 +71,8 @@ def _regions(text: Found, target: int) -> list[Found]:
         found = first_of([finder], text)
         if found is None:
             continue
+        if finder is not closed and gives_up(found):
+            return [sentence_of(found)]
         if not equations(found) and str(target) in re.findall(r"\d+", found.text):
             return [text.part(0, found.start)]
         return [found, found.part(0, len(text.text) - found.start)] if finder is stated else [found]
@@ -87,6 +89,7 @@ def _judged(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
     if not found or says_unsolvable(end.text) or abandons(end.text):
         return Grade(False, every[-1].place.span, f"{every[-1].place.text} is denied or given up")
     reaching = [e for e in found if e.holds and e.sides[0].value == example.target]
+    reaching = [e for e in reaching if not falls_short(e.place.whole, e.place.end)]
     if not reaching:
         return _wrong(found[-1], example)
     last = reaching[-1]

@@ -11,7 +11,7 @@ from typing import Any, final
 from ..data import Source
 from ..grade.find import Found, boxed, first_of, readable, sentence_of, stated, tagged
 from ..grade.number_words import number_words
-from ..grade.numbers import as_fraction, asserted, is_asserted, numbers, only_number, stated_number
+from ..grade.numbers import MOST_NUMBERS, as_fraction, asserted, is_asserted, numbers, only_number, stated_number
 from ..task import Example, Grade, Grader, Settings, Task
 
 LONGEST_TEXT = 2000
@@ -101,19 +101,21 @@ def _last_number(text: Found) -> Found | None:
             return place
     if re.search(r"\d", text.text):
         return None
-    words = [place for _, place in asserted(tail) if place.text.lower() != "one" or place.text == text.text.strip(" .*")]
+    words = [
+        place for _, place in asserted(tail) if place.text.lower() != "one" or place.text == text.text.strip(" .*")
+    ]
     return words[-1] if words else None
 
 
 def _asserts_no_number(place: Found) -> bool:
     """Whether a mark holds numbers, and each is denied or a bound."""
-    return bool(numbers(place) or number_words(place)) and not asserted(place)
+    return bool(numbers(place, 1) or number_words(place)) and not asserted(place)
 
 
 def _is_no_limit(place: Found) -> bool:
     """Whether a mark gives no bound for its answer. A number that is denied leaves the answer open."""
     said = sentence_of(place)
-    limits = any(not number.is_denied and not is_asserted(number, said) for _, number in numbers(said))
+    limits = any(not number.is_denied and not is_asserted(number, said) for _, number in numbers(said, MOST_NUMBERS))
     return not limits or _is_solution(place)
 
 
@@ -128,7 +130,7 @@ _MARKS = (_box_in_tags, boxed, tagged)
 def _hashed(text: Found) -> Found | None:
     """What stands behind the last #### that has a number behind it, on its line."""
     lines = [text.part(*m.span(1)) for m in re.finditer(r"####(.*)", text.text)]
-    return next((line for line in reversed(lines) if numbers(line) or number_words(line)), None)
+    return next((line for line in reversed(lines) if numbers(line, 1) or number_words(line)), None)
 
 
 def _is_solution(said: Found) -> bool:

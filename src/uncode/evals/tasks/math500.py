@@ -12,6 +12,7 @@ from ..data import Source
 from ..grade.claims import bounds_formula
 from ..grade.find import Found, before_next, boxed, fenced, first_of, sentence_of, stated, tagged
 from ..grade.formulas import Formulas, is_value, plain
+from ..grade.number_words import number_words
 from ..grade.numbers import is_asserted, numbers
 from ..task import Example, Grade, Settings, Task
 
@@ -81,8 +82,8 @@ def answer_of(text: Found, wants_value: bool = True) -> Found | None:
 
     `wants_value`: a mark that holds a bound counts only where no other mark holds a value.
     """
-    marked = (_marked(text, _is_bound) if wants_value else None) or _marked(text, None)
-    return _bare(marked or _last(text))
+    found = (_marked(text, _is_bound) if wants_value else None) or _marked(text, None) or _last(text, wants_value)
+    return _bare(found) if found is not None else None
 
 
 def _is_bound(place: Found) -> bool:
@@ -111,7 +112,7 @@ def _sentence(text: Found) -> Found:
 
 def _number_in_words(text: Found) -> Found:
     """The one number of a phrase ("9 divisors"); a formula stays as it is."""
-    found = numbers(text)
+    found = numbers(text) or number_words(text)
     return found[0][1] if len(found) == 1 and _in_words(text.text) and is_asserted(found[0][1], text) else text
 
 
@@ -119,7 +120,7 @@ def _in_words(text: str) -> bool:
     return re.search(r"(?<![\\a-z])[a-z]{3,}", text) is not None and not re.search(r"[\\^_{}=<>]", text)
 
 
-def _last(text: Found) -> Found:
+def _last(text: Found, wants_value: bool) -> Found | None:
     """A text of one line without a formula, as it is; else the last formula, or a number that comes after it."""
     tail = text.tail(LONGEST)
     formulas = list(re.finditer(rf"{_OPEN}([^$]+?){_CLOSE}", tail.text))
@@ -128,6 +129,8 @@ def _last(text: Found) -> Found:
     after = [number for number in numbers(rest) if is_asserted(number[1], rest)]
     if after and (formulas or "\n" in text.text.strip() or _in_words(text.text)):
         return after[-1][1]
+    if not formulas and wants_value and any(place.is_denied for _, place in numbers(tail)):
+        return None
     return tail.part(*formulas[-1].span(1)) if formulas else _number_in_words(text)
 
 
@@ -137,6 +140,9 @@ def _bare(found: Found) -> Found | None:
     delimited = re.fullmatch(rf"{_OPEN}(.*?){_CLOSE}\.?", found.text[:LONGEST], re.S)
     if delimited and not re.search(_CLOSE, delimited[1]):
         found = found.part(*delimited.span(1)).strip()
+    opened = re.match(rf"{_OPEN}\s*", found.text)
+    if opened and not re.search(_CLOSE, found.text[opened.end() : LONGEST]):  # a formula that is never closed
+        found = found.part(opened.end(), len(found.text))
     found = found.part(0, len(found.text) - 1) if re.search(r"[^\\.]\.$", found.text[-2:]) else found
     return found if found.text else None
 

@@ -9,7 +9,7 @@ from typing import Any, final
 
 from ..data import Source
 from ..grade.claims import says_unsolvable
-from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, stated, tagged
+from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, gives_up, stated, tagged
 from ..task import Example, Grade, Settings, Task
 
 _LABEL = r"(?P<label>(?:[a-z]+ )?r(?:ow)?\s?\d?\W{0,6}(?:is\W{1,3})?|\d[.):]\s{1,3}|[a-d]\b\W{0,3})?"
@@ -95,9 +95,9 @@ def grid_of(text: Found, clues: str) -> tuple[str, Found] | None:
         region = first_of([finder], text)
         if region is None:
             continue
+        if finder is not closed and gives_up(region):
+            return region.text, region
         if not re.search(r"\d", region.text):
-            if says_unsolvable(region.text):
-                return region.text, region
             continue
         grids = _answers(region, clues)
         alike = len({cells for cells, _ in grids}) == 1 or finder in (closed, fenced)
