@@ -50,13 +50,14 @@ _DENIED_AFTER = re.compile(
 
 _FALLS_SHORT = re.compile(
     r"\W{0,8}(?:which |that |this |it )?(?:(?:is|are|was) not|isn't|(?:does not|doesn't|do not|don't|did not|didn't|"
-    r"cannot|can't) (?:equal|reach|give|make|yield))\s+(?:equal to )?(?:the target|-?\d)",
+    r"cannot|can't) (?:equal|reach|give|make|yield))\s+(?:equal to )?(?:the target|-?\d+(?!\s*[-+*/(\u00d7\d]))",
     re.I,
 )
 
 _FALSE = (
     r"(?:all |clearly |obviously )?(?:wrong|incorrect|false|invalid|impossible|a mistake|an error|"
     r"not (?:right|correct|it\b|so\b|possible|valid|true|the (?:right |correct )?(?:answer|solution)|a solution))"
+    r"(?!\s+(?:that|to|if|for)\b)"
 )
 _TAKES_BACK = (
     r"(?:(?:oh|hmm+|but|oops|sorry|well|so|wait|hold on|actually|however)\b\W{0,4}){0,3}(?:"
@@ -69,7 +70,9 @@ _TAKES_BACK = (
     r"|let(?:'s| me| us) (?:try again|start (?:over|again)|correct)"
     r"|actually\b\W{0,2}(?:it|that|this|the answer)(?:'s| is| should be| must be| would be)\b)"
 )
-_RETRACTED_AFTER = re.compile(rf"[ \w%]{{0,30}}[\s.!?;,:\u2014-]{{0,8}}(?<![A-Za-z0-9])(?:{_TAKES_BACK})", re.I)
+_RETRACTED_AFTER = re.compile(
+    rf"(?-i:(?:\s?[a-z%]{{1,12}}){{0,3}})[\s.!?;,:\u2014-]{{0,8}}(?<![A-Za-z0-9])(?:{_TAKES_BACK})", re.I
+)
 _ABANDONS = re.compile(
     rf"(?:^|[.!?;,:\n\u2014-]\s*)(?:{_TAKES_BACK})"
     r"|\b(?:try|start|begin) (?:again|over|another|something else|a different|anew)\b"

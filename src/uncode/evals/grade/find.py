@@ -142,13 +142,10 @@ def boxed(text: Found) -> Found | None:
 
 def stated(text: Found) -> Found | None:
     """After the last "answer is", "answer:" and the like, to the end of the line; or below a heading "Answer"."""
-    found = None
-    for begin in re.finditer(_STATES, text.text):
+    for begin in reversed(list(re.finditer(_STATES, text.text))):
         before = text.text[max(0, begin.start() - 30) : begin.start()]
         if re.search(r"\b(?:find|get|obtain|reach|determine|compute|check)\w{0,3}\s+(?:\w+\s+){0,2}$", before, re.I):
             continue  # "to find the answer: ..."
-        if "</" in before[-2:] + begin[0][:3]:
-            continue  # a closing tag
         if re.match(r"\s*(?:not|never)\b", text.text[begin.end() : begin.end() + 20], re.I):
             continue
         end = text.text.find("\n", begin.end())
@@ -158,8 +155,8 @@ def stated(text: Found) -> Found | None:
         closing = rest.text.lower().find("</answer")
         rest = rest.part(0, closing) if closing >= 0 else rest
         if rest.strip().text and not sentence_of(rest.strip()).is_denied:
-            found = rest
-    return found
+            return rest
+    return None
 
 
 def sentence_of(text: Found) -> Found:
@@ -175,8 +172,8 @@ def gives_up(mark: Found) -> bool:
 
 
 _STATES = re.compile(
-    r"\banswer\b\W{0,6}?(?:[ ]\w+)?[ ]?(?:\b(?:is|should be|would be|must be)\b\s{0,9}[:=]?|[:=])"
-    r"|^\W{0,9}(?:final )?answer\W{0,6}$",
+    r"(?<!</)\banswer\b(?!>)\W{0,6}?(?:[ ]\w+)?[ ]?(?:\b(?:is|should be|would be|must be)\b\s{0,9}[:=]?|[:=])"
+    r"|^\W{0,9}(?:final )?(?<!</)answer(?!>)\W{0,6}$",
     re.I | re.M,
 )
 MOST_BOXES, MOST_LABELS, MOST_SKIPPED = 50, 5, 20
