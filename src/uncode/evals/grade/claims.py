@@ -149,15 +149,15 @@ def says_unsolvable(text: str) -> bool:
 
 def bounds_formula(formula: str) -> bool:
     """Whether a formula is a bound rather than a value."""
-    return _BOUND_IN_FORMULA.search(_behind_equals(re.sub(_TAG, " ", formula))) is not None
+    return _BOUND_IN_FORMULA.search(_last_side(re.sub(_TAG, " ", formula))) is not None
 
 
 def denies_formula(formula: str) -> bool:
     """Whether a formula says what a value is not."""
-    return _DENIAL_IN_FORMULA.search(_behind_equals(formula)) is not None
+    return _DENIAL_IN_FORMULA.search(_last_side(formula)) is not None
 
 
-def _behind_equals(formula: str) -> str:
+def _last_side(formula: str) -> str:
     """What stands behind the last equals sign: words before it name the quantity."""
     return re.split(r"(?<![<>!:=])(?<!\\not)(?<!\\not )=(?![<>=])", formula)[-1]
 

@@ -82,11 +82,12 @@ def answer_of(text: Found, wants_value: bool = True) -> Found | None:
 
     `wants_value`: a mark that holds a bound counts only where no other mark holds a value.
     """
-    found = (_marked(text, _is_bound) if wants_value else None) or _marked(text, None) or _last(text, wants_value)
+    found = (_marked(text, _holds_bound) if wants_value else None) or _marked(text, None) or _last(text, wants_value)
     return _bare(found) if found is not None else None
 
 
-def _is_bound(place: Found) -> bool:
+def _holds_bound(place: Found) -> bool:
+    """Whether a mark holds an inequality, or words such as "at least"."""
     return bounds_formula(sentence_of(place).text)
 
 
