@@ -181,6 +181,22 @@ def test_brackets_side_by_side_are_a_product(text: str, numbers: tuple[int, int,
     assert not graded("countdown", (a, b, c, a + b + c), expression).correct
 
 
+@pytest.mark.parametrize(
+    "words", ["It does not work for strings.", "That is wrong.", "No, wait.", "There is no solution."]
+)
+def test_the_tests_of_a_program_decide_whatever_is_said_of_it(words: str) -> None:
+    task = task_of("mbpp")
+    row = {
+        "task_id": 1,
+        "prompt": "-",
+        "code": "def double(x):\n    return 2 * x",
+        "test_list": ["assert double(3) == 6"],
+    }
+    example = task.read(row | {"test_imports": []}, 0)
+    assert task.grade(example, f"<answer>{row['code']}</answer>\n{words}").correct
+    assert not task.grade(example, f"<answer>{str(row['code']).replace('2', '3')}</answer>\nThis is right.").correct
+
+
 HEADERS = (
     "1 2 3 4",
     "  1 2 3 4",

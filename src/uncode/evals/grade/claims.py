@@ -63,7 +63,7 @@ _TAKES_BACK = (
     r"(?:(?:oh|hmm+|but|oops|sorry|well|so|wait|hold on|actually|however)\b\W{0,4}){0,3}(?:"
     r"no(?=\s*(?:$|[.,;:!\u2014-]|wait\b|that\b|this\b|it\b|actually\b|on (?:reflection|second)))"
     rf"|(?:that|this|it)(?:'s| is| was)\s+{_FALSE}|(?:that|this|it) (?:isn't|wasn't) (?:right|correct|it\b|so\b)"
-    r"|(?:that|this|it) (?:does not|doesn't|did not|didn't|will not|won't) work\b"
+    r"|(?:that|this|it) (?:does not|doesn't|did not|didn't|will not|won't) work\b(?! (?:for|on|with|if))"
     r"|(?:that|this|it) (?:cannot|can't) (?:work|be (?:right|correct|so|it))\b"
     r"|(?:that|this) fails\b|i (?:was wrong|made an? (?:mistake|error))|scratch that|strike that|never ?mind|"
     r"on (?:second thoughts?|reflection)|correction\b|or rather\b|make that\b|i mean(?:t)?\b|my mistake"
