@@ -35,6 +35,8 @@ _RIGHT = re.compile(
     r"([A-D])\b[)\]*\"'`.]{0,3}\s+(?:is|would be|must be|seems)\s+(?:the\s+)?(?:correct|right|best|true)\b"
 )
 _LISTED = re.compile(r"^[ \t]*[(\[*]{0,3}([A-D])[)\].:][^\n]{0,400}$", re.M)
+_LISTS = re.compile(r"[\s()\[\]]*(?:,|,?\s*(?:or|nor)\b)[\s()\[\]]*")
+"""Between letters that share a denial: "not A, B or C"."""
 _LONE = re.compile(
     r"[\s*(\[{:$\"'`_]*(?:[Oo]ption\s|[Cc]hoice\s)?([a-d])[)\]}*$\"'`_]*(?:[).:](?:\s|$)|[\s*$.]*$|\s*\n)"
 )
@@ -92,6 +94,7 @@ def _letters(place: Found, alone: bool = False) -> list[Found]:
     if lone is not None and not place.part(*lone.span(1)).is_denied:
         return [place.part(*lone.span(1))]
     found: list[tuple[int, int]] = []
+    last_denied: int | None = None
     for match in _STANDS.finditer(text):
         before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 24]
         if found and _EXPLAINS.search(text, found[0][1] + 2, match.start()):
@@ -100,7 +103,10 @@ def _letters(place: Found, alone: bool = False) -> list[Found]:
         bracketed = before[-1:] in ("(", "[") and after[:1] in (")", "]") and not within
         small = match[1].islower() and not bracketed
         article = match[1] == "A" and re.match(r" [a-z]", after) is not None
-        denied = _DENIES.search(before) or _DENIED.match(after) or place.part(*match.span(1)).is_denied
+        denied = bool(_DENIES.search(before) or _DENIED.match(after)) or place.part(*match.span(1)).is_denied
+        denied |= last_denied is not None and _LISTS.fullmatch(text, last_denied, match.start()) is not None
+        if denied and not small:
+            last_denied = match.end()
         if small or article or denied or not _BEFORE.search(before):
             continue
         if not found or bracketed or after[:1] == ")" or _JOINS.fullmatch(text, found[-1][1], match.start()):

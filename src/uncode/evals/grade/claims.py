@@ -27,7 +27,8 @@ _FILLER = (
 )
 _NEGATION = (
     r"(?:\b(?:not|never|cannot|neither|nor|rather than|other than|instead of|differs? from|different from|unequal to|"
-    r"anything but|(?<!no )doubt)|\b\w+n't)\b"
+    r"anything but|(?<!no )doubt|ruled? out|reject(?:s|ed)?|exclud(?:e|es|ed)|discard(?:ed)?|wrong:|incorrect:)"
+    r"|\b\w+n't)(?!\w)"
 )
 _DENIED_BEFORE = re.compile(
     rf"{_NEGATION}(?:(?:\s+{_FILLER}\b){{0,6}}|(?:\s+(?:be|equal|this|the following))?\s*:)\s*$|(?:{UNEQUAL})\s*$",
@@ -38,7 +39,7 @@ _NO_ANSWER = (
     r"choice|option|result|expression|equal|-?\d)"
 )
 _DENIED_AFTER = re.compile(
-    rf"(?:[^\w,;]{{0,8}}(?-i:(?:[a-z%]{{1,12}}\s+){{0,2}}?)|,\s*(?=which))(?:"
+    rf"(?:[^\w,;]{{0,8}}(?-i:(?:[a-z%]{{1,12}}\s+){{0,2}}?)|,\s*(?=which|was (?:wrong|incorrect)))(?:"
     rf"(?:which )?(?:is|are|was|were|would be|seems|'s)\s+(?:also |clearly |obviously |simply )?(?:an? )?"
     rf"(?:wrong|incorrect|false|invalid|impossible|mistaken|mistake\b|error\b|ruled out|(?:not|never)\s+{_NO_ANSWER})"
     rf"|(?:isn't|aren't|wasn't|can't be|cannot be|could not be|couldn't be)\s+{_NO_ANSWER}"
@@ -56,7 +57,8 @@ _FALLS_SHORT = re.compile(
 
 _FALSE = (
     r"(?:all |clearly |obviously )?(?:wrong|incorrect|false|invalid|impossible|a mistake|an error|"
-    r"not (?:right|correct|it\b|so\b|possible|valid|true|the (?:right |correct )?(?:answer|solution)|a solution))"
+    r"not (?:right|correct|it\b|so\b|possible|allowed|valid|true|a solution|the (?:right |correct )?"
+    r"(?:answer|solution)))"
     r"(?!\s+(?:that|to|if|for)\b)"
 )
 _TAKES_BACK = (
@@ -65,7 +67,8 @@ _TAKES_BACK = (
     rf"|(?:that|this|it)(?:'s| is| was)\s+{_FALSE}|(?:that|this|it) (?:isn't|wasn't) (?:right|correct|it\b|so\b)"
     r"|(?:that|this|it) (?:does not|doesn't|did not|didn't|will not|won't) work\b(?! (?:for|on|with|if))"
     r"|(?:that|this|it) (?:cannot|can't) (?:work|be (?:right|correct|so|it))\b"
-    r"|(?:that|this) fails\b|i (?:was wrong|made an? (?:mistake|error))|scratch that|strike that|never ?mind|"
+    r"|(?:that|this) fails\b|i (?:do not|don't) think so"
+    r"|i (?:was wrong|made an? (?:mistake|error))|scratch that|strike that|never ?mind|"
     r"on (?:second thoughts?|reflection)|correction\b|or rather\b|make that\b|i mean(?:t)?\b|my mistake"
     r"|let(?:'s| me| us) (?:try again|start (?:over|again)|correct)"
     r"|actually\b\W{0,2}(?:it|that|this|the answer)(?:'s| is| should be| must be| would be)\b)"
@@ -90,7 +93,7 @@ _NO_SOLUTION = re.compile(
 
 _COMPARES = (
     r"(?:(?<![-=<>|])[<>](?![<>|])=?|[\u2264\u2265\u2a7d\u2a7e\u226a\u226b]"
-    r"|\\(?:leq?|geq?|lt|gt|leqq|geqq|leqslant|geqslant|ll|gg)(?![A-Za-z]))"
+    r"|\\(?:leq?|geq?|lt|gt|leqq|geqq|leqslant|geqslant|ll|gg|nleq|ngeq|nless|ngtr|lesssim|gtrsim)(?![A-Za-z]))"
 )
 _BOUND_WORDS = (
     r"(?:at (?:least|most|the (?:very )?(?:least|most))|(?:more|less|fewer|greater|larger|smaller|bigger|higher|lower|"
