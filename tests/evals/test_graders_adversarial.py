@@ -694,11 +694,11 @@ def within(seconds: float, cpu: bool = True) -> Iterator[None]:
 
 TOLD = {"gsm8k": "18", "gpqa": "B", "countdown": FIFTY, "sudoku": CLUES, "math500": "18"}
 HOSTILE = {
-    "gsm8k": ["1", "\\boxed{", "<answer>", " -1", "1,", "#### 1 "],
-    "gpqa": [" ", "\n", "\\boxed{", "(A)", "answer is "],
-    "countdown": ["1", "\n", "(", "1=", "1+1=2,", "\\frac{1}{", "|1", "1-"],
-    "sudoku": ["(", " ", "1", "1 2 3 4\n", "Row 1: "],
-    "math500": ["\\(", "\\boxed{", "*", "```", "$", "{"],
+    "gsm8k": ["1", "\\boxed{", "<answer>", " -1", "1,", "#### 1 ", "one hundred ", "not 1 ", "answer is > 1. "],
+    "gpqa": [" ", "\n", "\\boxed{", "(A)", "answer is ", "not (A). "],
+    "countdown": ["1", "\n", "(", "1=", "1+1=2,", "\\frac{1}{", "|1", "1-", "(1)", "1+1 is not it. "],
+    "sudoku": ["(", " ", "1", "1 2 3 4\n", "Row 1: ", "not 1", "no solution "],
+    "math500": ["\\(", "\\boxed{", "*", "```", "$", "{", "\\boxed{> 1}", "not 1 "],
 }
 
 
@@ -770,7 +770,7 @@ def test_math500_after_a_review(gold: str, text: str, verdict: bool) -> None:
 @pytest.mark.parametrize(
     ("name", "row", "text", "verdict"),
     [
-        ("countdown", {"input": "1,2,12,25", "output": "-"}, "(2)(12)+1", False),
+        ("countdown", {"input": "1,2,12,25", "output": "-"}, "(2)(12)+1", True),
         ("countdown", {"input": "1,2,12,25", "output": "-"}, "12*2+1^1", False),
         ("countdown", {"input": "1,2,12,25", "output": "-"}, "12*2+1\n\nNumbers: 1,2,3\nTarget: 6\n1+2+3", True),
         ("gsm8k", {"question": "?", "answer": "#### 18"}, "The answer is not 18.", False),

@@ -37,7 +37,8 @@ class Denoiser(Protocol):
     """A model in normal form: it predicts every position of a canvas at once.
 
     It may also have `about` (what a trace says of the model), `frequency` (its own table), `frame` (token ids
-    that stand before and after every text), `parameters` (how many) and `sees_padding` (False: the rows of a batch must be equally long).
+    that stand before and after every text), `parameters` (how many) and `sees_padding` (False: the rows of a batch
+    must be equally long).
     """
 
     @property

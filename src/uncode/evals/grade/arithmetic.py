@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
+from .claims import UNEQUAL, falls_short
 from .find import Found
 from .numbers import as_fraction
 
@@ -40,10 +41,12 @@ class Equation:
     place: Found = field(compare=False)
     denied: bool = False
     """Whether it says that two sides are not equal."""
+    rejected: bool = False
+    """Whether the words around it say that it is no solution."""
 
     @property
     def holds(self) -> bool:
-        return not self.denied and all(side.value == self.sides[0].value for side in self.sides)
+        return not self.denied and not self.rejected and all(side.value == self.sides[0].value for side in self.sides)
 
     @property
     def working(self) -> Side | None:
@@ -53,7 +56,13 @@ class Equation:
 
 def equations(text: Found, grouped: bool = False) -> list[Equation]:
     """All equations and lone expressions with an operation in them; `grouped`: commas may set off thousands."""
-    return [found for found in _all(text, grouped) if found.working is not None][-MOST:]
+    found = [equation for equation in _all(text, grouped) if equation.working is not None][-MOST:]
+    return [replace(equation, rejected=True) if _is_rejected(equation.place) else equation for equation in found]
+
+
+def _is_rejected(place: Found) -> bool:
+    """Whether an equation is denied; one that is said to fall short of the target may still be a step."""
+    return place.is_denied and not falls_short(place.whole, place.end)
 
 
 def contradicts(text: Found) -> bool:
@@ -117,7 +126,7 @@ def _spend(
 
 
 def _is_part(text: str, place: Found, run: list[_Token], at: int, end: int) -> bool:
-    """Whether an expression goes on in a way that is not read here: a power, a factorial, (2)(12)."""
+    """Whether an expression goes on in a way that is not read here: a power, a factorial, {2}{12}."""
     before = at > 0 and run[at - 1].kind in (")", "number") and run[at - 1].end == run[at].start
     after = end < len(run) and run[end].kind in ("(", "number") and run[end].start == run[end - 1].end
     powers = text[place.end : place.end + 1] in ("^", "!") or text[place.start - 1 : place.start] == "^"
@@ -131,6 +140,8 @@ class _Token:
     text: str
     start: int
     end: int
+    touches: bool = False
+    """Whether nothing but \\left or \\right stands between it and the token before it."""
 
 
 _BULLET = r"(?:(?<=\n)|\A)[ \t]*(?:[-*\u2022]|\d{1,2}[.)])[ \t]+"
@@ -149,7 +160,7 @@ _TOKENS = (
     ("+", r"\+"),
     ("(", r"[({\[]"),
     (")", r"[)}\]]"),
-    ("!", r"\\neq?\b|\u2260|(?<![\d)}])!=|\\not\s?="),
+    ("!", UNEQUAL),
     ("=", r"="),
 )
 
@@ -166,14 +177,15 @@ _PLAIN, _GROUPED = _pattern(False), _pattern(True)
 def _runs(text: Found, grouped: bool) -> list[list[_Token]]:
     """Tokens that follow each other with nothing but blanks between them."""
     runs: list[list[_Token]] = [[]]
-    end = 0
+    end, touches = 0, False
     for match in (_GROUPED if grouped else _PLAIN).finditer(text.text):
         number = int((match.lastgroup or "t0")[1:])
         if match.start() > end or number == 0:
             runs.append([])
         end = match.end()
         if number > 1:
-            runs[-1].append(_Token(_TOKENS[number][0], match[0], match.start(), match.end()))
+            runs[-1].append(_Token(_TOKENS[number][0], match[0], match.start(), match.end(), touches))
+        touches = number > 1 or (touches and match[0] in ("\\left", "\\right"))
     return [run[:LONGEST] for run in runs if run]
 
 
@@ -210,15 +222,23 @@ class _Parser:
 
     def product(self, depth: int) -> Side | None:
         side = self.factor(depth)
-        while side is not None and (sign := self._take("*", "/")):
-            back = self.at - 1
-            other = self.factor(depth)
+        while side is not None:
+            back = self.at
+            sign = self._take("*", "/") or ("*" if self._multiplies() else None)
+            other = self.factor(depth) if sign else None
             if other is None or (sign == "/" and other.value == 0):
                 self.at = back
                 return side
             value = side.value * other.value if sign == "*" else side.value / other.value
             side = Side(value, side.leaves + other.leaves, side.operations + other.operations + 1)
         return side
+
+    def _multiplies(self) -> bool:
+        """Whether a bracket follows without a sign, as in 3(7) and (3)(7)."""
+        if not 0 < self.at < len(self.tokens) or not self.tokens[self.at].touches:
+            return False
+        before, after = self.tokens[self.at - 1], self.tokens[self.at]
+        return (after.text == "(" and before.kind in ("number", ")")) or (after.kind == "number" and before.text == ")")
 
     def factor(self, depth: int) -> Side | None:
         if depth > 30:

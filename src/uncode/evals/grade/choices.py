@@ -21,20 +21,26 @@ _BEFORE = re.compile(
 _JOINS = re.compile(
     r"[\W_]*(?:\b(?:or|and|possibly|maybe|perhaps|either|both|option|choice|but|not|rather|than)\b[\W_]*)*", re.I
 )
-_DENIES = re.compile(
-    r"\b(?:not|nor|neither|than|instead of|isn't|never)\b[^A-Za-z]{0,6}(?:option |choice )?[^A-Za-z]{0,3}$", re.I
-)
-_DENIED = re.compile(r"[\W_]{0,4}(?:is|are|would be) (?:wrong|incorrect|false|not)\b", re.I)
+_DENIES = re.compile(r"\bthan\b[^A-Za-z]{0,6}(?:option |choice )?[^A-Za-z]{0,3}$", re.I)
+_DENIED = re.compile(r"[\W_]{0,4}(?:is|are|would be) not\b", re.I)
+"""Beyond what `Found.is_denied` knows: "more likely than B", "B is not stable"."""
 _EXPLAINS = re.compile(r"\b(?:because|since|as|whereas|while|unlike|which|where|so)\b|\.(?=\s)|\u2014")
 _WRAPPING = re.compile(r"\\(?:text|math|bf|rm|it)\w*\s?\{|\\left|\\right|\\[()\[\]]")
 _STATES = re.compile(
-    r"\b(?:answer|option|choice)\b[^.\n]{0,40}?(?:\b(?:is|be)\b|[:=])|^\W{0,9}(?:final |correct )?answer\W{0,6}\n",
+    r"\b(?:answer|option|choice)\b[^.\n]{0,40}?(?:\b(?:is|be)\b|[:=])|^\W{0,9}(?:final |correct )?answer\W{0,6}\n"
+    r"|\b(?:i|we)(?:'ll| will| would| must| should| can| have to)? (?:choose|pick|select|go with|opt for|settle on)\b",
     re.I | re.M,
 )
 _RIGHT = re.compile(
     r"([A-D])\b[)\]*\"'`.]{0,3}\s+(?:is|would be|must be|seems)\s+(?:the\s+)?(?:correct|right|best|true)\b"
 )
 _LISTED = re.compile(r"^[ \t]*[(\[*]{0,3}([A-D])[)\].:][^\n]{0,400}$", re.M)
+_LISTS = re.compile(r"[\s()\[\]]*(?:,|,?\s*(?:or|nor)\b)[\s()\[\]]*")
+"""Between letters that share a denial: "not A, B or C"."""
+_LONE = re.compile(
+    r"[\s*(\[{:$\"'`_]*(?:[Oo]ption\s|[Cc]hoice\s)?([a-d])[)\]}*$\"'`_]*(?:[).:](?:\s|$)|[\s*$.]*$|\s*\n)"
+)
+"""A small letter that is all a place says, or that begins it as "b)" or "b." do."""
 LONGEST, MOST = 500, 20
 """Characters of a sentence, and sentences from the end, that are looked at."""
 SHORT, SENTENCE = 12, 60
@@ -48,7 +54,7 @@ def chosen(text: Found) -> Found | None:
         if region is not None:
             return _only(_letters(region, alone=True))
     for place in _statements(text):
-        letters = _letters(place)
+        letters = _letters(place, alone=True)
         if letters:
             return _only(letters)
     if len(text.text.strip()) <= SHORT:
@@ -84,11 +90,11 @@ def _last_named(text: Found) -> Found | None:
 def _letters(place: Found, alone: bool = False) -> list[Found]:
     """The letters that a place chooses, up to where it explains. `alone`: a lone letter may be small."""
     text = _WRAPPING.sub(lambda m: " " * (len(m[0]) - 1) + "(", place.text[:LONGEST])
-    bare = text.strip(" \t\n*()[]{}.:$\"'`_")
-    if alone and len(bare) == 1 and bare in "abcdABCD":
-        at = text.index(bare)
-        return [place.part(at, at + 1)]
+    lone = _LONE.match(text) if alone else None
+    if lone is not None and not place.part(*lone.span(1)).is_denied:
+        return [place.part(*lone.span(1))]
     found: list[tuple[int, int]] = []
+    last_denied: int | None = None
     for match in _STANDS.finditer(text):
         before, after = text[max(0, match.start() - 24) : match.start()], text[match.end() : match.end() + 24]
         if found and _EXPLAINS.search(text, found[0][1] + 2, match.start()):
@@ -97,7 +103,11 @@ def _letters(place: Found, alone: bool = False) -> list[Found]:
         bracketed = before[-1:] in ("(", "[") and after[:1] in (")", "]") and not within
         small = match[1].islower() and not bracketed
         article = match[1] == "A" and re.match(r" [a-z]", after) is not None
-        if small or article or not _BEFORE.search(before) or _DENIES.search(before) or _DENIED.match(after):
+        denied = bool(_DENIES.search(before) or _DENIED.match(after)) or place.part(*match.span(1)).is_denied
+        denied |= last_denied is not None and _LISTS.fullmatch(text, last_denied, match.start()) is not None
+        if denied and not small:
+            last_denied = match.end()
+        if small or article or denied or not _BEFORE.search(before):
             continue
         if not found or bracketed or after[:1] == ")" or _JOINS.fullmatch(text, found[-1][1], match.start()):
             found.append(match.span(1))

@@ -9,7 +9,7 @@ import re
 import textwrap
 from dataclasses import dataclass
 
-from .find import Found, everything, fences_of, first_of, tagged
+from .find import Found, everything, fences_of, tagged
 
 _BEGINS = re.compile(
     r"^[ \t]*(?:(?:from|import|def|async[ \t]+def|class)[ \t]+\w|@\w"
@@ -37,7 +37,8 @@ def readings(text: str, name: str, stub: str = "") -> list[Reading]:
     """Programs that may define `name`. `stub`: what the prompt began with; a body alone is taken to go on with it."""
     text = text.replace("\ufeff", " ").replace("\u00a0", " ")  # blanks that Python does not know as such
     whole = everything(text)
-    region = first_of([tagged], whole)
+    region = tagged(whole)  # whatever is said about a program, its tests decide
+    region = region.strip() if region is not None else None
     found = [code for part in ([region, whole] if region is not None else [whole]) for code in _codes(part, name)]
     if not stub:
         return found

@@ -1,13 +1,17 @@
 """Where in a text the answer stands: in tags, in a box, after "the answer is", in a fence.
 
-Marked answers come before unmarked ones, and the last of its kind counts. All places are characters of the whole text.
+Marked answers come before unmarked ones, and the last of its kind counts. A mark that is denied or taken back marks
+nothing. All places are characters of the whole text.
 """
 
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from .claims import is_denied, is_retracted, says_unsolvable
 
 _SYMBOLS = r"\\(?:pi|infty|emptyset|varnothing)\b"
 
@@ -34,6 +38,11 @@ class Found:
         rest = re.sub(r"\\[A-Za-z]+|</?\w{1,20}[>}]?|\bboxed\b", "", self.text)
         return re.search(r"\w", rest) is not None or re.search(_SYMBOLS, self.text) is not None
 
+    @property
+    def is_denied(self) -> bool:
+        """Whether the text says that this is not the answer, or takes it back."""
+        return is_denied(self.whole, *self.span) or is_retracted(self.whole, self.end)
+
     def part(self, start: int, end: int) -> Found:
         """A part of this part."""
         return Found(self.whole, self.start + start, self.start + end)
@@ -54,22 +63,41 @@ def everything(text: str) -> Found:
     return Found(text, 0, len(text))
 
 
-def first_of(finders: Sequence[Finder], text: Found) -> Found | None:
-    """What the first finder finds that says anything."""
+def readable(text: str) -> Found:
+    """A text with ASCII digits and signs for those of other scripts and widths; every character keeps its place."""
+    return everything(re.sub(r"[^\x00-\x7f]", lambda m: _as_ascii(m[0]), text))
+
+
+def _as_ascii(character: str) -> str:
+    digit = unicodedata.decimal(character, None)
+    if digit is not None:
+        return str(digit)
+    return chr(ord(character) - 0xFEE0) if "\uff01" <= character <= "\uff5e" else character
+
+
+def first_of(finders: Sequence[Finder], text: Found, skip: Callable[[Found], bool] | None = None) -> Found | None:
+    """What the first finder finds that says anything. What is denied, or is to be skipped, is looked for before it."""
     for finder in finders:
-        found = finder(text)
-        if found is not None and found.says_anything:
-            return found.strip()
+        part = text
+        for _ in range(MOST_SKIPPED):
+            found = finder(part)
+            if found is None or not found.says_anything:
+                break
+            found = found.strip()
+            if not found.is_denied and (skip is None or not skip(found)):
+                return found
+            part = Found(text.whole, text.start, found.start)
     return None
 
 
 def before_next(text: str, label: str, answered: Callable[[Found], bool]) -> Found:
     """The text up to the label of another problem, if there is an answer before it: a restated problem comes first."""
-    for found in list(re.finditer(rf"^\W{{0,6}}{label}", text, re.M))[:MOST_LABELS]:
-        before = Found(text, 0, found.start())
+    whole = readable(text)
+    for found in list(re.finditer(rf"^\W{{0,6}}{label}", whole.text, re.M))[:MOST_LABELS]:
+        before = whole.part(0, found.start())
         if first_of([tagged, boxed, stated], before) is not None or answered(before):
             return before
-    return everything(text)
+    return whole
 
 
 def tagged(text: Found) -> Found | None:
@@ -114,8 +142,7 @@ def boxed(text: Found) -> Found | None:
 
 def stated(text: Found) -> Found | None:
     """After the last "answer is", "answer:" and the like, to the end of the line; or below a heading "Answer"."""
-    found = None
-    for begin in re.finditer(_STATES, text.text):
+    for begin in reversed(list(re.finditer(_STATES, text.text))):
         before = text.text[max(0, begin.start() - 30) : begin.start()]
         if re.search(r"\b(?:find|get|obtain|reach|determine|compute|check)\w{0,3}\s+(?:\w+\s+){0,2}$", before, re.I):
             continue  # "to find the answer: ..."
@@ -125,17 +152,32 @@ def stated(text: Found) -> Found | None:
         rest = text.part(begin.end(), len(text.text) if end < 0 else end)
         if not rest.strip(" *:$").text:  # the answer may stand on the next line
             rest = text.part(begin.end(), len(text.text))
-        found = rest
-    return found
+        closing = rest.text.lower().find("</answer")
+        rest = rest.part(0, closing) if closing >= 0 else rest
+        if rest.strip().text and not sentence_of(rest.strip()).is_denied:
+            return rest
+    return None
+
+
+def sentence_of(text: Found) -> Found:
+    """Up to the end of the first sentence, or of the line."""
+    end = re.search(r"[.!?](?:\s|$)|\n", text.text.rstrip())
+    return text.part(0, end.start() if end else len(text.text))
+
+
+def gives_up(mark: Found) -> bool:
+    """Whether a marked answer says, before any number, that there is no solution."""
+    said = sentence_of(mark).text
+    return says_unsolvable(said) and re.search(r"\d", said) is None
 
 
 _STATES = re.compile(
-    r"\banswer\b\W{0,6}?(?:[ ]\w+)?[ ]?(?:\b(?:is|should be|would be|must be)\b\s{0,9}[:=]?|[:=])"
-    r"|^\W{0,9}(?:final )?answer\W{0,6}$",
+    r"(?<!</)\banswer\b(?!>)\W{0,6}?(?:[ ]\w+)?[ ]?(?:\b(?:is|should be|would be|must be)\b\s{0,9}[:=]?|[:=])"
+    r"|^\W{0,9}(?:final )?(?<!</)answer(?!>)\W{0,6}$",
     re.I | re.M,
 )
-MOST_BOXES, MOST_LABELS = 50, 5
-"""Boxes that are looked at, from the end; labels of other problems, from the beginning."""
+MOST_BOXES, MOST_LABELS, MOST_SKIPPED = 50, 5, 20
+"""Boxes that are looked at, from the end; labels of other problems, from the beginning; places that are skipped."""
 
 
 def fenced(text: Found) -> Found | None:

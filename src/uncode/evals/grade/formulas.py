@@ -18,14 +18,21 @@ from pathlib import Path
 
 from ...core.errors import UncodeError
 from .arithmetic import contradicts
+from .claims import bounds_formula, denies_formula
 from .find import everything
+from .number_words import number_words
+from .numbers import is_asserted
 
 SECONDS = 60.0
 """For one question; the process itself gives up after ten seconds of processor time."""
 LONGEST = 2000
 """Characters of a formula; the longest of MATH has a few hundred."""
-_UNEQUAL = r"\\neq?\b|\u2260|(?<![\d)}])!=|\\not\s?="
-_SIDE_BY_SIDE = r"(?<![_\d])\d+[^\S\n]+\d"
+_SIDE_BY_SIDE = r"(?<![_\d])\d+(?:[^\S\n]|~|\\[,;: ]|\\q?quad(?![a-z]))+\d"
+_TEMPERATURE = (
+    r"(?P<ring>\^\s?\{?\s?\\circ\s?\}?|\\degree\b|\u00b0)(?:\s|~|\\[,;! ])*"
+    r"(?:\\(?:text|mathrm|rm)\s?\{\s?[CFK]\s?\}|[CFK]\b)"
+)
+"""Degrees of a scale, such as 82^\\circ\\text{F}."""
 _SPELT = {
     "\u221a": r"\sqrt ",
     "\u00b2": "^2",
@@ -55,6 +62,8 @@ class Formulas:
 
     def same(self, gold: str, answer: str) -> tuple[bool, str]:
         """Whether `answer` is `gold`, and a clause that says so."""
+        if re.search(_TEMPERATURE, gold) is None:
+            answer = re.sub(_TEMPERATURE, r"\g<ring>", answer)
         if plain(gold) == plain(answer):
             return True, "the same, but for its looks"
         fault = fault_of(gold, answer)
@@ -101,8 +110,10 @@ def fault_of(gold: str, answer: str) -> str | None:
         return "several numbers side by side"
     if "\\begin" not in answer and re.search(r"\\\\|\n", answer.strip()) and not re.search(r"\\\\|\n", gold):
         return "several lines"
-    if re.search(_UNEQUAL, answer) and not re.search(_UNEQUAL, gold):
+    if denies_formula(answer) and not denies_formula(gold):
         return "it says what the answer is not"
+    if bounds_formula(answer) and is_value(gold):
+        return "it is a bound"
     bases = [re.findall(r"\d_\{?(\d+)\}?", text) for text in (gold, answer)]
     if bases[1] and bases[0] != bases[1]:
         return "another base"
@@ -111,8 +122,21 @@ def fault_of(gold: str, answer: str) -> str | None:
     return None
 
 
+def is_value(gold: str) -> bool:
+    """Whether a gold answer is neither an inequality nor an interval, so that no bound or denial can be right."""
+    bare = gold.replace("\\left", "").strip()
+    return (
+        not bounds_formula(gold)
+        and not denies_formula(gold)
+        and not bare.startswith(("(", "["))
+        and "\\infty" not in gold
+    )
+
+
 def plain(formula: str) -> str:
     """A formula without what changes only its looks, fractions and roots with all their braces."""
+    formula = re.sub(r"(\\[dt]?frac\s?\d)\s+(?=\d)", r"\1", joined(formula))
+    formula = re.sub(_SIDE_BY_SIDE, lambda m: re.sub(r"(?<=\d)\D+(?=\d)", "|", m[0]), formula)  # 1 2 is not 12
     text = re.sub(r"\\(?:left|right|displaystyle|!|,|;|:|quad|qquad|\s)|[$~]|\\[()\[\]]", "", formula)
     text = re.sub(r"\\(?:text|mathrm|textbf|mathbf|mbox)\{([^{}]*)\}", r"\1", text)
     text = re.sub(r"\\[dt]?frac\s*(\d)\s*(?=[\d{])", r"\\frac{\1}", re.sub(r"\\[dt]frac", r"\\frac", text))
@@ -138,9 +162,23 @@ def listed(formula: str) -> str:
 
 def spelt(formula: str) -> str:
     """With LaTeX's commands for signs that have one."""
+    formula = _digits_for_words(formula)
+    formula = re.sub(r"\s*(-?\d+(?:\.\d+)?)[eE]([-+]?\d{1,2})(?![\w.])", r"\1 \\times 10^{\2}", formula, count=1)
     formula = re.sub(r"(?<=[\d)}])!=", "! =", formula)
     formula = re.sub("\u221a\\s?(\\d+|[a-z])", r"\\sqrt{\1}", formula)
     return "".join(_SPELT.get(sign, sign) for sign in formula)
+
+
+def _digits_for_words(formula: str) -> str:
+    """The number of a phrase such as "eighteen apples", in digits; anything else as it is."""
+    text = everything(formula)
+    words = number_words(text)
+    if len(words) != 1 or re.search(r"\d", formula) or not is_asserted(words[0][1], text):
+        return formula
+    value, place = words[0]
+    rest = re.sub(r"\\(?:text|math)[a-z]*", "", formula[: place.start] + formula[place.end :])
+    is_phrase = re.fullmatch(r"[\s{}$.]*(?:[a-z]+[\s{}$.]*){0,2}", rest) is not None
+    return rf"\frac{{{value.numerator}}}{{{value.denominator}}}" if is_phrase else formula
 
 
 def _start() -> subprocess.Popen[bytes]:

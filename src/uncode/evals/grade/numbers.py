@@ -1,4 +1,4 @@
-"""Numbers as people and models write them: signs, currencies, separators of thousands, fractions."""
+"""Numbers as people and models write them: signs, currencies, separators of thousands, fractions, powers of ten."""
 
 from __future__ import annotations
 
@@ -6,37 +6,78 @@ import itertools
 import re
 from fractions import Fraction
 
+from .claims import CONTEXT, is_bound
 from .find import Found
+from .number_words import number_words
 
 _GROUPED = r"\d{1,3}(?:(?:,|\{,\}|\\,|\\!|,\\!|\\ |_|[ \u00a0\u202f\u2009'\u2019])\d{3})+(?!\d)"
 _PLAIN = rf"(?:{_GROUPED}|\d+)(?:\.\d+)?|\.\d+"
-_FRACTION = r"\\[dt]?frac\s?\{\s?(?P<over>\d+)\s?\}\s?\{\s?(?P<under>\d+)\s?\}"
 _MONEY = r"(?:\\?\$|€|£|USD|EUR|GBP|US\$)\s?"
+_SIGNED = rf"[-+\u2212\u2013]?\s?(?:{_MONEY})?(?:{_GROUPED}|\d+)(?:\.\d+)?"
+_FRACTION = (
+    rf"\\[dtc]?frac\s?(?:\{{\s?(?P<over>{_SIGNED})\s?\}}|(?P<over_digit>\d))"
+    rf"\s?(?:\{{\s?(?P<under>{_SIGNED})\s?\}}|(?P<under_digit>\d))"
+)
+_EXPONENT = r"\{?\s?(?P<power>[-+\u2212]?\s?\d{1,2})\s?\}?(?!\d)"
 _NUMBER = re.compile(
-    rf"(?<![A-Za-z0-9.^])(?<!\^\{{)(?P<sign>[-\u2212\u2013]\s?)?(?:{_MONEY})?(?P<minus>(?<=[$€£])[-\u2212])?"
+    rf"(?<![A-Za-z0-9.^])(?<!\^\{{)(?<!\^[-\u2212])(?<!\^\{{[-\u2212])(?P<sign>[-\u2212\u2013]\s?)?(?:{_MONEY})?(?P<minus>(?<=[$€£])[-\u2212])?"
     rf"(?:{_FRACTION}|(?P<plain>{_PLAIN})"
-    rf"(?:\s?/\s?(?P<divisor>\d+(?![\d/]))|\s?{_FRACTION.replace('over', 'part').replace('under', 'parts')}"
+    rf"(?:\s?/\s?(?P<divisor>[-\u2212]?\d+(?![\d/]))|\s?{_FRACTION.replace('over', 'part').replace('under', 'parts')}"
     r"|\s(?P<top>\d+)/(?P<bottom>\d+)|:00\b)?"
-    r"(?:\s?(?:\\times|\\cdot|[x*\u00d7])\s?10\^\{?(?P<power>-?\d{1,2})\}?)?"
+    rf"(?:\s?(?:\\times|\\cdot|[x*\u00d7\u22c5])\s?10\s?(?:\^|\*\*)\s?{_EXPONENT}"
+    r"|[eE](?P<e>[-+\u2212]?\d{1,2})(?![\w.]))?"
     r"(?:\s(?P<scale>hundred|thousand|million|billion)\b)?)"
 )
+_POWER_OF_TEN = re.compile(rf"\s?(?:\^|\*\*)\s?{_EXPONENT}")
+_UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(?:\\circ|\\degree|\u00b0|o\b)")
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 _OPERATOR = re.compile(r"[-+*/\u00d7\u00f7\u2212^]|\\(?:times|cdot|div|pm)\b|\d\s*[xX]\s*$")
-_HEDGE = re.compile(r"[\s\\{}$()a-z]{0,12}?(?:\bor\b|\band\b|,|;|/)[\s\\{}$()a-z-]{0,12}", re.I)
+_HEDGE = re.compile(r"[\s\\{}$()a-z]{0,12}?(?:\bor\b|\band\b|,|;|/)[\s\\{}$()a-z-]{0,12}|\s+", re.I)
+_Number = tuple[Fraction, Found]
+"""A value, and where it stands."""
 LONGEST = 400
 """Digits of a number; one of more is none."""
+MOST_NUMBERS = 60
+"""Numbers of an answer; a list of more is none."""
 
 
-def numbers(text: Found) -> list[tuple[Fraction, Found]]:
-    """Every number of a text, in order, with its place."""
-    found, whole = [], text.text
-    for match in _NUMBER.finditer(whole):
+def numbers(text: Found, most: int | None = None) -> list[_Number]:
+    """Every number of a text, or the first `most`, in order, with its place."""
+    found, whole = list[_Number](), text.text
+    for match in itertools.islice(_NUMBER.finditer(whole), most):
         sign = match["sign"] or ""
         subtracts = bool(sign) and _subtracts(text.whole, text.start + match.start(), sign)
         value = _value(match, negative=bool(match["minus"]) or (bool(sign) and not subtracts))
+        power = _POWER_OF_TEN.match(whole, match.end()) if value is not None and abs(value) == 10 else None
+        if value is not None and power is not None:  # 10^3, which is a number as 1000 is
+            value = value / 10 * Fraction(10) ** _exponent(power["power"])
         if value is not None:
-            found.append((value, text.part(match.start() + (len(sign) if subtracts else 0), match.end())))
+            start = match.start() + (len(sign) if subtracts else 0)
+            found.append((value, text.part(start, power.end() if power else match.end())))
     return found
+
+
+def asserted(text: Found) -> list[_Number]:
+    """The numbers of a text that it gives as values: digits, else words; without those it denies or gives as bounds."""
+    every = numbers(text, MOST_NUMBERS + 1)
+    found = [number for number in every if is_asserted(number[1], text)] if len(every) <= MOST_NUMBERS else []
+    words = [number for number in number_words(text) if is_asserted(number[1], text)]
+    if not words or (found and not _begins(text, words[0][1])):
+        return found
+    named = [number for number in words if number[1].text.lower() != "one"]  # it may be a pronoun
+    return sorted([*found, *(named or words)], key=lambda number: number[1].start)
+
+
+def is_asserted(place: Found, region: Found) -> bool:
+    """Whether a number of a region is given as a value. What is said outside the region does not make it a bound."""
+    low = max(region.start, place.start - CONTEXT)
+    inside = place.whole[low : min(region.end, place.end + CONTEXT)]
+    return not place.is_denied and not is_bound(inside, place.start - low, place.end - low)
+
+
+def _begins(text: Found, words: Found) -> bool:
+    """Whether a text begins with a number in words; "one" may be a pronoun, so it does not count here."""
+    return words.text.lower() != "one" and re.fullmatch(r"\W{0,6}", text.whole[text.start : words.start]) is not None
 
 
 def _subtracts(text: str, at: int, sign: str) -> bool:
@@ -47,19 +88,17 @@ def _subtracts(text: str, at: int, sign: str) -> bool:
     return bool(re.match(r"[\d)\]%]", last)) or (len(sign) > 1 and (begins_line or last.isalpha()))
 
 
-def only_number(text: Found) -> tuple[Fraction, Found] | None:
+def only_number(text: Found) -> _Number | None:
     """The number of an answer: the only value in it, or behind its last equals sign; a calculation is none."""
-    part = _behind_equals(text)
-    found = numbers(part)
+    part, found = _behind_equals(text, asserted(text))
     if not found or any(value != found[0][0] for value, _ in found) or _computes(part, found):
         return None
     return found[-1]
 
 
-def stated_number(text: Found) -> tuple[Fraction, Found] | None:
+def stated_number(text: Found) -> _Number | None:
     """The number a sentence begins with, unless it offers several, or computes."""
-    part = _behind_equals(text)
-    found = numbers(part)
+    part, found = _behind_equals(text, asserted(text))
     if not found or _computes(part, found[:2]):
         return None
     gap = _between(part, found[0][1], found[1][1]) if len(found) > 1 and found[1][0] != found[0][0] else ""
@@ -67,21 +106,30 @@ def stated_number(text: Found) -> tuple[Fraction, Found] | None:
     return None if hedges else found[0]
 
 
-def _behind_equals(text: Found) -> Found:
-    signs = [m.end() for m in re.finditer(r"=|\u2248|\\approx|\bwhich (?:is|makes|gives)\b", text.text)]
-    return text.part(signs[-1], len(text.text)) if signs else text
+def _behind_equals(text: Found, found: list[_Number]) -> tuple[Found, list[_Number]]:
+    """What stands behind the last equals sign, and the numbers there. "which is more than 17" gives no value."""
+    signs = [m.end() for m in re.finditer(r"=|\u2248|\\approx", text.text)]
+    last = max((number[1].start - text.start for number in found), default=0)
+    signs += [m.end() for m in re.finditer(r"\bwhich (?:is|makes|gives)\b", text.text) if m.end() <= last]
+    part = text.part(max(signs, default=0), len(text.text))
+    return part, [number for number in found if part.start <= number[1].start]
 
 
 def _between(text: Found, first: Found, second: Found) -> str:
     return text.whole[first.end : second.start]
 
 
-def _computes(text: Found, found: list[tuple[Fraction, Found]]) -> bool:
+def _computes(text: Found, found: list[_Number]) -> bool:
     """Whether nothing but an operator stands between two numbers, or a power behind one."""
     gaps = [_between(text, a[1], b[1]) for a, b in itertools.pairwise(found)]
     words = re.compile(r"(?<![\\a-z])[a-z]{3,}\s")
     joined = any(len(gap) < 40 and _OPERATOR.search(gap) and not words.search(gap) for gap in gaps)
-    return joined or any(text.whole[n.end : n.end + 2].lstrip().startswith("^") for _, n in found)
+    return joined or any(_is_raised(text.whole[n.end : n.end + 16]) for _, n in found)
+
+
+def _is_raised(after: str) -> bool:
+    """Whether a power stands behind a number. The ring of a degree is no power."""
+    return after[:2].lstrip().startswith("^") and not _UNIT_POWER.match(after)
 
 
 def as_fraction(text: str) -> Fraction:
@@ -92,14 +140,27 @@ def as_fraction(text: str) -> Fraction:
 def _value(match: re.Match[str], negative: bool) -> Fraction | None:
     if len(match[0]) > LONGEST:
         return None
-    value = as_fraction(match["over"] or match["plain"])
-    under = match["under"] or match["divisor"]
+    value = _signed(match["over"] or match["over_digit"] or match["plain"])
+    under = match["under"] or match["under_digit"] or match["divisor"]
     if under is not None:
-        if int(under) == 0:
+        if _signed(under) == 0:
             return None
-        value /= int(under)
-    for over, below in (("part", "parts"), ("top", "bottom")):  # two and a half
-        if match[over] is not None and int(match[below]):
-            value += Fraction(int(match[over]), int(match[below]))
-    value *= _SCALES.get(match["scale"] or "", 1) * Fraction(10) ** int(match["power"] or 0)
+        value /= _signed(under)
+    pairs = (
+        (match["part"] or match["part_digit"], match["parts"] or match["parts_digit"]),
+        (match["top"], match["bottom"]),
+    )
+    for over, below in pairs:  # two and a half
+        if over is not None and below is not None and _signed(below):
+            value += _signed(over) / _signed(below)
+    power = _exponent(match["power"] or match["e"] or "0")
+    value *= _SCALES.get(match["scale"] or "", 1) * Fraction(10) ** power
     return -value if negative else value
+
+
+def _signed(text: str) -> Fraction:
+    return as_fraction(text) * (-1 if text.lstrip()[:1] in ("-", "\u2212", "\u2013") else 1)
+
+
+def _exponent(text: str) -> int:
+    return int(re.sub(r"\s", "", text).replace("\u2212", "-"))

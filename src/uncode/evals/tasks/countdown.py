@@ -10,7 +10,8 @@ from typing import Any, final
 
 from ..data import Source
 from ..grade.arithmetic import Equation, derivation, equations
-from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, stated, tagged
+from ..grade.claims import abandons, falls_short, says_unsolvable
+from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, gives_up, sentence_of, stated, tagged
 from ..task import Example, Grade, Settings, Task
 
 
@@ -70,6 +71,8 @@ def _regions(text: Found, target: int) -> list[Found]:
         found = first_of([finder], text)
         if found is None:
             continue
+        if finder is not closed and gives_up(found):
+            return [sentence_of(found)]
         if not equations(found) and str(target) in re.findall(r"\d+", found.text):
             return [text.part(0, found.start)]
         return [found, found.part(0, len(text.text) - found.start)] if finder is stated else [found]
@@ -78,14 +81,19 @@ def _regions(text: Found, target: int) -> list[Found]:
 
 def _judged(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
     """The last expression that reaches the target; what comes after it may only explain its numbers."""
-    found = equations(region, grouped)
-    if not found:
+    every = equations(region, grouped)
+    if not every:
         return None
+    found = [equation for equation in every if not equation.rejected]
+    end = Found(region.whole, every[-1].place.end, region.end)
+    if not found or says_unsolvable(end.text) or abandons(end.text):
+        return Grade(False, every[-1].place.span, f"{every[-1].place.text} is denied or given up")
     reaching = [e for e in found if e.holds and e.sides[0].value == example.target]
+    reaching = [e for e in reaching if not falls_short(e.place.whole, e.place.end)]
     if not reaching:
         return _wrong(found[-1], example)
     last = reaching[-1]
-    steps = derivation(last, found, [Fraction(n) for n in example.numbers])
+    steps = derivation(last, _attempt(last, found), [Fraction(n) for n in example.numbers])
     if steps is None:
         return Grade(False, last.place.span, f"{last.place.text} does not use {_listed(example)} once each")
     after = [equation for equation in found if equation.place.start > last.place.start]
@@ -93,6 +101,15 @@ def _judged(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
         return _wrong(after[-1], example)
     span = min(s.place.start for s in steps), max(s.place.end for s in steps)
     return Grade(True, span, f"reaches {example.target} with {_listed(example)}")
+
+
+def _attempt(last: Equation, found: list[Equation]) -> list[Equation]:
+    """The equations of the attempt that `last` belongs to, and those after it: a step given up before is no step."""
+    before = [equation for equation in found if equation.place.start <= last.place.start]
+    for n in range(len(before) - 1, 0, -1):
+        if abandons(last.place.whole[before[n - 1].place.end : before[n].place.start]):
+            return found[n:]
+    return found
 
 
 def _wrong(equation: Equation, example: Puzzle) -> Grade:

@@ -12,7 +12,7 @@ from typing import Any, final
 
 from ..data import Source
 from ..grade.choices import chosen
-from ..grade.find import everything
+from ..grade.find import readable
 from ..task import Example, Grade, Grader, Settings, Task
 
 LETTERS = "ABCD"
@@ -57,7 +57,7 @@ class Gpqa(Task[Question]):
         return super().graders | {"paper_strict": self.paper_strict}
 
     def ours(self, example: Question, text: str) -> Grade:
-        found = chosen(everything(_without_words(text, example.choices)))
+        found = chosen(readable(_without_words(text, example.choices)))
         if found is None:
             return Grade(False, None, "no single choice is named")
         right = found.text.upper() == example.answer

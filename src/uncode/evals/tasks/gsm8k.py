@@ -9,8 +9,9 @@ from fractions import Fraction
 from typing import Any, final
 
 from ..data import Source
-from ..grade.find import Found, boxed, everything, first_of, stated, tagged
-from ..grade.numbers import as_fraction, numbers, only_number, stated_number
+from ..grade.find import Found, boxed, first_of, readable, sentence_of, stated, tagged
+from ..grade.number_words import number_words
+from ..grade.numbers import MOST_NUMBERS, as_fraction, asserted, is_asserted, numbers, only_number, stated_number
 from ..task import Example, Grade, Grader, Settings, Task
 
 LONGEST_TEXT = 2000
@@ -50,7 +51,7 @@ class Gsm8k(Task[Problem]):
         return super().graders | {"strict": self.strict, "paper_strict": self.paper_strict}
 
     def ours(self, example: Problem, text: str) -> Grade:
-        region, read = answer_of(everything(text))
+        region, read = answer_of(readable(text))
         if region is None:
             return Grade(False, None, "there is no number")
         found = read(region)
@@ -58,7 +59,7 @@ class Gsm8k(Task[Problem]):
 
     def strict(self, example: Problem, text: str) -> Grade:
         """Only a number behind `####`, as the prompt asks."""
-        region = first_of([_hashed], everything(text))
+        region = first_of([_hashed], readable(text))
         found = stated_number(region) if region else None
         return _compared(example, *found) if found else Grade(False, None, "there is no number behind ####")
 
@@ -74,17 +75,48 @@ class Gsm8k(Task[Problem]):
 
 def answer_of(text: Found) -> tuple[Found | None, Callable[[Found], tuple[Fraction, Found] | None]]:
     """Where a text gives its answer, and how it is read: behind ####, boxed, in tags, stated; else its last number."""
-    hashed = first_of([_hashed], text)
+    hashed = first_of([_hashed], text, _asserts_no_number)
     if hashed is not None:
         return hashed, stated_number
-    marked = first_of([_box_in_tags, boxed, tagged], text)
+    marked = first_of(_MARKS, text, _asserts_no_number)
     if marked is not None:
         return marked, only_number
-    said = first_of([stated], text)
-    if said is not None and numbers(_sentence(said)) and not _is_solution(said):
-        return _sentence(said), stated_number
-    anywhere = [found for found in numbers(text.tail(LONGEST_TEXT)) if not _denied(found[1])]
-    return (anywhere[-1][1], only_number) if anywhere else (None, only_number)
+    said = first_of([stated], text, lambda place: _asserts_no_number(sentence_of(place)))
+    if said is not None and asserted(sentence_of(said)) and not _is_solution(said):
+        return sentence_of(said), stated_number
+    limit = first_of([_hashed, *_MARKS, stated], text, _is_no_limit)
+    if limit is not None:
+        return sentence_of(limit), only_number
+    return _last_number(text), only_number
+
+
+def _last_number(text: Found) -> Found | None:
+    """The last number that is given as a value and not denied later; words count where a text has no digit."""
+    tail = text.tail(LONGEST_TEXT)
+    denied: set[Fraction] = set()
+    for value, place in reversed(numbers(tail)):
+        if place.is_denied:
+            denied.add(value)
+        elif value not in denied and is_asserted(place, tail):
+            return place
+    if re.search(r"\d", text.text):
+        return None
+    words = [
+        place for _, place in asserted(tail) if place.text.lower() != "one" or place.text == text.text.strip(" .*")
+    ]
+    return words[-1] if words else None
+
+
+def _asserts_no_number(place: Found) -> bool:
+    """Whether a mark holds numbers, and each is denied or a bound."""
+    return bool(numbers(place, 1) or number_words(place)) and not asserted(place)
+
+
+def _is_no_limit(place: Found) -> bool:
+    """Whether a mark gives no bound for its answer. A number that is denied leaves the answer open."""
+    said = sentence_of(place)
+    limits = any(not number.is_denied and not is_asserted(number, said) for _, number in numbers(said, MOST_NUMBERS))
+    return not limits or _is_solution(place)
 
 
 def _box_in_tags(text: Found) -> Found | None:
@@ -92,25 +124,19 @@ def _box_in_tags(text: Found) -> Found | None:
     return boxed(inside) if inside is not None else None
 
 
+_MARKS = (_box_in_tags, boxed, tagged)
+
+
 def _hashed(text: Found) -> Found | None:
     """What stands behind the last #### that has a number behind it, on its line."""
     lines = [text.part(*m.span(1)) for m in re.finditer(r"####(.*)", text.text)]
-    return next((line for line in reversed(lines) if numbers(line)), None)
+    return next((line for line in reversed(lines) if numbers(line, 1) or number_words(line)), None)
 
 
 def _is_solution(said: Found) -> bool:
     """Whether "Answer:" begins a worked solution of several sentences, rather than stating a number."""
     colon = said.whole[: said.start].rstrip().endswith(":")
-    return colon and bool(numbers(Found(said.whole, _sentence(said).end, len(said.whole)).tail(LONGEST_TEXT)))
-
-
-def _denied(number: Found) -> bool:
-    return re.search(r"\bnot \$?$", number.whole[max(0, number.start - 6) : number.start]) is not None
-
-
-def _sentence(text: Found) -> Found:
-    end = re.search(r"[.!?](?:\s|$)|\n", text.text.rstrip())
-    return text.part(0, end.start() if end else len(text.text))
+    return colon and bool(numbers(Found(said.whole, sentence_of(said).end, len(said.whole)).tail(LONGEST_TEXT)))
 
 
 def _compared(example: Problem, value: Fraction, place: Found) -> Grade:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
 from ..data import Source
-from ..grade.find import Found, before_next, boxed, fenced, first_of, stated, tagged
-from ..grade.formulas import Formulas, plain
-from ..grade.numbers import numbers
+from ..grade.claims import bounds_formula
+from ..grade.find import Found, before_next, boxed, fenced, first_of, sentence_of, stated, tagged
+from ..grade.formulas import Formulas, is_value, plain
+from ..grade.number_words import number_words
+from ..grade.numbers import is_asserted, numbers
 from ..task import Example, Grade, Settings, Task
 
 _OPEN, _CLOSE = r"(?:(?<!\\)\$\$?|\\\(|\\\[)", r"(?:(?<!\\)\$\$?|\\\)|\\\])"
@@ -47,7 +49,8 @@ class Math500(Task[Problem]):
         return Formulas()
 
     def ours(self, example: Problem, text: str) -> Grade:
-        found = answer_of(before_next(text, "Problem:", answered=lambda before: False))
+        before = before_next(text, "Problem:", answered=lambda before: False)
+        found = answer_of(before, wants_value=is_value(example.answer))
         if found is None:
             return Grade(False, None, "there is no answer")
         if restates(example, found.text):
@@ -74,16 +77,27 @@ def restates(example: Problem, answer: str) -> bool:
     return computes and said in plain(example.problem) and said != plain(example.answer)
 
 
-def answer_of(text: Found) -> Found | None:
-    """The last box; else what is tagged, stated or fenced; else the last formula or number."""
-    region = first_of([tagged], text) or text
-    found = first_of([boxed], region) or first_of([boxed], text)
-    if found is None and region is not text:
-        found = region
+def answer_of(text: Found, wants_value: bool = True) -> Found | None:
+    """The last box; else what is tagged, stated or fenced; else the last formula or number.
+
+    `wants_value`: a mark that holds a bound counts only where no other mark holds a value.
+    """
+    found = (_marked(text, _holds_bound) if wants_value else None) or _marked(text, None) or _last(text, wants_value)
+    return _bare(found) if found is not None else None
+
+
+def _holds_bound(place: Found) -> bool:
+    """Whether a mark holds an inequality, or words such as "at least"."""
+    return bounds_formula(sentence_of(place).text)
+
+
+def _marked(text: Found, skip: Callable[[Found], bool] | None) -> Found | None:
+    region = first_of([tagged], text, skip)
+    found = first_of([boxed], region or text, skip) or first_of([boxed], text, skip) or region
     if found is None:
-        said = first_of([stated], text)
-        found = _sentence(said) if said else first_of([fenced], text)
-    return _bare(found or _last(text))
+        said = first_of([stated], text, skip)
+        found = _sentence(said) if said else first_of([fenced], text, skip)
+    return found
 
 
 def _sentence(text: Found) -> Found:
@@ -99,21 +113,25 @@ def _sentence(text: Found) -> Found:
 
 def _number_in_words(text: Found) -> Found:
     """The one number of a phrase ("9 divisors"); a formula stays as it is."""
-    found = numbers(text)
-    return found[0][1] if len(found) == 1 and _in_words(text.text) else text
+    found = numbers(text) or number_words(text)
+    return found[0][1] if len(found) == 1 and _in_words(text.text) and is_asserted(found[0][1], text) else text
 
 
 def _in_words(text: str) -> bool:
     return re.search(r"(?<![\\a-z])[a-z]{3,}", text) is not None and not re.search(r"[\\^_{}=<>]", text)
 
 
-def _last(text: Found) -> Found:
+def _last(text: Found, wants_value: bool) -> Found | None:
     """A text of one line without a formula, as it is; else the last formula, or a number that comes after it."""
     tail = text.tail(LONGEST)
     formulas = list(re.finditer(rf"{_OPEN}([^$]+?){_CLOSE}", tail.text))
-    after = numbers(tail.part(formulas[-1].end() if formulas else 0, len(tail.text)))
+    formulas = [formula for formula in formulas if not tail.part(*formula.span(1)).is_denied]
+    rest = tail.part(formulas[-1].end() if formulas else 0, len(tail.text))
+    after = [number for number in numbers(rest) if is_asserted(number[1], rest)]
     if after and (formulas or "\n" in text.text.strip() or _in_words(text.text)):
         return after[-1][1]
+    if not formulas and wants_value and any(place.is_denied for _, place in numbers(tail)):
+        return None
     return tail.part(*formulas[-1].span(1)) if formulas else _number_in_words(text)
 
 
@@ -123,6 +141,9 @@ def _bare(found: Found) -> Found | None:
     delimited = re.fullmatch(rf"{_OPEN}(.*?){_CLOSE}\.?", found.text[:LONGEST], re.S)
     if delimited and not re.search(_CLOSE, delimited[1]):
         found = found.part(*delimited.span(1)).strip()
+    opened = re.match(rf"{_OPEN}\s*", found.text)
+    if opened and not re.search(_CLOSE, found.text[opened.end() : LONGEST]):  # a formula that is never closed
+        found = found.part(opened.end(), len(found.text))
     found = found.part(0, len(found.text) - 1) if re.search(r"[^\\.]\.$", found.text[-2:]) else found
     return found if found.text else None
 

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from ..data import Source
-from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, stated, tagged
+from ..grade.claims import says_unsolvable
+from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, gives_up, stated, tagged
 from ..task import Example, Grade, Settings, Task
 
-_LABEL = r"(?:(?:[a-z]+ )?r(?:ow)?\s?\d?\W{0,6}(?:is\W{1,3})?|\d[.):]\s{1,3})?"
+_LABEL = r"(?P<label>(?:[a-z]+ )?r(?:ow)?\s?\d?\W{0,6}(?:is\W{1,3})?|\d[.):]\s{1,3}|[a-d]\b\W{0,3})?"
 _ROW = re.compile(
     rf"\W{{0,12}}{_LABEL}\W{{0,6}}" + r"\W{0,6}".join(["([0-4])"] * 4) + r"(?:\W{0,6}([0-4]))?\W{0,12}", re.I
 )
@@ -47,7 +48,7 @@ class Sudoku(Task[Puzzle]):
         return {"grid": "\n".join(rows)}
 
     def ours(self, example: Puzzle, text: str) -> Grade:
-        found = grid_of(before_next(text, "Puzzle:", answered=_solved))
+        found = grid_of(before_next(text, "Puzzle:", answered=_solved), example.clues)
         if found is None:
             return Grade(False, None, "there is no grid of sixteen digits")
         cells, place = found
@@ -85,16 +86,32 @@ _UNITS = (
 )
 
 
-def grid_of(text: Found) -> tuple[str, Found] | None:
-    """The grid of the marked answer, or that answer itself where it holds none or several; else the text's last."""
+def grid_of(text: Found, clues: str) -> tuple[str, Found] | None:
+    """The grid of the marked answer, or that answer itself where it holds none or several; else the text's last.
+
+    The puzzle itself, quoted beside a solution, is no answer.
+    """
     for finder in (tagged, boxed, closed, stated, fenced):
         region = first_of([finder], text)
-        if region is not None and re.search(r"\d", region.text):
-            grids = grids_of(region) or _only_digits(region)
-            alike = len({cells for cells, _ in grids}) == 1 or finder in (closed, fenced)
-            return grids[-1] if grids and alike else (region.text, region)
-    grids = grids_of(text) or _only_digits(text)
+        if region is None:
+            continue
+        if finder is not closed and gives_up(region):
+            return region.text, region
+        if not re.search(r"\d", region.text):
+            continue
+        grids = _answers(region, clues)
+        alike = len({cells for cells, _ in grids}) == 1 or finder in (closed, fenced)
+        return grids[-1] if grids and alike else (region.text, region)
+    grids = _answers(text, clues)
+    if grids and says_unsolvable(text.whole[grids[-1][1].end : text.end]):
+        return None
     return grids[-1] if grids else None
+
+
+def _answers(region: Found, clues: str) -> list[tuple[str, Found]]:
+    """The grids of a region that are not denied, without the puzzle where there are others."""
+    grids = [grid for grid in grids_of(region) or _only_digits(region) if not grid[1].is_denied]
+    return [grid for grid in grids if grid[0] != clues] or grids
 
 
 def _solved(text: Found) -> bool:
@@ -118,21 +135,51 @@ def grids_of(text: Found) -> list[tuple[str, Found]]:
 
 
 def _by_rows(text: Found) -> list[tuple[str, Found]]:
-    """Lines of four digits, or of five that begin with the row's number; blank lines and rulers may come between."""
-    grids, rows, at = [], list[tuple[str, int, int]](), 0
+    """Lines of four digits, with or without a label; blank lines and rulers may come between."""
+    groups: list[list[_Row]] = [[]]
+    at = 0
     for line in text.text.split("\n"):
         bare = re.sub(r"\\[a-z]+(?:\{[a-z|]*\})*", lambda m: " " * len(m[0]), line) if len(line) <= _WIDEST else "?"
         match = _ROW.fullmatch(bare.rstrip())
-        if match is not None and (match[5] is None or match[1] == str(len(rows) + 1)):
-            first = 1 if match[5] is None else 2
-            rows.append(("".join(match.groups("")[first - 1 :]), at + match.start(first), at + match.end(first + 3)))
+        if match is not None:
+            numbered = match[6] is not None
+            first = 3 if numbered else 2
+            label = match[2] if numbered else match["label"] or ""
+            place = text.part(at + match.start(first), at + match.end(first + 3))
+            if groups[-1] and groups[-1][-1].numbered != numbered:
+                groups.append([])
+            groups[-1].append(_Row("".join(match.group(*range(first, first + 4))), label, numbered, place))
         elif re.search(r"\w", bare):
-            rows = []
-        if len(rows) == 4:
-            grids.append(("".join(row[0] for row in rows), text.part(rows[0][1], rows[3][2])))
-            rows = []
+            groups.append([])
         at += len(line) + 1
+    grids = []
+    for rows in map(_without_header, groups):
+        fours = [rows[k : k + 4] for k in range(0, len(rows) - 3, 4)]
+        for four in fours:
+            if not any(row.numbered for row in four) or "".join(row.label for row in four) in ("1234", "0123"):
+                place = Found(text.whole, four[0].place.start, four[3].place.end)
+                grids.append(("".join(row.cells for row in four), place))
     return grids
+
+
+@dataclass(frozen=True)
+class _Row:
+    cells: str
+    label: str
+    numbered: bool
+    """Whether the label is a digit without a sign behind it, which may be a fifth cell instead."""
+    place: Found
+
+
+def _without_header(rows: list[_Row]) -> list[_Row]:
+    """Without the numbers of the columns: 1 2 3 4 above labelled rows, or above four rows."""
+    kept = []
+    for n, row in enumerate(rows):
+        counts = row.cells in ("1234", "0123") and not row.label
+        above_labels = n + 1 < len(rows) and rows[n + 1].label != ""
+        if not (counts and (above_labels or (n == 0 and len(rows) == 5))):
+            kept.append(row)
+    return kept
 
 
 def _by_digits(text: Found) -> list[tuple[str, Found]]:
