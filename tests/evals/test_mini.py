@@ -14,7 +14,7 @@ import torch
 import uncode
 from tests.cli.running import call
 from uncode import UncodeError
-from uncode.cli.demo import _usual
+from uncode.cli.three_orders import _usual
 from uncode.core.trace import Trace
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.write import lines_of

@@ -45,7 +45,8 @@ class Table(Protocol):
         ...
 
 
-Resolver = Callable[[str, str], Table]
+Resolver = Callable[[str, str], Table | None]
+"""Finds the table of a name and a sha256; None where there is none."""
 
 
 REGISTRY: dict[str, type[Piece]] = {}
@@ -230,11 +231,12 @@ def _read_table(value: Any, where: str, tables: Resolver | None) -> Table:
     named = isinstance(value, dict) and set(value) == {"table", "sha256"}
     if not named or not all(isinstance(part, str) for part in value.values()):
         raise SettingError(f"{where} must be a frequency table written as its name and sha256, not {shown(value)}.")
-    if tables is None:
+    found = None if tables is None else tables(value["table"], value["sha256"])
+    if found is None:
         raise UncodeError(
             f"{where} names the frequency table '{value['table']}': pass the table itself to use this sampler."
         )
-    return tables(value["table"], value["sha256"])
+    return found
 
 
 def _describe(hint: Any) -> str:
