@@ -101,7 +101,7 @@ IDS = [
 ]
 
 
-@pytest.mark.parametrize("ids", IDS, ids=repr)
+@pytest.mark.parametrize("ids", IDS)
 def test_prompts_that_are_no_token_ids(ids: Any) -> None:
     for call in (lambda: Canvas.after_prompt(ids, length=2, mask_id=0), lambda: Canvas.infill(ids, mask_id=0)):
         with pytest.raises(
