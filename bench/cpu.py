@@ -1,20 +1,24 @@
 """Decoding with the embedded model on a CPU, beside a loop in the style of the published code, in one run.
 
 Both fill the same canvases in blocks of an eighth, one token a step, on the same weights, and write the same tokens.
-Ours runs twice: to the end, as the published code does, and until the answer has ended.
+Ours runs twice: to the end, as the published code does, and until the answer has ended. Then one answer on one thread,
+which is what `uncode` uses for so small a model, and on all: on an idle machine, and with a busy process on every core.
 
-    python bench/cpu.py            # four minutes on two cores
+    python bench/cpu.py            # five minutes on two cores
     python bench/cpu.py --check    # fails where ours is not as much faster as it must be
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable
 from copy import deepcopy
+from functools import partial
 from typing import Any
 
 import torch
@@ -62,10 +66,35 @@ def answers(model: Any, other: Published, cache: str, prompt: Tensor, length: in
     return {"published": theirs, "ours": ours, "until the end token": stopped}
 
 
+def with_a_load(model: Any) -> None:
+    """One answer by Uncode, on one thread and on all, with and without competing processes."""
+    cores = os.cpu_count() or 1
+    family = FAMILIES["mini_algebra"]
+    prompt = family.prompt(family.examples()[0])
+    sampler = presets.uncode(frequency=model.frequency)
+    torch.set_num_threads(cores)
+    print(f"\n{'seconds an answer':24}{'idle':>8}{'busy':>8}{'x':>6}")
+    for name, override in (("one thread (the rule)", None), (f"{cores} threads", str(cores))):
+        took = []
+        for competing in (0, cores):
+            load = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(competing)]
+            try:
+                os.environ.pop("OMP_NUM_THREADS", None)
+                if override is not None:
+                    os.environ["OMP_NUM_THREADS"] = override  # the user's own choice: the rule does not apply
+                run = partial(uncode.generate, model, prompt, sampler=sampler, length=family.length)
+                took.append(min(seconds(run)[0] for _ in range(2)))
+            finally:
+                for process in load:
+                    process.kill()
+                os.environ.pop("OMP_NUM_THREADS", None)
+        print(f"{name:24}{took[0]:8.2f}{took[1]:8.2f}{took[1] / took[0]:6.1f}", flush=True)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--problems", type=int, default=2, help="of each family")
-    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--check", action="store_true")
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
@@ -86,6 +115,7 @@ def main() -> None:
         print(f"{cache:8}{they:11.0f}{mine:8.0f}{they / mine:6.2f}{stopped:21.0f}{they / stopped:6.2f}", flush=True)
         if they / mine < LEAST[cache][0] or they / stopped < LEAST[cache][1]:
             slow.append(cache)
+    with_a_load(model)
     if chosen.check and slow:
         sys.exit(f"too slow with the caches {slow}; at least {LEAST} times faster are wanted")
 
