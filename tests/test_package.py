@@ -44,8 +44,6 @@ def test_the_page_on_an_index_has_links_that_work(wheel: zipfile.ZipFile) -> Non
     assert "pip install uncode" in page.split("##")[0] or "pip install uncode" in page.split("##")[1]
 
 
-
-
 def test_extras_are_those_that_something_imports() -> None:
     import tomllib
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -113,3 +115,15 @@ def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_recipe() -> None:
     assert family.grade(family.examples()[4], row["text"]).correct
     rate = results_of(TINY).rate("mini_choice")
     assert f'"rate": {rate}' in json.dumps(row["sampler"])
+
+
+def test_the_readme_s_example_holds_at_every_length(tiny: Any) -> None:
+    """It does not hinge on one length: confidence is wrong and Uncode right at all of these, in one batch each."""
+    readme = (ROOT / "README.md").read_text()
+    found = re.search(r'problem = "(Problem: Compute ([\d+ -]+)\\nSolution:)"', readme)
+    assert found
+    prompt, answer = found[1].replace("\\n", "\n"), eval(found[2])
+    lengths = [48, 80, 120]
+    for sampler, right in (("confidence", False), ("uncode", True)):
+        texts = uncode.generate(tiny, [prompt] * 3, sampler=sampler, length=lengths)
+        assert [text.endswith(f"\\boxed{{{answer}}}.") for text in texts] == [right] * 3, texts

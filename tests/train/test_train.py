@@ -410,5 +410,5 @@ def test_the_verb_draws_trains_and_goes_on(recipe: Recipe, tmp_path: Path) -> No
     (out / "lessons" / "tokenizer.json").write_text("{}")
     with pytest.raises(UncodeError, match="another recipe, tokenizer or version"):
         call(*words)
-    with pytest.raises(UncodeError, match="there is no recipe"):
+    with pytest.raises(UncodeError, match="no training config is named"):
         call("train", str(tmp_path / "none.toml"), "--out", str(out))

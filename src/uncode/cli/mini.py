@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..evals.mini import report
+    from ..evals.mini.job import Job
     from ..evals.mini.results import Results
     from ..evals.mini.run import Watch
 
@@ -107,9 +108,17 @@ def command(
     rates = None if own is None else {name: own.rate(name) for name in names}
     each = problems or (FEW if few else PROBLEMS)
     job = Job(model, device, dtype, each, batch or PROBLEMS, seed or 0, rates, out, names)
-    with _progress() as watch:
-        results = job.run(workers or 1, watch)
-    _tell(results, as_json)
+    _tell(_run(job, workers or 1, out), as_json)
+
+
+def _run(job: Job, workers: int, out: Path | None) -> Results:
+    try:
+        with _progress() as watch:
+            return job.run(workers, watch)
+    except KeyboardInterrupt:
+        resumes = f"'{out}' holds what is finished, and the same command goes on from there"
+        typer.echo(f"stopped; {'nothing was kept: --out DIR keeps it' if out is None else resumes}", err=True)
+        raise
 
 
 def _tell(results: Results, as_json: bool) -> None:

@@ -109,8 +109,14 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[Set], workers: int) -
                 f"'{out}' was changed: remove it.",
             )
             known = [grades_of(row, task) for row in rows]
-            with counted(f"grading {name}") as watch:
-                found.append(grade_all(name, task, answers, workers, watch, known, journal.note))
+            try:
+                with counted(f"grading {name}") as watch:
+                    found.append(grade_all(name, task, answers, workers, watch, known, journal.note))
+            except KeyboardInterrupt:
+                typer.echo(
+                    f"stopped; '{out}' holds the grades so far, and the same command goes on from there", err=True
+                )
+                raise
             begin += len(answers)
     typer.echo(f"{out}: {len(journal.rows)} grades.", err=True)
     return found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from textwrap import wrap
 from typing import Annotated
 
 import typer
@@ -65,7 +66,8 @@ def _print_one(name: str, settings: list[str] | None, frequency: str | None, as_
 
 def _comments(entry: Entry) -> list[str]:
     """What the sampler does and its options, as comments above the TOML."""
-    lines = [f"# {entry.name}: {entry.summary}", f"# {entry.source}."]
+    lines = [f"# {entry.name}: {entry.summary}"]
+    lines += wrap(f"Source: {entry.source}.", 100, initial_indent="# ", subsequent_indent="# ")
     if entry.options:
         width = max(len(option.name) for option in entry.options)
         default = max(len(option.default or "required") for option in entry.options)

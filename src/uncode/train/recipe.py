@@ -78,7 +78,8 @@ class Recipe:
         own = {file.stem: file for file in sorted(CONFIGS.glob("*.toml"))}
         path = own.get(str(source), Path(source))
         if not path.is_file():
-            raise UncodeError(f"no training config is named '{source}', and no file: {suggest(str(source), own)}")
+            near = suggest(str(source), own)
+            raise UncodeError(f"no training config is named '{source}', and there is no such file: {near}")
         try:
             return cls.read(tomllib.loads(path.read_text(encoding="utf-8")))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
