@@ -130,7 +130,7 @@ def test_prompts_that_are(ids: Any) -> None:
         (lambda: Canvas.after_prompt([[1]], length=2, mask_id=0, pad_id="x"), "pad_id must be a whole number"),
         (
             lambda: Canvas.after_prompt([[1]], length=10**30, mask_id=0),
-            r"length to generate must be tokens needs about",
+            r"length to generate must be below 2\^31",
         ),
         (lambda: Canvas.after_prompt([[1]], length="3", mask_id=0), "whole number or one per row, not '3'"),
         (lambda: Canvas([[1]], [[True]], 0, 0), "a canvas holds tensors"),

@@ -118,3 +118,13 @@ def test_two_numbers_side_by_side_are_not_one(gap: str) -> None:
 def test_every_character_keeps_its_place(text: str) -> None:
     found = readable(text)
     assert len(found.text) == len(text) and found.text.isascii()
+
+
+@pytest.mark.parametrize("task", ["gsm8k", "math500"])
+@pytest.mark.parametrize("number", NUMBERS)
+def test_an_equation_that_breaks_off_has_no_result(task: str, number: str) -> None:
+    """Its numbers are operands: an answer that was cut there is not right because one of them happens to be gold."""
+    for cut in (f"Add: 0 + {number} =", f"First 2 + 1 = 3. Then 0 + {number} = ", f"So we get 1 * {number} =\n"):
+        assert not graded(task, number, cut).correct, cut
+    for whole in (f"Add: 0 + {number} = {number}", f"The answer is {number}. Check: 0 + {number} ="):
+        assert graded(task, number, whole).correct, whole

@@ -123,7 +123,7 @@ def test_the_readme_s_example_holds_at_every_length(tiny: Any) -> None:
     found = re.search(r'problem = "(Problem: Compute ([\d+ -]+)\\nSolution:)"', readme)
     assert found
     prompt, answer = found[1].replace("\\n", "\n"), eval(found[2])
-    lengths = [48, 80, 120]
+    lengths = [64, 80, 120]
     for sampler, right in (("confidence", False), ("uncode", True)):
         texts = uncode.generate(tiny, [prompt] * 3, sampler=sampler, length=lengths)
         assert [text.endswith(f"\\boxed{{{answer}}}.") for text in texts] == [right] * 3, texts

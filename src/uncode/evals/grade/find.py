@@ -56,6 +56,18 @@ class Found:
         return self.part(left, max(left, len(self.text.rstrip(characters))))
 
 
+_SIDE_BEGINS = (". ", "! ", "? ", "; ", ": ", ", ", "\n", "=")
+
+
+def finished(text: Found) -> Found:
+    """A text without an equation that breaks off at its end ("0 + 9 ="): its numbers are operands, not results."""
+    said = text.text.rstrip()
+    while said.endswith("="):
+        said = said[:-1]
+        said = said[: max(said.rfind(mark) + len(mark) for mark in _SIDE_BEGINS)].rstrip()
+    return text.part(0, len(said)) if text.text.rstrip().endswith("=") else text
+
+
 Finder = Callable[[Found], Found | None]
 
 

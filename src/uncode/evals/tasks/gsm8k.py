@@ -9,7 +9,7 @@ from fractions import Fraction
 from typing import Any, final
 
 from ..data import Source
-from ..grade.find import Found, boxed, first_of, readable, sentence_of, stated, tagged
+from ..grade.find import Found, boxed, finished, first_of, readable, sentence_of, stated, tagged
 from ..grade.number_words import number_words
 from ..grade.numbers import MOST_NUMBERS, as_fraction, asserted, is_asserted, numbers, only_number, stated_number
 from ..task import Example, Grade, Grader, Settings, Task
@@ -92,7 +92,7 @@ def answer_of(text: Found) -> tuple[Found | None, Callable[[Found], tuple[Fracti
 
 def _last_number(text: Found) -> Found | None:
     """The last number that is given as a value and not denied later; words count where a text has no digit."""
-    tail = text.tail(LONGEST_TEXT)
+    tail = finished(text).tail(LONGEST_TEXT)
     denied: set[Fraction] = set()
     for value, place in reversed(numbers(tail)):
         if place.is_denied:

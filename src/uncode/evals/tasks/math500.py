@@ -10,7 +10,7 @@ from typing import Any, final
 
 from ..data import Source
 from ..grade.claims import bounds_formula
-from ..grade.find import Found, before_next, boxed, fenced, first_of, sentence_of, stated, tagged
+from ..grade.find import Found, before_next, boxed, fenced, finished, first_of, sentence_of, stated, tagged
 from ..grade.formulas import Formulas, is_value, plain
 from ..grade.number_words import number_words
 from ..grade.numbers import is_asserted, numbers
@@ -123,6 +123,7 @@ def _in_words(text: str) -> bool:
 
 def _last(text: Found, wants_value: bool) -> Found | None:
     """A text of one line without a formula, as it is; else the last formula, or a number that comes after it."""
+    text = finished(text)
     tail = text.tail(LONGEST)
     formulas = list(re.finditer(rf"{_OPEN}([^$]+?){_CLOSE}", tail.text))
     formulas = [formula for formula in formulas if not tail.part(*formula.span(1)).is_denied]
