@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import warnings
+from functools import cache
 from typing import Any
 
 import typer
@@ -27,7 +28,7 @@ def run(arguments: list[str]) -> int:
             stream.reconfigure(errors="replace")  # a terminal of few letters is no reason to fail
     warnings.filterwarnings("ignore", message="mkldnn_matmul failed")  # a page of it, on CPUs without half precision
     try:
-        code = app(words, standalone_mode=False)
+        code = _parser()(words, standalone_mode=False)
         sys.stdout.flush()
     except typer.Abort:
         raise KeyboardInterrupt from None  # older versions of typer
@@ -43,6 +44,12 @@ def run(arguments: list[str]) -> int:
     if code == INTERRUPTED:
         raise KeyboardInterrupt  # typer has caught it
     return code if isinstance(code, int) else 0
+
+
+@cache
+def _parser() -> Any:
+    """The parser of all verbs; typer would build it anew for every call."""
+    return typer.main.get_command(app)
 
 
 def _explain_usage(error: Any) -> str:
