@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from textwrap import wrap
 from typing import Annotated
 
 import typer
 
+from ..models import TABLE, TINY, sampler_files
 from ..samplers.catalog import Entry, catalog, find
 from .options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
 
@@ -51,11 +53,15 @@ def command(
 def _print_one(name: str, settings: list[str] | None, frequency: str | None, as_json: bool) -> None:
     found = find_sampler(name, "tiny")
     options = read_settings(found, settings)
+    if name in sampler_files("tiny") and not as_json:
+        typer.echo(f"# {name}: a sampler file of tiny (--sampler {name})\n\n{Path(found).read_text()}", nl=False)
+        return
 
-    from ..frequency import UnnamedTable
+    from ..frequency import FrequencyTable, UnnamedTable
     from .choices import SamplerChoice
 
-    sampler = SamplerChoice(found, options, frequency).build(UnnamedTable())
+    own = FrequencyTable.load(TINY / TABLE) if name in sampler_files("tiny") else UnnamedTable()
+    sampler = SamplerChoice(found, options, frequency).build(own)
     if as_json:
         typer.echo(json.dumps(sampler.to_dict(), indent=2))
         return

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import re
 import sys
 import types
 import typing
@@ -144,8 +145,13 @@ def _concrete(name: str, kind: type[Piece]) -> type[Piece]:
     _load_plugins()
     fitting = {n: c for n, c in REGISTRY.items() if issubclass(c, kind) and not _is_abstract(c)}
     if name not in fitting:
-        raise SettingError(f"no {kind.__name__.lower()} is named '{name}': {suggest(name, fitting)}", ("piece",))
+        raise SettingError(f"no {_words(kind)} is named '{name}': {suggest(name, fitting)}", ("piece",))
     return fitting[name]
+
+
+def _words(kind: type[Piece]) -> str:
+    """A kind of piece as words: `BlockSchedule` is a block schedule."""
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", kind.__name__).lower()
 
 
 def _is_abstract(cls: type[Piece]) -> bool:
@@ -155,12 +161,12 @@ def _is_abstract(cls: type[Piece]) -> bool:
 
 def _read_piece(data: Any, kind: type[Piece], tables: Resolver | None) -> Piece:
     if not isinstance(data, dict):
-        raise SettingError(f"a {kind.__name__.lower()} must be a table with a 'piece' key, not {data!r}.")
+        raise SettingError(f"a {_words(kind)} must be a table with a 'piece' key, not {data!r}.")
     fields = dict(data)
     default = kind.__name__ if not _is_abstract(kind) else None
     name = fields.pop("piece", default)
     if name is None:
-        raise SettingError(f"a {kind.__name__.lower()} needs a 'piece' key that names it.")
+        raise SettingError(f"a {_words(kind)} needs a 'piece' key that names it.")
     cls = _concrete(str(name), kind)
     hints = _hints(cls)
     for key in fields:

@@ -31,5 +31,6 @@ FAMILIES: dict[str, Family[Any]] = {
 def find_family(name: str) -> str:
     """The whole name of a family; `story` is enough for `mini_story`."""
     whole = name if name in FAMILIES else f"mini_{name}"
-    require(whole in FAMILIES, f"there is no family '{name}': {suggest(whole, FAMILIES)}")
+    known = [family.removeprefix("mini_") for family in FAMILIES]
+    require(whole in FAMILIES, f"there is no family '{name}': {suggest(name.removeprefix('mini_'), known)}")
     return whole

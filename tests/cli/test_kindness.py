@@ -1,0 +1,131 @@
+"""Helpful at the edge of what it knows: notes, options, orders, intervals."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import uncode
+from tests.cli.running import TOY, run
+from uncode.cli.familiar import is_familiar
+from uncode.core import memory, threads
+from uncode.core.memory import require_memory
+from uncode.evals.families import FAMILIES
+from uncode.evals.mini.report import accuracy
+from uncode.evals.mini.results import Cell, Results
+from uncode.samplers.catalog import catalog
+from uncode.stats import newcombe, paired_difference, wilson
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_every_problem_of_a_family_is_familiar(family: str) -> None:
+    for example in FAMILIES[family].examples()[:20]:
+        assert is_familiar(FAMILIES[family].prompt(example))
+    assert not is_familiar("What is 2 + 2?") and not is_familiar("")
+
+
+def test_tiny_says_once_what_it_can_do() -> None:
+    shown = run("decode", "What is 2 + 2?", "--length", "4", "--sampler", "confidence")
+    assert shown.returncode == 0 and shown.stderr.count("note:") == 1
+    assert "tiny knows seven kinds of little problems" in shown.stderr and "uncode tasks mini_algebra" in shown.stderr
+    problem = "Problem: Compute 1 + 2\nSolution:"
+    assert run("decode", problem, "--length", "4", "--sampler", "confidence").stderr == ""
+    long = run("decode", problem + "x" * 300, "--length", "4", "--sampler", "tau_leaping")
+    assert "are more than the 168 that the model was trained on" in long.stderr
+
+
+@pytest.mark.parametrize("name", ["semi_ar", "uncode", "left_to_right", "legacy.uncode_release"])
+def test_a_sampler_is_printed_with_its_options(name: str) -> None:
+    shown = run("samplers", name).stdout
+    head = [line for line in shown.splitlines() if line.startswith("#")]
+    for option in catalog()[name].options:
+        assert any(option.name in line and option.meaning in line for line in head)
+    assert "TOML" not in shown and run("samplers", name, "--json").returncode == 0
+
+
+def test_a_model_s_own_sampler_is_printed() -> None:
+    assert run("samplers", "story").stdout.startswith("# story: a sampler file of tiny")
+    assert json.loads(run("samplers", "story", "--json").stdout)["name"] == "uncode"
+
+
+def test_the_order_shows_a_run_of_end_tokens_as_one() -> None:
+    shown = run("decode", *TOY, "add 3 4 5", "--sampler", "confidence", "--order").stdout
+    assert shown.count("∎") == 1 and "∎ x " in shown
+
+
+def test_a_handful_of_problems_has_real_intervals() -> None:
+    cell = Cell("11", "00", 80.0, 20.0)
+    families = {name: {"confidence": cell, "uncode": cell} for name in FAMILIES}
+    results = Results({"model": "x", "problems": 2}, families, {}, {})
+    row = next(row for row in accuracy(results).rows if row[0] == "confidence")
+    assert row[-3].startswith("100.0 [") and "[100.0" not in row[-3]
+    assert row[-2].startswith("+0.0 [-") and not row[-2].startswith("+0.0 [-0.0")
+
+
+def test_newcombe_by_hand() -> None:
+    """36 right by both, 12 by a alone, 2 by b alone, none by neither: from the paper's formula, step by step."""
+    a = np.array([1] * 36 + [1] * 12 + [0] * 2)
+    b = np.array([1] * 36 + [0] * 12 + [1] * 2)
+    found = newcombe(a, b)
+    (p1, l1, u1), (p2, l2, u2) = wilson(48, 50), wilson(38, 50)
+    phi = (36 * 0 - 12 * 2) / (48 * 2 * 38 * 12) ** 0.5  # negative, so it takes no correction
+    low = 0.2 - ((p1 - l1) ** 2 - 2 * phi * (p1 - l1) * (u2 - p2) + (u2 - p2) ** 2) ** 0.5
+    high = 0.2 + ((u1 - p1) ** 2 - 2 * phi * (u1 - p1) * (p2 - l2) + (p2 - l2) ** 2) ** 0.5
+    assert list(found) == pytest.approx([0.2, low, high])
+    same = paired_difference([1, 1, 1], [1, 1, 1])
+    assert same.estimate == 0 and same.low < 0 < same.high
+
+
+def test_mini_answers_can_be_regraded(tmp_path: Path) -> None:
+    family = FAMILIES["mini_algebra"]
+    example = family.examples()[0]
+    file = tmp_path / "mini_algebra_answers.jsonl"
+    file.write_text(json.dumps({"id": example.id, "text": family.response(example, family.styles[0][0])}) + "\n")
+    (graded,) = json.loads(run("regrade", str(file), "--json").stdout)
+    assert graded["task"] == "mini_algebra" and graded["metrics"]["correct"]["estimate"] == 1.0
+
+
+def test_memory_is_asked_for_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = run("decode", "add 3 4 5", "--model", "toy", "--length", "999999999999")
+    assert shown.returncode == 2 and "needs about" in shown.stderr and "use a shorter length" in shown.stderr
+    monkeypatch.setattr(memory, "free", lambda device: 10**8)
+    with pytest.raises(uncode.UncodeError, match=r"it needs about 0.2 GB, but cpu has 0.1 GB free: do less"):
+        require_memory(2 * 10**8, torch.device("cpu"), "it", "do less")
+    model = uncode.load("tiny", device="cpu")
+    with pytest.raises(uncode.UncodeError, match=r"a step that sees 60,000 positions needs about 0.3 GB"):
+        uncode.generate(model, "x", sampler="confidence", length=60_000)
+    with pytest.raises(uncode.UncodeError, match="a forward over 60,001 tokens"):
+        uncode.generate(model, "x", sampler="fast_dllm", length=60_000)
+
+
+def test_a_small_forward_runs_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    cpu = torch.device("cpu")
+    assert threads.threads_for(cpu, 7_000_000, 130) == 1
+    assert threads.threads_for(cpu, 7_000_000, 13_000) is None and threads.threads_for(cpu, 0, 1) is None
+    assert threads.threads_for(torch.device("cuda"), 7_000_000, 130) is None
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    assert threads.threads_for(cpu, 7_000_000, 130) is None
+    script = (
+        "import torch, uncode\n"
+        "torch.set_num_threads(2)\n"
+        "model, seen = uncode.load('tiny', device='cpu'), []\n"
+        "inner = model.open\n"
+        "def open(rows, length):\n"
+        "    session = inner(rows, length); logits = session.logits\n"
+        "    session.logits = lambda *a: (seen.append(torch.get_num_threads()), logits(*a))[1]\n"
+        "    return session\n"
+        "model.open = open\n"
+        "uncode.generate(model, 'x', sampler='confidence', length=2)\n"
+        "print(set(seen), torch.get_num_threads())"
+    )
+    environment = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
+    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "{1} 2\n"
