@@ -68,11 +68,16 @@ def _lines(seed: int) -> Iterator[list[str]]:
         yield [word.replace("\0", "") for word in words if word != "--debug"]
 
 
+def _no_network(*_: object, **__: object) -> None:
+    raise OSError("no network in tests")
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Files of every kind, some of them damaged, to be named by chance."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr("urllib.request.urlopen", _no_network)
     (tmp_path / "folder").mkdir()
     (tmp_path / "file.txt").write_text("some text\n")
     (tmp_path / "file.toml").write_text('name = "x"\n[policy]\nscore = { piece = "Confidense" }\n')
