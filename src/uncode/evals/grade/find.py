@@ -56,16 +56,19 @@ class Found:
         return self.part(left, max(left, len(self.text.rstrip(characters))))
 
 
+LONGEST_EQUATION = 400
 _SIDE_BEGINS = (". ", "! ", "? ", "; ", ": ", ", ", "\n", "=")
 
 
 def finished(text: Found) -> Found:
     """A text without an equation that breaks off at its end ("0 + 9 ="): its numbers are operands, not results."""
-    said = text.text.rstrip()
+    end = len(text.text.rstrip())
+    said = text.text[max(0, end - LONGEST_EQUATION) : end]
     while said.endswith("="):
-        said = said[:-1]
-        said = said[: max(said.rfind(mark) + len(mark) for mark in _SIDE_BEGINS)].rstrip()
-    return text.part(0, len(said)) if text.text.rstrip().endswith("=") else text
+        said = said.rstrip("= ")
+        said = said[: max(at + len(mark) if (at := said.rfind(mark)) >= 0 else 0 for mark in _SIDE_BEGINS)].rstrip()
+    cut = min(end, LONGEST_EQUATION) - len(said)
+    return text.part(0, end - cut) if cut else text
 
 
 Finder = Callable[[Found], Found | None]
