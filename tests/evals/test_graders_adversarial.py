@@ -707,7 +707,7 @@ HOSTILE = {
 def test_long_texts_take_no_time_and_break_nothing(task: str, piece: str) -> None:
     graded(task, TOLD[task], "0")  # whatever is started once is started
     text = (piece * 20_000)[:20_000]
-    with within(0.7):
+    with within(1.5):
         assert not graded(task, TOLD[task], text).correct
 
 
