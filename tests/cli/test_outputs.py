@@ -45,7 +45,11 @@ def test_a_file_of_another_kind_asks_for_force(tmp_path: Path) -> None:
     assert run(*decode, "--trace", str(page)).returncode == 2
     assert run(*decode, "--trace", str(notes), "--force").returncode == 0 and Trace.load(notes)
     merge = ("table", "merge", str(table), str(table), "--out")
-    assert run(*merge, str(trace)).returncode == 2 and run(*merge, str(table)).returncode == 0
+    assert run(*merge, str(trace)).returncode == 2 and run(*merge, str(tmp_path / "sum.safetensors")).returncode == 0
+    into_itself = run(*merge, str(table), "--force")
+    assert into_itself.returncode == 2 and "is one of the tables to add" in into_itself.stderr
+    corpus = run("count", str(notes), "--tokenizer", "tiny", "--out", str(notes), "--force")
+    assert corpus.returncode == 2 and "is the corpus itself" in corpus.stderr
 
 
 @pytest.mark.parametrize("words", [("decode", *TOY, "--input", "{in}"), ("regrade", "{in}", "--task", "gsm8k")])

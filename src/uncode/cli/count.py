@@ -13,7 +13,7 @@ import typer
 
 from ..core.errors import require
 from .options import Force, Json
-from .outputs import check_output, check_resumable
+from .outputs import check_output, check_resumable, same_file
 
 if TYPE_CHECKING:
     from ..frequency.corpora import Corpus
@@ -101,6 +101,8 @@ def command(
       uncode count s3://bucket/c4/ --ray ray://head:10001 --tokenizer ./my-model --out c4.safetensors
     """
     check_resumable(out, "--out")
+    for source in sources:
+        require(not same_file(Path(source), out), f"'{out}' is the corpus itself: choose another --out.")
     check_output(out, "--out", "frequency table", force)
 
     from ..backbones.named_tokenizer import load_tokenizer

@@ -30,6 +30,14 @@ def check_resumable(path: Path, option: str) -> None:
     require(not is_stream(path), f"'{path}' is not a regular file: {option} keeps the work, so that it can be resumed.")
 
 
+def same_file(one: Path, other: Path) -> bool:
+    """Whether two paths lead to one file, through links too."""
+    try:
+        return one.samefile(other)
+    except (OSError, ValueError):
+        return False
+
+
 def _is_trace(begin: bytes) -> bool:
     """A line of a trace begins with its schema."""
     return begin.startswith(b'{"schema":')

@@ -11,7 +11,7 @@ import typer
 
 from ..core.errors import require
 from .options import Force, Json, Tokenizer, complete_table
-from .outputs import check_output
+from .outputs import check_output, same_file
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -185,6 +185,8 @@ def merge(
       uncode table merge books.safetensors maths.safetensors --name book-and-code --out both.safetensors
     """
     require(len(tables) > 1, "merge takes two tables or more.")
+    for table in tables:
+        require(not same_file(Path(table), out), f"'{out}' is one of the tables to add: choose another --out.")
     check_output(out, "--out", "frequency table", force)
     first, *others = (_read(table, None)[0] for table in tables)
     merged = first.merge(*others, name=name)
