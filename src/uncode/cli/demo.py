@@ -25,7 +25,7 @@ def command(
     """Solve three problems with a small model under confidence, semi-AR and Uncode; write a page to replay them.
 
     Each problem is drawn among those on which the three orders differ in the way that is commonest in its family, by
-    the model's results; how many those are, and who is right how often on all problems, is told below each.
+    the model's results. Below each problem stand how many those are, and how often each order is right.
 
     Examples:
 

@@ -48,7 +48,7 @@ def run(arguments: list[str]) -> int:
 
 @cache
 def _parser() -> Any:
-    """The parser of all verbs; typer would build it anew for every call."""
+    """The parser of all verbs; typer would build it again for every call."""
     return typer.main.get_command(app)
 
 

@@ -100,7 +100,7 @@ class FrequencyTable:
         return -(counts.double().clamp(min=self._least) / self.total).log()
 
     def surprisal_array(self) -> NDArray[np.float64]:
-        """The same as an array, for whoever shows it; a sampler takes :meth:`surprisal`."""
+        """The same as a numpy array, for display; samplers use :meth:`surprisal`."""
         return -np.log(np.maximum(self.array, self._least) / self.total)
 
     def with_provenance(self, made: Provenance) -> FrequencyTable:

@@ -166,7 +166,7 @@ def _last_side(formula: str) -> str:
 
 
 def _before(text: str, start: int) -> str:
-    """The beginning of the sentence up to a place, without markup. A place may begin a line; a tag begins anew."""
+    """The beginning of the sentence up to a place, without markup. A place may begin a line; a tag starts a new one."""
     return _SENTENCE_END.split(_unwrapped(text[max(0, start - CONTEXT) : start].rstrip()))[-1]
 
 
