@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-import urllib.error
-import urllib.request
 from collections.abc import Callable
-from http.client import HTTPException
 from pathlib import Path
 
 from .core.errors import UncodeError, require
@@ -34,6 +31,10 @@ def fetch(url: str, sha256: str, instead: str, watch: Watch | None = None) -> by
 
 
 def _download(url: str, instead: str, watch: Watch) -> bytes:
+    import urllib.error
+    import urllib.request
+    from http.client import HTTPException
+
     parts, size = [], 0
     try:
         with urllib.request.urlopen(url, timeout=30) as answer:

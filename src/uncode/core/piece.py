@@ -15,7 +15,6 @@ import types
 import typing
 from collections.abc import Callable
 from functools import cache
-from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 from .errors import SettingError, UncodeError, shown, suggest
@@ -137,6 +136,8 @@ def _plain(value: Any) -> Any:
 @cache
 def _load_plugins() -> None:
     """Import out-of-tree pieces once; importing a module registers its classes."""
+    from importlib.metadata import entry_points
+
     for entry in entry_points(group=ENTRY_POINTS):
         entry.load()
 

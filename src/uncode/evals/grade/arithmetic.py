@@ -13,6 +13,7 @@ from fractions import Fraction
 from .claims import UNEQUAL, falls_short
 from .find import Found
 from .numbers import as_fraction
+from .pattern import lazy_pattern
 
 MOST = 200
 """Equations looked at, from the end of a text: an answer needs three."""
@@ -168,7 +169,7 @@ _TOKENS = (
 def _pattern(grouped: bool) -> re.Pattern[str]:
     number = r"\d{1,3}(?:(?:,|\{,\})\d{3})+(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?"
     parts = [f"(?P<t{n}>{number if kind == 'number' and grouped else p})" for n, (kind, p) in enumerate(_TOKENS)]
-    return re.compile("|".join(parts))
+    return lazy_pattern("|".join(parts))
 
 
 _PLAIN, _GROUPED = _pattern(False), _pattern(True)

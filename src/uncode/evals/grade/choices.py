@@ -9,35 +9,36 @@ from __future__ import annotations
 import re
 
 from .find import Found, boxed, first_of, tagged
+from .pattern import lazy_pattern
 
-_STANDS = re.compile(
+_STANDS = lazy_pattern(
     r"(?<![A-Za-z0-9_.=+\u00b0\u2019-])(?<![A-Za-z]')([A-Da-d])(?![A-Za-z0-9_\u00b0=+\u2019]|'[a-z]|-[A-Za-z0-9]|\s?[=+])"
 )
-_BEFORE = re.compile(
+_BEFORE = lazy_pattern(
     r"(?:^|[\n(\[{*\"`$:,;&/_)'\u2018\u201c]|\b(?:is|be|was|are|options?|choices?|answers?|letters?|select|choose|chose|"
     r"pick|or|and|not|nor|either|both|than|of|with|possibly|maybe|perhaps|but|so|it's|[A-D])\b)[\s*_(\[{}\"'`:$\\]{0,6}$",
     re.I,
 )
-_JOINS = re.compile(
+_JOINS = lazy_pattern(
     r"[\W_]*(?:\b(?:or|and|possibly|maybe|perhaps|either|both|option|choice|but|not|rather|than)\b[\W_]*)*", re.I
 )
-_DENIES = re.compile(r"\bthan\b[^A-Za-z]{0,6}(?:option |choice )?[^A-Za-z]{0,3}$", re.I)
-_DENIED = re.compile(r"[\W_]{0,4}(?:is|are|would be) not\b", re.I)
+_DENIES = lazy_pattern(r"\bthan\b[^A-Za-z]{0,6}(?:option |choice )?[^A-Za-z]{0,3}$", re.I)
+_DENIED = lazy_pattern(r"[\W_]{0,4}(?:is|are|would be) not\b", re.I)
 """Beyond what `Found.is_denied` knows: "more likely than B", "B is not stable"."""
-_EXPLAINS = re.compile(r"\b(?:because|since|as|whereas|while|unlike|which|where|so)\b|\.(?=\s)|\u2014")
-_WRAPPING = re.compile(r"\\(?:text|math|bf|rm|it)\w*\s?\{|\\left|\\right|\\[()\[\]]")
-_STATES = re.compile(
+_EXPLAINS = lazy_pattern(r"\b(?:because|since|as|whereas|while|unlike|which|where|so)\b|\.(?=\s)|\u2014")
+_WRAPPING = lazy_pattern(r"\\(?:text|math|bf|rm|it)\w*\s?\{|\\left|\\right|\\[()\[\]]")
+_STATES = lazy_pattern(
     r"\b(?:answer|option|choice)\b[^.\n]{0,40}?(?:\b(?:is|be)\b|[:=])|^\W{0,9}(?:final |correct )?answer\W{0,6}\n"
     r"|\b(?:i|we)(?:'ll| will| would| must| should| can| have to)? (?:choose|pick|select|go with|opt for|settle on)\b",
     re.I | re.M,
 )
-_RIGHT = re.compile(
+_RIGHT = lazy_pattern(
     r"([A-D])\b[)\]*\"'`.]{0,3}\s+(?:is|would be|must be|seems)\s+(?:the\s+)?(?:correct|right|best|true)\b"
 )
-_LISTED = re.compile(r"^[ \t]*[(\[*]{0,3}([A-D])[)\].:][^\n]{0,400}$", re.M)
-_LISTS = re.compile(r"[\s()\[\]]*(?:,|,?\s*(?:or|nor)\b)[\s()\[\]]*")
+_LISTED = lazy_pattern(r"^[ \t]*[(\[*]{0,3}([A-D])[)\].:][^\n]{0,400}$", re.M)
+_LISTS = lazy_pattern(r"[\s()\[\]]*(?:,|,?\s*(?:or|nor)\b)[\s()\[\]]*")
 """Between letters that share a denial: "not A, B or C"."""
-_LONE = re.compile(
+_LONE = lazy_pattern(
     r"[\s*(\[{:$\"'`_]*(?:[Oo]ption\s|[Cc]hoice\s)?([a-d])[)\]}*$\"'`_]*(?:[).:](?:\s|$)|[\s*$.]*$|\s*\n)"
 )
 """A small letter that is all a place says, or that begins it as "b)" or "b." do."""

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import re
 
+from .pattern import lazy_pattern
+
 UNEQUAL = r"\\neq?\b|\u2260|(?<![\d)}])!=|\\not\s?="
 """Signs that say that two formulas are not equal."""
 CONTEXT = 100
 """Characters before and after a place that are read."""
 
 _TAG = r"</?[A-Za-z]\w{0,20}>|</\w{1,20}|<\|\w{1,20}\|>|<<|>>"
-_WRAPPING = re.compile(
+_WRAPPING = lazy_pattern(
     rf"\\(?:text|math)[a-z]*|\\(?:boxed|fbox|framebox|left|right|displaystyle|q?quad|bf|rm|it)\b|\\[,;:!()\[\] $]"
     rf"|{_TAG}|(?<![A-Za-z])'|[${{}}*_`\"\u201c\u201d~()\[\]]"
 )
-_SENTENCE_END = re.compile(r"[.!?](?=\s)|\n")
+_SENTENCE_END = lazy_pattern(r"[.!?](?=\s)|\n")
 
 _FILLER = (
     r"(?:be|been|equal|equals|is|as|to|the|an?|answer|number|value|solution|grid|expression|correct|right|final|choice|"
@@ -30,7 +32,7 @@ _NEGATION = (
     r"anything but|(?<!no )doubt|ruled? out|reject(?:s|ed)?|exclud(?:e|es|ed)|discard(?:ed)?|wrong:|incorrect:)"
     r"|\b\w+n't)(?!\w)"
 )
-_DENIED_BEFORE = re.compile(
+_DENIED_BEFORE = lazy_pattern(
     rf"{_NEGATION}(?:(?:\s+{_FILLER}\b){{0,6}}|(?:\s+(?:be|equal|this|the following))?\s*:)\s*$|(?:{UNEQUAL})\s*$",
     re.I,
 )
@@ -38,7 +40,7 @@ _NO_ANSWER = (
     r"(?:the |an? |our |my |any )?(?:right|correct|valid|true|possible|final|actual|allowed|it\b|so\b|answer|solution|"
     r"choice|option|result|expression|equal|-?\d)"
 )
-_DENIED_AFTER = re.compile(
+_DENIED_AFTER = lazy_pattern(
     rf"(?:[^\w,;]{{0,8}}(?-i:(?:[a-z%]{{1,12}}\s+){{0,2}}?)|,\s*(?=which|was (?:wrong|incorrect)))(?:"
     rf"(?:which )?(?:is|are|was|were|would be|seems|'s)\s+(?:also |clearly |obviously |simply )?(?:an? )?"
     rf"(?:wrong|incorrect|false|invalid|impossible|mistaken|mistake\b|error\b|ruled out|(?:not|never)\s+{_NO_ANSWER})"
@@ -49,7 +51,7 @@ _DENIED_AFTER = re.compile(
     re.I,
 )
 
-_FALLS_SHORT = re.compile(
+_FALLS_SHORT = lazy_pattern(
     r"\W{0,8}(?:which |that |this |it )?(?:(?:is|are|was) not|isn't|(?:does not|doesn't|do not|don't|did not|didn't|"
     r"cannot|can't) (?:equal|reach|give|make|yield))\s+(?:equal to )?(?:the target|-?\d+(?!\s*[-+*/(\u00d7\d]))",
     re.I,
@@ -73,17 +75,17 @@ _TAKES_BACK = (
     r"|let(?:'s| me| us) (?:try again|start (?:over|again)|correct)"
     r"|actually\b\W{0,2}(?:it|that|this|the answer)(?:'s| is| should be| must be| would be)\b)"
 )
-_RETRACTED_AFTER = re.compile(
+_RETRACTED_AFTER = lazy_pattern(
     rf"(?-i:(?:\s?[a-z%]{{1,12}}){{0,3}})[\s.!?;,:\u2014-]{{0,8}}(?<![A-Za-z0-9])(?:{_TAKES_BACK})", re.I
 )
-_ABANDONS = re.compile(
+_ABANDONS = lazy_pattern(
     rf"(?:^|[.!?;,:\n\u2014-]\s*)(?:{_TAKES_BACK})"
     r"|\b(?:try|start|begin) (?:again|over|another|something else|a different|anew)\b"
     r"|\b(?:another|second|third|next|new|different) (?:try|attempt|approach)\b|\b(?:attempt|try) [2-9]\b"
     r"|\b(?:does|did|do|will) not work\b|\b(?:doesn't|didn't|don't|won't) work\b",
     re.I,
 )
-_NO_SOLUTION = re.compile(
+_NO_SOLUTION = lazy_pattern(
     r"\bno (?:valid |possible |such |real |known )?(?:solutions?|way|expressions?|combinations?|answers?)\b"
     r"|\bunsolvable\b|\bnot solvable\b|\b(?:is|are|it's) (?:not possible|impossible|never possible)\b"
     r"|\b(?:cannot|can't|can not|can never) be (?:solved|reached|made|done|found|obtained|achieved|completed)\b"
@@ -100,24 +102,24 @@ _BOUND_WORDS = (
     r"better) than|up to|upwards? of|as (?:many|much|few|little) as|exceed(?:s|ing)?|over|under|above|below|beyond|"
     r"no (?:more|less|fewer) than|(?:minimum|maximum|lower bound|upper bound) of|between)"
 )
-_BOUND_BEFORE = re.compile(
+_BOUND_BEFORE = lazy_pattern(
     rf"(?:{_COMPARES}|\b{_BOUND_WORDS}(?:\s+(?:or equal to|a total of|about|exactly|the|only|just)\b){{0,2}}"
     r"|\bbetween\s[^.;\n]{1,30}\sand)\s*[-\u2212]?\s*$",
     re.I,
 )
 _MORE = r"(?:more|fewer|less|greater|higher|lower|above|below|over|under|larger|smaller|up|upwards)\b"
-_BOUND_AFTER = re.compile(
+_BOUND_AFTER = lazy_pattern(
     rf"\s*{_COMPARES}\s*[\w\\.(-]|\+\s*$|[^\w,;]{{0,6}}(?:[a-z]{{1,12}}\s+){{0,3}}?"
     rf"(?:(?:or|and) {_MORE}(?! (?:precisely|exactly|specifically|simply|accurately|\d))"
     r"|at (?:least|most|minimum|maximum|the (?:very )?(?:least|most))\s*(?:$|[,;]))",
     re.I,
 )
-_BOUND_IN_FORMULA = re.compile(
+_BOUND_IN_FORMULA = lazy_pattern(
     rf"{_COMPARES}\s*[\w\\.(+$\u2212-]|(?<!\\)\b{_BOUND_WORDS}\W{{0,12}}[\d\\]"
     rf"|\d\W{{0,4}}[a-z\s{{}}\\]{{0,24}}?\b(?:or|and) {_MORE}(?! (?:precisely|exactly))",
     re.I,
 )
-_DENIAL_IN_FORMULA = re.compile(rf"{UNEQUAL}|\b(?:not|never|cannot|neither|\w+n't)\b", re.I)
+_DENIAL_IN_FORMULA = lazy_pattern(rf"{UNEQUAL}|\b(?:not|never|cannot|neither|\w+n't)\b", re.I)
 
 
 def is_denied(text: str, start: int, end: int) -> bool:

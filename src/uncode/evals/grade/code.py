@@ -10,14 +10,15 @@ import textwrap
 from dataclasses import dataclass
 
 from .find import Found, everything, fences_of, tagged
+from .pattern import lazy_pattern
 
-_BEGINS = re.compile(
+_BEGINS = lazy_pattern(
     r"^[ \t]*(?:(?:from|import|def|async[ \t]+def|class)[ \t]+\w|@\w"
     r"|[A-Za-z_]\w{0,99}[ \t]{0,9}(?::[^=\n]{1,99})?=[^=])",
     re.M,
 )
 """How a program begins."""
-_GOES_ON = re.compile(
+_GOES_ON = lazy_pattern(
     r"""\s|\#|@\w|[)\]}]|['"]{3}|(?:from|import|def|class|async|if|for|while|try|except|finally|else|elif|with|return|
     assert|print|raise|pass|del|global)\b|[A-Za-z_][\w.\[\]'"]*\s*(?:=|\(|:\s*\w+\s*=|[-+*/]=)""",
     re.X,

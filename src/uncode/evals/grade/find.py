@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from .claims import is_denied, is_retracted, says_unsolvable
+from .pattern import lazy_pattern
 
 _SYMBOLS = r"\\(?:pi|infty|emptyset|varnothing)\b"
 
@@ -186,7 +187,7 @@ def gives_up(mark: Found) -> bool:
     return says_unsolvable(said) and re.search(r"\d", said) is None
 
 
-_STATES = re.compile(
+_STATES = lazy_pattern(
     r"(?<!</)\banswer\b(?!>)\W{0,6}?(?:[ ]\w+)?[ ]?(?:\b(?:is|should be|would be|must be)\b\s{0,9}[:=]?|[:=])"
     r"|^\W{0,9}(?:final )?(?<!</)answer(?!>)\W{0,6}$",
     re.I | re.M,

@@ -6,6 +6,7 @@ import re
 from fractions import Fraction
 
 from .find import Found
+from .pattern import lazy_pattern
 
 _SMALLEST = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen"""
@@ -20,7 +21,7 @@ _GROUP = rf"(?:(?:{_SMALL}|a)\s+hundred\b(?:\s+(?:and\s+)?{_SMALL})?|{_SMALL})"
 _WHOLE = (
     rf"(?:{_GROUP}|a)\s+(?:thousand|million|billion)\b(?:,?\s+(?:and\s+)?{_GROUP}(?:\s+thousand\b)?){{0,3}}|{_GROUP}"
 )
-_WORDS = re.compile(
+_WORDS = lazy_pattern(
     rf"(?<![\\A-Za-z-])(?P<sign>(?:minus|negative)\s+)?(?P<whole>{_WHOLE})"
     rf"(?:\s+point(?P<decimals>(?:\s+(?:{'|'.join(list(_UNITS)[:10])}))+)\b|\s+and\s+an?\s+(?P<more>half|third|quarter)\b"
     rf"|{_GAP}(?P<part>half|halves|(?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?)\b)?(?![A-Za-z])",

@@ -9,6 +9,7 @@ from fractions import Fraction
 from .claims import CONTEXT, is_bound
 from .find import Found
 from .number_words import number_words
+from .pattern import lazy_pattern
 
 _GROUPED = r"\d{1,3}(?:(?:,|\{,\}|\\,|\\!|,\\!|\\ |_|[ \u00a0\u202f\u2009'\u2019])\d{3})+(?!\d)"
 _PLAIN = rf"(?:{_GROUPED}|\d+)(?:\.\d+)?|\.\d+"
@@ -19,7 +20,7 @@ _FRACTION = (
     rf"\s?(?:\{{\s?(?P<under>{_SIGNED})\s?\}}|(?P<under_digit>\d))"
 )
 _EXPONENT = r"\{?\s?(?P<power>[-+\u2212]?\s?\d{1,2})\s?\}?(?!\d)"
-_NUMBER = re.compile(
+_NUMBER = lazy_pattern(
     rf"(?<![A-Za-z0-9.^])(?<!\^\{{)(?<!\^[-\u2212])(?<!\^\{{[-\u2212])(?P<sign>[-\u2212\u2013]\s?)?(?:{_MONEY})?(?P<minus>(?<=[$€£])[-\u2212])?"
     rf"(?:{_FRACTION}|(?P<plain>{_PLAIN})"
     rf"(?:\s?/\s?(?P<divisor>[-\u2212]?\d+(?![\d/]))|\s?{_FRACTION.replace('over', 'part').replace('under', 'parts')}"
@@ -28,11 +29,11 @@ _NUMBER = re.compile(
     r"|[eE](?P<e>[-+\u2212]?\d{1,2})(?![\w.]))?"
     r"(?:\s(?P<scale>hundred|thousand|million|billion)\b)?)"
 )
-_POWER_OF_TEN = re.compile(rf"\s?(?:\^|\*\*)\s?{_EXPONENT}")
-_UNIT_POWER = re.compile(r"\s?\^\s?\{?\s?(?:\\circ|\\degree|\u00b0|o\b)")
+_POWER_OF_TEN = lazy_pattern(rf"\s?(?:\^|\*\*)\s?{_EXPONENT}")
+_UNIT_POWER = lazy_pattern(r"\s?\^\s?\{?\s?(?:\\circ|\\degree|\u00b0|o\b)")
 _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
-_OPERATOR = re.compile(r"[-+*/\u00d7\u00f7\u2212^]|\\(?:times|cdot|div|pm)\b|\d\s*[xX]\s*$")
-_HEDGE = re.compile(r"[\s\\{}$()a-z]{0,12}?(?:\bor\b|\band\b|,|;|/)[\s\\{}$()a-z-]{0,12}|\s+", re.I)
+_OPERATOR = lazy_pattern(r"[-+*/\u00d7\u00f7\u2212^]|\\(?:times|cdot|div|pm)\b|\d\s*[xX]\s*$")
+_HEDGE = lazy_pattern(r"[\s\\{}$()a-z]{0,12}?(?:\bor\b|\band\b|,|;|/)[\s\\{}$()a-z-]{0,12}|\s+", re.I)
 _Number = tuple[Fraction, Found]
 """A value, and where it stands."""
 LONGEST = 400

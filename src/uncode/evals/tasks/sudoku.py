@@ -10,10 +10,11 @@ from typing import Any, final
 from ..data import Source
 from ..grade.claims import says_unsolvable
 from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, gives_up, stated, tagged
+from ..grade.pattern import lazy_pattern
 from ..task import Example, Grade, Settings, Task
 
 _LABEL = r"(?P<label>(?:[a-z]+ )?r(?:ow)?\s?\d?\W{0,6}(?:is\W{1,3})?|\d[.):]\s{1,3}|[a-d]\b\W{0,3})?"
-_ROW = re.compile(
+_ROW = lazy_pattern(
     rf"\W{{0,12}}{_LABEL}\W{{0,6}}" + r"\W{0,6}".join(["([0-4])"] * 4) + r"(?:\W{0,6}([0-4]))?\W{0,12}", re.I
 )
 _WIDEST = 120
