@@ -105,8 +105,8 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", *TOY, "add 3 4 5", "--sampler", "legacy.uncode_relase"], "did you mean 'legacy.uncode_release'"),
         (["samplers", "confidense"], "did you mean 'confidence'"),
         (["decode"], "give a prompt, or --input FILE"),
-        (["decod", "x"], "No such command"),
-        (["decode", *TOY, "x", "--sampleer", "x"], "No such option"),
+        (["decod", "x"], "there is no command"),
+        (["decode", *TOY, "x", "--sampleer", "x"], "there is no option"),
     ],
 )
 def test_mistakes_are_one_sentence_and_exit_code_2(

@@ -100,7 +100,7 @@ def test_the_released_format_is_imported(tmp_path: Path) -> None:
         (["table", "show", "lada"], "did you mean 'llada'"),
         (["table", "import", "no.json", "--out", "x.st"], "there is no file"),
         (["table", "merge", "x", "--out", "x.st"], "two tables or more"),
-        (["table", "shoe", "x"], "No such command"),
+        (["table", "shoe", "x"], "there is no command"),
     ],
 )
 def test_mistakes_are_one_sentence(

@@ -14,6 +14,7 @@ from ..core.errors import UncodeError
 from . import INTERRUPTED
 from .app import app
 from .count import with_ray_address
+from .usage import explain_usage
 
 # typer raises click's errors, and newer versions carry a click of their own: ask for the class by its name.
 _USAGE_ERROR: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
@@ -23,6 +24,8 @@ def run(arguments: list[str]) -> int:
     """Run a verb; an error is one sentence on standard error. `--debug`, anywhere, shows its traceback."""
     debug = "--debug" in arguments
     words = with_ray_address([word for word in arguments if word != "--debug"])
+    if words[:1] == ["help"]:
+        words = [*words[1:], "--help"]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")  # a terminal of few letters is no reason to fail
@@ -39,7 +42,8 @@ def run(arguments: list[str]) -> int:
         if debug:
             raise
         message, code = _explain(error)
-        typer.echo(f"uncode: {message}" if words else message, err=True)
+        is_help = "\n" in message
+        typer.echo(message if is_help else f"uncode: {message}", err=True)
         return code
     if code == INTERRUPTED:
         raise KeyboardInterrupt  # typer has caught it
@@ -52,19 +56,10 @@ def _parser() -> Any:
     return typer.main.get_command(app)
 
 
-def _explain_usage(error: Any) -> str:
-    """The parser's message, which suggests near names, and where to read on."""
-    message, context = str(error.format_message()), getattr(error, "ctx", None)
-    if context is None or "\n" in message:  # the help itself, where no verb was given
-        return message
-    more = f"see `{context.command_path} --help`."
-    return f"{message} {more.capitalize()}" if message.endswith("?") else f"{message.rstrip('.')}: {more}"
-
-
 def _explain(error: Exception) -> tuple[str, int]:
     """One sentence, and the exit code."""
     if isinstance(error, _USAGE_ERROR):
-        return _explain_usage(error), 2
+        return explain_usage(error), 2
     if isinstance(error, UncodeError):
         return str(error), 2
     if isinstance(error, MemoryError):

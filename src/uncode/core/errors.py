@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
@@ -31,10 +32,16 @@ def require(condition: bool, message: str) -> None:
 def suggest(name: str, known: Iterable[str]) -> str:
     """A clause to end an error with: the near name if there is one, else all of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1, cutoff=0.7)
-    if near:
-        return f"did you mean '{near[0]}'?"
-    return f"known: {', '.join(names)}."
+    near = nearest(name, names)
+    return f"known: {', '.join(names)}." if near is None else f"did you mean '{near}'?"
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant: spelt nearly so, in any case, or with `name` as one of its words."""
+    by_lower = {one.lower(): one for one in sorted(known, reverse=True)}
+    near = difflib.get_close_matches(name.lower(), sorted(by_lower), n=1, cutoff=0.7)
+    near += [one for one in sorted(by_lower) if name.lower() in re.split(r"[_.\-]", one)]
+    return by_lower[near[0]] if near else None
 
 
 def require_known(name: object, known: Iterable[str], missing: str) -> None:
