@@ -31,7 +31,7 @@ def run(arguments: list[str]) -> int:
             stream.reconfigure(errors="replace")  # a terminal of few letters is no reason to fail
     warnings.filterwarnings("ignore", message="mkldnn_matmul failed")  # a page of it, on CPUs without half precision
     try:
-        code = _parser()(words, standalone_mode=False)
+        code = _parser()(words, standalone_mode=False, prog_name="uncode")
         sys.stdout.flush()
     except typer.Abort:
         raise KeyboardInterrupt from None  # older versions of typer
