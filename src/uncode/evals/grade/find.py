@@ -158,7 +158,7 @@ def boxed(text: Found) -> Found | None:
 
 def stated(text: Found) -> Found | None:
     """After the last "answer is", "answer:" and the like, to the end of the line; or below a heading "Answer"."""
-    for begin in reversed(list(re.finditer(_STATES, text.text))):
+    for begin in reversed(list(_STATES.finditer(text.text))):
         before = text.text[max(0, begin.start() - 30) : begin.start()]
         if re.search(r"\b(?:find|get|obtain|reach|determine|compute|check)\w{0,3}\s+(?:\w+\s+){0,2}$", before, re.I):
             continue  # "to find the answer: ..."
