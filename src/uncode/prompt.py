@@ -12,12 +12,10 @@ from .core.denoiser import Denoiser, Facts
 from .core.errors import UncodeError, require, shown
 from .core.memory import require_room_for
 from .core.trace import Trace
+from .gaps import MARKER, gap_size
 
 Messages = Sequence[dict[str, str]]
 Length = int | Sequence[int | None] | None
-
-LONGEST_GAP = 100_000
-_MARKER = r"<mask:([^<>]*)>"
 
 
 @dataclass(frozen=True)
@@ -125,19 +123,7 @@ def _are_messages(value: Any) -> bool:
 def _marker(tokenizer: Any) -> re.Pattern[str]:
     """What stands for a gap: `<mask:n>`, and the tokenizer's own mask token for a gap of one."""
     own = getattr(tokenizer, "mask_token", None)
-    return re.compile(f"{_MARKER}|{re.escape(own)}" if own else _MARKER)
-
-
-def _gap_size(marker: re.Match[str]) -> int:
-    """How many tokens a marker stands for; the tokenizer's own mask token, which has no number, for one."""
-    number = marker[1]
-    whole = number is None or (number.isascii() and number.isdigit() and len(number) <= len(str(LONGEST_GAP)))
-    size = int(number or 1) if whole else 0
-    require(
-        0 < size <= LONGEST_GAP,
-        f"'{marker[0][:40]}' is no gap: write <mask:N> with a whole number N from 1 to {LONGEST_GAP}.",
-    )
-    return size
+    return re.compile(f"{MARKER}|{re.escape(own)}" if own else MARKER)
 
 
 def _frame(denoiser: Denoiser) -> tuple[list[int], list[int]]:
@@ -162,7 +148,7 @@ def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
     sizes: list[int] = []
     at = 0
     for found in _marker(denoiser.tokenizer).finditer(text):
-        size = _gap_size(found)
+        size = gap_size(found)
         if pieces and found.start() == at:  # two gaps side by side are one
             sizes[-1] += size
         else:

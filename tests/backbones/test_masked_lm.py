@@ -210,7 +210,7 @@ class TestMistakes:
             generate(uncode.load(bert), "the cat", sampler=presets.semi_ar(blocks=2, cache="dual"), length=6)
 
     def test_too_long(self, bert: Path) -> None:
-        with pytest.raises(UncodeError, match="sees 64 tokens at most, not 84"):
+        with pytest.raises(UncodeError, match="have 84 tokens, and this model sees 64 at most"):
             generate(uncode.load(bert), "the cat", sampler=presets.confidence(), length=80)
 
     def test_a_head_that_is_not_there(self, tmp_path: Path) -> None:

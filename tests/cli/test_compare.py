@@ -65,7 +65,7 @@ def test_a_page(tmp_path: Path) -> None:
     [
         (["--samplers", "confidence,confidense"], "did you mean 'confidence'"),
         (["--samplers", "uncode,uncode"], "'uncode' is named twice"),
-        (["--samplers", ","], "no sampler was named"),
+        (["--samplers", ","], "takes names with commas between them"),
         (["--set", "rate=1"], "takes NAME.KEY=VALUE here, not 'rate=1'"),
         (["--set", "uncode.rate"], "takes NAME.KEY=VALUE here"),
         (["--set", "margin.steps=1"], "'margin', which is not among --samplers: known: confidence, semi_ar, uncode"),

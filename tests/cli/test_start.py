@@ -14,7 +14,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tests.cli.running import ROOT, TOY, run_apart
+from tests.cli.running import ROOT, TOY, run, run_apart
+from uncode.backbones.device import DTYPES
 from uncode.backbones.families import DIALECTS
 from uncode.cli import options
 from uncode.cli.app import app
@@ -47,6 +48,18 @@ QUICK = [
     ["compare", "x", "--samplers", "uncode,nothing"],
     ["regrade", "nowhere.jsonl"],
     ["nothing"],
+    ["decode", "x", "--set", "rate=high"],
+    ["decode", "x", "--set", "proxy=confidense"],
+    ["decode", "x", "--length", "0"],
+    ["decode", "x", "--seed", "9" * 30],
+    ["decode", "x", "--device", "gpu"],
+    ["decode", "x", "--device", "cpu:7"],
+    ["decode", "x", "--dtype", "float33"],
+    ["decode", "x", "--order", "--json"],
+    ["decode", ""],
+    ["decode", "a <mask:0> b"],
+    ["compare", "x", "--samplers", "uncode,,confidence"],
+    ["samplers", "--set", "rate=1"],
 ]
 
 
@@ -139,6 +152,48 @@ def test_help_has_examples_and_one_style_of_metavars(words: tuple[str, ...]) -> 
     assert not strange, "a metavar says what is meant (FILE, DIR, N, NAME), not its type"
 
 
+@pytest.mark.parametrize("words", _commands(), ids=" ".join)
+def test_no_example_is_broken_at_40_columns(words: tuple[str, ...]) -> None:
+    shown = CliRunner().invoke(app, [*words, "--help"], env={"COLUMNS": "40"}).output
+    examples = shown.partition("Examples:")[2].partition("\nOptions")[0].partition("\nArguments")[0]
+    assert all(line.startswith("    uncode ") or " | uncode " in line for line in examples.split("\n") if line), shown
+    assert "{" not in shown.splitlines()[0]
+
+
+def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no /dev/full")
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "uncode.cli", "tasks"],
+            stdout=full, stderr=subprocess.PIPE, env=ENVIRONMENT, text=True, check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "uncode: the output could not be written: No space left on device.\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["decode", "x", "--set", "rate=high"], "rate must be a number, not 'high'."),
+        (["decode", "x", "--set", "proxy=confidense"], "there is no proxy 'confidense': did you mean 'confidence'?"),
+        (["decode", "x", "--set", "informativeness=1"], "informativeness must be true or false, not 1."),
+        (["decode", "x", "--device", "cpu:7"], "there is no 'cpu:7' here: a CPU has no number; use cpu."),
+        (["decode", "caf\udce9"], "the prompt is not text in UTF-8: convert it first."),
+        (["decode", "--input", "-", "--out", "x"], "--input takes a file"),
+        (["samplers", "--frequency", "llada"], "--frequency changes one sampler"),
+        (["compare", "x", "--samplers", "uncode,,eb"], "not 'uncode,,eb'."),
+    ],
+)
+def test_a_bad_value_is_named_at_once(words: list[str], sentence: str) -> None:
+    shown = run(*words)
+    assert shown.returncode == 2 and sentence in shown.stderr
+
+
+def test_a_backslash_n_is_explained() -> None:
+    assert "is a backslash and an n" in run("decode", "add 3 4 5\\n", *TOY, "--sampler", "confidence").stderr
+
+
 def test_samplers_are_readable_at_40_columns() -> None:
     shown = CliRunner().invoke(app, ["samplers"], env={"COLUMNS": "40"}).output
     lines = shown.splitlines()
@@ -152,6 +207,8 @@ def test_the_shell_completes_names() -> None:
     assert [name for name, _ in options.complete_sampler("uncode_")] == ["uncode_tau", "uncode_eb", "uncode_fast_dllm"]
     assert "story" in dict(options.complete_sampler("st"))
     assert options.complete_table("l") == ["llada"]
+    assert options.complete_dtype("b") == ["bfloat16"] and set(options.DTYPES) == set(DTYPES)
+    assert options.complete_samplers("confidence,uncode_t") == ["confidence,uncode_tau"]
     assert "mini_sudoku" in options.complete_task("mini_s")
     assert tuple(release.name for dialect in DIALECTS for release in dialect.releases) == options.PUBLISHED
     environment = {"_UNCODE_COMPLETE": "complete_bash", "COMP_WORDS": "uncode decode --sampler unc", "COMP_CWORD": "3"}

@@ -122,7 +122,7 @@ class MaskedLMSession:
         limit = self.denoiser.context
         require(
             limit is None or longest <= limit,
-            f"this model sees {limit} tokens at most, not {longest}: shorten the prompt or the length.",
+            f"prompt and answer have {longest} tokens, and this model sees {limit} at most: shorten one of them.",
         )
         self.width = longest
         lengths = seen.sum(1)

@@ -66,7 +66,10 @@ def toy() -> FunctionDenoiser:
     def logits(tokens: Tensor) -> Tensor:
         rows, length = tokens.shape
         if length > LENGTH:
-            raise UncodeError(f"the toy model sees {LENGTH} tokens at most, not {length}: ask for a shorter answer.")
+            raise UncodeError(
+                f"prompt and answer have {length} tokens, and the toy model sees {LENGTH} at most: shorten the answer "
+                f"by {length - LENGTH}, or take another model."
+            )
         known = memory[:, :length]
         disagree = ((tokens[:, None] != known) & (tokens != 0)[:, None]).float()
         weight = (-disagree @ nearness[:length, :length]).softmax(1)

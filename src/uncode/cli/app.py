@@ -6,6 +6,7 @@ import typer
 
 from ..version import __version__
 from . import compare, count, decode, demo, doctor, mini, models, regrade, samplers, table, tasks, train
+from .command import Command
 
 app = typer.Typer(
     name="uncode",
@@ -30,6 +31,8 @@ for _verb, _module in (
     app.command(name=_verb, short_help=_module.SUMMARY)(_module.command)
 app.add_typer(table.app, name="table", short_help=table.SUMMARY)
 app.command(name="doctor", short_help=doctor.SUMMARY)(doctor.command)
+for _registered in (*app.registered_commands, *table.app.registered_commands):
+    _registered.cls = Command
 
 
 def _version(wanted: bool) -> None:

@@ -47,11 +47,11 @@ class SamplerChoice:
 
     def _no_table(self) -> str:
         has = any(option.name == "informativeness" for option in catalog.find(self.name).options)
-        alone = ", give --set informativeness=false for its positional prior alone" if has else ""
+        alone = ", --set informativeness=false" if has else ""
         return (
-            f"the sampler '{self.name}' needs a frequency table, and this model has none of its own: fetch the paper's "
-            "(`uncode table get llada`, then --frequency llada) or count one (`uncode count`, then --frequency FILE)"
-            f"{alone}, or take another --sampler."
+            f"the sampler '{self.name}' needs a frequency table, and this model has none: give --frequency TABLE "
+            "(`uncode count` makes one; LLaDA takes the paper's, `uncode table get llada`)"
+            f"{alone}, or another --sampler."
         )
 
 

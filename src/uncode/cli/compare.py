@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 SUMMARY = "One prompt under several samplers, side by side."
 Option = typer.Option
 Samplers = Annotated[
-    str, Option(metavar="SAMPLER,...", help="Names of samplers, or sampler files, with commas between them.")
+    str,
+    Option(
+        metavar="SAMPLER,...",
+        help="Names of samplers, or sampler files, with commas between them.",
+        autocompletion=shared.complete_samplers,
+    ),
 ]
 NamedSettings = Annotated[
     list[str] | None, Option("--set", metavar="NAME.KEY=VALUE", help="An option of one sampler; may be repeated.")
@@ -54,13 +59,14 @@ def command(
 
       uncode tasks mini_algebra --example 3 | uncode compare -
 
-      uncode tasks mini_algebra | uncode compare - --samplers confidence,eb,uncode --set eb.gamma=0.5
+      uncode tasks mini_algebra | uncode compare - --samplers eb --set eb.gamma=1
 
-      uncode tasks mini_story | uncode compare - --samplers left_to_right,story,mine.toml --page compared.html
+      uncode tasks mini_story | uncode compare - --samplers eb,story --page it.html
     """
     if page is not None:
         check_output(page, "--page", "page", force)
-    names = [name.strip() for name in samplers.split(",") if name.strip()]
+    names = [name.strip() for name in samplers.split(",")]
+    require(all(names), f"--samplers takes names with commas between them, not '{samplers}'.")
     chosen = {
         name: (found := shared.find_sampler(name, model), shared.read_settings(found, given))
         for name, given in _settings_of(names, settings or []).items()
@@ -83,7 +89,6 @@ def command(
 
 def _settings_of(names: list[str], settings: list[str]) -> dict[str, list[str]]:
     """The settings of each sampler, as KEY=VALUE. A name may hold dots; a key holds none."""
-    require(len(names) > 0, "no sampler was named: --samplers takes names with commas between them.")
     twice = next((name for name in names if names.count(name) > 1), None)
     require(
         twice is None, f"'{twice}' is named twice: save one as TOML (`uncode samplers {twice}`) and change the file."

@@ -75,15 +75,15 @@ def command(
 
       uncode tasks mini_story --example 3 | uncode decode - --order
 
-      uncode tasks mini_sudoku | uncode decode - --set rate=0 --set special=neutral --trace trace.jsonl
+      uncode tasks mini_sudoku | uncode decode - --set rate=0 --trace sudoku.jsonl
 
-      uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:3> = <mask:2>" --model toy
+      uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:5>" --model toy
 
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16
 
-      uncode decode "What is 12 * 7?" --model GSAI-ML/LLaDA-8B-Instruct --chat --sampler confidence --length 64
+      uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
     """
-    _check_options(prompt, source, out, trace, batch, order)
+    _check_options(prompt, source, out, trace, batch, order, as_json)
     if trace is not None:
         check_output(trace, "--trace", "trace", force)
     found = find_sampler(sampler, model)
@@ -108,9 +108,16 @@ def command(
 
 
 def _check_options(
-    prompt: str | None, source: Path | None, out: Path | None, trace: Path | None, batch: int | None, order: bool
+    prompt: str | None,
+    source: Path | None,
+    out: Path | None,
+    trace: Path | None,
+    batch: int | None,
+    order: bool,
+    as_json: bool,
 ) -> None:
     """Options of one prompt and of many do not mix."""
+    require(not (order and as_json), "--json holds the order already (commit_step): leave --order out.")
     if source is None:
         require(out is None, "--out takes the answers to --input FILE; the trace of one prompt goes to --trace FILE.")
         require(batch is None, "--batch is for the prompts of --input FILE.")

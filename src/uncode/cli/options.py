@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ..core.errors import UncodeError, require, suggest
+from ..core.errors import UncodeError, require, require_known, suggest
 from ..models import BUILT_IN, folder_of, sampler_files
 from ..samplers.catalog import catalog, find
 
@@ -21,6 +21,10 @@ PUBLISHED = (
     "Dream-org/Dream-v0-Instruct-7B",
 )
 """Hub ids that a shell completes; a test holds that they are those of the dialects."""
+
+
+DTYPES = ("float32", "float16", "bfloat16", "float64")
+"""A test holds that they are those of the backbones."""
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -45,6 +49,43 @@ def complete_task(incomplete: str) -> list[str]:
     return [name for name in TASK_NAMES if name.startswith(incomplete)]
 
 
+def complete_dtype(incomplete: str) -> list[str]:
+    return [name for name in DTYPES if name.startswith(incomplete)]
+
+
+def complete_samplers(incomplete: str) -> list[str]:
+    """Names with commas between them: the last one is completed."""
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name, _ in complete_sampler(last)]
+
+
+def complete_setting(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
+    """The options of the sampler that was chosen before, then the words an option takes."""
+    entry = catalog().get(context.params.get("sampler") or context.params.get("name") or "uncode")
+    found = []
+    for option in entry.options if entry else ():
+        found.append((f"{option.name}=", option.meaning))
+        found += [(f"{option.name}={choice}", option.meaning) for choice in option.choices]
+    key = "=" in incomplete
+    return [pair for pair in found if pair[0].startswith(incomplete) and pair[0].endswith("=") is not key]
+
+
+def _check_device(device: str | None) -> str | None:
+    """Raise for what is no device, before torch is imported; whether it is there, torch knows."""
+    if device is not None:
+        kind, colon, number = device.partition(":")
+        known = kind in ("cpu", "cuda", "mps", "xpu") and (number.isdecimal() if colon else True)
+        require(known, f"--device must be cpu, cuda or cuda:0, not '{device}'.")
+        require(kind != "cpu" or number in ("", "0"), f"there is no '{device}' here: a CPU has no number; use cpu.")
+    return device
+
+
+def _check_dtype(dtype: str | None) -> str | None:
+    if dtype is not None:
+        require_known(dtype, DTYPES, "there is no dtype")
+    return dtype
+
+
 Model = Annotated[
     str,
     typer.Option(
@@ -54,12 +95,20 @@ Model = Annotated[
     ),
 ]
 Device = Annotated[
-    str | None, typer.Option(metavar="DEVICE", help="cpu, cuda, cuda:0, ...  [default: the GPU where there is one]")
+    str | None,
+    typer.Option(
+        metavar="DEVICE",
+        help="cpu, cuda, cuda:0, ...  [default: the GPU where there is one]",
+        callback=_check_device,
+    ),
 ]
 Dtype = Annotated[
     str | None,
     typer.Option(
-        metavar="DTYPE", help="float32, bfloat16, ...  [default: as the weights are stored; float32 on a CPU]"
+        metavar="DTYPE",
+        help="float32, bfloat16, ...  [default: as the weights are stored; float32 on a CPU]",
+        callback=_check_dtype,
+        autocompletion=complete_dtype,
     ),
 ]
 Revision = Annotated[str | None, typer.Option(metavar="NAME", help="A branch, tag or commit of a hub id.")]
@@ -74,7 +123,12 @@ SamplerName = Annotated[
 ]
 Settings = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="KEY=VALUE", help="An option of the sampler; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="An option of the sampler; may be repeated.",
+        autocompletion=complete_setting,
+    ),
 ]
 Frequency = Annotated[
     str | None,
@@ -92,11 +146,12 @@ Data = Annotated[
     Path | None, typer.Option(metavar="DIR", help="A folder with the benchmarks' files.  [default: fetch them]")
 ]
 Length = Annotated[
-    int | None, typer.Option(metavar="N", help=f"Tokens to generate after the prompt.  [default: {USUAL_LENGTH}]")
+    int | None,
+    typer.Option(min=1, metavar="N", help=f"Tokens to generate after the prompt.  [default: {USUAL_LENGTH}]"),
 ]
-Seed = Annotated[int, typer.Option(metavar="N", help="Seed of all randomness.")]
+Seed = Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, metavar="N", help="Seed of all randomness.")]
 Chat = Annotated[bool, typer.Option("--chat", help="Send the prompt as a user's message, by the chat template.")]
-Guidance = Annotated[float, typer.Option(metavar="SCALE", help="Scale of classifier-free guidance; 0 is none.")]
+Guidance = Annotated[float, typer.Option(min=0, metavar="SCALE", help="Scale of classifier-free guidance; 0 is none.")]
 Whole = Annotated[bool, typer.Option("--whole", help="Fill every mask; do not stop at the end token.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 Force = Annotated[bool, typer.Option("--force", help="Replace a file that holds something else.")]
@@ -122,8 +177,8 @@ def read_settings(name: str, settings: list[str] | None) -> dict[str, Any]:
     if name.endswith(".toml"):
         require(not options, f"'{name}' is complete: change a copy of the file instead of using --set.")
     else:
-        for key in options:
-            find(name).option(key)
+        for key, value in options.items():
+            find(name).option(key).check(value)
     return options
 
 

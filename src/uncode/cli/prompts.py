@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import typer
+
 from ..core.errors import UncodeError, require, suggest
 from ..core.json_lines import read_json_lines
 from ..evals.data import read_text
+from ..gaps import check_gaps
 from .options import USUAL_LENGTH
 from .outputs import check_resumable
 
@@ -63,8 +66,16 @@ def read_prompt(denoiser: Denoiser, prompt: str | Messages, chat: bool, length: 
 
 def typed(prompt: str) -> str:
     """A prompt of the command line; - stands for standard input, whose last line's end is no part of the prompt."""
-    if prompt != "-":
-        return prompt
+    text = _standard_input() if prompt == "-" else prompt
+    require(_is_text(text), "the prompt is not text in UTF-8: convert it first.")
+    require(bool(text.strip()), "the prompt is empty: write one, or pipe one into `uncode decode -`.")
+    check_gaps(text)
+    if "\n" not in text and "\\n" in text:
+        typer.echo(r"note: \n in the prompt is a backslash and an n; in bash, $'...' makes it a line break.", err=True)
+    return text
+
+
+def _standard_input() -> str:
     stream = getattr(sys.stdin, "buffer", None)
     try:
         text = sys.stdin.read() if stream is None else stream.read().decode("utf-8")
@@ -84,6 +95,7 @@ class PromptFile:
 
 def read_file(path: Path, out: Path | None) -> PromptFile:
     """The prompts in a file of JSON lines; the first bad line is an error."""
+    require(str(path) != "-", "--input takes a file: one prompt comes from standard input with `uncode decode -`.")
     require(path.is_file(), f"there is no file '{path}'.")
     require(out is not None, "where shall the answers go? Give --out FILE.")
     assert out is not None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
+import os
 import sys
+import traceback
 import warnings
 from functools import cache
 from typing import Any
@@ -36,18 +39,26 @@ def run(arguments: list[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None  # older versions of typer
     except BrokenPipeError:
-        sys.stderr.close()  # the reader has seen enough
+        _discard_output()  # the reader has seen enough
         return 0
     except Exception as error:
         if debug:
-            raise
+            traceback.print_exc()
         message, code = _explain(error)
+        if isinstance(error, OSError) and error.filename is None:
+            _discard_output()
         is_help = "\n" in message
         typer.echo(message if is_help else f"uncode: {message}", err=True)
         return code
     if code == INTERRUPTED:
         raise KeyboardInterrupt  # typer has caught it
     return code if isinstance(code, int) else 0
+
+
+def _discard_output() -> None:
+    """Standard output cannot be written: let what is left of it go, or Python complains once more at its end."""
+    with contextlib.suppress(OSError, io.UnsupportedOperation):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @cache
@@ -65,8 +76,8 @@ def _explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, MemoryError):
         return "there is not enough memory: use a shorter --length, a smaller --batch or another model.", 2
     if isinstance(error, OSError):
-        where = f" '{error.filename}'" if error.filename else ""
-        return f"the system refused{where}: {error.strerror or error}.", 2
+        where = f"the system refused '{error.filename}'" if error.filename else "the output could not be written"
+        return f"{where}: {error.strerror or error}.", 2
     told = " ".join(str(error).split()) or "no message"
     return (
         f"an unexpected {type(error).__name__} ({told[:200].rstrip('.')}): this is a fault of uncode; run the command "

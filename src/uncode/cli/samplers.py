@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from ..core.errors import require
 from ..models import TABLE, TINY, sampler_files
 from ..samplers.catalog import Entry, catalog, find
 from .options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
@@ -39,8 +40,11 @@ def command(
 
       uncode samplers semi_ar --set blocks=4 > mine.toml
 
-      uncode decode "add 3 4 5" --model toy --sampler mine.toml
+      uncode tasks mini_story | uncode decode - --sampler mine.toml
     """
+    if name is None:
+        given = "--set" if settings else "--frequency" if frequency else None
+        require(given is None, f"{given} changes one sampler: name it, as in `uncode samplers uncode {given} ...`.")
     if name is not None:
         _print_one(name, settings, frequency, as_json)
     elif as_json:

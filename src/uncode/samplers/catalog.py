@@ -13,7 +13,7 @@ from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 
-from ..core.errors import UncodeError, suggest
+from ..core.errors import UncodeError, require, require_known, shown, suggest
 
 MEANING = {
     "alg": "Dream's algorithm: origin, maskgit_plus, topk_margin or entropy",
@@ -45,6 +45,11 @@ MEANING = {
     "top_p": "draw among the most probable tokens with this total probability; none: all",
 }
 """What each option does. A test holds that no option is missing."""
+_TYPES: dict[str, tuple[tuple[type, ...], str]] = {
+    "int": ((int,), "a whole number"),
+    "float": ((int, float), "a number"),
+    "bool": ((bool,), "true or false"),
+}
 
 
 @dataclass(frozen=True)
@@ -54,10 +59,28 @@ class Option:
     name: str
     default: str
     """As TOML and `--set` write it; empty where the option must be given."""
+    annotation: str = ""
+    """Its type, as the signature writes it."""
 
     @property
     def meaning(self) -> str:
         return MEANING[self.name]
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The words it takes, where it takes words."""
+        spelt = _aliases().get(self.annotation, self.annotation)
+        inner = re.fullmatch(r"Literal\[(.*)\]", spelt)
+        return ast.literal_eval(f"({inner[1]},)") if inner else ()
+
+    def check(self, value: object) -> None:
+        """Raise if a value is of the wrong type. The sampler itself checks ranges; that needs torch."""
+        if self.choices:
+            require_known(value, self.choices, f"there is no {self.name}")
+        kind, _, optional = self.annotation.partition(" | ")
+        types, meant = _TYPES.get(kind, ((object,), ""))
+        fits = isinstance(value, types) and (not isinstance(value, bool) or kind not in ("int", "float"))
+        require(fits or (value is None and optional == "None"), f"{self.name} must be {meant}, not {shown(value)}.")
 
 
 @dataclass(frozen=True)
@@ -122,7 +145,16 @@ def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> Ent
 
 
 def _option(argument: ast.arg, default: ast.expr | None) -> Option:
+    annotation = ast.unparse(argument.annotation) if argument.annotation else ""
     if default is None:
-        return Option(argument.arg, "")
+        return Option(argument.arg, "", annotation)
     value = ast.literal_eval(default)
-    return Option(argument.arg, value if isinstance(value, str) else str(value).lower())
+    return Option(argument.arg, value if isinstance(value, str) else str(value).lower(), annotation)
+
+
+@cache
+def _aliases() -> dict[str, str]:
+    """The types that have a name of their own (`Proxy`), spelt out."""
+    tree = ast.parse(Path(__file__).with_name("registry.py").read_text(encoding="utf-8"))
+    assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
+    return {ast.unparse(node.targets[0]): ast.unparse(node.value) for node in assigned}
