@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import typer
@@ -19,6 +20,7 @@ from uncode.backbones.device import DTYPES
 from uncode.backbones.families import DIALECTS
 from uncode.cli import options
 from uncode.cli.app import app
+from uncode.cli.loading import loading
 from uncode.models import TINY
 from uncode.samplers.catalog import catalog
 
@@ -192,6 +194,21 @@ def test_a_bad_value_is_named_at_once(words: list[str], sentence: str) -> None:
 
 def test_a_backslash_n_is_explained() -> None:
     assert "is a backslash and an n" in run("decode", "add 3 4 5\\n", *TOY, "--sampler", "confidence").stderr
+
+
+@pytest.mark.parametrize("verb", ["models", "doctor"])
+def test_nothing_is_cut_off_at_40_columns(verb: str) -> None:
+    shown = CliRunner().invoke(app, [verb], env={"COLUMNS": "40"}).output
+    assert "…" not in shown and max(map(len, shown.splitlines())) <= 40
+
+
+def test_loading_is_shown_on_a_terminal_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    with loading():
+        pass
+    assert capsys.readouterr().err == ""
+    with patch.object(sys.stderr, "isatty", return_value=True), loading():
+        assert capsys.readouterr().err == "loading ...\r"
+    assert capsys.readouterr().err.strip() == "", "wiped out"
 
 
 def test_samplers_are_readable_at_40_columns() -> None:

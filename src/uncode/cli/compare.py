@@ -9,6 +9,7 @@ import typer
 
 from ..core.errors import require, suggest
 from . import options as shared
+from .loading import loading
 from .outputs import check_output
 
 if TYPE_CHECKING:
@@ -76,13 +77,14 @@ def command(
 
     text = typed(prompt)
 
-    from .choices import ModelChoice, SamplerChoice
-    from .many import DecodeSettings
-    from .side_by_side import compare
+    with loading():
+        from .choices import ModelChoice, SamplerChoice
+        from .many import DecodeSettings
+        from .side_by_side import compare
 
-    choices = {name: SamplerChoice(*found, frequency) for name, found in chosen.items()}
-    which = ModelChoice(model, device, dtype, revision, guidance)
-    denoiser, built = which.load(lambda own: _build(list(choices.values()), own))
+        choices = {name: SamplerChoice(*found, frequency) for name, found in chosen.items()}
+        which = ModelChoice(model, device, dtype, revision, guidance)
+        denoiser, built = which.load(lambda own: _build(list(choices.values()), own))
     how = DecodeSettings(denoiser, built[0], seed, length, chat, stop_at_eos=not whole)
     compare(how, text, model, dict(zip(choices, built, strict=True)), page, as_json)
 

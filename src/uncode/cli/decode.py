@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ..core.errors import require
+from .loading import loading
 from .options import (
     Chat,
     Device,
@@ -94,12 +95,13 @@ def command(
     asked = None if source is None else read_file(source, out)
     text = None if prompt is None else typed(prompt)
 
-    from .choices import ModelChoice, SamplerChoice
-    from .many import DecodeSettings, answer_file
-    from .one import answer_one
+    with loading():
+        from .choices import ModelChoice, SamplerChoice
+        from .many import DecodeSettings, answer_file
+        from .one import answer_one
 
-    chosen = SamplerChoice(found, options, frequency)
-    denoiser, (built,) = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])
+        chosen = SamplerChoice(found, options, frequency)
+        denoiser, (built,) = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])
     how = DecodeSettings(denoiser, built, seed, length, chat, stop_at_eos=not whole)
     if asked is not None:
         answer_file(how, asked, model, batch or USUAL_BATCH, as_json)

@@ -12,6 +12,7 @@ import typer
 
 from ..extras import EXTRAS
 from ..version import __version__
+from .loading import loading
 from .options import Json
 
 if TYPE_CHECKING:
@@ -31,8 +32,9 @@ def command(as_json: Json = False) -> None:
 
       uncode doctor --json
     """
-    found: dict[str, Any] = {"versions": _versions(), "devices": _devices(), "hub": _hub(), "extras": _extras()}
-    found["kernels"], found["sandbox"] = {"on a GPU": _kernels()}, _jails()
+    with loading():
+        found: dict[str, Any] = {"versions": _versions(), "devices": _devices(), "hub": _hub(), "extras": _extras()}
+        found["kernels"], found["sandbox"] = {"on a GPU": _kernels()}, _jails()
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
@@ -74,7 +76,7 @@ def _rows(rows: list[tuple[str, str]]) -> Table:
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
     table.add_column(no_wrap=True)
-    table.add_column()
+    table.add_column(overflow="fold")
     for name, value in rows:
         table.add_row(name, value)
     return table

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from .loading import loading
 from .options import Json
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ def command(as_json: Json = False) -> None:
     """
     from rich.console import Console
 
-    from ..backbones.families import DIALECTS
+    with loading():
+        from ..backbones.families import DIALECTS
 
-    entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
+        entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
     if as_json:
         typer.echo(json.dumps(entries, indent=2))
         return
@@ -75,6 +77,8 @@ def _table(entries: list[dict[str, Any]]) -> Table:
     from rich.table import Table
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+    for _ in range(3):
+        table.add_column(overflow="fold")  # a name that is cut cannot be copied
     for e in entries:
         revisions = ", ".join(revision[:7] for revision in e["cached"])
         cached = f"in the cache: {revisions}" if revisions else "not in the cache"

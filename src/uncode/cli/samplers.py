@@ -12,6 +12,7 @@ import typer
 from ..core.errors import require
 from ..models import TABLE, TINY, sampler_files
 from ..samplers.catalog import Entry, catalog, find
+from .loading import loading
 from .options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
 
 SUMMARY = "List the samplers; print one with its options as TOML."
@@ -61,11 +62,12 @@ def _print_one(name: str, settings: list[str] | None, frequency: str | None, as_
         typer.echo(f"# {name}: a sampler file of tiny (--sampler {name})\n\n{Path(found).read_text()}", nl=False)
         return
 
-    from ..frequency import FrequencyTable, UnnamedTable
-    from .choices import SamplerChoice
+    with loading():
+        from ..frequency import FrequencyTable, UnnamedTable
+        from .choices import SamplerChoice
 
-    own = FrequencyTable.load(TINY / TABLE) if name in sampler_files("tiny") else UnnamedTable()
-    sampler = SamplerChoice(found, options, frequency).build(own)
+        own = FrequencyTable.load(TINY / TABLE) if name in sampler_files("tiny") else UnnamedTable()
+        sampler = SamplerChoice(found, options, frequency).build(own)
     if as_json:
         typer.echo(json.dumps(sampler.to_dict(), indent=2))
         return
