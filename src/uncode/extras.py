@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
 from typing import Any
 
 from .core.errors import UncodeError
@@ -22,4 +23,14 @@ def needed(module: str, extra: str, purpose: str) -> Any:
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        raise UncodeError(f"{purpose} needs {module}: pip install 'uncode[{extra}]'.") from error
+        raise _missing(module, extra, purpose) from error
+
+
+def check_installed(module: str, extra: str, purpose: str) -> None:
+    """The same error, before any work is done; the module is not imported."""
+    if importlib.util.find_spec(module) is None:
+        raise _missing(module, extra, purpose)
+
+
+def _missing(module: str, extra: str, purpose: str) -> UncodeError:
+    return UncodeError(f"{purpose} needs {module}: pip install 'uncode[{extra}]'.")

@@ -68,10 +68,39 @@ def test_standard_input_a_recipe_and_bad_lines(corpus: Path, tokenizer: Path, tm
     spoil(corpus)
     told = run("count", str(recipe), "--tokenizer", str(tokenizer), "--out", str(out))
     assert told.returncode == 0 and "1 bad left out" in told.stdout
-    assert told.stderr == f"bad: {corpus / 'a.jsonl'}, line 201: not JSON: Expecting value\n"
+    assert told.stderr == f"bad: {corpus / 'a.jsonl'}, line 201: not valid JSON (column 1)\n"
     assert FrequencyTable.load(out).name == "mix"
     told = run("count", str(recipe), "--tokenizer", str(tokenizer), "--out", str(out), "--strict")
     assert told.returncode == 2 and "line 201" in told.stderr
+
+
+def test_a_finished_count_is_not_repeated(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    out = tmp_path / "t.safetensors"
+    words = ("count", str(corpus), "--tokenizer", str(tokenizer), "--out", str(out))
+
+    def reused(*more: str) -> bool:
+        return bool(json.loads(run(*words, *more, "--json").stdout)["reused"])
+
+    assert not reused() and reused()
+    assert "made by the same command" in run(*words).stdout and not list(tmp_path.glob("*.counting*"))
+    assert not reused("--force") and not reused("--restart") and not reused("--max-documents", "1")
+    assert "tokens in 1 document," in run(*words, "--max-documents", "1", "--force").stdout
+    spoil(corpus)
+    assert not reused() and not reused(), "bad records are reported every time"
+    told = run("count", "-", *words[2:], stdin="x")
+    assert "made by the same command" not in told.stdout + run("count", "-", *words[2:], stdin="x").stdout
+
+
+def test_an_error_says_what_is_kept(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+    """Nothing where nothing was counted."""
+    out, kept = tmp_path / "t.safetensors", tmp_path / "t.safetensors.counting"
+    words = ("count", str(corpus), "--tokenizer", str(tokenizer), "--out", str(out))
+    told = run(*words, "--field", "n", "--allow-bad", "1")
+    assert told.returncode == 2 and "nothing was counted" in told.stderr and not kept.exists()
+    spoil(corpus)
+    told = run(*words, "--allow-bad", "0")
+    assert f"What was counted is in '{kept}'" in told.stderr and kept.is_file()
+    assert run(*words).returncode == 0 and not kept.exists()
 
 
 def test_the_released_format_is_imported(tmp_path: Path) -> None:
@@ -94,7 +123,20 @@ def test_the_released_format_is_imported(tmp_path: Path) -> None:
         (["count", "no.toml", "--tokenizer", "x", "--out", "x.st"], "the corpus spec 'no.toml' cannot be read"),
         (["count", "a.toml", "b", "--tokenizer", "x", "--out", "x.st"], "a corpus spec stands alone"),
         (["count", "a.toml", "--field", "x", "--tokenizer", "x", "--out", "x.st"], "leave --field out"),
-        (["count", "README.md", "--out", "x.st"], "Missing option '--tokenizer'"),
+        (["count", "README.md", "--out", "x.st"], "--tokenizer is missing"),
+        (["count", "README.md", "--tokenizer", "toy", "--out", "x.st"], "'toy' has no tokenizer"),
+        (
+            ["count", "no/data", "--tokenizer", "tiny", "--out", "x.st"],
+            "no file or folder 'no/data' here, and as a dat",
+        ),
+        (["count", "c4-16g", "--tokenizer", "tiny", "--out", "x.st"], "did you mean 'c4-16gb'?"),
+        (
+            ["count", "README.md", "--sample", "0", "--tokenizer", "tiny", "--out", "x.st"],
+            "above 0 and at most 1, not 0",
+        ),
+        (["count", "README.md", "--config", "en", "--tokenizer", "x", "--out", "x.st"], "--config is for dataset ids"),
+        (["count", "docs", "--config", "a", "--split", "b", "--tokenizer", "x", "--out", "x.st"], "leave them out"),
+        (["table", "import", "README.md", "--out", "x.st"], "'README.md' is not valid JSON (line 1, column 1)"),
         (["table", "get", "lada"], "did you mean 'llada'"),
         (["table", "get", "llada", "--url", "http://127.0.0.1:9/"], "uncode table import FILE"),
         (["table", "show", "lada"], "did you mean 'llada'"),

@@ -18,7 +18,8 @@ from tests.hub import Hub, Repo, pointing_at, serve
 from tests.small_tokenizers import TOKENIZERS, gpt2
 from uncode import UncodeError
 from uncode.frequency import shards
-from uncode.frequency.corpora import Corpus, Source, read_size, read_spec
+from uncode.frequency.corpora import Corpus, Source, read_size
+from uncode.frequency.corpus_spec import read_spec
 from uncode.frequency.encoder import Encoder
 from uncode.frequency.job import Job, Rules
 from uncode.frequency.readers import Reader
@@ -145,10 +146,10 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("where", "message"),
     [
-        ("no.txt", "there is no file 'no.txt', and it is not a dataset id"),
-        ("corpus/no.txt", "there is no file 'corpus/no.txt'"),
-        ("./a/b", "there is no file './a/b'"),
-        ("", "there is no file ''"),
+        ("no.txt", "there is no file or folder 'no.txt' here, and it is not a dataset id"),
+        ("corpus/no.txt", "there is no file or folder 'corpus/no.txt'"),
+        ("./a/b", "there is no file or folder './a/b'"),
+        ("", "there is no file or folder ''"),
         ("corpus/*.csv", "no file matches 'corpus/\\*.csv'"),
         ("corpus/x.bin", "'corpus/x.bin': its name does not say what it is \\(.txt, .*.bz2\\): give --format"),
         ("corpus/*.bin", "its name does not say"),
@@ -376,12 +377,12 @@ def test_a_recipe_may_name_itself_and_its_limits_in_numbers(tmp_path: Path) -> N
         ('[source]\nwhere = "a"', r"needs a \[\[source\]\]"),
         ('source = ["a"]', r"needs a \[\[source\]\]"),
         ("source = []", "nothing to count"),
-        ("[[source]\n", "is not a TOML file"),
+        ("[[source]\n", "the corpus spec '.*mix.toml' is not a TOML file: .*line 1"),
         ('max_bytes = "much"\n[[source]]\nwhere = "a"', "'much' is not a size"),
         ('max_bytes = 0\n[[source]]\nwhere = "a"', "max_bytes must be above 0, not 0"),
         ('max_documents = -1\n[[source]]\nwhere = "a"', "max_documents must be above 0, not -1"),
-        ('sample = 0.0\n[[source]]\nwhere = "a"', "from 0 to 1, not 0"),
-        ('sample = 2\n[[source]]\nwhere = "a"', "from 0 to 1, not 2"),
+        ('sample = 0.0\n[[source]]\nwhere = "a"', "sample must be above 0 and at most 1, not 0"),
+        ('sample = 2\n[[source]]\nwhere = "a"', "sample must be above 0 and at most 1, not 2"),
         ("[[source]]\nfields = ['a']", "mix.toml'.* 'where'"),
         ("[[source]]\nwhere = 5", "mix.toml'.* 'where'"),
         ('[[source]]\nwhere = "a"\nfields = [1]', "mix.toml'.* 'fields'"),
@@ -400,7 +401,7 @@ def test_a_wrong_recipe_is_one_sentence(content: str, message: str, tmp_path: Pa
 
 def test_a_recipe_that_is_no_text_or_not_there_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(b"\xff\xfe\0")
-    with pytest.raises(UncodeError, match=r"a.toml' is not a TOML file"):
+    with pytest.raises(UncodeError, match=r"a.toml' is not a TOML file: it is not UTF-8 text\."):
         read_spec(tmp_path / "a.toml")
     with pytest.raises(UncodeError, match=r"no.toml'"):
         read_spec(tmp_path / "no.toml")
@@ -429,8 +430,8 @@ def test_limits_become_less() -> None:
     [
         ({"max_bytes": 0}, "max_bytes must be above 0"),
         ({"max_documents": -3}, "max_documents must be above 0, not -3"),
-        ({"sample": 0.0}, "from 0 to 1, not 0.0"),
-        ({"sample": float("nan")}, "from 0 to 1, not nan"),
+        ({"sample": 0.0}, "above 0 and at most 1, not 0"),
+        ({"sample": float("nan")}, "above 0 and at most 1, not nan"),
         ({"sources": ()}, "nothing to count"),
     ],
 )

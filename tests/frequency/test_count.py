@@ -87,7 +87,7 @@ def test_the_table_says_where_it_comes_from(tmp_path: Path) -> None:
     assert (made.corpus, made.files, made.bytes, made.documents) == ("some", (str(file),), size, 10)
     assert (made.tokens, made.bad) == (done.table.total, 1)
     assert json.loads(made.settings) == {"max_documents": 99, "fields": ["text"]}
-    assert [str(fault) for fault in done.totals.faults] == [f"{file}, line 11: not JSON: Expecting value"]
+    assert [str(fault) for fault in done.totals.faults] == [f"{file}, line 11: not valid JSON (column 1)"]
 
 
 def test_limits_take_the_first_documents(tmp_path: Path) -> None:
@@ -120,18 +120,18 @@ def test_bad_records_stop_a_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     lines[50:50] = ["nonsense\n", '{"txt": "x"}\n', '{"text": "\\ud800"}\n']
     file.write_text("".join(lines))
     out = tmp_path / "t.safetensors"
-    with pytest.raises(UncodeError, match=r"a bad record stops a strict count: .*a.jsonl, line 51: not JSON"):
+    with pytest.raises(UncodeError, match=r"a bad record stops a strict count: .*a.jsonl, line 51: not valid JSON"):
         counted(out, file, rules=Rules(strict=True))
-    with pytest.raises(UncodeError, match=r"3 of 203 records are bad.*line 51.*--allow-bad"):
+    with pytest.raises(UncodeError, match=r"3 of 203, more than the 1 % that --allow-bad 0.01 allows; .*line 51"):
         counted(out, file)
     assert not out.exists()
     done = counted(out, file, rules=Rules(allowed=0.02))
     assert done.resumed and done.table == expected("split", texts), "what was counted is not counted again"
     assert [(fault.line, fault.why.split(":")[0]) for fault in done.totals.faults] == [
-        (51, "not JSON"), (52, "no field 'text'"), (53, "not text in utf-8")
+        (51, "not valid JSON (column 1)"), (52, "no field 'text'"), (53, "not UTF-8 text")
     ]  # fmt: skip
     monkeypatch.setattr(job, "ENOUGH", 52)
-    with pytest.raises(UncodeError, match="2 of 52 records are bad"):
+    with pytest.raises(UncodeError, match="bad records: 2 of 52"):
         counted(tmp_path / "u.safetensors", file)
 
 
@@ -334,7 +334,7 @@ def test_a_corpus_is_checked_before_it_is_read() -> None:
     good = Corpus("x", (Source("a.txt"),))
     for change, message in [
         ({"sources": ()}, "nothing to count"),
-        ({"sample": 0.0}, "a part from 0 to 1"),
+        ({"sample": 0.0}, "sample must be above 0 and at most 1, not 0"),
         ({"max_bytes": 0}, "above 0"),
     ]:
         with pytest.raises(UncodeError, match=message):

@@ -247,11 +247,11 @@ def test_the_columns_of_a_csv_file_are_named_as_they_are(tmp_path: Path) -> None
         ("a.b", '{"a": {"c": "x"}}', "no field 'a.b'"),
         ("a.b", '{"a": "x"}', "no field 'a.b': not an object"),
         ("a.b", '{"a": [{"b": "x"}, {}]}', "no field 'a.b'"),
-        ("text", '{"text": "x"', "not JSON"),
-        ("text", "nonsense", "not JSON"),
-        ("text", '{"text": "x"} {"text": "y"}', "not JSON: Extra data"),
-        ("text", "[" * 100_000, "not JSON"),
-        ("text", '{"n": ' + "9" * 5000 + "}", "not JSON"),
+        ("text", '{"text": "x"', "not valid JSON ("),
+        ("text", "nonsense", "not valid JSON ("),
+        ("text", '{"text": "x"} {"text": "y"}', "not valid JSON (column 15)"),
+        ("text", "[" * 100_000, "not valid JSON ("),
+        ("text", '{"n": ' + "9" * 5000 + "}", "not valid JSON ("),
     ],
 )
 def test_a_bad_line_is_told_and_the_others_are_read(field: str, line: str, why: str, tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ def test_only_the_line_with_a_bad_byte_is_dropped_from_a_text(tmp_path: Path) ->
     path = put(tmp_path, "a.txt", "ä\nb\n".encode() + b"c\xff\n" + "d\n中".encode())
     bad, rest = records(path)
     assert rest == Record(1, ("ä\nb\nd\n中",), lines=4)
-    assert (bad.line, bad.texts) == (3, ()) and bad.why.startswith("not utf-8: ")
+    assert (bad.line, bad.texts) == (3, ()) and bad.why == "not UTF-8 text"
 
 
 def test_a_text_that_is_all_bad_leaves_no_document(tmp_path: Path) -> None:
@@ -318,12 +318,12 @@ def test_only_the_record_with_a_bad_byte_is_dropped(kind: str, encoder: Encoder,
     written = WRITERS[kind]([{"text": text} for text in ("a", "XX", "b")])
     path = put(tmp_path, f"a{kind}", written.replace(b"XX", b"\xff"))
     (fault,) = faults(encoder, path)
-    assert (fault.file, fault.line) == (str(path), 2 if kind == ".jsonl" else 3) and "utf-8" in fault.why
+    assert (fault.file, fault.line) == (str(path), 2 if kind == ".jsonl" else 3) and fault.why == "not UTF-8 text"
     assert [record.texts for record in records(path) if record.line != fault.line] == [("a",), ("b",)]
 
 
 BAD_LINES = {
-    "not JSON": b"nonsense",
+    "not valid JSON": b"nonsense",
     "no field": b'{"txt": "x"}',
     "a bad byte": b'{"text": "\xff"}',
     "half a surrogate pair": b'{"text": "\\ud83d"}',

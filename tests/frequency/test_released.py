@@ -61,7 +61,9 @@ def test_a_tokenizer_says_the_size_and_the_special_tokens() -> None:
 @pytest.mark.parametrize(
     ("file", "message"),
     [
-        (b"{", "is not JSON"),
+        (b"{\n", r"'file.json' is not valid JSON \(line 2, column 1\)"),
+        (b"\xff{", "'file.json' is not UTF-8 text"),
+        (b"[" * 100_000, "nested too deeply"),
         (b"[1]", "has no p_baseline_dict or token_frequency_dict"),
         (content(p_baseline_dict=[1]), "has no p_baseline_dict"),
         (content(p_baseline_dict={"a": 1}), "a token id is not a number"),

@@ -9,7 +9,6 @@ from functools import cached_property
 from pathlib import Path
 
 from ..core.errors import UncodeError, require
-from .checkpoint import is_whole
 from .tokenizer import FILES
 
 WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
@@ -30,6 +29,8 @@ def looks_like_id(name: str) -> bool:
 def cached(name: str) -> list[str]:
     """Revisions of a hub id that lie in the local cache with all their weights."""
     from huggingface_hub import constants
+
+    from .checkpoint import is_whole  # which imports torch: a hub id is checked without it
 
     folder = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}" / "snapshots"
     return sorted(p.parent.name for p in folder.glob("*/config.json") if is_whole(p.parent))

@@ -21,11 +21,20 @@ if TYPE_CHECKING:
 
 SUMMARY = "Count a corpus: a frequency table for Uncode."
 Option = typer.Option
+
+
+def complete_spec(incomplete: str) -> list[str]:
+    from ..frequency.corpus_spec import package_specs
+
+    return [name for name in package_specs() if name.startswith(incomplete)]
+
+
 Sources = Annotated[
     list[str],
     typer.Argument(
         metavar="SOURCE...",
         help="Files, globs, folders, addresses, dataset ids, a corpus spec (.toml or a name), or -.",
+        autocompletion=complete_spec,
     ),
 ]
 Tokenizer = Annotated[str, Option(metavar="MODEL", help="A model's folder or hub id, or a tokenizer.json.")]
@@ -49,7 +58,9 @@ Config = Annotated[str | None, Option(metavar="NAME", help="Configuration of a d
 Split = Annotated[str | None, Option(metavar="NAME", help="Split of a dataset id.  [default: train]")]
 MaxBytes = Annotated[str | None, Option(metavar="SIZE", help="The first documents, up to so much text: 16GB.")]
 MaxDocuments = Annotated[int | None, Option(min=1, metavar="N", help="The first so many documents.")]
-Sample = Annotated[float, Option(metavar="SHARE", help="A part of the documents, drawn by their content.")]
+Sample = Annotated[
+    float, Option(metavar="SHARE", help="A part of the documents, above 0 and at most 1, drawn by content.")
+]
 Seed = Annotated[int, Option(metavar="N", help="Which part the sample is.")]
 Strict = Annotated[bool, Option("--strict", help="Stop at the first bad record.")]
 AllowBad = Annotated[
@@ -86,26 +97,29 @@ def command(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Count how often each token occurs in a corpus. A count that was killed goes on where it stopped.
+    """Count how often each token occurs in a corpus. A count that was killed goes on from OUT.counting; a finished
+    one is not repeated.
 
     Examples:
 
-      uncode count data/*.jsonl.zst --tokenizer ./my-model --out mine.safetensors
+      uncode count data/*.jsonl.zst --tokenizer tiny --out mine.safetensors
 
-      uncode count allenai/c4 --config en --max-bytes 16GB --tokenizer GSAI-ML/LLaDA-8B-Instruct --out c4.safetensors
+      uncode count c4-16gb --tokenizer ./my-model --out c4.safetensors
 
-      uncode count c4-16gb --tokenizer Dream-org/Dream-v0-Instruct-7B --out c4.safetensors
+      uncode count allenai/c4 --config en --tokenizer tiny --out c4.safetensors
 
-      zcat books.gz | uncode count - --tokenizer ./my-model --out books.safetensors
+      uncode count books/ --max-bytes 1GB --tokenizer tiny --out b.safetensors
 
-      uncode count s3://bucket/c4/ --ray ray://head:10001 --tokenizer ./my-model --out c4.safetensors
+      zcat books.gz | uncode count - --tokenizer tiny --out books.safetensors
+
+      uncode count s3://me/c4/ --ray --tokenizer tiny --out c4.safetensors
     """
     check_resumable(out, "--out")
     for source in sources:
         require(not same_file(Path(source), out), f"'{out}' is the corpus itself: choose another --out.")
     check_output(out, "--out", "frequency table", force)
 
-    from ..backbones.named_tokenizer import load_tokenizer
+    from ..backbones.named_tokenizer import check_name, load_tokenizer
     from ..frequency.corpora import read_size
     from ..frequency.job import Rules
 
@@ -116,14 +130,18 @@ def command(
     corpus = _corpus(sources, name, out, {key: value for key, value in reading.items() if value})
     asked: dict[str, Any] = {"name": name, **limits, **drawn}
     corpus = dataclasses.replace(corpus, **{key: value for key, value in asked.items() if value is not None})
+    check_name(tokenizer)
+    shards = corpus.shards()  # what is wrong with the sources is said before the tokenizer is loaded
     named, rules = load_tokenizer(tokenizer, revision), Rules(strict, allow_bad)
-    told: dict[str, Any] = {"tokenizer_name": named.name, "revision": named.revision, "rules": rules}
+    told: dict[str, Any] = {"tokenizer_name": named.name, "revision": named.revision, "rules": rules, "shards": shards}
     began = time.monotonic()
-    done = _count(corpus, named.tokenizer, out, plain=plain, restart=restart, ray=ray, **told)
+    reuse = not (force or restart)
+    done = _count(corpus, named.tokenizer, out, plain=plain, restart=restart, reuse=reuse, ray=ray, **told)
     _tell(done, out, time.monotonic() - began, as_json)
 
 
 def _count(corpus: Corpus, tokenizer: Any, out: Path, **how: Any) -> Counted:
+    from ..frequency.checkpoint import checkpoint_of
     from ..frequency.count import count
     from .progress import counting
 
@@ -131,14 +149,16 @@ def _count(corpus: Corpus, tokenizer: Any, out: Path, **how: Any) -> Counted:
         with counting(corpus.name) as watch:
             return count(corpus, tokenizer, out, watch=watch, **how)
     except KeyboardInterrupt:
-        kept = Path(f"{out}.counting").is_file()
-        typer.echo("stopped; the same command goes on from there" if kept else "stopped; nothing was kept", err=True)
+        kept = checkpoint_of(out)
+        goes_on = f"stopped; the same command goes on from '{kept}'"
+        typer.echo(goes_on if kept.is_file() else "stopped; nothing was kept", err=True)
         raise
 
 
 def _corpus(sources: list[str], name: str | None, out: Path, reading: dict[str, Any]) -> Corpus:
     """What was named on the command line, or the corpus spec that says it all."""
-    from ..frequency.corpora import Corpus, Source, find_spec, read_spec
+    from ..frequency.corpora import Corpus, Source, is_dataset_id
+    from ..frequency.corpus_spec import find_spec, read_spec
     from ..frequency.shards import FORMATS
 
     chosen = reading.get("format")
@@ -147,6 +167,14 @@ def _corpus(sources: list[str], name: str | None, out: Path, reading: dict[str, 
     )
     specs = [spec for spec in map(find_spec, sources) if spec is not None]
     if not specs:
+        of_datasets = [f"--{key}" for key in ("config", "split") if key in reading]
+        unused = bool(of_datasets) and not any(map(is_dataset_id, sources))
+        many = len(of_datasets) > 1
+        require(
+            not unused,
+            f"{' and '.join(of_datasets)} {'are' if many else 'is'} for dataset ids, and '{sources[0]}' is none: leave "
+            f"{'them' if many else 'it'} out.",
+        )
         return Corpus(name or out.stem, tuple(Source(where, **reading) for where in sources))
     require(len(sources) == 1, "a corpus spec stands alone: name its sources in it.")
     given = [f"--{key.removesuffix('s')}" for key in reading]
@@ -172,10 +200,18 @@ def _tell(done: Counted, out: Path, seconds: float, as_json: bool) -> None:
     if as_json:
         facts = dataclasses.asdict(made) | {"sha256": done.table.sha256, "out": str(out), "seconds": seconds}
         facts |= {"faults": [dataclasses.asdict(fault) for fault in totals.faults], "resumed": done.resumed}
+        facts |= {"reused": done.reused}
         typer.echo(json.dumps(facts, indent=2))
+        return
+    documents = "1 document" if made.documents == 1 else f"{made.documents:,} documents"
+    if done.reused:
+        typer.echo(
+            f"{out}: made by the same command on {made.date}, {made.tokens:,} tokens in {documents}; "
+            "--force counts again."
+        )
         return
     left_out = f", {made.bad:,} bad left out" if made.bad else ""
     typer.echo(
-        f"{out}: {made.tokens:,} tokens in {made.documents:,} documents, {made.bytes:,} bytes of text{left_out}; "
+        f"{out}: {made.tokens:,} tokens in {documents}, {made.bytes:,} bytes of text{left_out}; "
         f"{seconds:.1f} s{', the rest of an earlier run' if done.resumed else ''}."
     )

@@ -26,6 +26,11 @@ SAVE_SECONDS = 5.0
 VERSION = 1
 
 
+def checkpoint_of(out: Path) -> Path:
+    """The file that a killed count of the table `out` goes on from."""
+    return out.with_name(out.name + ".counting")
+
+
 class _Reached(NamedTuple):
     counts: Counts
     totals: Totals
@@ -62,14 +67,22 @@ class Checkpoint:
     @contextmanager
     def open(cls, out: Path, identity: dict[str, str], size: int, restart: bool = False) -> Iterator[Checkpoint]:
         """That of a table to be written to `out`: as it was left, or a new one. One process at a time."""
-        path = out.with_name(out.name + ".counting")
+        path = checkpoint_of(out)
         with only_one(path.with_name(path.name + ".lock"), out, "counting"):
             state = cls(path, identity, size)
             if restart:
                 path.unlink(missing_ok=True)
             if path.is_file():
                 state._read()
-            yield state
+            try:
+                yield state
+            except UncodeError as error:
+                if not path.is_file():
+                    raise
+                raise UncodeError(
+                    f"{error} What was counted is in '{path}': the same command goes on from it, or begins again with "
+                    "--restart."
+                ) from error
 
     def advance(self, counts: Counts, totals: Totals, place: Place, counted: int | None = None) -> None:
         """Add what a batch gave; `totals` are those of everything up to `place`, and of the shard that is `counted`."""

@@ -6,24 +6,19 @@ import codecs
 import glob
 import os
 import re
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 from ..core.errors import UncodeError, require, suggest
 from ..extras import needed
 from ..fetch import silent_hub
-from .shards import COMPRESSIONS, FORMATS, GUESSED, STDIN, Format, Shard, divide, kind_of
+from .shards import COMPRESSIONS, FORMATS, GUESSED, STDIN, Format, Shard, divide, kind_of, said
 from .totals import Totals
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
-SPECS = Path(__file__).parent / "specs"
-"""Corpus specs of the package: the paper's corpora."""
-_NAME = re.compile(r"[\w-]+", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 
@@ -56,7 +51,7 @@ class Corpus:
 
     def __post_init__(self) -> None:
         require(len(self.sources) > 0, "there is nothing to count: name a file, a folder or a dataset.")
-        require(0 < self.sample <= 1, f"the sample is a part from 0 to 1, not {self.sample}.")
+        require(0 < self.sample <= 1, f"sample must be above 0 and at most 1, not {self.sample:g}.")
         for name in ("max_bytes", "max_documents"):
             limit = getattr(self, name)
             require(limit is None or limit > 0, f"{name} must be above 0, not {limit}.")
@@ -95,51 +90,6 @@ def read_size(text: str) -> int:
     assert match is not None
     number, letter, binary = match.groups()
     return int(Decimal(number) * (1024 if binary else 1000) ** " kmgt".index(letter.lower() or " "))
-
-
-def find_spec(source: str) -> Path | None:
-    """The corpus spec that a name or a path means: one of the package's (c4-16gb), or a TOML file."""
-    own = SPECS / f"{source}.toml"
-    if source.endswith(".toml"):
-        return Path(source)
-    return own if _NAME.fullmatch(source) and own.is_file() else None
-
-
-def read_spec(path: Path) -> Corpus:
-    """A corpus from a TOML file: name, limits, and one [[source]] for each source."""
-    try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UncodeError(f"the corpus spec '{path}' cannot be read: {error.strerror}.") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise UncodeError(f"'{path}' is not a TOML file: {error}.") from None
-    sources = data.pop("source", None)
-    listed = isinstance(sources, list) and all(isinstance(source, dict) for source in sources)
-    require(listed, f"the corpus spec '{path}' needs a [[source]] for each of its sources.")
-    if isinstance(data.get("max_bytes"), str):
-        data["max_bytes"] = read_size(data["max_bytes"])
-    made = tuple(Source(**_known(Source, source, path)) for source in sources)
-    return Corpus(**({"name": path.stem} | _known(Corpus, data, path)), sources=made)
-
-
-_TYPES: dict[str, Any] = {"fields": tuple, "sample": (int, float), "max_bytes": int, "max_documents": int, "seed": int}
-
-
-def _known(kind: type, values: dict[str, Any], path: Path) -> dict[str, Any]:
-    """What a corpus spec says of a corpus or a source, checked; a field by itself is a list of one."""
-    names = {field.name for field in fields(kind)} - {"sources"}
-    for key in values:
-        require(key in names, f"the corpus spec '{path}' has an unknown key '{key}': {suggest(key, names)}")
-    made = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
-    if isinstance(made.get("fields"), str):
-        made["fields"] = (made["fields"],)
-    for key, value in made.items():
-        fits = isinstance(value, _TYPES.get(key, str)) and not isinstance(value, bool)
-        fits = fits and (key != "fields" or (len(value) > 0 and all(isinstance(name, str) for name in value)))
-        fits = fits and (key != "format" or value in FORMATS.values())
-        require(fits, f"the corpus spec '{path}' has a wrong value for '{key}': {value!r}.")
-    require(kind is not Source or "where" in made, f"a source of the corpus spec '{path}' does not say 'where' it is.")
-    return made
 
 
 def _shard(path: str, source: Source) -> Shard:
@@ -195,9 +145,12 @@ def _files(source: Source) -> Iterator[str]:
         require(len(found) > 0, f"no file matches '{where}'.")
         yield from found
     else:
-        looks_like_id = _ID.fullmatch(where) is not None and not os.path.exists(os.path.dirname(where))
-        require(looks_like_id, f"there is no file '{where}', and it is not a dataset id (owner/name).")
         yield from _dataset_files(source)
+
+
+def is_dataset_id(where: str) -> bool:
+    """Whether a source can only be a dataset id (owner/name): nothing of that name is here."""
+    return _ID.fullmatch(where) is not None and not os.path.exists(where) and not os.path.exists(os.path.dirname(where))
 
 
 def _walk(folder: str) -> Iterator[str]:
@@ -254,29 +207,36 @@ def _remote_files(where: str, source: Source) -> list[str]:
 
 def _dataset_files(source: Source) -> list[str]:
     """The files of a dataset on the hub, as its card divides them into configurations and splits."""
-    datasets = needed("datasets", "corpora", "counting over a dataset id")
-    if (hub := silent_hub(source.where)) is not None:
+    where = source.where
+    absent = f"there is no file or folder '{where}' here, and"
+    require(is_dataset_id(where), f"{absent} it is not a dataset id (owner/name): check the path.")
+    datasets = needed("datasets", "corpora", f"{absent} to read it as a dataset id")
+    if (hub := silent_hub(where)) is not None:
         raise UncodeError(
-            f"there is no file or folder '{source.where}', and as a dataset id it cannot be fetched, because the hub "
-            f"({hub}) cannot be reached: give files that are here."
+            f"{absent} as a dataset id it cannot be fetched, because the hub ({hub}) cannot be reached: check the "
+            "path, or try again with a network."
         )
-    with _one_sentence(source.where):
-        builder = datasets.load_dataset_builder(source.where, source.config, revision=source.revision)
+    with _one_sentence(where, f"{absent} as a dataset id '{where}' cannot be read"):
+        builder = datasets.load_dataset_builder(where, source.config, revision=source.revision)
         files = builder.config.data_files or {}
         require(
             source.split in files,
-            f"'{source.where}' has no split '{source.split}': {suggest(source.split, map(str, files))}",
+            f"'{where}' has no split '{source.split}': {suggest(source.split, map(str, files))}",
         )
         return [str(path) for path in files[source.split]]
 
 
 @contextmanager
-def _one_sentence(where: str) -> Iterator[None]:
-    """Turn the many errors of hubs and clouds into one sentence."""
+def _one_sentence(where: str, begins: str = "") -> Iterator[None]:
+    """Turn the many errors of hubs and clouds into one sentence; `begins` is what it says first."""
+    begins = begins or f"'{where}' cannot be read"
     try:
         yield
     except UncodeError:
         raise
+    except ImportError as error:  # fsspec names the packages of a file system
+        extra = "pip install 'uncode[corpora]'" if where.startswith("http") else said(error)
+        raise UncodeError(f"{begins}, because a package for such addresses is missing: {extra}.") from error
     except Exception as error:  # each file system has its own kinds
-        said = " ".join(str(error).split()) or type(error).__name__
-        raise UncodeError(f"'{where}' cannot be read: {said.rstrip('.')}.") from error
+        why = said(error) if str(error) != where else "no file is there, or the server cannot be reached"
+        raise UncodeError(f"{begins}: {why}.") from error

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections import deque
+from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -12,15 +13,16 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import require
+from ..core.errors import UncodeError
 from ..version import __version__
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, checkpoint_of
 from .corpora import Corpus
 from .encoder import Counts, Encoder
 from .fingerprint import fingerprint, special_ids
 from .job import Batch, Job, Rules
 from .provenance import Provenance
 from .report import Report, Watch, share
+from .shards import Shard
 from .table import FrequencyTable
 from .totals import Totals
 from .words import cutter_for
@@ -35,6 +37,8 @@ class Counted:
     resumed: bool
     """Whether it went on from an earlier run."""
     by_words: bool
+    reused: bool = False
+    """Whether the table was there already, made by the same job: nothing was counted."""
 
 
 def count(
@@ -47,17 +51,23 @@ def count(
     rules: Rules | None = None,
     plain: bool = False,
     restart: bool = False,
+    reuse: bool = False,
+    shards: Sequence[Shard] | None = None,
     ray: str | None = None,
     watch: Watch | None = None,
 ) -> Counted:
     """Count a corpus into the table file `out`; what was counted before a kill is not counted again.
 
-    `plain` tokenizes whole texts instead of distinct words (the same counts, slower). `ray` is the address of a
-    Ray cluster; "local" makes one on this machine, and "" takes one that runs here or makes one.
+    With `reuse` a table at `out` that the same job made is left as it is. `shards` are the corpus's, where they are
+    known already. `plain` tokenizes whole texts instead of distinct words (the same counts, slower). `ray` is the
+    address of a Ray cluster; "local" makes one on this machine, and "" takes one that runs here or makes one.
     """
     encoder = Encoder(tokenizer)
     cutter = None if plain or encoder.backend is None else cutter_for(encoder.backend)
-    job = Job(corpus, tuple(corpus.shards()), cutter, rules or Rules())
+    job = Job(corpus, tuple(corpus.shards() if shards is None else shards), cutter, rules or Rules())
+    made_by = {"tokenizer": tokenizer_name, "revision": revision, "job": job.digest(encoder), "version": __version__}
+    if reuse and (found := _finished(corpus, Path(out), made_by)) is not None:
+        return Counted(found, Totals(), resumed=False, by_words=cutter is not None, reused=True)
     with Checkpoint.open(Path(out), job.identity(encoder), encoder.size, restart) as state:
         resumed = state.totals.records > 0
         if ray is None:
@@ -67,11 +77,25 @@ def count(
 
             count_on_ray(job, encoder, state, ray, watch)
         job.rules.check(state.totals, ended=True)
-        require(state.totals.documents > 0, _nothing(corpus))
-        table = _table(corpus, job, state, tokenizer, tokenizer_name, revision)
+        if state.totals.documents == 0:
+            state.done()  # there is nothing to go on from
+            raise UncodeError(_nothing(corpus))
+        table = _table(corpus, job, state, tokenizer, made_by)
         table.save(out)
         state.done()
     return Counted(table, state.totals, resumed, cutter is not None)
+
+
+def _finished(corpus: Corpus, out: Path, made_by: dict[str, str]) -> FrequencyTable | None:
+    """The table that this job made already, whole and without bad records, which would have to be reported again."""
+    if not made_by["job"] or not out.is_file() or checkpoint_of(out).exists():
+        return None
+    try:
+        table = FrequencyTable.load(out)
+    except UncodeError:  # another file, which --force may replace
+        return None
+    same = all(getattr(table.made, key) == value for key, value in made_by.items())
+    return table if same and table.name == corpus.name and not table.made.bad else None
 
 
 def _nothing(corpus: Corpus) -> str:
@@ -122,9 +146,7 @@ class _Progress:
             self.watch(Report(self.totals, int(self.state.counts.sum()), self.share))
 
 
-def _table(
-    corpus: Corpus, job: Job, state: Checkpoint, tokenizer: Any, tokenizer_name: str, revision: str
-) -> FrequencyTable:
+def _table(corpus: Corpus, job: Job, state: Checkpoint, tokenizer: Any, made_by: dict[str, str]) -> FrequencyTable:
     limits = {key: getattr(corpus, key) for key in ("max_bytes", "max_documents")}
     asked = {key: value for key, value in limits.items() if value is not None}
     if corpus.sample < 1:
@@ -132,8 +154,6 @@ def _table(
     fields = {shard.path: list(shard.fields) for shard in job.shards if shard.format != "text"}
     chosen = list(dict.fromkeys(name for names in fields.values() for name in names))
     made = Provenance(
-        tokenizer=tokenizer_name,
-        revision=revision,
         fingerprint=fingerprint(tokenizer),
         corpus=corpus.name,
         files=tuple(dict.fromkeys(shard.path for shard in job.shards)),
@@ -143,6 +163,6 @@ def _table(
         bad=state.totals.bad,
         settings=json.dumps(asked | ({"fields": chosen} if chosen else {})),
         date=datetime.now(UTC).date().isoformat(),
-        version=__version__,
+        **made_by,
     )
     return FrequencyTable(state.counts, corpus.name, special_ids(tokenizer), made)

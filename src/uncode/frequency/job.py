@@ -14,8 +14,9 @@ from typing import Any
 from ..core.errors import require
 from .corpora import Corpus
 from .encoder import Encoder
+from .plain_words import not_text
 from .readers import Reader, Record
-from .shards import Shard
+from .shards import STDIN, Shard
 from .tally import Tally, Work
 from .totals import TOLD, Fault, Totals
 from .words import Cutter
@@ -50,8 +51,9 @@ class Rules:
         require(not self.strict, f"a bad record stops a strict count: {first}.")
         require(
             totals.bad <= self.allowed * totals.records or not (ended or totals.records >= ENOUGH),
-            f"{totals.bad:,} of {totals.records:,} records are bad, more than {self.allowed:.3g} of them; "
-            f"the first is {first}. Look at the files and --field, or let more pass with --allow-bad.",
+            f"bad records: {totals.bad:,} of {totals.records:,}, more than the {100 * self.allowed:.3g} % that "
+            f"--allow-bad {self.allowed:g} allows; the first is {first}: check the files and --field, or raise "
+            "--allow-bad.",
         )
 
 
@@ -87,6 +89,11 @@ class Job:
         fields = sorted({(s.fields, s.format, s.encoding) for s in self.shards})
         reading = {"files": _digest(files), "fields or formats": _digest(fields), "limits": _digest(limits)}
         return {"tokenizer": encoder.sha256} | reading
+
+    def digest(self, encoder: Encoder) -> str:
+        """A checksum of that identity; empty where a source cannot be seen to be the same again."""
+        seen = all(shard.stamp and shard.path != STDIN for shard in self.shards)
+        return _digest(self.identity(encoder)) if seen else ""
 
     def batches(
         self,
@@ -163,7 +170,7 @@ def _in_bytes(record: Record, reader: Reader) -> tuple[Record, bytes | None]:
     try:
         return record, "".join(record.texts).encode()
     except UnicodeEncodeError:  # half of a surrogate pair, or a byte that could not be decoded
-        return reader.placed(record._replace(why=f"not text in {reader.shard.encoding}")), None
+        return reader.placed(record._replace(why=not_text(reader.shard.encoding))), None
 
 
 def _changed(reader: Reader) -> str:

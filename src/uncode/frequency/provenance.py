@@ -28,6 +28,8 @@ class Provenance:
     """Records that could not be read and were left out."""
     settings: str = ""
     """What was asked for, as JSON: fields, limits, sample."""
+    job: str = ""
+    """A checksum of files (sizes and times too), fields, limits and tokenizer: the same job gives the same table."""
     date: str = ""
     version: str = ""
 

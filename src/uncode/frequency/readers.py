@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from ..core.errors import UncodeError
+from .plain_words import json_fault, not_text
 from .shards import GUESSED, STDIN, Shard, open_file, opened, parquet, said
 
 PAGE = 1 << 20
@@ -61,8 +62,7 @@ class Reader:
         except (OSError, EOFError, ValueError, zlib.error) as error:
             reason = said(error)
             raise UncodeError(
-                f"'{shard.path}' could not be read to its end ({reason}): mend it or leave it out; what is counted "
-                "so far is kept."
+                f"'{shard.path}' could not be read to its end ({reason}): mend it or leave it out."
             ) from error
 
     def placed(self, bad: Record) -> Record:
@@ -138,8 +138,8 @@ class _LongLine:
     def add(self, part: bytes, ends: bool) -> Iterator[Record]:
         try:
             text = self.rest + self.decoder.decode(part, final=ends)
-        except ValueError as error:
-            yield Record(self.number, (), f"not {self.encoding}: {error}")
+        except ValueError:
+            yield Record(self.number, (), not_text(self.encoding))
             lenient = codecs.getincrementaldecoder(self.encoding)("ignore")
             lenient.decode(part, final=ends)
             self.decoder.setstate(lenient.getstate())
@@ -159,8 +159,8 @@ def _page(lines: list[bytes], first: int, shard: Shard) -> Iterator[Record]:
         for number, line in enumerate(lines, first):
             try:
                 good.append(line.decode(shard.encoding))
-            except ValueError as error:
-                yield Record(number, (), f"not {shard.encoding}: {error}")
+            except ValueError:
+                yield Record(number, (), not_text(shard.encoding))
         if good:
             yield Record(first, ("".join(good),), lines=len(good))
 
@@ -181,12 +181,12 @@ def _jsonl(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
             raise UncodeError(f"'{shard.path}' is one JSON array: write one record a line (jq -c '.[]').")
         try:
             yield Record(number, _pick(json.loads(line.decode(shard.encoding)), paths))
-        except UnicodeDecodeError as error:
-            yield Record(number, (), f"not {shard.encoding}: {error}")
+        except UnicodeDecodeError:
+            yield Record(number, (), not_text(shard.encoding))
         except Bad as error:
             yield Record(number, (), str(error))
         except (ValueError, RecursionError) as error:
-            yield Record(number, (), f"not JSON: {getattr(error, 'msg', str(error)).removesuffix(' at')}")
+            yield Record(number, (), f"not valid JSON ({json_fault(error, one_line=True)})")
 
 
 def _csv(stream: IO[bytes], shard: Shard) -> Iterator[Record]:

@@ -16,6 +16,7 @@ from ..fetch import RELEASE, Watch, fetch
 from ..version import __version__
 from . import names
 from .fingerprint import fingerprint, special_ids
+from .plain_words import json_fault
 from .provenance import Provenance
 from .table import FrequencyTable
 
@@ -52,20 +53,21 @@ RELEASED = {
 
 
 def import_released(
-    content: bytes, name: str, *, vocab_size: int | None = None, tokenizer: Any = None
+    content: bytes, name: str, *, vocab_size: int | None = None, tokenizer: Any = None, file: str | Path | None = None
 ) -> FrequencyTable:
     """The table in a JSON file of the release's format: {"num_token": total, "p_baseline_dict": {id: count}}.
 
     Its vocabulary is the tokenizer's if there is one, else `vocab_size`; the files that were released are known
-    by their checksum. Without any of these it reaches to the largest id in the file.
+    by their checksum. Without any of these it reaches to the largest id in the file. Errors name the `file`.
     """
     known = next((r for r in RELEASED.values() if r.sha256 == hashlib.sha256(content).hexdigest()), None)
-    counted = _read(content, name)
+    where = str(file or name)
+    counted = _read(content, where)
     largest = max(counted, default=0)
     size = vocab_size or (known.vocab_size if known else largest + 1)
     if tokenizer is not None:
         size = max(size, 1 + max(tokenizer.get_vocab().values(), default=0))
-    require(largest < size, f"'{name}' counts the id {largest}, outside a vocabulary of {size}: give a larger one.")
+    require(largest < size, f"'{where}' counts the id {largest}, outside a vocabulary of {size}: give a larger one.")
     counts = np.zeros(size, dtype=np.int64)
     counts[list(counted)] = list(counted.values())
     made = Provenance(
@@ -81,22 +83,24 @@ def import_released(
     return FrequencyTable(counts, name, special, made)
 
 
-def _read(content: bytes, name: str) -> dict[int, int]:
+def _read(content: bytes, where: str) -> dict[int, int]:
     try:
         data = json.loads(content)
-    except ValueError as error:
-        raise UncodeError(f"'{name}' is not JSON: {error}.") from None
+    except UnicodeDecodeError:
+        raise UncodeError(f"'{where}' is not UTF-8 text: a table of the release is a JSON file.") from None
+    except (ValueError, RecursionError) as error:
+        raise UncodeError(f"'{where}' is not valid JSON ({json_fault(error)}): mend the file.") from None
     found = next((data[key] for key in KEYS if isinstance(data, dict) and isinstance(data.get(key), dict)), None)
     if found is None:
-        raise UncodeError(f"'{name}' is not a table of the release: it has no {' or '.join(KEYS)}.")
+        raise UncodeError(f"'{where}' is not a table of the release: it has no {' or '.join(KEYS)}.")
     try:
         counted = {int(token): count for token, count in found.items()}
     except ValueError:
-        raise UncodeError(f"'{name}' is not a table of the release: a token id is not a number.") from None
+        raise UncodeError(f"'{where}' is not a table of the release: a token id is not a number.") from None
     whole = all(isinstance(count, int) and count >= 0 for count in counted.values()) and min(counted, default=0) >= 0
-    require(whole, f"'{name}' is not a table of the release: ids and counts must be whole numbers from 0 on.")
+    require(whole, f"'{where}' is not a table of the release: ids and counts must be whole numbers from 0 on.")
     total, said = sum(counted.values()), data.get("num_token", data.get("num_tokens"))
-    require(said in (None, total), f"'{name}' is damaged: it says {said} tokens, and its counts sum to {total}.")
+    require(said in (None, total), f"'{where}' is damaged: it says {said} tokens, and its counts sum to {total}.")
     return counted
 
 
