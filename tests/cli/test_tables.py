@@ -12,7 +12,9 @@ from tests.cli.running import ROOT, run, run_apart
 from tests.small_tokenizers import TEXT, TOKENIZERS
 from uncode import FrequencyTable
 from uncode.cli import main
-from uncode.cli.count import with_ray_address
+from uncode.cli.count import complete_spec, with_ray_address
+from uncode.cli.table import complete, complete_released
+from uncode.models import TINY
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +158,35 @@ def test_mistakes_are_one_sentence(
     shown = capsys.readouterr()
     assert ended.value.code == 2 and message in shown.err and len(shown.err.splitlines()) == 1 and shown.out == ""
     assert not (ROOT / "x.st").exists() and not list(ROOT.glob("x.st*"))
+
+
+def test_tiny_names_its_own_table(tmp_path: Path) -> None:
+    whole = run("table", "show", "tiny", "--top", "3").stdout
+    assert "token  " not in whole.split("id  ")[-1], "without a tokenizer there is no column of tokens"
+    assert '" "' in run("table", "show", "tiny", "--top", "40", "--tokenizer", "tiny").stdout
+    none = run("table", "show", "tiny", "--top", "0").stdout
+    assert "sha256" in none and "share" not in none and "--tokenizer" not in none
+    assert json.loads(run("table", "show", str(TINY), "--json").stdout)["name"] == "tiny"
+    words = ("decode", "Problem: Compute 1 + 2\nSolution:", "--length", "4", "--sampler", "uncode")
+    assert run(*words, "--frequency", "tiny").stdout == run(*words).stdout != ""
+
+
+def test_what_is_printed_into_a_pipe_has_no_trailing_blanks(tmp_path: Path) -> None:
+    bare = tmp_path / "bare.safetensors"
+    FrequencyTable(FrequencyTable.load(TINY / "frequency.safetensors").counts.flip(0)).save(bare)
+    for words in (
+        ("show", "tiny"),
+        ("show", str(bare)),
+        ("compare", "tiny", str(TINY / "tables" / "code.safetensors")),
+    ):
+        shown = run("table", *words).stdout
+        assert len(shown.splitlines()) > 10 and shown == "".join(f"{line.rstrip()}\n" for line in shown.splitlines())
+        assert "asked      {}" not in shown
+
+
+def test_a_shell_completes_tables_and_corpora() -> None:
+    assert complete("t") == ["tiny"] and complete_released("") == ["llada", "dream"]
+    assert complete_spec("c4-1") == ["c4-16gb"] and "slimpajama" in complete_spec("")
 
 
 def test_ray_needs_no_address() -> None:

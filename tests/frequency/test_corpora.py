@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import os
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -168,6 +169,36 @@ def test_what_is_not_there_is_one_sentence(
     (tmp_path / "bins" / "x.bin").write_bytes(b"")
     with pytest.raises(UncodeError, match=message):
         of(where).shards()
+
+
+@pytest.mark.parametrize(
+    ("where", "error", "message"),
+    [
+        ("https://x.org/a.txt", ImportError("no aiohttp"), r"is missing: pip install 'uncode\[corpora\]'\.$"),
+        ("s3://x/a.txt", ImportError("Install s3fs to access S3"), r"is missing: Install s3fs to access S3\.$"),
+        (
+            "https://x.org/a.txt",
+            FileNotFoundError("https://x.org/a.txt"),
+            "no file is there, or the server cannot be r",
+        ),
+    ],
+)
+def test_an_address_that_cannot_be_read_says_what_to_do(
+    where: str, error: Exception, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(path: str) -> None:
+        raise error
+
+    monkeypatch.setattr("fsspec.core.url_to_fs", fail)
+    with pytest.raises(UncodeError, match=f"^'{where}' cannot be read.*{message}"):
+        of(where).shards()
+
+
+def test_a_dataset_id_without_its_package_says_both_possibilities(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    both = r"there is no file or folder 'no/data' here, and reading it as a dataset id needs datasets: pip install"
+    with pytest.raises(UncodeError, match=both):
+        of("no/data").shards()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require
 from ..core.piece import Table
 from ..core.policy import Sampler
-from ..models import BUILT_IN, TABLE, folder_of
+from ..models import BUILT_IN, TABLE, folder_of, table_of
 from ..samplers import catalog, lookup
 
 
@@ -35,7 +35,7 @@ class SamplerChoice:
 
     def build(self, own: Table | None) -> Sampler:
         """The sampler; `own` is the table to use where one is needed and none is given."""
-        table = self.frequency or own
+        table = (table_of(self.frequency) or self.frequency) if self.frequency else own
         if not self.takes_table:
             require(
                 self.frequency is None, f"the sampler '{self.name}' takes no frequency table: leave --frequency out."

@@ -210,7 +210,7 @@ def _dataset_files(source: Source) -> list[str]:
     where = source.where
     absent = f"there is no file or folder '{where}' here, and"
     require(is_dataset_id(where), f"{absent} it is not a dataset id (owner/name): check the path.")
-    datasets = needed("datasets", "corpora", f"{absent} to read it as a dataset id")
+    datasets = needed("datasets", "corpora", f"{absent} reading it as a dataset id")
     if (hub := silent_hub(where)) is not None:
         raise UncodeError(
             f"{absent} as a dataset id it cannot be fetched, because the hub ({hub}) cannot be reached: check the "

@@ -28,3 +28,9 @@ def sampler_files(name: str) -> dict[str, Path]:
     """The sampler files in a model's folder, by the name `--sampler` takes."""
     folder = folder_of(name)
     return {} if folder is None else {file.stem: file for file in sorted((folder / RECIPES).glob("*.toml"))}
+
+
+def table_of(name: str) -> Path | None:
+    """The file of the frequency table that a model on this machine carries: `tiny`'s, or a local folder's own."""
+    folder = folder_of(name)
+    return folder / TABLE if folder is not None and (folder / TABLE).is_file() else None
