@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import get_type_hints
 
 import pytest
 import torch
@@ -11,8 +12,10 @@ from tests.toy import EOS, MASK, ToyDenoiser
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, Trace, UncodeError, decode, legacy, presets
 from uncode.core.blocks import Blocks
 from uncode.core.cache import PrefixCache
+from uncode.core.piece import REGISTRY, Piece
 from uncode.core.propose import Greedy, Sample
 from uncode.core.quota import Decay, Even, Exactly
+from uncode.core.remask import LoopQuota
 from uncode.core.score import Confidence, Defer, ExponentialPosition, Gumbel, Informativeness, Score, Sum
 from uncode.core.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
 from uncode.core.stop import AfterEos
@@ -61,6 +64,11 @@ def test_what_is_not_understood_is_refused(data: dict[str, object], message: str
         (lambda: Decay(3, eps=0.0), "eps"),
         (lambda: Even(0), "at least 1"),
         (lambda: Exactly(0), "at least 1"),
+        (lambda: LoopQuota(0), "at least 1"),
+        (lambda: Policy("confidence"), r"^Policy.score must be a score, such as Confidence\(\), not 'confidence'\.$"),
+        (lambda: Policy(TopK()), r"^Policy.score must be a score, such as Confidence\(\), not TopK"),
+        (lambda: Sampler(Confidence()), r"^Sampler.policy must be a policy, such as Policy\(\.\.\.\), not Conf"),
+        (lambda: Sum(("margin",)), r"^Sum.parts must be a score, such as Margin\(\), not 'margin'"),
         (lambda: Blocks(2, 3), "not both"),
         (lambda: Blocks(count=0), "at least 1"),
         (lambda: Blocks(length=0), "at least 1"),
@@ -78,7 +86,7 @@ def test_what_is_not_understood_is_refused(data: dict[str, object], message: str
         (lambda: presets.uncode(frequency=FLAT, proxy="entrpy"), "did you mean 'entropy'"),
         (lambda: presets.fast_dllm(cache="dul"), "did you mean 'dual'"),
         (lambda: presets.dream(alg="entropie"), "did you mean 'entropy'"),
-        (lambda: presets.llada(remasking="low"), "known: low_confidence, random"),
+        (lambda: presets.llada(remasking="low"), "did you mean 'low_confidence'"),
         (lambda: presets.remdm(start=1.0), "start"),
         (lambda: presets.remdm(count=0), "at least 1"),
         (lambda: presets.uncode(frequency=FLAT, special="foo"), "cannot be 'foo'"),
@@ -275,12 +283,46 @@ def test_given_end_tokens_do_not_stop() -> None:
     assert len(decode(ToyDenoiser(0), row, presets.left_to_right().stopping(AfterEos()))) == 4
 
 
+def whole_settings() -> list[tuple[type[Piece], str]]:
+    """Every setting of every piece that is a whole number."""
+    return [
+        (cls, name)
+        for cls in REGISTRY.values()
+        if cls.__module__.startswith("uncode.")
+        for name, hint in get_type_hints(cls).items()
+        if hint in (int, int | None) and name in {field.name for field in fields(cls)}
+    ]
+
+
+@pytest.mark.parametrize(("cls", "name"), whole_settings())
+@pytest.mark.parametrize("value", [2**31, 10**30, -(10**5000)], ids=["2^31", "10^30", "-10^5000"])
+def test_whole_numbers_are_bounded(cls: type[Piece], name: str, value: int) -> None:
+    """Decoding multiplies them by lengths, in 64 bits."""
+    needed = {"policy": Policy(Confidence())} if cls is Sampler else {}
+    with pytest.raises(UncodeError, match=rf"^{cls.__name__}\.{name} must be a whole number below 2\^31, not "):
+        cls(**needed, **{name: value})
+
+
+def test_the_largest_whole_numbers_decode() -> None:
+    most = 2**31 - 1
+    for sampler in (
+        presets.llada(steps=most, block_length=most),
+        presets.semi_ar(blocks=most, steps=most),
+        presets.tau_leaping(tau=most),
+        presets.dream(alg="entropy", steps=most, top_k=most),
+        presets.remdm(steps=most, count=most),
+    ):
+        assert not (decode(ToyDenoiser(0), canvas(4), sampler).tokens == MASK).any()
+
+
 def test_two_pieces_of_one_name_are_refused() -> None:
     with pytest.raises(UncodeError, match="two pieces are named 'Confidence'"):
         type("Confidence", (Score,), {"__module__": "elsewhere"})
 
 
 def test_entry_points_bring_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+    import importlib.metadata
+
     from uncode.core import piece
 
     class Entry:
@@ -291,7 +333,7 @@ def test_entry_points_bring_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
                     return view.places
 
     piece._load_plugins.cache_clear()
-    monkeypatch.setattr(piece, "entry_points", lambda group: [Entry()] if group == "uncode.pieces" else [])
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [Entry()] if group == "uncode.pieces" else [])
     sampler = Sampler.from_dict({"policy": {"score": {"piece": "FromAPlugin"}}})
     trace = decode(ToyDenoiser(0), canvas(), sampler)
     assert trace.commit_step[0].tolist() == [3, 2, 1, 0]

@@ -17,12 +17,14 @@ from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
-from .errors import SettingError, UncodeError, shown, suggest
+from .errors import SettingError, UncodeError, nearest, shown, suggest
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 ENTRY_POINTS = "uncode.pieces"
+MOST_BITS = 31
+"""Whole numbers lie below 2^31, as lengths do: the product of two of them is exact in 64 bits."""
 
 
 @runtime_checkable
@@ -68,7 +70,10 @@ class Piece:
     def __post_init__(self) -> None:
         for name, hint in _hints(type(self)).items():
             where = f"{type(self).__name__}.{name}"
-            object.__setattr__(self, name, read_value(getattr(self, name), hint, where))
+            try:
+                object.__setattr__(self, name, read_value(getattr(self, name), hint, where))
+            except _NoPiece as error:
+                raise SettingError(f"{where} must be {error.in_code()}.") from None
         self.check()
 
     def check(self) -> None:
@@ -142,9 +147,14 @@ def _load_plugins() -> None:
         entry.load()
 
 
-def _concrete(name: str, kind: type[Piece]) -> type[Piece]:
+def _known(kind: type[Piece]) -> dict[str, type[Piece]]:
+    """Every piece of a kind by its name."""
     _load_plugins()
-    fitting = {n: c for n, c in REGISTRY.items() if issubclass(c, kind) and not _is_abstract(c)}
+    return {n: c for n, c in REGISTRY.items() if issubclass(c, kind) and not _is_abstract(c)}
+
+
+def _concrete(name: str, kind: type[Piece]) -> type[Piece]:
+    fitting = _known(kind)
     if name not in fitting:
         raise SettingError(f"no {_words(kind)} is named '{name}': {suggest(name, fitting)}", ("piece",))
     return fitting[name]
@@ -160,9 +170,27 @@ def _is_abstract(cls: type[Piece]) -> bool:
     return cls.__dict__.get("kind", False) is True
 
 
+class _NoPiece(SettingError):
+    """Neither a piece of the wanted kind nor the data of one. Code and files get different sentences."""
+
+    def __init__(self, value: Any, kind: type[Piece]) -> None:
+        super().__init__(f"a {_words(kind)} must be a table with a 'piece' key, not {shown(value)}.")
+        self.value, self.kind = value, kind
+
+    def in_code(self) -> str:
+        """What to pass instead, with an example: the piece whose name is near, or one that needs no values."""
+        calls = {name: f"{name}({'...' if _needs_values(cls) else ''})" for name, cls in _known(self.kind).items()}
+        near = calls.get(nearest(str(self.value), calls) or "") or min(calls.values(), key=lambda call: "..." in call)
+        return f"a {_words(self.kind)}, such as {near}, not {shown(self.value)}"
+
+
+def _needs_values(cls: type[Piece]) -> bool:
+    return any(f.default is f.default_factory is dataclasses.MISSING for f in dataclasses.fields(cls))
+
+
 def _read_piece(data: Any, kind: type[Piece], tables: Resolver | None) -> Piece:
     if not isinstance(data, dict):
-        raise SettingError(f"a {_words(kind)} must be a table with a 'piece' key, not {data!r}.")
+        raise _NoPiece(data, kind)
     fields = dict(data)
     default = kind.__name__ if not _is_abstract(kind) else None
     name = fields.pop("piece", default)
@@ -208,6 +236,8 @@ def read_value(value: Any, hint: Any, where: str, tables: Resolver | None = None
         return _read_table(value, where, tables)
     if hint is float and type(value) in (int, float):
         return _read_float(value, where)
+    if hint is int and type(value) is int:
+        return _read_int(value, where)
     if isinstance(hint, type) and type(value) is hint:
         return value
     raise SettingError(f"{where} must be {_describe(hint)}, not {shown(value)}.")
@@ -220,10 +250,16 @@ def _read_float(value: float, where: str) -> float:
     raise SettingError(f"{where} must be a finite number of 64 bits, not {shown(value)}.")
 
 
+def _read_int(value: int, where: str) -> int:
+    if abs(value) < 1 << MOST_BITS:
+        return value
+    raise SettingError(f"{where} must be a whole number below 2^{MOST_BITS}, not {shown(value)}.")
+
+
 def _read_any(value: Any, hints: tuple[Any, ...], where: str, tables: Resolver | None) -> Any:
     if (value is None or (isinstance(value, str) and value == "none")) and type(None) in hints:
         return None
-    options = [h for h in hints if h is not type(None)]
+    options = [h for h in hints if h is type(value)] or [h for h in hints if h is not type(None)]
     for hint in options[:-1]:
         try:
             return read_value(value, hint, where, tables)

@@ -69,7 +69,7 @@ def split_steps(total: int | None, masked: Counts) -> Counts:
     return share
 
 
-def _check_steps(steps: int | None) -> None:
+def check_steps(steps: int | None) -> None:
     require(steps is None or steps >= 1, f"steps must be at least 1, not {steps}.")
 
 
@@ -80,7 +80,7 @@ class Even(Quota):
     steps: int | None = None
 
     def check(self) -> None:
-        _check_steps(self.steps)
+        check_steps(self.steps)
 
     def shares(self, masked: Counts) -> Counts:
         return split_steps(self.steps, masked)
@@ -122,7 +122,7 @@ class Decay(Quota):
     eps: float = 1e-3
 
     def check(self) -> None:
-        _check_steps(self.steps)
+        check_steps(self.steps)
         require(0 < self.eps < 1, f"eps must be in (0, 1), not {self.eps}.")
 
     @property

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from .errors import require
 from .piece import Piece
-from .quota import Counts, Quota, split_steps
+from .quota import Counts, Quota, check_steps, split_steps
 from .view import Count, Ranking, View
 
 
@@ -85,6 +85,7 @@ class LoopQuota(Quota):
     start: float = 0.875
 
     def check(self) -> None:
+        check_steps(self.steps)
         _check_loop(self.start, self.count)
 
     def shares(self, masked: Counts) -> Counts:
