@@ -3,6 +3,7 @@ from __future__ import annotations
 import inspect
 import tomllib
 from pathlib import Path
+from typing import get_args, get_type_hints
 
 import pytest
 import torch
@@ -143,6 +144,33 @@ def test_the_calibrated_threshold_counts_from_the_block() -> None:
 def test_wrong_names_and_files_are_one_sentence(call: object, message: str) -> None:
     with pytest.raises(UncodeError, match=message):
         call()  # type: ignore[operator]
+
+
+def numbers() -> list[tuple[str, str]]:
+    """Every option of every sampler that is a number."""
+    functions = PRESETS | QUIRKS
+    calibration = get_type_hints(registry.Calibration)
+    hints = {name: calibration | get_type_hints(function) for name, function in functions.items()}
+    return [
+        (name, option.name)
+        for name, entry in catalog().items()
+        for option in entry.options
+        if {int, float} & {hints[name][option.name], *get_args(hints[name][option.name])}
+    ]
+
+
+@pytest.mark.parametrize(("name", "option"), numbers())
+@pytest.mark.parametrize("value", ["x", -1, 10**400])
+def test_a_wrong_number_names_the_option_before_a_missing_table(name: str, option: str, value: object) -> None:
+    needed = {"frequency": TABLE} if name in ("legacy.uncode_release", "legacy.linear_position") else {}
+    short = name.removeprefix("legacy.")
+    with pytest.raises(UncodeError, match=f"^the option {option} of (the sampler '{short}'|{short}) must be ") as error:
+        (PRESETS | QUIRKS)[name](**needed, **{option: value})
+    assert "Even" not in str(error.value) and "\n" not in str(error.value)
+
+
+def test_every_number_has_a_range() -> None:
+    assert {option for _, option in numbers()} == set(registry.RANGES)
 
 
 def test_options_beside_a_file_are_refused(tmp_path: Path) -> None:

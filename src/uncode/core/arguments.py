@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Iterable
 from functools import wraps
 from operator import index
@@ -12,7 +13,7 @@ from .errors import UncodeError, shown, suggest
 
 P = ParamSpec("P")
 R = TypeVar("R")
-PLAIN = (bool, int, float, str, type(None))
+_MISSING = re.compile(r"missing a required (?:[\w-]+ )?argument: '(\w+)'")
 
 
 class ArgumentError(UncodeError, TypeError):
@@ -20,13 +21,12 @@ class ArgumentError(UncodeError, TypeError):
 
 
 def checks_arguments(
-    what: str = "", rest: Iterable[inspect.Parameter] = (), plain: bool = False
+    what: str = "", rest: Iterable[inspect.Parameter] = ()
 ) -> Callable[[Callable[P, R]], Callable[P, R]]:
     """A decorator: a call that does not fit the signature raises :class:`ArgumentError`.
 
     `what` names the function in errors. `rest` are the parameters that `**options` stands for; they become part of the
-    signature that `inspect` and editors show. With `plain`, every option but `frequency` is a number, a text, a bool or
-    None, and never a tensor or a list.
+    signature that `inspect` and editors show.
     """
 
     def decorate(function: Callable[P, R]) -> Callable[P, R]:
@@ -36,22 +36,26 @@ def checks_arguments(
 
         @wraps(function)
         def checked(*args: P.args, **options: P.kwargs) -> R:
-            for option, value in options.items():
+            for option in options:
                 if option not in known:
                     raise ArgumentError(f"{name} has no option '{option}': {suggest(option, known)}")
-                if plain and option != "frequency" and not isinstance(value, PLAIN):
-                    told = f"must be a number or a text, not {shown(value)}"
-                    raise ArgumentError(f"the option {option} of {name} {told}.")
             try:
                 whole.bind(*args, **options)
             except TypeError as error:
-                raise ArgumentError(f"{name} cannot be called so ({error}): it takes {', '.join(known)}.") from None
+                raise ArgumentError(f"{name} {_misfit(str(error))}: it takes {', '.join(known)}.") from None
             return function(*args, **options)
 
         checked.__signature__ = whole  # type: ignore[attr-defined]
         return checked
 
     return decorate
+
+
+def _misfit(error: str) -> str:
+    """What is wrong with a call, from what `inspect` says of it."""
+    if found := _MISSING.match(error):
+        return f"needs a value for {found[1]}"
+    return "got too many values without a name" if error.startswith("too many") else f"got a wrong value ({error})"
 
 
 def _expanded(signature: inspect.Signature, rest: Iterable[inspect.Parameter]) -> inspect.Signature:

@@ -44,12 +44,6 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return by_lower[near[0]] if near else None
 
 
-def require_known(name: object, known: Iterable[str], missing: str) -> None:
-    """Raise unless `name` is one of the known names; `missing` begins the sentence, "there is no cache" say."""
-    names = list(known)
-    require(isinstance(name, str) and name in names, f"{missing} {shown(name)}: {suggest(str(name), names)}")
-
-
 def shown(value: object) -> str:
     """A value for an error message: its repr on one line, at most 60 characters."""
     if isinstance(value, int) and abs(value) >= 2**64:

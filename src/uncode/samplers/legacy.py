@@ -9,7 +9,6 @@ from typing import ClassVar, Self
 import torch
 from torch import Tensor
 
-from ..core.arguments import checks_arguments
 from ..core.belief import Proposed
 from ..core.blocks import Blocks
 from ..core.denoiser import Facts
@@ -24,7 +23,7 @@ from ..core.score import Confidence, Linear, Score
 from ..core.select import Factor, Selector, Threshold, TopK
 from ..core.view import Count, Ranking, View
 from ..frequency import as_table
-from .registry import Cache, Frequency, cache_named
+from .registry import Cache, Frequency, cache_named, checks_options
 
 
 @dataclass(frozen=True)
@@ -139,6 +138,11 @@ class Loops:
         return (place >= 0) & (place < 2 * self.loops) & (place % 2 == 0)
 
 
+def _check_loops(ratio: float, count: int, loops: int) -> None:
+    require(0 < ratio <= 1, f"ratio must be in (0, 1], not {ratio}.")
+    require(count >= 1 and loops >= 0, f"count must be at least 1 and loops at least 0, not {count} and {loops}.")
+
+
 @dataclass(frozen=True)
 class AlternatingCommit(Selector):
     """The commits of the released ReMDM (generate_with_remdm): `count` a step, none while it only looks."""
@@ -146,6 +150,9 @@ class AlternatingCommit(Selector):
     ratio: float = 0.875
     count: int = 1
     loops: int = 32
+
+    def check(self) -> None:
+        _check_loops(self.ratio, self.count, self.loops)
 
     @property
     def may_wait(self) -> bool:
@@ -167,6 +174,9 @@ class LeastLikelyNow(Remasker):
     count: int = 1
     loops: int = 32
 
+    def check(self) -> None:
+        _check_loops(self.ratio, self.count, self.loops)
+
     def __call__(self, view: View) -> Tensor:
         assert view.own is not None
         looking = Loops(self.ratio, self.count, self.loops).looking(view)
@@ -178,7 +188,7 @@ class LeastLikelyNow(Remasker):
         return torch.as_tensor(place < 2 * self.loops - 1, device=view.tokens.device)
 
 
-@checks_arguments(plain=True)
+@checks_options("uncode_release")
 def uncode_release(
     *, steps: int | None = None, frequency: Frequency, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
 ) -> Sampler:
@@ -190,7 +200,7 @@ def uncode_release(
     return Sampler(policy, name="uncode_release")
 
 
-@checks_arguments(plain=True)
+@checks_options("linear_position")
 def linear_position(
     *, steps: int | None = None, frequency: Frequency, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
 ) -> Sampler:
@@ -202,7 +212,7 @@ def linear_position(
     return Sampler(policy, name="linear_position")
 
 
-@checks_arguments(plain=True)
+@checks_options("fast_dllm_factor")
 def fast_dllm_factor(*, factor: float = 1.0, block_length: int = 32, cache: Cache = "none") -> Sampler:
     """Factor decoding as released, with the unchecked last candidate.
 
@@ -212,7 +222,7 @@ def fast_dllm_factor(*, factor: float = 1.0, block_length: int = 32, cache: Cach
     return Sampler(policy, cache=cache_named(cache), name="fast_dllm_factor_release")
 
 
-@checks_arguments(plain=True)
+@checks_options("fast_dllm_dream")
 def fast_dllm_dream(*, threshold: float = 0.9, block_length: int = 32, cache: Cache = "prefix") -> Sampler:
     """Fast-dLLM on Dream as released: every block opens with its first position, then goes by the threshold.
 
@@ -222,8 +232,8 @@ def fast_dllm_dream(*, threshold: float = 0.9, block_length: int = 32, cache: Ca
     return Sampler(policy, cache=cache_named(cache), name="fast_dllm_dream")
 
 
-@checks_arguments(plain=True)
-def llada_eos(*, steps: int = 128, block_length: int = 128, temperature: float = 0.0) -> Sampler:
+@checks_options("llada_eos")
+def llada_eos(*, steps: int | None = 128, block_length: int = 128, temperature: float = 0.0) -> Sampler:
     """LLaDA with confidence_eos_eot_inf as published.
 
     Source: ML-GSAI/LLaDA generate.py, line 98; issue 137.
@@ -232,15 +242,13 @@ def llada_eos(*, steps: int = 128, block_length: int = 128, temperature: float =
     return Sampler(policy, SuppressAfterDraw((), temperature), name="llada_eos")
 
 
-@checks_arguments(plain=True)
+@checks_options("remdm_release")
 def remdm_release(*, ratio: float = 0.875, count: int = 1, loops: int = 32) -> Sampler:
     """ReMDM as Uncode's baseline: two forwards a loop, erasing what is least likely now.
 
     Source: NEUIR/Uncode src/generate.py, generate_with_remdm.
     """
     policy = Policy(Confidence(), AlternatingCommit(ratio, count, loops), remask=LeastLikelyNow(ratio, count, loops))
-    require(0 < ratio <= 1, f"the ratio must be in (0, 1], not {ratio}.")  # the pieces have checked the types
-    require(count >= 1 and loops >= 0, f"count must be at least 1 and loops at least 0, not {count} and {loops}.")
     return Sampler(policy, limit=100_000, name="remdm_release")
 
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from ..core.errors import require
-from ..core.piece import Table, read_value
+from ..core.piece import Table
 from ..core.policy import Sampler
 from ..frequency import as_table
 from .catalog import find
 from .legacy import QUIRKS
 from .presets import PRESETS
-from .registry import Calibration, Frequency
+from .registry import Frequency
 
 SamplerLike = Sampler | str | Path
 """A sampler, the name of a preset, or the path of a sampler file."""
@@ -24,15 +24,10 @@ SamplersLike = SamplerLike | Sequence[SamplerLike]
 def named(name: str, **options: Any) -> Sampler:
     """The preset of that name with these options; a wrong name or option is an error with the near one."""
     entry = find(name)
-    preset: Callable[..., Sampler] = (PRESETS | QUIRKS)[name]
-    hints = get_type_hints(Calibration) | get_type_hints(preset)
     for key in options:
         entry.option(key)
-    values = {
-        key: value if key == "frequency" else read_value(value, hints[key], f"{name}.{key}")
-        for key, value in options.items()
-    }
-    return preset(**values)
+    preset: Callable[..., Sampler] = (PRESETS | QUIRKS)[name]
+    return preset(**options)
 
 
 def load(source: str | Path, *, frequency: Frequency | None = None, **options: Any) -> Sampler:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Literal, Unpack
 
 from ..core.blocks import Blocks
-from ..core.errors import require_known
 from ..core.policy import Policy, Sampler
 from ..core.propose import Greedy, Proposal, Sample
 from ..core.quota import Decay, Even, Exactly
@@ -114,7 +113,7 @@ def semi_ar(*, blocks: int = 8, steps: int | None = None, temperature: float = 0
 @preset
 def llada(
     *,
-    steps: int = 128,
+    steps: int | None = 128,
     block_length: int = 128,
     temperature: float = 0.0,
     remasking: Literal["low_confidence", "random"] = "low_confidence",
@@ -130,7 +129,6 @@ def llada(
     Defaults: steps=128, block_length=128, temperature=0., remasking='low_confidence', logits_eos_inf=False,
         confidence_eos_eot_inf=False: the signature of generate.
     """
-    require_known(remasking, ("low_confidence", "random"), "there is no remasking")
     score: Score = Confidence() if remasking == "low_confidence" else Uniform()
     if confidence_eos_eot_inf:
         score = score + Defer(("ends",))
@@ -236,7 +234,6 @@ def dream(
         "topk_margin": Margin(),
         "entropy": NegEntropy(),
     }
-    require_known(alg, scores, "Dream has no algorithm")
     score = scores[alg]
     if alg_temp:
         score = (NegEntropy() if alg == "entropy" else Linear(score)) + Gumbel(alg_temp)

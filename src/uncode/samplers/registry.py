@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache, wraps
 from inspect import signature
 from pathlib import Path
-from typing import Literal, ParamSpec, TypedDict
+from typing import Any, Literal, ParamSpec, TypedDict, get_type_hints
 
 from torch import Tensor
 
 from ..core.arguments import checks_arguments
 from ..core.cache import CachePolicy, DualCache, NoCache, PrefixCache
-from ..core.errors import UncodeError, require_known
-from ..core.piece import Table
+from ..core.errors import UncodeError, require, shown
+from ..core.piece import Table, read_value
 from ..core.policy import Sampler
 from ..core.propose import Greedy, Proposal, Sample
 from ..core.score import Confidence, ExponentialPosition, Informativeness, Margin, NegEntropy, Score
@@ -29,12 +30,41 @@ _CACHES: dict[str, CachePolicy] = {"none": NoCache(), "prefix": PrefixCache(), "
 _PROXIES: dict[str, Score] = {"confidence": Confidence(), "entropy": NegEntropy(), "margin": Margin()}
 
 
+Range = tuple[Callable[[float], bool], str]
+_AT_LEAST_0: Range = (lambda value: value >= 0, "at least 0")
+_AT_LEAST_1: Range = (lambda value: value >= 1, "at least 1")
+_ABOVE_0: Range = (lambda value: value > 0, "above 0")
+_INSIDE: Range = (lambda value: 0 < value < 1, "above 0 and below 1")
+_UP_TO_1: Range = (lambda value: 0 < value <= 1, "above 0 and at most 1")
+RANGES: dict[str, Range] = {
+    "alg_temp": _AT_LEAST_0,
+    "block_length": _AT_LEAST_1,
+    "blocks": _AT_LEAST_1,
+    "clip": _ABOVE_0,
+    "count": _AT_LEAST_1,
+    "eps": _INSIDE,
+    "factor": _ABOVE_0,
+    "gamma": _AT_LEAST_0,
+    "loops": _AT_LEAST_0,
+    "rate": _AT_LEAST_0,
+    "ratio": _UP_TO_1,
+    "start": _INSIDE,
+    "steps": _AT_LEAST_1,
+    "tau": _AT_LEAST_1,
+    "temperature": _AT_LEAST_0,
+    "threshold": _ABOVE_0,
+    "top_k": _AT_LEAST_1,
+    "top_p": _UP_TO_1,
+}
+"""What every option that is a number may be. A test holds that none is missing."""
+
+
 class Calibration(TypedDict, total=False):
     """The settings every Uncode preset takes; their defaults are those of :func:`uncode`."""
 
     frequency: Frequency | None
     rate: float
-    clip: float
+    clip: float | None
     proxy: Proxy
     informativeness: bool
     special: Special
@@ -43,7 +73,7 @@ class Calibration(TypedDict, total=False):
 def calibrated(
     frequency: Frequency | None = None,
     rate: float = 0.25,
-    clip: float = 10.0,
+    clip: float | None = 10.0,
     proxy: Proxy = "confidence",
     informativeness: bool = True,
     special: Special = "unseen",
@@ -51,7 +81,6 @@ def calibrated(
     origin: Literal["span", "block"] = "span",
 ) -> Score:
     """The calibrated score: proxy, informativeness and position, added up."""
-    require_known(proxy, _PROXIES, "there is no proxy")
     score = _PROXIES[proxy]
     if informativeness:
         if frequency is None:
@@ -65,11 +94,44 @@ def calibrated(
     return score + ExponentialPosition(rate, origin)
 
 
-def preset(function: Callable[P, Sampler]) -> Callable[P, Sampler]:
-    """Enter a preset into :data:`PRESETS`; a misspelt option becomes an error with the near name."""
+def checks_options(what: str) -> Callable[[Callable[P, Sampler]], Callable[P, Sampler]]:
+    """A decorator for a function that makes a sampler: its options are checked before any piece is made, so that an
+    error names the option and not the piece's setting. `what` names the function."""
     shared = [p for p in signature(calibrated).parameters.values() if p.name != "origin"]
-    checks = checks_arguments(f"the sampler '{function.__name__}'", shared, plain=True)
-    PRESETS[function.__name__] = checked = checks(function)
+
+    def decorate(function: Callable[P, Sampler]) -> Callable[P, Sampler]:
+        @wraps(function)
+        def checked(*args: P.args, **options: P.kwargs) -> Sampler:
+            hints = _hints(function)
+            values = {
+                name: value if name == "frequency" else _read_option(name, value, hints[name], what)
+                for name, value in options.items()
+            }
+            return function(**values)  # type: ignore[arg-type, call-arg]  # all go by name
+
+        return checks_arguments(what, shared)(checked)
+
+    return decorate
+
+
+@cache
+def _hints(function: Callable[..., Sampler]) -> dict[str, Any]:
+    """The types of all options."""
+    return get_type_hints(Calibration) | get_type_hints(function)
+
+
+def _read_option(name: str, value: Any, hint: Any, what: str) -> Any:
+    where = f"the option {name} of {what}"
+    found = read_value(value, hint, where)
+    if name in RANGES and found is not None:
+        fits, words = RANGES[name]
+        require(fits(found), f"{where} must be {words}, not {shown(found)}.")
+    return found
+
+
+def preset(function: Callable[P, Sampler]) -> Callable[P, Sampler]:
+    """Enter a preset into :data:`PRESETS`; its options are checked."""
+    PRESETS[function.__name__] = checked = checks_options(f"the sampler '{function.__name__}'")(function)
     return checked
 
 
@@ -82,7 +144,6 @@ def drawn(temperature: float, ban: tuple[int | str, ...] = ()) -> Proposal:
     return Greedy(ban) if temperature == 0 else Sample(ban, temperature)
 
 
-def cache_named(name: str) -> CachePolicy:
+def cache_named(name: Cache) -> CachePolicy:
     """The cache policy of that name: none, prefix or dual."""
-    require_known(name, _CACHES, "there is no cache")
     return _CACHES[name]
