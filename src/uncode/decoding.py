@@ -17,16 +17,16 @@ from .samplers.lookup import SamplersLike, resolve
 @checks_arguments(rest=WATCH_PARAMETERS)
 def steps(denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **watch: Unpack[Watch]) -> Steps:
     """The decode as an iterator of steps, one forward each; see :func:`decode`."""
-    return stepper.steps(denoiser, canvas, resolve(sampler, getattr(denoiser, "frequency", None)), seed, **watch)
+    return stepper.steps(denoiser, canvas, resolve(sampler, denoiser), seed, **watch)
 
 
 @checks_arguments(rest=WATCH_PARAMETERS)
 def decode(denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **watch: Unpack[Watch]) -> Trace:
     """Fill every mask of the canvas and return the trace.
 
-    `sampler` is a Sampler, the name of a preset or the path of a sampler file. `sampler` and `seed` are one for all
-    rows (row r then uses seed + r) or one per row. `observe="span"` forms beliefs over all masked positions at every
-    step, not only the open block; `drafts=True` keeps the whole proposal of every step; `noise` replaces the source
-    of randomness.
+    `sampler` is a Sampler, the name of a preset or of one of the model's own sampler files, or the path of a sampler
+    file. `sampler` and `seed` are one for all rows (row r then uses seed + r) or one per row. `observe="span"` forms
+    beliefs over all masked positions at every step, not only the open block; `drafts=True` keeps the whole proposal of
+    every step; `noise` replaces the source of randomness.
     """
     return steps(denoiser, canvas, sampler, seed, **watch).trace()

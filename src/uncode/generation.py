@@ -46,10 +46,10 @@ def generate(
 ) -> str | list[str]:
     """The model's answer to a raw prompt, to messages (then the chat template applies), or to a list of either.
 
-    `sampler` is a Sampler, the name of a preset ("confidence") or the path of a sampler file. A text with gaps, "Paris
-    is the <mask:2> of France.", comes back filled; it needs no `length`. For a list, `length`, `sampler` and `seed` may
-    be one per prompt. Decoding of an answer ends early once no mask is left before an end token;
-    `stop_at_eos=False` fills every mask by the model.
+    `sampler` is a Sampler, the name of a preset ("confidence") or of one of the model's own sampler files ("story" of
+    tiny), or the path of a sampler file. A text with gaps, "Paris is the <mask:2> of France.", comes back filled; it
+    needs no `length`. For a list, `length`, `sampler` and `seed` may be one per prompt. Decoding of an answer ends
+    early once no mask is left before an end token; `stop_at_eos=False` fills every mask by the model.
     """
     require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {shown(prompt)}.")
     one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
@@ -58,7 +58,7 @@ def generate(
     )
     require(isinstance(stop_at_eos, bool), f"stop_at_eos must be True or False, not {shown(stop_at_eos)}.")
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
-    trace = begin(denoiser, prompts, resolve(sampler, getattr(denoiser, "frequency", None)), seed, stop_at_eos).trace()
+    trace = begin(denoiser, prompts, resolve(sampler, denoiser), seed, stop_at_eos).trace()
     texts = answers(denoiser, prompts, trace)
     return texts[0] if one else texts
 

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tests.toy import MASK, VOCAB, ToyDenoiser
-from uncode import Canvas, FrequencyTable, Sampler, UncodeError, decode, presets
+from uncode import Canvas, FrequencyTable, Sampler, UncodeError, decode, interventions, legacy, presets
 from uncode.core.cache import PrefixCache
 from uncode.core.score import ExponentialPosition, Informativeness
 from uncode.samplers import lookup, papers, registry
@@ -63,8 +63,10 @@ def test_the_catalog_says_what_the_functions_take() -> None:
     assert set(MEANING) == {option.name for entry in catalog().values() for option in entry.options}
 
 
-def test_presets_complete_to_presets_alone() -> None:
+def test_modules_complete_to_their_public_functions_alone() -> None:
     assert dir(presets) == sorted(PRESETS) == presets.__all__
+    assert [f"legacy.{name}" for name in dir(legacy)] == sorted(QUIRKS)
+    assert dir(interventions) == ["insert_anchor", "reject_trivial", "trivial_ids"]
 
 
 def test_the_page_of_papers_is_the_presets() -> None:

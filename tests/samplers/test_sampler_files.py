@@ -40,6 +40,22 @@ def test_a_name_or_a_file_works_wherever_a_sampler_does(tmp_path: Path) -> None:
         uncode.decode(plain, uncode.Canvas.after_prompt([[1]], length=2, mask_id=7), "uncode")
 
 
+def test_a_models_own_sampler_files_go_by_name() -> None:
+    tiny = uncode.load("tiny", device="cpu")
+    file = tiny.samplers["story"]
+    wanted = Sampler.load(file, frequency=tiny.frequency)
+    for model in (tiny, uncode.Guided(tiny, 1.0)):
+        canvas = uncode.Canvas.after_prompt([[5, 6]], length=3, mask_id=tiny.mask_id)
+        assert uncode.decode(model, canvas, "story").samplers == (wanted,)
+    assert uncode.generate(tiny, PROMPT, sampler="story", length=4) == uncode.generate(
+        tiny, PROMPT, sampler=file, length=4
+    )
+    with pytest.raises(UncodeError, match=r"^no sampler, and no sampler file of this model, .*did you mean 'story'\?$"):
+        uncode.generate(tiny, PROMPT, sampler="stroy", length=4)
+    with pytest.raises(UncodeError, match=r"^no sampler is named 'stroy': "):
+        uncode.generate(MODEL, PROMPT, sampler="stroy", length=4)
+
+
 def test_one_prompt_is_a_text_and_a_list_is_a_list() -> None:
     assert isinstance(uncode.generate(MODEL, PROMPT, sampler="uniform", length=24), str)
     assert isinstance(uncode.generate(MODEL, [PROMPT], sampler="uniform", length=24), list)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -26,9 +28,11 @@ class TransformerDenoiser:
         tokenizer: Any = None,
         about: dict[str, Any] | None = None,
         frequency: Table | None = None,
+        samplers: Mapping[str, Path] | None = None,
     ) -> None:
         self.network, self.dialect, self.tokenizer = network, dialect, tokenizer
         self.mask_id, self.eos_ids, self.frequency = mask_id, eos_ids, frequency
+        self.samplers = samplers or {}
         self.parameters = network.shape.parameters
         self.vocab_size, self.context = network.shape.vocab, network.shape.context
         self.about = about or {"model": dialect.family}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -52,6 +53,7 @@ class FunctionDenoiser:
         self.eos_ids, self.tokenizer, self.frequency = ends, tokenizer, frequency
         self.device, self.dtype = parse_device(device), dtype
         self.about: dict[str, Any] = {"model": name}
+        self.samplers: Mapping[str, Path] = {}
 
     def __repr__(self) -> str:
         facts = f"{self.vocab_size} tokens, mask_id={self.mask_id}, {self.dtype}, {self.device}"

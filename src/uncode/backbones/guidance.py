@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +34,7 @@ class Guided:
         self.mask_id, self.vocab_size, self.eos_ids = denoiser.mask_id, denoiser.vocab_size, denoiser.eos_ids
         self.tokenizer, self.device, self.dtype = denoiser.tokenizer, denoiser.device, denoiser.dtype
         self.frequency: Table | None = getattr(denoiser, "frequency", None)
+        self.samplers: Mapping[str, Path] = getattr(denoiser, "samplers", {})
         self.frame = getattr(denoiser, "frame", ((), ()))
         self.sees_padding: bool = getattr(denoiser, "sees_padding", True)
         self.about: dict[str, Any] = dict(getattr(denoiser, "about", {})) | {"guidance": self.scale}

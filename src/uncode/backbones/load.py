@@ -13,7 +13,7 @@ from ..core.denoiser import LoadedDenoiser
 from ..core.errors import require, shown
 from ..frequency import FrequencyTable
 from ..frequency.fingerprint import fingerprint
-from ..models import BUILT_IN, TABLE, folder_of
+from ..models import BUILT_IN, TABLE, folder_of, sampler_files
 from . import hub
 from .checkpoint import all_floats, assign, fill, match, read_json, survey, usual_dtype
 from .denoiser import TransformerDenoiser
@@ -147,7 +147,8 @@ def _read(
         if len(spread.devices) == 1:
             _join(network)
     table = FrequencyTable.load(folder / TABLE, tokenizer) if (folder / TABLE).is_file() else None
-    return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, frequency=table, **facts)
+    facts |= {"frequency": table, "samplers": sampler_files(str(folder))}
+    return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
 
 
 def _join(network: Transformer) -> None:

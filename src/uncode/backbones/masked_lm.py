@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from torch import Tensor
 from ..core.cache import Plan
 from ..core.errors import UncodeError, require
 from ..core.piece import Table
+from ..models import sampler_files
 from .checkpoint import complain, read_json, survey, usual_dtype
 from .columns import Pick, columns
 from .memory import WORTH_A_LINE, announce
@@ -30,7 +31,16 @@ class MaskedLMDenoiser:
 
     frequency: Table | None = None
 
-    def __init__(self, model: Any, tokenizer: Any, *, mask_id: int | None = None, about: dict[str, Any]) -> None:
+    def __init__(
+        self,
+        model: Any,
+        tokenizer: Any,
+        *,
+        mask_id: int | None = None,
+        about: dict[str, Any],
+        samplers: Mapping[str, Path] | None = None,
+    ) -> None:
+        self.samplers = samplers or {}
         self.model, self.tokenizer, self.about = model.eval(), tokenizer, about
         embedding = getattr(model.get_input_embeddings(), "weight", None)
         require(embedding is not None, f"{type(model).__name__} has no word embeddings: uncode cannot run it.")
@@ -180,7 +190,7 @@ def read(
     )
     if tokenizer is not None:
         fits(tokenizer, int(read_json(folder / "config.json").get("vocab_size", 1 << 40)), folder)
-    return MaskedLMDenoiser(model.to(device), tokenizer, about=about)
+    return MaskedLMDenoiser(model.to(device), tokenizer, about=about, samplers=sampler_files(str(folder)))
 
 
 @contextmanager

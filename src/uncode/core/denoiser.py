@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Protocol
 
 import torch
@@ -36,9 +38,9 @@ class Session(Protocol):
 class Denoiser(Protocol):
     """A model in normal form: it predicts every position of a canvas at once.
 
-    It may also have `about` (what a trace says of the model), `frequency` (its own table), `frame` (token ids
-    that stand before and after every text), `parameters` (how many) and `sees_padding` (False: the rows of a batch
-    must be equally long).
+    It may also have `about` (what a trace says of the model), `frequency` (its own table), `samplers` (its own sampler
+    files by name), `frame` (token ids that stand before and after every text), `parameters` (how many) and
+    `sees_padding` (False: the rows of a batch must be equally long).
     """
 
     @property
@@ -67,6 +69,11 @@ class LoadedDenoiser(Denoiser, Protocol):
     @property
     def about(self) -> dict[str, Any]:
         """What a trace says of the model: its name, its revision, its tokenizer's fingerprint."""
+        ...
+
+    @property
+    def samplers(self) -> Mapping[str, Path]:
+        """The model's own sampler files, by the name that `sampler=` takes; often none."""
         ...
 
 

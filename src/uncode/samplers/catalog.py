@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from inspect import cleandoc
@@ -115,11 +116,12 @@ def catalog() -> dict[str, Entry]:
     return presets | {name: _entry(f, name, shared) for name, f in quirks.items()}
 
 
-def find(name: str) -> Entry:
-    """The sampler of that name, or an error with the near one."""
+def find(name: str, own: Iterable[str] = ()) -> Entry:
+    """The sampler of that name, or an error with the near one; `own` are the names of a model's own sampler files."""
     known = catalog()
     if name not in known:
-        raise UncodeError(f"no sampler is named '{name}': {suggest(name, known)}")
+        files = ", and no sampler file of this model," if own else ""
+        raise UncodeError(f"no sampler{files} is named '{name}': {suggest(name, [*known, *own])}")
     return known[name]
 
 

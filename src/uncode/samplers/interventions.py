@@ -17,8 +17,14 @@ from ..core.quota import Schedule
 from ..core.select import Scheduled, Selector
 from ..core.view import Ranking, View
 
+__all__ = ["insert_anchor", "reject_trivial", "trivial_ids"]
 TRIVIAL = (" ", "\n", "\t", ".", ",", "?", "!", ":", ";", "\\", '"', "'", "$", "is", "the", "of", "a", "an")
 """The paper's list of trivial tokens (Uncode, App. A)."""
+
+
+def __dir__() -> list[str]:
+    """The edits alone, for completion."""
+    return __all__
 
 
 def trivial_ids(tokenizer: Any) -> tuple[int, ...]:

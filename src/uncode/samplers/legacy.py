@@ -25,6 +25,20 @@ from ..core.view import Count, Ranking, View
 from ..frequency import as_table
 from .registry import Cache, Frequency, cache_named, checks_options
 
+__all__ = [
+    "fast_dllm_dream",
+    "fast_dllm_factor",
+    "linear_position",
+    "llada_eos",
+    "remdm_release",
+    "uncode_release",
+]
+
+
+def __dir__() -> list[str]:
+    """The samplers alone, for completion."""
+    return __all__
+
 
 @dataclass(frozen=True)
 class _ReleasedScore(Score):

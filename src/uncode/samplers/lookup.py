@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import require
-from ..core.piece import Table
 from ..core.policy import Sampler
 from ..frequency import as_table
-from .catalog import find
+from .catalog import catalog, find
 from .legacy import QUIRKS
 from .presets import PRESETS
 from .registry import Frequency
 
 SamplerLike = Sampler | str | Path
-"""A sampler, the name of a preset, or the path of a sampler file."""
+"""A sampler, the name of a preset or of one of the model's own sampler files, or the path of a sampler file."""
 SamplersLike = SamplerLike | Sequence[SamplerLike]
 """One for all rows, or one for each."""
 
@@ -49,19 +48,27 @@ def takes_table(name: str, options: dict[str, Any]) -> bool:
     return takes and options.get("informativeness", True) is True
 
 
-def resolve(sampler: SamplersLike, table: Table | None) -> Sampler | list[Sampler]:
-    """The samplers that a caller means; a preset that needs a frequency table gets the model's own."""
+def resolve(sampler: SamplersLike, denoiser: Any) -> Sampler | list[Sampler]:
+    """The samplers that a caller means: the model's own sampler files go by name too, and a preset that needs a
+    frequency table gets the model's own."""
     if isinstance(sampler, Sequence) and not isinstance(sampler, str):
-        return [_one(each, table) for each in sampler]
-    return _one(sampler, table)
+        return [_one(each, denoiser) for each in sampler]
+    return _one(sampler, denoiser)
 
 
-def _one(sampler: SamplerLike, table: Table | None) -> Sampler:
+def _one(sampler: SamplerLike, denoiser: Any) -> Sampler:
     if not isinstance(sampler, str | Path):
         return sampler  # anything else is refused by the stepper
-    needed = is_file(sampler) or takes_table(str(sampler), {})
+    table = getattr(denoiser, "frequency", None)
+    own: Mapping[str, Path] = getattr(denoiser, "samplers", {})
+    if is_file(sampler):
+        return load(sampler, frequency=table)
+    if str(sampler) in own and str(sampler) not in catalog():
+        return load(own[str(sampler)], frequency=table)
+    find(str(sampler), own)
+    needed = takes_table(str(sampler), {})
     require(
-        not needed or is_file(sampler) or table is not None,
+        not needed or table is not None,
         f"the sampler '{sampler}' needs a frequency table, and this model has none of its own: pass "
         f"presets.{sampler}(frequency=TABLE).",
     )
