@@ -21,7 +21,7 @@ from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
 from tests.cli.running import TOY, call
 from uncode import UncodeError
-from uncode.cli import live, many
+from uncode.cli import choices, live, many
 from uncode.files import Journal
 from uncode.generation import begin
 from uncode.prompt import read_prompts
@@ -89,6 +89,48 @@ def test_rows_of_unequal_length_are_padded_and_messages_answered(tmp_path: Path)
     assert found[2]["messages"] == asked[2]["messages"] and "prompt" not in found[2]
 
 
+def forwards(line: str) -> int:
+    return int(json.loads(line)["forwards"])
+
+
+def test_a_finished_file_needs_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, out = prompts(tmp_path / "prompts.jsonl", 3), tmp_path / "answers.jsonl"
+    words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
+    call(*words)
+    monkeypatch.setattr(choices, "load", lambda *_, **__: pytest.fail("the model was loaded"))
+    told = json.loads(call(*words, "--json").stdout)
+    assert (told["answers"], told["resumed"], told["forwards"]) == (3, 3, 0)
+    for change in (["--seed", "1"], ["--dtype", "float64"]):
+        with pytest.raises(pytest.fail.Exception):
+            call(*words, *change)
+    source.write_text('"add 9 9 9"')
+    with pytest.raises(pytest.fail.Exception):
+        call(*words)
+
+
+def test_force_replaces_a_file_that_is_no_journal(tmp_path: Path) -> None:
+    source, out = prompts(tmp_path / "prompts.jsonl", 2), tmp_path / "answers.jsonl"
+    words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN, "--force"]
+    out.write_text("mine\n")
+    call(*words)
+    assert len(lines(out)) == 2
+    with pytest.raises(UncodeError, match="begun with seed 0, now 1"):
+        call(*words, "--seed", "1")
+    assert len(lines(out)) == 2
+
+
+@pytest.mark.parametrize("text", ["{", "[]", ""])
+def test_a_damaged_job_file_is_named_and_the_answers_stay(tmp_path: Path, text: str) -> None:
+    source, out = prompts(tmp_path / "prompts.jsonl", 1), tmp_path / "answers.jsonl"
+    words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
+    call(*words)
+    before = out.read_text()
+    (tmp_path / "answers.jsonl.job").write_text(text)
+    with pytest.raises(UncodeError, match=r"answers.jsonl.job' is damaged, .* restore it, or choose another --out"):
+        call(*words)
+    assert out.read_text() == before
+
+
 def test_a_second_run_finishes_what_is_missing(tmp_path: Path) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 6), tmp_path / "answers.jsonl"
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
@@ -98,18 +140,19 @@ def test_a_second_run_finishes_what_is_missing(tmp_path: Path) -> None:
     out.write_text("".join(others[2:4]) + first[:20])  # as a batch out of order and half a line would leave it
     told = json.loads(call(*words, "--batch", "4", "--json").stdout)
     assert (told["answers"], told["resumed"]) == (6, 2) and out.read_text() == whole
-    assert call(*words).stdout.startswith(f"{out}: 6 answers, 6 of them of an earlier run;")
+    assert told["forwards"] == sum(row["forwards"] for row in lines(out)) - sum(map(forwards, others[2:4]))
+    assert call(*words).stdout.startswith(f"{out}: 6 answers, 6 of them of an earlier run; 0 forwards;")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.jsonl", "answers.jsonl.job", "prompts.jsonl"]
 
 
 @pytest.mark.parametrize(
     ("change", "other"),
     [
-        (["--seed", "1"], "other seed:"),
-        (["--length", "20"], "other length:"),
-        (["--set", "tau=8"], "other sampler:"),
-        (["--whole"], "other options:"),
-        (["--guidance", "1"], "other model:"),
+        (["--seed", "1"], "seed 0, now 1:"),
+        (["--length", "20"], "length 24, now 20:"),
+        (["--set", "tau=8"], r"sampler.policy.select.quota.count 12, now 8:"),
+        (["--whole"], "options.whole false, now true:"),
+        (["--guidance", "1"], "model.guidance none, now 1.0:"),
     ],
 )
 def test_another_job_does_not_touch_the_answers(tmp_path: Path, change: list[str], other: str) -> None:
@@ -126,7 +169,10 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 1), tmp_path / "answers.jsonl"
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
     out.write_text("mine\n")
-    with pytest.raises(UncodeError, match="is there already, and of no job"):
+    with pytest.raises(
+        UncodeError,
+        match=r"was not written by this command .*job' beside it.*--force",
+    ):
         call(*words)
     out.unlink()
     call(*words)

@@ -74,8 +74,11 @@ QUICK = [
 ]
 
 
-def test_what_needs_no_model_imports_no_torch() -> None:
+def test_what_needs_no_model_imports_no_torch(tmp_path: Path) -> None:
     """All in one process: each verb in turn, and what was loaded after it."""
+    (tmp_path / "prompts.jsonl").write_text('"add 1 2 3"\n')
+    other = ["decode", "--input", str(tmp_path / "prompts.jsonl"), "--out", str(tmp_path / "mine.txt")]
+    (tmp_path / "mine.txt").write_text("mine\n")
     script = (
         "import sys, json, io, contextlib\n"
         "from uncode.cli import main\n"
@@ -93,7 +96,11 @@ def test_what_needs_no_model_imports_no_torch() -> None:
     import json
 
     done = subprocess.run(
-        [sys.executable, "-c", script, json.dumps(QUICK)], env=ENVIRONMENT, capture_output=True, text=True, check=False
+        [sys.executable, "-c", script, json.dumps([*QUICK, other])],
+        env=ENVIRONMENT,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout == "ok\n", done.stderr
 

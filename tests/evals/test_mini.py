@@ -106,9 +106,9 @@ def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
     assert tuple(results.cells) == families
     assert all(list(cells) == list(contenders.QUICK) for cells in results.cells.values())
     assert Results.load(tmp_path / "results.json") == results
-    with pytest.raises(UncodeError, match="a run begun with other seed"):
+    with pytest.raises(UncodeError, match="a run begun with seed 0, now 1"):
         replace(job, seed=1).part("mini_choice")
-    with pytest.raises(UncodeError, match="a run begun with other rates"):
+    with pytest.raises(UncodeError, match=r"a run begun with rates.mini_choice 0.5, now 0.1"):
         replace(job, rates={"mini_choice": 0.1}).part("mini_choice")
     one = replace(job, families=("mini_choice",)).run(workers=1, watch=told.append)
     assert tuple(one.cells) == families  # what is there stays in the table

@@ -90,9 +90,15 @@ def command(
     found = find_sampler(sampler, model)
     options = read_settings(found, settings)
 
+    from .finished import command_of, say_if_finished
     from .prompts import read_file, typed
 
     asked = None if source is None else read_file(source, out)
+    given = {"settings": options, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
+    places = {"device": device, "dtype": dtype, "revision": revision}
+    command = None if asked is None else command_of(asked, model, found, frequency, **given, **places)
+    if asked is not None and say_if_finished(asked, command, force, as_json):
+        return
     text = None if prompt is None else typed(prompt)
 
     with loading():
@@ -104,7 +110,7 @@ def command(
         denoiser, (built,) = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])
     how = DecodeSettings(denoiser, built, seed, length, chat, stop_at_eos=not whole)
     if asked is not None:
-        answer_file(how, asked, model, batch or USUAL_BATCH, as_json)
+        answer_file(how, asked, model, batch or USUAL_BATCH, as_json, command, force)
     elif text is not None:
         answer_one(how, text, model, trace, order, as_json)
 

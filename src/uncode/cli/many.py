@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import json
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ from ..generation import begin
 from ..models import BUILT_IN, folder_of
 from ..prompt import Prompt, answers
 from .familiar import advise
+from .finished import say_done
 from .options import USUAL_LENGTH
 from .progress import counted
 from .prompts import Asked, PromptFile
@@ -38,7 +38,15 @@ class DecodeSettings:
     stop_at_eos: bool
 
 
-def answer_file(how: DecodeSettings, prompts: PromptFile, model: str, batch: int, as_json: bool) -> None:
+def answer_file(
+    how: DecodeSettings,
+    prompts: PromptFile,
+    model: str,
+    batch: int,
+    as_json: bool,
+    command: Mapping[str, Any] | None = None,
+    force: bool = False,
+) -> None:
     """Answer what has no answer yet, and say so. What is done stays, however this ends."""
     began, asked, out = time.monotonic(), prompts.asked, prompts.out
     rows = [one.row(how.denoiser, how.chat, how.length) for one in asked]
@@ -46,7 +54,7 @@ def answer_file(how: DecodeSettings, prompts: PromptFile, model: str, batch: int
     require(how.length is None or follows, "texts with gaps say how long they are: leave --length out.")
     advise(model, how.denoiser, [(one.prompt, row) for one, row in zip(asked, rows, strict=True)])
     place = {one.id: one.number for one in asked}
-    with Journal.open(out, _job(how, prompts, model)) as journal:
+    with Journal.open(out, _job(how, prompts, model), command, force) as journal:
         ids = [row.get("id") for row in journal.rows]
         known = all(isinstance(one, str | int) and one in place for one in ids)
         require(known and len(set(ids)) == len(ids), f"'{out}' was changed: choose another --out, or remove it.")
@@ -61,10 +69,9 @@ def answer_file(how: DecodeSettings, prompts: PromptFile, model: str, batch: int
             kept = f"stopped after {len(journal.rows)} of {len(asked)} answers; the same command goes on from there"
             typer.echo(kept, err=True)
             raise
+        forwards = sum(row["forwards"] for row in journal.rows[resumed:])
         journal.arrange(sorted(journal.rows, key=lambda row: place[row["id"]]))
-    forwards = sum(row["forwards"] for row in journal.rows)
-    told = {"out": str(out), "answers": len(asked), "resumed": resumed, "forwards": forwards}
-    _tell(told | {"seconds": time.monotonic() - began}, as_json)
+    say_done(out, len(asked), resumed, forwards, time.monotonic() - began, as_json)
 
 
 def _job(how: DecodeSettings, prompts: PromptFile, model: str) -> dict[str, Any]:
@@ -116,13 +123,3 @@ def _decode(how: DecodeSettings, items: list[Item], watch: Callable[[int], None]
     trace = run.trace()
     told = zip(asked, seeds, answers(how.denoiser, prompts, trace), trace.forwards.tolist(), strict=True)
     return [one.told() | {"text": text, "forwards": forwards, "seed": seed} for one, seed, text, forwards in told]
-
-
-def _tell(told: dict[str, Any], as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(told))
-        return
-    earlier = f", {told['resumed']:,} of them of an earlier run" if told["resumed"] else ""
-    typer.echo(
-        f"{told['out']}: {told['answers']:,} answers{earlier}; {told['forwards']:,} forwards; {told['seconds']:.1f} s."
-    )
