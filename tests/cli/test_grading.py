@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import Any
@@ -75,6 +76,38 @@ def test_regrade_shows_both_rules_and_writes_every_grade(data: Path) -> None:
     assert told[0]["gained"] == 1 and told[0]["metrics"]["correct"]["estimate"] == 0.5
 
 
+@pytest.mark.parametrize(
+    ("prompts", "warned"),
+    [
+        ([{}, {}], None),
+        ([{"prompt": "Solve 3102 2000 0210 0320 now"}, {"question": "0140\n4320\n1402\n0000"}], None),
+        ([{}, {"prompt": "Solve 3102 2000 0210 0320 now"}], "1 of 2 answers in '.*' carry .* first 'sudoku/1'"),
+        ([{"messages": [{"role": "user", "content": "Hello"}]}, {"prompt": "Hi"}], "2 of 2 .* first 'sudoku/0'"),
+    ],
+)
+def test_regrade_warns_of_prompts_of_other_problems(
+    data: Path, prompts: list[dict[str, Any]], warned: str | None
+) -> None:
+    answers = data / "sudoku_answers.jsonl"
+    rows = [{"id": f"sudoku/{n}", "text": "x"} | more for n, more in enumerate(prompts)]
+    answers.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = run("regrade", str(answers), "--data", str(data))
+    assert shown.returncode == 0 and shown.stderr.count("\n") == (warned is not None)
+    assert warned is None or re.search(warned, shown.stderr)
+
+
+def test_regrade_refuses_a_file_twice_and_a_file_that_is_not_its_own(data: Path) -> None:
+    answers, other = data / "sudoku_answers.jsonl", data / "other.txt"
+    answers.write_text('{"id": "sudoku/0", "text": "x"}\n')
+    other.write_text("mine\n")
+    words = ("regrade", str(answers), "--data", str(data))
+    twice = run(*words, str(data / "." / "sudoku_answers.jsonl"))
+    assert twice.returncode == 2 and "is given twice: name each file once." in twice.stderr
+    refused = run(*words, "--out", str(other))
+    assert refused.returncode == 2 and other.read_text() == "mine\n"
+    assert "other.txt' exists and was not written by this command (there is no 'other.txt.job'" in refused.stderr
+
+
 def test_regrade_goes_on_after_an_interruption(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from uncode.evals.tasks.sudoku import Sudoku
 
@@ -127,9 +160,17 @@ def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("answers.jsonl", "{}", "'answers.jsonl' begins with no task's name: say which (humaneval, mbpp, "),
+        ("answers.jsonl", "{}", "answers.jsonl' begins with no task's: give --task NAME (known: humaneval, mbpp, "),
+        ("sudko_a.jsonl", "{}", "sudko_a.jsonl' begins with no task's: give --task NAME (did you mean --task sudoku?)"),
         ("sudoku_a.jsonl", "", "holds no answers."),
-        ("sudoku_a.jsonl", '{"id": "sudoku/7", "text": "x"}', "nothing by the name 'sudoku/7'"),
+        (
+            "sudoku_a.jsonl",
+            '{"id": "sudoku/7", "text": "x"}',
+            "Sudoku has no example with the id 'sudoku/7', only such",
+        ),
+        ("sudoku_a.jsonl", '{"id": 0, "text": "x"}', "`uncode tasks sudoku --example N --json` prints an id"),
+        ("sudoku_a.jsonl", '{"id": "HumanEval/0", "text": "x"}', "not of Sudoku: did you mean --task humaneval?"),
+        ("sudoku_a.jsonl", '{"id": "test/algebra/1.json", "text": "x"}', "did you mean --task math500?"),
         ("sudoku_a.jsonl", '{"id": "sudoku/0"}', "nothing by the name 'text'"),
         (
             "sudoku_a.jsonl",

@@ -58,6 +58,8 @@ QUICK = [
     ["decode", "--input", "nowhere.jsonl", "--out", "x.jsonl"],
     ["compare", "x", "--samplers", "uncode,nothing"],
     ["regrade", "nowhere.jsonl"],
+    ["regrade", TABLE, TABLE],
+    ["regrade", TABLE],
     ["nothing"],
     ["decode", "x", "--set", "rate=high"],
     ["decode", "x", "--set", "proxy=confidense"],

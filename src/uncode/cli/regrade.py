@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.errors import require
-from ..files import Journal
+from ..files import Journal, read_job
 from ..version import __version__
 from .options import Data, Json, complete_task
-from .outputs import check_resumable
+from .outputs import check_resumable, same_file
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -48,8 +48,9 @@ def command(
 
     "Gained" are answers that our rule counts as right and the paper's does not, "lost" the other way round.
 
-    A line of a file is {"id": ..., "text": ...}, with the id of an example, or, as d1 publishes LLaDA's answers,
-    {"question": ..., "output": ..., "gold": ...}; these hold the problem, and need --data only to check it.
+    A line of a file is {"id": ..., "text": ...}, with the id of an example (`uncode tasks TASK --example N --json`
+    prints it), or, as d1 publishes LLaDA's answers, {"question": ..., "output": ..., "gold": ...}; these hold the
+    problem, and need --data only to check it. A line with a prompt that is another problem's is warned of.
 
     Examples:
 
@@ -64,14 +65,12 @@ def command(
     from ..evals.regrade import read_answers, sample, task_of
     from ..evals.sandbox import NoJail
 
-    for file in files:
-        require(file.is_file(), f"there is no file '{file}'.")
-    if out is not None:
-        check_resumable(out, "--out")
-        require(out.resolve() not in [file.resolve() for file in files], f"'{out}' is one of the files to be graded.")
+    _check_files(files, out)
     warnings.simplefilter("always", NoJail)
     tasks = [task_of(path, task) for path in files]
     read = [read_answers(path, one, data) for path, one in zip(files, tasks, strict=True)]
+    for path, one, answers in zip(files, tasks, read, strict=True):
+        _warn_of_other_prompts(path, one, answers)
     sets = list(zip([path.name for path in files], tasks, read, strict=True))
     graded = _grade(sets, workers) if out is None else _grade_into(out, _job(files, tasks, data), sets, workers)
     if as_json:
@@ -82,6 +81,30 @@ def command(
     for group in graded:
         for number in sample(group, show, seed):
             _print_disagreement(group, number)
+
+
+def _check_files(files: list[Path], out: Path | None) -> None:
+    """Raise if a file is missing or given twice, or if the grades cannot go to `out`."""
+    for number, file in enumerate(files):
+        require(file.is_file(), f"there is no file '{file}'.")
+        twice = any(same_file(file, other) for other in files[:number])
+        require(not twice, f"'{file}' is given twice: name each file once.")
+    if out is not None:
+        check_resumable(out, "--out")
+        require(out.resolve() not in [file.resolve() for file in files], f"'{out}' is one of the files to be graded.")
+        if out.exists():
+            read_job(out.resolve())
+
+
+def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[Answer]) -> None:
+    from ..evals.regrade import with_other_prompt
+
+    if others := with_other_prompt(task, answers):
+        typer.echo(
+            f"warning: {len(others)} of {len(answers)} answers in '{path}' carry the prompt of another problem than "
+            f"their id names, first '{others[0].example.id}': check the ids.",
+            err=True,
+        )
 
 
 def _grade(sets: list[Set], workers: int) -> list[Graded]:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import UncodeError, require
+from ..core.errors import UncodeError, nearest, require, shown
 from ..stats import Interval, wilson
-from .data import parse, read_text
+from .data import Row, parse, read_text
 from .names import TASK_NAMES, task_named
 from .published import by_question, example_of, final_text, released_text
 from .task import Example, Grade, Task
@@ -28,6 +29,8 @@ class Answer:
 
     example: Example
     output: str
+    prompt: str | None = None
+    """What the model was given, where the file says it."""
 
     def text(self, task: Task[Any], metric: str) -> str:
         """What a metric reads. Ours ends at the first end token; the released code drops such tokens and reads on."""
@@ -72,8 +75,10 @@ def grades_of(row: dict[str, Any], task: Task[Any]) -> Grades:
 def task_of(path: Path, name: str | None) -> Task[Any]:
     """The task that is asked for, or that the file's name begins with."""
     found = next((task for task in TASK_NAMES if path.name.startswith(task)), None)
-    known = ", ".join(TASK_NAMES)
-    require(name is not None or found is not None, f"'{path.name}' begins with no task's name: say which ({known}).")
+    if name is None and found is None:
+        near = nearest(re.split(r"[_.\-]", path.name)[0], TASK_NAMES)
+        which = f"known: {', '.join(TASK_NAMES)}" if near is None else f"did you mean --task {near}?"
+        raise UncodeError(f"the name of '{path}' begins with no task's: give --task NAME ({which}).")
     return task_named(str(name or found))
 
 
@@ -84,6 +89,8 @@ def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]
     require(len(rows) > 0, f"'{path}' holds no answers.")
     published = all(name in rows[0][1] for name in ("question", "output"))
     there = data is not None and (data / task.source.file).is_file()
+    if not published:
+        _check_ids(path, rows, task)
     examples = task.examples(data) if there or not published else []
     known = by_question(examples) if published else {example.id: example for example in examples}
     found = []
@@ -92,7 +99,7 @@ def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]
             if published:
                 found.append(Answer(example_of(task.name, row, number, known), _text(row["output"])))
             else:
-                found.append(Answer(known[row["id"]], _text(row["text"])))
+                found.append(Answer(_example(row["id"], known, task), _text(row["text"]), _prompt(row)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             told = f"nothing by the name {error}" if isinstance(error, KeyError) else str(error)
             raise UncodeError(
@@ -103,6 +110,61 @@ def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]
     again = next((name for name, count in counts.items() if count > 1), None)
     require(again is None, f"'{path}' answers '{again}' more than once: grade each answer in a file of its own.")
     return found
+
+
+def _check_ids(path: Path, rows: Sequence[Row], task: Task[Any]) -> None:
+    """Raise where the first id is another task's, before any data is fetched."""
+    place, row = rows[0]
+    other = _task_of_id(row.get("id"))
+    require(
+        other in (None, task.name),
+        f"{place} of '{path}' has the id {shown(row.get('id'))}, which is not of {task.title}: did you mean --task "
+        f"{other}?",
+    )
+
+
+def _task_of_id(name: Any) -> str | None:
+    """The task whose examples are called so."""
+    if not isinstance(name, str):
+        return None
+    if name.startswith("test/") and name.endswith(".json"):
+        return "math500"  # the ids of its data
+    begin = name.partition("/")[0].lower()
+    return begin if "/" in name and begin in TASK_NAMES else None
+
+
+def _example(name: Any, known: Mapping[str, Example], task: Task[Any]) -> Example:
+    if not isinstance(name, str) or name not in known:
+        first = next(iter(known))
+        raise ValueError(
+            f"{task.title} has no example with the id {shown(name)}, only such as {first!r}; `uncode tasks {task.name} "
+            "--example N --json` prints an id"
+        )
+    return known[name]
+
+
+def _prompt(row: Mapping[str, Any]) -> str | None:
+    """The prompt that a row carries, as `uncode decode` writes it: a text, or messages."""
+    messages = row.get("messages")
+    if isinstance(messages, list):
+        return "\n".join(str(one.get("content")) for one in messages if isinstance(one, dict))
+    text = row.get("prompt", row.get("question"))
+    return text if isinstance(text, str) else None
+
+
+def with_other_prompt(task: Task[Any], answers: Sequence[Answer]) -> list[Answer]:
+    """Answers whose prompt is that of another problem than their id names. Another template is none."""
+    return [one for one in answers if one.prompt is not None and not _asks(task, one.example, one.prompt)]
+
+
+def _asks(task: Task[Any], example: Example, prompt: str) -> bool:
+    """Whether a prompt holds the whole problem, or is a part of our prompt (the question alone); blanks aside."""
+    text, ours = _without_blanks(prompt), _without_blanks(task.prompt(example))
+    return text in ours or all(_without_blanks(value) in text for value in task.blanks(example).values())
+
+
+def _without_blanks(text: str) -> str:
+    return "".join(text.split())
 
 
 def _text(value: Any) -> str:
