@@ -9,9 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from tests.cli.running import run, run_apart
 from uncode.cli import main
+from uncode.cli.app import app
+from uncode.evals.tasks import TASKS
 
 PUZZLES = "Puzzle,Solution\n3102200002100320,3142243142131324\n0140432014020000,2143432114323214\n"
 
@@ -40,6 +43,13 @@ def test_tasks_lists_the_papers_settings() -> None:
     assert told[6]["settings"] == {"shots": 5, "length": 128, "rate": 0.0, "chat": True, "block_length": 32}
 
 
+@pytest.mark.parametrize("columns", ["40", "80"])
+def test_tasks_is_readable_at_any_width_without_trailing_blanks(columns: str) -> None:
+    lines = CliRunner().invoke(app, ["tasks"], env={"COLUMNS": columns}).output.splitlines()
+    assert max(map(len, lines)) <= int(columns) and all(line == line.rstrip() for line in lines)
+    assert set(TASKS) <= {line.split()[0] for line in lines if line}, "no name is broken"
+
+
 def test_tasks_prints_a_prompt_ours_or_another(data: Path) -> None:
     shown = run("tasks", "sudoku", "--data", str(data), "--example", "1").stdout
     assert shown.endswith("Puzzle:\n0140\n4320\n1402\n0000\nAnswer:\n")
@@ -50,6 +60,15 @@ def test_tasks_prints_a_prompt_ours_or_another(data: Path) -> None:
     assert "{{grid}}" in run("tasks", "sudoku", "--template").stdout
     for words, message in (
         (("tasks", "sudoko"), "did you mean 'sudoku'?"),
+        (("tasks", "stroy"), "did you mean 'mini_story'?"),
+        (
+            ("tasks", "--example", "0"),
+            "--example needs a task: write uncode tasks TASK, where TASK is one of humaneval,",
+        ),
+        (("tasks", "--data", ".", "--template"), "--data and --template need a task: write uncode tasks TASK"),
+        (("tasks", "--example", "3"), "mini_story, mini_algebra"),
+        (("tasks", "sudoku", "--template", "--example", "0"), "leave --example out."),
+        (("tasks", "sudoku", "--template", "--data", ".", "--json"), "leave --data and --json out."),
         (("tasks", "sudoku", "--data", str(data), "--example", "2"), "Sudoku has 2 examples, numbered from 0."),
         (("tasks", "sudoku", "--data", str(data), "--prompt", "no.txt"), "there is no prompt file 'no.txt'."),
     ):
@@ -67,6 +86,7 @@ def test_regrade_shows_both_rules_and_writes_every_grade(data: Path) -> None:
     out = data / "graded.jsonl"
     shown = run("regrade", str(answers), "--data", str(data), "--out", str(out), "--show", "5")
     assert shown.returncode == 0, shown.stderr
+    assert all(line == line.rstrip() for line in shown.stdout.splitlines())
     assert "sudoku_answers.jsonl  2  50.0 [9.5, 90.5]  0.0 [0.0, 65.8]       1     0" in shown.stdout
     assert "correct: right: 3142243142131324 keeps the clues and the rules" in shown.stdout
     grades = [json.loads(line) for line in out.read_text().splitlines()]

@@ -40,6 +40,8 @@ QUICK = [
     ["samplers", "confidense"],
     ["tasks"],
     ["tasks", "mini_story"],
+    ["tasks", "stroy"],
+    ["tasks", "--example", "3"],
     ["table", "show", TABLE],
     ["table", "show", "tiny"],
     ["table", "show", "nowhere"],

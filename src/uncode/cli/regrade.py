@@ -16,6 +16,7 @@ from ..files import Journal, read_job
 from ..version import __version__
 from .options import Data, Json, complete_task
 from .outputs import check_resumable, same_file
+from .trimmed import print_trimmed
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -77,7 +78,7 @@ def command(
         typer.echo(json.dumps([_as_data(one) for one in graded], indent=2))
         return
     console = Console(highlight=False)
-    console.print(_table(graded), width=None if console.is_terminal else 1000)
+    print_trimmed(console, _table(graded), width=None if console.is_terminal else 1000)
     for group in graded:
         for number in sample(group, show, seed):
             _print_disagreement(group, number)

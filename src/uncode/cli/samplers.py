@@ -14,10 +14,9 @@ from ..models import TABLE, TINY, sampler_files
 from ..samplers.catalog import Entry, catalog, find
 from .loading import loading
 from .options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
+from .trimmed import NARROW
 
 SUMMARY = "List the samplers; print one with its options as TOML."
-NARROW = 72
-"""Columns of a terminal below which a table of three columns is hard to read."""
 
 
 def command(

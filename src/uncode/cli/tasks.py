@@ -5,14 +5,20 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ..core.errors import require
 from .options import Data, Json, complete_task
+from .trimmed import NARROW, print_trimmed
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
 
 SUMMARY = "List the benchmarks; print the prompt of an example."
+TITLES = ("task", "shots", "length", "rate", "block", "prompt", "data")
 
 
 def command(
@@ -22,7 +28,9 @@ def command(
             metavar="TASK", help="A task, to print the prompt of one of its examples.", autocompletion=complete_task
         ),
     ] = None,
-    example: Annotated[int, typer.Option(min=0, metavar="N", help="Which example, counted from 0.")] = 0,
+    example: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Which example, counted from 0.  [default: 0]")
+    ] = None,
     data: Data = None,
     prompt: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Another prompt: a text with the task's {{placeholders}}.")
@@ -47,19 +55,23 @@ def command(
       uncode tasks countdown --data ./data --prompt mine.txt
     """
     from ..evals.data import read_text
-    from ..evals.names import task_named
+    from ..evals.names import TASK_NAMES, task_named
     from ..evals.tasks import TASKS
 
+    options = {"--example": example, "--data": data, "--prompt": prompt, "--template": template or None}
+    given = [option for option, value in options.items() if value is not None]
     if name is None:
-        alone = prompt is None and data is None and example == 0 and not template
-        require(alone, f"these options need a task: uncode tasks NAME ({', '.join(TASKS)}).")
+        needs = f"{' and '.join(given)} need{'' if given[1:] else 's'} a task"
+        require(not given, f"{needs}: write uncode tasks TASK, where TASK is one of {', '.join(TASK_NAMES)}.")
         _list(as_json)
         return
     task = task_named(name)
     if template:
-        require(prompt is None and not as_json, "--template prints our own prompt as it is: leave other options out.")
+        others = [option for option in given if option != "--template"] + ["--json"] * as_json
+        require(not others, f"--template prints the prompt with its placeholders: leave {' and '.join(others)} out.")
         typer.echo(task.template, nl=False)
         return
+    example = example or 0
     require(prompt is None or prompt.is_file(), f"there is no prompt file '{prompt}'.")
     text = None if prompt is None else read_text(prompt)
     examples = task.examples(data)
@@ -74,7 +86,6 @@ def command(
 
 def _list(as_json: bool) -> None:
     from rich.console import Console
-    from rich.table import Table
 
     from ..evals.families import FAMILIES
     from ..evals.tasks import TASKS
@@ -82,19 +93,47 @@ def _list(as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([_as_data(name) for name in TASKS], indent=2))
         return
+    console = Console(highlight=False)
+    print_trimmed(console, _lines() if console.width < NARROW else _table())
+    small = ", ".join(f"{name} ({family.like})" for name, family in FAMILIES.items())
+    print_trimmed(console, f"\nin miniature, for the built-in model (`uncode mini`): {small}")
+
+
+def _rows() -> list[tuple[str, ...]]:
+    from ..evals.tasks import TASKS
+
+    rows = list[tuple[str, ...]]()
+    for name, task in TASKS.items():
+        s, source = task.settings, task.source
+        numbers = (str(s.shots), str(s.length), f"{s.rate:g}", str(s.block_length))
+        rows.append((name, *numbers, "chat" if s.chat else "raw", source.hub or f"{source.file} (NEUIR/Uncode)"))
+    return rows
+
+
+def _table() -> Table:
+    from rich.table import Table
+
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("task", "shots", "length", "rate", "block", "prompt", "data"):
+    for title in TITLES:
         number = title in ("shots", "length", "rate", "block")
         table.add_column(title, justify="right" if number else "left", overflow="fold")
-    for name in TASKS:
-        s, task = TASKS[name].settings, TASKS[name]()
-        numbers = (str(s.shots), str(s.length), f"{s.rate:g}", str(s.block_length))
-        where = task.source.hub or f"{task.source.file} (NEUIR/Uncode)"
-        table.add_row(name, *numbers, "chat" if s.chat else "raw", where)
-    console = Console(highlight=False)
-    console.print(table)
-    small = ", ".join(f"{name} ({family.like})" for name, family in FAMILIES.items())
-    console.print(f"\nin miniature, for the built-in model (`uncode mini`): {small}")
+    for row in _rows():
+        table.add_row(*row)
+    return table
+
+
+def _lines() -> Group:
+    """The same for a narrow terminal: a task's settings below its name."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    lines: list[Text | Padding] = []
+    for name, *values in _rows():
+        *settings, source = zip(TITLES[1:], values, strict=True)
+        told = [", ".join(" ".join(pair) for pair in settings), " ".join(source)]
+        lines += [Text(name, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in told)]
+    return Group(*lines)
 
 
 def _as_data(name: str) -> dict[str, Any]:
