@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from uncode import stats
 from uncode.core.errors import UncodeError
-from uncode.stats import Interval, mcnemar, mean_interval, paired_bootstrap, pearson, wilson
+from uncode.stats import Interval, mcnemar, mean_interval, paired_bootstrap, paired_bootstraps, pearson, wilson
 
 LEVELS = (0.5, 0.9, 0.95, 0.999)
 levels = st.floats(0.01, 0.999)
@@ -196,3 +196,13 @@ def test_errors_are_one_sentence(call: Any, message: str) -> None:
     with pytest.raises(UncodeError, match=message) as error:
         call()
     assert str(error.value).endswith(".") and "\n" not in str(error.value)
+
+
+def test_bootstraps_at_once_are_those_one_by_one() -> None:
+    draws = np.random.default_rng(7)
+    ours, others = draws.integers(2, size=60), draws.integers(2, size=(5, 60))
+    for groups in (None, [20, 40]):
+        found = paired_bootstraps(ours, list(others), resamples=300, groups=groups)
+        assert found == [paired_bootstrap(ours, other, resamples=300, groups=groups) for other in others]
+    with pytest.raises(UncodeError, match="right or wrong"):
+        paired_bootstraps([0.5, 1.0], [[0, 1], [1, 1]])

@@ -87,6 +87,18 @@ def paired_bootstrap(
     return _bootstrap(first - second, level, resamples, seed, groups)
 
 
+def paired_bootstraps(
+    a: ArrayLike, others: Sequence[ArrayLike], resamples: int = 10_000, groups: Sequence[int] | None = None
+) -> list[Interval]:
+    """:func:`paired_bootstrap` of `a` against each of the others, of right or wrong (1 or 0), at once.
+
+    All of them share their draws, so that each interval is the same as alone, in a fraction of the time.
+    """
+    gaps = np.stack([first - second for first, second in (_pair(a, other) for other in others)])
+    require(bool((gaps == np.round(gaps)).all()), "values must be right or wrong, as 1 or 0: use paired_bootstrap.")
+    return _bootstraps(gaps, 0.95, resamples, 0, groups)
+
+
 def paired_difference(
     a: ArrayLike, b: ArrayLike, level: float = 0.95, seed: int = 0, groups: Sequence[int] | None = None
 ) -> Interval:
@@ -165,19 +177,40 @@ def _tail(level: float) -> float:
 def _bootstrap(
     values: Numbers, level: float, resamples: int, seed: int, groups: Sequence[int] | None = None
 ) -> Interval:
-    """The chunks bound the memory and do not change the draws."""
-    tail, sizes = _tail(level), list(groups) if groups is not None else [len(values)]
+    return _bootstraps(values[None], level, resamples, seed, groups)[0]
+
+
+def _bootstraps(
+    values: Numbers, level: float, resamples: int, seed: int, groups: Sequence[int] | None
+) -> list[Interval]:
+    """Of each row [rows, examples], all with the same draws. The chunks bound the memory and do not change them."""
+    count, tail = values.shape[1], _tail(level)
+    sizes = list(groups) if groups is not None else [count]
     require(resamples >= 1, f"the bootstrap needs at least one resample, not {resamples}.")
-    fits = min(sizes) > 0 and sum(sizes) == len(values)
-    require(fits, f"the groups {sizes} do not add up to {len(values)} values.")
-    draws, sums = np.random.default_rng(seed), np.zeros(resamples)
-    for part in np.split(values, np.cumsum(sizes)[:-1]):
-        step = max(1, CHUNK // len(part))
+    fits = min(sizes) > 0 and sum(sizes) == count
+    require(fits, f"the groups {sizes} do not add up to {count} values.")
+    draws, sums = np.random.default_rng(seed), np.zeros((len(values), resamples))
+    for part in np.split(values, np.cumsum(sizes)[:-1], axis=1):
+        step = max(1, CHUNK // part.shape[1])
         for start in range(0, resamples, step):
-            rows = draws.integers(len(part), size=(min(step, resamples - start), len(part)))
-            sums[start : start + step] += part[rows].sum(axis=1)  # of whole numbers exact, so that 0 is 0
-    low, high = np.quantile(sums / len(values), [tail, 1 - tail])
-    return Interval(float(values.mean()), float(low), float(high))
+            drawn = draws.integers(part.shape[1], size=(min(step, resamples - start), part.shape[1]))
+            sums[:, start : start + step] += _drawn_sums(part, drawn)
+    bounds = np.quantile(sums / count, [tail, 1 - tail], axis=1)
+    found = zip(values.mean(axis=1), *bounds, strict=True)
+    return [Interval(float(mean), float(low), float(high)) for mean, low, high in found]
+
+
+def _drawn_sums(values: Numbers, drawn: NDArray[np.int64]) -> Numbers:
+    """The sum of each row's values at each of the draws; of whole numbers exact, so that 0 is 0.
+
+    For several rows it is cheaper to count how often each value was drawn and to multiply.
+    """
+    if len(values) == 1:
+        return np.asarray(values[:, drawn].sum(axis=2))
+    size = values.shape[1]
+    places = drawn + size * np.arange(len(drawn))[:, None]
+    counts = np.bincount(places.ravel(), minlength=drawn.size).reshape(drawn.shape)
+    return np.asarray(values @ counts.T.astype(np.float64))
 
 
 def _two_sided(fewer: int, total: int) -> float:

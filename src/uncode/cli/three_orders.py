@@ -17,7 +17,8 @@ from ..core.policy import Sampler
 from ..evals.families import FAMILIES
 from ..evals.families.family import Family
 from ..evals.mini.card import results_of
-from ..evals.mini.contenders import UNCODE, at_rate, baselines
+from ..evals.mini.contenders import at_rate, baselines
+from ..evals.mini.names import UNCODE
 from ..evals.mini.report import short
 from ..evals.mini.results import Results
 from ..evals.task import Grade

@@ -10,10 +10,10 @@ from typing import Any
 from ...core.errors import require
 from ...frequency import FrequencyTable
 from ...models import TABLE
-from ...stats import Interval, paired_bootstrap
+from ...stats import Interval
 from ..families import FAMILIES
 from . import report
-from .contenders import BLOCKS, RATES, UNCODE, with_rate
+from .names import BLOCKS, RATES, UNCODE, with_rate
 from .results import Results
 
 POINTS = 12
@@ -117,14 +117,11 @@ def _settings() -> str:
 
 def _standing(results: Results) -> dict[str, str]:
     """Where Uncode stands against each baseline on the average: ahead, level or behind, by the paired interval."""
-    ours, found = results.solved(UNCODE), dict[str, str]()
-    assert ours is not None
-    for name in results.samplers():
-        theirs = None if name.startswith(UNCODE) else results.solved(name)
-        if theirs is not None:
-            gap = paired_bootstrap(ours, theirs, groups=results.sizes())
-            found[name] = "ahead" if gap.low > 0 else "behind" if gap.high < 0 else "level"
-    return found
+    return {
+        name: "ahead" if gap.low > 0 else "behind" if gap.high < 0 else "level"
+        for name, gap in results.gaps.items()
+        if not name.startswith(UNCODE)
+    }
 
 
 def _verdict(results: Results) -> str:

@@ -5,15 +5,7 @@ from __future__ import annotations
 from ...core.piece import Table
 from ...core.policy import Sampler
 from ...samplers import presets
-
-RATES = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
-"""Candidates for Uncode's positional rate: the paper's four, and smaller ones, for answers here are shorter."""
-BLOCKS = 8
-"""Of block-wise samplers: 256 tokens in blocks of 32, in small."""
-UNCODE = "uncode"
-UNSEEN = "uncode unseen"
-"""End tokens as the most informative of all, which is what the released tables imply and the preset's default."""
-QUICK = ("uniform", "confidence", "semi_ar", "left_to_right", UNCODE)
+from .names import BLOCKS, UNCODE, UNSEEN, semi_ar
 
 
 def baselines(length: int) -> dict[str, Sampler]:
@@ -52,13 +44,3 @@ def calibrated(length: int, table: Table, rate: float) -> dict[str, Sampler]:
 def at_rate(table: Table, rate: float) -> Sampler:
     """Uncode with end tokens neither pushed nor pulled: they are in no corpus."""
     return presets.uncode(frequency=table, rate=rate, special="neutral")
-
-
-def semi_ar(blocks: int) -> str:
-    """The name of semi-AR; with as many blocks as the paper has, it needs none."""
-    return "semi_ar" if blocks == BLOCKS else f"semi_ar {blocks}"
-
-
-def with_rate(rate: float) -> str:
-    """The name of Uncode at a fixed rate."""
-    return f"{UNCODE} {rate:g}"

@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...stats import paired_difference
-from .contenders import RATES, UNCODE, UNSEEN, with_rate
+from ...stats import newcombe
+from .names import RATES, UNCODE, UNSEEN, with_rate
 from .results import Results
 
 
@@ -30,15 +30,13 @@ def short(family: str) -> str:
 def accuracy(results: Results, intervals: bool = False) -> Table:
     """Per cent right of every sampler on every family; the average, and how far Uncode is ahead of it."""
     families = list(results.cells)
-    ours = results.solved(UNCODE)
     rows = []
     for name in _ordered(results):
         cells = [results.cell(family, name) for family in families]
-        solved = results.solved(name)
         told = ["" if c is None else _percent(c.accuracy, intervals) for c in cells]
         average = results.average(name)
         mean = "" if average is None else _percent(average, True)
-        ahead = "" if solved is None or ours is None or name == UNCODE else _ahead(ours, solved, results.sizes())
+        ahead = "" if name == UNCODE or name not in results.gaps else _ahead(results, name)
         forwards = [cell.forwards for cell in cells if cell is not None]
         rows.append([_told(results, name), *told, mean, ahead, f"{np.mean(forwards):.0f}"])
     titles = ["sampler", *(short(f) for f in families), "average", f"{UNCODE} minus it", "forwards"]
@@ -114,8 +112,12 @@ def _percent(interval: Sequence[float], whole: bool) -> str:
     return f"{estimate:z.1f} [{low:z.1f}, {high:z.1f}]" if whole else f"{estimate:z.1f}"
 
 
-def _ahead(ours: np.ndarray, theirs: np.ndarray, groups: list[int]) -> str:
-    estimate, low, high = (100 * value for value in paired_difference(ours, theirs, groups=groups))
+def _ahead(results: Results, name: str) -> str:
+    """How far Uncode is ahead of a sampler, as :func:`uncode.stats.paired_difference` has it."""
+    gap, ours, theirs = results.gaps[name], results.solved(UNCODE), results.solved(name)
+    assert ours is not None and theirs is not None
+    alike = bool((ours - theirs == ours[0] - theirs[0]).all())
+    estimate, low, high = (100 * value for value in (newcombe(ours, theirs) if alike else gap))
     return f"{estimate:+z.1f} [{low:+z.1f}, {high:+z.1f}]"
 
 

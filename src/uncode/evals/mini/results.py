@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ import numpy as np
 
 from ...core.errors import UncodeError, require
 from ...core.write import write_whole
-from ...stats import Interval, wilson
-from .contenders import UNCODE, with_rate
+from ...stats import Interval, paired_bootstraps, wilson
+from .names import UNCODE, with_rate
 
 
 @dataclass
@@ -112,6 +113,16 @@ class Results:
         """The share that is right, of all problems of all families, with Wilson's interval."""
         solved = self.solved(sampler)
         return None if solved is None else wilson(int(solved.sum()), len(solved))
+
+    @cached_property
+    def gaps(self) -> dict[str, Interval]:
+        """How far Uncode is ahead of each sampler that has every family, by the paired bootstrap; made once."""
+        ours, solved = self.solved(UNCODE), {name: self.solved(name) for name in self.samplers()}
+        theirs = {name: marks for name, marks in solved.items() if marks is not None}
+        if ours is None or not theirs:
+            return {}
+        found = paired_bootstraps(ours, list(theirs.values()), groups=self.sizes())
+        return dict(zip(theirs, found, strict=True))
 
     def sizes(self) -> list[int]:
         """How many problems each family has: they are resampled within it."""
