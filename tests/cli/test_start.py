@@ -62,6 +62,14 @@ QUICK = [
     ["regrade", "nowhere.jsonl"],
     ["regrade", TABLE, TABLE],
     ["regrade", TABLE],
+    ["mini", "--card"],
+    ["mini", "--show", str(TINY / "results.json")],
+    ["mini", "--model", "toy"],
+    ["mini", "--model", "nosuch"],
+    ["mini", "--family", "stroy"],
+    ["mini", "--quick", "--device", "xpu7"],
+    ["mini", "--quick", "--dtype", "float99"],
+    ["demo", "--model", "toy", "--page", os.devnull],
     ["nothing"],
     ["decode", "x", "--set", "rate=high"],
     ["decode", "x", "--set", "proxy=confidense"],
@@ -247,6 +255,8 @@ def test_the_shell_completes_names() -> None:
     assert options.complete_dtype("b") == ["bfloat16"] and set(options.DTYPES) == set(DTYPES)
     assert options.complete_samplers("confidence,uncode_t") == ["confidence,uncode_tau"]
     assert "mini_sudoku" in options.complete_task("mini_s")
+    assert options.complete_family("s") == ["sentence", "story", "sudoku"]
+    assert options.complete_family("mini_su") == ["mini_sudoku"]
     assert tuple(release.name for dialect in DIALECTS for release in dialect.releases) == options.PUBLISHED
     environment = {"_UNCODE_COMPLETE": "complete_bash", "COMP_WORDS": "uncode decode --sampler unc", "COMP_CWORD": "3"}
     done = subprocess.run(

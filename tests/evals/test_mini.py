@@ -14,16 +14,19 @@ import torch
 import uncode
 from tests.cli.running import call
 from uncode import UncodeError
+from uncode.backbones import device
+from uncode.cli import devices
 from uncode.cli.three_orders import _usual
 from uncode.core.trace import Trace
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.write import lines_of
-from uncode.evals.mini import contenders, report
+from uncode.evals.mini import names, report
 from uncode.evals.mini import run as running
 from uncode.evals.mini.biases import biases_of, order_of
 from uncode.evals.mini.card import card
-from uncode.evals.mini.contenders import RATES, UNCODE, baselines, calibrated, with_rate
+from uncode.evals.mini.contenders import baselines, calibrated
 from uncode.evals.mini.job import Job
+from uncode.evals.mini.names import RATES, UNCODE, with_rate
 from uncode.evals.mini.results import Cell, Part, Results
 from uncode.evals.mini.run import Suite
 from uncode.samplers.presets import PRESETS
@@ -68,8 +71,8 @@ def suite(folder: Path, out: Path | None, batch: int = 2, family: str = "mini_ch
 
 def test_every_preset_takes_part() -> None:
     known = [*baselines(80), UNCODE, *calibrated(80, uncode.load("toy").frequency, 0.1)]  # type: ignore[attr-defined]
-    assert set(known) - {"semi_ar 4", "semi_ar 16", contenders.UNSEEN} == set(PRESETS)
-    assert set(contenders.QUICK) <= set(known) and len(contenders.QUICK) == 5
+    assert set(known) - {"semi_ar 4", "semi_ar 16", names.UNSEEN} == set(PRESETS)
+    assert set(names.QUICK) <= set(known) and len(names.QUICK) == 5
     assert {0.0, 0.25, 0.5, 1.0} <= set(RATES)
 
 
@@ -104,7 +107,7 @@ def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
     results = job.run(workers=2, watch=told.append)
     assert sorted(told) == sorted(f"{name} is done" for name in families)
     assert tuple(results.cells) == families
-    assert all(list(cells) == list(contenders.QUICK) for cells in results.cells.values())
+    assert all(list(cells) == list(names.QUICK) for cells in results.cells.values())
     assert Results.load(tmp_path / "results.json") == results
     with pytest.raises(UncodeError, match="a run begun with seed 0, now 1"):
         replace(job, seed=1).part("mini_choice")
@@ -222,6 +225,54 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
     assert "Of 8 cells (label-free ones are among them), 8 lie inside" in text and "`frequency.safetensors`" in text
     assert "label-free rates" in table.stdout and "87.5" in table.stdout and "…" not in table.stdout
     assert "no rate was chosen for mini_docstring" in str(quick.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--model", "toy"], r"'toy' has no weights .* --model tiny, .* `uncode train` made"),
+        (["--model", "nosuch"], "there is no folder 'nosuch': give --model tiny, or"),
+        (["--family", "stroy"], "there is no family 'stroy': did you mean 'story'"),
+        (["--quick", "--device", "cdua"], "'cdua' is no device: did you mean 'cuda'"),
+        (["--quick", "--device", "cpu:x"], "'cpu:x' is no device: use cpu"),
+        (["--quick", "--dtype", "float99"], "'float99' is no dtype: did you mean 'float64'"),
+        (["--model", str(Path(__file__).parent)], "has no frequency.safetensors"),
+    ],
+)
+def test_bad_values_are_told_before_anything_is_loaded(words: list[str], message: str) -> None:
+    """What is quick imports no torch: tests/cli/test_start.py has the list."""
+    with pytest.raises(UncodeError, match=message):
+        call("mini", *words)
+
+
+def test_names_known_without_torch_are_those_of_the_loader() -> None:
+    assert tuple(device.DTYPES) == devices.DTYPES
+    for name in devices.DEVICES:
+        assert torch.device(name).type == name
+        devices.check_device(f"{name}:0")
+
+
+@pytest.mark.usefixtures("short")
+def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_rate(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[str] = []
+    running_suite = replace(suite(folder, tmp_path), watch=told.append)
+    monkeypatch.setattr(running, "STEP_SECONDS", 0.0)
+    monkeypatch.setattr(running_suite, "_cells", lambda samplers: None)
+    entropy = running_suite._entropy
+
+    def stopped(rate: float) -> float:
+        if rate:
+            raise KeyboardInterrupt
+        return entropy(rate)
+
+    monkeypatch.setattr(running_suite, "_entropy", stopped)
+    with pytest.raises(KeyboardInterrupt):
+        running_suite.full()
+    assert told[0] == "mini_choice, rate 0 (1 of 2) on 2 unlabelled problems"
+    assert told[1] == f"{told[0]}: forward 1" and len(told) > 20
+    assert set(Part.load(tmp_path / "mini_choice.json").entropies) == {"0"}
 
 
 def test_the_demo_draws_what_is_commonest(results: Results) -> None:

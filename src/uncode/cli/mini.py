@@ -13,7 +13,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ..core.errors import require
-from .options import Device, Dtype, Json, trained
+from ..models import TABLE
+from .devices import check_device, check_dtype
+from .options import Device, Dtype, Json, complete_family, trained
+from .trimmed import print_trimmed
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,9 +38,17 @@ ModelName = Annotated[
     str | None,
     Option(metavar="MODEL", help="tiny, or the folder of a model that `uncode train` made.  [default: tiny]"),
 ]
-Quick = Annotated[bool, Option("--quick", help="Five presets, few problems, the rates that are known.")]
+Quick = Annotated[
+    bool, Option("--quick", help="Five presets, few problems, and the rates of the model's results: none is chosen.")
+]
 Families = Annotated[
-    list[str] | None, Option("--family", metavar="NAME", help="Only this one; may be repeated.  [default: all seven]")
+    list[str] | None,
+    Option(
+        "--family",
+        metavar="NAME",
+        help="Only this one; may be repeated.  [default: all seven]",
+        autocompletion=complete_family,
+    ),
 ]
 Problems = Annotated[
     int | None,
@@ -70,7 +81,8 @@ def command(
 ) -> None:
     """Decode held-out problems of all seven families under every preset, and print who is right how often.
 
-    Uncode's rate is chosen per family without labels, by the least mean predictive entropy on other problems.
+    Uncode's rate is chosen per family without labels: the one of seven with the least mean predictive entropy on 64
+    other problems, whatever --problems says. That takes minutes on a CPU; --quick takes the rates that are known.
 
     Examples:
 
@@ -95,17 +107,23 @@ def command(
         return
     model = model or "tiny"
     folder = trained(model)
+    check_device(device)
+    check_dtype(dtype)
 
     from ..evals.families import FAMILIES, find_family
     from ..evals.mini.card import card, results_of
-    from ..evals.mini.job import Job
 
     if print_card:
         typer.echo(card(folder), nl=False)
         return
-    own = results_of(folder) if few else None
     names = tuple(map(find_family, families or FAMILIES))
+    own = results_of(folder) if few else None
+    has_table = (folder / TABLE).is_file()
+    require(has_table, f"'{model}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
     rates = None if own is None else {name: own.rate(name) for name in names}
+
+    from ..evals.mini.job import Job
+
     each = problems or (FEW if few else PROBLEMS)
     job = Job(model, device, dtype, each, batch or PROBLEMS, seed or 0, rates, out, names)
     _tell(_run(job, workers or 1, out), as_json)
@@ -136,7 +154,7 @@ def _progress() -> Iterator[Watch]:
     console = Console(stderr=True)
     if not console.is_terminal:
         began = time.monotonic()
-        yield lambda told: console.print(f"{time.monotonic() - began:6.0f} s  {told}", highlight=False)
+        yield lambda told: console.print(f"{time.monotonic() - began:6.0f} s  {told}", highlight=False, soft_wrap=True)
         return
     with console.status("") as status:
         yield status.update
@@ -171,4 +189,4 @@ def _show(console: Console, table: report.Table) -> None:
         shown.add_row(*row)
     needed = console.measure(shown, options=console.options.update(max_width=WIDEST)).maximum
     console.width = max(console.width, needed)  # a line that is too long wraps, and is not cut
-    console.print(shown, soft_wrap=True)
+    print_trimmed(console, shown, soft_wrap=True)

@@ -86,6 +86,13 @@ def _check_dtype(dtype: str | None) -> str | None:
     return dtype
 
 
+def complete_family(incomplete: str) -> list[str]:
+    from ..evals.families import FAMILIES
+
+    names = [name.removeprefix("mini_") for name in FAMILIES]
+    return [name for name in (*names, *FAMILIES) if name.startswith(incomplete)]
+
+
 Model = Annotated[
     str,
     typer.Option(
@@ -199,5 +206,6 @@ def trained(model: str) -> Path:
     """The folder of a model with results of its own: `tiny`, or one that was made here."""
     folder = folder_of(model)
     if folder is None:
-        raise UncodeError(f"there is no folder '{model}': give one that `uncode train` made, or leave --model out.")
+        wrong = f"'{model}' has no weights that were trained" if model in BUILT_IN else f"there is no folder '{model}'"
+        raise UncodeError(f"{wrong}: give --model tiny, or the folder of a model that `uncode train` made.")
     return folder

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -25,9 +26,12 @@ from ...samplers.interventions import trivial_ids
 from ...samplers.presets import confidence, left_to_right
 from ..families.family import Family
 from .biases import order_of
-from .contenders import QUICK, RATES, UNCODE, at_rate, baselines, calibrated, with_rate
+from .contenders import at_rate, baselines, calibrated
+from .names import QUICK, RATES, UNCODE, with_rate
 from .results import Cell, Part, least
 
+STEP_SECONDS = 10.0
+"""How often a decode that takes long says how far it is."""
 Watch = Callable[[str], None]
 """Is told what comes next."""
 
@@ -55,6 +59,7 @@ class Suite:
             self._cells({with_rate(rate): at_rate(self.table, rate)})
             if f"{rate:g}" not in entropies:
                 entropies[f"{rate:g}"] = self._entropy(rate)
+                self.save()
         self._cells(calibrated(length, self.table, least(entropies)))
         for sampler in (confidence(), left_to_right()):
             if sampler.name not in self.part.orders:
@@ -100,21 +105,31 @@ class Suite:
             for (e, text), grade in zip(new, pool.map(lambda pair: self.family.grade(*pair), new), strict=True):
                 self.grades[e.id, text] = grade.correct
 
-    def _decoded(self, examples: Sequence[Any], sampler: Sampler, **watching: Any) -> list[tuple[Trace, list[Prompt]]]:
+    def _decoded(
+        self, examples: Sequence[Any], sampler: Sampler, what: str | None = None, **watching: Any
+    ) -> list[tuple[Trace, list[Prompt]]]:
         """The traces of some problems, a batch at a time; problem n has the seed of the suite plus n."""
         seen: Watching = watching  # type: ignore[assignment]
-        found = []
+        found, last, forwards = [], time.monotonic(), 0
         for start in range(0, len(examples), self.batch):
             texts = [self.family.prompt(example) for example in examples[start : start + self.batch]]
             prompts = read_prompts(self.denoiser, texts, self.family.length)
             seed = self.part.about["seed"] + start
             run = steps(self.denoiser, canvas_of(self.denoiser, prompts), sampler, seed, **seen)
+            for _ in run:
+                forwards += 1
+                if time.monotonic() - last > STEP_SECONDS:
+                    last = time.monotonic()
+                    self.watch(f"{self.family.name}, {what or sampler.name}: forward {forwards}")
             found.append((run.trace(), prompts))
         return found
 
     def _entropy(self, rate: float) -> float:
         """The mean predictive entropy of problems whose answers nobody looks at."""
-        traces = self._decoded(self.family.unlabelled(), at_rate(self.table, rate), observe="span")
+        problems = self.family.unlabelled()
+        what = f"rate {rate:g} ({RATES.index(rate) + 1} of {len(RATES)}) on {len(problems)} unlabelled problems"
+        self.watch(f"{self.family.name}, {what}")
+        traces = self._decoded(problems, at_rate(self.table, rate), what, observe="span")
         return round(float(torch.cat([trace.sequence_entropy for trace, _ in traces]).mean()), 6)
 
     def _order(self, sampler: Sampler) -> dict[str, Any]:
