@@ -1,4 +1,4 @@
-"""Devices and number formats that cannot be right, told before torch is imported."""
+"""Callbacks of --device and --dtype: a wrong one is reported before torch is imported."""
 
 from __future__ import annotations
 
@@ -10,18 +10,21 @@ DEVICES = ("cpu", "cuda", "mps", "xpu", "hpu", "hip", "mtia", "xla", "vulkan", "
 """Kinds of device; whether there is one here, torch says."""
 
 
-def check_device(device: str | None) -> None:
-    """Raise if --device is the name of nothing."""
+def check_device(device: str | None) -> str | None:
+    """Raise if there is no such kind of device."""
     if device is None or device.startswith("privateuse"):
-        return
+        return device
     kind, colon, number = device.partition(":")
     near = nearest(kind, ("cpu", "cuda"))
     known = kind in DEVICES and number.isdecimal() == bool(colon)
     instead = f"did you mean '{near}'?" if near is not None and kind != near else "use cpu, cuda or cuda:0."
     require(known, f"{shown(device)} is no device: {instead}")
+    require(kind != "cpu" or number in ("", "0"), f"there is no '{device}' here: a CPU has no number; use cpu.")
+    return device
 
 
-def check_dtype(dtype: str | None) -> None:
-    """Raise if --dtype is no number format that a model runs in."""
+def check_dtype(dtype: str | None) -> str | None:
+    """Raise if no model runs in that number format."""
     if dtype is not None:
         require(dtype in DTYPES, f"{shown(dtype)} is no dtype: {suggest(dtype, DTYPES)}")
+    return dtype

@@ -14,7 +14,6 @@ import typer
 
 from ..core.errors import require
 from ..models import TABLE
-from .devices import check_device, check_dtype
 from .options import Device, Dtype, Json, complete_family, trained
 from .trimmed import print_trimmed
 
@@ -107,8 +106,6 @@ def command(
         return
     model = model or "tiny"
     folder = trained(model)
-    check_device(device)
-    check_dtype(dtype)
 
     from ..evals.families import FAMILIES, find_family
     from ..evals.mini.card import card, results_of

@@ -8,9 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from ..core.errors import UncodeError, require, require_known, suggest
+from ..core.errors import UncodeError, require, suggest
 from ..models import BUILT_IN, folder_of, sampler_files
 from ..samplers.catalog import catalog, find
+from .devices import DTYPES, check_device, check_dtype
 
 USUAL_LENGTH = 96
 PUBLISHED = (
@@ -21,10 +22,6 @@ PUBLISHED = (
     "Dream-org/Dream-v0-Instruct-7B",
 )
 """Hub ids that a shell completes; a test holds that they are those of the dialects."""
-
-
-DTYPES = ("float32", "float16", "bfloat16", "float64")
-"""A test holds that they are those of the backbones."""
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -70,22 +67,6 @@ def complete_setting(context: typer.Context, incomplete: str) -> list[tuple[str,
     return [pair for pair in found if pair[0].startswith(incomplete) and pair[0].endswith("=") is not key]
 
 
-def _check_device(device: str | None) -> str | None:
-    """Raise for what is no device, before torch is imported; whether it is there, torch knows."""
-    if device is not None:
-        kind, colon, number = device.partition(":")
-        known = kind in ("cpu", "cuda", "mps", "xpu") and (number.isdecimal() if colon else True)
-        require(known, f"--device must be cpu, cuda or cuda:0, not '{device}'.")
-        require(kind != "cpu" or number in ("", "0"), f"there is no '{device}' here: a CPU has no number; use cpu.")
-    return device
-
-
-def _check_dtype(dtype: str | None) -> str | None:
-    if dtype is not None:
-        require_known(dtype, DTYPES, "there is no dtype")
-    return dtype
-
-
 def complete_family(incomplete: str) -> list[str]:
     from ..evals.families import FAMILIES
 
@@ -106,7 +87,7 @@ Device = Annotated[
     typer.Option(
         metavar="DEVICE",
         help="cpu, cuda, cuda:0, ...  [default: the GPU where there is one]",
-        callback=_check_device,
+        callback=check_device,
     ),
 ]
 Dtype = Annotated[
@@ -114,7 +95,7 @@ Dtype = Annotated[
     typer.Option(
         metavar="DTYPE",
         help="float32, bfloat16, ...  [default: as the weights are stored; float32 on a CPU]",
-        callback=_check_dtype,
+        callback=check_dtype,
         autocompletion=complete_dtype,
     ),
 ]

@@ -14,7 +14,7 @@ from functools import cache
 from inspect import cleandoc
 from pathlib import Path
 
-from ..core.errors import UncodeError, require, require_known, shown, suggest
+from ..core.errors import UncodeError, require, shown, suggest
 
 MEANING = {
     "alg": "Dream's algorithm: origin, maskgit_plus, topk_margin or entropy",
@@ -77,7 +77,8 @@ class Option:
     def check(self, value: object) -> None:
         """Raise if a value is of the wrong type. The sampler itself checks ranges; that needs torch."""
         if self.choices:
-            require_known(value, self.choices, f"there is no {self.name}")
+            near = suggest(str(value), self.choices)
+            require(value in self.choices, f"{self.name} has no choice {shown(value)}: {near}")
         kind, _, optional = self.annotation.partition(" | ")
         types, meant = _TYPES.get(kind, ((object,), ""))
         fits = isinstance(value, types) and (not isinstance(value, bool) or kind not in ("int", "float"))
