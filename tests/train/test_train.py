@@ -10,6 +10,7 @@ import sys
 import time
 from collections import Counter
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -21,9 +22,11 @@ from torch import Tensor
 import uncode
 from tests.cli.running import call
 from uncode import UncodeError
+from uncode.cli.train import complete_config
 from uncode.evals.families import FAMILIES
 from uncode.train import run as running
 from uncode.train.batches import Batch, Batches
+from uncode.train.checkpoint import check_same_config
 from uncode.train.curriculum import curriculum, draw
 from uncode.train.export import export
 from uncode.train.muon import LIKE_ADAM, Muon, orthogonal
@@ -77,15 +80,18 @@ def test_the_shipped_recipes() -> None:
         (("lengths = [104, 144]", "lengths = [144, 104]"), "the shorter ones first"),
         (("rows = [100, 100, 0,", "rows = [0, 100, 0,"), "or neither"),
         (("shares = [0.1, 0.1, 0.0,", "shares = [0.1, 0.1, 0.2,"), "or neither"),
+        (("seed = 0", "sed = 0"), "the top level has no setting 'sed': did you mean 'seed'"),
+        (("seed = 0", 'seed = "x"'), ", seed must be a whole number"),
         (("[network]", "[network"), "not a TOML file"),
     ],
 )
-def test_a_wrong_recipe_is_one_sentence(change: tuple[str, str], told: str, tmp_path: Path) -> None:
+def test_a_wrong_config_is_one_sentence(change: tuple[str, str], told: str, tmp_path: Path) -> None:
     text = (RECIPES / "smoke.toml").read_text()
     assert change[0] in text
     (tmp_path / "wrong.toml").write_text(text.replace(*change, 1))
-    with pytest.raises(UncodeError, match=told):
+    with pytest.raises(UncodeError, match=told) as caught:
         Recipe.load(tmp_path / "wrong.toml")
+    assert f"training config '{tmp_path / 'wrong.toml'}'" in str(caught.value) and "recipe" not in str(caught.value)
 
 
 ESSENCE = {
@@ -271,10 +277,13 @@ def test_it_learns_and_goes_on_where_it_was_interrupted(recipe: Recipe, folder: 
     early = float(torch.stack([Run(recipe, shards, CPU)._loss_at(step).detach() for step in range(4)]).mean())
     late = float(torch.stack([second._loss_at(step).detach() for step in range(4)]).mean())
     assert late < early - 0.5
-    with pytest.raises(UncodeError, match="another recipe"):
+    with pytest.raises(UncodeError, match=r"begun with seed 0, not 7: choose another --out"):
         Run(replace(recipe, seed=7), shards, CPU).resume(tmp_path)
+    network, schedule = replace(recipe.network, layers=3), replace(recipe.schedule, steps=13)
+    with pytest.raises(UncodeError, match=r"begun with network.layers 2, not 3; schedule.steps 12, not 13: "):
+        check_same_config(tmp_path / running.FILE, replace(recipe, network=network, schedule=schedule))
     assert len(lessons_in(recipe, folder)) == len(shards)
-    with pytest.raises(UncodeError, match="another recipe, tokenizer or version"):
+    with pytest.raises(UncodeError, match="another config, tokenizer or version"):
         lessons_in(replace(recipe, network=replace(recipe.network, vocab=321)), folder)
 
 
@@ -399,16 +408,37 @@ def test_the_verb_draws_trains_and_goes_on(recipe: Recipe, tmp_path: Path) -> No
     assert prepared.exit_code == 0 and "lessons" in prepared.stderr and not (out / "model").exists()
     first = call(*words)
     assert "3 steps" in first.stdout and "going on" not in first.stderr
+    (out / "model" / "training.json").rename(out / "model" / "moved")
     assert "going on at step 3" in call(*words).stderr
+    before = {file: file.stat().st_mtime_ns for file in out.rglob("*")}
+    again = call(*words)
+    assert again.exit_code == 0 and f"all 3 steps are done, and the model is in '{out / 'model'}'" in again.stdout
+    assert before == {file: file.stat().st_mtime_ns for file in out.rglob("*")}
     record = json.loads((out / "model" / "training.json").read_text())
     assert (record["recipe"], record["seed"], record["steps"], record["device"]) == ("little", 0, 3, "CPU")
     assert len(record["curve"]) == 1 and record["tokens"] > 0
-    with pytest.raises(UncodeError, match="another recipe"):
+    with pytest.raises(UncodeError, match="seed 0, not 5"):
         call(*words, "--seed", "5")
     with pytest.raises(UncodeError, match="0 or more"):
         call(*words, "--seed", "-1")
     (out / "lessons" / "tokenizer.json").write_text("{}")
-    with pytest.raises(UncodeError, match="another recipe, tokenizer or version"):
+    (out / "training.safetensors").unlink()
+    with pytest.raises(UncodeError, match="another config, tokenizer or version"):
         call(*words)
     with pytest.raises(UncodeError, match="no training config is named"):
         call("train", str(tmp_path / "none.toml"), "--out", str(out))
+
+
+def test_the_verb_checks_before_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And before it draws: a missing package is said at once."""
+    out, real = tmp_path / "out", find_spec
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "reasoning_gym" else real(name))
+    with pytest.raises(UncodeError, match=r"needs reasoning_gym: pip install 'uncode\[train\]'"):
+        call("train", "tiny", "--out", str(out), "--prepare")
+    with pytest.raises(UncodeError, match="device"):
+        call("train", "smoke", "--out", str(out), "--device", "nothing")
+    assert not out.exists()
+    out.write_text("mine")
+    with pytest.raises(UncodeError, match=f"'{out}' is a file: --out takes a folder"):
+        call("train", "smoke", "--out", str(out))
+    assert complete_config("") == ["smoke", "tiny"] and complete_config("t") == ["tiny"]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.errors import require
-from .options import Force, Json
+from .options import Json
 from .outputs import check_output, check_resumable, same_file
 
 if TYPE_CHECKING:
@@ -68,6 +68,7 @@ AllowBad = Annotated[
 ]
 Plain = Annotated[bool, Option("--plain", help="Tokenize whole texts, not distinct words: the same counts, slower.")]
 Restart = Annotated[bool, Option("--restart", help="Begin again, not where a killed count stopped.")]
+Force = Annotated[bool, Option("--force", help="Count a finished table again; replace a file that is no table.")]
 Ray = Annotated[
     str | None,
     Option(metavar="[ADDRESS]", help="Count with Ray Data: on the cluster there, or on one found or made here."),
@@ -114,10 +115,7 @@ def command(
 
       uncode count s3://me/c4/ --ray --tokenizer tiny --out c4.safetensors
     """
-    check_resumable(out, "--out")
-    for source in sources:
-        require(not same_file(Path(source), out), f"'{out}' is the corpus itself: choose another --out.")
-    check_output(out, "--out", "frequency table", force)
+    _check_out(out, sources, force)
 
     from ..backbones.named_tokenizer import check_name, load_tokenizer
     from ..frequency.corpora import read_size
@@ -134,10 +132,17 @@ def command(
     shards = corpus.shards()  # what is wrong with the sources is said before the tokenizer is loaded
     named, rules = load_tokenizer(tokenizer, revision), Rules(strict, allow_bad)
     told: dict[str, Any] = {"tokenizer_name": named.name, "revision": named.revision, "rules": rules, "shards": shards}
+    told |= {"plain": plain, "restart": restart, "reuse": not (force or restart), "ray": ray}
     began = time.monotonic()
-    reuse = not (force or restart)
-    done = _count(corpus, named.tokenizer, out, plain=plain, restart=restart, reuse=reuse, ray=ray, **told)
+    done = _count(corpus, named.tokenizer, out, **told)
     _tell(done, out, time.monotonic() - began, as_json)
+
+
+def _check_out(out: Path, sources: list[str], force: bool) -> None:
+    check_resumable(out, "--out")
+    for source in sources:
+        require(not same_file(Path(source), out), f"'{out}' is the corpus itself: choose another --out.")
+    check_output(out, "--out", "frequency table", force)
 
 
 def _count(corpus: Corpus, tokenizer: Any, out: Path, **how: Any) -> Counted:

@@ -14,13 +14,25 @@ from .options import Device
 if TYPE_CHECKING:
     from ..train.recipe import Recipe
     from ..train.run import Progress, Run, Watch
+    from ..train.shards import Shards
 
 SUMMARY = "Train a small masked diffusion model."
 
 
+def complete_config(incomplete: str) -> list[str]:
+    from ..train.recipe import package_configs
+
+    return [name for name in package_configs() if name.startswith(incomplete)]
+
+
 def command(
     config: Annotated[
-        str, typer.Argument(metavar="CONFIG", help="A training config: tiny, smoke, or a file of your own (.toml).")
+        str,
+        typer.Argument(
+            metavar="CONFIG",
+            help="A training config: tiny, smoke, or a file of your own (.toml).",
+            autocompletion=complete_config,
+        ),
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the model and its checkpoint go.")],
     data: Annotated[
@@ -42,31 +54,63 @@ def command(
 
       uncode train tiny --out mine --device cuda --seed 1
     """
+    from ..train.checkpoint import check_folder
+    from ..train.prepare import check_drawable, lessons_in
     from ..train.recipe import Recipe
+    from ..train.shards import FILE
 
     found = Recipe.load(config)
+    chosen = found if seed is None else found.seeded(seed)
+    folder = data or out / "lessons"
+    check_folder(out)
+    if not only_prepare and _is_over(chosen, out):
+        return
+    lessons = None
+    if only_prepare or not (folder / FILE).is_file():
+        check_drawable(chosen)
+    else:
+        lessons = lessons_in(chosen, folder)
 
     from ..backbones.device import parse_device
     from ..files import only_one
-    from ..train.prepare import lessons_in, prepare
-    from ..train.run import Run
-    from ..train.shards import FILE
 
     where = parse_device(device)
-    chosen = found if seed is None else found.seeded(seed)
-    folder = data or out / "lessons"
     out.mkdir(parents=True, exist_ok=True)
     with only_one(out / "training.lock", out, "training"):
-        if only_prepare or not (folder / FILE).is_file():
-            with _drawing(sum(chosen.lessons.rows)) as watch:
-                shards = prepare(chosen, folder, watch)
-            size = f"{len(shards.tokens):,} tokens, {(folder / FILE).stat().st_size / 1e6:.1f} MB"
-            typer.echo(f"{folder / FILE}: {len(shards):,} lessons, {size}.", err=True)
+        lessons = _draw(chosen, folder) if lessons is None else lessons
         if not only_prepare:
-            _train(Run(chosen, lessons_in(chosen, folder), where), folder, out)
+            from ..train.run import Run
+
+            _train(Run(chosen, lessons, where), folder, out)
+
+
+def _is_over(recipe: Recipe, out: Path) -> bool:
+    """Whether the run in a folder is finished, which is said; an error if it is the run of another config."""
+    from ..train.checkpoint import FILE, MODEL, check_same_config, is_finished
+
+    check_same_config(out / FILE, recipe)
+    finished = is_finished(out, recipe)
+    if finished:
+        typer.echo(
+            f"{out}: all {recipe.schedule.steps:,} steps are done, and the model is in '{out / MODEL}'; to train it "
+            f"again, choose another --out or delete '{out / FILE}'."
+        )
+    return finished
+
+
+def _draw(recipe: Recipe, folder: Path) -> Shards:
+    from ..train.prepare import prepare
+    from ..train.shards import FILE
+
+    with _drawing(sum(recipe.lessons.rows)) as watch:
+        lessons = prepare(recipe, folder, watch)
+    size = f"{len(lessons.tokens):,} tokens, {(folder / FILE).stat().st_size / 1e6:.1f} MB"
+    typer.echo(f"{folder / FILE}: {len(lessons):,} lessons, {size}.", err=True)
+    return lessons
 
 
 def _train(run: Run, folder: Path, out: Path) -> None:
+    from ..train.checkpoint import MODEL
     from ..train.export import export
 
     if run.resume(out):
@@ -77,10 +121,10 @@ def _train(run: Run, folder: Path, out: Path) -> None:
     except KeyboardInterrupt:
         typer.echo(f"stopped at step {run.progress.step:,}; the same command goes on from there.", err=True)
         raise
-    export(run, folder, out / "model")
+    export(run, folder, out / MODEL)
     progress = run.progress
     typer.echo(
-        f"{out / 'model'}: {run.network.shape.parameters / 1e6:.2f} M parameters, {progress.step:,} steps, "
+        f"{out / MODEL}: {run.network.shape.parameters / 1e6:.2f} M parameters, {progress.step:,} steps, "
         f"{progress.tokens / 1e6:,.1f} M tokens in {progress.seconds:.0f} s, loss {progress.curve[-1][1]:.4f}."
     )
 

@@ -14,9 +14,8 @@ from ..backbones.checkpoint import SINGLE
 from ..backbones.llada import LLADA, config_of
 from ..backbones.tokenizer import FILES
 from ..core.write import write_whole
+from .checkpoint import RECORD
 from .run import END_ID, MASK_ID, Run
-
-RECORD = "training.json"
 
 
 def export(run: Run, data: Path, folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""From a recipe to the files a run needs: tokenizer and lessons."""
+"""From a training config to the files a run needs: tokenizer and lessons."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from ..backbones.tokenizer import tokenizer_of
 from ..core.errors import require
 from ..core.write import write_whole
 from ..evals.families import FAMILIES
+from ..extras import check_installed
 from .curriculum import Lesson, curriculum
 from .recipe import Recipe
 from .shards import FILE, Shards, tokenize
@@ -27,11 +28,7 @@ SEED = 0
 
 def prepare(recipe: Recipe, folder: Path, watch: Callable[[str, int], None], workers: int | None = None) -> Shards:
     """Draw the curriculum and train the tokenizer on it; write both, and the text as it is taught, to be counted."""
-    names = list(FAMILIES)
-    require(
-        len(recipe.lessons.rows) == len(names),
-        f"lessons.rows needs {len(names)} numbers, one for each of {', '.join(names)}.",
-    )
+    check_drawable(recipe)
     folder.mkdir(parents=True, exist_ok=True)
     lessons = list(curriculum(recipe.lessons.rows, SEED, workers or os.cpu_count() or 1, watch))
     every = max(1, len(lessons) // SAMPLE)
@@ -49,19 +46,30 @@ def prepare(recipe: Recipe, folder: Path, watch: Callable[[str, int], None], wor
     return shards
 
 
+def check_drawable(recipe: Recipe) -> None:
+    """Raise if the lessons of a config cannot be drawn here: a number is missing, or a package."""
+    names = list(FAMILIES)
+    require(
+        len(recipe.lessons.rows) == len(names),
+        f"lessons.rows needs {len(names)} numbers, one for each of {', '.join(names)}.",
+    )
+    if dict(zip(names, recipe.lessons.rows, strict=True))["mini_story"]:
+        check_installed("reasoning_gym", "train", "drawing story problems")
+
+
 def made_by(recipe: Recipe, folder: Path) -> str:
-    """What lessons depend on, as far as it is seen without drawing them: recipe, tokenizer, held-out problems."""
+    """What lessons depend on, as far as it is seen without drawing them: config, tokenizer, held-out problems."""
     parts = [recipe.about_data.encode(), (folder / "tokenizer.json").read_bytes()]
     parts += [json.dumps([family.key(e) for e in family.examples()]).encode() for family in FAMILIES.values()]
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
 def lessons_in(recipe: Recipe, folder: Path) -> Shards:
-    """The lessons in a folder, if they were made for this recipe, with the tokenizer beside them."""
+    """The lessons in a folder, if they were made for this config, with the tokenizer beside them."""
     shards = Shards.load(folder / FILE)
     fits = (folder / "tokenizer.json").is_file() and shards.made_by == made_by(recipe, folder)
     require(
-        fits, f"the lessons in '{folder}' are of another recipe, tokenizer or version: make them again with --prepare."
+        fits, f"the lessons in '{folder}' are of another config, tokenizer or version: make them again with --prepare."
     )
     return shards
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -12,10 +11,9 @@ from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import UncodeError, require, suggest
 from ..core.piece import read_value
+from ..toml_file import read_toml
 
 T = TypeVar("T")
-CONFIGS = Path(__file__).parent / "configs"
-"""Training configs of the package, by name."""
 
 
 @dataclass(frozen=True)
@@ -75,19 +73,20 @@ class Recipe:
     @classmethod
     def load(cls, source: str | Path) -> Recipe:
         """The training config of that name (tiny, smoke), or in that TOML file."""
-        own = {file.stem: file for file in sorted(CONFIGS.glob("*.toml"))}
+        own = package_configs()
         path = own.get(str(source), Path(source))
         if not path.is_file():
             near = suggest(str(source), own)
             raise UncodeError(f"no training config is named '{source}', and there is no such file: {near}")
+        data = read_toml(path, "training config")
         try:
-            return cls.read(tomllib.loads(path.read_text(encoding="utf-8")))
-        except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-            raise UncodeError(f"'{path}' is not a TOML file: {error}.") from None
+            return cls.read(data)
+        except UncodeError as error:
+            raise UncodeError(f"in the training config '{path}', {error}") from None
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> Recipe:
-        recipe = _read(cls, data, "recipe")
+        recipe = _read(cls, data, "")
         lessons, network = recipe.lessons, recipe.network
         counts = {f"network.{key}": value for key, value in vars(network).items()}
         counts |= {
@@ -116,6 +115,15 @@ class Recipe:
         return replace(self, seed=seed)
 
     @property
+    def settings(self) -> dict[str, Any]:
+        """All settings by their names in the file: `seed`, `network.width`, ..."""
+        flat: dict[str, Any] = {}
+        for key, value in asdict(self).items():
+            inner = value.items() if isinstance(value, dict) else ()
+            flat |= {f"{key}.{name}": part for name, part in inner} or {key: value}
+        return flat
+
+    @property
     def about_data(self) -> str:
         """A fingerprint of what decides the shards."""
         return _digest([self.network.vocab, self.lessons.rows, max(self.lessons.lengths), self.lessons.spare])
@@ -126,22 +134,32 @@ class Recipe:
         return _digest(asdict(self))
 
 
+def package_configs() -> dict[str, Path]:
+    """Training configs of the package by name."""
+    return {file.stem: file for file in sorted((Path(__file__).parent / "configs").glob("*.toml"))}
+
+
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def _read(cls: type[T], data: Any, where: str) -> T:
-    """A dataclass from a table; every key is checked, and none may be missing."""
-    require(isinstance(data, Mapping), f"[{where}] should be a table.")
+def _read(cls: type[T], data: Any, table: str) -> T:
+    """A dataclass from a table of the file, or from the whole file ("").
+
+    Every key is checked, and none may be missing.
+    """
+    where = f"[{table}]" if table else "the top level"
+    require(isinstance(data, Mapping), f"{where} should be a table.")
     hints = get_type_hints(cls)
     known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
     for key in data:
-        require(key in known, f"[{where}] has no setting '{key}': {suggest(key, known)}")
+        require(key in known, f"{where} has no setting '{key}': {suggest(key, known)}")
     missing = [key for key in known if key not in data]
-    require(not missing, f"[{where}] needs a value for {', '.join(missing)}.")
+    require(not missing, f"{where} needs a value for {', '.join(missing)}.")
     inner = {Network, Lessons, Schedule}
+    begins = f"{table}." if table else ""
     values = {
-        key: _read(hints[key], value, key) if hints[key] in inner else read_value(value, hints[key], f"{where}.{key}")
+        key: _read(hints[key], value, key) if hints[key] in inner else read_value(value, hints[key], f"{begins}{key}")
         for key, value in data.items()
     }
     return cls(**values)

@@ -13,15 +13,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError, safe_open
+from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
 from ..backbones.pointwise import Rotation
 from ..backbones.transformer import Norm, Shape, Transformer, angles
-from ..core.errors import UncodeError, require
+from ..core.errors import require
 from ..core.write import write_whole
 from .batches import Batches
+from .checkpoint import FILE, check_same_config, notes_for
 from .muon import Muon
 from .objective import hide, loss_of
 from .recipe import Recipe
@@ -29,7 +30,6 @@ from .shards import Shards
 
 MASK_ID, END_ID = 0, 1
 WEIGHTS = "weights"
-FILE = "training.safetensors"
 SAVE_SECONDS = 60.0
 TELL_EVERY = 50
 """Steps between two points of the loss curve."""
@@ -135,7 +135,7 @@ class Run:
         for optimizer in self.optimizers:
             for parameter, kept in optimizer.state.items():
                 state |= {f"{key}.{names[parameter]}": value for key, value in kept.items()}
-        notes = {"recipe": self.recipe.sha256, "progress": json.dumps(vars(self.progress))}
+        notes = notes_for(self.recipe) | {"progress": json.dumps(vars(self.progress))}
         write_whole(out / FILE, save({name: t.contiguous().cpu() for name, t in state.items()}, notes))
 
     def resume(self, out: Path) -> bool:
@@ -143,16 +143,10 @@ class Run:
         path = out / FILE
         if not path.is_file():
             return False
-        try:
-            with safe_open(path, framework="pt") as file:
-                notes = file.metadata() or {}
-                state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-        except SafetensorError as error:
-            raise UncodeError(f"'{path}' cannot be read ({error}): delete it to begin again.") from error
-        require(
-            notes.get("recipe") == self.recipe.sha256,
-            f"'{path}' is of another recipe: choose another --out, or delete it to begin again.",
-        )
+        check_same_config(path, self.recipe)
+        with safe_open(path, framework="pt") as file:
+            notes = file.metadata()
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         self.progress = Progress(**json.loads(notes["progress"]))
         self.progress.curve = [(step, loss) for step, loss in self.progress.curve]
         for optimizer in self.optimizers:

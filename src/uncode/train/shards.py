@@ -31,7 +31,7 @@ class Shards:
     families: np.ndarray
     """The number of each row's family."""
     made_by: str
-    """What of the recipe decided them."""
+    """What of the config decided them."""
 
     def save(self, path: Path) -> None:
         file = BytesIO()
@@ -40,7 +40,7 @@ class Shards:
 
     @classmethod
     def load(cls, path: Path) -> Shards:
-        require(path.is_file(), f"there are no lessons at '{path}': make them with `uncode train RECIPE --prepare`.")
+        require(path.is_file(), f"there are no lessons at '{path}': make them with `uncode train CONFIG --prepare`.")
         try:
             with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in ("tokens", "prompts", "answers", "families")}
