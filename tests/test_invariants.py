@@ -83,7 +83,7 @@ def test_one_row(sampler: Sampler, canvas: Canvas, seed: int, hurries: bool) -> 
 @given(samplers(), canvases(), SEEDS)
 def test_json_round_trip(sampler: Sampler, canvas: Canvas, seed: int) -> None:
     trace = decode(ToyDenoiser(seed), canvas, sampler, seed)
-    again = Trace.from_json(trace.to_json(), tables=lambda name, sha256: grid.TABLE)
+    again = Trace.from_json(trace.to_json(), frequency=grid.TABLE)
     assert again.to_json() == trace.to_json()
     assert torch.equal(again.replay(), trace.tokens)
     assert again.samplers == trace.samplers

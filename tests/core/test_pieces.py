@@ -42,7 +42,7 @@ FLAT = torch.full((32,), 1 / 32)
         ({"policy": {"score": {"piece": "Informativeness", "table": 3}}}, "name and sha256"),
         (
             {"policy": {"score": {"piece": "Informativeness", "table": {"table": "c4", "sha256": "1"}}}},
-            "names the frequency table 'c4'",
+            "needs the frequency table 'c4': pass that table",
         ),
         ({"polcy": {}}, "did you mean 'policy'"),
     ],
@@ -215,7 +215,7 @@ def test_a_stalled_row_among_others_is_named() -> None:
         (lambda: Trace.from_json('{"schema": 99}'), "'schema' is 99"),
         (
             lambda: decode(ToyDenoiser(0), Canvas.after_prompt([[1]], length=2, mask_id=3), presets.confidence()),
-            "disagree about the mask id",
+            "the canvas was made with mask_id=",
         ),
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), observe="all"), "observe"),  # type: ignore[arg-type]
     ],

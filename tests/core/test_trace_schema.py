@@ -266,7 +266,7 @@ def test_the_table_of_many_lines_is_found_once() -> None:
 
     Trace.from_json((json.dumps(LINES[0][0]) + "\n") * 5, tables=find)
     assert len(asked) == 1
-    with pytest.raises(UncodeError, match=r"line 1 .* pass tables= where it names a frequency table"):
+    with pytest.raises(UncodeError, match=r"line 1 .* pass frequency= where it names a frequency table"):
         Trace.from_json(json.dumps(LINES[0][0]))
 
 

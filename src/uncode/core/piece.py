@@ -13,11 +13,13 @@ import re
 import sys
 import types
 import typing
-from collections.abc import Callable
 from functools import cache
-from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Self
 
 from .errors import SettingError, UncodeError, nearest, shown, suggest
+from .tables import FrequencySource, resolver_of
+from .tables import Resolver as Resolver  # noqa: PLC0414
+from .tables import Table as Table  # noqa: PLC0414
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -25,30 +27,6 @@ if TYPE_CHECKING:
 ENTRY_POINTS = "uncode.pieces"
 MOST_BITS = 31
 """Whole numbers lie below 2^31, as lengths do: the product of two of them is exact in 64 bits."""
-
-
-@runtime_checkable
-class Table(Protocol):
-    """Corpus statistics over a vocabulary. In data it appears as name and checksum, never as numbers."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def sha256(self) -> str: ...
-    @property
-    def special_ids(self) -> tuple[int, ...]: ...
-    @property
-    def fingerprint(self) -> str:
-        """Of the tokenizer it was counted with; empty where that is not known."""
-        ...
-
-    def surprisal(self, size: int | None = None) -> Tensor:
-        """-log p of every token, unseen tokens counted as seen once: [V], or [size] with more that were not seen."""
-        ...
-
-
-Resolver = Callable[[str, str], Table | None]
-"""Finds the table of a name and a sha256; None where there is none."""
 
 
 REGISTRY: dict[str, type[Piece]] = {}
@@ -102,9 +80,15 @@ class Piece:
         return {"piece": type(self).__name__} | told
 
     @classmethod
-    def from_dict(cls, data: dict[str, Any], *, tables: Resolver | None = None) -> Self:
-        """The piece that `data` describes; it must be a `cls`. `tables(name, sha256)` finds tables."""
-        piece = _read_piece(data, cls, tables)
+    def from_dict(
+        cls, data: dict[str, Any], *, frequency: FrequencySource | None = None, tables: Resolver | None = None
+    ) -> Self:
+        """The piece that `data` describes; it must be a `cls`.
+
+        `frequency` is the table that the data names, or a function of its name and sha256 that finds it. `tables` is
+        an older name for such a function.
+        """
+        piece = _read_piece(data, cls, resolver_of(frequency, tables))
         assert isinstance(piece, cls)
         return piece
 
@@ -277,7 +261,7 @@ def _read_table(value: Any, where: str, tables: Resolver | None) -> Table:
     found = None if tables is None else tables(value["table"], value["sha256"])
     if found is None:
         raise UncodeError(
-            f"{where} names the frequency table '{value['table']}': pass the table itself to use this sampler."
+            f"{where} needs the frequency table '{value['table']}': pass that table as the sampler's frequency."
         )
     return found
 

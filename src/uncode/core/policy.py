@@ -9,14 +9,15 @@ from typing import Any
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
 from .errors import UncodeError, require
-from .piece import Piece, Table
+from .piece import Piece
 from .propose import Greedy, Proposal
 from .remask import Never, Remasker
 from .reprs import one_line, unusual
-from .sampler_file import only_table, read_toml, to_toml
+from .sampler_file import read_toml, to_toml
 from .score import Score
 from .select import Selector, TopK
 from .stop import AtTheEnd, Stop
+from .tables import FrequencySource
 from .write import write_whole
 
 
@@ -66,10 +67,12 @@ class Sampler(Piece):
         return to_toml(self.to_dict())
 
     @classmethod
-    def from_toml(cls, text: str, *, frequency: Table | None = None, name: str = "the sampler file") -> Sampler:
-        """The sampler that :meth:`to_toml` wrote; errors name the line, and the file by `name`."""
-        tables = only_table(frequency)
-        sampler: Sampler = read_toml(text, lambda data: cls.from_dict(data, tables=tables), name)
+    def from_toml(
+        cls, text: str, *, frequency: FrequencySource | None = None, name: str = "the sampler file"
+    ) -> Sampler:
+        """The sampler that :meth:`to_toml` wrote; errors name the line, and the file by `name`. `frequency` is as in
+        :meth:`from_dict`."""
+        sampler: Sampler = read_toml(text, lambda data: cls.from_dict(data, frequency=frequency), name)
         return sampler
 
     def save(self, path: str | Path) -> None:
@@ -77,7 +80,7 @@ class Sampler(Piece):
         write_whole(path, self.to_toml())
 
     @classmethod
-    def load(cls, path: str | Path, *, frequency: Table | None = None) -> Sampler:
+    def load(cls, path: str | Path, *, frequency: FrequencySource | None = None) -> Sampler:
         """The sampler in a sampler file; `frequency` is the table that the file names, where it names one."""
         try:
             text = Path(path).read_text(encoding="utf-8")

@@ -9,7 +9,6 @@ from collections.abc import Callable
 from typing import Any
 
 from .errors import SettingError, UncodeError
-from .piece import Resolver, Table
 
 _HEADER = re.compile(r"\s*\[\s*([^\[\]]+?)\s*\]\s*(?:#.*)?")
 _KEY = re.compile(r"""\s*["']?([\w.-]+)["']?\s*=""")
@@ -59,22 +58,6 @@ def _common(place: tuple[str, ...], path: tuple[str, ...]) -> int:
             return 0
         count += 1
     return count
-
-
-def only_table(table: Table | None) -> Resolver:
-    """Finds the one table that is at hand, if it is the one that a sampler names."""
-
-    def resolve(name: str, sha256: str) -> Table:
-        if table is None:
-            raise UncodeError(f"this sampler needs the frequency table '{name}': pass frequency=TABLE.")
-        if sha256 not in ("", table.sha256):
-            raise UncodeError(
-                f"the sampler names the table '{name}' ({sha256[:12]}), not '{table.name}' ({table.sha256[:12]}): give "
-                "it that one, or take the preset itself, which takes any."
-            )
-        return table
-
-    return resolve
 
 
 def to_toml(data: dict[str, Any]) -> str:

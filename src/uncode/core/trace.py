@@ -14,13 +14,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from .arguments import whole_number
 from .canvas import Canvas
 from .errors import UncodeError, require, shown
 from .json_lines import read_json_lines
-from .piece import Resolver
 from .policy import Sampler
 from .record import FILLED, GIVEN
 from .reprs import counted
+from .tables import FrequencySource, Resolver, resolver_of
 from .texts import token_texts
 from .trace_schema import FLOATS, OF_ROW, RESTORE, SCHEMA, SHARED, Damage, read_row
 from .write import write_whole
@@ -114,7 +115,8 @@ class Trace:
     def replay(self, steps: int | None = None) -> Tensor:
         """The canvas `[B, L]` after each row's first `steps` forwards, rebuilt from the record (None: the end)."""
         tokens = self.canvas.tokens.clone()
-        span, last = tokens[:, self.canvas.start :], len(self) if steps is None else steps
+        last = len(self) if steps is None else whole_number(steps, "the number of forwards to replay")
+        span = tokens[:, self.canvas.start :]
         for row, events in enumerate(self.events):
             if events:
                 for step, offset, token in events:
@@ -134,6 +136,9 @@ class Trace:
 
         A note the viewer reads is `answer_span`: where in the generated text the answer stands, in characters.
         """
+        rows = len(self.tokens)
+        known = isinstance(row, int) and not isinstance(row, bool) and -rows <= row < rows
+        require(known, f"this trace has rows 0 to {rows - 1}, not {shown(row)}: choose one of them.")
         valid, start, steps = self.canvas.valid[row], self.canvas.start, int(self.forwards[row])
         prompt, length = self.canvas.tokens[row, :start][valid[:start]], int(self.canvas.lengths[row])
         ids = self.generated[row, :length]
@@ -169,14 +174,20 @@ class Trace:
         return "".join(json.dumps(self.row(r, tokenizer), allow_nan=False) + "\n" for r in range(len(self.tokens)))
 
     @classmethod
-    def from_json(cls, text: str, *, tables: Resolver | None = None) -> Trace:
-        """The trace that :meth:`to_json` wrote. `tables(name, sha256)` finds the frequency tables it names."""
+    def from_json(cls, text: str, *, frequency: FrequencySource | None = None, tables: Resolver | None = None) -> Trace:
+        """The trace that :meth:`to_json` wrote.
+
+        `frequency` is the table that its samplers name, or a function of a name and a sha256 that finds the tables.
+        `tables` is an older name for such a function.
+        """
         require(isinstance(text, str), f"a trace is read from text, not from {shown(text)}: use Trace.load for a file.")
-        return cls._read(text, "this text", tables)
+        return cls._read(text, "this text", resolver_of(frequency, tables))
 
     @classmethod
-    def load(cls, path: str | Path, *, tables: Resolver | None = None) -> Trace:
-        """The trace in a file that :meth:`save` wrote; `tables` as in :meth:`from_json`."""
+    def load(
+        cls, path: str | Path, *, frequency: FrequencySource | None = None, tables: Resolver | None = None
+    ) -> Trace:
+        """The trace in a file that :meth:`save` wrote; `frequency` and `tables` are as in :meth:`from_json`."""
         require(isinstance(path, str | Path), f"a trace is loaded from a path, not from {shown(path)}.")
         try:
             content = Path(path).read_bytes()
@@ -189,7 +200,7 @@ class Trace:
             line = content.count(b"\n", 0, error.start) + 1
             why = f"it is not UTF-8 text ({error.reason})"
             raise UncodeError(f"line {line} of '{path}' cannot be read: {why}; {RESTORE}.") from None
-        return cls._read(text, f"'{path}'", tables)
+        return cls._read(text, f"'{path}'", resolver_of(frequency, tables))
 
     @classmethod
     def _read(cls, text: str, source: str, tables: Resolver | None) -> Trace:
@@ -237,7 +248,7 @@ def _sampler_of(row: dict[str, Any], tables: Resolver | None, known: dict[str, S
         try:
             known[key] = Sampler.from_dict(row["sampler"], tables=tables)
         except UncodeError as error:
-            advice = "correct it, and pass tables= where it names a frequency table"
+            advice = "correct it, and pass frequency= where it names a frequency table"
             raise Damage("sampler", f"is no sampler ({str(error).rstrip('.')})", advice) from None
     names, terms = known[key].policy.score.term_names, row["terms"]
     if set(names) != set(terms):
