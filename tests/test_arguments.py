@@ -17,6 +17,7 @@ from uncode.core.arguments import ArgumentError
 TOY = uncode.load("toy")
 CANVAS = Canvas.after_prompt([[2, 3]], length=4, mask_id=TOY.mask_id)
 SAMPLER = presets.confidence()
+TRACE = decode(TOY, CANVAS, SAMPLER)
 
 
 def zeros(tokens: torch.Tensor) -> torch.Tensor:
@@ -145,7 +146,21 @@ def test_prompts_that_are(ids: Any) -> None:
         (lambda: generate(TOY, [None], sampler=SAMPLER, length=3), "the prompt must be a text or messages"),
         (lambda: generate(TOY, [{"text": "x"}], sampler=SAMPLER, length=3), "the prompt must be a text or messages"),
         (lambda: generate(TOY, ["add 1 2 3"] * 2, sampler=SAMPLER, length="55"), "one per prompt, not '55'"),
-        (lambda: generate(TOY, ["add 1 2 3"], sampler=SAMPLER, length=10**30), r"tokens needs about"),
+        (lambda: generate(TOY, ["add 1 2 3"], sampler=SAMPLER, length=10**30), r"must be below 2\^31"),
+        (lambda: generate(TOY, "add 1 2 3", sampler=SAMPLER, length=True), "length of one answer .* number, not True"),
+        (lambda: generate(TOY, ["add 1 2 3"], sampler=SAMPLER, length=[True]), r"one per prompt, not \[True\]"),
+        (lambda: generate(TOY, " ", sampler=SAMPLER, length=3), "the prompt is empty: to generate without a prompt"),
+        (lambda: generate(TOY, ["add 1 2 3", ""], sampler=SAMPLER, length=3), "prompt 2 is empty"),
+        (lambda: decode(TOY, Canvas.after_prompt([[2]], 3, mask_id=5), SAMPLER), "made with mask_id=5, .* id is 0"),
+        (lambda: decode(TOY, Canvas.after_prompt([[2], [2, 3]], 3, mask_id=0), SAMPLER), "length, not of 4 and 5 tok"),
+        (lambda: run(FunctionDenoiser(zeros, 0, 2**30)), "positions needs about 8.6 GB|logits of shape"),
+        (lambda: run(FunctionDenoiser(zeros, 0, 10**15)), "positions needs more memory than any machine has: use"),
+        (lambda: TRACE.replay(-1), "forwards to replay must be a whole number of at least 0, not -1"),
+        (lambda: TRACE.replay("x"), "forwards to replay must be a whole number"),
+        (lambda: TRACE.row(5), "this trace has rows 0 to 0, not 5"),
+        (lambda: TRACE.row("x"), "this trace has rows 0 to 0, not 'x'"),
+        (lambda: uncode.Sampler.from_dict({}, frequency=5), "frequency must be a frequency table, not 5"),
+        (lambda: uncode.Trace.from_json("", frequency=TOY.frequency, tables=print), "frequency or tables, .* not both"),
         (
             lambda: generate(TOY, "add 1 2 3", sampler=SAMPLER, length=4, stop_at_eos=[]),
             "stop_at_eos must be True or False",

@@ -96,8 +96,8 @@ def test_the_toy_model_fills_sums() -> None:
     ("prompts", "length", "message"),
     [
         (["the cat"], None, "how long shall the answer be"),
-        (["the <mask:2>"], 5, "leave length out"),
-        (["the <mask:2>", "cat"], [5, 5], "its length is None"),
+        (["the <mask:2>"], 5, "give it no length"),
+        (["the <mask:2>", "cat"], [5, 5], "give it no length"),
         (["the cat", "sat"], [5], "1 lengths were given for 2 prompts"),
         (["the cat"], 0, "at least 1"),
         (["the <mask:0>"], None, "'<mask:0>' is no gap: write <mask:N> with a whole number N from 1 to 100000"),
@@ -124,7 +124,7 @@ def test_markers_in_messages_are_text() -> None:
 
 
 def test_one_prompt_has_one_length() -> None:
-    with pytest.raises(UncodeError, match="one prompt has one whole length"):
+    with pytest.raises(UncodeError, match="length of one answer must be a whole number"):
         generate(writes("the"), "the", sampler=presets.confidence(), length=[3])
 
 
@@ -150,7 +150,7 @@ def test_a_sampler_and_a_seed_for_each_prompt() -> None:
         (lambda m: generate(m, "the", sampler=0.5, length=3), "a sampler was expected"),
         (lambda m: generate("bert", "the", sampler=presets.confidence(), length=3), "uncode.load or uncode.wrap"),
         (lambda m: generate(m, 5, sampler=presets.confidence(), length=3), "a prompt is a text"),
-        (lambda m: generate(m, "the", sampler=presets.confidence(), length=6.5), "one whole length, not 6.5"),
+        (lambda m: generate(m, "the", sampler=presets.confidence(), length=6.5), "must be a whole number, not 6.5"),
         (lambda m: uncode.decode(m, [[1, 2]], presets.confidence()), "a Canvas was expected"),
         (lambda m: uncode.Trace.load("nowhere.jsonl"), "'nowhere.jsonl' cannot be read"),
     ],

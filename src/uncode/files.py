@@ -37,7 +37,7 @@ def only_one(lock: Path, out: Path, doing: str) -> Iterator[None]:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             raise UncodeError(
-                f"another process is {doing} into '{out}': wait for it, or choose another --out."
+                f"another process is {doing} into '{out}': wait for it, or choose another output."
             ) from None
         try:
             yield

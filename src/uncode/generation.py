@@ -11,7 +11,7 @@ from .core.denoiser import Denoiser
 from .core.errors import require, shown
 from .core.state import Samplers, Seeds, each_sampler
 from .core.stop import AfterEos
-from .prompt import Length, Messages, Prompt, answers, canvas_of, read_prompts
+from .prompt import Length, Messages, Prompt, answers, canvas_of, is_whole, read_prompts
 from .samplers.lookup import SamplersLike, resolve
 
 
@@ -54,7 +54,8 @@ def generate(
     require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {shown(prompt)}.")
     one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
     require(
-        not one or length is None or isinstance(length, int), f"one prompt has one whole length, not {shown(length)}."
+        not one or length is None or is_whole(length),
+        f"the length of one answer must be a whole number, not {shown(length)}.",
     )
     require(isinstance(stop_at_eos, bool), f"stop_at_eos must be True or False, not {shown(stop_at_eos)}.")
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)

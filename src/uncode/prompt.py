@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 from .core.canvas import Canvas
 from .core.denoiser import Denoiser, Facts
@@ -63,17 +63,25 @@ def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: 
             isinstance(prompt, str) or _are_messages(prompt),
             f'{which} must be a text or messages ({{"role": ..., "content": ...}}), not {shown(prompt)}.',
         )
+        text = not isinstance(prompt, str) or bool(prompt.strip())
+        require(text, f"{which} is empty: to generate without a prompt, decode a canvas of masks alone.")
     gapped = [isinstance(p, str) and has_gaps(denoiser, p) for p in prompts]
-    if length is None or isinstance(length, int):
-        require(length is None or not all(gapped), "a text with gaps says how long they are: leave length out.")
+    if length is None or is_whole(length):
+        require(length is None or not all(gapped), "a text with gaps says how long they are: give it no length.")
         length = [None if gap else length for gap in gapped]
-    fits = isinstance(length, Sequence) and all(n is None or isinstance(n, int) for n in length)
-    require(fits, f"length is a whole number or one per prompt, not {shown(length)}.")
+    fits = isinstance(length, Sequence) and all(n is None or is_whole(n) for n in length)
+    require(fits, f"the length must be a whole number or one per prompt, not {shown(length)}.")
+    assert isinstance(length, Sequence)
     require(len(length) == len(prompts), f"{len(length)} lengths were given for {len(prompts)} prompts.")
     return [
         _with_gaps(denoiser, str(p), n) if gap else _with_answer(denoiser, p, n)
         for p, gap, n in zip(prompts, gapped, length, strict=True)
     ]
+
+
+def is_whole(length: object) -> TypeGuard[int]:
+    """Whether it is a whole number, and not True or False."""
+    return isinstance(length, int) and not isinstance(length, bool)
 
 
 def has_gaps(denoiser: Denoiser, text: str) -> bool:
@@ -132,9 +140,10 @@ def _frame(denoiser: Denoiser) -> tuple[list[int], list[int]]:
 
 
 def _with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None) -> Prompt:
-    require(isinstance(length, int), "how long shall the answer be? Give length, or mark gaps with <mask:12>.")
+    require(isinstance(length, int), "how long shall the answer be? Give a length, or mark gaps with <mask:12>.")
     assert isinstance(length, int)
     require(length > 0, f"the length to generate must be at least 1, not {shown(length)}.")
+    require(length < 2**31, f"the length to generate must be below 2^31, not {shown(length)}.")
     require_room_for(length)
     before, after = _frame(denoiser)
     ids = before + encode(denoiser, prompt)
@@ -143,7 +152,7 @@ def _with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None)
 
 
 def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
-    require(length is None, "a text with gaps says how long they are: its length is None.")
+    require(length is None, "a text with gaps says how long they are: give it no length.")
     pieces: list[str] = []
     sizes: list[int] = []
     at = 0

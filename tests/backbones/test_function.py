@@ -29,7 +29,7 @@ def zeros(tokens: torch.Tensor) -> torch.Tensor:
                 Canvas.after_prompt([[1]], length=4, mask_id=0),
                 presets.fast_dllm(cache="dual", block_length=2),
             ),
-            "cache='none'",
+            "a sampler without a cache",
         ),
         (
             lambda: decode(

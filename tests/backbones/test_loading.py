@@ -90,7 +90,7 @@ def test_device(tmp_path: Path) -> None:
         uncode.load(folder, device="meta")
     if not torch.cuda.is_available():
         for missing in ("cuda", "mps"):
-            with pytest.raises(UncodeError, match=r"there is no '\w+(:0)?' here: use device='cpu'"):
+            with pytest.raises(UncodeError, match=r"there is no '\w+(:0)?' here: choose another device, such as cpu"):
                 uncode.load(folder, device=missing)
 
 
@@ -296,7 +296,7 @@ def test_large_models_are_announced(capsys: pytest.CaptureFixture[str], monkeypa
     memory.announce("org/big", 8_015_581_184, torch.bfloat16, cpu)
     shown = capsys.readouterr().err
     assert shown == "org/big: 8.02 B parameters, 16.0 GB in bfloat16; cpu has 20.0 GB free.\n"
-    with pytest.raises(UncodeError, match=r"32\.1 GB in float32, but cpu has 20\.0 GB free: use a smaller dtype"):
+    with pytest.raises(UncodeError, match=r"32\.1 GB in float32, but cpu has 20\.0 GB free: choose a smaller dtype"):
         memory.announce("org/big", 8_015_581_184, torch.float32, cpu)
 
 

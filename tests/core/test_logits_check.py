@@ -80,8 +80,22 @@ def test_logits_that_become_nan_later(sampler: str) -> None:
         if call >= 2:
             logits[:, :] = torch.nan
 
-    with pytest.raises(UncodeError, match="'broken-7b' returned NaN logits at position"):
+    with pytest.raises(UncodeError, match=r"'broken-7b' returned NaN( or infinite)? logits at position"):
         decode(model(spoil), row(), SAMPLERS[sampler])
+
+
+def test_infinite_logits_are_not_called_nan() -> None:
+    def spoil(logits: Tensor, call: int) -> None:
+        logits[..., 3:5] = torch.inf if call >= late else logits[..., 3:5]
+
+    late = 0
+    with pytest.raises(UncodeError, match="returned infinite logits: check"):
+        uncode.log_likelihood(model(spoil), [1, 2], [3, 4], method="exact")
+    late = 2
+    with pytest.raises(UncodeError, match="returned infinite logits at position"):
+        decode(model(spoil), row(), presets.confidence())
+    with pytest.raises(UncodeError, match="returned NaN or infinite logits at position"):
+        decode(model(spoil), row(), presets.uniform())
 
 
 def test_a_row_among_others_is_named_by_its_own_positions() -> None:

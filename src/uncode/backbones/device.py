@@ -26,7 +26,7 @@ def parse_device(device: Device) -> torch.device:
     try:
         torch.empty(1, device=chosen)
     except (RuntimeError, AssertionError, NotImplementedError) as error:  # torch has no one kind for it
-        raise UncodeError(f"there is no '{chosen}' here: use device='cpu'.") from error
+        raise UncodeError(f"there is no '{chosen}' here: choose another device, such as cpu.") from error
     return chosen
 
 

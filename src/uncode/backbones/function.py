@@ -74,10 +74,12 @@ class FunctionSession:
 
     def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
         if self.checked is not valid:  # rows came or went
-            require(bool(valid.all()), "a FunctionDenoiser cannot see padding: give it rows of equal length.")
+            lengths = sorted(set(valid.sum(-1).tolist()))
+            told = f"not of {' and '.join(map(str, lengths))} tokens"
+            require(bool(valid.all()), f"a FunctionDenoiser cannot see padding: give it rows of equal length, {told}.")
             self.checked = valid
         if plan.window.width != tokens.shape[1]:
-            raise UncodeError("a FunctionDenoiser keeps no keys: use cache='none' with it.")
+            raise UncodeError("a FunctionDenoiser keeps no keys: use a sampler without a cache.")
         logits = self.denoiser.fn(tokens)
         if not isinstance(logits, Tensor):
             raise UncodeError(f"the function must return a tensor of logits, not {shown(logits)}.")

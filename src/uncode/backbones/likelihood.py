@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Literal
@@ -15,7 +14,7 @@ from ..core.arguments import whole_number
 from ..core.cache import Plan, Span
 from ..core.denoiser import Denoiser, Facts
 from ..core.errors import require, shown
-from ..core.logits_check import bad_logits
+from ..core.logits_check import bad_logits, find_bad_logits
 from ..core.noise import PhiloxNoise, Purpose
 from .guidance import GuidedSession
 
@@ -48,8 +47,6 @@ def log_likelihood(
     require(method in ("monte carlo", "exact"), f"the method is 'monte carlo' or 'exact', not '{method}'.")
     masks, weights = _all(len(answer)) if method == "exact" else _drawn(len(answer), samples, batch_size, seed)
     total = float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
-    if math.isnan(total):
-        raise bad_logits(denoiser, "NaN")
     return total
 
 
@@ -91,7 +88,11 @@ def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) -> Te
     logits = session.logits(tokens, valid, plan)
     logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
     found = logp.gather(-1, truth[start:].expand(rows, -1)[..., None])[..., 0]
-    return found.masked_fill(~masks, 0.0).sum(-1).double()
+    summed = found.masked_fill(~masks, 0.0).sum(-1).double()
+    if bool(summed.isnan().any()):
+        bad = find_bad_logits(logits[masks])
+        raise bad_logits(denoiser, "NaN" if bad is None else bad[1])
+    return summed
 
 
 def _all(length: int) -> tuple[Tensor, Tensor]:

@@ -143,7 +143,7 @@ class MaskedLMSession:
 
     def _follow(self, plan: Plan, length: int) -> None:
         if not plan.window.mask(length).all():
-            raise UncodeError(f"{type(self.denoiser.model).__name__} keeps no keys: use cache='none' with it.")
+            raise UncodeError(f"{type(self.denoiser.model).__name__} keeps no keys: use a sampler without a cache.")
         self.rows = Pick(columns(plan.rows) - self.first[:, None], self.width, self.denoiser.device)
         self.plan = plan
 

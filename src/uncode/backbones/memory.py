@@ -33,7 +33,7 @@ def check_room(name: str, parameters: int, dtype: torch.dtype, *devices: torch.d
     if there is not None and need > there:
         raise UncodeError(
             f"{line}, but {where} has {gigabytes(there)} free: "
-            "use a smaller dtype, another device, or device_map='auto'."
+            "choose a smaller dtype or another device, or spread it over several with a device_map."
         )
     return line, where, there
 

@@ -209,10 +209,10 @@ def _bad_logits(state: State, row: int, offset: int, kind: str) -> UncodeError:
 
 
 def _check_beliefs(state: State, row: int, found: dict[str, Any]) -> None:
-    """Raise if a finished row has a token without a probability: the model returned NaN after a block's first step."""
+    """Raise if a finished row has a token without a probability: bad logits after a block's first step."""
     wrong = (found["commit_step"] >= 0) & found["entropy"].isnan()
     if bool(wrong.any()) and not found["sampler"].propose.ban:  # a ban of all tokens leaves none either
-        raise _bad_logits(state, row, int(wrong.long().argmax()), "NaN")
+        raise _bad_logits(state, row, int(wrong.long().argmax()), "NaN or infinite")  # the logits are gone
 
 
 def _check_limit(state: State) -> None:

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 WORTH_A_LOOK = 1 << 26
 """Bytes below which nobody asks: finding out takes longer than having them."""
+ABSURD = 10**15
+"""Bytes that no machine has."""
 BYTES_PER_TOKEN = 64
 """What a token of a canvas takes on its way to the decoder: ids, masks, records, and copies of them."""
 
@@ -26,7 +28,8 @@ def require_memory(need: int, device: torch.device, what: str, instead: str) -> 
     """Raise unless `need` bytes are free on the device; `what` needs them, and `instead` is what else to do."""
     there = free(device) if need >= WORTH_A_LOOK else None
     if there is not None and need > there:
-        raise UncodeError(f"{what} needs about {gigabytes(need)}, but {device} has {gigabytes(there)} free: {instead}.")
+        about = f"about {gigabytes(need)}, but {device} has {gigabytes(there)} free"
+        raise UncodeError(f"{what} needs {about if need < ABSURD else 'more memory than any machine has'}: {instead}.")
 
 
 def require_room_for(tokens: int) -> None:
@@ -63,4 +66,5 @@ def free(device: torch.device) -> int | None:
 
 
 def gigabytes(count: int) -> str:
-    return f"{count / 1e9:,.1f} GB"
+    """A number of bytes, from a thousand GB on in TB."""
+    return f"{count / 1e9:.1f} GB" if count < 1e12 else f"{count / 1e12:,.1f} TB"

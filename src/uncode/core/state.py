@@ -109,7 +109,11 @@ class State:
             isinstance(canvas, Canvas),
             f"a Canvas was expected, Canvas.after_prompt(...) say, not {shown(canvas)}.",
         )
-        require(canvas.mask_id == self.facts.mask_id, "the canvas and the model disagree about the mask id.")
+        mine, theirs = self.facts.mask_id, canvas.mask_id
+        require(
+            mine == theirs,
+            f"the canvas was made with mask_id={theirs}, but the model's mask id is {mine}: make it with the model's.",
+        )
         canvas.check(self.facts.vocab_size)
         count = canvas.rows
         each, numbers = each_sampler(samplers, count), _each_seed(seeds, count)

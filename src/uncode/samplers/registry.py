@@ -90,7 +90,7 @@ def calibrated(
             )
         score = score + Informativeness(as_table(frequency), clip, special)
     elif frequency is not None:
-        raise UncodeError("a frequency table was given but informativeness=False: leave one of the two out.")
+        raise UncodeError("a frequency table was given but informativeness is off: leave one of the two out.")
     return score + ExponentialPosition(rate, origin)
 
 
