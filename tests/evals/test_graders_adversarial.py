@@ -13,7 +13,8 @@ from typing import Any
 
 import pytest
 
-from uncode.evals.grade import formulas
+from uncode.evals.grade import arithmetic, formulas
+from uncode.evals.grade.find import everything
 from uncode.evals.task import Example, Grade, Task
 from uncode.evals.tasks import countdown, find_task, gpqa, gsm8k, math500, sudoku
 
@@ -709,6 +710,15 @@ def test_long_texts_take_no_time_and_break_nothing(task: str, piece: str) -> Non
     text = (piece * 20_000)[:20_000]
     with within(1.5):
         assert not graded(task, TOLD[task], text).correct
+
+
+@pytest.mark.parametrize("piece", ["(1", "(1+", "1+(1", "((1)", "\\frac{1"])
+def test_open_brackets_are_read_once(piece: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: some steps for each token that is looked at, however deep the brackets go."""
+    asked, real = list[int](), arithmetic._Parser.factor
+    monkeypatch.setattr(arithmetic._Parser, "factor", lambda self, depth: (asked.append(depth), real(self, depth))[1])
+    arithmetic.equations(everything(piece * (20_000 // len(piece))))
+    assert len(asked) < 4 * arithmetic.LONGEST
 
 
 def test_many_ways_to_each_number_take_no_time() -> None:

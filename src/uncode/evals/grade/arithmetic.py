@@ -81,9 +81,9 @@ def contradicts(text: Found) -> bool:
 def _all(text: Found, grouped: bool) -> list[Equation]:
     text, found = text.tail(LONGEST_TEXT), list[Equation]()
     for run in _runs(text, grouped):
-        at = 0
+        at, parser = 0, _Parser(run)
         while at < len(run):
-            parsed = _Parser(run, at).equation()
+            parsed = parser.equation(at)
             if parsed is None:
                 at += 1
                 continue
@@ -184,19 +184,37 @@ def _runs(text: Found, grouped: bool) -> list[list[_Token]]:
         if match.start() > end or number == 0:
             runs.append([])
         end = match.end()
-        if number > 1:
+        if number > 1 and len(runs[-1]) < LONGEST:
             runs[-1].append(_Token(_TOKENS[number][0], match[0], match.start(), match.end(), touches))
         touches = number > 1 or (touches and match[0] in ("\\left", "\\right"))
-    return [run[:LONGEST] for run in runs if run]
+    return [run for run in runs if run]
+
+
+def _closed(tokens: list[_Token]) -> set[int]:
+    """Where an opening bracket stands that a later one closes."""
+    found, opened = set[int](), list[int]()
+    for at, token in enumerate(tokens):
+        if token.kind == "(":
+            opened.append(at)
+        elif token.kind == ")" and opened:
+            found.add(opened.pop())
+    return found
 
 
 class _Parser:
-    """Recursive descent; every method gives what it read and moves on, or None."""
+    """Recursive descent; every method gives what it read and moves on, or None.
 
-    def __init__(self, tokens: list[_Token], at: int) -> None:
-        self.tokens, self.at = tokens, at
+    One parser reads a run from each of its tokens. A bracket that is never closed is refused at once, and a number is
+    read once: a text of nothing but open brackets would else be read again to the full depth from each of them.
+    """
 
-    def equation(self) -> tuple[list[Side], int] | None:
+    def __init__(self, tokens: list[_Token]) -> None:
+        self.tokens, self.at = tokens, 0
+        self.closed = _closed(tokens)
+        self.numbers: dict[int, Side] = {}
+
+    def equation(self, at: int) -> tuple[list[Side], int] | None:
+        self.at = at
         first = self.sum(0)
         if first is None:
             return None
@@ -247,14 +265,13 @@ class _Parser:
         start, token = self.at, self._next()
         side: Side | None = None
         if token is not None and token.kind == "number" and len(token.text) <= LONGEST:
-            value = as_fraction(token.text)
-            side = Side(value, (value,), 0)
+            side = self._number(start)
         elif token is not None and token.kind == "-":
             inner = self.factor(depth + 1)
             if inner is not None:
                 leaves = inner.leaves if inner.operations else (-inner.value,)
                 side = Side(-inner.value, leaves, inner.operations)
-        elif token is not None and token.kind == "(":
+        elif token is not None and token.kind == "(" and start in self.closed:
             side = self.sum(depth + 1)
             side = side if side is not None and self._take(")") else None
         elif token is not None and token.kind == "frac":
@@ -265,6 +282,12 @@ class _Parser:
         if side is None:
             self.at = start
         return side
+
+    def _number(self, at: int) -> Side:
+        if at not in self.numbers:
+            value = as_fraction(self.tokens[at].text)
+            self.numbers[at] = Side(value, (value,), 0)
+        return self.numbers[at]
 
     def _next(self) -> _Token | None:
         self.at += 1
