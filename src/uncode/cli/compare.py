@@ -59,9 +59,7 @@ def command(
     Examples:
 
       uncode tasks mini_algebra --example 3 | uncode compare -
-
       uncode tasks mini_algebra | uncode compare - --samplers eb --set eb.gamma=1
-
       uncode tasks mini_story | uncode compare - --samplers eb,story --page it.html
     """
     if page is not None:

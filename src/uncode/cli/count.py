@@ -104,15 +104,10 @@ def command(
     Examples:
 
       uncode count data/*.jsonl.zst --tokenizer tiny --out mine.safetensors
-
       uncode count c4-16gb --tokenizer ./my-model --out c4.safetensors
-
       uncode count allenai/c4 --config en --tokenizer tiny --out c4.safetensors
-
       uncode count books/ --max-bytes 1GB --tokenizer tiny --out b.safetensors
-
       zcat books.gz | uncode count - --tokenizer tiny --out books.safetensors
-
       uncode count s3://me/c4/ --ray --tokenizer tiny --out c4.safetensors
     """
     _check_out(out, sources, force)

@@ -75,13 +75,9 @@ def command(
     Examples:
 
       uncode tasks mini_story --example 3 | uncode decode - --order
-
       uncode tasks mini_sudoku | uncode decode - --set rate=0 --trace sudoku.jsonl
-
       uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:5>" --model toy
-
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16
-
       uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
     """
     _check_options(prompt, source, out, trace, batch, order, as_json)

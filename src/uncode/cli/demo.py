@@ -30,7 +30,6 @@ def command(
     Examples:
 
       uncode demo
-
       uncode demo --seed 7 --page other.html
     """
     check_output(page, "--page", "page", force)

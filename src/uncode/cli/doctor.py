@@ -29,7 +29,6 @@ def command(as_json: Json = False) -> None:
     Examples:
 
       uncode doctor
-
       uncode doctor --json
     """
     with loading():

@@ -86,13 +86,9 @@ def command(
     Examples:
 
       uncode mini --quick
-
       uncode mini --card
-
       uncode mini --device cuda --workers 7 --out mini
-
       uncode mini --show mini/results.json
-
       uncode mini --model out/model --device cuda --workers 7 --out mini
     """
     given = (out, families, problems, batch, workers, seed, device, dtype)

@@ -22,7 +22,6 @@ def command(as_json: Json = False) -> None:
     Examples:
 
       uncode models
-
       uncode models --json
     """
     from rich.console import Console

@@ -56,9 +56,7 @@ def command(
     Examples:
 
       uncode regrade gsm8k_256.jsonl --data ./data
-
       uncode regrade answers.jsonl --task humaneval --data ./data --out graded.jsonl
-
       uncode regrade math500_128.jsonl math500_256.jsonl --show 20
     """
     from rich.console import Console

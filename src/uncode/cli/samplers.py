@@ -35,11 +35,8 @@ def command(
     Examples:
 
       uncode samplers
-
       uncode samplers uncode
-
       uncode samplers semi_ar --set blocks=4 > mine.toml
-
       uncode tasks mini_story | uncode decode - --sampler mine.toml
     """
     if name is None:

@@ -53,7 +53,6 @@ def fetch(
     Examples:
 
       uncode table get llada
-
       uncode decode "Hello" --model GSAI-ML/LLaDA-8B-Base --frequency llada
     """
     from ..frequency import FrequencyTable
@@ -83,7 +82,6 @@ def convert(
     Examples:
 
       uncode table import llada.json --out llada.safetensors
-
       uncode table import mine.json --tokenizer ./m --out mine.safetensors
     """
     require(file.is_file(), f"there is no file '{file}'.")
@@ -115,9 +113,7 @@ def show(
     Examples:
 
       uncode table show llada
-
       uncode table show tiny --tokenizer tiny
-
       uncode table show c4.safetensors --top 40 --tokenizer ./my-model
     """
     from .table_text import as_data, columns, print_facts, printing, shown
@@ -150,7 +146,6 @@ def beside(
     Examples:
 
       uncode table compare c4.safetensors books.safetensors
-
       uncode table compare tiny books.safetensors --tokenizer tiny
     """
     from rich.markup import escape

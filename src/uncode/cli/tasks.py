@@ -45,13 +45,9 @@ def command(
     Examples:
 
       uncode tasks
-
       uncode tasks gsm8k --data ./data --example 3
-
       uncode tasks mini_story --example 3 | uncode decode - --sampler story
-
       uncode tasks countdown --template > mine.txt
-
       uncode tasks countdown --data ./data --prompt mine.txt
     """
     from ..evals.data import read_text

@@ -49,9 +49,7 @@ def command(
     Examples:
 
       uncode train smoke --out smoke
-
       uncode train tiny --out mine --prepare
-
       uncode train tiny --out mine --device cuda --seed 1
     """
     from ..train.checkpoint import check_folder
