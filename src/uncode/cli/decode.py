@@ -70,7 +70,7 @@ def command(
     """Answer a prompt, fill the gaps in a text, or answer a file of prompts.
 
     A line of --input is {"prompt": "..."}, {"messages": [...]} or a JSON string; it may have an id, a length and a
-    seed. Prompt number n, counted from 0, takes the seed plus n. A run that was stopped goes on with the same command.
+    seed. Prompt n, counted from 0, takes the seed plus n. A run that was stopped goes on with the same command.
 
     Examples:
 
@@ -80,9 +80,7 @@ def command(
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16
       uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
     """
-    _check_options(prompt, source, out, trace, batch, order, as_json)
-    if trace is not None:
-        check_output(trace, "--trace", "trace", force)
+    _check_options(prompt, source, out, trace, batch, order, as_json, force)
     found = find_sampler(sampler, model)
     options = read_settings(found, settings)
 
@@ -96,7 +94,6 @@ def command(
     if asked is not None and say_if_finished(asked, command, force, as_json):
         return
     text = None if prompt is None else typed(prompt)
-
     with loading():
         from .choices import ModelChoice, SamplerChoice
         from .many import DecodeSettings, answer_file
@@ -119,8 +116,11 @@ def _check_options(
     batch: int | None,
     order: bool,
     as_json: bool,
+    force: bool,
 ) -> None:
     """Options of one prompt and of many do not mix."""
+    if trace is not None:
+        check_output(trace, "--trace", "trace", force)
     require(not (order and as_json), "--json holds the order already (commit_step): leave --order out.")
     if source is None:
         require(out is None, "--out takes the answers to --input FILE; the trace of one prompt goes to --trace FILE.")
