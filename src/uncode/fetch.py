@@ -52,11 +52,18 @@ def _download(url: str, instead: str, watch: Watch) -> bytes:
     return b"".join(parts)
 
 
+def is_offline() -> bool:
+    """Whether the hub may not be asked (HF_HUB_OFFLINE): what is in the local cache has to do."""
+    from huggingface_hub import constants
+
+    return bool(constants.HF_HUB_OFFLINE)
+
+
 def silent_hub(dataset: str) -> str | None:
     """The hub's address if it does not answer; asked once, for `datasets` asks for half a minute, and aloud."""
     from huggingface_hub import constants, errors, get_hf_file_metadata, hf_hub_url
 
-    if constants.HF_HUB_OFFLINE:
+    if is_offline():
         return None
     try:
         get_hf_file_metadata(hf_hub_url(dataset, "README.md", repo_type="dataset"))

@@ -320,7 +320,7 @@ def test_a_large_file_on_the_hub_is_divided(hub: Hub, tmp_path: Path, monkeypatc
         ("some/gated", {}, "'some/gated' .*gated dataset.*authenticated"),
         ("some/private", {}, "'some/private' .*doesn't exist on the Hub or cannot be accessed"),
         ("some/nothing", {}, "'some/nothing' .*doesn't exist on the Hub or cannot be accessed"),
-        ("some/broken", {}, "'some/broken' cannot be read: .*connection"),
+        ("some/broken", {}, "'some/broken' here, and as a dataset id it cannot be read: .*connection"),
         ("some/empty", {}, "'some/empty' .*doesn't contain any data files"),
         ("hf://datasets/some/nothing/a.txt", {}, "'hf://datasets/some/nothing/a.txt' cannot be read"),
         ("hf://datasets/some/one/no.txt", {}, "'hf://datasets/some/one/no.txt' cannot be read"),

@@ -77,6 +77,8 @@ class Checkpoint:
             try:
                 yield state
             except UncodeError as error:
+                if state.totals.documents == 0:
+                    state.done()  # there is nothing to go on from
                 if not path.is_file():
                     raise
                 raise UncodeError(

@@ -14,7 +14,7 @@ from typing import Any
 
 from ..core.errors import UncodeError, require, suggest
 from ..extras import needed
-from ..fetch import silent_hub
+from ..fetch import is_offline, silent_hub
 from .shards import COMPRESSIONS, FORMATS, GUESSED, STDIN, Format, Shard, divide, kind_of, said
 from .totals import Totals
 
@@ -216,7 +216,8 @@ def _dataset_files(source: Source) -> list[str]:
             f"{absent} as a dataset id it cannot be fetched, because the hub ({hub}) cannot be reached: check the "
             "path, or try again with a network."
         )
-    with _one_sentence(where, f"{absent} as a dataset id '{where}' cannot be read"):
+    offline = " in offline mode (HF_HUB_OFFLINE)" if is_offline() else ""
+    with _one_sentence(where, f"{absent} as a dataset id it cannot be read{offline}"):
         builder = datasets.load_dataset_builder(where, source.config, revision=source.revision)
         files = builder.config.data_files or {}
         require(

@@ -13,7 +13,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import UncodeError
+from ..core.errors import UncodeError, require
 from ..version import __version__
 from .checkpoint import Checkpoint, checkpoint_of
 from .corpora import Corpus
@@ -77,9 +77,7 @@ def count(
 
             count_on_ray(job, encoder, state, ray, watch)
         job.rules.check(state.totals, ended=True)
-        if state.totals.documents == 0:
-            state.done()  # there is nothing to go on from
-            raise UncodeError(_nothing(corpus))
+        require(state.totals.documents > 0, _nothing(corpus))
         table = _table(corpus, job, state, tokenizer, made_by)
         table.save(out)
         state.done()
