@@ -24,6 +24,7 @@ from tests.cli.running import call
 from uncode import UncodeError
 from uncode.cli.train import complete_config
 from uncode.evals.families import FAMILIES
+from uncode.models import TINY
 from uncode.train import run as running
 from uncode.train.batches import Batch, Batches
 from uncode.train.checkpoint import check_same_config
@@ -32,7 +33,7 @@ from uncode.train.export import export
 from uncode.train.muon import LIKE_ADAM, Muon, orthogonal
 from uncode.train.objective import hide, loss_of
 from uncode.train.prepare import TEXTS, lessons_in, prepare
-from uncode.train.recipe import Recipe
+from uncode.train.recipe import Recipe, package_configs
 from uncode.train.run import END_ID, MASK_ID, Run, rate_at, shape_of
 from uncode.train.shards import FILE, Shards
 
@@ -442,3 +443,10 @@ def test_the_verb_checks_before_it_writes(tmp_path: Path, monkeypatch: pytest.Mo
     with pytest.raises(UncodeError, match=f"'{out}' is a file: --out takes a folder"):
         call("train", "smoke", "--out", str(out))
     assert complete_config("") == ["smoke", "tiny"] and complete_config("t") == ["tiny"]
+
+
+def test_the_page_names_what_the_package_holds() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
+    assert set(re.findall(r"uncode train (\w+)", page)) == set(package_configs())
+    tables = set(re.findall(r"TABLES/([\w.]+)", page))
+    assert len(tables) == 2 and all((TINY / "tables" / name).is_file() for name in tables)
