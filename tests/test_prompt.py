@@ -152,7 +152,7 @@ def test_a_sampler_and_a_seed_for_each_prompt() -> None:
         (lambda m: generate(m, 5, sampler=presets.confidence(), length=3), "a prompt is a text"),
         (lambda m: generate(m, "the", sampler=presets.confidence(), length=6.5), "must be a whole number, not 6.5"),
         (lambda m: uncode.decode(m, [[1, 2]], presets.confidence()), "a Canvas was expected"),
-        (lambda m: uncode.Trace.load("nowhere.jsonl"), "'nowhere.jsonl' cannot be read"),
+        (lambda m: uncode.Trace.load("nowhere.jsonl"), "there is no trace 'nowhere.jsonl'"),
     ],
 )
 def test_things_of_another_kind(call: Any, message: str) -> None:

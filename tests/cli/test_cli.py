@@ -91,7 +91,7 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", *TOY, "multiply 3 4 5"], "does not know the word 'multiply'"),
         (["decode", *TOY, " "], "prompt is empty"),
         (["decode", *TOY, "add 3 4 5", "--trace", "nowhere/trace.jsonl"], "does not exist"),
-        (["decode", *TOY, "add 3 4 5", "--trace", "docs"], "is a folder; --trace takes a file"),
+        (["decode", *TOY, "add 3 4 5", "--trace", "docs"], "is a folder: --trace takes a file"),
         (["decode", *TOY, "add 3 4 5", "--out", "x.jsonl"], "the trace of one prompt goes to --trace"),
         (["decode", *TOY, "add 3 4 5", "--batch", "2"], "--batch is for the prompts of --input"),
         (["decode", *TOY, "add 3 4 5", "--input", "README.md"], "give a prompt or --input FILE, not both"),

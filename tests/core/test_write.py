@@ -9,10 +9,13 @@ import subprocess
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from uncode import UncodeError
+import uncode
+from uncode import Canvas, FrequencyTable, Sampler, Trace, UncodeError, presets
+from uncode.core.paths import make_folder
 from uncode.core.write import check_writable, is_stream, write_whole
 from uncode.files import Journal
 
@@ -111,11 +114,13 @@ def test_a_disk_is_refused(tmp_path: Path) -> None:
 
 def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    (tmp_path / "plain").write_text("")
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(tmp_path / "socket"))
         for path, message in (
-            (tmp_path, "is a folder; --trace takes a file"),
-            (tmp_path / "no" / "file", "does not exist"),
+            (tmp_path, "is a folder: --trace takes a file"),
+            (tmp_path / "no" / "file", "does not exist: create it first"),
+            (tmp_path / "plain" / "file", "plain' is a file: give a folder"),
             (tmp_path / ("x" * 300), "cannot be written: File name too long"),
             ("a\0b", "cannot be the name of a file"),
             (tmp_path / "loop", "loop|too many"),
@@ -124,7 +129,53 @@ def test_what_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
         ):
             with pytest.raises(UncodeError, match=f"(?i){message}"):
                 check_writable(path, "--trace")
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["loop", "socket"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["loop", "plain", "socket"]
+
+
+def test_what_cannot_be_read_is_said_by_what_is_there(tmp_path: Path) -> None:
+    for load, what in ((Sampler.load, "sampler file"), (Trace.load, "trace"), (FrequencyTable.load, "frequency table")):
+        with pytest.raises(UncodeError, match=f"^'{tmp_path}' is a folder: give a {what}\\.$"):
+            load(tmp_path)
+        with pytest.raises(UncodeError, match=f"^there is no {what} '{tmp_path}/no'\\.$"):
+            load(tmp_path / "no")
+    (tmp_path / "file").write_text("x")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(UncodeError, match="file' is a file: choose another folder than"):
+            make_folder(folder)
+    make_folder(tmp_path / "a" / "b")
+    make_folder(tmp_path / "a" / "b")
+
+
+MODEL = uncode.load("toy")
+SAVED = {
+    "sampler file": presets.confidence(),
+    "trace": uncode.decode(MODEL, Canvas.after_prompt([[2]], length=3, mask_id=MODEL.mask_id), "confidence"),
+    "frequency table": MODEL.frequency,
+}
+
+
+@pytest.mark.parametrize("kind", SAVED)
+def test_no_file_of_another_kind_is_replaced(kind: str, tmp_path: Path) -> None:
+    thing: Any = SAVED[kind]
+    others = [tmp_path / other.replace(" ", "_") for other in SAVED if other != kind]
+    for other, path in zip((name for name in SAVED if name != kind), others, strict=True):
+        SAVED[other].save(path)  # type: ignore[union-attr]
+    notes, link, own = tmp_path / "notes.toml", tmp_path / "link", tmp_path / "own"
+    notes.write_text('title = "x"\n[policy]\na = 1\n')
+    link.symlink_to(notes)
+    for path in (*others, notes, link):
+        before = path.read_bytes()
+        with pytest.raises(UncodeError, match=f"exists and is not a {kind}: choose another name, .* force=True"):
+            thing.save(path)
+        assert path.read_bytes() == before
+    own.write_bytes(b"")
+    thing.save(own)
+    thing.save(own)
+    thing.save(link, force=True)
+    assert link.is_symlink() and len(notes.read_bytes()) == len(own.read_bytes())
+    thing.save("/dev/null")
+    with pytest.raises(UncodeError, match="is a folder"):
+        thing.save(tmp_path, force=True)
 
 
 def test_the_standard_streams_are_shared_not_replaced(tmp_path: Path) -> None:

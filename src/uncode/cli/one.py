@@ -38,7 +38,7 @@ def answer_one(
     else:
         trace = _with_progress(run, sum(stop - start for start, stop in row.gaps))
     if trace_file is not None:
-        trace.save(trace_file, denoiser.tokenizer)
+        trace.save(trace_file, denoiser.tokenizer, force=True)  # --force was asked for before
     text = answers(denoiser, [row], trace)[0]
     if as_json:
         typer.echo(json.dumps(trace.row(0, denoiser.tokenizer, text=text)))

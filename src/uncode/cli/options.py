@@ -9,6 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..core.errors import UncodeError, require, suggest
+from ..core.paths import require_file
 from ..models import BUILT_IN, folder_of, sampler_files
 from ..samplers.catalog import catalog, find
 from .devices import DTYPES, check_device, check_dtype
@@ -148,7 +149,7 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a file that holds 
 def find_sampler(name: str, model: str) -> str:
     """The path of a sampler file, one of the model's own among them, or the name of a preset."""
     if name.endswith(".toml"):
-        require(Path(name).is_file(), f"there is no sampler file at '{name}'.")
+        require_file(name, "sampler file")
         return name
     own = sampler_files(model)
     if name in catalog() or not own:

@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
-from typing import Any, Literal
 
 from ..core.errors import require
+from ..core.file_kinds import Kind, check_replaces
 from ..core.write import check_writable, is_stream
-
-Kind = Literal["trace", "page", "frequency table"]
-_PART = 1 << 16
 
 
 def check_output(path: Path, option: str, kind: Kind, force: bool) -> None:
     """Raise if the file cannot be written, or holds something else and `force` is not given."""
     check_writable(path, option)
-    if force or is_stream(path) or not path.is_file() or path.stat().st_size == 0:
-        return
-    with open(path, "rb") as file:
-        begin = file.read(_PART)
-    same = {"trace": _is_trace, "page": _is_page, "frequency table": _is_table}[kind](begin)
-    require(same, f"'{path}' exists and is not a {kind}: choose another name, or replace it with --force.")
+    check_replaces(path, kind, force, how="--force")
 
 
 def check_resumable(path: Path, option: str) -> None:
@@ -36,22 +27,3 @@ def same_file(one: Path, other: Path) -> bool:
         return one.samefile(other)
     except (OSError, ValueError):
         return False
-
-
-def _is_trace(begin: bytes) -> bool:
-    """A line of a trace begins with its schema."""
-    return begin.startswith(b'{"schema":')
-
-
-def _is_page(begin: bytes) -> bool:
-    return b'<meta name="generator" content="uncode">' in begin
-
-
-def _is_table(begin: bytes) -> bool:
-    """A safetensors file: the length of its header in eight bytes, then the header as JSON."""
-    length = int.from_bytes(begin[:8], "little")
-    try:
-        header: Any = json.loads(begin[8 : 8 + length])
-    except ValueError:
-        return False
-    return isinstance(header, dict) and "counts" in header

@@ -12,6 +12,7 @@ import typer
 
 from ..core.errors import UncodeError, require, suggest
 from ..core.json_lines import read_json_lines
+from ..core.paths import require_file
 from ..evals.data import read_text
 from ..gaps import check_gaps
 from .options import USUAL_LENGTH
@@ -96,7 +97,7 @@ class PromptFile:
 def read_file(path: Path, out: Path | None) -> PromptFile:
     """The prompts in a file of JSON lines; the first bad line is an error."""
     require(str(path) != "-", "--input takes a file: one prompt comes from standard input with `uncode decode -`.")
-    require(path.is_file(), f"there is no file '{path}'.")
+    require_file(path)
     require(out is not None, "where shall the answers go? Give --out FILE.")
     assert out is not None
     check_resumable(out, "--out")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.errors import require
+from ..core.paths import require_file
 from ..files import Journal, read_job
 from ..version import __version__
 from .options import Data, Json, complete_task
@@ -85,7 +86,7 @@ def command(
 def _check_files(files: list[Path], out: Path | None) -> None:
     """Raise if a file is missing or given twice, or if the grades cannot go to `out`."""
     for number, file in enumerate(files):
-        require(file.is_file(), f"there is no file '{file}'.")
+        require_file(file)
         twice = any(same_file(file, other) for other in files[:number])
         require(not twice, f"'{file}' is given twice: name each file once.")
     if out is not None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.errors import require
+from ..core.paths import require_file
 from ..models import table_of
 from .options import Force, Json, Tokenizer, complete_table
 from .outputs import check_output, same_file
@@ -84,7 +85,7 @@ def convert(
       uncode table import llada.json --out llada.safetensors
       uncode table import mine.json --tokenizer ./m --out mine.safetensors
     """
-    require(file.is_file(), f"there is no file '{file}'.")
+    require_file(file)
     check_output(out, "--out", "frequency table", force)
 
     from ..frequency.released import import_released
@@ -97,7 +98,7 @@ def convert(
     if named is not None:
         made = dataclasses.replace(table.made, tokenizer=named.name, revision=named.revision)
         table = table.with_provenance(made)
-    table.save(out)
+    table.save(out, force=True)
     typer.echo(f"{out}: {table.total:,.0f} tokens over a vocabulary of {len(table):,}.")
 
 
@@ -198,7 +199,7 @@ def merge(
     check_output(out, "--out", "frequency table", force)
     first, *others = (_read(table, None)[0] for table in tables)
     merged = first.merge(*others, name=name)
-    merged.save(out)
+    merged.save(out, force=True)
     typer.echo(f"{out}: {merged.name}, {merged.total:,.0f} tokens.")
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.errors import require
+from ..core.paths import require_file
 from .options import Data, Json, complete_task
 from .trimmed import NARROW, print_trimmed
 
@@ -68,7 +69,8 @@ def command(
         typer.echo(task.template, nl=False)
         return
     example = example or 0
-    require(prompt is None or prompt.is_file(), f"there is no prompt file '{prompt}'.")
+    if prompt is not None:
+        require_file(prompt, "prompt file")
     text = None if prompt is None else read_text(prompt)
     examples = task.examples(data)
     require(example < len(examples), f"{task.title} has {len(examples)} examples, numbered from 0.")

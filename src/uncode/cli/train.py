@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ..core.paths import make_folder
 from .options import Device
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def command(
     from ..files import only_one
 
     where = parse_device(device)
-    out.mkdir(parents=True, exist_ok=True)
+    make_folder(out)
     with only_one(out / "training.lock", out, "training"):
         lessons = _draw(chosen, folder) if lessons is None else lessons
         if not only_prepare:

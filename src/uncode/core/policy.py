@@ -9,6 +9,8 @@ from typing import Any
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
 from .errors import UncodeError, require
+from .file_kinds import check_replaces
+from .paths import no_file
 from .piece import Piece
 from .propose import Greedy, Proposal
 from .remask import Never, Remasker
@@ -75,8 +77,10 @@ class Sampler(Piece):
         sampler: Sampler = read_toml(text, lambda data: cls.from_dict(data, frequency=frequency), name)
         return sampler
 
-    def save(self, path: str | Path) -> None:
-        """Write a sampler file (TOML) that :meth:`load`, `--sampler` and `sampler=` read."""
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a sampler file (TOML) that :meth:`load`, `--sampler` and `sampler=` read, whole or not at all. A file
+        that is no sampler file is replaced with `force` alone; links stay links."""
+        check_replaces(path, "sampler file", force)
         write_whole(path, self.to_toml())
 
     @classmethod
@@ -84,8 +88,8 @@ class Sampler(Piece):
         """The sampler in a sampler file; `frequency` is the table that the file names, where it names one."""
         try:
             text = Path(path).read_text(encoding="utf-8")
-        except FileNotFoundError:
-            raise UncodeError(f"there is no sampler file at '{path}'.") from None
+        except (FileNotFoundError, IsADirectoryError):
+            raise UncodeError(no_file(path, "sampler file")) from None
         except (OSError, ValueError):
             raise UncodeError(f"the sampler file '{path}' cannot be read as text.") from None
         return cls.from_toml(text, frequency=frequency, name=f"'{path}'")

@@ -17,7 +17,9 @@ from torch import Tensor
 from .arguments import whole_number
 from .canvas import Canvas
 from .errors import UncodeError, require, shown
+from .file_kinds import check_replaces
 from .json_lines import read_json_lines
+from .paths import no_file
 from .policy import Sampler
 from .record import FILLED, GIVEN
 from .reprs import counted
@@ -191,6 +193,8 @@ class Trace:
         require(isinstance(path, str | Path), f"a trace is loaded from a path, not from {shown(path)}.")
         try:
             content = Path(path).read_bytes()
+        except (FileNotFoundError, IsADirectoryError):
+            raise UncodeError(no_file(path, "trace")) from None
         except (OSError, ValueError) as error:
             raise UncodeError(f"the trace '{path}' cannot be read: {error}.") from None
         require(not content.startswith(_GZIP), f"the trace '{path}' is compressed: unpack it with gunzip first.")
@@ -228,8 +232,10 @@ class Trace:
         shape = f"{counted(rows, 'row')} of {counted(span, 'token')}, {counted(len(self), 'forward')}"
         return f"Trace({shape}, {names[0] if len(names) == 1 else counted(len(names), 'sampler')})"
 
-    def save(self, path: str | Path, tokenizer: Any = None) -> None:
-        """Write the JSON lines to a file, whole or not at all."""
+    def save(self, path: str | Path, tokenizer: Any = None, *, force: bool = False) -> None:
+        """Write the JSON lines to a file, whole or not at all. A file that is no trace is replaced with `force` alone;
+        links stay links."""
+        check_replaces(path, "trace", force)
         write_whole(path, self.to_json(tokenizer))
 
 

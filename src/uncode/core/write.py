@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from .errors import UncodeError, require
+from .paths import kind_at, require_folder
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
@@ -27,7 +28,9 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     """Write `content` to `path`: atomically to a regular file, through a device or a pipe."""
     data = content.encode() if isinstance(content, str) else content
     with _one_sentence(path):
+        require(kind_at(path) != "a folder", f"'{path}' is a folder: give the name of a file.")
         if not is_stream(path):
+            require_folder(Path(path).resolve().parent)
             _replace(Path(path).resolve(), data)
             return
         with _open_stream(path) as stream:
@@ -38,12 +41,12 @@ def check_writable(path: str | Path, option: str = "") -> None:
     """Raise unless :func:`write_whole` can write there; nothing is left behind. For use before long work."""
     with _one_sentence(path):
         takes = f"{option} takes a file" if option else "give the name of a file"
-        require(not Path(path).is_dir(), f"'{path}' is a folder; {takes}.")
+        require(kind_at(path) != "a folder", f"'{path}' is a folder: {takes}.")
         if is_stream(path):
             _check_stream(path)
             return
         target = Path(path).resolve()
-        require(target.parent.is_dir(), f"the folder '{target.parent}' does not exist: create it first.")
+        require_folder(target.parent)
         with suppress(FileNotFoundError):
             target.lstat()  # an error where the name is too long
             require(os.access(target, os.W_OK), f"'{path}' is read-only: choose another name.")

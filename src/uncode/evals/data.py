@@ -14,6 +14,7 @@ from typing import Any
 
 from ..core.errors import UncodeError, require
 from ..core.json_lines import read_json_lines
+from ..core.paths import require_folder
 from ..core.write import write_whole
 from ..extras import needed
 from ..fetch import RELEASE, cache, fetch, silent_hub
@@ -81,7 +82,8 @@ def _numbered(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
 
 
 def _local(folder: Path, file: str) -> list[Row]:
-    require(folder.is_dir(), f"the data folder '{folder}' does not exist.")
+    require(folder.exists(), f"the data folder '{folder}' does not exist.")
+    require_folder(folder)
     path = folder / file
     require(path.is_file(), f"the data folder '{folder}' has no {file}.")
     return parse(read_text(path), file)

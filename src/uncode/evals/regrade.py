@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import UncodeError, nearest, require, shown
+from ..core.paths import require_file
 from ..stats import Interval, wilson
 from .data import Row, parse, read_text
 from .names import TASK_NAMES, task_named
@@ -84,7 +85,7 @@ def task_of(path: Path, name: str | None) -> Task[Any]:
 
 def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]:
     """Answers from a file of JSON lines: {"id", "text"} of our examples, or as others publish them."""
-    require(path.is_file(), f"there is no file '{path}'.")
+    require_file(path)
     rows = parse(read_text(path), path.name)
     require(len(rows) > 0, f"'{path}' holds no answers.")
     published = all(name in rows[0][1] for name in ("question", "output"))

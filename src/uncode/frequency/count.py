@@ -79,7 +79,7 @@ def count(
         job.rules.check(state.totals, ended=True)
         require(state.totals.documents > 0, _nothing(corpus))
         table = _table(corpus, job, state, tokenizer, made_by)
-        table.save(out)
+        table.save(out, force=True)
         state.done()
     return Counted(table, state.totals, resumed, cutter is not None)
 

@@ -114,5 +114,5 @@ def get(name: str, url: str | None = None, watch: Watch | None = None) -> Path:
     instead = "try again, give another address with --url, or fetch the file by other means and run "
     content = fetch(url or known.url, known.sha256, f"{instead}`uncode table import FILE`.", watch)
     target.parent.mkdir(parents=True, exist_ok=True)
-    import_released(content, name).save(target)
+    import_released(content, name).save(target, force=True)
     return target

@@ -16,6 +16,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from ..core.errors import UncodeError, require
+from ..core.file_kinds import check_replaces
+from ..core.paths import require_file
 from ..core.write import write_whole
 from .fingerprint import fingerprint
 from .provenance import Provenance
@@ -165,15 +167,17 @@ class FrequencyTable:
             f"than this one (fingerprint {theirs}): count one with `uncode count --tokenizer`.",
         )
 
-    def save(self, path: str | Path) -> None:
-        """Write one safetensors file, whole or not at all."""
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write one safetensors file, whole or not at all. A file that is no frequency table is replaced with `force`
+        alone; links stay links."""
+        check_replaces(path, "frequency table", force)
         notes = {"name": self.name, "special_ids": json.dumps(self.special_ids), "sha256": self.sha256}
         write_whole(path, save({"counts": self.array}, metadata=notes | {"made": self.made.to_json()}))
 
     @classmethod
     def load(cls, path: str | Path, tokenizer: Any = None) -> FrequencyTable:
         """Read a file that :meth:`save` wrote and check its checksum and, if one is given, its tokenizer."""
-        require(Path(path).is_file(), f"there is no frequency table at '{path}'.")
+        require_file(path, "frequency table")
         try:
             with safe_open(path, framework="numpy") as file:
                 notes, counts = file.metadata() or {}, file.get_tensor("counts")

@@ -11,6 +11,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from ...core.paths import make_folder
 from ...core.write import write_whole
 from . import FAMILIES
 from .family import TESTED, UNLABELLED
@@ -26,7 +27,7 @@ def lines_of(name: str) -> str:
 
 
 def main(folder: Path) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for name in FAMILIES:
         write_whole(folder / f"{name}.jsonl", lines_of(name))
         print(f"{name}: {TESTED + UNLABELLED} problems", flush=True)

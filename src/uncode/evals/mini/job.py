@@ -15,6 +15,7 @@ from typing import Any
 from ...backbones.load import load
 from ...core.denoiser import Denoiser
 from ...core.errors import require
+from ...core.paths import make_folder
 from ...core.piece import Table
 from ...files import only_one, require_same_job
 from ...models import TABLE, folder_of
@@ -44,7 +45,7 @@ class Job:
         """All families of the job. Those that are finished in the folder are not run again."""
         if self.folder is None:
             return self._results(workers, watch)
-        self.folder.mkdir(parents=True, exist_ok=True)
+        make_folder(self.folder)
         with only_one(self.folder / "mini.lock", self.folder, "writing results"):
             results = self._results(workers, watch)
             results.save(self.folder / "results.json")

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UncodeError, require
+from ...core.paths import require_file
 from ...core.write import write_whole
 from ...stats import Interval, paired_bootstraps, wilson
 from .names import UNCODE, with_rate
@@ -148,7 +149,7 @@ def least(entropies: Mapping[str, float]) -> float:
 
 
 def _read(path: Path) -> dict[str, Any]:
-    require(path.is_file(), f"there is no file '{path}'.")
+    require_file(path)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:

@@ -15,6 +15,7 @@ import torch
 
 from ...core.decode import steps
 from ...core.denoiser import Denoiser
+from ...core.paths import make_folder
 from ...core.piece import Table
 from ...core.policy import Sampler
 from ...core.state import Watch as Watching
@@ -141,7 +142,7 @@ class Suite:
         if self.folder is None:
             return
         folder = self.folder / "answers"
-        folder.mkdir(parents=True, exist_ok=True)
+        make_folder(folder)
         rows = ({"id": example, "text": text} for example, text in zip(ids, texts, strict=True))
         lines = "".join(json.dumps(row) + "\n" for row in rows)
         write_whole(folder / f"{self.family.name}-{name.replace(' ', '-')}.jsonl", lines)
