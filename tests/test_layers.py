@@ -15,7 +15,7 @@ import uncode
 SRC = Path(uncode.__file__).parent
 FLOORS = {
     "core": set(),
-    "models": set(),
+    "models": {"core"},
     "frequency": {"core"},
     "samplers": {"core", "frequency"},
     "backbones": {"core", "frequency", "models"},

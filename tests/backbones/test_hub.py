@@ -203,7 +203,7 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(
         ("some/gated", "is gated: accept its terms there and run `hf auth login`"),
         ("some/readme", "has no config.json and is no model: give a local folder"),
         ("some/llama", "is a 'llama' model, not a masked diffusion or masked language model: uncode loads"),
-        ("some/vast", "GB free: use a smaller dtype, another device"),
+        ("some/vast", "GB free: choose a smaller dtype or another device"),
         ("some/pickle", "has no safetensors on the hub, and pickled weights can run code and are never read"),
         ("some/down", "is not wholly in the local cache and the hub"),
         ("some/down", "answers 503: give a local folder, or use the built-in model"),

@@ -34,6 +34,7 @@ from uncode.backbones.families import DIALECTS as FAMILIES
 from uncode.backbones.llada import LLADA
 from uncode.backbones.load import expected
 from uncode.backbones.transformer import Transformer
+from uncode.models.names import check_name
 
 
 def logits(model: Any) -> torch.Tensor:
@@ -116,6 +117,21 @@ def edit_index(folder: Path, change: Any) -> None:
     index = json.loads((folder / INDEX).read_text())
     change(index["weight_map"])
     (folder / INDEX).write_text(json.dumps(index))
+
+
+def test_a_folder_without_a_model_suggests_the_one_below(tmp_path: Path) -> None:
+    with pytest.raises(UncodeError, match=rf"^'{tmp_path}' is no model: it has no config\.json\.$"):
+        check_name(str(tmp_path))
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    for refuse in (check_name, uncode.load):
+        with pytest.raises(UncodeError, match=rf"has no config\.json; did you mean '{tmp_path}/model'\?$"):
+            refuse(str(tmp_path))
+    with pytest.raises(UncodeError, match="is a file: give the folder it lies in"):
+        check_name(str(tmp_path / "model" / "config.json"))
+    with pytest.raises(UncodeError, match="no model is named 'tny': did you mean tiny"):
+        check_name("tny")
+    check_name(str(tmp_path / "model"))
 
 
 def edit_config(folder: Path, **values: Any) -> None:

@@ -22,6 +22,7 @@ from uncode.cli import options
 from uncode.cli.app import app
 from uncode.cli.loading import loading
 from uncode.models import TINY
+from uncode.models.names import PUBLISHED
 from uncode.samplers.catalog import catalog
 
 ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
@@ -59,6 +60,9 @@ QUICK = [
     ["decode"],
     ["decode", "x", "--sampler", "uncod"],
     ["decode", "x", "--set", "rte=1"],
+    ["decode", "x", "--model", "tny"],
+    ["decode", "x", "--model", "src"],
+    ["compare", "x", "--model", "README.md"],
     ["decode", "x", "--trace", "/nowhere/x"],
     ["decode", "--input", "nowhere.jsonl", "--out", "x.jsonl"],
     ["compare", "x", "--samplers", "uncode,nothing"],
@@ -260,7 +264,7 @@ def test_the_shell_completes_names() -> None:
     assert "mini_sudoku" in options.complete_task("mini_s")
     assert options.complete_family("s") == ["sentence", "story", "sudoku"]
     assert options.complete_family("mini_su") == ["mini_sudoku"]
-    assert tuple(release.name for dialect in DIALECTS for release in dialect.releases) == options.PUBLISHED
+    assert tuple(release.name for dialect in DIALECTS for release in dialect.releases) == PUBLISHED
     environment = {"_UNCODE_COMPLETE": "complete_bash", "COMP_WORDS": "uncode decode --sampler unc", "COMP_CWORD": "3"}
     done = subprocess.run(
         [sys.executable, "-c", "from uncode.cli.app import app; app(prog_name='uncode')"],

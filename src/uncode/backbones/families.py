@@ -10,12 +10,6 @@ from .llada import LLADA
 DIALECTS = (LLADA, DREAM)
 
 
-def released(name: str) -> list[str]:
-    """Hub ids of published checkpoints that a name without an owner may mean."""
-    ids = [release.name for dialect in DIALECTS for release in dialect.releases]
-    return [i for i in ids if name.casefold() in i.casefold()] if len(name) > 2 and "/" not in name else []
-
-
 def dialect_of(config: Config, where: object) -> Dialect | None:
     """The dialect a configuration speaks, None for a masked LM of transformers, an error for anything else."""
     kind, classes = config.get("model_type"), config.get("architectures") or []

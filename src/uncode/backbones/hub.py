@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
 from ..core.errors import UncodeError, require
+from ..models.names import INSTEAD
 from .tokenizer import FILES
 
 WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 """What a model is made of; pickled weights and code are not even downloaded."""
 UNWANTED = ["*/*"]
 """Folders: other formats, and checkpoints of the training."""
-INSTEAD = "give a local folder, or use the built-in model 'tiny'"
-
-_LONGEST = 96
-_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
-
-
-def looks_like_id(name: str) -> bool:
-    """Whether a name can be a hub id: `name` or `owner/name`, in the hub's letters."""
-    return len(name) <= _LONGEST and _ID.fullmatch(name) is not None
 
 
 def cached(name: str) -> list[str]:

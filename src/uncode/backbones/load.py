@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +13,13 @@ from ..core.errors import require, shown
 from ..frequency import FrequencyTable
 from ..frequency.fingerprint import fingerprint
 from ..models import BUILT_IN, TABLE, folder_of, sampler_files
+from ..models.names import check_folder, check_name
 from . import hub
 from .checkpoint import all_floats, assign, fill, match, read_json, survey, usual_dtype
 from .denoiser import TransformerDenoiser
 from .device import Device, Dtype, parse_device, parse_dtype
 from .dialect import Config, Dialect
-from .families import dialect_of, released
+from .families import dialect_of
 from .memory import announce, check_room
 from .spread import DeviceMap, Spread
 from .tokenizer import fits, id_of, tokenizer_of
@@ -78,7 +78,8 @@ def _find(
     if folder is not None:
         require(revision is None, f"'{name}' is on this machine, which has no revisions of it: leave the revision out.")
         return folder, {"model": folder.resolve().name}
-    model = _on_the_hub(name, revision, token)
+    check_name(name)
+    model = hub.HubModel(name, revision, token)
     config = _config(model.config().parent)
     dialect = dialect_of(config, name)
     if dialect is not None and device is not None:
@@ -89,32 +90,13 @@ def _find(
 
 def check_exists(name: str, revision: str | None = None, token: str | None = None) -> None:
     """Raise unless there is a model of that name; of a hub id the configuration alone is fetched."""
-    if name not in BUILT_IN and folder_of(name) is None:
-        _on_the_hub(name, revision, token).config()
-
-
-def _on_the_hub(name: str, revision: str | None, token: str | None) -> hub.HubModel:
-    require(not _is_file(name), f"'{name}' is a file: give the folder it lies in.")
     check_name(name)
-    require(hub.looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {hub.INSTEAD}.")
-    return hub.HubModel(name, revision, token)
-
-
-def check_name(name: str) -> None:
-    """Refuse a name that is nearly another model's."""
-    near = get_close_matches(name, BUILT_IN, n=1) or released(name)
-    require(not near, f"no model is named '{name}': did you mean {' or '.join(near)}?")
-
-
-def _is_file(name: str) -> bool:
-    try:
-        return Path(name).is_file()
-    except (OSError, ValueError):
-        return False
+    if name not in BUILT_IN and folder_of(name) is None:
+        hub.HubModel(name, revision, token).config()
 
 
 def _config(folder: Path) -> dict[str, Any]:
-    require((folder / "config.json").is_file(), f"'{folder}' is no model: it has no config.json.")
+    check_folder(folder)
     return read_json(folder / "config.json")
 
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from ..core.errors import UncodeError, require
 from ..models import folder_of
+from ..models.names import looks_like_id
 from . import hub
 from .tokenizer import FILES, tokenizer_of
 
@@ -35,7 +36,7 @@ def check_name(name: str) -> None:
         require(has_one, f"there is no tokenizer in '{name}' ({', '.join(FILES)}): {INSTEAD}.")
     else:
         require(name != "toy", f"the model 'toy' has no tokenizer to count or show tokens with: {INSTEAD}.")
-        require(hub.looks_like_id(name), f"there is no tokenizer at '{name}', and it cannot be a hub id: {INSTEAD}.")
+        require(looks_like_id(name), f"there is no tokenizer at '{name}', and it cannot be a hub id: {INSTEAD}.")
 
 
 def load_tokenizer(name: str, revision: str | None = None, token: str | None = None) -> Named:

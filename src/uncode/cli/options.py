@@ -11,18 +11,11 @@ import typer
 from ..core.errors import UncodeError, require, suggest
 from ..core.paths import require_file
 from ..models import BUILT_IN, folder_of, sampler_files
+from ..models.names import PUBLISHED, check_name
 from ..samplers.catalog import catalog, find
 from .devices import DTYPES, check_device, check_dtype
 
 USUAL_LENGTH = 96
-PUBLISHED = (
-    "GSAI-ML/LLaDA-8B-Base",
-    "GSAI-ML/LLaDA-8B-Instruct",
-    "GSAI-ML/LLaDA-1.5",
-    "Dream-org/Dream-v0-Base-7B",
-    "Dream-org/Dream-v0-Instruct-7B",
-)
-"""Hub ids that a shell completes; a test holds that they are those of the dialects."""
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -147,7 +140,9 @@ Force = Annotated[bool, typer.Option("--force", help="Replace a file that holds 
 
 
 def find_sampler(name: str, model: str) -> str:
-    """The path of a sampler file, one of the model's own among them, or the name of a preset."""
+    """The path of a sampler file, one of the model's own among them, or the name of a preset. A wrong name of the model
+    is an error too."""
+    check_name(model)
     if name.endswith(".toml"):
         require_file(name, "sampler file")
         return name

@@ -1,0 +1,56 @@
+"""Whether a name can be a model's, asked without torch and without the hub: a wrong one is refused at once."""
+
+from __future__ import annotations
+
+import re
+from difflib import get_close_matches
+from pathlib import Path
+
+from ..core.errors import require
+from ..core.paths import kind_at
+from . import BUILT_IN, folder_of
+
+PUBLISHED = (
+    "GSAI-ML/LLaDA-8B-Base",
+    "GSAI-ML/LLaDA-8B-Instruct",
+    "GSAI-ML/LLaDA-1.5",
+    "Dream-org/Dream-v0-Base-7B",
+    "Dream-org/Dream-v0-Instruct-7B",
+)
+"""Hub ids of the published checkpoints; a test holds that they are those of the dialects."""
+INSTEAD = "give a local folder, or use the built-in model 'tiny'"
+_LONGEST = 96
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
+
+
+def check_name(name: str) -> None:
+    """Raise unless it is a built-in model, a folder that holds a model, or a name that the hub may know."""
+    if name in BUILT_IN:
+        return
+    folder = folder_of(name)
+    if folder is not None:
+        check_folder(folder)
+        return
+    kind = kind_at(name) if name else ""
+    require(not kind, f"'{name}' is {kind}: give the folder it lies in.")
+    near = get_close_matches(name, BUILT_IN, n=1) or _published(name)
+    require(not near, f"no model is named '{name}': did you mean {' or '.join(near)}?")
+    require(looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {INSTEAD}.")
+
+
+def check_folder(folder: Path) -> None:
+    """Raise unless a folder has a model's configuration; one below it that has may be what was meant."""
+    if not (folder / "config.json").is_file():
+        below = sorted(str(file.parent) for file in folder.glob("*/config.json"))
+        meant = f"; did you mean {' or '.join(map(repr, below[:3]))}?" if below else "."
+        require(False, f"'{folder}' is no model: it has no config.json{meant}")
+
+
+def looks_like_id(name: str) -> bool:
+    """Whether a name can be a hub id: `name` or `owner/name`, in the hub's letters."""
+    return len(name) <= _LONGEST and _ID.fullmatch(name) is not None
+
+
+def _published(name: str) -> list[str]:
+    """Published checkpoints that a name without an owner may mean."""
+    return [i for i in PUBLISHED if name.casefold() in i.casefold()] if len(name) > 2 and "/" not in name else []
