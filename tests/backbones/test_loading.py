@@ -28,7 +28,7 @@ from tests.checkpoints import (
     save,
 )
 from uncode import Canvas, UncodeError, decode, presets
-from uncode.backbones import memory
+from uncode.backbones import duration, memory
 from uncode.backbones.checkpoint import INDEX, survey, usual_dtype
 from uncode.backbones.families import DIALECTS as FAMILIES
 from uncode.backbones.llada import LLADA
@@ -132,6 +132,21 @@ def test_a_folder_without_a_model_suggests_the_one_below(tmp_path: Path) -> None
     with pytest.raises(UncodeError, match="no model is named 'tny': did you mean tiny"):
         check_name("tny")
     check_name(str(tmp_path / "model"))
+
+
+def test_a_forward_of_minutes_is_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Attention of a layer is one operation, and Ctrl-C waits for it."""
+    model: Any = uncode.load("tiny", device="cpu")
+    monkeypatch.setattr(duration, "_seconds_per_flop", lambda: 1e-11)
+    model.open(1, 2000)
+    assert capsys.readouterr().err == ""
+    model.open(1, 100_000)
+    assert capsys.readouterr().err == (
+        "a forward over 100,000 tokens takes about 833 s here, and Ctrl-C is noticed within about 104 s: use a shorter "
+        "length or a GPU.\n"
+    )
+    duration.warn_if_long(model.network.shape, 1, 100_000, torch.device("cuda"))
+    assert capsys.readouterr().err == ""
 
 
 def edit_config(folder: Path, **values: Any) -> None:

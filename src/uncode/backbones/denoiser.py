@@ -11,6 +11,7 @@ import torch
 from ..core.memory import require_memory
 from ..core.piece import Table
 from .dialect import Dialect
+from .duration import warn_if_long
 from .session import TransformerSession
 from .transformer import Transformer
 
@@ -57,4 +58,5 @@ class TransformerDenoiser:
             f"a forward over {tokens:,} tokens",
             "use a shorter length or a smaller batch",
         )
+        warn_if_long(shape, rows, length, self.device)
         return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length)
