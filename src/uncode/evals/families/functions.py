@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from random import Random
 
 KEEPS = {
@@ -37,6 +38,7 @@ JOINS = {
     "list of": ("list", "found", "[]", "found.append({value})"),
 }
 """How they are joined: the builtin, and the loop's variable, its beginning and its step."""
+_NUMBERS, _COUNTS = range(-20, 21), range(4, 9)
 NAMES = ("solve", "compute", "find", "answer", "result", "work_out", "evaluate", "get_value")
 
 
@@ -72,13 +74,20 @@ def _with(words: str, code: str, k: int) -> tuple[str, str]:
 
 def _tests(name: str, body: str, random: Random) -> tuple[str, ...]:
     """Calls with known results; lists whose largest or smallest does not exist are left out."""
-    space: dict[str, Callable[[list[int]], object]] = {}
-    exec(f"def {name}(xs):\n{body}", space)  # our own text, from the tables above
-    tests: list[str] = []
+    function, tests = _compiled(body), list[str]()
+    draw = random.choice  # of a range it draws as randint does, in half the time
     while len(tests) < 4:
-        numbers = [random.randint(-20, 20) for _ in range(random.randint(4, 8))]
+        numbers = [draw(_NUMBERS) for _ in range(draw(_COUNTS))]
         try:
-            tests.append(f"assert {name}({numbers}) == {space[name](list(numbers))!r}")
+            tests.append(f"assert {name}({numbers}) == {function(numbers)!r}")
         except ValueError:
             continue
     return tuple(tests)
+
+
+@cache
+def _compiled(body: str) -> Callable[[list[int]], object]:
+    """The function of a body; there are some thousands, and held-out problems are drawn a hundred thousand times."""
+    space: dict[str, Callable[[list[int]], object]] = {}
+    exec(f"def function(xs):\n{body}", space)  # our own text, from the tables above
+    return space["function"]
