@@ -216,3 +216,10 @@ def test_regrade_says_what_is_wrong_with_a_file(
         main()
     told = capsys.readouterr().err
     assert left.value.code == 2 and message in told and told.count("\n") == 1
+
+
+@pytest.mark.parametrize("verb", ["tasks", "regrade", "mini", "demo"])
+def test_examples_in_the_help_are_whole_at_80_columns(verb: str) -> None:
+    shown = CliRunner().invoke(app, [verb, "--help"], env={"COLUMNS": "80"}).output
+    examples = shown.split("Examples:")[1].split("\n\nOptions:")[0].split("\n\nArguments:")[0]
+    assert all(line.strip().startswith("uncode ") for line in examples.splitlines() if line.strip()), examples
