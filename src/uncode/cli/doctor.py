@@ -14,6 +14,7 @@ from ..extras import EXTRAS
 from ..version import __version__
 from .loading import loading
 from .options import Json
+from .printing import printing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -37,19 +38,20 @@ def command(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
-    from rich.console import Console
-
-    console = Console(highlight=False)
-    for title, rows in (
-        ("versions", [(name, version) for name, version in found["versions"].items()]),
-        ("devices", [(d["name"], f"{d['what']}; {d['memory']}; {', '.join(d['dtypes'])}") for d in found["devices"]]),
-        ("kernels", list(found["kernels"].items())),
-        ("hub", list(found["hub"].items())),
-        ("sandbox for generated programs", list(found["sandbox"].items())),
-        ("extras", [_extra_row(extra) for extra in found["extras"]]),
-    ):
-        console.print(f"[bold]{title}[/bold]")
-        console.print(_rows(rows), "")
+    with printing() as console:
+        for title, rows in (
+            ("versions", [(name, version) for name, version in found["versions"].items()]),
+            (
+                "devices",
+                [(d["name"], f"{d['what']}; {d['memory']}; {', '.join(d['dtypes'])}") for d in found["devices"]],
+            ),
+            ("kernels", list(found["kernels"].items())),
+            ("hub", list(found["hub"].items())),
+            ("sandbox for generated programs", list(found["sandbox"].items())),
+            ("extras", [_extra_row(extra) for extra in found["extras"]]),
+        ):
+            console.print(f"[bold]{title}[/bold]")
+            console.print(_rows(rows), "")
 
 
 def _kernels() -> str:

@@ -15,7 +15,7 @@ import typer
 from ..core.errors import require
 from ..models import TABLE
 from .options import Device, Dtype, Json, complete_family, trained
-from .trimmed import print_trimmed
+from .printing import printing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -154,22 +154,20 @@ def _progress() -> Iterator[Watch]:
 
 
 def _print(results: Results) -> None:
-    from rich.console import Console
-
     from ..evals.mini import report
 
-    console = Console(highlight=False)
     about = results.about
-    console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
-    _show(console, report.accuracy(results))
-    if results.entropies:
-        console.print("\nthe mean predictive entropy at each rate, on problems without labels\n")
-        _show(console, report.rates(results))
-    if results.biases:
-        console.print("\nwhat confidence writes first (95 % intervals)\n")
-        _show(console, report.biases(results))
-        console.print("\nwhen confidence writes each tenth of the span, from 0 (first) to 1 (last)\n")
-        _show(console, report.times(results))
+    with printing() as console:
+        console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
+        _show(console, report.accuracy(results))
+        if results.entropies:
+            console.print("\nthe mean predictive entropy at each rate, on problems without labels\n")
+            _show(console, report.rates(results))
+        if results.biases:
+            console.print("\nwhat confidence writes first (95 % intervals)\n")
+            _show(console, report.biases(results))
+            console.print("\nwhen confidence writes each tenth of the span, from 0 (first) to 1 (last)\n")
+            _show(console, report.times(results))
 
 
 def _show(console: Console, table: report.Table) -> None:
@@ -182,4 +180,4 @@ def _show(console: Console, table: report.Table) -> None:
         shown.add_row(*row)
     needed = console.measure(shown, options=console.options.update(max_width=WIDEST)).maximum
     console.width = max(console.width, needed)  # a line that is too long wraps, and is not cut
-    print_trimmed(console, shown, soft_wrap=True)
+    console.print(shown, soft_wrap=True)

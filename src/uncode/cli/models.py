@@ -9,6 +9,7 @@ import typer
 
 from .loading import loading
 from .options import Json
+from .printing import printing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -24,8 +25,6 @@ def command(as_json: Json = False) -> None:
       uncode models
       uncode models --json
     """
-    from rich.console import Console
-
     with loading():
         from ..backbones.families import DIALECTS
 
@@ -33,20 +32,20 @@ def command(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(entries, indent=2))
         return
-    console = Console(highlight=False)
-    for dialect in DIALECTS:
-        shape, ids = dialect.releases[0].shape, dialect.ids
+    with printing() as console:
+        for dialect in DIALECTS:
+            shape, ids = dialect.releases[0].shape, dialect.ids
+            console.print(
+                f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers of width "
+                f"{shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
+                f"  vocabulary {shape.vocab}, mask {ids['mask']}, ends {ids['eos']} and {ids['turn']}"
+            )
+            console.print(_table([entry for entry in entries if entry["family"] == dialect.family]), "")
         console.print(
-            f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers of width "
-            f"{shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
-            f"  vocabulary {shape.vocab}, mask {ids['mask']}, ends {ids['eos']} and {ids['turn']}"
+            "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
+            "[bold]built in[/bold]    tiny: seven families of little problems, LLaDA's shape (`uncode mini --card`)\n"
+            "            toy: three-number sums, no weights"
         )
-        console.print(_table([entry for entry in entries if entry["family"] == dialect.family]), "")
-    console.print(
-        "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
-        "[bold]built in[/bold]    tiny: seven families of little problems, LLaDA's shape (`uncode mini --card`)\n"
-        "            toy: three-number sums, no weights"
-    )
 
 
 def _releases(dialect: Any) -> list[dict[str, Any]]:

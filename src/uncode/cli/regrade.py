@@ -17,7 +17,7 @@ from ..files import Journal, read_job
 from ..version import __version__
 from .options import Data, Json, complete_task
 from .outputs import check_resumable, same_file
-from .trimmed import print_trimmed
+from .printing import printing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -60,8 +60,6 @@ def command(
       uncode regrade answers.jsonl --task humaneval --data ./data --out graded.jsonl
       uncode regrade math500_128.jsonl math500_256.jsonl --show 20
     """
-    from rich.console import Console
-
     from ..evals.regrade import read_answers, sample, task_of
     from ..evals.sandbox import NoJail
 
@@ -76,8 +74,8 @@ def command(
     if as_json:
         typer.echo(json.dumps([_as_data(one) for one in graded], indent=2))
         return
-    console = Console(highlight=False)
-    print_trimmed(console, _table(graded), width=None if console.is_terminal else 1000)
+    with printing() as console:
+        console.print(_table(graded), width=None if console.is_terminal else 1000)
     for group in graded:
         for number in sample(group, show, seed):
             _print_disagreement(group, number)

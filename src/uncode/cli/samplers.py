@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from textwrap import wrap
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -14,7 +14,11 @@ from ..models import TABLE, TINY, sampler_files
 from ..samplers.catalog import Entry, catalog, find
 from .loading import loading
 from .options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
-from .trimmed import NARROW
+from .printing import NARROW, printing
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
 
 SUMMARY = "List the samplers; print one with its options as TOML."
 
@@ -88,21 +92,32 @@ def _comments(entry: Entry) -> list[str]:
 
 
 def _list() -> None:
-    from rich.console import Console
+    with printing() as console:
+        console.print(_lines() if console.width < NARROW else _table())
+
+
+def _lines() -> Group:
+    """For a narrow terminal: each name, and what it does below."""
+    from rich.console import Group
     from rich.padding import Padding
+    from rich.text import Text
+
+    return Group(
+        *(
+            Group(Text(entry.name, style="bold"), Padding(Text(entry.summary), (0, 0, 0, 2)))
+            for entry in catalog().values()
+        )
+    )
+
+
+def _table() -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    console = Console(highlight=False)
-    if console.width < NARROW:
-        for entry in catalog().values():
-            console.print(Text(entry.name, style="bold"))
-            console.print(Padding(Text(entry.summary), (0, 0, 0, 2)))
-        return
     table = Table(box=None, pad_edge=False, header_style="bold")
     for column in ("name", "what it does", "source"):
         table.add_column(column, no_wrap=column == "name")
     for entry in catalog().values():
         style = "bold" if entry.name == "uncode" else ""
         table.add_row(Text(entry.name), Text(entry.summary), Text(entry.citation), style=style)
-    console.print(table)
+    return table

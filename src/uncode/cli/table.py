@@ -14,6 +14,7 @@ from ..core.paths import require_file
 from ..models import table_of
 from .options import Force, Json, Tokenizer, complete_table
 from .outputs import check_output, same_file
+from .printing import printing
 
 if TYPE_CHECKING:
     from ..frequency import FrequencyTable
@@ -117,7 +118,7 @@ def show(
       uncode table show tiny --tokenizer tiny
       uncode table show c4.safetensors --top 40 --tokenizer ./my-model
     """
-    from .table_text import as_data, columns, print_facts, printing, shown
+    from .table_text import as_data, columns, print_facts, shown
 
     found, words = _read(table, tokenizer)
     entries = found.top(top, words)
@@ -152,7 +153,7 @@ def beside(
     from rich.markup import escape
 
     from ..frequency import compare
-    from .table_text import columns, measures, printing, shown
+    from .table_text import columns, measures, shown
 
     (one, words), (two, _) = _read(a, tokenizer), _read(b, tokenizer)
     c = compare(one, two, clip)

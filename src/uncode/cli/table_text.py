@@ -4,28 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Sequence
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
 from ..frequency import FrequencyTable
-
-
-@contextmanager
-def printing() -> Iterator[Console]:
-    """Standard output. Where it is no terminal, lines end without the blanks that rich fills columns with."""
-    console = Console(highlight=False)
-    if console.is_terminal:
-        yield console
-        return
-    with console.capture() as printed:
-        yield console
-    typer.echo("\n".join(line.rstrip(" ") for line in printed.get().split("\n")), nl=False)
 
 
 def as_data(table: FrequencyTable) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import typer
 from ..core.errors import require
 from ..core.paths import require_file
 from .options import Data, Json, complete_task
-from .trimmed import NARROW, print_trimmed
+from .printing import NARROW, printing
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -83,18 +83,16 @@ def command(
 
 
 def _list(as_json: bool) -> None:
-    from rich.console import Console
-
     from ..evals.families import FAMILIES
     from ..evals.tasks import TASKS
 
     if as_json:
         typer.echo(json.dumps([_as_data(name) for name in TASKS], indent=2))
         return
-    console = Console(highlight=False)
-    print_trimmed(console, _lines() if console.width < NARROW else _table())
     small = ", ".join(f"{name} ({family.like})" for name, family in FAMILIES.items())
-    print_trimmed(console, f"\nin miniature, for the built-in model (`uncode mini`): {small}")
+    with printing() as console:
+        console.print(_lines() if console.width < NARROW else _table())
+        console.print(f"\nin miniature, for the built-in model (`uncode mini`): {small}")
 
 
 def _rows() -> list[tuple[str, ...]]:
