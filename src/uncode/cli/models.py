@@ -36,8 +36,8 @@ def command(as_json: Json = False) -> None:
         for dialect in DIALECTS:
             shape, ids = dialect.releases[0].shape, dialect.ids
             console.print(
-                f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers of width "
-                f"{shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
+                f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers of "
+                f"width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
                 f"  vocabulary {shape.vocab}, mask {ids['mask']}, ends {ids['eos']} and {ids['turn']}"
             )
             console.print(_table([entry for entry in entries if entry["family"] == dialect.family]), "")
