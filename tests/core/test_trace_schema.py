@@ -232,8 +232,8 @@ def test_files_that_are_no_traces(content: bytes, message: str, tmp_path: Path) 
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "none", "\0"):
-        with pytest.raises(UncodeError, match="cannot be read"):
+    for path, message in ((tmp_path, "is a folder"), (tmp_path / "none", "there is no trace"), ("\0", "be read")):
+        with pytest.raises(UncodeError, match=message):
             Trace.load(path)
     with pytest.raises(UncodeError, match="loaded from a path, not from 5"):
         Trace.load(5)  # type: ignore[arg-type]
