@@ -206,7 +206,7 @@ class TestMistakes:
     """Each one sentence."""
 
     def test_no_cache(self, bert: Path) -> None:
-        with pytest.raises(UncodeError, match="BertForMaskedLM keeps no keys: use cache='none'"):
+        with pytest.raises(UncodeError, match="BertForMaskedLM keeps no keys: use a sampler without a cache"):
             generate(uncode.load(bert), "the cat", sampler=presets.semi_ar(blocks=2, cache="dual"), length=6)
 
     def test_too_long(self, bert: Path) -> None:

@@ -160,7 +160,7 @@ def test_another_job_does_not_touch_the_answers(tmp_path: Path, change: list[str
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
     call(*words)
     before = out.read_text()
-    with pytest.raises(UncodeError, match=f"begun with {other} finish it as it was begun, choose another output"):
+    with pytest.raises(UncodeError, match=f"begun with {other} finish it as it was begun, choose another --out"):
         call(*words, *change)
     assert out.read_text() == before
 

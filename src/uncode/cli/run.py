@@ -34,6 +34,7 @@ def run(arguments: list[str]) -> int:
             stream.reconfigure(errors="replace")  # a terminal of few letters is no reason to fail
     warnings.filterwarnings("ignore", message="mkldnn_matmul failed")  # a page of it, on CPUs without half precision
     try:
+        _check_encodable(words)
         code = _parser()(words, standalone_mode=False, prog_name="uncode")
         sys.stdout.flush()
     except typer.Abort:
@@ -47,12 +48,21 @@ def run(arguments: list[str]) -> int:
         message, code = _explain(error)
         if isinstance(error, OSError) and error.filename is None:
             _discard_output()
-        is_help = "\n" in message
+        is_help = message.startswith("Usage: ")
         typer.echo(message if is_help else f"uncode: {message}", err=True)
         return code
     if code == INTERRUPTED:
         raise KeyboardInterrupt  # typer has caught it
     return code if isinstance(code, int) else 0
+
+
+def _check_encodable(words: list[str]) -> None:
+    """Raise for half a surrogate pair, which no path and no text can hold; the parser would fail on it."""
+    for word in words:
+        try:
+            os.fsencode(word)
+        except UnicodeEncodeError:
+            raise UncodeError("an argument is not text in UTF-8: convert it first.") from None
 
 
 def _discard_output() -> None:
