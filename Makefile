@@ -1,8 +1,8 @@
 # make demo   three problems under three orders, and a page to replay them (makes .venv, installs what the demo needs)
-# make test   everything: linters, types, tests (makes .venv, installs the rest)
+# make test   linters, types, tests; of the latter all but those marked slow (makes .venv, installs the rest)
 # make check  linters and types alone
 # make bench  what the stepper, loading and answers cost, beside the copied-loop style
-# make verify the tests, then what takes longer: the benchmark's limits, every architecture, a thousand examples
+# make verify the tests, then what takes longer: slow tests, the benchmark's limits, every architecture, a thousand examples
 # make docs   write docs/papers.md from the presets, and what the docs' code blocks print
 
 PYTHON ?= python3
@@ -10,6 +10,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
+OF_CORE := tests/core tests/samplers tests/parity tests/test_arguments.py tests/test_invariants.py tests/test_numerics.py tests/test_prompt.py tests/test_reprs.py
 
 .PHONY: demo test check bench docs verify clean
 
@@ -36,9 +37,11 @@ check: $(VENV)/dev
 	@$(BIN)/mypy
 
 test: check
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q --cov=src/uncode/core --cov-branch --cov-report=term --cov-fail-under=95
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q $(OF_CORE) --cov=src/uncode/core --cov-branch --cov-report=term --cov-fail-under=95
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q $(addprefix --ignore=,$(OF_CORE))
 
 verify: test
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -m slow
 	@$(BIN)/python bench/loop.py --check
 	@$(BIN)/python bench/loading.py
 	@$(BIN)/python bench/count.py --check

@@ -289,6 +289,7 @@ BIG: Config = llada_config(0) | {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="the peak of a process is read from /proc")
 def test_loading_streams(tmp_path: Path) -> None:
     """A checkpoint of 1 GB in bfloat16 costs at its peak no more than the model and its largest tensor, plus 10 %."""

@@ -28,6 +28,7 @@ def graded() -> list[Graded]:
     return [grade_all(p.name, t, read_answers(p, t, folder), 1) for p, t in zip(files, tasks, strict=True)]
 
 
+@pytest.mark.slow
 def test_the_table_of_the_page_is_what_regrade_prints(graded: list[Graded]) -> None:
     page = io.StringIO()
     Console(width=80, file=page).print(_table(graded))

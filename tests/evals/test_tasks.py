@@ -161,6 +161,7 @@ def test_every_gold_answer_is_right(name: str, layout: str) -> None:
     assert not wrong[:5], f"{len(wrong)} wrong"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["humaneval", "mbpp"])
 def test_every_canonical_solution_passes(name: str) -> None:
     """Every third (of MBPP every sixth) in one of the layouts, in turn; all in all layouts under `make verify`."""
@@ -188,6 +189,7 @@ CONSTANTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "text"), CONSTANTS, ids=[f"{name}-{text[:24]}" for name, text in CONSTANTS])
 def test_constant_answers_are_wrong_but_where_they_are_right(name: str, text: str) -> None:
     """Of the constants that fool the released rule, ours accepts none but the examples whose answer they are."""

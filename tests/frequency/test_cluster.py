@@ -109,6 +109,7 @@ def test_a_driver_that_died_goes_on(
     assert done.resumed and done.table == expected("split", texts()) and done.totals.documents == 240
 
 
+@pytest.mark.slow
 def test_a_node_that_dies_changes_nothing(cluster: Any, tmp_path: Path) -> None:
     """Three nodes; the third is killed while it is counting."""
     many = [write(tmp_path / f"{n:02}.jsonl", documents(1000, seed=n)) for n in range(8)]

@@ -90,6 +90,7 @@ def test_the_order_decides() -> None:
     assert blocks.endswith(r"\boxed{56}.") and calibrated.endswith(r"\boxed{56}.")
 
 
+@pytest.mark.slow
 def test_the_results_are_what_the_weights_do(tiny: uncode.Denoiser) -> None:
     """Right and wrong problems of four cells, 16 in all; bfloat16 there and float32 here may differ on a few."""
     results, differing = results_of(TINY), 0
