@@ -23,13 +23,13 @@ from torch import Tensor
 
 import uncode
 from uncode.backbones.denoiser import TransformerDenoiser
-from uncode.backbones.dream import DREAM
-from uncode.backbones.llada import LLADA
-from uncode.backbones.transformer import Block, Norm, Shape, Transformer
+from uncode.backbones.dialects.dream import DREAM
+from uncode.backbones.dialects.llada import LLADA
+from uncode.backbones.transformer.network import Block, Norm, Shape, Transformer
 from uncode.core.canvas import Canvas
-from uncode.core.decode import decode
-from uncode.core.policy import Sampler
-from uncode.core.stop import AfterEos
+from uncode.core.pieces.policy import Sampler
+from uncode.core.pieces.stop import AfterEos
+from uncode.core.stepper.decode import decode
 from uncode.evals.families import FAMILIES
 from uncode.frequency import FrequencyTable
 from uncode.samplers import presets
@@ -70,7 +70,7 @@ def plainly(made: Transformer, model: TransformerDenoiser, canvas: Canvas, sampl
         assert isinstance(block, Block)
         block.part()
     with ExitStack() as stack:
-        for module in ("uncode.core.belief", "uncode.backbones.pointwise"):
+        for module in ("uncode.core.belief", "uncode.backbones.transformer.pointwise"):
             stack.enter_context(patch(f"{module}.fuses", lambda: False))
         return decode(model, canvas, sampler, seed).tokens
 

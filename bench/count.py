@@ -36,7 +36,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def by_uncode(text: Path, tokenizer: str) -> int:
     """The library's own way."""
-    from uncode.backbones.named_tokenizer import load_tokenizer
+    from uncode.backbones.loading.load_tokenizer import load_tokenizer
     from uncode.frequency.corpora import Corpus, Source
     from uncode.frequency.count import count
 
@@ -47,7 +47,7 @@ def by_uncode(text: Path, tokenizer: str) -> int:
 
 def by_batch(text: Path, tokenizer: str) -> int:
     """A bare loop over batches; the tokens are not even counted one by one."""
-    from uncode.backbones.named_tokenizer import load_tokenizer
+    from uncode.backbones.loading.load_tokenizer import load_tokenizer
 
     backend, tokens = load_tokenizer(tokenizer).tokenizer.backend_tokenizer, 0
     with text.open() as lines:
@@ -59,7 +59,7 @@ def by_batch(text: Path, tokenizer: str) -> int:
 
 def by_threads(text: Path, tokenizer: str) -> int:
     """Threads over chunks of lines, each with a Counter."""
-    from uncode.backbones.named_tokenizer import load_tokenizer
+    from uncode.backbones.loading.load_tokenizer import load_tokenizer
 
     encode = load_tokenizer(tokenizer).tokenizer.encode
 

@@ -26,10 +26,10 @@ from published import Published, published
 from torch import Tensor
 
 import uncode
-from uncode.backbones.transformer import Transformer
+from uncode.backbones.transformer.network import Transformer
 from uncode.core.canvas import Canvas
-from uncode.core.decode import decode
-from uncode.core.stop import AfterEos
+from uncode.core.pieces.stop import AfterEos
+from uncode.core.stepper.decode import decode
 from uncode.evals.families import FAMILIES
 from uncode.samplers import presets
 

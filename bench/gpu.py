@@ -24,17 +24,17 @@ import torch
 from published import Published, published
 
 from uncode.backbones.denoiser import TransformerDenoiser
-from uncode.backbones.llada import LLADA
-from uncode.backbones.transformer import Shape, Transformer
+from uncode.backbones.dialects.llada import LLADA
+from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.core.belief import Belief
-from uncode.core.blocks import Blocks
 from uncode.core.canvas import Canvas
-from uncode.core.decode import steps
-from uncode.core.policy import Policy, Sampler
-from uncode.core.score import Confidence, ExponentialPosition, Informativeness
-from uncode.core.select import TopK
-from uncode.core.stop import AfterEos
-from uncode.core.write import write_whole
+from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.policy import Policy, Sampler
+from uncode.core.pieces.score import Confidence, ExponentialPosition, Informativeness
+from uncode.core.pieces.select import TopK
+from uncode.core.pieces.stop import AfterEos
+from uncode.core.stepper.decode import steps
+from uncode.core.support.write import write_whole
 from uncode.frequency import FrequencyTable
 from uncode.samplers import presets
 

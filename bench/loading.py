@@ -21,9 +21,9 @@ import torch
 from safetensors.torch import save_file
 
 import uncode
-from uncode.backbones.llada import LLADA, config_of
-from uncode.backbones.load import expected
-from uncode.backbones.transformer import Shape, Transformer
+from uncode.backbones.dialects.llada import LLADA, config_of
+from uncode.backbones.loading.load import expected
+from uncode.backbones.transformer.network import Shape, Transformer
 
 EIGHT = LLADA.releases[0].shape
 SIZES = {"1gb": replace(EIGHT, width=1024, layers=20, heads=8, key_heads=8, hidden=4096), "8b": EIGHT}

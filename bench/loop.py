@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 import uncode
-from uncode.core.policy import Sampler
+from uncode.core.pieces.policy import Sampler
 
 LENGTH, PROMPT, MASK = 256, 64, 0
 MOST, LEAST = 1.5, 5.0

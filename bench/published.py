@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from uncode.backbones.transformer import Block, Shape, Transformer
-from uncode.backbones.transformer import Norm as OurNorm
+from uncode.backbones.transformer.network import Block, Shape, Transformer
+from uncode.backbones.transformer.network import Norm as OurNorm
 
 Pair = tuple[Tensor, Tensor]
 """Keys and values of a layer, not rotated."""

@@ -55,5 +55,5 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 def _models_on_the_cpu() -> Iterator[None]:
     """Tests that name no device mean the CPU, on a machine with a GPU too."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("uncode.backbones.device.usual_device", lambda: "cpu")
+        patch.setattr("uncode.backbones.loading.device.usual_device", lambda: "cpu")
         yield

@@ -6,12 +6,12 @@ import torch
 
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
-from uncode.core.blocks import Blocks
-from uncode.core.cache import DualCache, NoCache, PrefixCache
-from uncode.core.propose import Greedy, Sample
-from uncode.core.quota import Decay, Even, Exactly
-from uncode.core.remask import LeastConfident, LoopQuota, Never
-from uncode.core.score import (
+from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
+from uncode.core.pieces.propose import Greedy, Sample
+from uncode.core.pieces.quota import Decay, Even, Exactly
+from uncode.core.pieces.remask import LeastConfident, LoopQuota, Never
+from uncode.core.pieces.score import (
     Confidence,
     Defer,
     ExponentialPosition,
@@ -22,8 +22,8 @@ from uncode.core.score import (
     NegEntropy,
     Uniform,
 )
-from uncode.core.select import EntropyBudget, Factor, TauLeap, Threshold, TopK
-from uncode.core.stop import AfterEos, AtTheEnd
+from uncode.core.pieces.select import EntropyBudget, Factor, TauLeap, Threshold, TopK
+from uncode.core.pieces.stop import AfterEos, AtTheEnd
 from uncode.samplers.interventions import RejectTrivial
 from uncode.samplers.legacy import (
     AlternatingCommit,

@@ -12,16 +12,16 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from uncode.backbones import few, kernels, pointwise
 from uncode.backbones.denoiser import TransformerDenoiser
-from uncode.backbones.dream import DREAM
-from uncode.backbones.pointwise import Kept
-from uncode.backbones.transformer import Shape, Transformer
-from uncode.core import fused
+from uncode.backbones.dialects.dream import DREAM
+from uncode.backbones.transformer import linear_triton, pointwise, pointwise_triton
+from uncode.backbones.transformer.network import Shape, Transformer
+from uncode.backbones.transformer.pointwise import Kept
+from uncode.core import belief_triton
 from uncode.core.belief import Belief
 from uncode.core.canvas import Canvas
-from uncode.core.decode import decode
 from uncode.core.noise import Draw, PhiloxNoise
+from uncode.core.stepper.decode import decode
 from uncode.samplers import presets
 
 FEW = ("whole", "in_parts", "gated", "attend")
@@ -36,7 +36,7 @@ def belief() -> None:
     """In one part and in several, with ties, tokens that are impossible, and a position that is nearly certain."""
     random = torch.Generator().manual_seed(0)
     for groups in (8, 64):
-        fused.GROUPS = groups
+        belief_triton.GROUPS = groups
         for dtype in FUSED:
             logits = (torch.randn(2, 4, 301, generator=random) * 4).to(dtype)
             logits[..., 5] = -torch.inf
@@ -46,14 +46,14 @@ def belief() -> None:
             logits[1, 0] = 1
             noise = PhiloxNoise(torch.tensor([[-5], [2**40 + 7]]), torch.tensor([[3], [11]]))
             draw = Draw(0.7, noise, torch.arange(4)[None] + 17)
-            top, best, rest, second, slope, drawn = fused.sums(logits, draw)
+            top, best, rest, second, slope, drawn = belief_triton.sums(logits, draw)
             exact = Belief.of(logits.double())
             assert torch.equal(best, exact.token)
             assert drawn is not None and torch.equal(drawn, Belief.of(logits.double(), draw).token)
             assert torch.equal(top.double(), logits.double().amax(-1))
             for found, wanted in ((rest, exact.rest), (second, exact.second), (slope, exact.slope)):
                 close(found, wanted)
-            alone = fused.sums(logits[1:, 2:3])
+            alone = belief_triton.sums(logits[1:, 2:3])
             assert torch.equal(alone[2][0, 0], rest[1, 2]) and torch.equal(alone[4][0, 0], slope[1, 2])
 
 
@@ -61,7 +61,7 @@ def not_a_number() -> None:
     """What is not a number is never certain."""
     logits = torch.randn(1, 3, 100)
     logits[0, 0], logits[0, 1, 7], logits[0, 2] = torch.nan, torch.nan, -torch.inf
-    _, best, rest, *_ = fused.sums(logits)
+    _, best, rest, *_ = belief_triton.sums(logits)
     assert rest.isnan().all() and bool((best < 100).all())
 
 
@@ -79,10 +79,13 @@ def layers(dtype: torch.dtype) -> None:
     x, delta, weight, both = draw(2, 3, 48), draw(2, 3, 48), draw(48), draw(2, 3, 96)
     parts = torch.randn(3, 2, 3, 48, generator=random)
     for given, whole in ((delta, delta), (parts, parts.sum(0).to(dtype))):
-        fused_pair, plain_pair = kernels.add_norm(x, given, weight, 1e-5), pointwise.add_norm(x, whole, weight, 1e-5)
+        fused_pair, plain_pair = (
+            pointwise_triton.add_norm(x, given, weight, 1e-5),
+            pointwise.add_norm(x, whole, weight, 1e-5),
+        )
         for found, wanted in zip(fused_pair, plain_pair, strict=True):
             close(found, wanted, tolerance)
-    close(kernels.gated(both), pointwise.gated(both), tolerance)
+    close(pointwise_triton.gated(both), pointwise.gated(both), tolerance)
     for rows in (1, 2):
         turns = torch.randn(rows, 1, 3, 6, generator=random)  # half a head need not be a power of two
         for places in (None, torch.tensor([4, 0, 6]), torch.tensor([[1, 2, 3], [6, 5, 4]])):
@@ -101,7 +104,7 @@ def heads(
     kept = None if places is None else Kept([], (3, 3, 7, 12), places)
     if not fuse:
         return pointwise.heads_of(qkv, 6, 3, rotation, kept)
-    kernels.turn(qkv, 6, 3, rotation, kept)
+    pointwise_triton.turn(qkv, 6, 3, rotation, kept)
     split = qkv.view(2, 3, 12, 12).transpose(1, 2)
     return split[:, :6], *((split[:, 6:9], split[:, 9:]) if kept is None else kept.read(2))
 
@@ -117,24 +120,28 @@ def few_rows(dtype: torch.dtype) -> None:
     def draw(*shape: int) -> Tensor:
         return (torch.randn(*shape, generator=random) / 4).to(dtype)
 
-    few.WHOLE, few.PART, few.GATE = few.Tile(32, 32, 2), few.Tile(64, 16, 3), few.Tile(32, 16, 2)
+    linear_triton.WHOLE, linear_triton.PART, linear_triton.GATE = (
+        linear_triton.Tile(32, 32, 2),
+        linear_triton.Tile(64, 16, 3),
+        linear_triton.Tile(32, 16, 2),
+    )
     h, weight, bias = draw(2, 5, 128), draw(192, 128), draw(192)
     wanted = functional.linear(h.double(), weight.double())
-    close(few.whole(h, weight), wanted, tolerance)
-    close(few.whole(h, weight, bias), wanted + bias, tolerance)
-    parts = few.in_parts(h, weight)
-    assert parts.shape == (few.PARTS, 2, 5, 192) and parts.dtype == torch.float32
+    close(linear_triton.whole(h, weight), wanted, tolerance)
+    close(linear_triton.whole(h, weight, bias), wanted + bias, tolerance)
+    parts = linear_triton.in_parts(h, weight)
+    assert parts.shape == (linear_triton.PARTS, 2, 5, 192) and parts.dtype == torch.float32
     close(parts.sum(0), wanted, tolerance)
     gate, up = wanted.chunk(2, -1)
-    close(few.gated(h, weight), functional.silu(gate) * up, tolerance)
+    close(linear_triton.gated(h, weight), functional.silu(gate) * up, tolerance)
     k, v = draw(2, 2, 41, 32)[:, :, :-1], draw(2, 2, 41, 32)[:, :, :-1]
     seen = torch.rand(2, 1, 1, 40, generator=random) < 0.5
     seen[0, ..., :16], seen[..., -1] = False, True  # a whole stretch of the keys is not seen
-    for few.KEYS, few.PROGRAMS in ((16, 8), (16, 32), (64, 1)):
+    for linear_triton.KEYS, linear_triton.PROGRAMS in ((16, 8), (16, 32), (64, 1)):
         for queries in (draw(2, 5, 4 * 32).view(2, 5, 4, 32).transpose(1, 2), draw(2, 4, 3, 32)):
             for mask in (None, seen):
                 plain = functional.scaled_dot_product_attention(queries, k, v, attn_mask=mask, enable_gqa=True)
-                close(few.attend(queries, k, v, mask), plain.transpose(1, 2).flatten(2), tolerance)
+                close(linear_triton.attend(queries, k, v, mask), plain.transpose(1, 2).flatten(2), tolerance)
 
 
 def network() -> None:
@@ -144,16 +151,18 @@ def network() -> None:
     made = Transformer(shape).to_empty(device="cpu")
     for parameter in made.parameters():
         parameter.normal_(float(parameter.dim() == 1), 0.15, generator=random)
-    with patch("uncode.backbones.transformer.SMALL", 0):  # laid as on a GPU
+    with patch("uncode.backbones.transformer.network.SMALL", 0):  # laid as on a GPU
         made.join()
     model = TransformerDenoiser(made, DREAM, mask_id=0, eos_ids=(1,))
     canvas = Canvas.after_prompt([[5, 6, 7], [8]], 6, 0)
     sampler = presets.semi_ar(blocks=2, cache="dual")
     plain = decode(model, canvas, sampler)
     with ExitStack() as stack:
-        for name in ("products._few", "products._few_queries", "pointwise.fuses_here"):
-            stack.enter_context(patch(f"uncode.backbones.{name}", lambda *_: True))
-        counted = [stack.enter_context(patch.object(few, name, wraps=getattr(few, name))) for name in FEW]
+        for name in ("linear._few", "linear._few_queries", "pointwise.fuses_here"):
+            stack.enter_context(patch(f"uncode.backbones.transformer.{name}", lambda *_: True))
+        counted = [
+            stack.enter_context(patch.object(linear_triton, name, wraps=getattr(linear_triton, name))) for name in FEW
+        ]
         found = decode(model, canvas, sampler)
     assert [each.call_count for each in counted] == [12, 24, 12, 12]  # in two layers, at each of six steps
     assert torch.equal(found.tokens, plain.tokens)

@@ -12,7 +12,7 @@ import torch
 
 import uncode
 from uncode import Canvas, FunctionDenoiser, Guided, UncodeError, decode, generate, legacy, presets, steps
-from uncode.core.arguments import ArgumentError
+from uncode.core.support.arguments import ArgumentError
 
 TOY = uncode.load("toy")
 CANVAS = Canvas.after_prompt([[2, 3]], length=4, mask_id=TOY.mask_id)

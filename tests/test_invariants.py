@@ -14,10 +14,10 @@ from tests import grid
 from tests.checkpoints import like_the_toy
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, decode, steps
-from uncode.core.cache import DualCache, NoCache, PrefixCache
 from uncode.core.denoiser import Denoiser
-from uncode.core.piece import REGISTRY, Piece
-from uncode.core.score import Confidence, Linear
+from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
+from uncode.core.pieces.piece import REGISTRY, Piece
+from uncode.core.pieces.score import Confidence, Linear
 from uncode.samplers.legacy import SuppressAfterDraw
 
 SEEDS = st.integers(0, 7)

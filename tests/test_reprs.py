@@ -11,11 +11,11 @@ import uncode
 from tests import grid
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, FrequencyTable, FunctionDenoiser, Guided, Policy, Sampler, decode, legacy, presets, steps
-from uncode.core.blocks import Blocks
-from uncode.core.piece import Piece
-from uncode.core.score import Confidence, ExponentialPosition, Informativeness
-from uncode.core.select import TopK
-from uncode.core.stop import AfterEos
+from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.piece import Piece
+from uncode.core.pieces.score import Confidence, ExponentialPosition, Informativeness
+from uncode.core.pieces.select import TopK
+from uncode.core.pieces.stop import AfterEos
 from uncode.samplers.interventions import reject_trivial
 
 CANVAS = Canvas.after_prompt([[1, 2, 3], [4]], length=[12, 12], mask_id=MASK)

@@ -16,8 +16,8 @@ import torch
 from torch import Tensor
 
 from uncode.backbones.function import rows_of
-from uncode.core.cache import Plan
 from uncode.core.noise import PhiloxNoise, Purpose
+from uncode.core.pieces.cache import Plan
 
 VOCAB, MASK, EOS, EOT = 32, 31, 30, 29
 WIDTH, HEADS, LAYERS, SHARPNESS, FOCUS, PLACES = 24, 2, 2, 5.0, 2.0, 512

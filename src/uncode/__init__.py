@@ -12,15 +12,15 @@ from .version import __version__
 if TYPE_CHECKING:
     from .backbones.function import FunctionDenoiser
     from .backbones.guidance import Guided
-    from .backbones.likelihood import log_likelihood
-    from .backbones.load import load, wrap
+    from .backbones.loading.load import load, wrap
     from .core.canvas import Canvas
-    from .core.decode import Step
-    from .core.policy import Policy, Sampler
+    from .core.pieces.policy import Policy, Sampler
+    from .core.stepper.decode import Step
     from .core.trace import Trace
     from .decoding import decode, steps
     from .frequency import FrequencyTable
     from .generation import generate
+    from .likelihood import log_likelihood
     from .samplers import interventions, legacy, presets
 
 __all__ = [

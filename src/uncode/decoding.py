@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Unpack
 
-from .core import decode as stepper
-from .core.arguments import checks_arguments
 from .core.canvas import Canvas
-from .core.decode import WATCH_PARAMETERS, Steps
 from .core.denoiser import Denoiser
-from .core.state import Seeds, Watch
+from .core.stepper import decode as stepper
+from .core.stepper.decode import WATCH_PARAMETERS, Steps
+from .core.stepper.state import Seeds, Watch
+from .core.support.arguments import checks_arguments
 from .core.trace import Trace
 from .samplers.lookup import SamplersLike, resolve
 

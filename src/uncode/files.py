@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from .core.errors import UncodeError, require
-from .core.json_lines import read_json_lines
-from .core.write import is_stream, write_whole
+from .core.support.json_lines import read_json_lines
+from .core.support.write import is_stream, write_whole
 
 FLUSH_SECONDS = 0.5
 SHOWN_DIFFERENCES = 3

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Required, TypedDict, Unpack, overload
 
-from .core.arguments import checks_arguments
-from .core.decode import Steps, steps
 from .core.denoiser import Denoiser
 from .core.errors import require, shown
-from .core.state import Samplers, Seeds, each_sampler
-from .core.stop import AfterEos
+from .core.pieces.stop import AfterEos
+from .core.stepper.decode import Steps, steps
+from .core.stepper.state import Samplers, Seeds, each_sampler
+from .core.support.arguments import checks_arguments
 from .prompt import Length, Messages, Prompt, answers, canvas_of, is_whole, read_prompts
 from .samplers.lookup import SamplersLike, resolve
 

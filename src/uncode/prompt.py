@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from .core.canvas import Canvas
 from .core.denoiser import Denoiser, Facts
 from .core.errors import UncodeError, require, shown
-from .core.memory import require_room_for
+from .core.support.memory import require_room_for
 from .core.trace import Trace
 from .gaps import MARKER, gap_size
 

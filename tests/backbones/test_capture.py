@@ -10,12 +10,12 @@ import torch
 from torch import Tensor
 
 from tests.checkpoints import like_the_toy
-from uncode.backbones.capture import MOST, Captures, Forward, Graph, Inputs
 from uncode.backbones.guidance import Guided
+from uncode.backbones.transformer.cuda_graph import MOST, Captures, Forward, Graph, Inputs
 from uncode.core.canvas import Canvas
-from uncode.core.decode import advance, decode
-from uncode.core.state import State
-from uncode.core.stop import AfterEos
+from uncode.core.pieces.stop import AfterEos
+from uncode.core.stepper.decode import advance, decode
+from uncode.core.stepper.state import State
 from uncode.samplers import presets
 
 MASK = 0

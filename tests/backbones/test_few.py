@@ -14,11 +14,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from tests.checkpoints import like_the_toy
-from uncode.backbones import products
 from uncode.backbones.denoiser import TransformerDenoiser
-from uncode.backbones.llada import LLADA
+from uncode.backbones.dialects.llada import LLADA
+from uncode.backbones.transformer import linear
 from uncode.core.canvas import Canvas
-from uncode.core.decode import steps
+from uncode.core.stepper.decode import steps
 from uncode.frequency import FrequencyTable
 from uncode.samplers import presets
 
@@ -56,19 +56,19 @@ here = pytest.mark.skipif(
 @pytest.mark.parametrize("sizes", [LIKE_LLADA, LIKE_DREAM])
 @pytest.mark.parametrize("rows", [1, 7, 32, 64])
 def test_products_of_few_rows(rows: int, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
-    from uncode.backbones import few
+    from uncode.backbones.transformer import linear_triton
 
     width, joint, hidden = sizes
     h = draw(1, rows, width, dtype=dtype)
     qkv, bias = draw(joint, width, dtype=dtype, scale=0.02), draw(joint, dtype=dtype)
-    assert products._few(h, qkv)
-    close(few.whole(h, qkv, bias), functional.linear(h.double(), qkv.double(), bias.double()))
-    close(few.whole(h, qkv), functional.linear(h.double(), qkv.double()))
+    assert linear._few(h, qkv)
+    close(linear_triton.whole(h, qkv, bias), functional.linear(h.double(), qkv.double(), bias.double()))
+    close(linear_triton.whole(h, qkv), functional.linear(h.double(), qkv.double()))
     both = draw(2 * hidden, width, dtype=dtype, scale=0.02)
     gate, up = functional.linear(h.double(), both.double()).chunk(2, -1)
-    close(few.gated(h, both), functional.silu(gate) * up)
+    close(linear_triton.gated(h, both), functional.silu(gate) * up)
     wide, down = draw(1, rows, hidden, dtype=dtype), draw(width, hidden, dtype=dtype, scale=0.02)
-    close(few.in_parts(wide, down).sum(0), functional.linear(wide.double(), down.double()))
+    close(linear_triton.in_parts(wide, down).sum(0), functional.linear(wide.double(), down.double()))
 
 
 @here
@@ -80,11 +80,11 @@ def test_attention_of_few_queries(batch: int, queries: int, heads: int, key_head
     k, v = draw(2, batch, key_heads, 701, 128, dtype=dtype)[:, :, :, :700]
     seen = torch.rand(batch, 1, 1, 700, device="cuda") < 0.5
     seen[..., :300], seen[..., -1] = False, True  # rows that begin late
-    assert products._few_queries(q, k, v)
+    assert linear._few_queries(q, k, v)
     for mask in (None, seen):
         wide = (t.double() for t in (q, k, v))
         wanted = functional.scaled_dot_product_attention(*wide, attn_mask=mask, enable_gqa=True)
-        close(products.attention(q, k, v, mask), wanted.transpose(1, 2).flatten(2))
+        close(linear.attention(q, k, v, mask), wanted.transpose(1, 2).flatten(2))
 
 
 FORESEEN = [
@@ -116,7 +116,7 @@ def test_no_step_waits_for_the_device(name: str, options: dict[str, Any], monkey
     rows = steps(model, Canvas.after_prompt([[1, 2, 3], [4]], length=96, mask_id=toy.mask_id), sampler)
     for _ in range(4):  # a block's first step is looked at, and shapes that are new are captured
         next(rows)
-    monkeypatch.delattr("uncode.core.upload.Download.__call__")  # a look, which torch does not tell
+    monkeypatch.delattr("uncode.core.support.transfer.Download.__call__")  # a look, which torch does not tell
     torch.cuda.set_sync_debug_mode("error")
     try:
         for _ in range(6):

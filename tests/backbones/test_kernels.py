@@ -13,11 +13,11 @@ import pytest
 import torch
 
 from tests.checkpoints import like_the_toy
-from uncode.backbones import products
-from uncode.backbones.pointwise import Kept
-from uncode.backbones.transformer import Block
+from uncode.backbones.transformer import linear
+from uncode.backbones.transformer.network import Block
+from uncode.backbones.transformer.pointwise import Kept
 from uncode.core.canvas import Canvas
-from uncode.core.decode import decode
+from uncode.core.stepper.decode import decode
 from uncode.samplers import presets
 
 
@@ -78,13 +78,15 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
     triton = pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
     from triton.backends.compiler import GPUTarget
 
-    from uncode.backbones import few, kernels
-    from uncode.core import fused
+    from uncode.backbones.transformer import linear_triton, pointwise_triton
+    from uncode.core import belief_triton
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    kernel = next(getattr(home, name) for home in (fused, kernels, few) if hasattr(home, name))
+    kernel = next(
+        getattr(home, name) for home in (belief_triton, pointwise_triton, linear_triton) if hasattr(home, name)
+    )
     for given, kind in CONSTANTS[name]:
-        tile = getattr(few, given["TILE"])._asdict() if "TILE" in given else {}
+        tile = getattr(linear_triton, given["TILE"])._asdict() if "TILE" in given else {}
         constants = {key: value for key, value in given.items() if key != "TILE"}
         constants |= {key.upper(): value for key, value in tile.items()}
         pairs = [entry.split(":") for entry in POINTERS[name].format(kind).split()]
@@ -189,7 +191,7 @@ def test_which_products_are_of_few_rows(
     width: int, depth: int, rows: int, few: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     h, weight = torch.empty(1, rows, depth, device="meta"), torch.empty(width, depth, device="meta")
-    assert not products._few(h, weight)  # not on a GPU
-    monkeypatch.setattr(products, "_measured", lambda _: True)
-    assert products._few(h, weight) == few
-    assert not products._few(h.half(), weight) and not products._few(h, torch.empty(depth, width, device="meta").t())
+    assert not linear._few(h, weight)  # not on a GPU
+    monkeypatch.setattr(linear, "_measured", lambda _: True)
+    assert linear._few(h, weight) == few
+    assert not linear._few(h.half(), weight) and not linear._few(h, torch.empty(depth, width, device="meta").t())

@@ -28,12 +28,13 @@ from tests.checkpoints import (
     save,
 )
 from uncode import Canvas, UncodeError, decode, presets
-from uncode.backbones import duration, memory
-from uncode.backbones.checkpoint import INDEX, survey, usual_dtype
-from uncode.backbones.families import DIALECTS as FAMILIES
-from uncode.backbones.llada import LLADA
-from uncode.backbones.load import expected
-from uncode.backbones.transformer import Transformer
+from uncode.backbones.dialects.llada import LLADA
+from uncode.backbones.dialects.registry import DIALECTS as FAMILIES
+from uncode.backbones.loading import memory
+from uncode.backbones.loading.checkpoint import INDEX, survey, usual_dtype
+from uncode.backbones.loading.load import expected
+from uncode.backbones.transformer import duration
+from uncode.backbones.transformer.network import Transformer
 from uncode.models.names import check_name
 
 
@@ -235,7 +236,7 @@ def test_a_broken_folder_is_one_clear_error(tmp_path: Path, fault: str, monkeypa
     breaks, message = FAULTS[fault]
     breaks(folder)
     allocated: list[Any] = []
-    monkeypatch.setattr("uncode.backbones.load.fill", lambda *args: allocated.append(args))
+    monkeypatch.setattr("uncode.backbones.loading.load.fill", lambda *args: allocated.append(args))
     with pytest.raises(UncodeError, match=message) as caught:
         uncode.load(folder)
     assert "\n" not in str(caught.value) and not allocated

@@ -34,7 +34,7 @@ from transformers import (
 
 import uncode
 from uncode import Canvas, FrequencyTable, UncodeError, decode, generate, presets, wrap
-from uncode.core.cache import NoCache, Place, Span
+from uncode.core.pieces.cache import NoCache, Place, Span
 
 WORDS = (
     "the cat sat on a mat and then it ran off to see what was new in town . , ? one two three four five".split()  # noqa: SIM905

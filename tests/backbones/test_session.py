@@ -13,10 +13,10 @@ import uncode
 from tests.checkpoints import DIALECTS, checkpoint, like_the_toy, tokens
 from tests.toy import EOS, MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, Guided, UncodeError, decode, log_likelihood, presets
-from uncode.backbones.session import TransformerSession
-from uncode.core.cache import Plan, Span
-from uncode.core.decode import advance
-from uncode.core.state import State
+from uncode.backbones.transformer.session import TransformerSession
+from uncode.core.pieces.cache import Plan, Span
+from uncode.core.stepper.decode import advance
+from uncode.core.stepper.state import State
 
 LENGTH = 18
 

@@ -20,9 +20,9 @@ from transformers import PreTrainedTokenizerFast
 import uncode
 from tests.checkpoints import dream_config, dream_weights, llada_config, llada_weights, save
 from uncode import UncodeError, generate, presets
-from uncode.backbones.dream import DREAM
-from uncode.backbones.llada import LLADA
-from uncode.backbones.tokenizer import tokenizer_of
+from uncode.backbones.dialects.dream import DREAM
+from uncode.backbones.dialects.llada import LLADA
+from uncode.backbones.loading.tokenizer import tokenizer_of
 from uncode.frequency.fingerprint import fingerprint
 from uncode.prompt import encode
 

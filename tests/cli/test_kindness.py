@@ -15,8 +15,8 @@ import torch
 import uncode
 from tests.cli.running import TOY, run
 from uncode.cli.familiar import is_familiar
-from uncode.core import memory, threads
-from uncode.core.memory import require_memory
+from uncode.core.support import memory, threads
+from uncode.core.support.memory import require_memory
 from uncode.evals.families import FAMILIES
 from uncode.evals.mini.report import accuracy
 from uncode.evals.mini.results import Cell, Results

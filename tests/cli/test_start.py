@@ -16,8 +16,8 @@ import typer
 from typer.testing import CliRunner
 
 from tests.cli.running import ROOT, TOY, run, run_apart
-from uncode.backbones.device import DTYPES
-from uncode.backbones.families import DIALECTS
+from uncode.backbones.dialects.registry import DIALECTS
+from uncode.backbones.loading.device import DTYPES
 from uncode.cli import options
 from uncode.cli.app import app
 from uncode.cli.loading import loading

@@ -9,9 +9,9 @@ import torch
 
 from uncode.core.belief import Belief
 from uncode.core.errors import UncodeError
-from uncode.core.fusing import fuses, lacking
 from uncode.core.noise import Draw, PhiloxNoise, Purpose, gumbel
-from uncode.core.propose import Sample
+from uncode.core.pieces.propose import Sample
+from uncode.core.support.triton_support import fuses, lacking
 
 LOGITS = torch.randn(3, 5, 40, generator=torch.Generator().manual_seed(1)) * 3
 NOISE = PhiloxNoise(torch.tensor([[1], [2], [3]]), torch.tensor([[4], [5], [6]]))
@@ -56,15 +56,15 @@ def test_a_draw_is_proposed_without_a_look_at_the_vocabulary() -> None:
 
 def test_what_kernels_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     lacking.cache_clear()
-    monkeypatch.setattr("uncode.core.fusing.find_spec", lambda name: object())
+    monkeypatch.setattr("uncode.core.support.triton_support.find_spec", lambda name: object())
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.delenv("CC", raising=False)
     assert lacking() == "triton finds no C compiler (gcc, clang or CC) to start kernels with" and not fuses()
     lacking.cache_clear()
-    monkeypatch.setattr("uncode.core.fusing.find_spec", lambda name: None)
+    monkeypatch.setattr("uncode.core.support.triton_support.find_spec", lambda name: None)
     assert lacking() == "triton is not installed"
     lacking.cache_clear()
-    monkeypatch.setattr("uncode.core.fusing.find_spec", lambda name: object())
+    monkeypatch.setattr("uncode.core.support.triton_support.find_spec", lambda name: object())
     monkeypatch.setenv("CC", "cc")
     assert fuses()
     lacking.cache_clear()

@@ -12,9 +12,9 @@ from torch import Tensor
 import uncode
 from tests.checkpoints import DIALECTS, save
 from uncode import Canvas, FunctionDenoiser, Guided, Sampler, Stalled, UncodeError, decode, presets
-from uncode.core.decode import advance
-from uncode.core.state import State
-from uncode.core.stop import AfterEos
+from uncode.core.pieces.stop import AfterEos
+from uncode.core.stepper.decode import advance
+from uncode.core.stepper.state import State
 
 VOCAB, MASK = 7, 0
 SAMPLERS = {

@@ -10,15 +10,15 @@ import torch
 
 from tests.toy import EOS, MASK, ToyDenoiser
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, Trace, UncodeError, decode, legacy, presets
-from uncode.core.blocks import Blocks
-from uncode.core.cache import PrefixCache
-from uncode.core.piece import REGISTRY, Piece
-from uncode.core.propose import Greedy, Sample
-from uncode.core.quota import Decay, Even, Exactly
-from uncode.core.remask import LoopQuota
-from uncode.core.score import Confidence, Defer, ExponentialPosition, Gumbel, Informativeness, Score, Sum
-from uncode.core.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
-from uncode.core.stop import AfterEos
+from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.cache import PrefixCache
+from uncode.core.pieces.piece import REGISTRY, Piece
+from uncode.core.pieces.propose import Greedy, Sample
+from uncode.core.pieces.quota import Decay, Even, Exactly
+from uncode.core.pieces.remask import LoopQuota
+from uncode.core.pieces.score import Confidence, Defer, ExponentialPosition, Gumbel, Informativeness, Score, Sum
+from uncode.core.pieces.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
+from uncode.core.pieces.stop import AfterEos
 from uncode.core.view import Ranking, View
 from uncode.frequency import as_table
 
@@ -325,7 +325,7 @@ def test_two_pieces_of_one_name_are_refused() -> None:
 def test_entry_points_bring_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     import importlib.metadata
 
-    from uncode.core import piece
+    from uncode.core.pieces import piece
 
     class Entry:
         def load(self) -> None:

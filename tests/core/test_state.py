@@ -13,15 +13,15 @@ import torch
 from tests.checkpoints import like_the_toy
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, Guided, Policy, Sampler, UncodeError, decode, presets
-from uncode.core.blocks import Blocks
-from uncode.core.cache import DualCache, PrefixCache
-from uncode.core.decode import advance
 from uncode.core.denoiser import Denoiser
-from uncode.core.quota import Even, split_steps
-from uncode.core.score import Confidence, ExponentialPosition
-from uncode.core.select import Threshold, TopK
-from uncode.core.state import State
-from uncode.core.stop import AfterEos
+from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.cache import DualCache, PrefixCache
+from uncode.core.pieces.quota import Even, split_steps
+from uncode.core.pieces.score import Confidence, ExponentialPosition
+from uncode.core.pieces.select import Threshold, TopK
+from uncode.core.pieces.stop import AfterEos
+from uncode.core.stepper.decode import advance
+from uncode.core.stepper.state import State
 
 SAMPLERS = [
     presets.confidence(steps=6),

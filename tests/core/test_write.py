@@ -15,8 +15,8 @@ import pytest
 
 import uncode
 from uncode import Canvas, FrequencyTable, Sampler, Trace, UncodeError, presets
-from uncode.core.paths import make_folder
-from uncode.core.write import check_writable, is_stream, write_whole
+from uncode.core.support.paths import make_folder
+from uncode.core.support.write import check_writable, is_stream, write_whole
 from uncode.files import Journal
 
 ROOT = Path(__file__).parents[2]
@@ -182,7 +182,8 @@ def test_the_standard_streams_are_shared_not_replaced(tmp_path: Path) -> None:
     """Redirected to a file, /dev/stdout is that file: the trace follows what was printed, and is not written over."""
     out = tmp_path / "out.txt"
     script = (
-        "from uncode.core.write import write_whole as w; print('before'); w('/dev/stdout', 'trace\\n'); print('after')"
+        "from uncode.core.support.write import write_whole as w\n"
+        "print('before'); w('/dev/stdout', 'trace\\n'); print('after')"
     )
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
     with open(out, "w") as file:
@@ -192,7 +193,8 @@ def test_the_standard_streams_are_shared_not_replaced(tmp_path: Path) -> None:
 
 def test_process_substitution(tmp_path: Path) -> None:
     script = (
-        "import sys; from uncode.core.write import *; check_writable(sys.argv[1]); write_whole(sys.argv[1], 'through')"
+        "import sys; from uncode.core.support.write import *\n"
+        "check_writable(sys.argv[1]); write_whole(sys.argv[1], 'through')"
     )
     seen = tmp_path / "seen"
     command = f'"{sys.executable}" -c "$1" >(cat > "$2"); wait; sleep 0.2'

@@ -10,7 +10,7 @@ import pytest
 
 from uncode import UncodeError
 from uncode.cli.prompts import read_file
-from uncode.core.json_lines import read_json_lines
+from uncode.core.support.json_lines import read_json_lines
 from uncode.evals.families import FAMILIES
 from uncode.evals.regrade import read_answers
 from uncode.evals.tasks import find_task

@@ -14,7 +14,7 @@ import torch
 import uncode
 from tests.cli.running import call
 from uncode import UncodeError
-from uncode.backbones import device
+from uncode.backbones.loading import device
 from uncode.cli import devices
 from uncode.cli.three_orders import _usual
 from uncode.core.trace import Trace

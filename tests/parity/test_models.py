@@ -24,10 +24,10 @@ import uncode
 from tests.checkpoints import COUNT, DIALECTS, checkpoint
 from uncode import Canvas, Guided, Sampler, decode, legacy, presets
 from uncode.backbones.denoiser import TransformerDenoiser
-from uncode.backbones.likelihood import masked_log_probability
-from uncode.backbones.session import TransformerSession
-from uncode.core.cache import Plan, Span
+from uncode.backbones.transformer.session import TransformerSession
 from uncode.core.denoiser import Denoiser
+from uncode.core.pieces.cache import Plan, Span
+from uncode.likelihood import masked_log_probability
 
 DATA = Path(__file__).parent / "data"
 APART = 4 if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else 16

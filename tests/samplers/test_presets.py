@@ -10,8 +10,8 @@ import torch
 
 from tests.toy import MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, FrequencyTable, Sampler, UncodeError, decode, interventions, legacy, presets
-from uncode.core.cache import PrefixCache
-from uncode.core.score import ExponentialPosition, Informativeness
+from uncode.core.pieces.cache import PrefixCache
+from uncode.core.pieces.score import ExponentialPosition, Informativeness
 from uncode.samplers import lookup, papers, registry
 from uncode.samplers.catalog import MEANING, catalog
 from uncode.samplers.legacy import QUIRKS

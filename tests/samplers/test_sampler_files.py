@@ -8,7 +8,7 @@ import pytest
 
 import uncode
 from uncode import Sampler, UncodeError, presets
-from uncode.core.sampler_file import line_of
+from uncode.core.pieces.sampler_file import line_of
 
 MODEL = uncode.load("toy")
 PROMPT = "add 3 4 5"

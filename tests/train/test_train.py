@@ -147,7 +147,7 @@ def rows_of(shards: Shards) -> list[tuple[int, list[int], list[int]]]:
 
 
 def test_shards_hold_the_lessons(recipe: Recipe, folder: Path) -> None:
-    from uncode.backbones.tokenizer import tokenizer_of
+    from uncode.backbones.loading.tokenizer import tokenizer_of
 
     tokenizer = tokenizer_of(folder)
     shards = Shards.load(folder / FILE)

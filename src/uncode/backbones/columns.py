@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.cache import Columns, Plan, Span
-from ..core.upload import upload
+from ..core.pieces.cache import Columns, Plan, Span
+from ..core.support.transfer import upload
 
 
 class Pick:

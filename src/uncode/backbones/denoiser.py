@@ -8,12 +8,12 @@ from typing import Any
 
 import torch
 
-from ..core.memory import require_memory
-from ..core.piece import Table
-from .dialect import Dialect
-from .duration import warn_if_long
-from .session import TransformerSession
-from .transformer import Transformer
+from ..core.pieces.piece import Table
+from ..core.support.memory import require_memory
+from .dialects.dialect import Dialect
+from .transformer.duration import warn_if_long
+from .transformer.network import Transformer
+from .transformer.session import TransformerSession
 
 
 class TransformerDenoiser:

@@ -9,12 +9,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ..core.arguments import checks_arguments, whole_number
-from ..core.cache import Plan
 from ..core.errors import UncodeError, require, shown
-from ..core.piece import Table
+from ..core.pieces.cache import Plan
+from ..core.pieces.piece import Table
+from ..core.support.arguments import checks_arguments, whole_number
 from .columns import rows_of
-from .device import parse_device
+from .loading.device import parse_device
 
 
 class FunctionDenoiser:

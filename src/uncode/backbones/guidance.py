@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.arguments import checks_arguments
-from ..core.cache import Plan, Span
 from ..core.denoiser import Denoiser, Facts, Session
 from ..core.errors import require, shown
-from ..core.piece import Table
+from ..core.pieces.cache import Plan, Span
+from ..core.pieces.piece import Table
+from ..core.support.arguments import checks_arguments
 
 
 class Guided:

@@ -13,14 +13,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.cache import Plan
 from ..core.errors import UncodeError, require
-from ..core.piece import Table
+from ..core.pieces.cache import Plan
+from ..core.pieces.piece import Table
 from ..models import sampler_files
-from .checkpoint import complain, read_json, survey, usual_dtype
 from .columns import Pick, columns
-from .memory import WORTH_A_LINE, announce
-from .tokenizer import fits
+from .loading.checkpoint import complain, read_json, survey, usual_dtype
+from .loading.memory import WORTH_A_LINE, announce
+from .loading.tokenizer import fits
 
 _ERRORS_ALONE = 40
 _NO_MASK = "neither tokenizer nor configuration names a mask token: add a tokenizer, or give wrap a mask_id."

@@ -7,11 +7,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ..backbones.guidance import Guided
-from ..backbones.load import check_exists, load
+from ..backbones.loading.load import check_exists, load
 from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, require
-from ..core.piece import Table
-from ..core.policy import Sampler
+from ..core.pieces.piece import Table
+from ..core.pieces.policy import Sampler
 from ..models import BUILT_IN, TABLE, folder_of, table_of
 from ..samplers import catalog, lookup
 

@@ -13,8 +13,8 @@ from .loading import loading
 from .outputs import check_output
 
 if TYPE_CHECKING:
-    from ..core.piece import Table
-    from ..core.policy import Sampler
+    from ..core.pieces.piece import Table
+    from ..core.pieces.policy import Sampler
     from .choices import SamplerChoice
 
 SUMMARY = "One prompt under several samplers, side by side."

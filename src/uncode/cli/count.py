@@ -112,7 +112,7 @@ def command(
     """
     _check_out(out, sources, force)
 
-    from ..backbones.named_tokenizer import check_name, load_tokenizer
+    from ..backbones.loading.load_tokenizer import check_name, load_tokenizer
     from ..frequency.corpora import read_size
     from ..frequency.job import Rules
 

@@ -55,7 +55,7 @@ def command(as_json: Json = False) -> None:
 
 
 def _kernels() -> str:
-    from ..core.fusing import lacking
+    from ..core.support.triton_support import lacking
 
     missing = lacking()
     return "fused" if missing is None else f"plain, which is slower: {missing}"
@@ -100,7 +100,7 @@ def _devices() -> list[dict[str, Any]]:
     """Every device with its free memory and the number formats worth using there."""
     import torch
 
-    from ..core.memory import free, gigabytes
+    from ..core.support.memory import free, gigabytes
 
     room = free(torch.device("cpu"))
     cpu = {
@@ -124,7 +124,7 @@ def _cpu_has_bfloat16() -> bool:
 def _gpu(number: int) -> dict[str, Any]:
     import torch
 
-    from ..core.memory import gigabytes
+    from ..core.support.memory import gigabytes
 
     facts = torch.cuda.get_device_properties(number)
     there, total = torch.cuda.mem_get_info(number)

@@ -9,10 +9,10 @@ from rich.live import Live
 from rich.padding import Padding
 from rich.text import Text
 
-from ..core.decode import Step, Steps
 from ..core.denoiser import Denoiser
-from ..core.record import OPEN
-from ..core.texts import token_texts
+from ..core.stepper.decode import Step, Steps
+from ..core.stepper.record import OPEN
+from ..core.support.texts import token_texts
 from ..core.trace import Trace
 from ..viewer.moments import forwards, moments
 from .drawing import Spot, draw, legend

@@ -12,7 +12,7 @@ import typer
 
 from ..core.denoiser import Denoiser
 from ..core.errors import require
-from ..core.policy import Sampler
+from ..core.pieces.policy import Sampler
 from ..files import Journal
 from ..generation import begin
 from ..models import BUILT_IN, folder_of

@@ -26,7 +26,7 @@ def command(as_json: Json = False) -> None:
       uncode models --json
     """
     with loading():
-        from ..backbones.families import DIALECTS
+        from ..backbones.dialects.registry import DIALECTS
 
         entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
     if as_json:
@@ -49,7 +49,7 @@ def command(as_json: Json = False) -> None:
 
 
 def _releases(dialect: Any) -> list[dict[str, Any]]:
-    from ..backbones import hub
+    from ..backbones.loading import hub
 
     return [
         {

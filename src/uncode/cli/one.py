@@ -9,8 +9,8 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
-from ..core.decode import Steps
 from ..core.denoiser import Denoiser
+from ..core.stepper.decode import Steps
 from ..core.trace import Trace
 from ..generation import begin
 from ..prompt import answers

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 import typer
 
 from ..core.errors import UncodeError, require, suggest
-from ..core.paths import require_file
+from ..core.support.paths import require_file
 from ..models import BUILT_IN, folder_of, sampler_files
 from ..models.names import PUBLISHED, check_name
 from ..samplers.catalog import catalog, find

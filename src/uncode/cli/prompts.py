@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..core.errors import UncodeError, require, suggest
-from ..core.json_lines import read_json_lines
-from ..core.paths import require_file
+from ..core.support.json_lines import read_json_lines
+from ..core.support.paths import require_file
 from ..evals.data import read_text
 from ..gaps import check_gaps
 from .options import USUAL_LENGTH

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.errors import require
-from ..core.paths import require_file
+from ..core.support.paths import require_file
 from ..files import Journal, read_job
 from ..version import __version__
 from .options import Data, Json, complete_task

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from ..core.policy import Sampler
+from ..core.pieces.policy import Sampler
 from ..generation import begin
 from ..prompt import answers
 from ..viewer.moments import first_end, summary

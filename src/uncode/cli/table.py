@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.errors import require
-from ..core.paths import require_file
+from ..core.support.paths import require_file
 from ..models import table_of
 from .options import Force, Json, Tokenizer, complete_table
 from .outputs import check_output, same_file
@@ -218,6 +218,6 @@ def _read(table: str, tokenizer: str | None) -> tuple[FrequencyTable, Any]:
 def _tokenizer(name: str | None) -> Any:
     if name is None:
         return None
-    from ..backbones.named_tokenizer import load_tokenizer
+    from ..backbones.loading.load_tokenizer import load_tokenizer
 
     return load_tokenizer(name)

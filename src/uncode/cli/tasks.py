@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ..core.errors import require
-from ..core.paths import require_file
+from ..core.support.paths import require_file
 from .options import Data, Json, complete_task
 from .printing import NARROW, printing
 

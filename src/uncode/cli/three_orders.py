@@ -10,10 +10,10 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ..backbones.load import load
+from ..backbones.loading.load import load
 from ..core.denoiser import Denoiser
 from ..core.errors import require
-from ..core.policy import Sampler
+from ..core.pieces.policy import Sampler
 from ..evals.families import FAMILIES
 from ..evals.families.family import Family
 from ..evals.mini.card import results_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ..core.paths import make_folder
+from ..core.support.paths import make_folder
 from .options import Device
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def command(
     else:
         lessons = lessons_in(chosen, folder)
 
-    from ..backbones.device import parse_device
+    from ..backbones.loading.device import parse_device
     from ..files import only_one
 
     where = parse_device(device)

@@ -10,8 +10,8 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from .fusing import fuses
 from .noise import Draw, PhiloxNoise
+from .support.triton_support import fuses
 
 Proposed = Tensor | Draw | None
 """The tokens to write `[B, W]`, or how they are drawn; None where the most likely ones are meant."""
@@ -126,7 +126,7 @@ class Belief:
 def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
     """The largest logit of each position, its token, the sums of all others' odds, and the proposed token."""
     if logits.is_cuda and logits.dtype != torch.float64 and fuses():
-        from .fused import sums
+        from .belief_triton import sums
 
         drawn = proposed if isinstance(proposed, Draw) and type(proposed.noise) is PhiloxNoise else None
         top, best, rest, second, slope, token = sums(logits, drawn)

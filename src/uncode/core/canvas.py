@@ -9,10 +9,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from .arguments import checks_arguments, whole_number
 from .errors import UncodeError, require, shown
-from .memory import require_room_for
-from .reprs import counted
+from .support.arguments import checks_arguments, whole_number
+from .support.memory import require_room_for
+from .support.reprs import counted
 
 Ids = Tensor | Sequence[int] | Sequence[Sequence[int]]
 

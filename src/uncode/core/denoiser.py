@@ -10,9 +10,9 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from .cache import Plan
 from .errors import require
-from .piece import Table
+from .pieces.cache import Plan
+from .pieces.piece import Table
 
 
 class Session(Protocol):

@@ -14,19 +14,19 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from .arguments import whole_number
 from .canvas import Canvas
 from .errors import UncodeError, require, shown
-from .file_kinds import check_replaces
-from .json_lines import read_json_lines
-from .paths import no_file
-from .policy import Sampler
-from .record import FILLED, GIVEN
-from .reprs import counted
-from .tables import FrequencySource, Resolver, resolver_of
-from .texts import token_texts
+from .pieces.policy import Sampler
+from .pieces.tables import FrequencySource, Resolver, resolver_of
+from .stepper.record import FILLED, GIVEN
+from .support.arguments import whole_number
+from .support.file_kinds import check_replaces
+from .support.json_lines import read_json_lines
+from .support.paths import no_file
+from .support.reprs import counted
+from .support.texts import token_texts
+from .support.write import write_whole
 from .trace_schema import FLOATS, OF_ROW, RESTORE, SCHEMA, SHARED, Damage, read_row
-from .write import write_whole
 
 _NAN = float("nan")
 _GZIP = b"\x1f\x8b"

@@ -10,8 +10,8 @@ from torch import Tensor
 
 from .belief import NOTHING, Belief
 from .noise import Noise
-from .reprs import counted
-from .upload import never
+from .support.reprs import counted
+from .support.transfer import never
 
 Count = int | Tensor
 """One number for all rows, or one per row as `[B, 1]`; formulas of pieces hold for both."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import UncodeError, require
-from ..core.json_lines import read_json_lines
-from ..core.paths import require_folder
-from ..core.write import write_whole
+from ..core.support.json_lines import read_json_lines
+from ..core.support.paths import require_folder
+from ..core.support.write import write_whole
 from ..extras import needed
 from ..fetch import RELEASE, cache, fetch, silent_hub
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import UncodeError, nearest, require, shown
-from ..core.paths import require_file
+from ..core.support.paths import require_file
 from ..stats import Interval, wilson
 from .data import Row, parse, read_text
 from .names import TASK_NAMES, task_named

@@ -15,7 +15,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from ..core.errors import UncodeError
-from ..core.write import write_whole
+from ..core.support.write import write_whole
 from ..files import only_one, require_same_job
 from .encoder import Counts
 from .job import Place

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UncodeError, require, suggest
-from ..core.piece import Table
+from ..core.pieces.piece import Table
 from ..fetch import cache
 from .table import FrequencyTable
 

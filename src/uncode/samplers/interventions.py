@@ -12,9 +12,9 @@ from ..core.canvas import Canvas
 from ..core.denoiser import Facts
 from ..core.errors import require
 from ..core.noise import Purpose
-from ..core.policy import Sampler
-from ..core.quota import Schedule
-from ..core.select import Scheduled, Selector
+from ..core.pieces.policy import Sampler
+from ..core.pieces.quota import Schedule
+from ..core.pieces.select import Scheduled, Selector
 from ..core.view import Ranking, View
 
 __all__ = ["insert_anchor", "reject_trivial", "trivial_ids"]

@@ -10,17 +10,17 @@ import torch
 from torch import Tensor
 
 from ..core.belief import Proposed
-from ..core.blocks import Blocks
 from ..core.denoiser import Facts
 from ..core.errors import require
 from ..core.noise import Draw, Noise
-from ..core.piece import Table
-from ..core.policy import Policy, Sampler
-from ..core.propose import Sample
-from ..core.quota import Even
-from ..core.remask import Remasker
-from ..core.score import Confidence, Linear, Score
-from ..core.select import Factor, Selector, Threshold, TopK
+from ..core.pieces.blocks import Blocks
+from ..core.pieces.piece import Table
+from ..core.pieces.policy import Policy, Sampler
+from ..core.pieces.propose import Sample
+from ..core.pieces.quota import Even
+from ..core.pieces.remask import Remasker
+from ..core.pieces.score import Confidence, Linear, Score
+from ..core.pieces.select import Factor, Selector, Threshold, TopK
 from ..core.view import Count, Ranking, View
 from ..frequency import as_table
 from .registry import Cache, Frequency, cache_named, checks_options

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import require
-from ..core.policy import Sampler
+from ..core.pieces.policy import Sampler
 from ..frequency import as_table
 from .catalog import catalog, find
 from .legacy import QUIRKS

@@ -7,13 +7,23 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
-from ..core.blocks import Blocks
-from ..core.policy import Policy, Sampler
-from ..core.propose import Greedy, Proposal, Sample
-from ..core.quota import Decay, Even, Exactly
-from ..core.remask import LeastConfident, LoopQuota
-from ..core.score import Confidence, Defer, ExponentialPosition, Gumbel, Linear, Margin, NegEntropy, Score, Uniform
-from ..core.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
+from ..core.pieces.blocks import Blocks
+from ..core.pieces.policy import Policy, Sampler
+from ..core.pieces.propose import Greedy, Proposal, Sample
+from ..core.pieces.quota import Decay, Even, Exactly
+from ..core.pieces.remask import LeastConfident, LoopQuota
+from ..core.pieces.score import (
+    Confidence,
+    Defer,
+    ExponentialPosition,
+    Gumbel,
+    Linear,
+    Margin,
+    NegEntropy,
+    Score,
+    Uniform,
+)
+from ..core.pieces.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
 from .registry import PRESETS as PRESETS  # noqa: PLC0414
 from .registry import Cache, Calibration, cache_named, calibrated, drawn, preset
 

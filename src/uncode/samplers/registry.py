@@ -10,13 +10,13 @@ from typing import Any, Literal, ParamSpec, TypedDict, get_type_hints
 
 from torch import Tensor
 
-from ..core.arguments import checks_arguments
-from ..core.cache import CachePolicy, DualCache, NoCache, PrefixCache
 from ..core.errors import UncodeError, require, shown
-from ..core.piece import Table, read_value
-from ..core.policy import Sampler
-from ..core.propose import Greedy, Proposal, Sample
-from ..core.score import Confidence, ExponentialPosition, Informativeness, Margin, NegEntropy, Score
+from ..core.pieces.cache import CachePolicy, DualCache, NoCache, PrefixCache
+from ..core.pieces.piece import Table, read_value
+from ..core.pieces.policy import Sampler
+from ..core.pieces.propose import Greedy, Proposal, Sample
+from ..core.pieces.score import Confidence, ExponentialPosition, Informativeness, Margin, NegEntropy, Score
+from ..core.support.arguments import checks_arguments
 from ..frequency import as_table
 
 Cache = Literal["none", "prefix", "dual"]

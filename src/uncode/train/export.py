@@ -10,10 +10,10 @@ from typing import Any
 import torch
 from safetensors.torch import save
 
-from ..backbones.checkpoint import SINGLE
-from ..backbones.llada import LLADA, config_of
-from ..backbones.tokenizer import FILES
-from ..core.write import write_whole
+from ..backbones.dialects.llada import LLADA, config_of
+from ..backbones.loading.checkpoint import SINGLE
+from ..backbones.loading.tokenizer import FILES
+from ..core.support.write import write_whole
 from .checkpoint import RECORD
 from .run import END_ID, MASK_ID, Run
 

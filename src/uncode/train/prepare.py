@@ -9,9 +9,9 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ..backbones.tokenizer import tokenizer_of
+from ..backbones.loading.tokenizer import tokenizer_of
 from ..core.errors import require
-from ..core.write import write_whole
+from ..core.support.write import write_whole
 from ..evals.families import FAMILIES
 from ..extras import check_installed
 from .curriculum import Lesson, curriculum

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import UncodeError, require, suggest
-from ..core.piece import read_value
+from ..core.pieces.piece import read_value
 from ..toml_file import read_toml
 
 T = TypeVar("T")

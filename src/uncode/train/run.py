@@ -17,10 +17,10 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..backbones.pointwise import Rotation
-from ..backbones.transformer import Norm, Shape, Transformer, angles
+from ..backbones.transformer.network import Norm, Shape, Transformer, angles
+from ..backbones.transformer.pointwise import Rotation
 from ..core.errors import require
-from ..core.write import write_whole
+from ..core.support.write import write_whole
 from .batches import Batches
 from .checkpoint import FILE, check_same_config, notes_for
 from .muon import Muon

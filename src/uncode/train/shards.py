@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ..core.errors import UncodeError, require
-from ..core.write import write_whole
+from ..core.support.write import write_whole
 from .curriculum import Lesson
 
 FILE = "lessons.npz"

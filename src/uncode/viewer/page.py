@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import require
-from ..core.record import FILLED, GIVEN
-from ..core.write import write_whole
+from ..core.stepper.record import FILLED, GIVEN
+from ..core.support.write import write_whole
 from .moments import Row, end_ids, moments, summary
 
 END, BREAK = "∎", "↵"

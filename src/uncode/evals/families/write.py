@@ -11,8 +11,8 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
-from ...core.paths import make_folder
-from ...core.write import write_whole
+from ...core.support.paths import make_folder
+from ...core.support.write import write_whole
 from . import FAMILIES
 from .family import TESTED, UNLABELLED
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...core.piece import Table
-from ...core.policy import Sampler
+from ...core.pieces.piece import Table
+from ...core.pieces.policy import Sampler
 from ...samplers import presets
 from .names import BLOCKS, UNCODE, UNSEEN, semi_ar
 

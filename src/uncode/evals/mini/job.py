@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...backbones.load import load
+from ...backbones.loading.load import load
 from ...core.denoiser import Denoiser
 from ...core.errors import require
-from ...core.paths import make_folder
-from ...core.piece import Table
+from ...core.pieces.piece import Table
+from ...core.support.paths import make_folder
 from ...files import only_one, require_same_job
 from ...models import TABLE, folder_of
 from ..families import FAMILIES

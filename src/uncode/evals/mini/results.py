@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UncodeError, require
-from ...core.paths import require_file
-from ...core.write import write_whole
+from ...core.support.paths import require_file
+from ...core.support.write import write_whole
 from ...stats import Interval, paired_bootstraps, wilson
 from .names import UNCODE, with_rate
 

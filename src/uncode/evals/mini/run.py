@@ -13,15 +13,15 @@ from typing import Any
 
 import torch
 
-from ...core.decode import steps
 from ...core.denoiser import Denoiser
-from ...core.paths import make_folder
-from ...core.piece import Table
-from ...core.policy import Sampler
-from ...core.state import Watch as Watching
-from ...core.stop import AfterEos
+from ...core.pieces.piece import Table
+from ...core.pieces.policy import Sampler
+from ...core.pieces.stop import AfterEos
+from ...core.stepper.decode import steps
+from ...core.stepper.state import Watch as Watching
+from ...core.support.paths import make_folder
+from ...core.support.write import write_whole
 from ...core.trace import Trace
-from ...core.write import write_whole
 from ...prompt import Prompt, answers, canvas_of, read_prompts
 from ...samplers.interventions import trivial_ids
 from ...samplers.presets import confidence, left_to_right

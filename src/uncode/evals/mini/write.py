@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from ...core.write import write_whole
+from ...core.support.write import write_whole
 from ...frequency import FrequencyTable
 from ...models import RECIPES, TABLE
 from ..families import FAMILIES

@@ -1,0 +1,86 @@
+"""What tells one published family from another: parameter names, configuration, special ids, the shift."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.errors import require
+from ..transformer.network import Shape
+
+Config = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Release:
+    """A published checkpoint."""
+
+    name: str
+    """Its id on the hub."""
+    shape: Shape
+    chat: bool
+    """Whether it was tuned to follow a chat template."""
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """A family over the one transformer."""
+
+    family: str
+    """The `model_type` of its config.json."""
+    shift: int
+    """1 where the network's output at a position predicts the next one."""
+    shape: Callable[[Config], Shape]
+    blocks: str
+    """The published prefix of the layers."""
+    names: Mapping[str, str]
+    """Published names of our modules, those of a layer within the layer."""
+    end_of_turn: str
+    """The token that ends an answer in a chat, beside the end token."""
+    template: str
+    """The chat template, for tokenizers that come without their own."""
+    ids: Mapping[str, int]
+    """Special ids of the published vocabulary: mask, eos and turn."""
+    releases: tuple[Release, ...]
+
+    def published(self, own: str) -> str:
+        """The published name of one of our parameters."""
+        *path, part, kind = own.split(".")
+        prefix = f"{self.blocks}.{path[1]}." if path else ""
+        return f"{prefix}{self.names[part]}.{kind}"
+
+    def special(self, config: Config, vocab: int) -> tuple[int, tuple[int, ...]]:
+        """The mask id and the end ids that a configuration gives; the published ones where it is silent."""
+        published = vocab > max(self.ids.values())
+        mask, eos = config.get("mask_token_id"), config.get("eos_token_id")
+        if published:
+            mask, eos = (self.ids[key] if found is None else found for key, found in (("mask", mask), ("eos", eos)))
+        require(mask is not None, "config.json names no mask_token_id: add it.")
+        ends = list(eos) if isinstance(eos, list | tuple) else [] if eos is None else [eos]
+        require(
+            all(isinstance(i, int) for i in (mask, *ends)),
+            f"mask_token_id and eos_token_id in config.json should be numbers, not {mask!r} and {eos!r}.",
+        )
+        if published and ends[:1] == [self.ids["eos"]]:
+            ends.append(self.ids["turn"])
+        return mask, tuple(dict.fromkeys(ends))  # type: ignore[return-value]
+
+
+def demand(config: Config, family: str, **wanted: Any) -> None:
+    """Raise unless the configuration has these values, or leaves them open."""
+    for key, value in wanted.items():
+        found = config.get(key)
+        require(
+            found is None or found == value,
+            f"this {family} checkpoint has {key}={found!r}; uncode runs {key}={value!r} only.",
+        )
+
+
+def number(config: Config, *keys: str, default: float | None = None) -> Any:
+    """The first of these keys that has a value, which must be a number above 0."""
+    found = next((config[key] for key in keys if config.get(key) is not None), default)
+    require(found is not None, f"config.json has no '{keys[0]}': the checkpoint is not complete.")
+    fits = isinstance(found, int | float) and not isinstance(found, bool) and found > 0
+    require(fits, f"'{keys[0]}' in config.json should be a number above 0, not {found!r}.")
+    return found

@@ -1,0 +1,213 @@
+"""Weights from safetensors files: surveyed whole before anything is allocated, then streamed tensor by tensor.
+
+Pickle is never read. Tensors are read in pieces and not mapped: a mapped file counts as memory in use, and
+the weights of a large model would stand there twice.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from torch import Tensor, nn
+from tqdm import tqdm
+
+from ...core.errors import UncodeError, require
+from .memory import room
+
+INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
+_PIECE = 1 << 24
+_BITS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One tensor of a checkpoint, not yet read."""
+
+    file: Path
+    shape: tuple[int, ...]
+    kind: str
+    """Its type as the file calls it."""
+    start: int
+    """Where in the file its numbers begin."""
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind in _BITS
+
+    @property
+    def dtype(self) -> torch.dtype:
+        return _BITS[self.kind]
+
+    @property
+    def count(self) -> int:
+        return prod(self.shape)
+
+    @property
+    def bytes(self) -> int:
+        return self.count * self.dtype.itemsize
+
+
+def read_json(file: Path) -> dict[str, Any]:
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UncodeError(f"'{file}' cannot be read as JSON ({error}): download it again.") from error
+    require(isinstance(found, dict), f"'{file}' should hold one JSON object.")
+    return dict(found)
+
+
+def survey(folder: Path) -> dict[str, Entry]:
+    """Name, shape and type of every tensor in a folder's safetensors files, from their headers."""
+    if (folder / INDEX).is_file():
+        return _sharded(folder)
+    if (folder / SINGLE).is_file():
+        return _header(folder / SINGLE)
+    pickled = sorted(p.name for pattern in ("*.bin", "*.pt", "*.pth") for p in folder.glob(pattern))
+    if pickled:
+        raise UncodeError(
+            f"'{folder}' has its weights as pickle only ({pickled[0]}), which can run code and is never read: "
+            "convert them to safetensors, or take a revision that has them."
+        )
+    raise UncodeError(f"'{folder}' holds no weights: expected {SINGLE} or {INDEX}.")
+
+
+def is_whole(folder: Path) -> bool:
+    """Whether a folder has weights, and all the shards that its index names."""
+    if not (folder / INDEX).is_file():
+        return (folder / SINGLE).is_file()
+    try:
+        shards = set(read_json(folder / INDEX)["weight_map"].values())
+        return len(shards) > 0 and all((folder / shard).is_file() for shard in shards)
+    except (UncodeError, KeyError, AttributeError, TypeError):  # no index at all
+        return False
+
+
+def _sharded(folder: Path) -> dict[str, Entry]:
+    index = read_json(folder / INDEX).get("weight_map")
+    require(isinstance(index, dict) and len(index) > 0, f"'{folder / INDEX}' has no weight_map: download it again.")
+    assert isinstance(index, dict)
+    inside = all(isinstance(name, str) and Path(name).name == name for name in index.values())
+    require(inside, f"'{folder / INDEX}' names files outside the folder.")
+    found: dict[str, Entry] = {}
+    for file in sorted(set(index.values())):
+        require(
+            (folder / file).is_file(), f"'{folder}' lacks the shard {file}, which its index names: download it again."
+        )
+        found |= _header(folder / file)
+    complain(
+        f"the index of '{folder}' and its shards disagree",
+        {"only in the index": sorted(set(index) - set(found)), "not in the index": sorted(set(found) - set(index))},
+    )
+    return found
+
+
+def _header(file: Path) -> dict[str, Entry]:
+    """The entries of one file, which begins with the length of its header and the header, in JSON."""
+    try:
+        with safe_open(file, framework="pt"):  # checks the header against the file's size
+            pass
+        with file.open("rb") as stored:
+            size = int.from_bytes(stored.read(8), "little")
+            header = json.loads(stored.read(size))
+    except (SafetensorError, OSError) as error:
+        raise UncodeError(f"'{file}' is truncated or no safetensors file ({error}): download it again.") from error
+    header.pop("__metadata__", None)
+    return {
+        name: Entry(file, tuple(e["shape"]), e["dtype"], 8 + size + e["data_offsets"][0]) for name, e in header.items()
+    }
+
+
+def usual_dtype(entries: Mapping[str, Entry], device: torch.device) -> torch.dtype:
+    """The type most of a checkpoint is stored in; on a CPU at least float32, few of them compute in half of it."""
+    sizes: Counter[torch.dtype] = Counter()
+    for entry in entries.values():
+        if entry.is_float:
+            sizes[entry.dtype] += entry.bytes
+    stored = sizes.most_common(1)[0][0] if sizes else torch.float32
+    return torch.promote_types(stored, torch.float32) if device.type == "cpu" else stored
+
+
+def all_floats(entries: Mapping[str, Entry]) -> None:
+    """Raise unless every tensor is one that can be read: quantised weights cannot."""
+    strange = sorted(f"{name} ({e.kind})" for name, e in entries.items() if not e.is_float)
+    complain(f"uncode reads weights stored as {', '.join(_BITS)}", {"stored otherwise": strange})
+
+
+def match(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]], where: str) -> None:
+    """Raise one error that lists every name that is missing, unexpected or of another shape."""
+    complain(
+        f"the weights in '{where}' do not fit its configuration",
+        {
+            "missing": sorted(set(expected) - set(found)),
+            "unexpected": sorted(set(found) - set(expected)),
+            "of another shape": [
+                f"{name} {list(found[name])} instead of {list(shape)}"
+                for name, shape in expected.items()
+                if found.get(name, shape) != shape
+            ],
+        },
+    )
+
+
+def complain(what: str, faults: Mapping[str, list[str]], most: int = 20) -> None:
+    """Raise one error with all faults, long lists cut; nothing where there is none."""
+    clauses = []
+    for kind, names in faults.items():
+        if names:
+            more = f" and {len(names) - most} more" if len(names) > most else ""
+            clauses.append(f"{kind}: {', '.join(names[:most])}{more}")
+    if clauses:
+        raise UncodeError(f"{what}; {'; '.join(clauses)}.")
+
+
+def fill(
+    network: nn.Module,
+    entries: Mapping[str, Entry],
+    published: Callable[[str], str],
+    place: Callable[[str], torch.device],
+    dtype: torch.dtype,
+) -> None:
+    """Give every parameter its memory and its numbers, one after the other."""
+    parameters = dict(network.named_parameters())
+    total = sum(entries[published(name)].bytes for name in parameters)
+    with tqdm(total=total, unit="B", unit_scale=True, desc="loading", delay=2, disable=None, leave=False) as bar:
+        for name in parameters:
+            entry = entries[published(name)]
+            tensor = room(entry.shape, dtype, place(name))
+            for count in _read(entry, tensor.view(-1)):
+                bar.update(count)
+            assign(network, name, tensor)
+
+
+def _read(entry: Entry, flat: Tensor) -> Iterator[int]:
+    """Copy a tensor from its file, piece by piece; yields the bytes of each."""
+    piece = bytearray(min(_PIECE, entry.bytes))
+    numbers = torch.frombuffer(piece, dtype=entry.dtype) if piece else flat
+    at = 0
+    with entry.file.open("rb") as stored:
+        stored.seek(entry.start)
+        while at < len(flat):
+            count = min(len(numbers), len(flat) - at)
+            got = stored.readinto(memoryview(piece)[: count * entry.dtype.itemsize])
+            require(got == count * entry.dtype.itemsize, f"'{entry.file}' became shorter while it was read.")
+            flat[at : at + count] = numbers[:count]
+            at += count
+            yield got
+
+
+def assign(network: nn.Module, name: str, tensor: Tensor) -> None:
+    """Put a tensor in a parameter's place, in every module that shares it."""
+    old = network.get_parameter(name)
+    new = nn.Parameter(tensor, requires_grad=False)
+    for module in network.modules():
+        for kind, parameter in list(module.named_parameters(recurse=False)):
+            if parameter is old:
+                setattr(module, kind, new)

@@ -1,0 +1,204 @@
+"""Models by name: a built-in one, a local folder, a hub id; or one that is in memory already."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ...core.denoiser import LoadedDenoiser
+from ...core.errors import require, shown
+from ...core.support.arguments import checks_arguments, whole_number
+from ...frequency import FrequencyTable
+from ...frequency.fingerprint import fingerprint
+from ...models import BUILT_IN, TABLE, folder_of, sampler_files
+from ...models.names import check_folder, check_name
+from ..denoiser import TransformerDenoiser
+from ..dialects.dialect import Config, Dialect
+from ..dialects.registry import dialect_of
+from ..toy import toy
+from ..transformer.network import Transformer
+from . import hub
+from .checkpoint import all_floats, assign, fill, match, read_json, survey, usual_dtype
+from .device import Device, Dtype, parse_device, parse_dtype
+from .device_map import DeviceMap, Spread
+from .memory import announce, check_room
+from .tokenizer import fits, id_of, tokenizer_of
+
+
+@checks_arguments()
+def load(
+    name: str | Path,
+    *,
+    device: Device = None,
+    dtype: Dtype = None,
+    device_map: DeviceMap | None = None,
+    revision: str | None = None,
+    token: str | None = None,
+) -> LoadedDenoiser:
+    """The denoiser of a built-in model ("tiny", "toy"), a local folder or a hub id.
+
+    `device` is the GPU where there is one; `dtype` the one the weights are stored in, but float32 on a CPU.
+    `device_map="auto"` spreads a model over several devices with accelerate. `revision` and `token` are the
+    hub's. No code from a checkpoint is run and no pickle is read.
+    """
+    require(isinstance(name, str | Path), f"a model is named by a text or a path, not by {shown(name)}.")
+    texts = {"revision": revision, "token": token}
+    for option, value in texts.items():
+        require(value is None or isinstance(value, str), f"{option} must be a text, not {shown(value)}.")
+    if str(name) == "toy":
+        given = any(option is not None for option in (device, dtype, device_map, revision, token))
+        require(not given, "the toy model takes no options: it runs on the CPU in float32.")
+        return toy()
+    require(device is None or device_map is None, "give a device or a device_map, not both.")
+    chosen, kind = parse_device(device), parse_dtype(dtype)
+    folder, about = _find(str(name), revision, token, chosen if device_map is None else None, kind)
+    config = _config(folder)
+    dialect = dialect_of(config, about["model"])
+    tokenizer = tokenizer_of(folder, general=dialect is None)
+    if tokenizer is not None:
+        about["tokenizer"] = fingerprint(tokenizer)
+    if dialect is not None:
+        return _read(folder, dialect, config, tokenizer, (chosen, kind, device_map), about)
+    require(device_map is None, "device_map is for LLaDA and Dream: give this model a device.")
+    from ..masked_lm import read
+
+    return read(folder, tokenizer, chosen, kind, about)
+
+
+def _find(
+    name: str, revision: str | None, token: str | None, device: torch.device | None, dtype: torch.dtype | None
+) -> tuple[Path, dict[str, Any]]:
+    """The folder that a name stands for, and what a trace says about where it came from.
+
+    What cannot run on the device is refused before its weights are fetched.
+    """
+    folder = folder_of(name)
+    if folder is not None:
+        require(revision is None, f"'{name}' is on this machine, which has no revisions of it: leave the revision out.")
+        return folder, {"model": folder.resolve().name}
+    check_name(name)
+    model = hub.HubModel(name, revision, token)
+    config = _config(model.config().parent)
+    dialect = dialect_of(config, name)
+    if dialect is not None and device is not None:
+        check_room(name, dialect.shape(config).parameters, dtype or torch.bfloat16, device)
+    folder = model.snapshot()
+    return folder, {"model": name, "revision": folder.name}
+
+
+def check_exists(name: str, revision: str | None = None, token: str | None = None) -> None:
+    """Raise unless there is a model of that name; of a hub id the configuration alone is fetched."""
+    check_name(name)
+    if name not in BUILT_IN and folder_of(name) is None:
+        hub.HubModel(name, revision, token).config()
+
+
+def _config(folder: Path) -> dict[str, Any]:
+    check_folder(folder)
+    return read_json(folder / "config.json")
+
+
+def _read(
+    folder: Path,
+    dialect: Dialect,
+    config: Config,
+    tokenizer: Any,
+    wish: tuple[torch.device, torch.dtype | None, DeviceMap | None],
+    about: dict[str, Any],
+) -> TransformerDenoiser:
+    """A checkpoint of a dialect. All that can be wrong is found before the first parameter is allocated."""
+    device, dtype, device_map = wish
+    network, entries = Transformer(dialect.shape(config)), survey(folder)
+    match({name: entry.shape for name, entry in entries.items()}, expected(network, dialect), str(folder))
+    all_floats(entries)
+    if tokenizer is not None:
+        fits(tokenizer, network.shape.vocab, folder)
+    facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
+    dtype = dtype or usual_dtype(entries, device)
+    if device_map is None:
+        announce(about["model"], network.shape.parameters, dtype, device)
+        fill(network, entries, dialect.published, lambda _: device, dtype)
+        _join(network)
+    else:
+        spread = Spread(network, device_map, dtype)
+        announce(about["model"], network.shape.parameters, dtype, *spread.devices)
+        fill(network, entries, dialect.published, spread.place, dtype)
+        spread.attach()
+        if len(spread.devices) == 1:
+            _join(network)
+    table = FrequencyTable.load(folder / TABLE, tokenizer) if (folder / TABLE).is_file() else None
+    facts |= {"frequency": table, "samplers": sampler_files(str(folder))}
+    return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
+
+
+def _join(network: Transformer) -> None:
+    network.join()
+    if network.embed.weight.is_cuda:  # what the matrices took apart is of no use to anyone here
+        torch.cuda.empty_cache()
+
+
+def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...]]:
+    """Published names and shapes of all parameters."""
+    return {dialect.published(name): tuple(p.shape) for name, p in network.named_parameters()}
+
+
+def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int) -> dict[str, Any]:
+    """Mask and end ids, from the configuration and the tokenizer; gives the tokenizer the family's chat template."""
+    mask_id, eos_ids = dialect.special(config, vocab)
+    if tokenizer is not None:
+        turn = id_of(tokenizer, dialect.end_of_turn)
+        if turn is not None:
+            eos_ids = tuple(dict.fromkeys((*eos_ids, turn)))
+            if not tokenizer.chat_template:
+                tokenizer.chat_template = dialect.template
+    require(
+        all(0 <= i < vocab for i in (mask_id, *eos_ids)),
+        f"special ids {(mask_id, *eos_ids)} do not lie inside the vocabulary of {vocab}: mend config.json.",
+    )
+    return {"mask_id": mask_id, "eos_ids": eos_ids}
+
+
+@checks_arguments()
+def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> LoadedDenoiser:
+    """A model already in memory as a denoiser: a masked LM of transformers, or LLaDA or Dream in the published class.
+
+    A published LLaDA or Dream shares its weights with the denoiser; nothing is copied. Its tokenizer gets the
+    family's chat template if it has none.
+    """
+    config: Any = getattr(model, "config", None)
+    require(
+        config is not None and callable(model),
+        f"wrap takes a model of transformers, not {type(model).__name__}: make a function a uncode.FunctionDenoiser.",
+    )
+    known = tokenizer is None or hasattr(tokenizer, "get_vocab")
+    require(known, f"wrap takes a tokenizer of transformers, not {tokenizer!r}.")
+    if mask_id is not None:
+        mask_id = whole_number(mask_id, "mask_id")
+    about = {"model": getattr(config, "name_or_path", "") or type(model).__name__}
+    if tokenizer is not None:
+        about["tokenizer"] = fingerprint(tokenizer)
+    values: dict[str, Any] = config.to_dict() if hasattr(config, "to_dict") else vars(config)
+    dialect = dialect_of(values, type(model).__name__)
+    if dialect is not None:
+        return _adopt(
+            model, dialect, values if mask_id is None else values | {"mask_token_id": mask_id}, tokenizer, about
+        )
+    require(
+        "MaskedLM" in type(model).__name__ or getattr(model, "get_output_embeddings", lambda: None)() is not None,
+        f"{type(model).__name__} has no language model head: load it with AutoModelForMaskedLM.",
+    )
+    from ..masked_lm import MaskedLMDenoiser
+
+    return MaskedLMDenoiser(model, tokenizer, mask_id=mask_id, about=about)
+
+
+def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: dict[str, Any]) -> TransformerDenoiser:
+    """Our network over the parameters of a published model."""
+    network, state = Transformer(dialect.shape(config)), model.state_dict()
+    match({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
+    for name in dict(network.named_parameters()):
+        assign(network, name, state[dialect.published(name)])
+    facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
+    return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)

@@ -1,0 +1,1 @@
+"""One bidirectional transformer: network, kernels, KV cache, CUDA graphs, session."""

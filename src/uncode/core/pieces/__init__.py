@@ -1,0 +1,1 @@
+"""What a sampler is made of, as data: scores, selectors, quotas, blocks, remaskers, stop rules, caches."""

@@ -1,0 +1,157 @@
+"""Cache policies: which positions a forward recomputes, which keys it stores, which it reuses.
+
+The decision is separate from the tensors: a policy returns a :class:`Plan` of column spans, and the
+model's session does as the plan says. Rows may be at different places, so a span has one start and
+one stop per row; both are plain integers when all rows agree, which sessions turn into slices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..errors import require
+from .piece import Piece
+
+Columns = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Span:
+    """Columns `[start, stop)`, one pair per row."""
+
+    start: Columns
+    stop: Columns
+
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether all rows have the same span."""
+        return bool((self.start == self.start[0]).all() and (self.stop == self.stop[0]).all())
+
+    @cached_property
+    def width(self) -> int:
+        """Columns of the widest row."""
+        return int((self.stop - self.start).max())
+
+    def mask(self, length: int) -> NDArray[np.bool_]:
+        """`[B, length]`: which columns belong to the span."""
+        columns = np.arange(length)
+        return (columns >= self.start[:, None]) & (columns < self.stop[:, None])
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What one forward does, in columns of the canvas."""
+
+    window: Span
+    """Recompute keys, values and hidden states here, from the tokens as they stand."""
+    rows: Span
+    """Return logits here; every row has the same width. Entries outside the window are undefined."""
+    keep: Span
+    """Store the fresh keys and values of these columns. What was stored of other columns of the window is lost."""
+    reuse: Span
+    """Attend to the stored keys and values of these columns, except where the window is fresh."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where the rows stand when a plan is asked for: the open blocks in columns, and steps since they opened."""
+
+    block: Span
+    block_step: Columns
+    rows: Span
+    length: int
+
+    def span(self, start: Columns | int, stop: Columns | int) -> Span:
+        like = self.block.start
+        return Span(np.broadcast_to(start, like.shape), np.broadcast_to(stop, like.shape))
+
+
+@dataclass(frozen=True)
+class CachePolicy(Piece):
+    """A function from the rows' places to a plan."""
+
+    kind: ClassVar[bool] = True
+
+    sees_span: ClassVar[bool] = True
+    """Whether every masked position is computed at every step."""
+
+    def __call__(self, place: Place) -> Plan:
+        raise NotImplementedError
+
+    def changes(self, block_step: Columns) -> bool:
+        """Whether the plan at this step differs from the one a step before (blocks unchanged)."""
+        return False
+
+
+@dataclass(frozen=True)
+class NoCache(CachePolicy):
+    """Recompute everything at every step."""
+
+    def __call__(self, place: Place) -> Plan:
+        everything, nothing = place.span(0, place.length), place.span(0, 0)
+        return Plan(window=everything, rows=place.rows, keep=nothing, reuse=nothing)
+
+
+@dataclass(frozen=True)
+class _BlockCache(CachePolicy):
+    """One full forward when a block opens, then only part of the canvas until it is filled.
+
+    `refresh` repeats the full forward every so many steps; 1 equals no cache.
+    """
+
+    kind: ClassVar[bool] = True
+    refresh: int | None = None
+
+    def check(self) -> None:
+        require(self.refresh is None or self.refresh >= 1, "refresh must be at least 1 step.")
+
+    def _fresh(self, block_step: Columns) -> NDArray[np.bool_]:
+        since = block_step if self.refresh is None else block_step % self.refresh
+        return np.equal(since, 0)
+
+    def changes(self, block_step: Columns) -> bool:
+        return bool((self._fresh(block_step) != self._fresh(block_step - 1)).any())
+
+    def _stored(self, place: Place) -> Span:
+        raise NotImplementedError
+
+    def _window(self, place: Place) -> Span:
+        raise NotImplementedError
+
+    def __call__(self, place: Place) -> Plan:
+        fresh, window, stored = self._fresh(place.block_step), self._window(place), self._stored(place)
+        return Plan(
+            window=Span(np.where(fresh, 0, window.start), np.where(fresh, place.length, window.stop)),
+            rows=place.rows,
+            keep=Span(np.where(fresh, stored.start, 0), np.where(fresh, stored.stop, 0)),
+            reuse=Span(np.where(fresh, 0, stored.start), np.where(fresh, 0, stored.stop)),
+        )
+
+
+@dataclass(frozen=True)
+class PrefixCache(_BlockCache):
+    """Store everything before the block; recompute the block and all that follows (Fast-dLLM, prefix)."""
+
+    def _stored(self, place: Place) -> Span:
+        return place.span(0, place.block.start)
+
+    def _window(self, place: Place) -> Span:
+        return place.span(place.block.start, place.length)
+
+
+@dataclass(frozen=True)
+class DualCache(_BlockCache):
+    """Store everything; recompute the block alone, the suffix stays stale until the next block (Fast-dLLM, dual)."""
+
+    sees_span: ClassVar[bool] = False
+
+    def _stored(self, place: Place) -> Span:
+        return place.span(0, place.length)
+
+    def _window(self, place: Place) -> Span:
+        return place.block

@@ -1,0 +1,103 @@
+"""Policy and sampler: the complete recipe, as data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ..errors import UncodeError, require
+from ..support.file_kinds import check_replaces
+from ..support.paths import no_file
+from ..support.reprs import one_line, unusual
+from ..support.write import write_whole
+from .blocks import Blocks, BlockSchedule
+from .cache import CachePolicy, NoCache
+from .piece import Piece
+from .propose import Greedy, Proposal
+from .remask import Never, Remasker
+from .sampler_file import read_toml, to_toml
+from .score import Score
+from .select import Selector, TopK
+from .stop import AtTheEnd, Stop
+from .tables import FrequencySource
+
+
+@dataclass(frozen=True)
+class Policy(Piece):
+    """The scientific object: which positions are filled when. It reads beliefs and places, never logits."""
+
+    score: Score
+    select: Selector = field(default_factory=TopK)
+    blocks: BlockSchedule = field(default_factory=Blocks)
+    remask: Remasker = field(default_factory=Never)
+    stop: Stop = field(default_factory=AtTheEnd)
+
+    @property
+    def parts(self) -> list[Piece]:
+        """Score and selector, and what else is not the default."""
+        return [self.score, self.select, *unusual(self, ("blocks", "remask", "stop"))]
+
+    def __repr__(self) -> str:
+        return one_line("Policy(", self.parts)
+
+
+@dataclass(frozen=True)
+class Sampler(Piece):
+    """A policy, a proposal, a cache and a limit: everything but the model, the canvas and the seed."""
+
+    policy: Policy
+    propose: Proposal = field(default_factory=Greedy)
+    cache: CachePolicy = field(default_factory=NoCache)
+    limit: int | None = None
+    """Most forwards a row may take; None is eight times its masks and 64 more."""
+    name: str = "custom"
+
+    def __repr__(self) -> str:
+        return one_line(f"Sampler('{self.name}': ", [*self.policy.parts, *unusual(self, ("propose", "cache"))])
+
+    def check(self) -> None:
+        require(self.limit is None or self.limit >= 1, f"the limit must be at least 1 forward, not {self.limit}.")
+
+    def to_dict(self) -> dict[str, Any]:
+        data = super().to_dict()
+        del data["piece"], data["policy"]["piece"]
+        return data
+
+    def to_toml(self) -> str:
+        """The sampler as TOML, complete: :meth:`from_toml` gives an equal one."""
+        return to_toml(self.to_dict())
+
+    @classmethod
+    def from_toml(
+        cls, text: str, *, frequency: FrequencySource | None = None, name: str = "the sampler file"
+    ) -> Sampler:
+        """The sampler that :meth:`to_toml` wrote; errors name the line, and the file by `name`. `frequency` is as in
+        :meth:`from_dict`."""
+        sampler: Sampler = read_toml(text, lambda data: cls.from_dict(data, frequency=frequency), name)
+        return sampler
+
+    def save(self, path: str | Path, *, force: bool = False) -> None:
+        """Write a sampler file (TOML) that :meth:`load`, `--sampler` and `sampler=` read, whole or not at all. A file
+        that is no sampler file is replaced with `force` alone; links stay links."""
+        check_replaces(path, "sampler file", force)
+        write_whole(path, self.to_toml())
+
+    @classmethod
+    def load(cls, path: str | Path, *, frequency: FrequencySource | None = None) -> Sampler:
+        """The sampler in a sampler file; `frequency` is the table that the file names, where it names one."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (FileNotFoundError, IsADirectoryError):
+            raise UncodeError(no_file(path, "sampler file")) from None
+        except (OSError, ValueError):
+            raise UncodeError(f"the sampler file '{path}' cannot be read as text.") from None
+        return cls.from_toml(text, frequency=frequency, name=f"'{path}'")
+
+    def stopping(self, stop: Stop) -> Sampler:
+        """The same sampler with another stop rule."""
+        return replace(self, policy=replace(self.policy, stop=stop))
+
+    def caching(self, cache: CachePolicy) -> Sampler:
+        """The same sampler with another cache policy."""
+        return replace(self, cache=cache)

@@ -1,0 +1,99 @@
+"""Proposals: *what* to write at each position. The only reader of logits besides the belief."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import torch
+from torch import Tensor
+
+from ..belief import Proposed
+from ..denoiser import Facts
+from ..errors import require
+from ..noise import Draw, Noise
+from .piece import Piece
+
+
+@dataclass(frozen=True)
+class Proposal(Piece):
+    """Picks a token per position and says from which logits the belief is formed."""
+
+    kind: ClassVar[bool] = True
+    _bias: ClassVar[Tensor | None] = None
+
+    ban: tuple[int | str, ...] = ()
+    """Tokens that get probability 0: ids, "eos" (the end token) or "ends" (all end tokens)."""
+
+    def bind(self, facts: Facts) -> Self:
+        if not self.ban:
+            return self
+        bias = torch.zeros(facts.vocab_size, device=facts.device)
+        bias[list(facts.resolve(self.ban))] = float("-inf")
+        return self.holding(_bias=bias)
+
+    def __call__(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
+        """What is proposed, and the logits that the belief is formed from."""
+        return self._draw(logits if self._bias is None else logits + self._bias, noise, offsets)
+
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class Greedy(Proposal):
+    """The most likely token, lowest id on ties."""
+
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
+        return None, logits
+
+
+@dataclass(frozen=True)
+class Sample(Proposal):
+    """A draw from softmax(logits / temperature), cut to the top k and the top p, by Gumbel noise in float64.
+
+    The ranking is formed from the clean logits, so temperature never changes the order (LLaDA's
+    rule). `ranking="drawn"` forms it from the tempered, cut ones (Dream's rule).
+    """
+
+    temperature: float = 1.0
+    top_k: int | None = None
+    top_p: float | None = None
+    ranking: Literal["clean", "drawn"] = "clean"
+
+    def check(self) -> None:
+        fits = self.temperature >= 0 and math.isfinite(self.temperature)
+        require(fits, f"temperature must be a number of 0 or more, not {self.temperature}.")
+        require(self.top_k is None or self.top_k >= 1, f"top_k must be at least 1, not {self.top_k}.")
+        require(self.top_p is None or 0 < self.top_p <= 1, f"top_p must be in (0, 1], not {self.top_p}.")
+
+    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
+        if self.temperature == 0:
+            cut = self._cut(logits.double())
+            return cut.max(-1).indices, cut.to(logits.dtype) if self.ranking == "drawn" else logits
+        if not self._cuts and self.ranking == "clean":
+            return Draw(self.temperature, noise, offsets), logits
+        tempered = self._cut(logits.double() / self.temperature)
+        drawn = Draw(1.0, noise, offsets)(tempered)
+        return drawn, tempered.to(logits.dtype) if self.ranking == "drawn" else logits
+
+    @property
+    def _cuts(self) -> bool:
+        return self.top_k is not None or (self.top_p is not None and self.top_p < 1)
+
+    def _cut(self, logits: Tensor) -> Tensor:
+        if self.top_p is not None and self.top_p < 1:
+            logits = _cut_top_p(logits, self.top_p)
+        if self.top_k is not None:
+            least = logits.topk(min(self.top_k, logits.shape[-1]), -1).values[..., -1:]
+            logits = logits.masked_fill(logits < least, float("-inf"))
+        return logits
+
+
+def _cut_top_p(logits: Tensor, top_p: float) -> Tensor:
+    """Keep the fewest most likely tokens whose probability exceeds `top_p`, at least one."""
+    ordered, index = logits.sort(dim=-1, descending=True, stable=True)
+    before = ordered.softmax(-1).cumsum(-1).roll(1, -1)
+    before[..., 0] = 0.0
+    return logits.masked_fill(torch.zeros_like(before, dtype=torch.bool).scatter(-1, index, before > top_p), -torch.inf)

@@ -1,0 +1,99 @@
+"""Remaskers: *what to take back*, among the tokens the decoder wrote in the open block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from torch import Tensor
+
+from ..errors import require
+from ..view import Count, Ranking, View
+from .piece import Piece
+from .quota import Counts, Quota, check_steps, split_steps
+
+
+@dataclass(frozen=True)
+class Remasker(Piece):
+    """Called after each commit: a boolean `[B, W]` of positions to erase, a subset of `view.own`."""
+
+    kind: ClassVar[bool] = True
+
+    needs_standing: ClassVar[bool] = False
+    """Whether the belief must hold the log probability of the standing tokens."""
+
+    @property
+    def erases(self) -> bool:
+        """False for the one remasker that never does anything; the stepper then skips the step."""
+        return True
+
+    def __call__(self, view: View) -> Tensor:
+        raise NotImplementedError
+
+    def pending(self, view: View) -> Tensor | bool:
+        """Rows `[B, 1]` whose block must stay open although it is full."""
+        return False
+
+
+@dataclass(frozen=True)
+class Never(Remasker):
+    """What is written stays."""
+
+    @property
+    def erases(self) -> bool:
+        return False
+
+
+def in_loop(view: View, start: float, ahead: int = 0) -> Tensor | bool:
+    """Whether the step `ahead` of this one lies in the loop of :class:`LeastConfident`: one share of the steps
+    long, from the `start` part of the share on."""
+    begin = _part(view.block_steps, start)
+    step = view.block_step + ahead
+    return (step >= begin) & (step < begin + view.block_steps)
+
+
+def _part(steps: Count, start: float) -> Count:
+    return int(steps * start) if isinstance(steps, int) else (steps * start).long()
+
+
+def _check_loop(start: float, count: int) -> None:
+    require(0 < start < 1, f"the loop must start at a part of the steps in (0, 1), not {start}.")
+    require(count >= 1, f"the number of tokens to take back must be at least 1, not {count}.")
+
+
+@dataclass(frozen=True)
+class LeastConfident(Remasker):
+    """In the loop, take back the `count` tokens that were committed with the least probability (ReMDM on LLaDA)."""
+
+    count: int = 1
+    start: float = 0.875
+
+    def check(self) -> None:
+        _check_loop(self.start, self.count)
+
+    def __call__(self, view: View) -> Tensor:
+        assert view.own is not None and view.logp_at_commit is not None
+        return Ranking(-view.logp_at_commit, view.own).top(self.count) & in_loop(view, self.start, ahead=1)
+
+
+@dataclass(frozen=True)
+class LoopQuota(Quota):
+    """The quota that goes with :class:`LeastConfident`: an even pace, and `count` tokens a step in the loop."""
+
+    steps: int | None = None
+    count: int = 1
+    start: float = 0.875
+
+    def check(self) -> None:
+        check_steps(self.steps)
+        _check_loop(self.start, self.count)
+
+    def shares(self, masked: Counts) -> Counts:
+        return split_steps(self.steps, masked)
+
+    def __call__(self, view: View) -> Count:
+        masked, steps = view.block_masked, view.block_steps
+        in_the_loop = in_loop(view, self.start) * 1
+        after_it = (view.block_step >= _part(steps, self.start) + steps) * 1
+        paced = masked // steps + (view.block_step - after_it * steps < masked % steps)
+        return self.count * in_the_loop + paced * (1 - in_the_loop)

@@ -1,0 +1,198 @@
+"""Scores: *where first*. A real per position, larger is sooner, -inf is never.
+
+Scores are logarithms, so priors add: ``Confidence() + Informativeness(table) + ExponentialPosition(0.25)``
+is the paper's product P * S * F, without its underflow and without the sign trap of negative entropy.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar, Literal, Self
+
+import torch
+from torch import Tensor
+
+from ..denoiser import Facts
+from ..errors import require
+from ..noise import Purpose, gumbel
+from ..support.reprs import brief
+from ..view import View
+from .piece import Piece, Table
+
+_LEAST_LOG_MARGIN = math.log(1e-30)
+_LEAST_SURPRISAL = 1e-6
+
+
+@dataclass(frozen=True)
+class Score(Piece):
+    """A function of a view to `[B, W]`. Add two to combine them."""
+
+    kind: ClassVar[bool] = True
+
+    def __call__(self, view: View) -> Tensor:
+        raise NotImplementedError
+
+    def __add__(self, other: Score) -> Sum:
+        return Sum((*self.terms, *other.terms))
+
+    @property
+    def terms(self) -> tuple[Score, ...]:
+        """The addends, each recorded in the trace under its name."""
+        return (self,)
+
+    @property
+    def term_names(self) -> list[str]:
+        """The names of the terms in a trace; the second of a kind is called `Name 2`."""
+        names = [type(term).__name__ for term in self.terms]
+        return [f"{name} {names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)]
+
+
+@dataclass(frozen=True)
+class Sum(Score):
+    """The sum of its terms."""
+
+    parts: tuple[Score, ...]
+
+    def __repr__(self) -> str:
+        return brief(self)
+
+    def check(self) -> None:
+        require(len(self.parts) > 0, "a sum of scores needs at least one term.")
+
+    @property
+    def terms(self) -> tuple[Score, ...]:
+        return tuple(term for part in self.parts for term in part.terms)
+
+    def __call__(self, view: View) -> Tensor:
+        return torch.stack([term(view).double() for term in self.terms]).sum(0)
+
+
+@dataclass(frozen=True)
+class Confidence(Score):
+    """Log probability of the proposed token."""
+
+    def __call__(self, view: View) -> Tensor:
+        return view.belief.logp
+
+
+@dataclass(frozen=True)
+class NegEntropy(Score):
+    """Minus the entropy, which is already a logarithm: of one over the perplexity."""
+
+    def __call__(self, view: View) -> Tensor:
+        return -view.belief.entropy
+
+
+@dataclass(frozen=True)
+class Margin(Score):
+    """Log of the gap between the two most likely tokens."""
+
+    def __call__(self, view: View) -> Tensor:
+        return view.belief.log_margin.clamp(min=_LEAST_LOG_MARGIN)
+
+
+@dataclass(frozen=True)
+class Uniform(Score):
+    """A random order, drawn afresh at every step."""
+
+    def __call__(self, view: View) -> Tensor:
+        return view.noise.positions(Purpose.UNIFORM, view.offsets)
+
+
+@dataclass(frozen=True)
+class Gumbel(Score):
+    """Gumbel noise of a temperature: added to a score it draws positions instead of taking the best."""
+
+    temperature: float
+
+    def check(self) -> None:
+        require(self.temperature > 0, f"the Gumbel temperature must be above 0, not {self.temperature}.")
+
+    def __call__(self, view: View) -> Tensor:
+        return self.temperature * gumbel(view.noise.positions(Purpose.GUMBEL, view.offsets))
+
+
+@dataclass(frozen=True)
+class Linear(Score):
+    """The exponential of another score: a probability instead of its logarithm."""
+
+    of: Score
+
+    def __call__(self, view: View) -> Tensor:
+        return self.of(view).double().exp()
+
+
+@dataclass(frozen=True)
+class ExponentialPosition(Score):
+    """The positional prior, log of exp(-rate * offset): earlier is sooner. A prior: it ignores the model.
+
+    Offsets count from the start of the generated span, or of the open block with `origin="block"`. For a
+    ranking the origin does not matter; for a threshold on the score it does.
+    """
+
+    rate: float
+    origin: Literal["span", "block"] = "span"
+
+    def check(self) -> None:
+        require(self.rate >= 0 and math.isfinite(self.rate), f"rate must be a number of at least 0, not {self.rate}.")
+
+    def __call__(self, view: View) -> Tensor:
+        places = view.places if self.origin == "span" else view.places - view.block_start
+        return places * -self.rate
+
+
+@dataclass(frozen=True)
+class Informativeness(Score):
+    """The semantic prior, log of min(S, clip) with S = -log p(token) in a corpus. A prior: it ignores the model.
+
+    `special` says what S is for end tokens and the table's special tokens: "unseen" gives them the
+    clip (what a corpus without them does), "neutral" the table's mean S, "counted" believes the table.
+    """
+
+    _weights: ClassVar[Tensor | None] = None
+
+    table: Table
+    clip: float | None = 10.0
+    special: Literal["unseen", "neutral", "counted"] = "unseen"
+
+    def check(self) -> None:
+        fits = self.clip is None or (self.clip > 0 and math.isfinite(self.clip))
+        require(fits, f"clip must be a number above 0, not {self.clip}.")
+
+    def bind(self, facts: Facts) -> Self:
+        surprisal = facts.surprisal(self.table)
+        return self.holding(_weights=self._log_weights(surprisal, facts.eos_ids).to(facts.device))
+
+    def _log_weights(self, surprisal: Tensor, ends: tuple[int, ...]) -> Tensor:
+        clip = float(surprisal.max()) if self.clip is None else self.clip
+        clipped = surprisal.clamp(min=_LEAST_SURPRISAL, max=clip)
+        if self.special != "counted":
+            share = (-surprisal).exp()
+            mean = float((share * clipped).sum() / share.sum())
+            clipped[list({*ends, *self.table.special_ids})] = clip if self.special == "unseen" else mean
+        return clipped.log()
+
+    def __call__(self, view: View) -> Tensor:
+        assert self._weights is not None, "a score is bound to a model before it is used"
+        return self._weights.take(view.belief.token)
+
+
+@dataclass(frozen=True)
+class Defer(Score):
+    """Positions whose proposal is one of `tokens` come after all others, and keep their order among themselves."""
+
+    _ids: ClassVar[Tensor | None] = None
+
+    tokens: tuple[int | str, ...]
+    by: float = 1e6
+
+    def check(self) -> None:
+        require(self.by > 0, f"the deferral must be above 0, not {self.by}.")
+
+    def bind(self, facts: Facts) -> Self:
+        return self.holding(_ids=torch.tensor(facts.resolve(self.tokens), device=facts.device))
+
+    def __call__(self, view: View) -> Tensor:
+        assert self._ids is not None, "a score is bound to a model before it is used"
+        return torch.isin(view.belief.token, self._ids) * -self.by

@@ -1,0 +1,61 @@
+"""Frequency tables as the core sees them: what a piece asks of one, and how data that names one finds it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+from ..errors import UncodeError, require, shown
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+
+@runtime_checkable
+class Table(Protocol):
+    """Corpus statistics over a vocabulary. In data it appears as name and checksum, never as numbers."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def sha256(self) -> str: ...
+    @property
+    def special_ids(self) -> tuple[int, ...]: ...
+    @property
+    def fingerprint(self) -> str:
+        """Of the tokenizer it was counted with; empty where that is not known."""
+        ...
+
+    def surprisal(self, size: int | None = None) -> Tensor:
+        """-log p of every token, unseen tokens counted as seen once: [V], or [size] with more that were not seen."""
+        ...
+
+
+Resolver = Callable[[str, str], Table | None]
+"""Finds the table of a name and a sha256; None where there is none."""
+FrequencySource = Table | Resolver
+"""The one table that data may name, or a function that finds it."""
+
+
+def resolver_of(frequency: FrequencySource | None, tables: Resolver | None = None) -> Resolver | None:
+    """The function that finds tables, from what a caller passed under either name."""
+    require(frequency is None or tables is None, "give frequency or tables, which is its older name, not both.")
+    source = tables if frequency is None else frequency
+    if source is None or not isinstance(source, Table):
+        require(source is None or callable(source), f"frequency must be a frequency table, not {shown(source)}.")
+        return source
+    return only_table(source)
+
+
+def only_table(table: Table) -> Resolver:
+    """Finds the one table that is at hand, if it is the one that a sampler names."""
+
+    def resolve(name: str, sha256: str) -> Table:
+        if sha256 not in ("", table.sha256):
+            raise UncodeError(
+                f"the sampler names the table '{name}' ({sha256[:12]}), not '{table.name}' ({table.sha256[:12]}): give "
+                "it that one, or take the preset itself, which takes any."
+            )
+        return table
+
+    return resolve

@@ -1,0 +1,1 @@
+"""The loop: one step of a batch, and the state between steps."""

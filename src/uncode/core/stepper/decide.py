@@ -1,0 +1,110 @@
+"""One step's decision: steps 3 to 6 of the stepper, for the rows that share a sampler."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from ..belief import Belief
+from ..pieces.policy import Sampler
+from ..support.reprs import counted
+from ..view import Ranking, View
+
+
+@dataclass
+class Lane:
+    """Rows that share a sampler, and so are decided together."""
+
+    spec: Sampler
+    """The sampler as the caller gave it."""
+    sampler: Sampler
+    """The same, bound to the model."""
+    rows: Tensor | None = None
+    """Indices of its rows; None when the lane holds the whole batch."""
+
+
+@dataclass(slots=True)
+class Decision:
+    """What is to be written and erased in the window, and why."""
+
+    belief: Belief
+    score: Tensor
+    """What the selector saw, `[B, W]`: -inf where nothing may be written."""
+    terms: list[Tensor]
+    """The terms of the score, each `[B, W]`, or `[1, W]` where it is the same for all rows."""
+    chosen: Tensor
+    erased: Tensor | None = None
+    pending: Tensor | bool = False
+    """Rows `[B, 1]` whose block must stay open although it is full."""
+
+    def __repr__(self) -> str:
+        (rows, columns), erased = self.chosen.shape, 0 if self.erased is None else int(self.erased.sum())
+        shape = f"{counted(rows, 'row')}, {counted(columns, 'column')}"
+        return f"Decision({shape}, {int(self.chosen.sum())} chosen, {erased} erased)"
+
+    @property
+    def waits(self) -> Tensor:
+        """The same for every row, made where the rest is."""
+        if isinstance(self.pending, Tensor):
+            return self.pending.expand(len(self.chosen), 1)
+        return torch.full_like(self.chosen[:, :1], self.pending)
+
+
+def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
+    """Each lane decides for its rows; the results are laid side by side in the order of the batch."""
+    if len(lanes) == 1:
+        return _decide(lanes[0].sampler, logits, view)
+    rows = [lane.rows for lane in lanes if lane.rows is not None]
+    parts = [_decide(lane.sampler, logits[index], view.take(index)) for lane, index in zip(lanes, rows, strict=True)]
+    home = torch.cat(rows).argsort()
+
+    def gather(pieces: list[Tensor]) -> Tensor:
+        return torch.cat(pieces).index_select(0, home)
+
+    erases = any(part.erased is not None for part in parts)
+    return Decision(
+        belief=Belief.join([part.belief for part in parts], gather, tokens=True),
+        score=gather([part.score for part in parts]),
+        terms=[gather([_term(part, k) for part in parts]) for k in range(max(len(part.terms) for part in parts))],
+        chosen=gather([part.chosen for part in parts]),
+        erased=gather([_flags(part.erased, part.chosen) for part in parts]) if erases else None,
+        pending=gather([part.waits for part in parts]),
+    )
+
+
+def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
+    policy = sampler.policy
+    proposed, believed = sampler.propose(logits, view.noise, view.offsets)
+    view.belief = Belief.of(believed, proposed, view.tokens if policy.remask.needs_standing else None)
+    terms = [_ranked(term(view)) for term in policy.score.terms]
+    score = terms[0]  # alone, a term orders in float32 as it would in float64
+    for term in terms[1:]:
+        score = score.double() + term
+    ranking = Ranking(score, view.eligible)
+    decision = Decision(view.belief, ranking.score, terms, policy.select(ranking, view))
+    if policy.remask.erases:
+        assert view.own is not None and view.logp_at_commit is not None
+        view.own = view.own & (~view.eligible | decision.chosen)
+        view.logp_at_commit = torch.where(decision.chosen, view.belief.logp.double(), view.logp_at_commit)
+        decision.erased = policy.remask(view) & view.own
+        decision.pending = policy.remask.pending(view)
+    return decision
+
+
+def _ranked(term: Tensor) -> Tensor:
+    """A term of the score in a type that ranks, float32 or float64."""
+    return term if term.dtype in (torch.float32, torch.float64) else term.double()
+
+
+def _term(part: Decision, number: int) -> Tensor:
+    """A term of the score for every row; NaN where the lane's score has fewer terms than another's."""
+    if number < len(part.terms):
+        return part.terms[number].expand_as(part.score)
+    return torch.full_like(part.score, float("nan"))
+
+
+def _flags(flags: Tensor | None, like: Tensor) -> Tensor:
+    return torch.zeros_like(like) if flags is None else flags

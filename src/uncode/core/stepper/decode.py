@@ -1,0 +1,322 @@
+"""The stepper: the only place that runs a network for decoding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from inspect import signature
+from typing import Any, Unpack
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..canvas import Canvas
+from ..denoiser import Denoiser
+from ..errors import Stalled, UncodeError
+from ..logits_check import bad_logits, find_bad_logits
+from ..support.arguments import checks_arguments
+from ..support.reprs import counted
+from ..support.threads import at_most
+from ..support.transfer import Download, upload
+from ..trace import Trace
+from ..view import View
+from .decide import Decision, Lane, decide
+from .record import FILLED, OPEN
+from .state import Ints, Samplers, Seeds, State, Watch
+
+
+@dataclass(slots=True)
+class Step:
+    """One forward and its effects. Tensors are views that are valid until the next step."""
+
+    index: int
+    """Forwards of the batch before this one."""
+    rows: Ints
+    """Ids of the rows in the batch, in its order."""
+    tokens: Tensor
+    """The whole canvas after the step, `[B, L]`."""
+    offsets: Tensor
+    """Offsets of the window's columns, `[1, W]` or `[B, W]`."""
+    decision: Decision
+    """What was written and erased in the window, with the belief and the score behind it."""
+    finished: tuple[int, ...]
+    """Ids of the rows that ended with this step."""
+
+    def __repr__(self) -> str:
+        ended = f", {len(self.finished)} finished" if self.finished else ""
+        rows, written = counted(len(self.rows), "row"), int(self.committed.sum())
+        return f"Step(index={self.index}, {rows}, {written} committed{ended})"
+
+    @property
+    def committed(self) -> Tensor:
+        """Which columns of the window were written, `[B, W]`."""
+        return self.decision.chosen
+
+
+@torch.inference_mode()
+def advance(state: State) -> Step:
+    """One forward for all rows that are unfinished, and all that follows from it:
+
+    1. Each row without an open block opens its next one and counts its masked positions.
+    2. Ask the cache policies for a plan; run one forward over its window; take logits of the open window only. (On a
+       GPU a single row's forward may have been started at the end of the step before; see 8.)
+    3. Propose a token everywhere; form the belief (float32; float64 logits keep float64).
+    4. Eligible = masked and in the open block. Score (a sum of terms in float64); -inf elsewhere.
+    5. Select; write. Remember with what belief each token was committed.
+    6. Remask among the decoder's own tokens, this step's included; erase.
+    7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
+       Logits that are NaN are the model's fault: the error names it. This is looked for after a block's first step,
+       when a row stalls, and in the finished trace, so that it costs no host sync of its own.
+    8. Ask the stop rule; record; hand out the step. Where the host must look whether the rule has ended a single row on
+       a GPU, the next forward is started before it looks; it was in vain once, when the rule says so.
+    """
+    if state.over:
+        raise UncodeError("there is no unfinished row to advance: add rows first.")
+    with at_most(state.threads):
+        return _advance(state)
+
+
+def _advance(state: State) -> Step:
+    if state.stale:
+        state.open_blocks()
+    _check_limit(state)
+    logits, state.ahead = _forward(state) if state.ahead is None else state.ahead, None
+    here = state.here.read()
+    masked = here == state.facts.mask_id
+    eligible = state.window.restrict(masked)
+    frame = View(
+        tokens=here,
+        eligible=eligible,
+        offsets=state.window.offsets,
+        places=state.window.places,
+        block_start=state.block_start,
+        block_length=state.block_length,
+        block_masked=state.block_masked,
+        block_steps=state.block_steps,
+        block_step=state.block_step,
+        noise=state.noise(state.seeds, state.record.forwards),
+        logp_at_commit=state.record.logp_at_commit if state.erases else None,
+        own=state.free_here if state.erases else None,
+    )
+    decision = decide(state.lanes, logits, frame)
+    _write(state, decision)
+    state.record.reserve(state.clock + 1 - state.oldest)
+    state.record.note(decision, masked if state.observe == "span" else eligible, state.alive)
+    finished = _look(state, decision, logits, eligible)
+    state.clock += 1
+    return Step(
+        index=state.clock - 1,
+        rows=state.rows.ids,
+        tokens=state.tokens,
+        offsets=state.window.offsets,
+        decision=decision,
+        finished=finished,
+    )
+
+
+def _forward(state: State) -> Tensor:
+    """Logits of the open window."""
+    logits: Tensor = state.session.logits(state.tokens, state.valid, state.plan())
+    return logits
+
+
+def _write(state: State, decision: Decision) -> None:
+    """Commit what was chosen, erase what was taken back."""
+    chosen, record = decision.chosen, state.record
+    if decision.erased is not None and state.ended:
+        decision.erased = decision.erased & (state.alive > 0)
+    state.here.write(chosen, decision.belief.token)
+    record.step_here.write(chosen, record.forwards)
+    if state.drafts:
+        record.draft(state.window, decision.belief.token, ~state.rows.finished)
+    if decision.erased is not None:
+        _note_events(state, decision)
+        state.here.write(decision.erased, torch.full_like(record.forwards, state.facts.mask_id))
+        record.step_here.write(decision.erased, torch.full_like(record.forwards, OPEN))
+
+
+def _note_events(state: State, decision: Decision) -> None:
+    """Where a remasker runs, offsets are written more than once: keep every write and erasure, in order."""
+    assert decision.erased is not None
+    own, erasing = state.record.forwards[:, 0].tolist(), state.erasing
+    offsets = state.window.offsets.expand(len(own), -1)
+    for change, token in ((decision.chosen, decision.belief.token), (decision.erased, None)):
+        for row, column in change.nonzero().tolist():
+            if not erasing[row]:
+                continue
+            written = -1 if token is None else int(token[row, column])
+            state.record.events[row].append((own[row], int(offsets[row, column]), written))
+
+
+def _look(state: State, decision: Decision, logits: Tensor, eligible: Tensor) -> tuple[int, ...]:
+    """Find out which blocks are filled and which rows have ended; skipped while the schedule foresees neither.
+
+    All that the host must know comes in one trip: it waits for the device once.
+    """
+    state.since += 1
+    state.certain -= 1
+    state.foreseen -= 1
+    if state.foreseen > 0:
+        return ()
+    state.settle()
+    ended = _ask_stop_rules(state)
+    left = state.window.restrict(state.here.read() == state.facts.mask_id).sum(-1)
+    moved = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
+    rows = state.rows
+    facts = [left, moved, decision.waits[:, 0], ended]
+    if (rows.block_step == 1).any():  # a block's first step
+        facts.append((decision.belief.log_total.isnan() & eligible).any(-1))
+    told = Download(torch.stack(facts))
+    if state.may_run_ahead:
+        state.ahead = _forward(state)
+    seen = told()
+    filled, stands, goes_on, done = seen[0] == 0, seen[1] == 0, seen[2] == 0, seen[3] > 0
+    stuck = ~filled & stands & ~rows.finished
+    suspects = stuck | (seen[4:] > 0).any(0)
+    if suspects.any():
+        _check_logits(state, logits if state.ahead is None else state.ahead, eligible, suspects)
+    _check_progress(state, decision, stuck)
+    closed = filled & goes_on & ~rows.finished
+    over = closed & (~rows.later.any(1) | done)
+    rows.block_step[closed & ~over] = -1
+    rows.finished |= over
+    state.ended, state.over = bool(rows.finished.any()), bool(rows.finished.all())
+    state.foresee()
+    if closed.any():
+        state.stale = True
+        state.alive = upload((~rows.finished).astype(np.int64), left.device)[:, None]
+    return tuple(rows.ids[over].tolist())
+
+
+def _check_logits(state: State, logits: Tensor, eligible: Tensor, suspects: NDArray[np.bool_]) -> None:
+    """Raise an error that names the model where a row's logits `[W, V]` give no token a probability."""
+    for row in np.flatnonzero(suspects):
+        columns = eligible[row].nonzero()[:, 0]
+        found = find_bad_logits(logits[row, columns]) if len(columns) else None
+        if found is not None:
+            at, kind = found
+            offsets = state.window.offsets.expand(len(eligible), -1)
+            raise _bad_logits(state, int(row), int(offsets[row, columns[at]]), kind)
+
+
+def _bad_logits(state: State, row: int, offset: int, kind: str) -> UncodeError:
+    """The error for a row of the batch and an offset; positions count from the row's first valid token."""
+    first = int(state.valid[row].long().argmax())
+    where = f" at position {state.start + offset - first} of row {int(state.rows.ids[row])}"
+    return bad_logits(state.denoiser, kind, where)
+
+
+def _check_beliefs(state: State, row: int, found: dict[str, Any]) -> None:
+    """Raise if a finished row has a token without a probability: bad logits after a block's first step."""
+    wrong = (found["commit_step"] >= 0) & found["entropy"].isnan()
+    if bool(wrong.any()) and not found["sampler"].propose.ban:  # a ban of all tokens leaves none either
+        raise _bad_logits(state, row, int(wrong.long().argmax()), "NaN or infinite")  # the logits are gone
+
+
+def _check_limit(state: State) -> None:
+    """Raise where a row has used up its forwards; the one that is run then is only for the error."""
+    try:
+        state.check_limit()
+    except Stalled:
+        eligible = state.window.restrict(state.here.read() == state.facts.mask_id)
+        _check_logits(state, _forward(state), eligible, ~state.rows.finished)
+        raise
+
+
+def _ask_stop_rules(state: State) -> Tensor:
+    """Fill the rest of the rows whose stop rule says so, without a forward; `[B]`: which have no mask left at all."""
+    span, mask_id = state.tokens[:, state.start :], state.facts.mask_id
+    ended = torch.zeros_like(span[:, 0], dtype=torch.bool)
+    for lane in state.lanes:
+        if not lane.sampler.policy.stop.stops:
+            continue
+        rows = slice(None) if lane.rows is None else lane.rows
+        here, own = span[rows], ~state.given[rows, state.start :]
+        masked = here == mask_id
+        fill = lane.sampler.policy.stop(here, masked, own)
+        state.tokens[rows, state.start :] = torch.where(fill >= 0, fill, here)
+        state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])
+        ended[rows] = ~(masked & (fill < 0)).any(-1)
+    return ended
+
+
+def _check_progress(state: State, decision: Decision, stuck: NDArray[np.bool_]) -> None:
+    for row in np.flatnonzero(stuck):
+        lane = state.lanes[int(state.rows.lane[row])]
+        if not lane.sampler.policy.select.may_wait:
+            raise Stalled(
+                f"row {int(state.rows.ids[row])} cannot go on: {_culprit(lane, decision, int(row))} "
+                f"and masks are left; change it in sampler '{lane.spec.name}'."
+            )
+
+
+def _culprit(lane: Lane, decision: Decision, row: int) -> str:
+    """The piece that lets a row stand still, and what it did."""
+    policy = lane.sampler.policy
+    terms = zip(policy.score.terms, decision.terms, strict=False)
+    rows = decision.score
+    barring = [type(term).__name__ for term, v in terms if not bool((v.expand_as(rows)[row] > -torch.inf).all())]
+    if barring and not bool((decision.score[row] > -torch.inf).any()):
+        return f"{barring[0]} scored every open position -inf or NaN"
+    return f"{type(policy.select).__name__} selected nothing"
+
+
+WATCH_PARAMETERS = [p for p in signature(State).parameters.values() if p.name in Watch.__annotations__]
+"""The options of `steps` and `decode` that :class:`State` takes."""
+
+
+class Steps:
+    """A decode in progress: iterate over it for its steps, then ask for its trace."""
+
+    def __init__(self, state: State, canvas: Canvas) -> None:
+        self.state, self._canvas = state, canvas
+        self._rows: dict[int, dict[str, Any]] = {}
+
+    def __repr__(self) -> str:
+        state = self.state
+        return f"Steps({counted(len(state.rows), 'row')} in decoding, {counted(state.clock, 'forward')} so far)"
+
+    def __iter__(self) -> Iterator[Step]:
+        return self
+
+    def __next__(self) -> Step:
+        self._harvest()
+        if not len(self.state.rows):
+            raise StopIteration
+        return advance(self.state)
+
+    def _harvest(self) -> None:
+        """Rows that have finished leave the batch."""
+        state = self.state
+        if state.ended:
+            for row in np.flatnonzero(state.rows.finished):
+                self._rows[int(state.rows.ids[row])] = found = state.read(int(row))
+                _check_beliefs(state, int(row), found)
+            state.keep(np.flatnonzero(~state.rows.finished))
+
+    def trace(self) -> Trace:
+        """What happened, once every row has finished."""
+        for _ in self:
+            pass
+        return Trace.of(self._canvas, [self._rows[row] for row in sorted(self._rows)], self.state.header())
+
+
+@checks_arguments(rest=WATCH_PARAMETERS)
+def steps(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **watch: Unpack[Watch]) -> Steps:
+    """The decode as an iterator of steps, one forward each; see :func:`decode`."""
+    state = State(denoiser, **watch)
+    state.add(canvas, sampler, seed)
+    return Steps(state, canvas)
+
+
+@checks_arguments(rest=WATCH_PARAMETERS)
+def decode(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **watch: Unpack[Watch]) -> Trace:
+    """Fill every mask of the canvas and return the trace.
+
+    `sampler` and `seed` are one for all rows (row r then uses seed + r) or one per row. `observe="span"`
+    forms beliefs over all masked positions at every step, not only the open block; `drafts=True` keeps
+    the whole proposal of every step; `noise` replaces the source of randomness.
+    """
+    return steps(denoiser, canvas, sampler, seed, **watch).trace()

@@ -1,0 +1,164 @@
+"""What is remembered of every row while it is decoded: O(L) buffers on the device, read when asked for.
+
+Steps are noted as they come and folded into the buffers a few at a time, or when the window moves: what is
+recorded then costs a step next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from ..belief import Belief
+from ..support.transfer import never
+from .decide import Decision
+from .window import Pane, Window
+
+COMMIT = ("logp", "entropy", "margin", "runner_up")
+"""Recorded for each offset when it is committed; the terms of the score follow, and add up to it."""
+
+GIVEN, FILLED, OPEN = -1, -2, -3
+"""Values of `commit_step` that are no step: given, filled by the stop rule, not committed yet."""
+
+CHUNK = 32
+"""Steps that are noted before they are folded."""
+
+
+class Record:
+    """Buffers over offsets, `[C, B, S]`, and over each row's own steps, `[B, T]`."""
+
+    def __init__(self, device: torch.device) -> None:
+        self.commit = torch.empty(len(COMMIT), 0, 0, dtype=torch.float64, device=device)
+        self.commit_step = torch.empty(0, 0, dtype=torch.int64, device=device)
+        self.mean_entropy = torch.empty(0, 0, dtype=torch.float64, device=device)
+        self.forwards = torch.empty(0, 1, dtype=torch.int64, device=device)
+        """Each row's own count of forwards, `[B, 1]`."""
+        self.events: list[list[tuple[int, int, int]]] = []
+        self.drafts: list[list[list[int]]] = []
+        self._noted: list[tuple[Decision, Tensor]] = []
+
+    # -- rows ------------------------------------------------------------------------------------
+
+    def add(self, masked: Tensor, terms: int) -> None:
+        """Rows join with `masked` `[B, S]` positions to fill; the buffers grow where they must."""
+        rows, span = masked.shape
+        channels = max(self.commit.shape[0], len(COMMIT) + terms)
+        self.commit = _grow(self.commit, (channels, self.commit.shape[1] + rows, span), float("nan"))
+        fresh = torch.where(masked, OPEN, GIVEN)
+        self.commit_step = torch.cat([_grow(self.commit_step, (self.commit_step.shape[0], span), GIVEN), fresh])
+        self.mean_entropy = _grow(self.mean_entropy, (len(self.mean_entropy) + rows, 0), float("nan"))
+        self.forwards = torch.cat([self.forwards, self.forwards.new_zeros(rows, 1)])
+        self.events += [[] for _ in range(rows)]
+        self.drafts += [[] for _ in range(rows)]
+
+    def keep(self, rows: list[int]) -> None:
+        """Only these rows stay, in this order."""
+        index = torch.tensor(rows, dtype=torch.int64, device=self.forwards.device)
+        self.commit, self.commit_step = self.commit[:, index], self.commit_step[index]
+        self.mean_entropy, self.forwards = self.mean_entropy[index], self.forwards[index]
+        self.events, self.drafts = [self.events[r] for r in rows], [self.drafts[r] for r in rows]
+
+    def reserve(self, steps: int) -> None:
+        """Make room for a row that takes `steps` forwards."""
+        if steps + CHUNK >= self.mean_entropy.shape[1]:
+            self.mean_entropy = _grow(self.mean_entropy, (0, 2 * (steps + CHUNK)), float("nan"))
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def look_through(self, window: Window, terms: int) -> None:
+        """Notes that follow are of this window, with scores of at most `terms` terms."""
+        self._commit_here = Pane(window, self.commit[: len(COMMIT) + terms])
+        self.step_here = Pane(window, self.commit_step)
+        self._first_offset = window.offsets[:, :1]
+
+    @property
+    def logp_at_commit(self) -> Tensor:
+        """The log probability each standing token of the window was committed with, `[B, W]`."""
+        return self._commit_here.read()[0]
+
+    def note(self, decision: Decision, seen: Tensor, alive: Tensor) -> None:
+        """Remember a step: its decision, and the positions whose entropy it looked at."""
+        if not self._noted:
+            self._first = self.forwards.clone()
+        self._noted.append((decision, seen))
+        self.forwards += alive
+        if len(self._noted) == CHUNK or decision.erased is not None:
+            self.fold()
+
+    def draft(self, window: Window, tokens: Tensor, going: NDArray[np.bool_]) -> None:
+        """Keep the whole proposal of a step for the rows still going, by offset; -1 where the step did not look."""
+        whole = torch.full_like(self.commit_step, -1)
+        Pane(window, whole).write(torch.ones_like(tokens, dtype=torch.bool), tokens)
+        for row in np.flatnonzero(going):
+            self.drafts[row].append(whole[row].tolist())
+
+    @torch.inference_mode()
+    def fold(self) -> None:
+        """Write what was noted into the buffers. Between two folds a position is committed once at most."""
+        if not self._noted:
+            return
+        decisions, seen = zip(*self._noted, strict=True)
+        self._noted = []
+        belief = Belief.join([d.belief for d in decisions], torch.stack)
+        score = torch.stack([d.score for d in decisions])
+        when = self.step_here.read() - self._first
+        at = when.clamp(min=0)
+        told = belief.at(at)
+        channels = [self._runner_up(score, torch.stack([d.chosen for d in decisions]))]
+        terms = [] if len(decisions[0].terms) == 1 else _over_steps([d.terms for d in decisions])
+        channels += [term.expand_as(score) for term in terms] or [score]
+        values = [told.logp, told.entropy, told.margin, *(channel.gather(0, at[None])[0] for channel in channels)]
+        self._commit_here.write(when >= 0, torch.stack([value.double() for value in values]))
+        self._fold_entropy(belief.entropy, torch.stack(seen))
+
+    def _fold_entropy(self, entropy: Tensor, seen: Tensor) -> None:
+        """The mean entropy of each step; rows that have ended write beyond their last step, where no one reads."""
+        mean = torch.where(seen, entropy, 0.0).sum(-1).double() / seen.sum(-1)
+        self.mean_entropy.scatter_(1, self._first + torch.arange(len(mean), device=mean.device), mean.T)
+
+    def _runner_up(self, score: Tensor, chosen: Tensor) -> Tensor:
+        """The offset of the best position each step did not choose, `[N, B, W]`; NaN where none was left."""
+        value, column = torch.where(chosen, never(score), score).max(-1, keepdim=True)
+        nothing_left = value - value  # 0, or NaN where the best is -inf
+        return (column + self._first_offset + nothing_left).expand_as(chosen)
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def read(self, row: int, terms: int) -> dict[str, Any]:
+        """Everything remembered of a row whose score has `terms` terms, as arrays over offsets and over its steps."""
+        self.fold()
+        forwards = int(self.forwards[row])
+        found = {name: self.commit[i, row] for i, name in enumerate(COMMIT)}
+        parts = self.commit[len(COMMIT) : len(COMMIT) + terms, row]
+        return found | {
+            "score": parts.sum(0),
+            "terms": parts,
+            "commit_step": self.commit_step[row],
+            "forwards": forwards,
+            "committed": self._committed(row, forwards),
+            "mean_entropy": self.mean_entropy[row, :forwards],
+            "events": self.events[row],
+            "drafts": self.drafts[row],
+        }
+
+    def _committed(self, row: int, forwards: int) -> Tensor:
+        """Tokens committed at each of the row's steps."""
+        steps = self.commit_step[row]
+        if self.events[row]:
+            steps = torch.tensor([step for step, _, token in self.events[row] if token >= 0])
+        return torch.bincount(steps[steps >= 0], minlength=forwards)
+
+
+def _over_steps(terms: list[list[Tensor]]) -> list[Tensor]:
+    """The terms of several steps, `[N, B, W]` or `[N, 1, W]` each."""
+    return [torch.stack(list(term)) for term in zip(*terms, strict=True)]
+
+
+def _grow(old: Tensor, shape: tuple[int, ...], fill: float) -> Tensor:
+    new = old.new_full([max(a, b) for a, b in zip(old.shape, shape, strict=True)], fill)
+    new[tuple(slice(n) for n in old.shape)] = old
+    return new

@@ -1,0 +1,110 @@
+"""What the host knows of each row: where its blocks lie, which is open, and since when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..pieces.policy import Sampler
+from ..pieces.quota import Counts
+
+
+@dataclass
+class Rows:
+    """One entry per row, `[B]`; or `[B, blocks]` for what is known of each block."""
+
+    ids: Counts
+    lane: Counts
+    ends: Counts
+    """Offsets at which the blocks end."""
+    masked: Counts
+    """Masks in each block."""
+    shares: Counts
+    """Each block's share of the steps; 0 where there is no schedule."""
+    block: Counts
+    """The open block; -1 before the first."""
+    block_step: Counts
+    """Steps since it opened; -1 when it has been filled."""
+    born: Counts
+    """Forwards of the batch when the row joined."""
+    limit: Counts
+    finished: NDArray[np.bool_]
+
+    @classmethod
+    def plan(cls, sampler: Sampler, masked: NDArray[np.bool_], lengths: Counts, clock: int) -> Rows:
+        """The rows of one sampler as they join: blocks, masks and steps follow from where the masks are, `[B, S]`."""
+        before = np.pad(masked.cumsum(1), ((0, 0), (1, 0)))
+        ends = sampler.policy.blocks(lengths)
+        counts = np.diff(np.take_along_axis(before, ends, 1), prepend=0)
+        zeros = np.zeros_like(lengths)
+        return cls(
+            ids=zeros,
+            lane=zeros,
+            ends=ends,
+            masked=counts,
+            shares=sampler.policy.select.shares(counts),
+            block=zeros - 1,
+            block_step=zeros,
+            born=zeros + clock,
+            limit=8 * counts.sum(1) + 64 if sampler.limit is None else zeros + sampler.limit,
+            finished=zeros > 0,
+        )
+
+    @classmethod
+    def none(cls) -> Rows:
+        """No rows yet."""
+        line, square = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)
+        return cls(line, line, square, square, square, line, line, line, line, line > 0)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def take(self, rows: Counts) -> Rows:
+        """Some of the rows, in this order."""
+        return Rows(**{name: array[rows] for name, array in vars(self).items()})
+
+    def join(self, other: Rows) -> Rows:
+        """These rows and then the others."""
+        blocks = max(self.ends.shape[1], other.ends.shape[1])
+
+        def widened(rows: Rows) -> dict[str, NDArray[Any]]:
+            more = blocks - rows.ends.shape[1]
+            fills: dict[str, Literal["edge", "constant"]] = {"ends": "edge", "masked": "constant", "shares": "constant"}
+            wide = {name: np.pad(vars(rows)[name], ((0, 0), (0, more)), mode=mode) for name, mode in fills.items()}
+            return vars(rows) | wide
+
+        ours, theirs = widened(self), widened(other)
+        return Rows(**{name: np.concatenate([ours[name], theirs[name]]) for name in ours})
+
+    @property
+    def index(self) -> Counts:
+        return np.arange(len(self.ids))
+
+    @property
+    def starts(self) -> Counts:
+        """Offsets at which the open blocks start."""
+        before = self.ends[self.index, np.maximum(self.block - 1, 0)]
+        return np.where(self.block > 0, before, 0)
+
+    @property
+    def stops(self) -> Counts:
+        """Offsets at which the open blocks end."""
+        return self.of_block(self.ends)
+
+    @property
+    def later(self) -> NDArray[np.bool_]:
+        """Which blocks come after the open one and have masks, `[B, blocks]`."""
+        return (self.masked > 0) & (np.arange(self.masked.shape[1]) > self.block[:, None])
+
+    def of_block(self, values: Counts) -> Counts:
+        """What `values` `[B, blocks]` say of each row's open block."""
+        return values[self.index, self.block]
+
+    def open_next(self) -> None:
+        """Rows whose block has been filled, or who have none yet, open the next one that has masks."""
+        waiting = ~self.finished & ((self.block_step < 0) | (self.block < 0))
+        self.block = np.where(waiting, np.argmax(self.later, 1), self.block)
+        self.block_step = np.where(waiting, 0, self.block_step)

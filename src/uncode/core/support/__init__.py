@@ -1,0 +1,1 @@
+"""What the core needs around it: arguments, files, memory, threads, transfers."""

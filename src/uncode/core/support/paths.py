@@ -1,0 +1,46 @@
+"""What is at a path, in the words of an error message."""
+
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+from ..errors import UncodeError, require
+
+_KINDS = {stat.S_IFDIR: "a folder", stat.S_IFREG: "a file", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
+
+
+def kind_at(path: str | Path) -> str:
+    """What is there: "a folder", "a file", "a device", ...; empty where nothing is, or nothing can be."""
+    try:
+        mode = Path(path).stat().st_mode
+    except (OSError, ValueError, RuntimeError):  # nothing, too long a name, a NUL, a loop of links
+        return ""
+    return _KINDS.get(stat.S_IFMT(mode), "a device")
+
+
+def no_file(path: str | Path, what: str = "file") -> str:
+    """The sentence for a path where a file was expected and something else is; `what` is the kind of file."""
+    kind = kind_at(path)
+    return f"'{path}' is {kind}: give a {what}." if kind else f"there is no {what} '{path}'."
+
+
+def require_file(path: str | Path, what: str = "file") -> None:
+    """Raise unless a regular file is there."""
+    require(kind_at(path) == "a file", no_file(path, what))
+
+
+def require_folder(path: str | Path) -> None:
+    """Raise unless a folder is there."""
+    kind = kind_at(path)
+    require(kind != "", f"the folder '{path}' does not exist: create it first.")
+    require(kind == "a folder", f"'{path}' is {kind}: give a folder.")
+
+
+def make_folder(path: Path) -> None:
+    """Make a folder and those above it; one sentence where something else is in the way."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        other = next(one for one in (path, *path.parents) if kind_at(one))
+        raise UncodeError(f"'{other}' is {kind_at(other)}: choose another folder than '{path}'.") from None

@@ -1,0 +1,127 @@
+"""How likely a model finds an answer: LLaDA's Monte Carlo estimate, and the exact average over all orders."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import Literal
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from .backbones.guidance import GuidedSession
+from .core.denoiser import Denoiser, Facts
+from .core.errors import require, shown
+from .core.logits_check import bad_logits, find_bad_logits
+from .core.noise import PhiloxNoise, Purpose
+from .core.pieces.cache import Plan, Span
+from .core.support.arguments import whole_number
+
+LONGEST_EXACT = 12
+
+
+def log_likelihood(
+    denoiser: Denoiser,
+    prompt: Sequence[int],
+    answer: Sequence[int],
+    *,
+    method: Literal["monte carlo", "exact"] = "monte carlo",
+    samples: int = 128,
+    batch_size: int = 16,
+    seed: int = 0,
+) -> float:
+    """A lower bound of log p(answer | prompt), in nats, that masked diffusion models are trained on.
+
+    `"monte carlo"` is LLaDA's estimate: `samples` times some number of the answer's tokens is masked, the
+    numbers spread evenly over each batch, and the masked tokens' log probabilities are weighted by one
+    over the share that is masked. `"exact"` averages over all orders in which the answer could be written,
+    by one row for each of the 2^n - 1 ways to mask it: what the estimate converges to, for short answers. The
+    ids are taken as they are: what a masked LM wants around a text ([CLS]) belongs in the prompt.
+    """
+    Facts.of(denoiser)
+    prompt, answer = (_ids(ids, denoiser.vocab_size) for ids in (prompt, answer))
+    require(len(answer) > 0, "the answer is empty.")
+    whole = isinstance(samples, int) and isinstance(batch_size, int) and min(samples, batch_size) >= 1
+    require(whole, "samples and batch_size must be whole numbers of at least 1.")
+    require(method in ("monte carlo", "exact"), f"the method is 'monte carlo' or 'exact', not '{method}'.")
+    masks, weights = _all(len(answer)) if method == "exact" else _drawn(len(answer), samples, batch_size, seed)
+    total = float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
+    return total
+
+
+def _ids(ids: Sequence[int], vocab_size: int) -> list[int]:
+    listed = isinstance(ids, Iterable) and not isinstance(ids, str | bytes) and getattr(ids, "ndim", 1) == 1
+    require(listed, f"prompt and answer are token ids, not texts: {shown(ids)}.")
+    found = [whole_number(i, "a token id of prompt and answer") for i in ids]
+    require(
+        max(found, default=0) < vocab_size, f"an id is outside the vocabulary of {vocab_size}: {max(found, default=0)}."
+    )
+    return found
+
+
+def masked_log_probability(
+    denoiser: Denoiser, prompt: Sequence[int], answer: Sequence[int], masks: Tensor, batch_size: int = 16
+) -> Tensor:
+    """For each row of `masks` `[N, n]`, the masked tokens' log probabilities given all others, summed: `[N]`."""
+    device, start = denoiser.device, len(prompt)
+    truth = torch.tensor([*prompt, *answer], device=device)
+    require(denoiser.mask_id not in truth, "the prompt or the answer contains the mask token.")
+    require(int(truth.min()) >= 0 and int(truth.max()) < denoiser.vocab_size, "an id is outside the vocabulary.")
+    return torch.cat([_forward(denoiser, truth, start, part.to(device)) for part in torch.split(masks, batch_size)])
+
+
+@torch.inference_mode()
+def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) -> Tensor:
+    rows, length = len(masks), len(truth)
+    tokens = truth.repeat(rows, 1)
+    tokens[:, start:].masked_fill_(masks, denoiser.mask_id)
+    valid = torch.ones_like(tokens, dtype=torch.bool)
+
+    def span(first: int, last: int) -> Span:
+        return Span(np.full(rows, first), np.full(rows, last))
+
+    session = denoiser.open(rows, length)
+    if isinstance(session, GuidedSession):  # the prompt alone is given, whatever of the answer is shown
+        session.given = torch.arange(length, device=truth.device).expand(rows, -1) < start
+    plan = Plan(window=span(0, length), rows=span(start, length), keep=span(0, 0), reuse=span(0, 0))
+    logits = session.logits(tokens, valid, plan)
+    logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+    found = logp.gather(-1, truth[start:].expand(rows, -1)[..., None])[..., 0]
+    summed = found.masked_fill(~masks, 0.0).sum(-1).double()
+    if bool(summed.isnan().any()):
+        bad = find_bad_logits(logits[masks])
+        raise bad_logits(denoiser, "NaN" if bad is None else bad[1])
+    return summed
+
+
+def _all(length: int) -> tuple[Tensor, Tensor]:
+    """Every way to mask at least one token, with its share in the average over all orders.
+
+    A set of m masked tokens is what is left before a step in m! (n - m)! of the n! orders, and each of its m
+    tokens comes next in one of m of them.
+    """
+    require(
+        length <= LONGEST_EXACT,
+        f"an answer of {length} tokens can be masked in {2**length - 1} ways: "
+        f"above {LONGEST_EXACT} tokens use method='monte carlo'.",
+    )
+    masks = torch.tensor(list(product([False, True], repeat=length)))[1:]
+    counts = masks.sum(-1)
+    sizes = torch.bincount(counts, minlength=length + 1).double()
+    return masks, 1 / (counts.double() * sizes[counts])
+
+
+def _drawn(length: int, samples: int, batch_size: int, seed: int) -> tuple[Tensor, Tensor]:
+    """LLaDA's draws: in each batch the numbers of masks go in even strides, modulo the length, from a random start."""
+    masks = []
+    for batch, first in enumerate(range(0, samples, batch_size)):
+        rows = min(batch_size, samples - first)
+        noise = PhiloxNoise(torch.tensor([[seed]]), torch.tensor([[batch]]))
+        drawn = noise.positions(Purpose.TOKEN, torch.arange(rows * length + 1)[None])[0]
+        begin = 1 + int(drawn[0] * length)
+        counts = ((begin + torch.arange(rows) * length / rows).round().long() - 1) % length + 1
+        ranks = drawn[1:].reshape(rows, length).argsort(dim=-1, stable=True).argsort(-1)
+        masks.append(ranks < counts[:, None])
+    stacked = torch.cat(masks)
+    return stacked, length / stacked.sum(-1).double() / len(stacked)
