@@ -37,8 +37,8 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 def by_uncode(text: Path, tokenizer: str) -> int:
     """The library's own way."""
     from uncode.backbones.loading.load_tokenizer import load_tokenizer
-    from uncode.frequency.corpora import Corpus, Source
-    from uncode.frequency.count import count
+    from uncode.frequency.corpora.corpus import Corpus, Source
+    from uncode.frequency.counting.count import count
 
     with tempfile.TemporaryDirectory() as folder:
         corpus = Corpus("bench", (Source(str(text)),))

@@ -27,7 +27,8 @@ def test_every_file_of_the_package_is_in_the_wheel(wheel: zipfile.ZipFile) -> No
         pytest.skip("not a git checkout")
     wanted = {name.removeprefix("src/") for name in listed.stdout.splitlines()}
     assert wanted and wanted <= set(wheel.namelist())
-    assert {"uncode/train/configs/smoke.toml", "uncode/frequency/specs/c4-16gb.toml", "uncode/py.typed"} <= wanted
+    data = {"uncode/train/configs/smoke.toml", "uncode/frequency/corpora/specs/c4-16gb.toml", "uncode/py.typed"}
+    assert data <= wanted
     assert not [name for name in wheel.namelist() if name.startswith("tests")]
 
 

@@ -12,7 +12,7 @@ from rich.console import Console
 import uncode
 from tests.cli.running import TOY, call
 from uncode import Trace, UncodeError
-from uncode.cli import side_by_side
+from uncode.cli.answering import side_by_side
 
 
 def test_each_sampler_answers_as_it_does_alone(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
 from tests.cli.running import TOY, call
 from uncode import UncodeError
-from uncode.cli import choices, live, many
+from uncode.cli.answering import choices, live, many
 from uncode.files import Journal
 from uncode.generation import begin
 from uncode.prompt import read_prompts

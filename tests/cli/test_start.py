@@ -276,7 +276,7 @@ def test_the_shell_completes_names() -> None:
 def test_a_fault_of_ours_is_one_sentence_too() -> None:
     script = (
         "import sys; from unittest.mock import patch; sys.argv = ['uncode', 'samplers']\n"
-        "from uncode.cli import main, samplers\n"
+        "from uncode.cli import main\nfrom uncode.cli.verbs import samplers\n"
         "with patch.object(samplers, 'catalog', side_effect=ZeroDivisionError('a\\nb')): main()"
     )
     done = subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, text=True, check=False)

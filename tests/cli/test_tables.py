@@ -12,8 +12,8 @@ from tests.cli.running import ROOT, run, run_apart
 from tests.small_tokenizers import TEXT, TOKENIZERS
 from uncode import FrequencyTable
 from uncode.cli import main
-from uncode.cli.count import complete_spec, with_ray_address
-from uncode.cli.table import complete, complete_released
+from uncode.cli.verbs.count import complete_spec, with_ray_address
+from uncode.cli.verbs.table import complete, complete_released
 from uncode.models import TINY
 
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from uncode import UncodeError
-from uncode.cli.prompts import read_file
+from uncode.cli.answering.prompts import read_file
 from uncode.core.support.json_lines import read_json_lines
 from uncode.evals.families import FAMILIES
 from uncode.evals.regrade import read_answers
 from uncode.evals.tasks import find_task
-from uncode.frequency.readers import Reader
-from uncode.frequency.shards import Shard
+from uncode.frequency.corpora.readers import Reader
+from uncode.frequency.corpora.shards import Shard
 
 GOOD = {
     "answers": {"question": "How many?", "output": "\\boxed{18}", "gold": 18.0},

@@ -16,7 +16,7 @@ from tests.cli.running import call
 from uncode import UncodeError
 from uncode.backbones.loading import device
 from uncode.cli import devices
-from uncode.cli.three_orders import _usual
+from uncode.cli.answering.three_orders import _usual
 from uncode.core.trace import Trace
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.write import lines_of

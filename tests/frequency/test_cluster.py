@@ -15,9 +15,9 @@ import pytest
 
 from tests.frequency.test_count import Cut, counted, cut_after, documents, expected, slowly, write
 from uncode import UncodeError
-from uncode.frequency import shards
-from uncode.frequency.job import Rules
-from uncode.frequency.report import Report
+from uncode.frequency.corpora import shards
+from uncode.frequency.counting.job import Rules
+from uncode.frequency.counting.report import Report
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 pytestmark = [

@@ -18,14 +18,14 @@ import pytest
 from tests.hub import Hub, Repo, pointing_at, serve
 from tests.small_tokenizers import TOKENIZERS, gpt2
 from uncode import UncodeError
-from uncode.frequency import shards
-from uncode.frequency.corpora import Corpus, Source, read_size
-from uncode.frequency.corpus_spec import read_spec
-from uncode.frequency.encoder import Encoder
-from uncode.frequency.job import Job, Rules
-from uncode.frequency.readers import Reader
-from uncode.frequency.totals import Totals
-from uncode.frequency.words import cutter_for
+from uncode.frequency.corpora import shards
+from uncode.frequency.corpora.corpus import Corpus, Source, read_size
+from uncode.frequency.corpora.corpus_spec import read_spec
+from uncode.frequency.corpora.readers import Reader
+from uncode.frequency.corpora.totals import Totals
+from uncode.frequency.counting.encoder import Encoder
+from uncode.frequency.counting.job import Job, Rules
+from uncode.frequency.counting.words import cutter_for
 
 FILES = {
     "b.txt": b"b\n",

@@ -20,14 +20,16 @@ import torch
 from tests.frequency.test_words import naive
 from tests.small_tokenizers import TEXT, TOKENIZERS
 from uncode import FrequencyTable, UncodeError
-from uncode.frequency import checkpoint, fingerprint, job, shards
-from uncode.frequency.corpora import Corpus, Source
-from uncode.frequency.count import Counted, count
-from uncode.frequency.encoder import Encoder
+from uncode.frequency import fingerprint
+from uncode.frequency.corpora import shards
+from uncode.frequency.corpora.corpus import Corpus, Source
+from uncode.frequency.corpora.totals import Totals
+from uncode.frequency.counting import checkpoint, job
+from uncode.frequency.counting.count import Counted, count
+from uncode.frequency.counting.encoder import Encoder
+from uncode.frequency.counting.job import Place, Rules
+from uncode.frequency.counting.report import Report
 from uncode.frequency.fingerprint import special_ids
-from uncode.frequency.job import Place, Rules
-from uncode.frequency.report import Report
-from uncode.frequency.totals import Totals
 
 SRC = Path(__file__).parents[2] / "src"
 
@@ -137,7 +139,7 @@ def test_bad_records_stop_a_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_reports_tell_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(10**6))
-    monkeypatch.setattr("uncode.frequency.count.time.monotonic", lambda: float(next(now)))
+    monkeypatch.setattr("uncode.frequency.counting.count.time.monotonic", lambda: float(next(now)))
     seen: list[tuple[int, float]] = []
 
     def watch(report: Report) -> None:

@@ -22,13 +22,13 @@ from pyarrow import parquet
 
 from tests.small_tokenizers import TOKENIZERS
 from uncode import UncodeError
-from uncode.frequency import readers, shards
-from uncode.frequency.corpora import Corpus, Source
-from uncode.frequency.encoder import Encoder
-from uncode.frequency.job import Job, Place, Rules
-from uncode.frequency.readers import Reader, Record
-from uncode.frequency.shards import Shard
-from uncode.frequency.totals import Fault, Totals
+from uncode.frequency.corpora import readers, shards
+from uncode.frequency.corpora.corpus import Corpus, Source
+from uncode.frequency.corpora.readers import Reader, Record
+from uncode.frequency.corpora.shards import Shard
+from uncode.frequency.corpora.totals import Fault, Totals
+from uncode.frequency.counting.encoder import Encoder
+from uncode.frequency.counting.job import Job, Place, Rules
 
 BOM = b"\xef\xbb\xbf"
 DOCUMENTS = [

@@ -16,11 +16,11 @@ from tokenizers import AddedToken, Regex, Tokenizer, normalizers
 
 from tests.small_tokenizers import TEXT, TOKENIZERS
 from uncode import UncodeError
-from uncode.frequency import tally as tallies
-from uncode.frequency import words
-from uncode.frequency.encoder import Encoder, revived
-from uncode.frequency.tally import Tally
-from uncode.frequency.words import RULES, Cutter, cutter_for
+from uncode.frequency.counting import tally as tallies
+from uncode.frequency.counting import words
+from uncode.frequency.counting.encoder import Encoder, revived
+from uncode.frequency.counting.tally import Tally
+from uncode.frequency.counting.words import RULES, Cutter, cutter_for
 
 SCRIPTS = [
     "abcdefghijklmnopqrstuvwxyzABCXYZ", "0123456789", ".,;:!?'\"()[]{}<>-_/\\@#$%^&*+=|~`", "äöüßéèñçøåłőİıſﬁ",

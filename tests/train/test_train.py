@@ -22,7 +22,7 @@ from torch import Tensor
 import uncode
 from tests.cli.running import call
 from uncode import UncodeError
-from uncode.cli.train import complete_config
+from uncode.cli.verbs.train import complete_config
 from uncode.evals.families import FAMILIES
 from uncode.models import TINY
 from uncode.train import run as running

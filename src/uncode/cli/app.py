@@ -5,8 +5,8 @@ from __future__ import annotations
 import typer
 
 from ..version import __version__
-from . import compare, count, decode, demo, doctor, mini, models, regrade, samplers, table, tasks, train
 from .command import Command
+from .verbs import compare, count, decode, demo, doctor, mini, models, regrade, samplers, table, tasks, train
 
 app = typer.Typer(
     name="uncode",

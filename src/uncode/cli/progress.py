@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..frequency.report import Report, Watch
+from ..frequency.counting.report import Report, Watch
 
 
 @contextmanager

@@ -16,8 +16,8 @@ import typer
 from ..core.errors import UncodeError
 from . import INTERRUPTED
 from .app import app
-from .count import with_ray_address
 from .usage import explain_usage
+from .verbs.count import with_ray_address
 
 # typer raises click's errors, and newer versions carry a click of their own: ask for the class by its name.
 _USAGE_ERROR: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")

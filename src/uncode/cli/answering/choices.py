@@ -1,0 +1,79 @@
+"""What a user chose on the command line, made into models and samplers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...backbones.guidance import Guided
+from ...backbones.loading.load import check_exists, load
+from ...core.denoiser import Denoiser
+from ...core.errors import UncodeError, require
+from ...core.pieces.piece import Table
+from ...core.pieces.policy import Sampler
+from ...models import BUILT_IN, TABLE, folder_of, table_of
+from ...samplers import catalog, lookup
+
+
+@dataclass(frozen=True)
+class SamplerChoice:
+    """The sampler a user asked for: a preset or a file, its options, and the table that --frequency names."""
+
+    name: str
+    """Of a preset, or the path of a sampler file."""
+    options: dict[str, Any]
+    frequency: str | None
+
+    @property
+    def takes_table(self) -> bool:
+        """Whether it can use a frequency table; a file says itself which it needs."""
+        return lookup.is_file(self.name) or lookup.takes_table(self.name, self.options)
+
+    def without_table(self) -> SamplerChoice:
+        return replace(self, frequency=None)
+
+    def build(self, own: Table | None) -> Sampler:
+        """The sampler; `own` is the table to use where one is needed and none is given."""
+        table = (table_of(self.frequency) or self.frequency) if self.frequency else own
+        if not self.takes_table:
+            require(
+                self.frequency is None, f"the sampler '{self.name}' takes no frequency table: leave --frequency out."
+            )
+            table = None
+        elif table is None and not lookup.is_file(self.name):
+            raise UncodeError(self._no_table())
+        return lookup.load(self.name, frequency=table, **self.options)
+
+    def _no_table(self) -> str:
+        has = any(option.name == "informativeness" for option in catalog.find(self.name).options)
+        alone = ", --set informativeness=false" if has else ""
+        return (
+            f"the sampler '{self.name}' needs a frequency table, and this model has none: give --frequency TABLE "
+            "(`uncode count` makes one; LLaDA takes the paper's, `uncode table get llada`)"
+            f"{alone}, or another --sampler."
+        )
+
+
+@dataclass(frozen=True)
+class ModelChoice:
+    """The model a user asked for."""
+
+    name: str
+    device: str | None
+    dtype: str | None
+    revision: str | None
+    guidance: float
+
+    def load(self, build: Callable[[Table | None], list[Sampler]]) -> tuple[Denoiser, list[Sampler]]:
+        """The model, and the samplers that `build` makes of the model's own table.
+
+        A model that is not there is reported first, then a wrong sampler, and only then are gigabytes read.
+        """
+        check_exists(self.name, self.revision)
+        folder = folder_of(self.name)
+        own = self.name in BUILT_IN or (folder is not None and (folder / TABLE).is_file())
+        early = [] if own else build(None)
+        denoiser = load(self.name, device=self.device, dtype=self.dtype, revision=self.revision)
+        samplers = early or build(denoiser.frequency)
+        return Guided(denoiser, self.guidance) if self.guidance else denoiser, samplers

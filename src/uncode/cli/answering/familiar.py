@@ -1,0 +1,49 @@
+"""A word to the user where a prompt is outside what a model was trained on."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from typing import Any
+
+import typer
+
+from ...core.denoiser import Denoiser
+from ...evals.families import FAMILIES
+from ...models import TINY, folder_of
+from ...prompt import Prompt
+
+
+def advise(model: str, denoiser: Denoiser, prompts: list[tuple[Any, Prompt]]) -> None:
+    """Say once, on standard error, that `tiny` does not know such prompts, or that rows are longer than its context."""
+    folder = folder_of(model)
+    strange = [text for text, row in prompts if row.follows and isinstance(text, str) and not is_familiar(text)]
+    if folder is not None and folder.resolve() == TINY.resolve() and strange:
+        which = "this prompt" if len(prompts) == 1 else f"{len(strange)} of the {len(prompts)} prompts"
+        known = ", ".join(name.removeprefix("mini_") for name in FAMILIES)
+        typer.echo(
+            f"note: tiny knows seven kinds of little problems ({known}), and {which} is none of them: expect nonsense. "
+            "For a prompt it can answer, try: uncode tasks mini_algebra | uncode decode -",
+            err=True,
+        )
+    context = getattr(denoiser, "context", None)
+    longest = max(len(row.ids) for _, row in prompts)
+    if context is not None and longest > context:
+        typer.echo(
+            f"note: {longest:,} tokens, prompt and answer together, are more than the {context:,} that the model was "
+            "trained on: expect worse answers, or use a shorter --length.",
+            err=True,
+        )
+
+
+def is_familiar(text: str) -> bool:
+    """Whether a prompt has the form of one of the families that `tiny` was taught."""
+    return any(form.fullmatch(text.rstrip("\n")) for form in _forms())
+
+
+@cache
+def _forms() -> list[re.Pattern[str]]:
+    forms = {name: family.form for name, family in FAMILIES.items()}
+    forms["mini_docstring"] = 'def {{name}}\n    """{{text}}"""'
+    blank = re.compile(r"\\{\\{\w+\\}\\}")
+    return [re.compile(blank.sub(lambda _: ".+", re.escape(form.rstrip("\n"))), re.S) for form in forms.values()]

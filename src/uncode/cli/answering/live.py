@@ -1,0 +1,52 @@
+"""A decode as it happens, in the terminal."""
+
+from __future__ import annotations
+
+import time
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.padding import Padding
+from rich.text import Text
+
+from ...core.denoiser import Denoiser
+from ...core.stepper.decode import Step, Steps
+from ...core.stepper.record import OPEN
+from ...core.support.texts import token_texts
+from ...core.trace import Trace
+from ...viewer.moments import forwards, moments
+from .drawing import Spot, draw, legend
+
+FRAME = 1 / 20
+"""Seconds between two pictures at least; a small model takes steps quicker than eyes follow."""
+
+
+def watch(run: Steps, denoiser: Denoiser, name: str, follows: bool, console: Console) -> Trace:
+    """Drain the decode of one row and show it; its last state stays. `follows`: the prompt itself is not shown."""
+    last = 0.0
+    with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
+        for step in run:
+            if time.monotonic() - last >= FRAME or step.finished:
+                live.update(_picture(step, run, denoiser, name, follows), refresh=True)
+                last = time.monotonic()
+    return run.trace()
+
+
+def _picture(step: Step, run: Steps, denoiser: Denoiser, name: str, follows: bool) -> Group:
+    start, committed = run.state.start, run.state.record.commit_step[0].tolist()
+    ids, kinds = step.tokens[0].tolist(), moments(committed)
+    drafts = zip(step.offsets[0].tolist(), step.decision.belief.token[0].tolist(), strict=True)
+    for offset, token in drafts:
+        if committed[offset] == OPEN:
+            ids[start + offset], kinds[offset] = token, "draft"
+    kinds = ["given"] * start + kinds
+    valid = run.state.valid[0].tolist()
+    shown = [at for at, real in enumerate(valid) if real and (at >= start or not follows)]
+    texts = token_texts(denoiser.tokenizer, [ids[at] for at in shown])
+    ends = [ids[at] in denoiser.eos_ids for at in shown]
+    spots = [Spot(text, kinds[at], end) for text, at, end in zip(texts, shown, ends, strict=True)]
+    left = committed.count(OPEN)
+    head = Text(name, style="bold").append(f"  {forwards(step.index + 1)}", style="not bold")
+    head.append(f", {left} mask{'s' * (left != 1)} left" if left else "", style="not bold dim")
+    signs = [*(["draft", "masked"] if left else []), *(["end"] if any(ends) else [])]
+    return Group(head, Padding(draw(spots), (1, 2)), legend(*signs))

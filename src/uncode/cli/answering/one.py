@@ -1,0 +1,99 @@
+"""One prompt, one answer: shown as it is written, or printed when it is done."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from ...core.denoiser import Denoiser
+from ...core.stepper.decode import Steps
+from ...core.trace import Trace
+from ...generation import begin
+from ...prompt import answers
+from ...viewer.moments import moments
+from ..progress import counted
+from .drawing import END, STYLES
+from .familiar import advise
+from .live import watch
+from .many import DecodeSettings
+from .prompts import read_prompt
+
+
+def answer_one(
+    how: DecodeSettings, prompt: str, model: str, trace_file: Path | None, order: bool, as_json: bool
+) -> None:
+    """Decode one prompt, and print the answer, the order or the trace."""
+    denoiser = how.denoiser
+    row = read_prompt(denoiser, prompt, how.chat, how.length)
+    run = begin(denoiser, [row], how.sampler, how.seed, how.stop_at_eos)
+    advise(model, denoiser, [(prompt, row)])
+    console = Console()
+    live = console.is_terminal and not as_json
+    if live:
+        trace = watch(run, denoiser, how.sampler.name, row.follows, console)
+    else:
+        trace = _with_progress(run, sum(stop - start for start, stop in row.gaps))
+    if trace_file is not None:
+        trace.save(trace_file, denoiser.tokenizer, force=True)  # --force was asked for before
+    text = answers(denoiser, [row], trace)[0]
+    if as_json:
+        typer.echo(json.dumps(trace.row(0, denoiser.tokenizer, text=text)))
+        return
+    if not live:
+        typer.echo(text)
+    if order:
+        _show_order(denoiser, trace)
+
+
+def _with_progress(run: Steps, length: int) -> Trace:
+    """Drain the decode; a bar on standard error once it is worth one."""
+    with counted("decoding") as watch:
+        done = 0
+        for step in run:
+            done += int(step.committed.sum())
+            watch(done, length)
+    return run.trace()
+
+
+def _show_order(denoiser: Denoiser, trace: Trace) -> None:
+    """Each token over the step it was written at; a run of end tokens is one entry."""
+    console = Console(highlight=False)
+    name, forwards = trace.samplers[0].name, int(trace.forwards[0])
+    console.print(f"\n[bold]{name}[/bold]: {forwards} forwards; the step at which each token was written")
+    line, under = Text(), Text()
+    for word, mark, moment in _entries(denoiser, trace):
+        width = max(len(word), len(mark)) + 1
+        if line.cell_len + width > console.width:
+            console.print(line, under, sep="\n")
+            line, under = Text(), Text()
+        line.append(word, style=STYLES[moment]).append(" " * (width - len(word)))
+        under.append(mark.ljust(width), style="dim")
+    console.print(line, under, sep="\n")
+
+
+def _entries(denoiser: Denoiser, trace: Trace) -> list[tuple[str, str, str]]:
+    """Token, step and moment of every entry of the order."""
+    found: list[tuple[str, str, str]] = []
+    steps, ends = trace.commit_step[0].tolist(), list[int]()
+    for token, step, moment in zip(trace.generated[0].tolist(), steps, moments(steps), strict=True):
+        if token in denoiser.eos_ids:
+            ends.append(step)
+            continue
+        found += _run_of_ends(ends)
+        ends = []
+        word = denoiser.tokenizer.decode([token]).replace("\n", "\\n")
+        found.append((word, "·" if step < 0 else str(step), moment))
+    return found + _run_of_ends(ends)
+
+
+def _run_of_ends(steps: list[int]) -> list[tuple[str, str, str]]:
+    """Adjacent end tokens: how many, and the first and last step at which one was written."""
+    if not steps:
+        return []
+    written = sorted(step for step in steps if step >= 0)
+    mark = "·" if not written else str(written[0]) if len(written) == 1 else f"{written[0]}-{written[-1]}"
+    return [(END if len(steps) == 1 else f"{END} x {len(steps)}", mark, "filled")]

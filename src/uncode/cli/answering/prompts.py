@@ -1,0 +1,153 @@
+"""Prompts from the command line and from files, as rows to decode."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ...core.errors import UncodeError, require, suggest
+from ...core.support.json_lines import read_json_lines
+from ...core.support.paths import require_file
+from ...evals.data import read_text
+from ...gaps import check_gaps
+from ..options import USUAL_LENGTH
+from ..outputs import check_resumable
+
+if TYPE_CHECKING:
+    from ...core.denoiser import Denoiser
+    from ...prompt import Messages, Prompt
+
+KEYS = ("prompt", "messages", "id", "length", "seed")
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A line of a file of prompts."""
+
+    number: int
+    """How many prompts come before it."""
+    where: str
+    """The line and the file, for messages."""
+    prompt: str | Messages
+    id: str | int
+    length: int | None
+    seed: int | None
+
+    def told(self) -> dict[str, Any]:
+        """What an answer says of its prompt."""
+        return {"id": self.id, "prompt" if isinstance(self.prompt, str) else "messages": self.prompt}
+
+    def row(self, denoiser: Denoiser, chat: bool, length: int | None) -> Prompt:
+        """What is to be decoded; `length` is that of answers whose line says none."""
+        from ...prompt import has_gaps
+
+        gaps = isinstance(self.prompt, str) and not chat and has_gaps(denoiser, self.prompt)
+        try:
+            return read_prompt(denoiser, self.prompt, chat, length if self.length is None and not gaps else self.length)
+        except UncodeError as error:
+            raise UncodeError(f"{self.where}: {error}") from error
+
+
+def read_prompt(denoiser: Denoiser, prompt: str | Messages, chat: bool, length: int | None) -> Prompt:
+    """The prompt's row; an answer of no given length gets the usual one."""
+    from ...prompt import has_gaps, read_prompts
+
+    if isinstance(prompt, str):
+        require(bool(prompt.strip()), "the prompt is empty.")
+        prompt = [{"role": "user", "content": prompt}] if chat else prompt
+    if length is None and (not isinstance(prompt, str) or not has_gaps(denoiser, prompt)):
+        length = USUAL_LENGTH
+    return read_prompts(denoiser, [prompt], length)[0]
+
+
+def typed(prompt: str) -> str:
+    """A prompt of the command line; - stands for standard input, whose last line's end is no part of the prompt."""
+    text = _standard_input() if prompt == "-" else prompt
+    require(_is_text(text), "the prompt is not text in UTF-8: convert it first.")
+    require(bool(text.strip()), "the prompt is empty: write one, or pipe one into `uncode decode -`.")
+    check_gaps(text)
+    if "\n" not in text and "\\n" in text:
+        typer.echo(r"note: \n in the prompt is a backslash and an n; in bash, $'...' makes it a line break.", err=True)
+    return text
+
+
+def _standard_input() -> str:
+    stream = getattr(sys.stdin, "buffer", None)
+    try:
+        text = sys.stdin.read() if stream is None else stream.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise UncodeError(f"standard input is not text in UTF-8 (byte {error.start}): convert it first.") from None
+    return text.replace("\r\n", "\n").removesuffix("\n")
+
+
+@dataclass(frozen=True)
+class PromptFile:
+    """The prompts of a file, and the file their answers go to."""
+
+    asked: list[Asked]
+    content: bytes
+    out: Path
+
+
+def read_file(path: Path, out: Path | None) -> PromptFile:
+    """The prompts in a file of JSON lines; the first bad line is an error."""
+    require(str(path) != "-", "--input takes a file: one prompt comes from standard input with `uncode decode -`.")
+    require_file(path)
+    require(out is not None, "where shall the answers go? Give --out FILE.")
+    assert out is not None
+    check_resumable(out, "--out")
+    require(out.resolve() != path.resolve(), f"'{out}' is the file of the prompts: choose another --out.")
+    content = read_text(path).removeprefix("\ufeff")
+    lines = list(read_json_lines(content, f"'{path}'"))
+    require(len(lines) > 0, f"'{path}' holds no prompts.")
+    asked = [_asked(data, number, f"line {at} of '{path}'") for number, (at, data) in enumerate(lines)]
+    seen: dict[str | int, Asked] = {}
+    for one in asked:
+        first = seen.setdefault(one.id, one)
+        require(first is one, f"{one.where} has the id {one.id!r} of {first.where}: give each prompt its own.")
+    return PromptFile(asked, content.encode(), out)
+
+
+def _asked(data: Any, number: int, where: str) -> Asked:
+    if isinstance(data, str):
+        data = {"prompt": data}
+    require(isinstance(data, dict), f'{where} is no prompt: write {{"prompt": "..."}} or {{"messages": [...]}}.')
+    strange = next((key for key in data if key not in KEYS), None)
+    require(strange is None, f"{where} has an unknown key '{strange}': {suggest(str(strange), KEYS)}")
+    require(("prompt" in data) != ("messages" in data), f"{where} needs a prompt or messages, and not both.")
+    prompt = data["prompt"] if "prompt" in data else data["messages"]
+    fits = _is_text(prompt) if "prompt" in data else _are_messages(prompt)
+    shape = "a text" if "prompt" in data else 'a list of {"role": "...", "content": "..."}'
+    require(fits, f"{where}: {'its prompt is' if 'prompt' in data else 'its messages are'} not {shape}.")
+    name = data.get("id", number)
+    require(_is_text(name) or _is_whole(name), f"{where}: its id is neither a text nor a whole number.")
+    length, seed = data.get("length"), data.get("seed")
+    require(length is None or (_is_whole(length) and length > 0), f"{where}: its length is not a whole number above 0.")
+    require(seed is None or (_is_whole(seed) and abs(seed) < 2**63), f"{where}: its seed is not a whole number.")
+    return Asked(number, where, prompt, name, length, seed)
+
+
+def _is_text(value: Any) -> bool:
+    """Whether it is a text that can be written again: half a surrogate pair, which JSON lets pass, cannot."""
+    try:
+        return isinstance(value, str) and value.encode() is not None
+    except UnicodeEncodeError:
+        return False
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _are_messages(value: Any) -> bool:
+    def is_message(message: Any) -> bool:
+        return (
+            isinstance(message, dict) and set(message) == {"role", "content"} and all(map(_is_text, message.values()))
+        )
+
+    return isinstance(value, Sequence) and len(value) > 0 and all(map(is_message, value))

@@ -1,0 +1,75 @@
+"""Several samplers on one prompt, drawn side by side."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.console import Console, Group
+from rich.table import Table
+from rich.text import Text
+
+from ...core.pieces.policy import Sampler
+from ...generation import begin
+from ...prompt import answers
+from ...viewer.moments import first_end, summary
+from ...viewer.page import Trajectory, write_page
+from ..progress import counted
+from .drawing import draw, legend, spots_of
+from .familiar import advise
+from .many import DecodeSettings
+from .prompts import read_prompt
+
+NARROWEST = 34
+"""A column with fewer letters than this is hard to read: then one sampler stands below the other."""
+
+
+def compare(
+    how: DecodeSettings, prompt: str, model: str, samplers: dict[str, Sampler], page: Path | None, as_json: bool
+) -> None:
+    """Decode the prompt with every sampler in one batch, and show what each wrote."""
+    denoiser, count = how.denoiser, len(samplers)
+    row = read_prompt(denoiser, prompt, how.chat, how.length)
+    run = begin(denoiser, [row] * count, list(samplers.values()), [how.seed] * count, how.stop_at_eos)
+    advise(model, denoiser, [(prompt, row)])
+    with counted("decoding") as watch:
+        for step in run:
+            watch(count - len(step.rows) + len(step.finished), count)
+    trace = run.trace()
+    texts = answers(denoiser, [row] * count, trace)
+    rows = [trace.row(n, denoiser.tokenizer, title=name, text=texts[n]) for n, name in enumerate(samplers)]
+    if page is not None:
+        write_page(page, [Trajectory(row["title"], row) for row in rows], f"One prompt, {count} samplers")
+    if as_json:
+        typer.echo(json.dumps([row | {"first_end": first_end(row)} for row in rows]))
+        return
+    _show(Console(highlight=False), rows)
+
+
+def _show(console: Console, rows: list[dict[str, Any]]) -> None:
+    """Side by side where there is room, and colours to tell when what was written; plain where no one looks."""
+    if not console.is_terminal:
+        for number, row in enumerate(rows):
+            typer.echo("\n" * (number > 0) + f"{row['title']}: {'; '.join(summary(row))}\n{row['text']}")
+        return
+    columns = console.width // len(rows) - 3 >= NARROWEST
+    cells = [_cell(row, apart=columns) for row in rows]
+    ends = any(spot.end for row in rows for spot in spots_of(row))
+    if columns:
+        grid = Table(box=None, show_header=False, padding=(0, 3, 0, 0), pad_edge=False, expand=True)
+        for _ in rows:
+            grid.add_column(ratio=1, overflow="fold")
+        grid.add_row(*cells)
+        console.print(grid)
+    else:
+        console.print(*cells, sep="\n")
+    console.print(legend(*["end"] * ends))
+
+
+def _cell(row: dict[str, Any], apart: bool) -> Group:
+    """One sampler: its name, what it cost, its text."""
+    clauses = [Text(clause, style="dim") for clause in summary(row)]
+    facts = clauses if apart else [Text("; ", style="dim").join(clauses)]
+    return Group(Text(row["title"], style="bold"), *facts, Text(), draw(spots_of(row)), Text())

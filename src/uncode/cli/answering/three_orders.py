@@ -1,0 +1,111 @@
+"""Three problems under three orders, solved and explained."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from ...backbones.loading.load import load
+from ...core.denoiser import Denoiser
+from ...core.errors import require
+from ...core.pieces.policy import Sampler
+from ...evals.families import FAMILIES
+from ...evals.families.family import Family
+from ...evals.mini.card import results_of
+from ...evals.mini.contenders import at_rate, baselines
+from ...evals.mini.names import UNCODE
+from ...evals.mini.report import short
+from ...evals.mini.results import Results
+from ...evals.task import Grade
+from ...generation import begin
+from ...models import TABLE
+from ...prompt import answers, read_prompts
+from ...viewer.moments import summary
+from ...viewer.page import Trajectory, Verdict, write_page
+from .drawing import draw, gathered, spots_of
+from .live import watch
+
+SHOWN = ("mini_story", "mini_algebra", "mini_sudoku")
+"""Three families on which the three orders differ."""
+SAMPLERS = ("confidence", "semi_ar", UNCODE)
+
+
+def show(model: str, folder: Path, page: Path, seed: int) -> None:
+    """Solve one problem of each family with each order, and write the page."""
+    console, results = Console(highlight=False), results_of(folder)
+    rates = {name: results.rate(name) for name in SHOWN}
+    denoiser = load(model, device="cpu")
+    table = denoiser.frequency
+    require(
+        table is not None, f"'{model}' has no frequency table: count one with `uncode count --out {folder / TABLE}`."
+    )
+    assert table is not None
+    drawn = Random(seed)
+    trajectories = list[Trajectory]()
+    for name in SHOWN:
+        family = FAMILIES[name]
+        example = family.examples()[drawn.choice(_usual(results, name))]
+        console.rule(Text(f"{short(name)}: a problem like those of {family.real.title}"))
+        console.print(Text(family.prompt(example) + "\n"))
+        known = baselines(family.length) | {UNCODE: at_rate(table, rates[name])}
+        solved = [_solve(family, example, known[sampler], denoiser, console) for sampler in SAMPLERS]
+        console.print(_pattern(results, name, [t.verdict is not None and t.verdict.right for t in solved]))
+        trajectories += solved
+    write_page(page, trajectories, "Three problems, three orders")
+    console.print(Text(f"{page}: the nine trajectories, to be replayed in a browser."))
+
+
+def _usual(results: Results, family: str) -> list[int]:
+    """The problems on which the three orders differ, in the commonest of the ways they do; all, if they never do."""
+    marks = _marks(results, family)
+    ways = Counter(each for each in marks if len(set(each)) > 1) or Counter(marks)
+    common = ways.most_common(1)[0][0]
+    return [number for number, each in enumerate(marks) if each == common]
+
+
+def _marks(results: Results, family: str) -> list[tuple[str, ...]]:
+    """Right (1) or wrong (0) by each of the three orders, for every problem."""
+    cells = [cell for cell in (results.cell(family, name) for name in SAMPLERS) if cell is not None]
+    require(len(cells) == len(SAMPLERS), f"the model's results hold no {family}: run `uncode mini` without --quick.")
+    return list(zip(*(cell.right for cell in cells), strict=True))
+
+
+def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denoiser, console: Console) -> Trajectory:
+    prompts = read_prompts(denoiser, [family.prompt(example)], family.length)
+    run = begin(denoiser, prompts, sampler, 0, stop_at_eos=True)
+    trace = watch(run, denoiser, sampler.name, True, console) if console.is_terminal else run.trace()
+    text = answers(denoiser, prompts, trace)[0]
+    grade = family.grade(example, text)
+    row = trace.row(0, denoiser.tokenizer, text=text, answer_span=grade.span)
+    if not console.is_terminal:
+        console.print(Text(sampler.name), draw(gathered(spots_of(row))), sep="\n")
+    told = Text("right" if grade.correct else "wrong", style="bold green" if grade.correct else "bold red")
+    console.print(told.append(f": {_why(grade)}; {'; '.join(summary(row))}.", style="not bold default").append("\n"))
+    return Trajectory(f"{short(family.name)}, {sampler.name}", row, Verdict(grade.correct, grade.why))
+
+
+def _why(grade: Grade) -> str:
+    return grade.why.rstrip(".")
+
+
+def _pattern(results: Results, family: str, solved: list[bool]) -> Text:
+    """How often the same is seen, by the model's results."""
+    marks, seen = _marks(results, family), tuple("1" if right else "0" for right in solved)
+    split, same = sum(len(set(each)) > 1 for each in marks), marks.count(seen)
+    lines = [
+        f"The order decides on {split} of {len(marks)} such problems, on {same} as here.",
+        "Right, and hasty (an end token in the first quarter of the forwards):",
+    ]
+    for name in SAMPLERS:
+        cell = results.cell(family, name)
+        assert cell is not None
+        lines.append(f"  {name:11}{cell.right.count('1'):4} right {cell.hasty.count('1'):4} hasty")
+    pairs = [(confidence, uncode) for confidence, *_, uncode in marks]
+    gains, losses = pairs.count(("0", "1")), pairs.count(("1", "0"))
+    lines.append(f"Uncode is right where confidence is wrong: {gains}; wrong where it is right: {losses}.\n")
+    return Text("\n".join(lines), style="italic")

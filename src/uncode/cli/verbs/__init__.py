@@ -1,0 +1,1 @@
+"""A file per verb: its options, and what it asks for."""

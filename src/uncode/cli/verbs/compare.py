@@ -1,0 +1,113 @@
+"""`uncode compare`: one prompt under several samplers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...core.errors import require, suggest
+from .. import options as shared
+from ..loading import loading
+from ..outputs import check_output
+
+if TYPE_CHECKING:
+    from ...core.pieces.piece import Table
+    from ...core.pieces.policy import Sampler
+    from ..answering.choices import SamplerChoice
+
+SUMMARY = "One prompt under several samplers, side by side."
+Option = typer.Option
+Samplers = Annotated[
+    str,
+    Option(
+        metavar="SAMPLER,...",
+        help="Names of samplers, or sampler files, with commas between them.",
+        autocompletion=shared.complete_samplers,
+    ),
+]
+NamedSettings = Annotated[
+    list[str] | None, Option("--set", metavar="NAME.KEY=VALUE", help="An option of one sampler; may be repeated.")
+]
+Page = Annotated[Path | None, Option(metavar="FILE", help="Write a page to look at in a browser (HTML).")]
+PromptText = Annotated[
+    str, typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input.")
+]
+
+
+def command(
+    prompt: PromptText,
+    samplers: Samplers = "confidence,semi_ar,uncode",
+    settings: NamedSettings = None,
+    frequency: shared.Frequency = None,
+    model: shared.Model = "tiny",
+    length: shared.Length = None,
+    seed: shared.Seed = 0,
+    chat: shared.Chat = False,
+    guidance: shared.Guidance = 0.0,
+    whole: shared.Whole = False,
+    device: shared.Device = None,
+    dtype: shared.Dtype = None,
+    revision: shared.Revision = None,
+    page: Page = None,
+    force: shared.Force = False,
+    as_json: shared.Json = False,
+) -> None:
+    """Answer one prompt with several samplers, same seed, and show what each wrote, when, and for how many forwards.
+
+    Examples:
+
+      uncode tasks mini_algebra --example 3 | uncode compare -
+      uncode tasks mini_algebra | uncode compare - --samplers eb --set eb.gamma=1
+      uncode tasks mini_story | uncode compare - --samplers eb,story --page it.html
+    """
+    if page is not None:
+        check_output(page, "--page", "page", force)
+    names = [name.strip() for name in samplers.split(",")]
+    require(all(names), f"--samplers takes names with commas between them, not '{samplers}'.")
+    chosen = {
+        name: (found := shared.find_sampler(name, model), shared.read_settings(found, given))
+        for name, given in _settings_of(names, settings or []).items()
+    }
+
+    from ..answering.prompts import typed
+
+    text = typed(prompt)
+
+    with loading():
+        from ..answering.choices import ModelChoice, SamplerChoice
+        from ..answering.many import DecodeSettings
+        from ..answering.side_by_side import compare
+
+        choices = {name: SamplerChoice(*found, frequency) for name, found in chosen.items()}
+        which = ModelChoice(model, device, dtype, revision, guidance)
+        denoiser, built = which.load(lambda own: _build(list(choices.values()), own))
+    how = DecodeSettings(denoiser, built[0], seed, length, chat, stop_at_eos=not whole)
+    compare(how, text, model, dict(zip(choices, built, strict=True)), page, as_json)
+
+
+def _settings_of(names: list[str], settings: list[str]) -> dict[str, list[str]]:
+    """The settings of each sampler, as KEY=VALUE. A name may hold dots; a key holds none."""
+    twice = next((name for name in names if names.count(name) > 1), None)
+    require(
+        twice is None, f"'{twice}' is named twice: save one as TOML (`uncode samplers {twice}`) and change the file."
+    )
+    chosen: dict[str, list[str]] = {name: [] for name in names}
+    for text in settings:
+        whole, equals, value = text.partition("=")
+        name, dot, key = whole.rpartition(".")
+        require(bool(name and dot and key and equals), f"--set takes NAME.KEY=VALUE here, not '{text}'.")
+        require(name in chosen, f"--set {text} is for '{name}', which is not among --samplers: {suggest(name, names)}")
+        chosen[name].append(f"{key}={value}")
+    return chosen
+
+
+def _build(chosen: list[SamplerChoice], own: Table | None) -> list[Sampler]:
+    """One table serves all samplers that take one."""
+    frequency = chosen[0].frequency
+    taking = [choice for choice in chosen if choice.takes_table]
+    require(
+        frequency is None or len(taking) > 0, "none of these samplers takes a frequency table: leave --frequency out."
+    )
+    return [choice.build(own) if choice in taking else choice.without_table().build(None) for choice in chosen]

@@ -1,0 +1,131 @@
+"""`uncode decode`: one prompt, one answer; or many, from a file to a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ...core.errors import require
+from ..loading import loading
+from ..options import (
+    Chat,
+    Device,
+    Dtype,
+    Force,
+    Frequency,
+    Guidance,
+    Json,
+    Length,
+    Model,
+    Revision,
+    SamplerName,
+    Seed,
+    Settings,
+    Whole,
+    find_sampler,
+    read_settings,
+)
+from ..outputs import check_output
+
+SUMMARY = "Answer a prompt, fill gaps, or answer a file of prompts."
+USUAL_BATCH = 8
+Option = typer.Option
+PromptText = Annotated[
+    str | None,
+    typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input."),
+]
+Order = Annotated[bool, Option("--order", help="Show in which order the tokens were written.")]
+TraceFile = Annotated[Path | None, Option("--trace", metavar="FILE", help="Write the trace there (JSON lines).")]
+Input = Annotated[Path | None, Option("--input", metavar="FILE", help="Many prompts instead of one (JSON lines).")]
+Out = Annotated[Path | None, Option(metavar="FILE", help="Where the answers to --input go (JSON lines).")]
+Batch = Annotated[
+    int | None, Option(min=1, metavar="N", help=f"Prompts of --input decoded at a time.  [default: {USUAL_BATCH}]")
+]
+
+
+def command(
+    prompt: PromptText = None,
+    model: Model = "tiny",
+    sampler: SamplerName = "uncode",
+    settings: Settings = None,
+    frequency: Frequency = None,
+    length: Length = None,
+    seed: Seed = 0,
+    chat: Chat = False,
+    guidance: Guidance = 0.0,
+    whole: Whole = False,
+    order: Order = False,
+    device: Device = None,
+    dtype: Dtype = None,
+    revision: Revision = None,
+    trace: TraceFile = None,
+    source: Input = None,
+    out: Out = None,
+    batch: Batch = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Answer a prompt, fill the gaps in a text, or answer a file of prompts.
+
+    A line of --input is {"prompt": "..."}, {"messages": [...]} or a JSON string; it may have an id, a length and a
+    seed. Prompt n, counted from 0, takes the seed plus n. A run that was stopped goes on with the same command.
+
+    Examples:
+
+      uncode tasks mini_story --example 3 | uncode decode - --order
+      uncode tasks mini_sudoku | uncode decode - --set rate=0 --trace sudoku.jsonl
+      uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:5>" --model toy
+      uncode decode --input prompts.jsonl --out answers.jsonl --batch 16
+      uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
+    """
+    _check_options(prompt, source, out, trace, batch, order, as_json, force)
+    found = find_sampler(sampler, model)
+    options = read_settings(found, settings)
+
+    from ..answering.finished import command_of, say_if_finished
+    from ..answering.prompts import read_file, typed
+
+    asked = None if source is None else read_file(source, out)
+    given = {"settings": options, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
+    places = {"device": device, "dtype": dtype, "revision": revision}
+    command = None if asked is None else command_of(asked, model, found, frequency, **given, **places)
+    if asked is not None and say_if_finished(asked, command, force, as_json):
+        return
+    text = None if prompt is None else typed(prompt)
+    with loading():
+        from ..answering.choices import ModelChoice, SamplerChoice
+        from ..answering.many import DecodeSettings, answer_file
+        from ..answering.one import answer_one
+
+        chosen = SamplerChoice(found, options, frequency)
+        denoiser, (built,) = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])
+    how = DecodeSettings(denoiser, built, seed, length, chat, stop_at_eos=not whole)
+    if asked is not None:
+        answer_file(how, asked, model, batch or USUAL_BATCH, as_json, command, force)
+    elif text is not None:
+        answer_one(how, text, model, trace, order, as_json)
+
+
+def _check_options(
+    prompt: str | None,
+    source: Path | None,
+    out: Path | None,
+    trace: Path | None,
+    batch: int | None,
+    order: bool,
+    as_json: bool,
+    force: bool,
+) -> None:
+    """Options of one prompt and of many do not mix."""
+    if trace is not None:
+        check_output(trace, "--trace", "trace", force)
+    require(not (order and as_json), "--json holds the order already (commit_step): leave --order out.")
+    if source is None:
+        require(out is None, "--out takes the answers to --input FILE; the trace of one prompt goes to --trace FILE.")
+        require(batch is None, "--batch is for the prompts of --input FILE.")
+        require(prompt is not None, "there is nothing to decode: give a prompt, or --input FILE and --out FILE.")
+    else:
+        require(prompt is None, "give a prompt or --input FILE, not both.")
+        require(trace is None and not order, "--trace and --order are for one prompt: leave them out with --input.")

@@ -1,0 +1,167 @@
+"""`uncode doctor`: what this installation has, and what each part enables."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import platform
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ...extras import EXTRAS
+from ...version import __version__
+from ..loading import loading
+from ..options import Json
+from ..printing import printing
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SUMMARY = "Say what this installation has, and what is missing."
+
+PACKAGES = ("torch", "numpy", "transformers", "tokenizers", "safetensors", "huggingface_hub")
+
+
+def command(as_json: Json = False) -> None:
+    """Print versions, devices, number formats, kernels, caches, sandboxes and extras, and what is missing.
+
+    Examples:
+
+      uncode doctor
+      uncode doctor --json
+    """
+    with loading():
+        found: dict[str, Any] = {"versions": _versions(), "devices": _devices(), "hub": _hub(), "extras": _extras()}
+        found["kernels"], found["sandbox"] = {"on a GPU": _kernels()}, _jails()
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+        return
+    with printing() as console:
+        for title, rows in (
+            ("versions", [(name, version) for name, version in found["versions"].items()]),
+            (
+                "devices",
+                [(d["name"], f"{d['what']}; {d['memory']}; {', '.join(d['dtypes'])}") for d in found["devices"]],
+            ),
+            ("kernels", list(found["kernels"].items())),
+            ("hub", list(found["hub"].items())),
+            ("sandbox for generated programs", list(found["sandbox"].items())),
+            ("extras", [_extra_row(extra) for extra in found["extras"]]),
+        ):
+            console.print(f"[bold]{title}[/bold]")
+            console.print(_rows(rows), "")
+
+
+def _kernels() -> str:
+    from ...core.support.triton_support import lacking
+
+    missing = lacking()
+    return "fused" if missing is None else f"plain, which is slower: {missing}"
+
+
+def _jails() -> dict[str, str]:
+    """The jails, best first, and whether they work here."""
+    from ...evals.sandbox import JAILS
+
+    told = {}
+    for name, kind in JAILS.items():
+        works = kind().works()
+        told[name] = ("works" if kind.walled else "limits alone, without walls") if works else "does not work here"
+    return told
+
+
+def _rows(rows: list[tuple[str, str]]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    return table
+
+
+def _versions() -> dict[str, str]:
+    return {"uncode": __version__, "python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def _devices() -> list[dict[str, Any]]:
+    """Every device with its free memory and the number formats worth using there."""
+    import torch
+
+    from ...core.support.memory import free, gigabytes
+
+    room = free(torch.device("cpu"))
+    cpu = {
+        "name": "cpu",
+        "what": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}",
+        "memory": "free memory unknown" if room is None else f"{gigabytes(room)} free",
+        "dtypes": ["float32", "float64", "bfloat16 (slow)" if not _cpu_has_bfloat16() else "bfloat16"],
+    }
+    return [cpu, *(_gpu(number) for number in range(torch.cuda.device_count()))]
+
+
+def _cpu_has_bfloat16() -> bool:
+    import torch
+
+    try:
+        return bool(torch.ops.mkldnn._is_mkldnn_bf16_supported())
+    except (AttributeError, RuntimeError):  # a torch built without it
+        return False
+
+
+def _gpu(number: int) -> dict[str, Any]:
+    import torch
+
+    from ...core.support.memory import gigabytes
+
+    facts = torch.cuda.get_device_properties(number)
+    there, total = torch.cuda.mem_get_info(number)
+    wide = ["bfloat16"] if torch.cuda.is_bf16_supported() else []
+    return {
+        "name": f"cuda:{number}",
+        "what": f"{facts.name}, compute capability {facts.major}.{facts.minor}",
+        "memory": f"{gigabytes(there)} of {gigabytes(total)} free",
+        "dtypes": [*wide, "float16", "float32", "float64"],
+    }
+
+
+def _hub() -> dict[str, str]:
+    from huggingface_hub import constants, get_token
+
+    return {
+        "address": constants.ENDPOINT,
+        "cache": constants.HF_HUB_CACHE,
+        "mode": "offline (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else "online",
+        "token": "found" if get_token() else "none; `hf auth login` for private and gated models",
+    }
+
+
+def _extras() -> list[dict[str, Any]]:
+    return [
+        {
+            "name": name,
+            "enables": purpose,
+            "missing": [module for module in modules if importlib.util.find_spec(module) is None],
+        }
+        for name, (modules, purpose) in EXTRAS.items()
+    ]
+
+
+def _extra_row(extra: dict[str, Any]) -> tuple[str, str]:
+    if not extra["missing"]:
+        return extra["name"], f"found: {extra['enables']}"
+    return extra["name"], (
+        f"{', '.join(extra['missing'])} missing: {extra['enables']}; pip install 'uncode\\[{extra['name']}]'"
+    )

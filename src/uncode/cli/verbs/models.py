@@ -1,0 +1,84 @@
+"""`uncode models`: which models there are, their shapes and ids, and what lies in the local cache."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..loading import loading
+from ..options import Json
+from ..printing import printing
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+SUMMARY = "List the models uncode knows, and which are downloaded."
+
+
+def command(as_json: Json = False) -> None:
+    """List the models uncode knows, with their shapes and special ids, and which are in the local cache.
+
+    Examples:
+
+      uncode models
+      uncode models --json
+    """
+    with loading():
+        from ...backbones.dialects.registry import DIALECTS
+
+        entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
+    if as_json:
+        typer.echo(json.dumps(entries, indent=2))
+        return
+    with printing() as console:
+        for dialect in DIALECTS:
+            shape, ids = dialect.releases[0].shape, dialect.ids
+            console.print(
+                f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers of "
+                f"width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
+                f"  vocabulary {shape.vocab}, mask {ids['mask']}, ends {ids['eos']} and {ids['turn']}"
+            )
+            console.print(_table([entry for entry in entries if entry["family"] == dialect.family]), "")
+        console.print(
+            "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
+            "[bold]built in[/bold]    tiny: seven families of little problems, LLaDA's shape (`uncode mini --card`)\n"
+            "            toy: three-number sums, no weights"
+        )
+
+
+def _releases(dialect: Any) -> list[dict[str, Any]]:
+    from ...backbones.loading import hub
+
+    return [
+        {
+            "name": release.name,
+            "family": dialect.family,
+            "chat": release.chat,
+            "parameters": release.shape.parameters,
+            "layers": release.shape.layers,
+            "width": release.shape.width,
+            "heads": release.shape.heads,
+            "key_heads": release.shape.key_heads,
+            "vocabulary": release.shape.vocab,
+            "context": release.shape.context,
+            "mask_id": dialect.ids["mask"],
+            "eos_ids": [dialect.ids["eos"], dialect.ids["turn"]],
+            "cached": hub.cached(release.name),
+        }
+        for release in dialect.releases
+    ]
+
+
+def _table(entries: list[dict[str, Any]]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
+    for _ in range(3):
+        table.add_column(overflow="fold")  # a name that is cut cannot be copied
+    for e in entries:
+        revisions = ", ".join(revision[:7] for revision in e["cached"])
+        cached = f"in the cache: {revisions}" if revisions else "not in the cache"
+        table.add_row(e["name"], "chat" if e["chat"] else "base", cached)
+    return table

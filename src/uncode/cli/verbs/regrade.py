@@ -1,0 +1,199 @@
+"""`uncode regrade`: grade answers in files again, by our rule and by the paper's."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import warnings
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...core.errors import require
+from ...core.support.paths import require_file
+from ...files import Journal, read_job
+from ...version import __version__
+from ..options import Data, Json, complete_task
+from ..outputs import check_resumable, same_file
+from ..printing import printing
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ...evals.regrade import Answer, Graded
+    from ...evals.task import Task
+
+SUMMARY = "Grade saved answers by our rule and by the paper's."
+Set = tuple[str, "Task[Any]", "list[Answer]"]
+"""The name of a file, its task, its answers."""
+TITLES = ("answers", "n", "correct, %", "paper, %", "gained", "lost")
+
+
+def command(
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Answers, as JSON lines.")],
+    task: Annotated[
+        str | None,
+        typer.Option(metavar="TASK", help="Which task.  [default: by the file's name]", autocompletion=complete_task),
+    ] = None,
+    data: Data = None,
+    show: Annotated[int, typer.Option(min=0, metavar="N", help="Print N disagreements of the two rules a file.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Which disagreements are drawn.")] = 0,
+    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Programs run at a time.")] = os.cpu_count() or 1,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Keep every grade in this file (JSON lines), and go on from it.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Grade answers by our rule and by the paper's, with 95 % intervals.
+
+    "Gained" are answers that our rule counts as right and the paper's does not, "lost" the other way round.
+
+    A line of a file is {"id": ..., "text": ...}, with the id of an example (`uncode tasks TASK --example N --json`
+    prints it), or, as d1 publishes LLaDA's answers, {"question": ..., "output": ..., "gold": ...}; these hold the
+    problem, and need --data only to check it. A line with a prompt that is another problem's is warned of.
+
+    Examples:
+
+      uncode regrade gsm8k_256.jsonl --data ./data
+      uncode regrade answers.jsonl --task humaneval --data ./data --out graded.jsonl
+      uncode regrade math500_128.jsonl math500_256.jsonl --show 20
+    """
+    from ...evals.regrade import read_answers, sample, task_of
+    from ...evals.sandbox import NoJail
+
+    _check_files(files, out)
+    warnings.simplefilter("always", NoJail)
+    tasks = [task_of(path, task) for path in files]
+    read = [read_answers(path, one, data) for path, one in zip(files, tasks, strict=True)]
+    for path, one, answers in zip(files, tasks, read, strict=True):
+        _warn_of_other_prompts(path, one, answers)
+    sets = list(zip([path.name for path in files], tasks, read, strict=True))
+    graded = _grade(sets, workers) if out is None else _grade_into(out, _job(files, tasks, data), sets, workers)
+    if as_json:
+        typer.echo(json.dumps([_as_data(one) for one in graded], indent=2))
+        return
+    with printing() as console:
+        console.print(_table(graded), width=None if console.is_terminal else 1000)
+    for group in graded:
+        for number in sample(group, show, seed):
+            _print_disagreement(group, number)
+
+
+def _check_files(files: list[Path], out: Path | None) -> None:
+    """Raise if a file is missing or given twice, or if the grades cannot go to `out`."""
+    for number, file in enumerate(files):
+        require_file(file)
+        twice = any(same_file(file, other) for other in files[:number])
+        require(not twice, f"'{file}' is given twice: name each file once.")
+    if out is not None:
+        check_resumable(out, "--out")
+        require(out.resolve() not in [file.resolve() for file in files], f"'{out}' is one of the files to be graded.")
+        if out.exists():
+            read_job(out.resolve())
+
+
+def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[Answer]) -> None:
+    from ...evals.regrade import with_other_prompt
+
+    if others := with_other_prompt(task, answers):
+        typer.echo(
+            f"warning: {len(others)} of {len(answers)} answers in '{path}' carry the prompt of another problem than "
+            f"their id names, first '{others[0].example.id}': check the ids.",
+            err=True,
+        )
+
+
+def _grade(sets: list[Set], workers: int) -> list[Graded]:
+    from ...evals.regrade import grade_all
+    from ..progress import counted
+
+    found = []
+    for name, task, answers in sets:
+        with counted(f"grading {name}") as watch:
+            found.append(grade_all(name, task, answers, workers, watch))
+    return found
+
+
+def _grade_into(out: Path, job: dict[str, Any], sets: list[Set], workers: int) -> list[Graded]:
+    """Every grade is kept as it is made: the same command goes on after an interruption, or a kill."""
+    from ...evals.regrade import grade_all, grades_of
+    from ..progress import counted
+
+    found, begin = [], 0
+    with Journal.open(out, job) as journal:
+        for name, task, answers in sets:
+            rows = journal.rows[begin : begin + len(answers)]
+            require(
+                [row.get("id") for row in rows] == [a.example.id for a in answers[: len(rows)]],
+                f"'{out}' was changed: remove it.",
+            )
+            known = [grades_of(row, task) for row in rows]
+            try:
+                with counted(f"grading {name}") as watch:
+                    found.append(grade_all(name, task, answers, workers, watch, known, journal.note))
+            except KeyboardInterrupt:
+                typer.echo(
+                    f"stopped; '{out}' holds the grades so far, and the same command goes on from there", err=True
+                )
+                raise
+            begin += len(answers)
+    typer.echo(f"{out}: {len(journal.rows)} grades.", err=True)
+    return found
+
+
+def _job(files: list[Path], tasks: list[Task[Any]], data: Path | None) -> dict[str, Any]:
+    """What the grades depend on."""
+    sources = [] if data is None else [data / task.source.file for task in tasks]
+    return {
+        "files": [_digest(file) for file in files],
+        "tasks": [task.name for task in tasks],
+        "data": [_digest(source) for source in sources if source.is_file()],
+        "version": __version__,
+    }
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _as_data(one: Graded) -> dict[str, object]:
+    metrics = {name: one.accuracy(name)._asdict() for name in one.task.graders}
+    changes = {"gained": one.only("correct", "paper"), "lost": one.only("paper", "correct")}
+    return {"file": one.name, "task": one.task.name, "answers": len(one.answers), "metrics": metrics} | changes
+
+
+def _table(graded: list[Graded]) -> Table:
+    """A line a file; a second one where the task has a strict metric too."""
+    from rich.table import Table
+
+    rows = []
+    for one in graded:
+        cells = [_percent(one, name) for name in ("correct", "paper")]
+        counts = [str(one.only("correct", "paper")), str(one.only("paper", "correct"))]
+        rows.append((one.name, str(len(one.answers)), *cells, *counts))
+        strict = [_percent(one, name) for name in ("strict", "paper_strict")]
+        if any(strict):
+            rows.append(("  strict", "", *strict, "", ""))
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for title, column in zip(TITLES, zip(*rows, strict=True), strict=True):
+        name = title == TITLES[0]  # the only column that may shrink
+        width = None if name else max(map(len, (title, *column)))
+        table.add_column(title, justify="left" if name else "right", overflow="fold", min_width=width, no_wrap=not name)
+    for row in rows:
+        table.add_row(*row)
+    return table
+
+
+def _percent(one: Graded, metric: str) -> str:
+    return one.accuracy(metric).percent().replace(" %", "", 1) if metric in one.task.graders else ""
+
+
+def _print_disagreement(one: Graded, number: int) -> None:
+    answer, grades = one.answers[number], one.grades[number]
+    typer.echo(f"\n{one.name} {answer.example.id}")
+    for name, grade in grades.items():
+        typer.echo(f"  {name}: {'right' if grade.correct else 'wrong'}: {grade.why}")
+    end = answer.text(one.task, "correct").strip()[-300:]
+    typer.echo("  " + end.replace("\n", "\n  "))

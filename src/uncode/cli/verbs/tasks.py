@@ -1,0 +1,140 @@
+"""`uncode tasks`: the benchmarks, how the paper runs them, their miniatures, and the prompt of any example."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...core.errors import require
+from ...core.support.paths import require_file
+from ..options import Data, Json, complete_task
+from ..printing import NARROW, printing
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.table import Table
+
+SUMMARY = "List the benchmarks; print the prompt of an example."
+TITLES = ("task", "shots", "length", "rate", "block", "prompt", "data")
+
+
+def command(
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="TASK", help="A task, to print the prompt of one of its examples.", autocompletion=complete_task
+        ),
+    ] = None,
+    example: Annotated[
+        int | None, typer.Option(min=0, metavar="N", help="Which example, counted from 0.  [default: 0]")
+    ] = None,
+    data: Data = None,
+    prompt: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Another prompt: a text with the task's {{placeholders}}.")
+    ] = None,
+    template: Annotated[
+        bool, typer.Option("--template", help="Print the prompt with its placeholders instead.")
+    ] = False,
+    as_json: Json = False,
+) -> None:
+    """List the benchmarks with the paper's settings and their miniatures, or print a prompt as the model sees it.
+
+    Examples:
+
+      uncode tasks
+      uncode tasks gsm8k --data ./data --example 3
+      uncode tasks mini_story --example 3 | uncode decode - --sampler story
+      uncode tasks countdown --template > mine.txt
+      uncode tasks countdown --data ./data --prompt mine.txt
+    """
+    from ...evals.data import read_text
+    from ...evals.names import TASK_NAMES, task_named
+    from ...evals.tasks import TASKS
+
+    options = {"--example": example, "--data": data, "--prompt": prompt, "--template": template or None}
+    given = [option for option, value in options.items() if value is not None]
+    if name is None:
+        needs = f"{' and '.join(given)} need{'' if given[1:] else 's'} a task"
+        require(not given, f"{needs}: write uncode tasks TASK, where TASK is one of {', '.join(TASK_NAMES)}.")
+        _list(as_json)
+        return
+    task = task_named(name)
+    if template:
+        others = [option for option in given if option != "--template"] + ["--json"] * as_json
+        require(not others, f"--template prints the prompt with its placeholders: leave {' and '.join(others)} out.")
+        typer.echo(task.template, nl=False)
+        return
+    example = example or 0
+    if prompt is not None:
+        require_file(prompt, "prompt file")
+    text = None if prompt is None else read_text(prompt)
+    examples = task.examples(data)
+    require(example < len(examples), f"{task.title} has {len(examples)} examples, numbered from 0.")
+    filled = task.prompt(examples[example], text)
+    if as_json:
+        chat = task.name in TASKS and task.settings.chat
+        typer.echo(json.dumps({"id": examples[example].id, "prompt": filled, "chat": chat}, indent=2))
+        return
+    typer.echo(filled)
+
+
+def _list(as_json: bool) -> None:
+    from ...evals.families import FAMILIES
+    from ...evals.tasks import TASKS
+
+    if as_json:
+        typer.echo(json.dumps([_as_data(name) for name in TASKS], indent=2))
+        return
+    small = ", ".join(f"{name} ({family.like})" for name, family in FAMILIES.items())
+    with printing() as console:
+        console.print(_lines() if console.width < NARROW else _table())
+        console.print(f"\nin miniature, for the built-in model (`uncode mini`): {small}")
+
+
+def _rows() -> list[tuple[str, ...]]:
+    from ...evals.tasks import TASKS
+
+    rows = list[tuple[str, ...]]()
+    for name, task in TASKS.items():
+        s, source = task.settings, task.source
+        numbers = (str(s.shots), str(s.length), f"{s.rate:g}", str(s.block_length))
+        rows.append((name, *numbers, "chat" if s.chat else "raw", source.hub or f"{source.file} (NEUIR/Uncode)"))
+    return rows
+
+
+def _table() -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for title in TITLES:
+        number = title in ("shots", "length", "rate", "block")
+        table.add_column(title, justify="right" if number else "left", overflow="fold")
+    for row in _rows():
+        table.add_row(*row)
+    return table
+
+
+def _lines() -> Group:
+    """The same for a narrow terminal: a task's settings below its name."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    lines: list[Text | Padding] = []
+    for name, *values in _rows():
+        *settings, source = zip(TITLES[1:], values, strict=True)
+        told = [", ".join(" ".join(pair) for pair in settings), " ".join(source)]
+        lines += [Text(name, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in told)]
+    return Group(*lines)
+
+
+def _as_data(name: str) -> dict[str, Any]:
+    from ...evals.names import task_named
+
+    task = task_named(name)
+    told = {"name": name, "title": task.title, "metrics": list(task.graders), "source": dataclasses.asdict(task.source)}
+    return told | {"settings": dataclasses.asdict(task.settings)}

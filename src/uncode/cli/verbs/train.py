@@ -1,0 +1,164 @@
+"""`uncode train`: make a small masked diffusion model by a training config."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...core.support.paths import make_folder
+from ..options import Device
+
+if TYPE_CHECKING:
+    from ...train.recipe import Recipe
+    from ...train.run import Progress, Run, Watch
+    from ...train.shards import Shards
+
+SUMMARY = "Train a small masked diffusion model."
+
+
+def complete_config(incomplete: str) -> list[str]:
+    from ...train.recipe import package_configs
+
+    return [name for name in package_configs() if name.startswith(incomplete)]
+
+
+def command(
+    config: Annotated[
+        str,
+        typer.Argument(
+            metavar="CONFIG",
+            help="A training config: tiny, smoke, or a file of your own (.toml).",
+            autocompletion=complete_config,
+        ),
+    ],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the model and its checkpoint go.")],
+    data: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Where the lessons are.  [default: lessons in --out]")
+    ] = None,
+    only_prepare: Annotated[bool, typer.Option("--prepare", help="Make the lessons, and stop there.")] = False,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="Another seed than the config's.")] = None,
+    device: Device = None,
+) -> None:
+    """Train a model, from lessons that are drawn first if they are not there; go on where it was interrupted.
+
+    Drawing lessons needs the extra `train`; training from them does not.
+
+    Examples:
+
+      uncode train smoke --out smoke
+      uncode train tiny --out mine --prepare
+      uncode train tiny --out mine --device cuda --seed 1
+    """
+    from ...train.checkpoint import check_folder
+    from ...train.prepare import check_drawable, lessons_in
+    from ...train.recipe import Recipe
+    from ...train.shards import FILE
+
+    found = Recipe.load(config)
+    chosen = found if seed is None else found.seeded(seed)
+    folder = data or out / "lessons"
+    check_folder(out)
+    if not only_prepare and _is_over(chosen, out):
+        return
+    lessons = None
+    if only_prepare or not (folder / FILE).is_file():
+        check_drawable(chosen)
+    else:
+        lessons = lessons_in(chosen, folder)
+
+    from ...backbones.loading.device import parse_device
+    from ...files import only_one
+
+    where = parse_device(device)
+    make_folder(out)
+    with only_one(out / "training.lock", out, "training"):
+        lessons = _draw(chosen, folder) if lessons is None else lessons
+        if not only_prepare:
+            from ...train.run import Run
+
+            _train(Run(chosen, lessons, where), folder, out)
+
+
+def _is_over(recipe: Recipe, out: Path) -> bool:
+    """Whether the run in a folder is finished, which is said; an error if it is the run of another config."""
+    from ...train.checkpoint import FILE, MODEL, check_same_config, is_finished
+
+    check_same_config(out / FILE, recipe)
+    finished = is_finished(out, recipe)
+    if finished:
+        typer.echo(
+            f"{out}: all {recipe.schedule.steps:,} steps are done, and the model is in '{out / MODEL}'; to train it "
+            f"again, choose another --out or delete '{out / FILE}'."
+        )
+    return finished
+
+
+def _draw(recipe: Recipe, folder: Path) -> Shards:
+    from ...train.prepare import prepare
+    from ...train.shards import FILE
+
+    with _drawing(sum(recipe.lessons.rows)) as watch:
+        lessons = prepare(recipe, folder, watch)
+    size = f"{len(lessons.tokens):,} tokens, {(folder / FILE).stat().st_size / 1e6:.1f} MB"
+    typer.echo(f"{folder / FILE}: {len(lessons):,} lessons, {size}.", err=True)
+    return lessons
+
+
+def _train(run: Run, folder: Path, out: Path) -> None:
+    from ...train.checkpoint import MODEL
+    from ...train.export import export
+
+    if run.resume(out):
+        typer.echo(f"going on at step {run.progress.step:,}.", err=True)
+    try:
+        with _training(run.recipe) as told:
+            run.train(out, told)
+    except KeyboardInterrupt:
+        typer.echo(f"stopped at step {run.progress.step:,}; the same command goes on from there.", err=True)
+        raise
+    export(run, folder, out / MODEL)
+    progress = run.progress
+    typer.echo(
+        f"{out / MODEL}: {run.network.shape.parameters / 1e6:.2f} M parameters, {progress.step:,} steps, "
+        f"{progress.tokens / 1e6:,.1f} M tokens in {progress.seconds:.0f} s, loss {progress.curve[-1][1]:.4f}."
+    )
+
+
+@contextmanager
+def _drawing(total: int) -> Iterator[Callable[[str, int], None]]:
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    columns = (TextColumn("drawing {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("lessons", total=2 * total)  # drawn, then turned into tokens
+        yield lambda name, count: bar.update(task, advance=count, description=name.removeprefix("mini_"))
+
+
+@contextmanager
+def _training(recipe: Recipe) -> Iterator[Watch]:
+    """A bar with loss and tokens a second; where there is no terminal, a line now and then."""
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    console = Console(stderr=True)
+    steps = recipe.schedule.steps
+    if not console.is_terminal:
+        yield lambda p: console.print(_told(p), highlight=False) if p.step % max(50, steps // 20) < 50 else None
+        return
+    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Bar(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=steps)
+        yield lambda progress: bar.update(task, completed=progress.step, description=_told(progress))
+
+
+def _told(progress: Progress) -> str:
+    speed = progress.tokens / max(progress.seconds, 1e-3)
+    return f"step {progress.step:,}, loss {progress.curve[-1][1]:.4f}, {speed / 1e3:,.0f} k tokens a second"

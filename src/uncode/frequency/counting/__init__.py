@@ -1,0 +1,1 @@
+"""Counting tokens over a corpus: in processes or on Ray, with checkpoints."""

@@ -1,0 +1,166 @@
+"""Counting: a corpus and a tokenizer become a frequency table. A kill at any moment costs some seconds of work."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import accumulate
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import UncodeError, require
+from ...version import __version__
+from ..corpora.corpus import Corpus
+from ..corpora.shards import Shard
+from ..corpora.totals import Totals
+from ..fingerprint import fingerprint, special_ids
+from ..provenance import Provenance
+from ..table import FrequencyTable
+from .checkpoint import Checkpoint, checkpoint_of
+from .encoder import Counts, Encoder
+from .job import Batch, Job, Rules
+from .report import Report, Watch, share
+from .words import cutter_for
+
+
+@dataclass(frozen=True)
+class Counted:
+    """The table, and what happened on the way."""
+
+    table: FrequencyTable
+    totals: Totals
+    resumed: bool
+    """Whether it went on from an earlier run."""
+    by_words: bool
+    reused: bool = False
+    """Whether the table was there already, made by the same job: nothing was counted."""
+
+
+def count(
+    corpus: Corpus,
+    tokenizer: Any,
+    out: str | Path,
+    *,
+    tokenizer_name: str = "",
+    revision: str = "",
+    rules: Rules | None = None,
+    plain: bool = False,
+    restart: bool = False,
+    reuse: bool = False,
+    shards: Sequence[Shard] | None = None,
+    ray: str | None = None,
+    watch: Watch | None = None,
+) -> Counted:
+    """Count a corpus into the table file `out`; what was counted before a kill is not counted again.
+
+    With `reuse` a table at `out` that the same job made is left as it is. `shards` are the corpus's, where they are
+    known already. `plain` tokenizes whole texts instead of distinct words (the same counts, slower). `ray` is the
+    address of a Ray cluster; "local" makes one on this machine, and "" takes one that runs here or makes one.
+    """
+    encoder = Encoder(tokenizer)
+    cutter = None if plain or encoder.backend is None else cutter_for(encoder.backend)
+    job = Job(corpus, tuple(corpus.shards() if shards is None else shards), cutter, rules or Rules())
+    made_by = {"tokenizer": tokenizer_name, "revision": revision, "job": job.digest(encoder), "version": __version__}
+    if reuse and (found := _finished(corpus, Path(out), made_by)) is not None:
+        return Counted(found, Totals(), resumed=False, by_words=cutter is not None, reused=True)
+    with Checkpoint.open(Path(out), job.identity(encoder), encoder.size, restart) as state:
+        resumed = state.totals.records > 0
+        if ray is None:
+            _count_here(job, encoder, state, watch)
+        else:
+            from .cluster import count_on_ray
+
+            count_on_ray(job, encoder, state, ray, watch)
+        job.rules.check(state.totals, ended=True)
+        require(state.totals.documents > 0, _nothing(corpus))
+        table = _table(corpus, job, state, tokenizer, made_by)
+        table.save(out, force=True)
+        state.done()
+    return Counted(table, state.totals, resumed, cutter is not None)
+
+
+def _finished(corpus: Corpus, out: Path, made_by: dict[str, str]) -> FrequencyTable | None:
+    """The table that this job made already, whole and without bad records, which would have to be reported again."""
+    if not made_by["job"] or not out.is_file() or checkpoint_of(out).exists():
+        return None
+    try:
+        table = FrequencyTable.load(out)
+    except UncodeError:  # another file, which --force may replace
+        return None
+    same = all(getattr(table.made, key) == value for key, value in made_by.items())
+    return table if same and table.name == corpus.name and not table.made.bad else None
+
+
+def _nothing(corpus: Corpus) -> str:
+    limits = f", or the first document is larger than --max-bytes ({corpus.max_bytes:,})" if corpus.max_bytes else ""
+    return f"nothing was counted: the sources hold no document that could be read{limits}."
+
+
+def _count_here(job: Job, encoder: Encoder, state: Checkpoint, watch: Watch | None) -> None:
+    """Read and cut on this thread while the tokenizer, which has threads of its own, is at the batch before."""
+    progress, pending = _Progress(job, state, watch), deque[tuple[Batch, Future[Counts]]]()
+
+    def add_first() -> None:
+        batch, counts = pending[0]
+        state.advance(counts.result(), batch.totals, batch.place)  # if this is interrupted, the batch is still first
+        pending.popleft()
+        progress.show()
+
+    with ThreadPoolExecutor(1) as thread:
+        try:
+            for batch in job.batches(encoder, state.place, state.totals.copy(), progress.tell, state.ahead):
+                pending.append((batch, thread.submit(batch.work)))
+                if len(pending) > 1:
+                    add_first()
+        finally:  # also after an error or Ctrl-C, what is read is kept
+            try:
+                while pending:
+                    add_first()
+            finally:
+                state.save()
+
+
+class _Progress:
+    """Tells a watcher how much is read, ten times a second at most, and how much is counted, after every batch."""
+
+    def __init__(self, job: Job, state: Checkpoint, watch: Watch | None) -> None:
+        self.job, self.state, self.watch = job, state, watch
+        self.before = [0, *accumulate(shard.size for shard in job.shards)]
+        self.totals, self.share, self.last = state.totals, 0.0, 0.0
+
+    def tell(self, totals: Totals, shard: int, position: int) -> None:
+        if self.watch is not None and time.monotonic() - self.last > 0.1:
+            self.totals, self.last = totals, time.monotonic()
+            self.share = share(self.job, totals, self.before[shard] + position)
+            self.show()
+
+    def show(self) -> None:
+        if self.watch is not None:
+            self.watch(Report(self.totals, int(self.state.counts.sum()), self.share))
+
+
+def _table(corpus: Corpus, job: Job, state: Checkpoint, tokenizer: Any, made_by: dict[str, str]) -> FrequencyTable:
+    limits = {key: getattr(corpus, key) for key in ("max_bytes", "max_documents")}
+    asked = {key: value for key, value in limits.items() if value is not None}
+    if corpus.sample < 1:
+        asked |= {"sample": corpus.sample, "seed": corpus.seed}
+    fields = {shard.path: list(shard.fields) for shard in job.shards if shard.format != "text"}
+    chosen = list(dict.fromkeys(name for names in fields.values() for name in names))
+    made = Provenance(
+        fingerprint=fingerprint(tokenizer),
+        corpus=corpus.name,
+        files=tuple(dict.fromkeys(shard.path for shard in job.shards)),
+        bytes=state.totals.bytes,
+        documents=state.totals.documents,
+        tokens=int(state.counts.sum()),
+        bad=state.totals.bad,
+        settings=json.dumps(asked | ({"fields": chosen} if chosen else {})),
+        date=datetime.now(UTC).date().isoformat(),
+        **made_by,
+    )
+    return FrequencyTable(state.counts, corpus.name, special_ids(tokenizer), made)
