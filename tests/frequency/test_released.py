@@ -15,7 +15,8 @@ import pytest
 from tests.small_tokenizers import TOKENIZERS
 from uncode import FrequencyTable, UncodeError
 from uncode.frequency import as_table, fingerprint, released
-from uncode.frequency.released import RELEASED, get, import_released
+from uncode.frequency.published import RELEASED
+from uncode.frequency.released import get, import_released
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 

@@ -11,12 +11,13 @@ import sys
 import threading
 from types import FrameType
 
+from .exit_codes import INTERRUPTED
+
 MESSAGE = "uncode: interrupted."
-INTERRUPTED = 130
 
 
 def main() -> None:
-    """Run a verb. Exit codes: 0 done, 1 a fault of ours, 2 an error the user can mend, 130 interrupted."""
+    """Run a verb, and exit with its code; see :mod:`.exit_codes`."""
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin starve each other on a busy machine
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupt)

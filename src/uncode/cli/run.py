@@ -14,8 +14,8 @@ from typing import Any
 import typer
 
 from ..core.errors import UncodeError
-from . import INTERRUPTED
 from .app import app
+from .exit_codes import INTERRUPTED
 from .usage import explain_usage
 from .verbs.count import with_ray_address
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from ..core.errors import UncodeError, require, suggest
 from ..core.pieces.piece import Table
 from ..fetch import cache
+from .published import RELEASED
 from .table import FrequencyTable
 
 if TYPE_CHECKING:
@@ -61,8 +62,6 @@ def find(table: str | Path) -> Path:
 
 def known_names() -> list[str]:
     """Tables that have a name: those of the paper, and those that were fetched."""
-    from .released import RELEASED
-
     return sorted({*RELEASED, *(file.stem for file in folder().glob("*.safetensors"))})
 
 

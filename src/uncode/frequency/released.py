@@ -1,10 +1,10 @@
-"""The tables released with the paper: their addresses, their JSON format, and fetching them."""
+"""Reading and fetching tables in the JSON format of the paper's release."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -12,44 +12,17 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import UncodeError, require, suggest
-from ..fetch import RELEASE, Watch, fetch
+from ..fetch import Watch, fetch
 from ..version import __version__
 from . import names
 from .fingerprint import fingerprint, special_ids
 from .plain_words import json_fault
 from .provenance import Provenance
+from .published import RELEASED
 from .table import FrequencyTable
 
 KEYS = ("p_baseline_dict", "token_frequency_dict")
 """Where the counts are: in the files that were released, and in those the released script writes."""
-_ADDRESS = f"{RELEASE}baseline/"
-
-
-@dataclass(frozen=True)
-class Released:
-    """A file of the paper's repository (NEUIR/Uncode, MIT licence). Its ids are those of the model's vocabulary."""
-
-    url: str
-    sha256: str
-    vocab_size: int
-    corpus: str
-
-
-RELEASED = {
-    "llada": Released(
-        f"{_ADDRESS}reference_corpus_llada.json",
-        "d3added6fe3b1e470a5558d612cc1f52b521415260b76a582b4a367241984749",
-        126464,
-        "general text (as released; the paper says 16 GB of C4)",
-    ),
-    "dream": Released(
-        f"{_ADDRESS}reference_corpus_dream.json",
-        "910863033246e63dff61a6969909e65dbee877de195e45115494847522e13201",
-        152064,
-        "mathematics in LaTeX, by its most frequent tokens (as released; the paper says 16 GB of C4)",
-    ),
-}
-"""By the name `uncode table get` takes. What the files really hold: docs/frequency.md."""
 
 
 def import_released(

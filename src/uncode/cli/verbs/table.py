@@ -33,7 +33,7 @@ def complete(incomplete: str) -> list[str]:
 
 
 def complete_released(incomplete: str) -> list[str]:
-    from ...frequency.released import RELEASED
+    from ...frequency.published import RELEASED
 
     return [name for name in RELEASED if name.startswith(incomplete)]
 
