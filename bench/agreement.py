@@ -13,7 +13,6 @@ import argparse
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import ExitStack
 from multiprocessing import get_context
 from typing import Any
 from unittest.mock import patch
@@ -25,7 +24,7 @@ import uncode
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.dream import DREAM
 from uncode.backbones.dialects.llada import LLADA
-from uncode.backbones.transformer.network import Block, Norm, Shape, Transformer
+from uncode.backbones.transformer.network import Layer, RMSNorm, Shape, Transformer
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.policy import Sampler
 from uncode.core.pieces.stop import AfterEos
@@ -50,7 +49,7 @@ def network(seed: int) -> Transformer:
     for parameter in made.parameters():
         parameter.data.normal_(0.0, 0.2, generator=random)
     for module in made.modules():
-        if isinstance(module, Norm):
+        if isinstance(module, RMSNorm):
             module.weight.data += 1.0
     return made.cuda()
 
@@ -66,12 +65,10 @@ def samplers(vocab: int) -> list[Sampler]:
 
 def plainly(made: Transformer, model: TransformerDenoiser, canvas: Canvas, sampler: Sampler, seed: int) -> Tensor:
     """The tokens by the eager path: matrices apart, nothing fused, nothing captured."""
-    for block in made.blocks:
-        assert isinstance(block, Block)
-        block.part()
-    with ExitStack() as stack:
-        for module in ("uncode.core.belief", "uncode.backbones.transformer.pointwise"):
-            stack.enter_context(patch(f"{module}.fuses", lambda: False))
+    for layer in made.layers:
+        assert isinstance(layer, Layer)
+        layer.unjoin()
+    with patch("uncode.core.support.triton_support.why_not", lambda: "this is the plain path"):
         return decode(model, canvas, sampler, seed).tokens
 
 

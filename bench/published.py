@@ -14,8 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from uncode.backbones.transformer.network import Block, Shape, Transformer
-from uncode.backbones.transformer.network import Norm as OurNorm
+from uncode.backbones.transformer.network import Layer as OurLayer
+from uncode.backbones.transformer.network import RMSNorm as OurNorm
+from uncode.backbones.transformer.network import Shape, Transformer
 
 Pair = tuple[Tensor, Tensor]
 """Keys and values of a layer, not rotated."""
@@ -63,10 +64,10 @@ class Rotary(nn.Module):
 
 
 class Layer(nn.Module):
-    def __init__(self, block: Block, rotary: Rotary, attention: Callable[..., Tensor]) -> None:
+    def __init__(self, layer: OurLayer, rotary: Rotary, attention: Callable[..., Tensor]) -> None:
         super().__init__()
-        self.own, self.rotary, self.attend = block, rotary, attention
-        self.attention_norm, self.mlp_norm = Norm(block.attention_norm), Norm(block.mlp_norm)
+        self.own, self.rotary, self.attend = layer, rotary, attention
+        self.attention_norm, self.mlp_norm = Norm(layer.attention_norm), Norm(layer.mlp_norm)
         self.act, self.dropout = nn.SiLU(), nn.Dropout(0.0)
 
     def forward(self, x: Tensor, past: Pair | None, replace: Tensor | None) -> tuple[Tensor, Pair]:
@@ -109,7 +110,7 @@ class Published(nn.Module):
             attention = torch.compile(functional.scaled_dot_product_attention)
         rotary = Rotary(network.shape, device)
         self.embed, self.head, self.dropout = network.embed, network.head, nn.Dropout(0.0)
-        self.layers = [Layer(block, rotary, attention) for block in network.blocks if isinstance(block, Block)]
+        self.layers = [Layer(layer, rotary, attention) for layer in network.layers if isinstance(layer, OurLayer)]
         self.norm = Norm(network.norm)
         self.eval()
         for layer in self.layers:

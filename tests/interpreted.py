@@ -14,9 +14,11 @@ from torch.nn import functional
 
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.dream import DREAM
-from uncode.backbones.transformer import linear_triton, pointwise, pointwise_triton
+from uncode.backbones.transformer import attention, attention_triton, linear_triton, pointwise, pointwise_triton
+from uncode.backbones.transformer.kv_cache import LayerCache
+from uncode.backbones.transformer.linear_triton import Tile
 from uncode.backbones.transformer.network import Shape, Transformer
-from uncode.backbones.transformer.pointwise import Kept
+from uncode.backbones.transformer.rope import Rope
 from uncode.core import belief_triton
 from uncode.core.belief import Belief
 from uncode.core.canvas import Canvas
@@ -24,7 +26,13 @@ from uncode.core.noise import Draw, PhiloxNoise
 from uncode.core.stepper.decode import decode
 from uncode.samplers import presets
 
-FEW = ("whole", "in_parts", "gated", "attend")
+KERNELS = (
+    (linear_triton, "linear"),
+    (linear_triton, "split_k"),
+    (linear_triton, "swiglu"),
+    (attention_triton, "flash_decode"),
+)
+"""Of few rows."""
 FUSED = (torch.float32, torch.bfloat16, torch.float16)
 
 
@@ -66,7 +74,7 @@ def not_a_number() -> None:
 
 
 def layers(dtype: torch.dtype) -> None:
-    """Norms, gates and rotations, the latter also where keys and values are kept.
+    """Norms, SwiGLU and RoPE, the latter also with a KV cache.
 
     The interpreter rounds to bfloat16 in its own way, so half precision is compared within a unit of its last place.
     """
@@ -85,32 +93,30 @@ def layers(dtype: torch.dtype) -> None:
         )
         for found, wanted in zip(fused_pair, plain_pair, strict=True):
             close(found, wanted, tolerance)
-    close(pointwise_triton.gated(both), pointwise.gated(both), tolerance)
+    close(pointwise_triton.silu_mul(both), pointwise.silu_mul(both), tolerance)
     for rows in (1, 2):
-        turns = torch.randn(rows, 1, 3, 6, generator=random)  # half a head need not be a power of two
-        for places in (None, torch.tensor([4, 0, 6]), torch.tensor([[1, 2, 3], [6, 5, 4]])):
+        angles = torch.randn(rows, 1, 3, 6, generator=random)  # half a head need not be a power of two
+        for columns in (None, torch.tensor([4, 0, 6]), torch.tensor([[1, 2, 3], [6, 5, 4]])):
             qkv = draw(2, 3, (6 + 2 * 3) * 12)
             found_all, wanted_all = (
-                heads(qkv.clone(), (turns.cos(), turns.sin()), places, fuse) for fuse in (True, False)
+                heads(qkv.clone(), (angles.cos(), angles.sin()), columns, fuse) for fuse in (True, False)
             )
             for found, wanted in zip(found_all, wanted_all, strict=True):
                 close(found, wanted, tolerance)
 
 
-def heads(
-    qkv: Tensor, rotation: pointwise.Rotation, places: Tensor | None, fuse: bool
-) -> tuple[Tensor, Tensor, Tensor]:
+def heads(qkv: Tensor, rope: Rope, columns: Tensor | None, fuse: bool) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of six heads and three key heads, by the kernel or by the plain code."""
-    kept = None if places is None else Kept([], (3, 3, 7, 12), places)
+    cache = None if columns is None else LayerCache([], (3, 3, 7, 12), columns)
     if not fuse:
-        return pointwise.heads_of(qkv, 6, 3, rotation, kept)
-    pointwise_triton.turn(qkv, 6, 3, rotation, kept)
+        return attention.split_heads(qkv, 6, 3, rope, cache)
+    pointwise_triton.apply_rope(qkv, 6, 3, rope, cache)
     split = qkv.view(2, 3, 12, 12).transpose(1, 2)
-    return split[:, :6], *((split[:, 6:9], split[:, 9:]) if kept is None else kept.read(2))
+    return split[:, :6], *((split[:, 6:9], split[:, 9:]) if cache is None else cache.read(2))
 
 
 def few_rows(dtype: torch.dtype) -> None:
-    """Products whole and in parts, gates, and attention with its keys in one stretch and in several.
+    """Products whole and split along K, SwiGLU, and attention with its keys in one split and in several.
 
     The interpreter takes the bits of bfloat16 for whole numbers in a product, so that type is left out.
     """
@@ -120,28 +126,25 @@ def few_rows(dtype: torch.dtype) -> None:
     def draw(*shape: int) -> Tensor:
         return (torch.randn(*shape, generator=random) / 4).to(dtype)
 
-    linear_triton.WHOLE, linear_triton.PART, linear_triton.GATE = (
-        linear_triton.Tile(32, 32, 2),
-        linear_triton.Tile(64, 16, 3),
-        linear_triton.Tile(32, 16, 2),
-    )
+    linear_triton.LINEAR_TILE, linear_triton.SPLIT_K_TILE = Tile(32, 32, 2), Tile(64, 16, 3)
+    linear_triton.SWIGLU_TILE = Tile(32, 16, 2)
     h, weight, bias = draw(2, 5, 128), draw(192, 128), draw(192)
     wanted = functional.linear(h.double(), weight.double())
-    close(linear_triton.whole(h, weight), wanted, tolerance)
-    close(linear_triton.whole(h, weight, bias), wanted + bias, tolerance)
-    parts = linear_triton.in_parts(h, weight)
-    assert parts.shape == (linear_triton.PARTS, 2, 5, 192) and parts.dtype == torch.float32
+    close(linear_triton.linear(h, weight), wanted, tolerance)
+    close(linear_triton.linear(h, weight, bias), wanted + bias, tolerance)
+    parts = linear_triton.split_k(h, weight)
+    assert parts.shape == (linear_triton.SPLIT_K, 2, 5, 192) and parts.dtype == torch.float32
     close(parts.sum(0), wanted, tolerance)
     gate, up = wanted.chunk(2, -1)
-    close(linear_triton.gated(h, weight), functional.silu(gate) * up, tolerance)
+    close(linear_triton.swiglu(h, weight), functional.silu(gate) * up, tolerance)
     k, v = draw(2, 2, 41, 32)[:, :, :-1], draw(2, 2, 41, 32)[:, :, :-1]
     seen = torch.rand(2, 1, 1, 40, generator=random) < 0.5
-    seen[0, ..., :16], seen[..., -1] = False, True  # a whole stretch of the keys is not seen
-    for linear_triton.KEYS, linear_triton.PROGRAMS in ((16, 8), (16, 32), (64, 1)):
+    seen[0, ..., :16], seen[..., -1] = False, True  # a whole split of the keys is not seen
+    for attention_triton.BLOCK_KV, attention_triton.MIN_CTAS in ((16, 8), (16, 32), (64, 1)):
         for queries in (draw(2, 5, 4 * 32).view(2, 5, 4, 32).transpose(1, 2), draw(2, 4, 3, 32)):
             for mask in (None, seen):
                 plain = functional.scaled_dot_product_attention(queries, k, v, attn_mask=mask, enable_gqa=True)
-                close(linear_triton.attend(queries, k, v, mask), plain.transpose(1, 2).flatten(2), tolerance)
+                close(attention_triton.flash_decode(queries, k, v, mask), plain.transpose(1, 2).flatten(2), tolerance)
 
 
 def network() -> None:
@@ -151,18 +154,17 @@ def network() -> None:
     made = Transformer(shape).to_empty(device="cpu")
     for parameter in made.parameters():
         parameter.normal_(float(parameter.dim() == 1), 0.15, generator=random)
-    with patch("uncode.backbones.transformer.network.SMALL", 0):  # laid as on a GPU
+    with patch("uncode.backbones.transformer.network.MAX_TRANSPOSED", 0):  # stored as on a GPU
         made.join()
     model = TransformerDenoiser(made, DREAM, mask_id=0, eos_ids=(1,))
     canvas = Canvas.after_prompt([[5, 6, 7], [8]], 6, 0)
     sampler = presets.semi_ar(blocks=2, cache="dual")
     plain = decode(model, canvas, sampler)
     with ExitStack() as stack:
-        for name in ("linear._few", "linear._few_queries", "pointwise.fuses_here"):
+        names = ("linear.is_skinny", "attention._is_decode_shape", "attention.use_triton", "pointwise.use_triton")
+        for name in names:
             stack.enter_context(patch(f"uncode.backbones.transformer.{name}", lambda *_: True))
-        counted = [
-            stack.enter_context(patch.object(linear_triton, name, wraps=getattr(linear_triton, name))) for name in FEW
-        ]
+        counted = [stack.enter_context(patch.object(home, name, wraps=getattr(home, name))) for home, name in KERNELS]
         found = decode(model, canvas, sampler)
     assert [each.call_count for each in counted] == [12, 24, 12, 12]  # in two layers, at each of six steps
     assert torch.equal(found.tokens, plain.tokens)

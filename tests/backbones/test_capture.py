@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tests.checkpoints import like_the_toy
 from uncode.backbones.guidance import Guided
-from uncode.backbones.transformer.cuda_graph import MOST, Captures, Forward, Graph, Inputs
+from uncode.backbones.transformer.cuda_graph import MAX_TOKENS, CapturedForward, Forward, ForwardInputs, GraphPool
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.stepper.decode import advance, decode
@@ -21,7 +21,7 @@ from uncode.samplers import presets
 MASK = 0
 
 
-class Again(Graph):
+class Again(CapturedForward):
     """Runs the forward anew on the inputs that a graph would read: what it reads and writes stays where it was."""
 
     made: ClassVar[list[Again]] = []
@@ -39,7 +39,7 @@ class Again(Graph):
 
     def _stored(self) -> list[int]:
         session = getattr(self.forward, "__self__", None)
-        return [] if session is None else [t.data_ptr() for pair in session.store.layers for t in pair]
+        return [] if session is None else [t.data_ptr() for pair in session.cache.buffers for t in pair]
 
 
 @pytest.fixture(autouse=True)
@@ -52,7 +52,7 @@ def captured(model: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def opened(rows: int, length: int) -> Any:
         session = opens(rows, length)
-        session.captures = Captures(Again)
+        session.graphs = GraphPool(Again)
         return session
 
     monkeypatch.setattr(model, "open", opened)
@@ -78,43 +78,43 @@ def test_captured_forwards_decode_the_same_tokens(
 def test_a_forward_is_captured_at_its_second_use_and_serves_fewer_rows() -> None:
     calls: list[int] = []
 
-    def forward(inputs: Inputs) -> Tensor:
+    def forward(inputs: ForwardInputs) -> Tensor:
         calls.append(len(inputs.tokens))
         return inputs.tokens[..., None].float()
 
-    def inputs(rows: int, length: int = 8) -> Inputs:
+    def inputs(rows: int, length: int = 8) -> ForwardInputs:
         angle = torch.zeros(1, 1, length, 2)
         tokens = torch.arange(rows * length).view(rows, length)
-        return Inputs(tokens, angle, angle, None, None, torch.arange(length)[None])
+        return ForwardInputs(tokens, angle, angle, None, None, torch.arange(length)[None])
 
-    captures = Captures(Again)
+    pool = GraphPool(Again)
     for rows in (8, 8, 8, 7, 5, 4, 4):
-        found = captures(forward, inputs(rows))
+        found = pool(forward, inputs(rows))
         assert torch.equal(found, inputs(rows).tokens[..., None].float())
     assert calls == [8, 8, 8, 8, 8, 8, 4, 4, 4]  # captured and run; five rows in a graph of eight; four get their own
-    assert [len(graph.inputs.tokens) for graph in captures.graphs] == [8, 4]
-    large = inputs(2, MOST)
-    captures(forward, large), captures(forward, large)
-    assert len(captures.graphs) == 2
-    captures.shrink(3)
-    assert [len(graph.inputs.tokens) for graph in captures.graphs] == [4]
-    captures.shrink(2)
-    assert captures.graphs == [] and captures.pool is None
-    captures.forget()
-    assert captures.seen == set()
+    assert [len(graph.inputs.tokens) for graph in pool.graphs] == [8, 4]
+    large = inputs(2, MAX_TOKENS)
+    pool(forward, large), pool(forward, large)
+    assert len(pool.graphs) == 2
+    pool.shrink(3)
+    assert [len(graph.inputs.tokens) for graph in pool.graphs] == [4]
+    pool.shrink(2)
+    assert pool.graphs == [] and pool.pool is None
+    pool.forget()
+    assert pool.seen == set()
 
 
-def test_inputs_hold_fewer_rows_of_the_same_kind_only() -> None:
+def test_inputs_fit_fewer_rows_of_the_same_kind_only() -> None:
     angle = torch.zeros(1, 1, 4, 2)
 
-    def inputs(rows: int, places: Tensor | None = None, by_row: int = 1) -> Inputs:
-        return Inputs(torch.zeros(rows, 4), angle, angle, None, places, torch.zeros(by_row, 2))
+    def inputs(rows: int, places: Tensor | None = None, by_row: int = 1) -> ForwardInputs:
+        return ForwardInputs(torch.zeros(rows, 4), angle, angle, None, places, torch.zeros(by_row, 2))
 
-    assert inputs(4).holds(inputs(3)) and not inputs(3).holds(inputs(4))
-    assert not inputs(4).holds(inputs(3, torch.arange(4)))
-    assert inputs(4, torch.arange(4)).holds(inputs(3, torch.arange(4)))
-    assert not inputs(4, torch.arange(4)).holds(inputs(3, torch.zeros(3, 4)))
-    assert inputs(4, by_row=4).holds(inputs(3, by_row=3)) and not inputs(4).holds(inputs(3, by_row=3))
+    assert inputs(4).fits(inputs(3)) and not inputs(3).fits(inputs(4))
+    assert not inputs(4).fits(inputs(3, torch.arange(4)))
+    assert inputs(4, torch.arange(4)).fits(inputs(3, torch.arange(4)))
+    assert not inputs(4, torch.arange(4)).fits(inputs(3, torch.zeros(3, 4)))
+    assert inputs(4, by_row=4).fits(inputs(3, by_row=3)) and not inputs(4).fits(inputs(3, by_row=3))
 
 
 def test_rows_that_join_and_leave_find_what_is_stored(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -159,7 +159,7 @@ def test_without_memory_for_a_capture_forwards_stay_plain() -> None:
             raise torch.OutOfMemoryError
 
     angle = torch.zeros(1, 1, 4, 2)
-    captures, inputs = Captures(Full), Inputs(torch.ones(2, 4), angle, angle, None, None, torch.zeros(1, 4))
+    pool, inputs = GraphPool(Full), ForwardInputs(torch.ones(2, 4), angle, angle, None, None, torch.zeros(1, 4))
     for _ in range(3):
-        assert torch.equal(captures(lambda given: given.tokens, inputs), inputs.tokens)
-    assert captures.full and not captures.graphs
+        assert torch.equal(pool(lambda given: given.tokens, inputs), inputs.tokens)
+    assert pool.full and not pool.graphs

@@ -16,7 +16,7 @@ from torch.nn import functional
 from tests.checkpoints import like_the_toy
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.llada import LLADA
-from uncode.backbones.transformer import linear
+from uncode.backbones.transformer import attention, linear
 from uncode.core.canvas import Canvas
 from uncode.core.stepper.decode import steps
 from uncode.frequency import FrequencyTable
@@ -55,20 +55,20 @@ here = pytest.mark.skipif(
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("sizes", [LIKE_LLADA, LIKE_DREAM])
 @pytest.mark.parametrize("rows", [1, 7, 32, 64])
-def test_products_of_few_rows(rows: int, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
+def test_skinny_products(rows: int, sizes: tuple[int, int, int], dtype: torch.dtype) -> None:
     from uncode.backbones.transformer import linear_triton
 
     width, joint, hidden = sizes
     h = draw(1, rows, width, dtype=dtype)
     qkv, bias = draw(joint, width, dtype=dtype, scale=0.02), draw(joint, dtype=dtype)
-    assert linear._few(h, qkv)
-    close(linear_triton.whole(h, qkv, bias), functional.linear(h.double(), qkv.double(), bias.double()))
-    close(linear_triton.whole(h, qkv), functional.linear(h.double(), qkv.double()))
+    assert linear.is_skinny(h, qkv)
+    close(linear_triton.linear(h, qkv, bias), functional.linear(h.double(), qkv.double(), bias.double()))
+    close(linear_triton.linear(h, qkv), functional.linear(h.double(), qkv.double()))
     both = draw(2 * hidden, width, dtype=dtype, scale=0.02)
     gate, up = functional.linear(h.double(), both.double()).chunk(2, -1)
-    close(linear_triton.gated(h, both), functional.silu(gate) * up)
+    close(linear_triton.swiglu(h, both), functional.silu(gate) * up)
     wide, down = draw(1, rows, hidden, dtype=dtype), draw(width, hidden, dtype=dtype, scale=0.02)
-    close(linear_triton.in_parts(wide, down).sum(0), functional.linear(wide.double(), down.double()))
+    close(linear_triton.split_k(wide, down).sum(0), functional.linear(wide.double(), down.double()))
 
 
 @here
@@ -80,11 +80,11 @@ def test_attention_of_few_queries(batch: int, queries: int, heads: int, key_head
     k, v = draw(2, batch, key_heads, 701, 128, dtype=dtype)[:, :, :, :700]
     seen = torch.rand(batch, 1, 1, 700, device="cuda") < 0.5
     seen[..., :300], seen[..., -1] = False, True  # rows that begin late
-    assert linear._few_queries(q, k, v)
+    assert attention._is_decode_shape(q, k, v)
     for mask in (None, seen):
         wide = (t.double() for t in (q, k, v))
         wanted = functional.scaled_dot_product_attention(*wide, attn_mask=mask, enable_gqa=True)
-        close(linear.attention(q, k, v, mask), wanted.transpose(1, 2).flatten(2))
+        close(attention.attention(q, k, v, mask), wanted.transpose(1, 2).flatten(2))
 
 
 FORESEEN = [

@@ -14,8 +14,8 @@ import torch
 
 from tests.checkpoints import like_the_toy
 from uncode.backbones.transformer import linear
-from uncode.backbones.transformer.network import Block
-from uncode.backbones.transformer.pointwise import Kept
+from uncode.backbones.transformer.kv_cache import LayerCache
+from uncode.backbones.transformer.network import Layer
 from uncode.core.canvas import Canvas
 from uncode.core.stepper.decode import decode
 from uncode.samplers import presets
@@ -41,34 +41,39 @@ POINTERS = {
     "_settle": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 peaks:fp64 picks:i32 top:fp32 best:i64 rest:fp32 "
     "second:fp32 slope:fp32 drawn:i64",
     "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16",
-    "_turn": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 places:i64",
-    "_gated": "both:bf16 out:bf16",
-    "_multiply": "h:bf16 weight:bf16 bias:bf16 out:{}",
-    "_gate": "h:bf16 weight:bf16 out:bf16",
-    "_attend": "q:bf16 keys:bf16 values:bf16 mask:i1 out:{} weights:fp32",
-    "_merge": "unfinished:fp32 weights:fp32 out:bf16",
+    "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64",
+    "_silu_mul": "gate_up:bf16 out:bf16",
+    "_linear": "h:bf16 weight:bf16 bias:bf16 out:{}",
+    "_swiglu": "h:bf16 weight:bf16 out:bf16",
+    "_flash_decode": "q:bf16 keys:bf16 values:bf16 mask:i1 out:{} stats:fp32",
+    "_merge_splits": "partial:fp32 stats:fp32 out:bf16",
 }
 """Arguments that are pointers, and what they point to; {} depends on the constants, and follows them below."""
-ATTENTION = {"HEADS": 28, "GROUP": 7, "WIDTH": 128, "QUERIES": 64, "KEYS": 64, "STAGES": 3}
+ATTENTION = {"HEADS": 28, "GROUP": 7, "WIDTH": 128, "QUERIES": 64, "BLOCK_KV": 64, "STAGES": 3}
 CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "_sweep": [({"GROUPS": 512, "TOGETHER": 8, "FOURS": 64, "DRAWS": draws}, "") for draws in (False, True)],
     "_settle": [({"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws}, "") for draws in (False, True)],
-    "_add_norm": [({"WIDTH": 4096, "LANES": 4096, "PARTS": parts}, kind) for parts, kind in ((1, "bf16"), (4, "fp32"))],
-    "_turn": [
-        ({"HEADS": 28, "KEYS": 4, "SOME": 8, "HALF": 64, "LANES": 64, "KEEPS": keeps, "BY_ROW": keeps}, "")
-        for keeps in (False, True)
+    "_add_norm": [
+        ({"WIDTH": 4096, "LANES": 4096, "SPLITS": splits}, kind) for splits, kind in ((1, "bf16"), (4, "fp32"))
     ],
-    "_gated": [({"LANES": 1024}, "")],
-    "_multiply": [
-        ({"DEPTH": 3584, "PARTS": parts, "ROWS": 64, "BIASED": parts == 1, "TILE": tile}, kind)
-        for parts, tile, kind in ((1, "WHOLE", "bf16"), (4, "PART", "fp32"))
+    "_apply_rope": [
+        (
+            {"HEADS": 28, "KEY_HEADS": 4, "HEADS_EACH": 8, "HALF": 64, "LANES": 64, "CACHED": cached, "BY_ROW": cached},
+            "",
+        )
+        for cached in (False, True)
     ],
-    "_gate": [({"DEPTH": 3584, "ROWS": rows, "TILE": "GATE"}, "") for rows in (32, 64)],
-    "_attend": [
-        (ATTENTION | {"MASKED": masked, "ALL": complete}, kind)
+    "_silu_mul": [({"LANES": 1024}, "")],
+    "_linear": [
+        ({"K": 3584, "SPLIT_K": splits, "ROWS": 64, "HAS_BIAS": splits == 1, "TILE": tile}, kind)
+        for splits, tile, kind in ((1, "LINEAR_TILE", "bf16"), (4, "SPLIT_K_TILE", "fp32"))
+    ],
+    "_swiglu": [({"K": 3584, "ROWS": rows, "TILE": "SWIGLU_TILE"}, "") for rows in (32, 64)],
+    "_flash_decode": [
+        (ATTENTION | {"MASKED": masked, "ONE_SPLIT": complete}, kind)
         for masked, complete, kind in ((False, True, "bf16"), (True, False, "fp32"))
     ],
-    "_merge": [({"HEADS": 4, "WIDTH": 128}, "")],
+    "_merge_splits": [({"HEADS": 4, "WIDTH": 128}, "")],
 }
 
 
@@ -78,13 +83,12 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
     triton = pytest.importorskip("triton", reason="kernels are made with triton, which is not everywhere")
     from triton.backends.compiler import GPUTarget
 
-    from uncode.backbones.transformer import linear_triton, pointwise_triton
+    from uncode.backbones.transformer import attention_triton, linear_triton, pointwise_triton
     from uncode.core import belief_triton
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
-    kernel = next(
-        getattr(home, name) for home in (belief_triton, pointwise_triton, linear_triton) if hasattr(home, name)
-    )
+    homes = (belief_triton, pointwise_triton, linear_triton, attention_triton)
+    kernel = next(getattr(home, name) for home in homes if hasattr(home, name))
     for given, kind in CONSTANTS[name]:
         tile = getattr(linear_triton, given["TILE"])._asdict() if "TILE" in given else {}
         constants = {key: value for key, value in given.items() if key != "TILE"}
@@ -105,32 +109,32 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) -> None:
     network = deepcopy(like_the_toy(dialect, 5).network).to(dtype)
-    assert not any(block.whole for block in network.blocks)  # a copy's matrices are apart
+    assert not any(layer.is_joined for layer in network.layers)  # a copy is not joined
     tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
-    turns = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=dtype)
+    angles = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=dtype)
     before = {name: parameter.clone() for name, parameter in network.named_parameters()}
-    apart = network.logits(*network(tokens, (turns.cos(), turns.sin())))
+    apart = network.logits(*network(tokens, (angles.cos(), angles.sin())))
     with torch.enable_grad():
-        learning = network.logits(*network(tokens, (turns.cos(), turns.sin())))
+        learning = network.logits(*network(tokens, (angles.cos(), angles.sin())))
     network.join()
-    assert all(block.whole for block in network.blocks)
-    together = network.logits(*network(tokens, (turns.cos(), turns.sin())))
+    assert all(layer.is_joined for layer in network.layers)
+    together = network.logits(*network(tokens, (angles.cos(), angles.sin())))
     torch.testing.assert_close(together, apart, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(learning, apart, atol=1e-4, rtol=1e-4)
     for name, parameter in network.named_parameters():
         assert torch.equal(parameter, before[name])
-    block = network.blocks[0]
-    assert isinstance(block, Block) and block.joined_qkv is not None
-    assert block.k.weight.untyped_storage().data_ptr() == block.joined_qkv[0].untyped_storage().data_ptr()
+    layer = network.layers[0]
+    assert isinstance(layer, Layer) and layer.joined_qkv is not None
+    assert layer.k.weight.untyped_storage().data_ptr() == layer.joined_qkv[0].untyped_storage().data_ptr()
 
 
 @pytest.mark.parametrize("index", [torch.tensor([[2, 3, 4]]), torch.tensor([[0, 5, 1], [8, 2, 2]])])
 def test_columns_that_are_wanted_are_those_of_all(index: torch.Tensor) -> None:
     network = like_the_toy("dream", 5).network
     tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
-    turns = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=torch.float64)
-    whole = network.logits(*network(tokens, (turns.cos(), turns.sin())))
-    some = network.logits(*network(tokens, (turns.cos(), turns.sin()), wanted=index))
+    angles = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=torch.float64)
+    whole = network.logits(*network(tokens, (angles.cos(), angles.sin())))
+    some = network.logits(*network(tokens, (angles.cos(), angles.sin()), wanted=index))
     rows = torch.arange(2)[:, None]
     torch.testing.assert_close(some, whole[rows, index.expand(2, -1)], atol=1e-12, rtol=0)
 
@@ -139,28 +143,28 @@ def test_a_joined_network_learns_and_moves() -> None:
     network = deepcopy(like_the_toy("llada", 5).network)
     network.join()
     network.requires_grad_(True)
-    turns = torch.rand(1, 1, 4, network.shape.head_width // 2)
-    turned = turns.cos().double(), turns.sin().double()
-    network.logits(*network(torch.arange(1, 5)[None], turned)).sum().backward()
+    angles = torch.rand(1, 1, 4, network.shape.head_width // 2)
+    rope = angles.cos().double(), angles.sin().double()
+    network.logits(*network(torch.arange(1, 5)[None], rope)).sum().backward()
     assert all(parameter.grad is not None for parameter in network.parameters())
     assert network.embed.weight.dtype == torch.float64
     network.float()
-    network.part_what_moved()
+    network.unjoin_moved_layers()
     assert not any(block.whole for block in network.blocks)
     with torch.no_grad():
-        network(torch.arange(1, 5)[None], (turns.cos(), turns.sin()))
+        network(torch.arange(1, 5)[None], (angles.cos(), angles.sin()))
 
 
-def test_keys_and_values_are_kept_at_their_places() -> None:
+def test_keys_and_values_are_cached_in_their_columns() -> None:
     stored: list[torch.Tensor] = []
     fresh = torch.arange(1.0, 9.0).view(2, 1, 2, 2)
-    Kept(stored, (3, 1, 6, 2), torch.tensor([4, 1])).write(fresh, -fresh)
+    LayerCache(stored, (3, 1, 6, 2), torch.tensor([4, 1])).write(fresh, -fresh)
     keys, values = stored
     assert keys[0, 0].tolist() == [[0, 0], [3, 4], [0, 0], [0, 0], [1, 2], [0, 0]]
-    later = Kept(stored, (3, 1, 6, 2), torch.tensor([[5, 0], [2, 5]]))
+    later = LayerCache(stored, (3, 1, 6, 2), torch.tensor([[5, 0], [2, 5]]))
     later.write(fresh, -fresh)
     seen, _ = later.read(2)
-    assert seen.shape == (2, 1, 5, 2)  # the last column takes what nobody reads
+    assert seen.shape == (2, 1, 5, 2)  # without the spare column
     assert seen[:, 0, [0, 2]].tolist() == [[[3, 4], [0, 0]], [[0, 0], [5, 6]]]
     assert torch.equal(values, -keys) and not keys[2].any() and stored[0] is keys
 
@@ -170,13 +174,13 @@ def test_layers_that_are_elsewhere_until_they_run_keep_their_keys() -> None:
     model = like_the_toy("llada", 5)
     canvas = Canvas.after_prompt([[1, 2, 3], [4]], length=12, mask_id=model.mask_id)
     wanted = decode(model, canvas, presets.semi_ar(blocks=3, cache="dual")).tokens
-    accelerate.cpu_offload(model.network.blocks[1], execution_device="cpu")
+    accelerate.cpu_offload(model.network.layers[1], execution_device="cpu")
     found = decode(model, canvas, presets.semi_ar(blocks=3, cache="dual")).tokens
     assert torch.equal(found, wanted)
 
 
 @pytest.mark.parametrize(
-    ("width", "depth", "rows", "few"),
+    ("width", "depth", "rows", "skinny"),
     [
         (12288, 4096, 32, True),  # LLaDA's gates
         (4608, 3584, 64, True),  # Dream's queries, keys and values
@@ -187,11 +191,13 @@ def test_layers_that_are_elsewhere_until_they_run_keep_their_keys() -> None:
         (4096, 4100, 32, False),
     ],
 )
-def test_which_products_are_of_few_rows(
-    width: int, depth: int, rows: int, few: bool, monkeypatch: pytest.MonkeyPatch
+def test_which_products_are_skinny(
+    width: int, depth: int, rows: int, skinny: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     h, weight = torch.empty(1, rows, depth, device="meta"), torch.empty(width, depth, device="meta")
-    assert not linear._few(h, weight)  # not on a GPU
-    monkeypatch.setattr(linear, "_measured", lambda _: True)
-    assert linear._few(h, weight) == few
-    assert not linear._few(h.half(), weight) and not linear._few(h, torch.empty(depth, width, device="meta").t())
+    assert not linear.is_skinny(h, weight)  # not on a GPU
+    monkeypatch.setattr(linear, "pays_on", lambda _: True)
+    assert linear.is_skinny(h, weight) == skinny
+    assert not linear.is_skinny(h.half(), weight) and not linear.is_skinny(
+        h, torch.empty(depth, width, device="meta").t()
+    )

@@ -11,7 +11,7 @@ from uncode.core.belief import Belief
 from uncode.core.errors import UncodeError
 from uncode.core.noise import Draw, PhiloxNoise, Purpose, gumbel
 from uncode.core.pieces.propose import Sample
-from uncode.core.support.triton_support import fuses, lacking
+from uncode.core.support.triton_support import why_not
 
 LOGITS = torch.randn(3, 5, 40, generator=torch.Generator().manual_seed(1)) * 3
 NOISE = PhiloxNoise(torch.tensor([[1], [2], [3]]), torch.tensor([[4], [5], [6]]))
@@ -55,23 +55,23 @@ def test_a_draw_is_proposed_without_a_look_at_the_vocabulary() -> None:
 
 
 def test_what_kernels_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    lacking.cache_clear()
+    why_not.cache_clear()
     monkeypatch.setattr("uncode.core.support.triton_support.find_spec", lambda name: object())
     monkeypatch.setattr("shutil.which", lambda name: None)
     monkeypatch.delenv("CC", raising=False)
-    assert lacking() == "triton finds no C compiler (gcc, clang or CC) to start kernels with" and not fuses()
-    lacking.cache_clear()
+    assert why_not() == "triton finds no C compiler (gcc, clang or CC) to launch kernels with"
+    why_not.cache_clear()
     monkeypatch.setattr("uncode.core.support.triton_support.find_spec", lambda name: None)
-    assert lacking() == "triton is not installed"
-    lacking.cache_clear()
+    assert why_not() == "triton is not installed"
+    why_not.cache_clear()
     monkeypatch.setattr("uncode.core.support.triton_support.find_spec", lambda name: object())
     monkeypatch.setenv("CC", "cc")
-    assert fuses()
-    lacking.cache_clear()
+    assert why_not() is None
+    why_not.cache_clear()
     monkeypatch.setenv("UNCODE_KERNELS", "plain")
-    assert not fuses()
-    lacking.cache_clear()
+    assert why_not() is not None
+    why_not.cache_clear()
     monkeypatch.setenv("UNCODE_KERNELS", "Plain")
     with pytest.raises(UncodeError, match="is 'fused' or 'plain', not 'Plain'"):
-        fuses()
-    lacking.cache_clear()
+        why_not()
+    why_not.cache_clear()

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from .noise import Draw, PhiloxNoise
-from .support.triton_support import fuses
+from .support.triton_support import use_triton
 
 Proposed = Tensor | Draw | None
 """The tokens to write `[B, W]`, or how they are drawn; None where the most likely ones are meant."""
@@ -125,7 +125,7 @@ class Belief:
 
 def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
     """The largest logit of each position, its token, the sums of all others' odds, and the proposed token."""
-    if logits.is_cuda and logits.dtype != torch.float64 and fuses():
+    if use_triton(logits):
         from .belief_triton import sums
 
         drawn = proposed if isinstance(proposed, Draw) and type(proposed.noise) is PhiloxNoise else None

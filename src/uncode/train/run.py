@@ -17,8 +17,8 @@ from safetensors import safe_open
 from safetensors.torch import save
 from torch import Tensor, nn
 
-from ..backbones.transformer.network import Norm, Shape, Transformer, angles
-from ..backbones.transformer.pointwise import Rotation
+from ..backbones.transformer.network import RMSNorm, Shape, Transformer
+from ..backbones.transformer.rope import Rope, rope_of
 from ..core.errors import require
 from ..core.support.write import write_whole
 from .batches import Batches
@@ -66,11 +66,11 @@ class Run:
         self.batches = Batches(shards, recipe, END_ID, device)
         self.network = _beginning(shape_of(recipe), recipe.seed, device)
         self.optimizers = _optimizers(self.network, recipe, fused=device.type == "cuda")
-        self.rotations = {length: self._rotation(length) for length in recipe.lessons.lengths}
+        self.ropes = {length: self._rope(length) for length in recipe.lessons.lengths}
         self.loss: Callable[..., Tensor] = self._loss
         if device.type == "cuda":  # a layer at a time: eight of one kind are compiled once
-            for block in self.network.blocks:
-                block.compile(dynamic=False)
+            for layer in self.network.layers:
+                layer.compile(dynamic=False)
             self.loss = torch.compile(self._loss, dynamic=False)
 
     def train(self, out: Path, watch: Watch, until: int | None = None) -> None:
@@ -118,14 +118,15 @@ class Run:
         hidden = hide(batch, MASK_ID, self.recipe.lessons.suffixes, random)
         self.progress.tokens += batch.tokens.numel()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            stream = self.network(hidden.tokens, self.rotations[batch.tokens.shape[1]])
+            stream = self.network(hidden.tokens, self.ropes[batch.tokens.shape[1]])
             return self.loss(*stream, batch.tokens, batch.answer, hidden.hidden, hidden.weight)
 
     def _loss(self, x: Tensor, delta: Tensor, *lesson: Tensor) -> Tensor:
         return loss_of(self.network.logits(x, delta), *lesson)
 
-    def _rotation(self, length: int) -> Rotation:
-        cos, sin = angles(torch.arange(length, device=self.device)[None], self.network.shape, torch.float32)
+    def _rope(self, length: int) -> Rope:
+        shape, positions = self.network.shape, torch.arange(length, device=self.device)[None]
+        cos, sin = rope_of(positions, shape.head_width, shape.theta, torch.float32)
         return cos[:, None], sin[:, None]
 
     def save(self, out: Path) -> None:
@@ -146,7 +147,8 @@ class Run:
         check_same_config(path, self.recipe)
         with safe_open(path, framework="pt") as file:
             notes = file.metadata()
-            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            # checkpoints of 0.1.0 call the layers blocks
+            state = {name.replace(".blocks.", ".layers."): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         self.progress = Progress(**json.loads(notes["progress"]))
         self.progress.curve = [(step, loss) for step, loss in self.progress.curve]
         for optimizer in self.optimizers:
@@ -187,7 +189,7 @@ def _beginning(shape: Shape, seed: int, device: torch.device) -> Transformer:
     network = Transformer(shape).to_empty(device="cpu")
     random = torch.Generator().manual_seed(seed)
     for module in network.modules():
-        if isinstance(module, Norm):
+        if isinstance(module, RMSNorm):
             nn.init.ones_(module.weight)
     for name, parameter in network.named_parameters():
         if parameter.dim() == 2:
@@ -200,7 +202,7 @@ def _beginning(shape: Shape, seed: int, device: torch.device) -> Transformer:
 def _optimizers(network: Transformer, recipe: Recipe, fused: bool) -> list[torch.optim.Optimizer]:
     """Muon for the layers' matrices, AdamW for the rest."""
     schedule = recipe.schedule
-    matrices = [p for p in network.blocks.parameters() if p.dim() == 2]
+    matrices = [p for p in network.layers.parameters() if p.dim() == 2]
     known = set(matrices)
     others = [p for p in network.parameters() if p not in known]
     adam = torch.optim.AdamW(others, lr=schedule.peak, betas=(0.9, 0.98), weight_decay=0.0, fused=fused)

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from tqdm import tqdm
 
 from ...core.errors import UncodeError, require
-from .memory import room
+from ...core.support.allocate import empty_tensor
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 _PIECE = 1 << 24
@@ -181,7 +181,7 @@ def fill(
     with tqdm(total=total, unit="B", unit_scale=True, desc="loading", delay=2, disable=None, leave=False) as bar:
         for name in parameters:
             entry = entries[published(name)]
-            tensor = room(entry.shape, dtype, place(name))
+            tensor = empty_tensor(entry.shape, dtype, place(name))
             for count in _read(entry, tensor.view(-1)):
                 bar.update(count)
             assign(network, name, tensor)

@@ -8,7 +8,7 @@ import torch
 
 from ...core.errors import require, shown
 from ...extras import needed
-from ..transformer.network import Block, Transformer
+from ..transformer.network import Layer, Transformer
 from .device import parse_device
 
 DeviceMap = str | Mapping[str, str | int | torch.device]
@@ -30,7 +30,7 @@ class Spread:
         require(known, f"device_map is 'auto' or a mapping of module names, not {shown(device_map)}.")
         if device_map == "auto":
             device_map = self.accelerate.infer_auto_device_map(
-                self.network, no_split_module_classes=[Block.__name__], dtype=dtype
+                self.network, no_split_module_classes=[Layer.__name__], dtype=dtype
             )
         assert isinstance(device_map, Mapping)
         return dict(device_map)

@@ -1,13 +1,10 @@
-"""Memory for a model: how much it needs and how much there is, said before it is loaded; and the memory itself."""
+"""How much memory a model needs and how much is free, said before the model is loaded."""
 
 from __future__ import annotations
 
-import mmap
 import sys
-from math import prod
 
 import torch
-from torch import Tensor
 
 from ...core.errors import UncodeError
 from ...core.support.memory import free, gigabytes
@@ -36,14 +33,3 @@ def check_room(name: str, parameters: int, dtype: torch.dtype, *devices: torch.d
             "choose a smaller dtype or another device, or spread it over several with a device_map."
         )
     return line, where, there
-
-
-def room(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """Memory for a tensor; on the CPU whole pages of its own, for an allocator may round up by a seventh."""
-    size = prod(shape) * dtype.itemsize
-    if device.type != "cpu" or size < mmap.PAGESIZE or not hasattr(mmap, "MAP_PRIVATE"):
-        return torch.empty(shape, dtype=dtype, device=device)
-    pages = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    if hasattr(mmap, "MADV_HUGEPAGE"):
-        pages.madvise(mmap.MADV_HUGEPAGE)
-    return torch.frombuffer(pages, dtype=dtype).view(shape)

@@ -1,4 +1,7 @@
-"""Forwards as CUDA graphs: a forward whose shapes were seen before is replayed, and no launch holds it up."""
+"""Forwards as CUDA graphs: a forward whose shapes were seen before is replayed by one launch.
+
+Without graphs a small forward is limited by the host, which launches some hundred kernels for each.
+"""
 
 from __future__ import annotations
 
@@ -13,47 +16,47 @@ from typing import Any
 import torch
 from torch import Tensor
 
-MOST = 4096
-"""Tokens of a forward that is captured: the GPU is busy with a larger one long after its last launch."""
-LENT = 512
-"""Tokens of a captured forward that may run with fewer rows than it has: so few cost hardly more than one."""
+MAX_TOKENS = 4096
+"""Tokens of a forward that is captured. A larger one keeps the GPU busy long after its last launch."""
+MAX_PADDED_TOKENS = 512
+"""Tokens of a captured forward that may be replayed with fewer rows than it has. So few cost hardly more than one."""
 
 
 @dataclass
-class Inputs:
-    """All that a forward reads besides the weights and what is stored."""
+class ForwardInputs:
+    """All that a forward reads besides the weights and the KV cache."""
 
     tokens: Tensor
     cos: Tensor
     sin: Tensor
     mask: Tensor | None
-    places: Tensor | None
-    """Where fresh keys and values are stored: `[T]`, or `[B, T]` where rows differ; None where none are."""
-    rows: Tensor | None
+    cache_columns: Tensor | None
+    """The KV cache's columns that are written: `[T]`, or `[B, T]` where rows differ; None without a cache."""
+    wanted: Tensor | None
     """`[B or 1, W]`: the computed columns whose logits are asked for; None where all are."""
 
     @property
     def shapes(self) -> tuple[Any, ...]:
         return tuple(None if tensor is None else tuple(tensor.shape) for tensor in self._tensors())
 
-    def clone(self) -> Inputs:
+    def clone(self) -> ForwardInputs:
         made = {field.name: value.clone() for field in fields(self) if (value := getattr(self, field.name)) is not None}
         return replace(self, **made)
 
-    def holds(self, other: Inputs) -> bool:
-        """Whether the other's tensors are these, or fewer rows of these."""
+    def fits(self, other: ForwardInputs) -> bool:
+        """Whether the other's tensors have the shapes of these, or fewer rows."""
         mine, theirs = len(self.tokens), len(other.tokens)
 
-        def fits(own: Tensor | None, given: Tensor | None) -> bool:
+        def fits_in(own: Tensor | None, given: Tensor | None) -> bool:
             if own is None or given is None:
                 return own is given
             by_row = own.dim() > 1 and len(own) == mine and len(given) == theirs
             return own.shape == given.shape or (by_row and own.shape[1:] == given.shape[1:])
 
-        return mine >= theirs and all(map(fits, self._tensors(), other._tensors()))
+        return mine >= theirs and all(map(fits_in, self._tensors(), other._tensors()))
 
-    def take(self, other: Inputs) -> None:
-        """Hold what the other holds, in its first rows."""
+    def copy_from(self, other: ForwardInputs) -> None:
+        """Copy the other's tensors into the first rows of these."""
         for mine, theirs in zip(self._tensors(), other._tensors(), strict=True):
             if mine is not None and theirs is not None:
                 mine[: len(theirs)].copy_(theirs)
@@ -62,13 +65,13 @@ class Inputs:
         return [getattr(self, field.name) for field in fields(self)]
 
 
-Forward = Callable[[Inputs], Tensor]
+Forward = Callable[[ForwardInputs], Tensor]
 
 
-class Graph:
-    """One captured forward. Its logits are valid until it is replayed."""
+class CapturedForward:
+    """One captured forward. Its logits are valid until the next replay."""
 
-    def __init__(self, forward: Forward, inputs: Inputs, pool: Any) -> None:
+    def __init__(self, forward: Forward, inputs: ForwardInputs, pool: Any) -> None:
         self.inputs, self.last = inputs.clone(), inputs.cos
         self.capture(forward, pool)
 
@@ -83,7 +86,7 @@ class Graph:
                 try:
                     self.logits = forward(self.inputs)
                 except BaseException:
-                    with suppress(RuntimeError):  # of a capture that is broken off; what broke it is told
+                    with suppress(RuntimeError):  # the broken capture's; the error that broke it is raised
                         self.graph.capture_end()
                     raise
                 self.graph.capture_end()
@@ -92,32 +95,32 @@ class Graph:
     def replay(self) -> None:
         self.graph.replay()
 
-    def __call__(self, inputs: Inputs) -> Tensor:
-        if self.last is inputs.cos:  # the pass of the step before: only the tokens have changed
+    def __call__(self, inputs: ForwardInputs) -> Tensor:
+        if self.last is inputs.cos:  # the same pass as a step before: only the tokens have changed
             self.inputs.tokens[: len(inputs.tokens)].copy_(inputs.tokens)
         else:
-            self.inputs.take(inputs)
+            self.inputs.copy_from(inputs)
             self.last = inputs.cos
         self.replay()
         return self.logits[: len(inputs.tokens)]
 
-    def suits(self, rows: int) -> bool:
-        """Whether it can run with so many rows, at hardly any cost."""
+    def can_run(self, rows: int) -> bool:
+        """Whether it can be replayed with so many rows at hardly any cost."""
         own = self.inputs.tokens
-        return rows == len(own) or (rows < len(own) < 2 * rows and own.numel() <= LENT)
+        return rows == len(own) or (rows < len(own) < 2 * rows and own.numel() <= MAX_PADDED_TOKENS)
 
-    def serves(self, inputs: Inputs) -> bool:
-        """Whether it can run in the place of this forward."""
-        return self.suits(len(inputs.tokens)) and self.inputs.holds(inputs)
+    def can_replace(self, inputs: ForwardInputs) -> bool:
+        """Whether its replay computes the forward of `inputs`."""
+        return self.can_run(len(inputs.tokens)) and self.inputs.fits(inputs)
 
 
 _CAPTURING = Lock()
-"""One capture at a time: garbage collection is the whole process's."""
+"""One capture at a time: garbage collection is switched off for the whole process."""
 
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """No garbage is collected meanwhile: an old graph that is freed during a capture breaks it off."""
+    """Switch garbage collection off: an old graph that is freed during a capture breaks the capture."""
     collects = gc.isenabled()
     gc.disable()
     try:
@@ -129,41 +132,42 @@ def _no_collection() -> Iterator[None]:
 
 @cache
 def _stream(device: torch.device) -> torch.cuda.Stream:
-    """The stream of a device's captures; each new one would keep memory for its products."""
+    """The stream of a device's captures. Each new stream would keep a cuBLAS workspace of its own."""
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     with torch.cuda.stream(stream):
         one = torch.ones(8, 8, device=device)
-        one @ one  # takes that memory now, so that it is no part of a graph's
+        one @ one  # allocates the workspace now, outside of any graph
     return stream
 
 
-class Captures:
-    """The forwards of a session: plain when a shape is new, captured from its second use on.
+class GraphPool:
+    """The captured forwards of a session. A forward runs plainly when its shapes are new, and is captured at their
+    second use.
 
-    As rows leave a batch, the forward captured with more of them serves for a while: what it computes for the rows
-    that are gone is written where nobody reads. Where there is no memory for a capture, forwards stay plain.
+    As rows leave a batch, a forward captured with more rows is replayed for a while: what it computes for the missing
+    rows is written to the KV cache's spare column. Where there is no memory for a capture, forwards stay plain.
     """
 
-    def __init__(self, graph: Callable[[Forward, Inputs, Any], Graph] = Graph) -> None:
+    def __init__(self, graph: Callable[[Forward, ForwardInputs, Any], CapturedForward] = CapturedForward) -> None:
         self.graph, self.full = graph, False
         self.forget()
 
     def forget(self) -> None:
-        """What was stored has moved: no captured forward finds it."""
-        self.graphs: list[Graph] = []
+        """The KV cache has moved: captured forwards would read its old address."""
+        self.graphs: list[CapturedForward] = []
         self.seen: set[tuple[Any, ...]] = set()
         self.pool: Any = None
 
     def shrink(self, rows: int) -> None:
-        """Rows have left: forwards that have too many of them will not be asked for again."""
-        self.graphs = [graph for graph in self.graphs if graph.suits(rows)]
+        """Rows have left: drop the graphs that have too many of them."""
+        self.graphs = [graph for graph in self.graphs if graph.can_run(rows)]
         if not self.graphs:
-            self.pool = None  # one without graphs is not taken up again
+            self.pool = None  # a pool without graphs cannot be used again
 
-    def __call__(self, forward: Forward, inputs: Inputs) -> Tensor:
-        if self.full or inputs.tokens.numel() > MOST:
+    def __call__(self, forward: Forward, inputs: ForwardInputs) -> Tensor:
+        if self.full or inputs.tokens.numel() > MAX_TOKENS:
             return forward(inputs)
-        found = [graph for graph in self.graphs if graph.serves(inputs)]
+        found = [graph for graph in self.graphs if graph.can_replace(inputs)]
         if not found and inputs.shapes not in self.seen:
             self.seen.add(inputs.shapes)
             return forward(inputs)  # which also warms up kernels, outside of any graph
@@ -176,7 +180,7 @@ class Captures:
                 return forward(inputs)
         return min(found, key=lambda graph: len(graph.inputs.tokens))(inputs)
 
-    def _captured(self, forward: Forward, inputs: Inputs) -> Graph:
+    def _captured(self, forward: Forward, inputs: ForwardInputs) -> CapturedForward:
         if self.pool is None and inputs.tokens.is_cuda:  # which all of them share: one is replayed at a time
             self.pool = torch.cuda.graph_pool_handle()
         graph = self.graph(forward, inputs, self.pool)

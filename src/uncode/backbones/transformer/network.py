@@ -1,7 +1,10 @@
 """One bidirectional transformer: RMSNorm, rotate-half RoPE, grouped heads, SwiGLU. LLaDA and Dream are dialects of it.
 
-It knows nothing of canvases, caches or special tokens. Where a session keeps keys and values, a layer writes its
-fresh ones there and attends to all that is kept.
+It knows nothing of canvases or special tokens. With a KV cache a layer writes its fresh keys and values there and
+attends to all that is cached.
+
+The residual add is deferred: a layer returns its stream and what is still to be added to it, and whoever reads the
+stream next adds and normalises in one kernel. A split-K product can then leave its partial sums to that kernel.
 """
 
 from __future__ import annotations
@@ -14,9 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..loading.memory import room
-from .linear import Joined, all_of, attention, gated_of, parts_of
-from .pointwise import Kept, Rotation, add_norm, columns_of, heads_of
+from ...core.support.allocate import empty_tensor
+from .attention import attention, split_heads
+from .kv_cache import LayerCache
+from .linear import Joined, joined_linear, split_k_linear, swiglu
+from .pointwise import add_norm, gather_columns
+from .rope import Rope
 
 
 @dataclass(frozen=True)
@@ -49,19 +55,19 @@ class Shape:
 
 
 class Linear(nn.Linear):
-    """Without first numbers: they come from a checkpoint, and torch takes seconds to draw them on no device."""
+    """Without initial values: they come from a checkpoint, and torch takes seconds to draw them."""
 
     def reset_parameters(self) -> None: ...
 
 
 class Embedding(nn.Embedding):
-    """Likewise."""
+    """Without initial values, as :class:`Linear`."""
 
     def reset_parameters(self) -> None: ...
 
 
-class Norm(nn.Module):
-    """Root mean square norm."""
+class RMSNorm(nn.Module):
+    """The norm of a residual stream, fused with the add before it."""
 
     def __init__(self, width: int, eps: float) -> None:
         super().__init__()
@@ -69,32 +75,25 @@ class Norm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
-        """`x + delta`, and its norm."""
+        """`x + delta`, and its RMSNorm."""
         return add_norm(x, delta, self.weight, self.eps)
 
 
-def angles(positions: Tensor, shape: Shape, dtype: torch.dtype) -> Rotation:
-    """Cosines and sines of `positions` `[B, T]`, as `[B, T, half a head]`."""
-    half = torch.arange(0, shape.head_width, 2, device=positions.device, dtype=dtype) / shape.head_width
-    turns = positions[..., None].to(dtype) * (1.0 / shape.theta**half)
-    return turns.cos(), turns.sin()
-
-
-class Block(nn.Module):
-    """One layer."""
+class Layer(nn.Module):
+    """One transformer layer: attention, then the MLP."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         width, keys, bias = shape.width, shape.key_heads * shape.head_width, shape.qkv_bias
         self.heads, self.key_heads = shape.heads, shape.key_heads
         self.joined_qkv: Joined | None = None
-        self.joined_gates: Joined | None = None
-        self.attention_norm = Norm(width, shape.eps)
+        self.joined_gate_up: Joined | None = None
+        self.attention_norm = RMSNorm(width, shape.eps)
         self.q = Linear(width, width, bias=bias)
         self.k = Linear(width, keys, bias=bias)
         self.v = Linear(width, keys, bias=bias)
         self.out = Linear(width, width, bias=False)
-        self.mlp_norm = Norm(width, shape.eps)
+        self.mlp_norm = RMSNorm(width, shape.eps)
         self.gate = Linear(width, shape.hidden, bias=False)
         self.up = Linear(width, shape.hidden, bias=False)
         self.down = Linear(shape.hidden, width, bias=False)
@@ -103,46 +102,47 @@ class Block(nn.Module):
         self,
         x: Tensor,
         delta: Tensor,
-        rotation: Rotation,
+        rope: Rope,
         mask: Tensor | None = None,
-        kept: Kept | None = None,
+        cache: LayerCache | None = None,
         wanted: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The stream `x`, and what is to be added to it: whoever reads it next adds and norms in one go.
+        """The stream `x`, and what is still to be added to it.
 
-        Of the last layer some columns alone are `wanted`: all others are seen by them and go no further.
+        In the last layer `wanted` are the columns whose logits are asked for. All columns are keys and values for them,
+        but only they go through the MLP.
         """
         x, h = self.attention_norm(x, delta)
-        qkv = all_of(h, self.joined_qkv, (self.q, self.k, self.v))
-        q, k, v = heads_of(qkv, self.heads, self.key_heads, rotation, kept)
+        qkv = joined_linear(h, self.joined_qkv, (self.q, self.k, self.v))
+        q, k, v = split_heads(qkv, self.heads, self.key_heads, rope, cache)
         if wanted is not None:
-            x, q = columns_of(x, wanted), columns_of(q, wanted)
-        x, h = self.mlp_norm(x, parts_of(attention(q, k, v, mask), self.out))
-        return x, parts_of(gated_of(h, self.joined_gates, self.gate, self.up), self.down)
+            x, q = gather_columns(x, wanted), gather_columns(q, wanted)
+        x, h = self.mlp_norm(x, split_k_linear(attention(q, k, v, mask), self.out))
+        return x, split_k_linear(swiglu(h, self.joined_gate_up, self.gate, self.up), self.down)
 
     def join(self) -> None:
-        """Lay the matrices that read the same input side by side: one product then takes the place of several.
+        """Join the QKV projections, and gate and up: one product takes the place of several.
 
-        The parameters become views of the joined ones, so nothing is held twice.
+        The parameters become views of the joined matrices, so nothing is held twice.
         """
         self.joined_qkv = _joined((self.q, self.k, self.v))
-        self.joined_gates = _joined((self.gate, self.up))
+        self.joined_gate_up = _joined((self.gate, self.up))
         for alone in (self.out, self.down):
-            _lay([alone.weight])
+            _stack([alone.weight])
 
     @property
-    def whole(self) -> bool:
-        """Whether the matrices are parts of joined ones still: a network that was moved or converted has others."""
-        pairs = ((self.joined_qkv, (self.q, self.k, self.v)), (self.joined_gates, (self.gate, self.up)))
+    def is_joined(self) -> bool:
+        """Whether the parameters are still views of the joined matrices; moving or converting a network copies them."""
+        pairs = ((self.joined_qkv, (self.q, self.k, self.v)), (self.joined_gate_up, (self.gate, self.up)))
         return all(joined is not None and _same_memory(joined[0], part.weight) for joined, of in pairs for part in of)
 
-    def part(self) -> None:
+    def unjoin(self) -> None:
         """One product for each matrix again."""
-        self.joined_qkv = self.joined_gates = None
+        self.joined_qkv = self.joined_gate_up = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy's matrices are apart: its joined ones would be copies of their own."""
-        return self.__dict__ | {"joined_qkv": None, "joined_gates": None}
+        """A copy is not joined: its parameters would be no views of its copied joined matrices."""
+        return self.__dict__ | {"joined_qkv": None, "joined_gate_up": None}
 
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:
@@ -150,27 +150,27 @@ def _same_memory(a: Tensor, b: Tensor) -> bool:
 
 
 def _joined(linears: Sequence[Linear]) -> Joined:
-    bias = None if linears[0].bias is None else _lay([linear.bias for linear in linears])
-    return _lay([linear.weight for linear in linears]), bias
+    bias = None if linears[0].bias is None else _stack([linear.bias for linear in linears])
+    return _stack([linear.weight for linear in linears]), bias
 
 
-SMALL = 2**22
-"""Numbers of a matrix that is laid out by columns on a CPU."""
+MAX_TRANSPOSED = 2**22
+"""Numbers of a matrix up to which a CPU stores it transposed."""
 
 
-def _lay(tensors: list[Tensor]) -> Tensor:
-    """Tensors one below the other, and each of them a view of the whole. Each moves on its own: where memory is
-    taken when it is written, as on a CPU, no more than one is held twice.
+def _stack(tensors: list[Tensor]) -> Tensor:
+    """Stack tensors along the first axis, and make each of them a view of the result. They move one by one: where
+    memory is taken when it is written, as on a CPU, at most one is held twice.
 
-    A CPU multiplies by columns: for few rows it takes half the time when a small matrix lies as it is read.
+    On a CPU a small matrix is stored transposed: with few rows a product then takes half the time.
     """
     first, shape = tensors[0], (sum(map(len, tensors)), *tensors[0].shape[1:])
-    matrix = len(shape) == 2 and prod(shape) <= SMALL
-    by_columns = matrix and first.device.type == "cpu" and first.dtype == torch.float32
-    if len(tensors) == 1 and not by_columns:
+    small = len(shape) == 2 and prod(shape) <= MAX_TRANSPOSED
+    transposed = small and first.device.type == "cpu" and first.dtype == torch.float32
+    if len(tensors) == 1 and not transposed:
         return first
-    whole = room(shape[::-1] if by_columns else shape, first.dtype, first.device)
-    whole = whole.t() if by_columns else whole
+    whole = empty_tensor(shape[::-1] if transposed else shape, first.dtype, first.device)
+    whole = whole.t() if transposed else whole
     start = 0
     for tensor in tensors:
         part = whole[start : start + len(tensor)]
@@ -181,15 +181,15 @@ def _lay(tensors: list[Tensor]) -> Tensor:
 
 
 class Transformer(nn.Module):
-    """From tokens to a stream, and from that to logits. Its parameters have no memory until they are filled."""
+    """From tokens to logits. Its parameters are on the meta device until a checkpoint fills them."""
 
     def __init__(self, shape: Shape) -> None:
         super().__init__()
         self.shape = shape
         with torch.device("meta"):
             self.embed = Embedding(shape.vocab, shape.width)
-            self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
-            self.norm = Norm(shape.width, shape.eps)
+            self.layers = nn.ModuleList(Layer(shape) for _ in range(shape.layers))
+            self.norm = RMSNorm(shape.width, shape.eps)
             self.head = Linear(shape.width, shape.vocab, bias=False)
         if shape.tied:
             self.head.weight = self.embed.weight
@@ -198,42 +198,42 @@ class Transformer(nn.Module):
     def forward(
         self,
         tokens: Tensor,
-        rotation: Rotation,
+        rope: Rope,
         mask: Tensor | None = None,
-        kept: Sequence[Kept] | None = None,
+        cache: Sequence[LayerCache] | None = None,
         wanted: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        """The stream `[B, T, width]` that comes out of the layers, and what is to be added to it; or `[B, W, width]`
-        of the columns that are `wanted`, `[B or 1, W]`.
+        """The stream `[B, T, width]` after the last layer, and what is still to be added to it; `[B, W, width]` where
+        only the columns `wanted` `[B or 1, W]` are asked for.
 
         `mask` `[B, 1, 1, keys]` is true where a key may be seen.
         """
         delta: Tensor = self.embed(tokens)
         x = torch.zeros_like(delta)
-        each: Sequence[Kept | None] = kept or [None] * len(self.blocks)
-        last = len(self.blocks) - 1
-        for number, (block, own) in enumerate(zip(self.blocks, each, strict=True)):
-            x, delta = block(x, delta, rotation, mask, own, wanted if number == last else None)
+        caches: Sequence[LayerCache | None] = cache or [None] * len(self.layers)
+        last = len(self.layers) - 1
+        for number, (layer, own) in enumerate(zip(self.layers, caches, strict=True)):
+            x, delta = layer(x, delta, rope, mask, own, wanted if number == last else None)
         return x, delta
 
     def logits(self, x: Tensor, delta: Tensor) -> Tensor:
-        """Of a stream, and what is to be added to it."""
+        """The logits of a stream and what is still to be added to it."""
         logits: Tensor = self.head(self.norm(x, delta)[1])
         return logits
 
     def join(self) -> None:
-        """Fewer, larger products; see :meth:`Block.join`."""
-        for block in self._layers:
-            block.join()
+        """Fewer, larger products; see :meth:`Layer.join`."""
+        for layer in self._own_layers:
+            layer.join()
         if not self.shape.tied:  # an embedding is read by rows
-            _lay([self.head.weight])
+            _stack([self.head.weight])
 
-    def part_what_moved(self) -> None:
-        """Part the matrices of layers that were moved or converted since they were joined."""
-        for block in self._layers:
-            if not block.whole:
-                block.part()
+    def unjoin_moved_layers(self) -> None:
+        """Unjoin the layers that were moved or converted since they were joined."""
+        for layer in self._own_layers:
+            if not layer.is_joined:
+                layer.unjoin()
 
     @property
-    def _layers(self) -> list[Block]:
-        return [block for block in self.blocks if isinstance(block, Block)]
+    def _own_layers(self) -> list[Layer]:
+        return [layer for layer in self.layers if isinstance(layer, Layer)]

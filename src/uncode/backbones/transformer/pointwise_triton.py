@@ -1,7 +1,6 @@
-"""The pointwise parts of a layer as Triton kernels, one launch each, rounded where the plain code rounds: a product
-and a sum stay two operations.
+"""The pointwise parts of a layer as Triton kernels: one launch each, rounded where the plain code rounds.
 
-Imported where a network runs on a GPU without gradients; :mod:`uncode.backbones.transformer.pointwise` chooses.
+A product and a sum stay two operations (`enable_fp_fusion=False`), as in the plain code.
 """
 
 # mypy: ignore-errors
@@ -12,33 +11,35 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from .pointwise import Kept, Rotation
+from .kv_cache import LayerCache
+from .rope import Rope
 
-SOME = 8
-"""Heads that one program rotates."""
+HEADS_PER_PROGRAM = 8
+"""Heads of a token that one program of RoPE rotates."""
 
 
 @triton.jit
 def _add_norm(
-    x, delta, weight, total, out, eps, part, WIDTH: tl.constexpr, LANES: tl.constexpr, PARTS: tl.constexpr
+    x, delta, weight, total, out, eps, split_stride, WIDTH: tl.constexpr, LANES: tl.constexpr, SPLITS: tl.constexpr
 ):  # fmt: skip
+    """One row: residual add (the partial sums of a split-K product added up first), then RMSNorm. Grid: (rows,)."""
     row, lane = tl.program_id(0).to(tl.int64), tl.arange(0, LANES)
-    here = lane < WIDTH
+    inside = lane < WIDTH
     at = row * WIDTH + lane
-    value = tl.load(x + at, mask=here, other=0.0)
-    added = tl.load(delta + at, mask=here, other=0.0).to(tl.float32)
-    for number in tl.static_range(1, PARTS):
-        added += tl.load(delta + number * part + at, mask=here, other=0.0)
+    value = tl.load(x + at, mask=inside, other=0.0)
+    added = tl.load(delta + at, mask=inside, other=0.0).to(tl.float32)
+    for split in tl.static_range(1, SPLITS):
+        added += tl.load(delta + split * split_stride + at, mask=inside, other=0.0)
     value = (value.to(tl.float32) + added.to(value.dtype).to(tl.float32)).to(value.dtype)
-    tl.store(total + at, value, mask=here)
+    tl.store(total + at, value, mask=inside)
     h = value.to(tl.float32)
     h = h * tl.rsqrt(tl.sum(h * h, 0) / WIDTH + eps)
-    scaled = tl.load(weight + lane, mask=here, other=0.0).to(tl.float32) * h.to(value.dtype).to(tl.float32)
-    tl.store(out + at, scaled, mask=here)
+    scaled = tl.load(weight + lane, mask=inside, other=0.0).to(tl.float32) * h.to(value.dtype).to(tl.float32)
+    tl.store(out + at, scaled, mask=inside)
 
 
 def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """`x + delta` and its root mean square norm; `delta` may come in parts, `[parts, *]`."""
+    """`x + delta` and its RMSNorm; `delta` may be partial sums, `[SPLIT_K, *]`."""
     x = x.contiguous()
     width, total, out = x.shape[-1], torch.empty_like(x), torch.empty_like(x)
     grid = (x.numel() // width,)
@@ -47,76 +48,84 @@ def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tens
     with torch.cuda.device_of(x):  # a kernel starts on the current device, wherever its tensors lie
         _add_norm[grid](
             x, delta.contiguous(), weight, total, out, eps, x.numel(), WIDTH=width, LANES=lanes,
-            PARTS=len(delta) if delta.dim() > x.dim() else 1, num_warps=warps, enable_fp_fusion=False,
+            SPLITS=len(delta) if delta.dim() > x.dim() else 1, num_warps=warps, enable_fp_fusion=False,
         )  # fmt: skip
     return total, out
 
 
 @triton.jit(do_not_specialize=["period", "length"])
-def _turn(
-    x, row_stride, cos, sin, period, keys, values, places, length, batch_stride, head_stride,
-    HEADS: tl.constexpr, KEYS: tl.constexpr, SOME: tl.constexpr, HALF: tl.constexpr, LANES: tl.constexpr,
-    KEEPS: tl.constexpr, BY_ROW: tl.constexpr,
+def _apply_rope(
+    x, row_stride, cos, sin, period, keys, values, columns, length, batch_stride, head_stride,
+    HEADS: tl.constexpr, KEY_HEADS: tl.constexpr, HEADS_EACH: tl.constexpr, HALF: tl.constexpr, LANES: tl.constexpr,
+    CACHED: tl.constexpr, BY_ROW: tl.constexpr,
 ):  # fmt: skip
-    """Some heads of one token: rotated in place, or written to where keys and values are kept."""
+    """Some heads of one token: queries rotated in place, keys too, or keys and values written to the KV cache.
+
+    Grid: (tokens, heads / HEADS_EACH). Without a cache the values are not read.
+    """
     row = tl.program_id(0).to(tl.int64)
-    head, part = tl.program_id(1) * SOME + tl.arange(0, SOME)[:, None], tl.arange(0, LANES)[None]
-    inside = part < HALF
-    turn = (row % period) * HALF + part
-    c, s = tl.load(cos + turn, mask=inside, other=0.0), tl.load(sin + turn, mask=inside, other=0.0)
-    at, there = x + row * row_stride + head * (2 * HALF) + part, inside & (head < HEADS + 2 * KEYS)
-    a, b = tl.load(at, mask=there, other=0.0), tl.load(at + HALF, mask=there, other=0.0)
+    head, lane = tl.program_id(1) * HEADS_EACH + tl.arange(0, HEADS_EACH)[:, None], tl.arange(0, LANES)[None]
+    inside = lane < HALF
+    angle = (row % period) * HALF + lane
+    c, s = tl.load(cos + angle, mask=inside, other=0.0), tl.load(sin + angle, mask=inside, other=0.0)
+    at, exists = x + row * row_stride + head * (2 * HALF) + lane, inside & (head < HEADS + 2 * KEY_HEADS)
+    a, b = tl.load(at, mask=exists, other=0.0), tl.load(at + HALF, mask=exists, other=0.0)
     wide_a, wide_b = a.to(tl.float32), b.to(tl.float32)
-    turned_a = (wide_a * c - wide_b * s).to(a.dtype)
-    turned_b = (wide_b * c + wide_a * s).to(b.dtype)
-    own = inside & (head < (HEADS if KEEPS else HEADS + KEYS))
-    tl.store(at, turned_a, mask=own)
-    tl.store(at + HALF, turned_b, mask=own)
-    if KEEPS:
-        place = tl.load(places + (row if BY_ROW else row % length))
-        to = (row // length) * batch_stride + place * (2 * HALF) + part
-        key, value = keys + to + (head - HEADS) * head_stride, values + to + (head - HEADS - KEYS) * head_stride
-        is_key, is_value = inside & (head >= HEADS) & (head < HEADS + KEYS), there & (head >= HEADS + KEYS)
-        tl.store(key, turned_a, mask=is_key)
-        tl.store(key + HALF, turned_b, mask=is_key)
+    rotated_a = (wide_a * c - wide_b * s).to(a.dtype)
+    rotated_b = (wide_b * c + wide_a * s).to(b.dtype)
+    in_place = inside & (head < (HEADS if CACHED else HEADS + KEY_HEADS))
+    tl.store(at, rotated_a, mask=in_place)
+    tl.store(at + HALF, rotated_b, mask=in_place)
+    if CACHED:
+        column = tl.load(columns + (row if BY_ROW else row % length))
+        to = (row // length) * batch_stride + column * (2 * HALF) + lane
+        key, value = keys + to + (head - HEADS) * head_stride, values + to + (head - HEADS - KEY_HEADS) * head_stride
+        is_key = inside & (head >= HEADS) & (head < HEADS + KEY_HEADS)
+        is_value = exists & (head >= HEADS + KEY_HEADS)
+        tl.store(key, rotated_a, mask=is_key)
+        tl.store(key + HALF, rotated_b, mask=is_key)
         tl.store(value, a, mask=is_value)
         tl.store(value + HALF, b, mask=is_value)
 
 
-def turn(x: Tensor, heads: int, key_heads: int, rotation: Rotation, kept: Kept | None) -> None:
-    """Rotate queries and keys of `[B, T, heads and twice the key heads]` in place; or the queries alone, where keys
-    and values are kept: those are written to their places at once."""
-    cos, sin = rotation
-    keys, values = (x, x) if kept is None else kept.buffers(x)
-    places = x if kept is None else kept.places.to(x.device)
+def apply_rope(x: Tensor, heads: int, key_heads: int, rope: Rope, cache: LayerCache | None) -> None:
+    """Rotate the queries and keys of a joined projection `[B, T, (heads + 2 key_heads) d]` in place.
+
+    With a cache the rotated keys and the values are written to it instead.
+    """
+    cos, sin = rope
+    keys, values = (x, x) if cache is None else cache.allocated(x)
+    columns = x if cache is None else cache.columns.to(x.device)
     half = cos.shape[-1]
-    grid = (x.shape[0] * x.shape[1], triton.cdiv(heads + (1 if kept is None else 2) * key_heads, SOME))
+    touched = heads + (1 if cache is None else 2) * key_heads
+    grid = (x.shape[0] * x.shape[1], triton.cdiv(touched, HEADS_PER_PROGRAM))
     with torch.cuda.device_of(x):
-        _turn[grid](
-            x, x.stride(1), cos, sin, cos.shape[0] * cos.shape[2], keys, values, places, x.shape[1],
-            keys.stride(0), keys.stride(1), HEADS=heads, KEYS=key_heads, SOME=SOME, HALF=half,
-            LANES=triton.next_power_of_2(half), KEEPS=kept is not None, BY_ROW=places.dim() == 2,
+        _apply_rope[grid](
+            x, x.stride(1), cos, sin, cos.shape[0] * cos.shape[2], keys, values, columns, x.shape[1],
+            keys.stride(0), keys.stride(1), HEADS=heads, KEY_HEADS=key_heads, HEADS_EACH=HEADS_PER_PROGRAM, HALF=half,
+            LANES=triton.next_power_of_2(half), CACHED=cache is not None, BY_ROW=columns.dim() == 2,
             num_warps=4, enable_fp_fusion=False,
         )  # fmt: skip
 
 
 @triton.jit
-def _gated(both, out, hidden, total, LANES: tl.constexpr):
+def _silu_mul(gate_up, out, hidden, total, LANES: tl.constexpr):
+    """Grid: (numbers / LANES,)."""
     at = tl.program_id(0).to(tl.int64) * LANES + tl.arange(0, LANES)
-    there = at < total
+    inside = at < total
     row, column = at // hidden, at % hidden
-    gate = tl.load(both + row * 2 * hidden + column, mask=there, other=0.0)
-    up = tl.load(both + row * 2 * hidden + hidden + column, mask=there, other=0.0).to(tl.float32)
+    gate = tl.load(gate_up + row * 2 * hidden + column, mask=inside, other=0.0)
+    up = tl.load(gate_up + row * 2 * hidden + hidden + column, mask=inside, other=0.0).to(tl.float32)
     wide = gate.to(tl.float32)
-    opened = (wide / (1.0 + tl.exp(-wide))).to(gate.dtype).to(tl.float32)
-    tl.store(out + at, opened * up, mask=there)
+    silu = (wide / (1.0 + tl.exp(-wide))).to(gate.dtype).to(tl.float32)
+    tl.store(out + at, silu * up, mask=inside)
 
 
-def gated(both: Tensor) -> Tensor:
+def silu_mul(gate_up: Tensor) -> Tensor:
     """`silu(gate) * up` of both side by side, `[..., 2 hidden]`."""
-    hidden = both.shape[-1] // 2
-    out = both.new_empty(*both.shape[:-1], hidden)
+    hidden = gate_up.shape[-1] // 2
+    out = gate_up.new_empty(*gate_up.shape[:-1], hidden)
     grid = (triton.cdiv(out.numel(), 1024),)
-    with torch.cuda.device_of(both):
-        _gated[grid](both, out, hidden, out.numel(), LANES=1024, num_warps=4, enable_fp_fusion=False)
+    with torch.cuda.device_of(gate_up):
+        _silu_mul[grid](gate_up, out, hidden, out.numel(), LANES=1024, num_warps=4, enable_fp_fusion=False)
     return out

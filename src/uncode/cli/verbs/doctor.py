@@ -55,9 +55,9 @@ def command(as_json: Json = False) -> None:
 
 
 def _kernels() -> str:
-    from ...core.support.triton_support import lacking
+    from ...core.support.triton_support import why_not
 
-    missing = lacking()
+    missing = why_not()
     return "fused" if missing is None else f"plain, which is slower: {missing}"
 
 

@@ -1,4 +1,4 @@
-"""Whether fused kernels can be made here."""
+"""Whether Triton kernels run here: the one place that chooses between a kernel and plain torch."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from functools import cache
 from importlib.util import find_spec
 
 import torch
+from torch import Tensor
 
 from ..errors import require
 
 SWITCH = "UNCODE_KERNELS"
-LEAST = (8, 0)
-"""The compute capability from which bfloat16 is a number like others."""
+MIN_CAPABILITY = (8, 0)
+"""The compute capability from which a GPU computes in bfloat16."""
 
 
 @cache
-def lacking() -> str | None:
-    """What fused kernels need that is not here; None where nothing is missing."""
+def why_not() -> str | None:
+    """What keeps Triton kernels from running here; None where nothing does."""
     asked = os.environ.get(SWITCH, "fused")
     require(asked in ("fused", "plain"), f"{SWITCH} is 'fused' or 'plain', not '{asked}'.")
     if asked == "plain":
         return f"{SWITCH}=plain asks for it"
     if torch.version.hip is not None:
         return "they are written for GPUs of NVIDIA"
-    if any(torch.cuda.get_device_capability(n) < LEAST for n in range(torch.cuda.device_count())):
-        return f"a GPU here has less than compute capability {LEAST[0]}.{LEAST[1]}"
+    if any(torch.cuda.get_device_capability(n) < MIN_CAPABILITY for n in range(torch.cuda.device_count())):
+        return f"a GPU here has less than compute capability {MIN_CAPABILITY[0]}.{MIN_CAPABILITY[1]}"
     if find_spec("triton") is None:  # torch brings it along where it has GPUs, but not everywhere
         return "triton is not installed"
     if not (os.environ.get("CC") or shutil.which("gcc") or shutil.which("clang")):
-        return "triton finds no C compiler (gcc, clang or CC) to start kernels with"
+        return "triton finds no C compiler (gcc, clang or CC) to launch kernels with"
     return None
 
 
-def fuses() -> bool:
-    """Whether kernels are fused on a GPU."""
-    return lacking() is None
+def use_triton(x: Tensor) -> bool:
+    """Whether to run a kernel on `x`: on a GPU, without gradients, and not in float64, which no kernel computes."""
+    return x.is_cuda and x.dtype != torch.float64 and not torch.is_grad_enabled() and why_not() is None

@@ -1,0 +1,83 @@
+"""The KV cache: rotated keys and values of every layer, written in place.
+
+A buffer has one column more than the canvas, `[B, key heads, L + 1, d]`. A forward computes some columns whose keys
+nobody will read (the one left of a shifted window, rows that have left a captured batch); it writes them to that spare
+column, so that no kernel needs a branch.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+from torch.nn import functional
+
+
+@dataclass(frozen=True)
+class LayerCache:
+    """One layer's cached keys and values, and the columns that a forward writes."""
+
+    buffers: list[Tensor]
+    """Keys and values. Empty until the first write: only then is it known on which device the layer runs."""
+    shape: tuple[int, ...]
+    """Of each buffer: `(B or more, key heads, L + 1, d)`."""
+    columns: Tensor
+    """Where the forward's keys and values go: `[T]`, or `[B, T]` where rows differ."""
+
+    def allocated(self, like: Tensor) -> tuple[Tensor, Tensor]:
+        """The buffers, made beside `like` if there are none yet."""
+        if not self.buffers:
+            self.buffers.extend(like.new_zeros(self.shape) for _ in range(2))
+        keys, values = self.buffers
+        return keys, values
+
+    def write(self, keys: Tensor, values: Tensor) -> None:
+        """Store rotated keys and values `[B, key heads, T, d]` in place."""
+        columns = self.columns.to(keys.device)
+        for buffer, new in zip(self.allocated(keys), (keys, values), strict=True):
+            if columns.dim() == 1:
+                buffer[: len(new)].index_copy_(2, columns, new)
+            else:
+                buffer[: len(new)].scatter_(2, columns[:, None, :, None].expand_as(new), new)
+
+    def read(self, rows: int) -> tuple[Tensor, Tensor]:
+        """Keys and values of the first rows, without the spare column."""
+        keys, values = (buffer[:rows, :, : self.shape[2] - 1] for buffer in self.buffers)
+        return keys, values
+
+
+class KVCache:
+    """Keys and values of all layers.
+
+    The buffers keep their address while rows leave and others take their place, because a captured CUDA graph reads
+    and writes them by address.
+    """
+
+    def __init__(self, layers: int, key_heads: int, head_width: int, rows: int, length: int) -> None:
+        self.key_heads, self.head_width, self.rows, self.length, self.capacity = (
+            key_heads, head_width, rows, length, rows,
+        )  # fmt: skip
+        self.buffers: list[list[Tensor]] = [[] for _ in range(layers)]
+
+    def layers(self, columns: Tensor) -> list[LayerCache]:
+        """Every layer's cache, for a forward that writes `columns`."""
+        shape = (self.capacity, self.key_heads, self.length + 1, self.head_width)
+        return [LayerCache(buffers, shape, columns) for buffers in self.buffers]
+
+    def add(self, rows: int, left: int, right: int) -> bool:
+        """Make room for more rows and columns. Returns whether the buffers had to move."""
+        moves = left > 0 or right > 0 or self.rows + rows > self.capacity
+        if moves:
+            self.length += left + right
+            used = [[buffer[: self.rows] for buffer in pair] for pair in self.buffers]
+            self.buffers = [[functional.pad(b, (0, 0, left, right, 0, 0, 0, rows)) for b in pair] for pair in used]
+            self.capacity = self.rows + rows
+        self.rows += rows
+        return moves
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these rows stay, moved to the front."""
+        for pair in self.buffers:
+            for buffer in pair:
+                buffer[: len(rows)] = buffer[rows.to(buffer.device)]
+        self.rows = len(rows)
