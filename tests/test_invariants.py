@@ -17,7 +17,7 @@ from uncode import Canvas, Policy, Sampler, Trace, decode, steps
 from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
 from uncode.core.pieces.piece import REGISTRY, Piece
-from uncode.core.pieces.score import Confidence, Linear
+from uncode.core.pieces.score import Confidence, Exp
 from uncode.samplers.legacy import SuppressAfterDraw
 
 SEEDS = st.integers(0, 7)
@@ -29,7 +29,7 @@ def samplers(draw: st.DrawFn) -> Sampler:
     propose = draw(st.sampled_from(grid.PROPOSALS))
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
     policy = Policy(
-        score=Linear(Confidence()) if suppresses else draw(st.sampled_from(grid.SCORES)),
+        score=Exp(Confidence()) if suppresses else draw(st.sampled_from(grid.SCORES)),
         select=select or draw(st.sampled_from(grid.SELECTORS)),
         blocks=draw(st.sampled_from(grid.BLOCKS)),
         remask=remask,

@@ -174,7 +174,7 @@ class ToySession:
 
     @staticmethod
     def _rows(logits: Tensor, plan: Plan) -> Tensor:
-        shift = torch.from_numpy(plan.rows.start[:, None] + np.arange(plan.rows.width) - plan.window.start[:, None])
+        shift = torch.from_numpy(plan.wanted.start[:, None] + np.arange(plan.wanted.width) - plan.window.start[:, None])
         inside = (shift >= 0) & (shift < torch.from_numpy(plan.window.stop - plan.window.start)[:, None])
         found = logits.gather(1, shift.clamp(0, logits.shape[1] - 1)[:, :, None].expand(-1, -1, logits.shape[-1]))
         return torch.where(inside[:, :, None], found, torch.nan)  # what was not computed may be anything

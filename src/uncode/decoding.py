@@ -7,21 +7,25 @@ from typing import Unpack
 from .core.canvas import Canvas
 from .core.denoiser import Denoiser
 from .core.stepper import decode as stepper
-from .core.stepper.decode import WATCH_PARAMETERS, Steps
-from .core.stepper.state import Seeds, Watch
+from .core.stepper.decode import OPTION_PARAMETERS, Steps
+from .core.stepper.state import DecodeOptions, Seeds
 from .core.support.arguments import checks_arguments
 from .core.trace import Trace
 from .samplers.lookup import SamplersLike, resolve
 
 
-@checks_arguments(rest=WATCH_PARAMETERS)
-def steps(denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **watch: Unpack[Watch]) -> Steps:
+@checks_arguments(rest=OPTION_PARAMETERS)
+def steps(
+    denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **options: Unpack[DecodeOptions]
+) -> Steps:
     """The decode as an iterator of steps, one forward each; see :func:`decode`."""
-    return stepper.steps(denoiser, canvas, resolve(sampler, denoiser), seed, **watch)
+    return stepper.steps(denoiser, canvas, resolve(sampler, denoiser), seed, **options)
 
 
-@checks_arguments(rest=WATCH_PARAMETERS)
-def decode(denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **watch: Unpack[Watch]) -> Trace:
+@checks_arguments(rest=OPTION_PARAMETERS)
+def decode(
+    denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **options: Unpack[DecodeOptions]
+) -> Trace:
     """Fill every mask of the canvas and return the trace.
 
     `sampler` is a Sampler, the name of a preset or of one of the model's own sampler files, or the path of a sampler
@@ -29,4 +33,4 @@ def decode(denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seed
     beliefs over all masked positions at every step, not only the open block; `drafts=True` keeps the whole proposal of
     every step; `noise` replaces the source of randomness.
     """
-    return steps(denoiser, canvas, sampler, seed, **watch).trace()
+    return steps(denoiser, canvas, sampler, seed, **options).trace()

@@ -12,7 +12,7 @@ from .core.errors import UncodeError, require
 LARGEST = 1 << 28
 RELEASE = "https://raw.githubusercontent.com/NEUIR/Uncode/f2e260237f1bbcf01a09fde0fd5b60fb3b79b494/data/"
 """The data of the paper's repository (MIT licence), at a commit."""
-Watch = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 """Told how far a download is: bytes so far, bytes in all (0 where the server does not say)."""
 
 
@@ -22,15 +22,15 @@ def cache() -> Path:
     return Path(named) if named else Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "uncode"
 
 
-def fetch(url: str, sha256: str, instead: str, watch: Watch | None = None) -> bytes:
+def fetch(url: str, sha256: str, instead: str, on_progress: OnProgress | None = None) -> bytes:
     """The file at an address, if it is the one with that checksum; `instead` says what else a user can do."""
-    content = _download(url, instead, watch or (lambda *_: None))
+    content = _download(url, instead, on_progress or (lambda *_: None))
     found = hashlib.sha256(content).hexdigest()
     require(found == sha256, f"'{url}' is not the file that was released: its sha256 is {found}, not {sha256}.")
     return content
 
 
-def _download(url: str, instead: str, watch: Watch) -> bytes:
+def _download(url: str, instead: str, on_progress: OnProgress) -> bytes:
     import urllib.error
     import urllib.request
     from http.client import HTTPException
@@ -43,7 +43,7 @@ def _download(url: str, instead: str, watch: Watch) -> bytes:
                 parts.append(part)
                 size += len(part)
                 require(size <= LARGEST, f"'{url}' sends more than {LARGEST >> 20} MB: that is not a released file.")
-                watch(size, whole)
+                on_progress(size, whole)
     except (OSError, ValueError, HTTPException) as error:
         reason = getattr(error, "reason", None) if type(error) is urllib.error.URLError else error
         if isinstance(error, urllib.error.HTTPError):

@@ -84,7 +84,7 @@ def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) -> Te
     session = denoiser.open(rows, length)
     if isinstance(session, GuidedSession):  # the prompt alone is given, whatever of the answer is shown
         session.given = torch.arange(length, device=truth.device).expand(rows, -1) < start
-    plan = Plan(window=span(0, length), rows=span(start, length), keep=span(0, 0), reuse=span(0, 0))
+    plan = Plan(window=span(0, length), wanted=span(start, length), keep=span(0, 0), reuse=span(0, 0))
     logits = session.logits(tokens, valid, plan)
     logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
     found = logp.gather(-1, truth[start:].expand(rows, -1)[..., None])[..., 0]

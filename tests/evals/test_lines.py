@@ -32,7 +32,7 @@ def read(kind: str, path: Path) -> int:
     if kind == "data":
         return len(find_task("gsm8k").examples(path.parent))
     if kind == "prompts":
-        return len(read_file(path, path.with_name("out.jsonl")).asked)
+        return len(read_file(path, path.with_name("out.jsonl")).lines)
     records = list(Reader(Shard(str(path), "jsonl", "", path.stat().st_size)))
     bad = [record for record in records if record.why]
     if bad:

@@ -104,7 +104,7 @@ def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
     families = ("mini_choice", "mini_sudoku")
     job = Job(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
     told: list[str] = []
-    results = job.run(workers=2, watch=told.append)
+    results = job.run(workers=2, on_progress=told.append)
     assert sorted(told) == sorted(f"{name} is done" for name in families)
     assert tuple(results.cells) == families
     assert all(list(cells) == list(names.QUICK) for cells in results.cells.values())
@@ -113,7 +113,7 @@ def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
         replace(job, seed=1).part("mini_choice")
     with pytest.raises(UncodeError, match=r"a run begun with rates.mini_choice 0.5, now 0.1"):
         replace(job, rates={"mini_choice": 0.1}).part("mini_choice")
-    one = replace(job, families=("mini_choice",)).run(workers=1, watch=told.append)
+    one = replace(job, families=("mini_choice",)).run(workers=1, on_progress=told.append)
     assert tuple(one.cells) == families  # what is there stays in the table
     with pytest.raises(UncodeError, match="holds one family"):
         Results.load(tmp_path / "mini_choice.json")
@@ -257,7 +257,7 @@ def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_rate(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     told: list[str] = []
-    running_suite = replace(suite(folder, tmp_path), watch=told.append)
+    running_suite = replace(suite(folder, tmp_path), on_progress=told.append)
     monkeypatch.setattr(running, "STEP_SECONDS", 0.0)
     monkeypatch.setattr(running_suite, "_cells", lambda samplers: None)
     entropy = running_suite._entropy

@@ -58,7 +58,7 @@ def texts(first: int = 240) -> list[str]:
 
 def test_a_cluster_counts_the_same(cluster: Any, files: list[Path], tmp_path: Path) -> None:
     seen: list[Report] = []
-    done = counted(tmp_path / "t.safetensors", *files, ray="auto", watch=seen.append)
+    done = counted(tmp_path / "t.safetensors", *files, ray="auto", on_progress=seen.append)
     assert done.table == expected("split", texts()) and done.totals.documents == 240
     assert len(seen) == 8 and seen[-1].share == 1 and seen[-1].tokens == done.table.total
     assert done.table == counted(tmp_path / "here.safetensors", *files).table

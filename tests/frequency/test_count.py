@@ -146,11 +146,11 @@ def test_reports_tell_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         seen.append((report.totals.documents, report.share))
 
     files = [write(tmp_path / f"{n}.jsonl", documents(20, n)) for n in range(3)]
-    counted(tmp_path / "t.safetensors", *files, watch=watch)
+    counted(tmp_path / "t.safetensors", *files, on_progress=watch)
     assert [*dict(seen)] == list(range(1, 61)) and sorted(part for _, part in seen) == [p for _, p in seen]
     assert 0 < seen[0][1] < seen[-1][1] == 1
     seen.clear()
-    counted(tmp_path / "t.safetensors", *files, watch=watch, max_documents=40)
+    counted(tmp_path / "t.safetensors", *files, on_progress=watch, max_documents=40)
     assert dict(seen)[20] >= 0.5 and seen[-1][1] == pytest.approx(39 / 40)
 
 

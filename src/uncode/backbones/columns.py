@@ -6,14 +6,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.pieces.cache import Columns, Plan, Span
+from ..core.pieces.cache import Plan, Span
+from ..core.support.arrays import Ints
 from ..core.support.transfer import upload
 
 
 class Pick:
     """The columns `index` `[B, W]` of a tensor with `length` columns; an index outside takes the nearest inside."""
 
-    def __init__(self, index: Columns, length: int, device: torch.device) -> None:
+    def __init__(self, index: Ints, length: int, device: torch.device) -> None:
         self.width = index.shape[1]
         first = int(index[0, 0])
         agree = bool((index == first + np.arange(self.width)).all())
@@ -30,13 +31,13 @@ class Pick:
         return rows.gather(1, index.expand(*self.index.shape, *tensor.shape[2:]))
 
 
-def columns(span: Span) -> Columns:
+def columns(span: Span) -> Ints:
     """The columns of a span `[B, W]`, as many for every row as the widest has."""
     return span.start[:, None] + np.arange(span.width)
 
 
 def rows_of(logits: Tensor, plan: Plan) -> Tensor:
     """The columns of whole-canvas logits `[B, L, V]` that a plan asks for."""
-    if plan.rows.uniform:  # at every step of most decodes, so without the arithmetic of a Pick
-        return logits.narrow(1, int(plan.rows.start[0]), plan.rows.width)
-    return Pick(columns(plan.rows), logits.shape[1], logits.device)(logits)
+    if plan.wanted.uniform:  # at every step of most decodes, so without the arithmetic of a Pick
+        return logits.narrow(1, int(plan.wanted.start[0]), plan.wanted.width)
+    return Pick(columns(plan.wanted), logits.shape[1], logits.device)(logits)

@@ -144,7 +144,7 @@ class MaskedLMSession:
     def _follow(self, plan: Plan, length: int) -> None:
         if not plan.window.mask(length).all():
             raise UncodeError(f"{type(self.denoiser.model).__name__} keeps no keys: use a sampler without a cache.")
-        self.rows = Pick(columns(plan.rows) - self.first[:, None], self.width, self.denoiser.device)
+        self.rows = Pick(columns(plan.wanted) - self.first[:, None], self.width, self.denoiser.device)
         self.plan = plan
 
     def add(self, rows: int, left: int, right: int) -> None:

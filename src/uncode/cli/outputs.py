@@ -1,4 +1,4 @@
-"""Files that a verb is asked to write: whether it can, and whether it may. Asked before any work is done."""
+"""Files that a verb is asked to write: whether it can, and whether it may. PromptLine before any work is done."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from ..frequency.counting.report import Report, Watch
+from ..frequency.counting.report import OnProgress, Report
 
 
 @contextmanager
@@ -34,7 +34,7 @@ def counted(what: str) -> Iterator[Callable[[int, int], None]]:
 
 
 @contextmanager
-def counting(name: str) -> Iterator[Watch]:
+def counting(name: str) -> Iterator[OnProgress]:
     """A bar for a count: bytes, tokens a second, time left; where there is no terminal a line every half minute."""
     console = Console(stderr=True)
     if not console.is_terminal:
@@ -49,10 +49,10 @@ def counting(name: str) -> Iterator[Watch]:
     with Progress(*columns, console=console, transient=True) as bar:
         task, speed = bar.add_task(name, total=None, told=""), _Speed()
 
-        def watch(report: Report) -> None:
+        def on_progress(report: Report) -> None:
             bar.update(task, total=1.0 if report.share else None, completed=report.share, told=speed.told(report))
 
-        yield watch
+        yield on_progress
 
 
 class _Speed:
@@ -70,10 +70,10 @@ class _Speed:
         return f"{decimal(report.totals.bytes)}{tokens}{speed}{bad}"
 
 
-def _lines(console: Console, every: float = 30.0) -> Watch:
+def _lines(console: Console, every: float = 30.0) -> OnProgress:
     speed, last = _Speed(), time.monotonic()
 
-    def watch(report: Report) -> None:
+    def on_progress(report: Report) -> None:
         nonlocal last
         told = speed.told(report)
         if time.monotonic() - last >= every:
@@ -81,4 +81,4 @@ def _lines(console: Console, every: float = 30.0) -> Watch:
             part = f"{report.share:.0%}, " if report.share else ""
             console.print(f"counting: {part}{told}", highlight=False, soft_wrap=True)
 
-    return watch
+    return on_progress

@@ -19,7 +19,7 @@ class Session(Protocol):
     """The rows being decoded, and whatever keys and values are stored for them."""
 
     def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
-        """Logits `[B, W, V]` of the columns `plan.rows`; row i predicts position i, the mask id is -inf.
+        """Logits `[B, W, V]` of the columns `plan.wanted`; row i predicts position i, the mask id is -inf.
 
         Columns that `plan.window` does not recompute may hold anything. The logits are the caller's until the next
         call.

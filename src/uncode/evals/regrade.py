@@ -19,7 +19,7 @@ from .names import TASK_NAMES, task_named
 from .published import by_question, example_of, final_text, released_text
 from .task import Example, Grade, Task
 
-Watch = Callable[[int, int], None]
+OnProgress = Callable[[int, int], None]
 Grades = dict[str, Grade]
 """By metric."""
 
@@ -179,7 +179,7 @@ def grade_all(
     task: Task[Any],
     answers: Sequence[Answer],
     workers: int,
-    watch: Watch | None = None,
+    on_progress: OnProgress | None = None,
     known: Sequence[Grades] = (),
     keep: Callable[[dict[str, Any]], None] | None = None,
 ) -> Graded:
@@ -197,8 +197,8 @@ def grade_all(
             found.append(grade)
             if keep is not None:
                 keep(row_of(name, task, answer, grade))
-            if watch is not None:
-                watch(len(found), len(answers))
+            if on_progress is not None:
+                on_progress(len(found), len(answers))
     finally:
         pool.shutdown(cancel_futures=True)  # after an interruption the rest is not begun
     return Graded(name, task, answers, found)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import UncodeError, require, suggest
-from ..fetch import Watch, fetch
+from ..fetch import OnProgress, fetch
 from ..version import __version__
 from . import names
 from .fingerprint import fingerprint, special_ids
@@ -77,15 +77,15 @@ def _read(content: bytes, where: str) -> dict[int, int]:
     return counted
 
 
-def get(name: str, url: str | None = None, watch: Watch | None = None) -> Path:
+def get(name: str, url: str | None = None, on_progress: OnProgress | None = None) -> Path:
     """Fetch a released table into the user's cache, check it and convert it; the path of the table.
 
-    `url` is another address of the same file; `watch(bytes so far, bytes in all)` is told how far it is.
+    `url` is another address of the same file; `on_progress(bytes so far, bytes in all)` is told how far it is.
     """
     require(name in RELEASED, f"no table '{name}' was released: {suggest(name, RELEASED)}")
     known, target = RELEASED[name], names.folder() / f"{name}.safetensors"
     instead = "try again, give another address with --url, or fetch the file by other means and run "
-    content = fetch(url or known.url, known.sha256, f"{instead}`uncode table import FILE`.", watch)
+    content = fetch(url or known.url, known.sha256, f"{instead}`uncode table import FILE`.", on_progress)
     target.parent.mkdir(parents=True, exist_ok=True)
     import_released(content, name).save(target, force=True)
     return target

@@ -19,7 +19,7 @@ from ..core.pieces.policy import Policy, Sampler
 from ..core.pieces.propose import Sample
 from ..core.pieces.quota import Even
 from ..core.pieces.remask import Remasker
-from ..core.pieces.score import Confidence, Linear, Score
+from ..core.pieces.score import Confidence, Exp, Score
 from ..core.pieces.select import Factor, Selector, Threshold, TopK
 from ..core.view import Count, Ranking, View
 from ..frequency import as_table
@@ -252,7 +252,7 @@ def llada_eos(*, steps: int | None = 128, block_length: int = 128, temperature: 
 
     Source: ML-GSAI/LLaDA generate.py, line 98; issue 137.
     """
-    policy = Policy(Linear(Confidence()), TopK(Even(steps)), Blocks(length=block_length))
+    policy = Policy(Exp(Confidence()), TopK(Even(steps)), Blocks(length=block_length))
     return Sampler(policy, SuppressAfterDraw((), temperature), name="llada_eos")
 
 

@@ -15,9 +15,9 @@ from ..core.pieces.remask import LeastConfident, LoopQuota
 from ..core.pieces.score import (
     Confidence,
     Defer,
+    Exp,
     ExponentialPosition,
     Gumbel,
-    Linear,
     Margin,
     NegEntropy,
     Score,
@@ -246,7 +246,7 @@ def dream(
     }
     score = scores[alg]
     if alg_temp:
-        score = (NegEntropy() if alg == "entropy" else Linear(score)) + Gumbel(alg_temp)
+        score = (NegEntropy() if alg == "entropy" else Exp(score)) + Gumbel(alg_temp)
     select: Selector = TauLeap(Decay(steps, eps)) if alg == "origin" else TopK(Decay(steps, eps))
     plain = temperature == 0 and top_p is None and top_k is None
     propose: Proposal = Greedy() if plain else Sample((), temperature, top_k, top_p, "drawn")

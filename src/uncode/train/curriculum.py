@@ -35,7 +35,7 @@ def draw(family: str, seed: int, chunk: int, count: int = CHUNK) -> list[Lesson]
 
 
 def curriculum(
-    rows: tuple[int, ...], seed: int, workers: int, watch: Callable[[str, int], None]
+    rows: tuple[int, ...], seed: int, workers: int, on_progress: Callable[[str, int], None]
 ) -> Iterator[tuple[int, Lesson]]:
     """All lessons with their family's number; the same whatever the number of workers."""
     jobs = [
@@ -46,15 +46,18 @@ def curriculum(
     numbers, names, chunks, counts = zip(*jobs, strict=True)
     seeds = [seed] * len(jobs)
     if workers == 1:
-        yield from _told(numbers, names, map(draw, names, seeds, chunks, counts), watch)
+        yield from _told(numbers, names, map(draw, names, seeds, chunks, counts), on_progress)
         return
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        yield from _told(numbers, names, pool.map(draw, names, seeds, chunks, counts), watch)
+        yield from _told(numbers, names, pool.map(draw, names, seeds, chunks, counts), on_progress)
 
 
 def _told(
-    numbers: tuple[int, ...], names: tuple[str, ...], drawn: Iterator[list[Lesson]], watch: Callable[[str, int], None]
+    numbers: tuple[int, ...],
+    names: tuple[str, ...],
+    drawn: Iterator[list[Lesson]],
+    on_progress: Callable[[str, int], None],
 ) -> Iterator[tuple[int, Lesson]]:
     for number, name, lessons in zip(numbers, names, drawn, strict=True):
-        watch(name, len(lessons))
+        on_progress(name, len(lessons))
         yield from ((number, lesson) for lesson in lessons)

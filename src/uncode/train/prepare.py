@@ -26,11 +26,13 @@ SEED = 0
 """Of the curriculum: runs with other seeds learn from the same lessons."""
 
 
-def prepare(recipe: Recipe, folder: Path, watch: Callable[[str, int], None], workers: int | None = None) -> Shards:
+def prepare(
+    recipe: Recipe, folder: Path, on_progress: Callable[[str, int], None], workers: int | None = None
+) -> Shards:
     """Draw the curriculum and train the tokenizer on it; write both, and the text as it is taught, to be counted."""
     check_drawable(recipe)
     folder.mkdir(parents=True, exist_ok=True)
-    lessons = list(curriculum(recipe.lessons.rows, SEED, workers or os.cpu_count() or 1, watch))
+    lessons = list(curriculum(recipe.lessons.rows, SEED, workers or os.cpu_count() or 1, on_progress))
     every = max(1, len(lessons) // SAMPLE)
     train_tokenizer(_texts(lessons[::every]), recipe.network.vocab, folder)
     tokenizer = tokenizer_of(folder)
@@ -39,7 +41,7 @@ def prepare(recipe: Recipe, folder: Path, watch: Callable[[str, int], None], wor
         f"the curriculum has words for {len(tokenizer)} tokens only: lower network.vocab.",
     )
     longest = max(recipe.lessons.lengths) - recipe.lessons.spare
-    shards = tokenize(lessons, tokenizer, longest, made_by(recipe, folder), lambda count: watch("tokens", count))
+    shards = tokenize(lessons, tokenizer, longest, made_by(recipe, folder), lambda count: on_progress("tokens", count))
     texts = (lesson.prompt + lesson.response for _, lesson in lessons)
     write_whole(folder / TEXTS, "".join(json.dumps({"text": text}) + "\n" for text in texts))
     shards.save(folder / FILE)

@@ -47,7 +47,7 @@ class Progress:
     """Steps, and the mean loss since the point before."""
 
 
-Watch = Callable[[Progress], None]
+OnProgress = Callable[[Progress], None]
 
 
 def shape_of(recipe: Recipe) -> Shape:
@@ -73,7 +73,7 @@ class Run:
                 layer.compile(dynamic=False)
             self.loss = torch.compile(self._loss, dynamic=False)
 
-    def train(self, out: Path, watch: Watch, until: int | None = None) -> None:
+    def train(self, out: Path, on_progress: OnProgress, until: int | None = None) -> None:
         """All steps that are left; a checkpoint every minute, at the end, and where a user interrupts it."""
         saved = began = time.monotonic()
         before, losses = self.progress.seconds, list[Tensor]()
@@ -84,7 +84,7 @@ class Run:
                 self.progress.step += 1
                 if self.progress.step % TELL_EVERY == 0 or self.progress.step == last or asked:
                     self._note(losses, before + time.monotonic() - began)
-                    watch(self.progress)
+                    on_progress(self.progress)
                     if time.monotonic() - saved > SAVE_SECONDS:
                         self.save(out)
                         saved = time.monotonic()

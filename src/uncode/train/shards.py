@@ -54,9 +54,13 @@ class Shards:
 
 
 def tokenize(
-    lessons: Iterable[tuple[int, Lesson]], tokenizer: Any, longest: int, made_by: str, watch: Callable[[int], None]
+    lessons: Iterable[tuple[int, Lesson]],
+    tokenizer: Any,
+    longest: int,
+    made_by: str,
+    on_progress: Callable[[int], None],
 ) -> Shards:
-    """Ids of all lessons that are no longer than `longest` tokens; `watch` is told how many are done."""
+    """Ids of all lessons that are no longer than `longest` tokens; `on_progress` is told how many are done."""
     batches, prompts, answers, families = list[np.ndarray](), list[int](), list[int](), list[int]()
     for batch in _batches(lessons, 2000):
         texts = [text for _, lesson in batch for text in lesson]
@@ -67,7 +71,7 @@ def tokenize(
                 prompts.append(len(prompt))
                 answers.append(len(answer))
                 families.append(family)
-        watch(len(batch))
+        on_progress(len(batch))
     require(len(prompts) > 0, "no lesson is short enough: raise lessons.lengths.")
     return Shards(
         tokens=np.concatenate(batches),

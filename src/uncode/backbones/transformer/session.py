@@ -51,7 +51,7 @@ class PreparedPass:
         visible = layout.valid_host & (fresh | plan.reuse.mask(length))
         mask = None if visible.all() else upload(visible, device)[:, None, None]
         cache_columns = upload(self._cache_columns(computed, window, length), device) if is_cached else None
-        source = columns(plan.rows) - shift
+        source = columns(plan.wanted) - shift
         if shift:  # nothing stands before a row's first token, so that one predicts itself
             source = np.maximum(source, layout.first[:, None])
         source = np.clip(source - computed.start[:, None], 0, computed.width - 1)

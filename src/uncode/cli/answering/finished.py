@@ -42,7 +42,7 @@ def say_if_finished(prompts: PromptFile, command: Mapping[str, Any] | None, forc
     if not force:
         read_job(out, force)
     ids = [row.get("id") for row in read_finished(out, command or {})]
-    finished = command is not None and ids == [one.id for one in prompts.asked]
+    finished = command is not None and ids == [one.id for one in prompts.lines]
     if finished:
         say_done(prompts.out, len(ids), len(ids), 0, time.monotonic() - began, as_json)
     return finished

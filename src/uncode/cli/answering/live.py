@@ -21,7 +21,7 @@ FRAME = 1 / 20
 """Seconds between two pictures at least; a small model takes steps quicker than eyes follow."""
 
 
-def watch(run: Steps, denoiser: Denoiser, name: str, follows: bool, console: Console) -> Trace:
+def show_live(run: Steps, denoiser: Denoiser, name: str, follows: bool, console: Console) -> Trace:
     """Drain the decode of one row and show it; its last state stays. `follows`: the prompt itself is not shown."""
     last = 0.0
     with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:

@@ -21,9 +21,9 @@ from ..options import USUAL_LENGTH
 from ..progress import counted
 from .familiar import advise
 from .finished import say_done
-from .prompts import Asked, PromptFile
+from .prompts import PromptFile, PromptLine
 
-Item = tuple[Asked, Prompt]
+Item = tuple[PromptLine, Prompt]
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def answer_file(
     force: bool = False,
 ) -> None:
     """Answer what has no answer yet, and say so. What is done stays, however this ends."""
-    began, asked, out = time.monotonic(), prompts.asked, prompts.out
+    began, asked, out = time.monotonic(), prompts.lines, prompts.out
     rows = [one.row(how.denoiser, how.chat, how.length) for one in asked]
     follows = any(row.follows for row in rows)
     require(how.length is None or follows, "texts with gaps say how long they are: leave --length out.")
@@ -62,9 +62,9 @@ def answer_file(
         resumed = len(journal.rows)
         missing = [item for item in zip(asked, rows, strict=True) if item[0].id not in done]
         try:
-            with counted("answering") as watch:
+            with counted("answering") as on_progress:
                 for part in _batches(missing, batch, getattr(how.denoiser, "sees_padding", True)):
-                    journal.add(_decode(how, part, lambda more: watch(len(journal.rows) + more, len(asked))))
+                    journal.add(_decode(how, part, lambda more: on_progress(len(journal.rows) + more, len(asked))))
         except KeyboardInterrupt:
             kept = f"stopped after {len(journal.rows)} of {len(asked)} answers; the same command goes on from there"
             typer.echo(kept, err=True)
@@ -111,7 +111,7 @@ def _batches(items: list[Item], size: int, padded: bool) -> list[list[Item]]:
     return batches
 
 
-def _decode(how: DecodeSettings, items: list[Item], watch: Callable[[int], None]) -> list[dict[str, Any]]:
+def _decode(how: DecodeSettings, items: list[Item], on_progress: Callable[[int], None]) -> list[dict[str, Any]]:
     """The answers to a batch. A prompt's seed is its own, so that it is answered in any batch as it is alone."""
     asked, prompts = [item[0] for item in items], [item[1] for item in items]
     seeds = [how.seed + one.number if one.seed is None else one.seed for one in asked]
@@ -119,7 +119,7 @@ def _decode(how: DecodeSettings, items: list[Item], watch: Callable[[int], None]
     finished = 0
     for step in run:
         finished += len(step.finished)
-        watch(finished)
+        on_progress(finished)
     trace = run.trace()
     told = zip(asked, seeds, answers(how.denoiser, prompts, trace), trace.forwards.tolist(), strict=True)
-    return [one.told() | {"text": text, "forwards": forwards, "seed": seed} for one, seed, text, forwards in told]
+    return [one.as_row() | {"text": text, "forwards": forwards, "seed": seed} for one, seed, text, forwards in told]

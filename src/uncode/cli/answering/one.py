@@ -18,7 +18,7 @@ from ...viewer.moments import moments
 from ..progress import counted
 from .drawing import END, STYLES
 from .familiar import advise
-from .live import watch
+from .live import show_live
 from .many import DecodeSettings
 from .prompts import read_prompt
 
@@ -34,7 +34,7 @@ def answer_one(
     console = Console()
     live = console.is_terminal and not as_json
     if live:
-        trace = watch(run, denoiser, how.sampler.name, row.follows, console)
+        trace = show_live(run, denoiser, how.sampler.name, row.follows, console)
     else:
         trace = _with_progress(run, sum(stop - start for start, stop in row.gaps))
     if trace_file is not None:
@@ -51,11 +51,11 @@ def answer_one(
 
 def _with_progress(run: Steps, length: int) -> Trace:
     """Drain the decode; a bar on standard error once it is worth one."""
-    with counted("decoding") as watch:
+    with counted("decoding") as on_progress:
         done = 0
         for step in run:
             done += int(step.committed.sum())
-            watch(done, length)
+            on_progress(done, length)
     return run.trace()
 
 

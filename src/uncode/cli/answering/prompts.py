@@ -26,7 +26,7 @@ KEYS = ("prompt", "messages", "id", "length", "seed")
 
 
 @dataclass(frozen=True)
-class Asked:
+class PromptLine:
     """A line of a file of prompts."""
 
     number: int
@@ -38,7 +38,7 @@ class Asked:
     length: int | None
     seed: int | None
 
-    def told(self) -> dict[str, Any]:
+    def as_row(self) -> dict[str, Any]:
         """What an answer says of its prompt."""
         return {"id": self.id, "prompt" if isinstance(self.prompt, str) else "messages": self.prompt}
 
@@ -89,7 +89,7 @@ def _standard_input() -> str:
 class PromptFile:
     """The prompts of a file, and the file their answers go to."""
 
-    asked: list[Asked]
+    lines: list[PromptLine]
     content: bytes
     out: Path
 
@@ -105,15 +105,15 @@ def read_file(path: Path, out: Path | None) -> PromptFile:
     content = read_text(path).removeprefix("\ufeff")
     lines = list(read_json_lines(content, f"'{path}'"))
     require(len(lines) > 0, f"'{path}' holds no prompts.")
-    asked = [_asked(data, number, f"line {at} of '{path}'") for number, (at, data) in enumerate(lines)]
-    seen: dict[str | int, Asked] = {}
+    asked = [_read_line(data, number, f"line {at} of '{path}'") for number, (at, data) in enumerate(lines)]
+    seen: dict[str | int, PromptLine] = {}
     for one in asked:
         first = seen.setdefault(one.id, one)
         require(first is one, f"{one.where} has the id {one.id!r} of {first.where}: give each prompt its own.")
     return PromptFile(asked, content.encode(), out)
 
 
-def _asked(data: Any, number: int, where: str) -> Asked:
+def _read_line(data: Any, number: int, where: str) -> PromptLine:
     if isinstance(data, str):
         data = {"prompt": data}
     require(isinstance(data, dict), f'{where} is no prompt: write {{"prompt": "..."}} or {{"messages": [...]}}.')
@@ -129,7 +129,7 @@ def _asked(data: Any, number: int, where: str) -> Asked:
     length, seed = data.get("length"), data.get("seed")
     require(length is None or (_is_whole(length) and length > 0), f"{where}: its length is not a whole number above 0.")
     require(seed is None or (_is_whole(seed) and abs(seed) < 2**63), f"{where}: its seed is not a whole number.")
-    return Asked(number, where, prompt, name, length, seed)
+    return PromptLine(number, where, prompt, name, length, seed)
 
 
 def _is_text(value: Any) -> bool:

@@ -34,9 +34,9 @@ def compare(
     row = read_prompt(denoiser, prompt, how.chat, how.length)
     run = begin(denoiser, [row] * count, list(samplers.values()), [how.seed] * count, how.stop_at_eos)
     advise(model, denoiser, [(prompt, row)])
-    with counted("decoding") as watch:
+    with counted("decoding") as on_progress:
         for step in run:
-            watch(count - len(step.rows) + len(step.finished), count)
+            on_progress(count - len(step.rows) + len(step.finished), count)
     trace = run.trace()
     texts = answers(denoiser, [row] * count, trace)
     rows = [trace.row(n, denoiser.tokenizer, title=name, text=texts[n]) for n, name in enumerate(samplers)]

@@ -28,7 +28,7 @@ from ...prompt import answers, read_prompts
 from ...viewer.moments import summary
 from ...viewer.page import Trajectory, Verdict, write_page
 from .drawing import draw, gathered, spots_of
-from .live import watch
+from .live import show_live
 
 SHOWN = ("mini_story", "mini_algebra", "mini_sudoku")
 """Three families on which the three orders differ."""
@@ -78,7 +78,7 @@ def _marks(results: Results, family: str) -> list[tuple[str, ...]]:
 def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denoiser, console: Console) -> Trajectory:
     prompts = read_prompts(denoiser, [family.prompt(example)], family.length)
     run = begin(denoiser, prompts, sampler, 0, stop_at_eos=True)
-    trace = watch(run, denoiser, sampler.name, True, console) if console.is_terminal else run.trace()
+    trace = show_live(run, denoiser, sampler.name, True, console) if console.is_terminal else run.trace()
     text = answers(denoiser, prompts, trace)[0]
     grade = family.grade(example, text)
     row = trace.row(0, denoiser.tokenizer, text=text, answer_span=grade.span)

@@ -146,8 +146,8 @@ def _count(corpus: Corpus, tokenizer: Any, out: Path, **how: Any) -> Counted:
     from ..progress import counting
 
     try:
-        with counting(corpus.name) as watch:
-            return count(corpus, tokenizer, out, watch=watch, **how)
+        with counting(corpus.name) as on_progress:
+            return count(corpus, tokenizer, out, on_progress=on_progress, **how)
     except KeyboardInterrupt:
         kept = checkpoint_of(out)
         goes_on = f"stopped; the same command goes on from '{kept}'"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...evals.mini import report
     from ...evals.mini.job import Job
     from ...evals.mini.results import Results
-    from ...evals.mini.run import Watch
+    from ...evals.mini.run import OnProgress
 
 SUMMARY = "The paper's main table in miniature, on a small model."
 FAMILIES = 7
@@ -124,8 +124,8 @@ def command(
 
 def _run(job: Job, workers: int, out: Path | None) -> Results:
     try:
-        with _progress() as watch:
-            return job.run(workers, watch)
+        with _progress() as on_progress:
+            return job.run(workers, on_progress)
     except KeyboardInterrupt:
         resumes = f"'{out}' holds what is finished, and the same command goes on from there"
         typer.echo(f"stopped; {'nothing was kept: --out DIR keeps it' if out is None else resumes}", err=True)
@@ -140,7 +140,7 @@ def _tell(results: Results, as_json: bool) -> None:
 
 
 @contextmanager
-def _progress() -> Iterator[Watch]:
+def _progress() -> Iterator[OnProgress]:
     """What is being decoded, on standard error."""
     from rich.console import Console
 

@@ -111,8 +111,8 @@ def _grade(sets: list[Set], workers: int) -> list[Graded]:
 
     found = []
     for name, task, answers in sets:
-        with counted(f"grading {name}") as watch:
-            found.append(grade_all(name, task, answers, workers, watch))
+        with counted(f"grading {name}") as on_progress:
+            found.append(grade_all(name, task, answers, workers, on_progress))
     return found
 
 
@@ -131,8 +131,8 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[Set], workers: int) -
             )
             known = [grades_of(row, task) for row in rows]
             try:
-                with counted(f"grading {name}") as watch:
-                    found.append(grade_all(name, task, answers, workers, watch, known, journal.note))
+                with counted(f"grading {name}") as on_progress:
+                    found.append(grade_all(name, task, answers, workers, on_progress, known, journal.note))
             except KeyboardInterrupt:
                 typer.echo(
                     f"stopped; '{out}' holds the grades so far, and the same command goes on from there", err=True

@@ -61,8 +61,8 @@ def fetch(
     from ...frequency.released import get
     from ..progress import download
 
-    with download(f"fetching {name}") as watch:
-        path = get(name, url, watch)
+    with download(f"fetching {name}") as on_progress:
+        path = get(name, url, on_progress)
     table = FrequencyTable.load(path)
     typer.echo(f"{name}: {table.total:,.0f} tokens over a vocabulary of {len(table):,}; use it as --frequency {name}.")
     typer.echo(f"It lies in {path}.")

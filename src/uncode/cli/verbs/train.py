@@ -14,7 +14,7 @@ from ..options import Device
 
 if TYPE_CHECKING:
     from ...train.recipe import Recipe
-    from ...train.run import Progress, Run, Watch
+    from ...train.run import OnProgress, Progress, Run
     from ...train.shards import Shards
 
 SUMMARY = "Train a small masked diffusion model."
@@ -101,8 +101,8 @@ def _draw(recipe: Recipe, folder: Path) -> Shards:
     from ...train.prepare import prepare
     from ...train.shards import FILE
 
-    with _drawing(sum(recipe.lessons.rows)) as watch:
-        lessons = prepare(recipe, folder, watch)
+    with _drawing(sum(recipe.lessons.rows)) as on_progress:
+        lessons = prepare(recipe, folder, on_progress)
     size = f"{len(lessons.tokens):,} tokens, {(folder / FILE).stat().st_size / 1e6:.1f} MB"
     typer.echo(f"{folder / FILE}: {len(lessons):,} lessons, {size}.", err=True)
     return lessons
@@ -142,7 +142,7 @@ def _drawing(total: int) -> Iterator[Callable[[str, int], None]]:
 
 
 @contextmanager
-def _training(recipe: Recipe) -> Iterator[Watch]:
+def _training(recipe: Recipe) -> Iterator[OnProgress]:
     """A bar with loss and tokens a second; where there is no terminal, a line now and then."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn

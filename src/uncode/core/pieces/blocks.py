@@ -8,8 +8,8 @@ from typing import ClassVar
 import numpy as np
 
 from ..errors import require
+from ..support.arrays import Ints
 from .piece import Piece
-from .quota import Counts
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,7 @@ class BlockSchedule(Piece):
 
     kind: ClassVar[bool] = True
 
-    def __call__(self, lengths: Counts) -> Counts:
+    def __call__(self, lengths: Ints) -> Ints:
         """Ends of the blocks, `[B, blocks]`, ascending up to the row's length; shorter rows repeat theirs."""
         raise NotImplementedError
 
@@ -38,8 +38,8 @@ class Blocks(BlockSchedule):
         require(self.count is None or self.count >= 1, f"the number of blocks must be at least 1, not {self.count}.")
         require(self.length is None or self.length >= 1, f"the block length must be at least 1, not {self.length}.")
 
-    def __call__(self, lengths: Counts) -> Counts:
+    def __call__(self, lengths: Ints) -> Ints:
         width = -(-lengths // (self.count or 1)) if self.length is None else np.full_like(lengths, self.length)
         number = np.arange(1, int((-(-lengths // width)).max()) + 1)
-        ends: Counts = np.minimum(width[:, None] * number, lengths[:, None])
+        ends: Ints = np.minimum(width[:, None] * number, lengths[:, None])
         return ends

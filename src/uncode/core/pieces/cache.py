@@ -15,17 +15,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import require
+from ..support.arrays import Ints
 from .piece import Piece
-
-Columns = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class Span:
     """Columns `[start, stop)`, one pair per row."""
 
-    start: Columns
-    stop: Columns
+    start: Ints
+    stop: Ints
 
     @cached_property
     def uniform(self) -> bool:
@@ -49,8 +48,8 @@ class Plan:
 
     window: Span
     """Recompute keys, values and hidden states here, from the tokens as they stand."""
-    rows: Span
-    """Return logits here; every row has the same width. Entries outside the window are undefined."""
+    wanted: Span
+    """Return logits of these columns; every row has the same width. Entries outside the window are undefined."""
     keep: Span
     """Store the fresh keys and values of these columns. What was stored of other columns of the window is lost."""
     reuse: Span
@@ -62,11 +61,11 @@ class Place:
     """Where the rows stand when a plan is asked for: the open blocks in columns, and steps since they opened."""
 
     block: Span
-    block_step: Columns
-    rows: Span
+    block_step: Ints
+    wanted: Span
     length: int
 
-    def span(self, start: Columns | int, stop: Columns | int) -> Span:
+    def span(self, start: Ints | int, stop: Ints | int) -> Span:
         like = self.block.start
         return Span(np.broadcast_to(start, like.shape), np.broadcast_to(stop, like.shape))
 
@@ -83,7 +82,7 @@ class CachePolicy(Piece):
     def __call__(self, place: Place) -> Plan:
         raise NotImplementedError
 
-    def changes(self, block_step: Columns) -> bool:
+    def changes(self, block_step: Ints) -> bool:
         """Whether the plan at this step differs from the one a step before (blocks unchanged)."""
         return False
 
@@ -94,7 +93,7 @@ class NoCache(CachePolicy):
 
     def __call__(self, place: Place) -> Plan:
         everything, nothing = place.span(0, place.length), place.span(0, 0)
-        return Plan(window=everything, rows=place.rows, keep=nothing, reuse=nothing)
+        return Plan(window=everything, wanted=place.wanted, keep=nothing, reuse=nothing)
 
 
 @dataclass(frozen=True)
@@ -110,11 +109,11 @@ class _BlockCache(CachePolicy):
     def check(self) -> None:
         require(self.refresh is None or self.refresh >= 1, "refresh must be at least 1 step.")
 
-    def _fresh(self, block_step: Columns) -> NDArray[np.bool_]:
+    def _fresh(self, block_step: Ints) -> NDArray[np.bool_]:
         since = block_step if self.refresh is None else block_step % self.refresh
         return np.equal(since, 0)
 
-    def changes(self, block_step: Columns) -> bool:
+    def changes(self, block_step: Ints) -> bool:
         return bool((self._fresh(block_step) != self._fresh(block_step - 1)).any())
 
     def _stored(self, place: Place) -> Span:
@@ -127,7 +126,7 @@ class _BlockCache(CachePolicy):
         fresh, window, stored = self._fresh(place.block_step), self._window(place), self._stored(place)
         return Plan(
             window=Span(np.where(fresh, 0, window.start), np.where(fresh, place.length, window.stop)),
-            rows=place.rows,
+            wanted=place.wanted,
             keep=Span(np.where(fresh, stored.start, 0), np.where(fresh, stored.stop, 0)),
             reuse=Span(np.where(fresh, 0, stored.start), np.where(fresh, 0, stored.stop)),
         )

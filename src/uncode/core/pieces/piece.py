@@ -31,6 +31,8 @@ MOST_BITS = 31
 
 REGISTRY: dict[str, type[Piece]] = {}
 """Every piece by its name; defining a class adds it."""
+FORMER_NAMES = {"Linear": "Exp"}
+"""Names in samplers and traces that were saved before a piece was renamed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -138,7 +140,7 @@ def _known(kind: type[Piece]) -> dict[str, type[Piece]]:
 
 
 def _concrete(name: str, kind: type[Piece]) -> type[Piece]:
-    fitting = _known(kind)
+    fitting, name = _known(kind), FORMER_NAMES.get(name, name)
     if name not in fitting:
         raise SettingError(f"no {_words(kind)} is named '{name}': {suggest(name, fitting)}", ("piece",))
     return fitting[name]

@@ -11,15 +11,13 @@ from typing import ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..errors import require
+from ..support.arrays import Ints
 from ..support.transfer import number
 from ..view import Count, View
 from .piece import Piece
-
-Counts = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -33,11 +31,11 @@ class Schedule(Piece):
         """Whether a step may commit nothing without being stalled."""
         return False
 
-    def shares(self, masked: Counts) -> Counts:
+    def shares(self, masked: Ints) -> Ints:
         """Each block's share of the steps, `[B, blocks]`, from its masks; zeros where there is no schedule."""
         return np.zeros_like(masked)
 
-    def foresee(self, masked: Counts, steps: Counts) -> Counts:
+    def foresee(self, masked: Ints, steps: Ints) -> Ints:
         """In how many steps a block is filled for certain, `[B]`; 0 where only looking will tell."""
         return np.zeros_like(masked)
 
@@ -52,7 +50,7 @@ class Quota(Schedule):
         raise NotImplementedError
 
 
-def split_steps(total: int | None, masked: Counts) -> Counts:
+def split_steps(total: int | None, masked: Ints) -> Ints:
     """`total` steps over blocks in proportion to their masks, the remainder to the first ones; None: one token a step.
 
     A block with masks gets at least one step and never more steps than masks.
@@ -82,13 +80,13 @@ class Even(Quota):
     def check(self) -> None:
         check_steps(self.steps)
 
-    def shares(self, masked: Counts) -> Counts:
+    def shares(self, masked: Ints) -> Ints:
         return split_steps(self.steps, masked)
 
     def __call__(self, view: View) -> Count:
         return view.block_masked // view.block_steps + (view.block_step < view.block_masked % view.block_steps)
 
-    def foresee(self, masked: Counts, steps: Counts) -> Counts:
+    def foresee(self, masked: Ints, steps: Ints) -> Ints:
         return steps
 
 
@@ -101,13 +99,13 @@ class Exactly(Quota):
     def check(self) -> None:
         require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
 
-    def shares(self, masked: Counts) -> Counts:
+    def shares(self, masked: Ints) -> Ints:
         return -(-masked // self.count)
 
     def __call__(self, view: View) -> Count:
         return self.count
 
-    def foresee(self, masked: Counts, steps: Counts) -> Counts:
+    def foresee(self, masked: Ints, steps: Ints) -> Ints:
         return steps
 
 
@@ -129,7 +127,7 @@ class Decay(Quota):
     def may_wait(self) -> bool:
         return True
 
-    def shares(self, masked: Counts) -> Counts:
+    def shares(self, masked: Ints) -> Ints:
         return split_steps(self.steps, masked)
 
     def __call__(self, view: View) -> Count:

@@ -8,9 +8,10 @@ from typing import ClassVar
 from torch import Tensor
 
 from ..errors import require
+from ..support.arrays import Ints
 from ..view import Count, Ranking, View
 from .piece import Piece
-from .quota import Counts, Quota, check_steps, split_steps
+from .quota import Quota, check_steps, split_steps
 
 
 @dataclass(frozen=True)
@@ -88,7 +89,7 @@ class LoopQuota(Quota):
         check_steps(self.steps)
         _check_loop(self.start, self.count)
 
-    def shares(self, masked: Counts) -> Counts:
+    def shares(self, masked: Ints) -> Ints:
         return split_steps(self.steps, masked)
 
     def __call__(self, view: View) -> Count:

@@ -114,7 +114,7 @@ class Gumbel(Score):
 
 
 @dataclass(frozen=True)
-class Linear(Score):
+class Exp(Score):
     """The exponential of another score: a probability instead of its logarithm."""
 
     of: Score

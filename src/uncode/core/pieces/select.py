@@ -11,8 +11,9 @@ from torch import Tensor
 
 from ..errors import require
 from ..noise import Purpose
+from ..support.arrays import Ints
 from ..view import Ranking, View
-from .quota import Counts, Decay, Even, Quota, Schedule
+from .quota import Decay, Even, Quota, Schedule
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,10 @@ class Scheduled(Selector):
     def may_wait(self) -> bool:
         return self.schedule.may_wait
 
-    def shares(self, masked: Counts) -> Counts:
+    def shares(self, masked: Ints) -> Ints:
         return self.schedule.shares(masked)
 
-    def foresee(self, masked: Counts, steps: Counts) -> Counts:
+    def foresee(self, masked: Ints, steps: Ints) -> Ints:
         return self.schedule.foresee(masked, steps)
 
 

@@ -17,6 +17,7 @@ from ..denoiser import Denoiser
 from ..errors import Stalled, UncodeError
 from ..logits_check import bad_logits, find_bad_logits
 from ..support.arguments import checks_arguments
+from ..support.arrays import Ints
 from ..support.reprs import counted
 from ..support.threads import at_most
 from ..support.transfer import Download, upload
@@ -24,7 +25,7 @@ from ..trace import Trace
 from ..view import View
 from .decide import Decision, Lane, decide
 from .record import FILLED, OPEN
-from .state import Ints, Samplers, Seeds, State, Watch
+from .state import DecodeOptions, Samplers, Seeds, State
 
 
 @dataclass(slots=True)
@@ -263,7 +264,7 @@ def _culprit(lane: Lane, decision: Decision, row: int) -> str:
     return f"{type(policy.select).__name__} selected nothing"
 
 
-WATCH_PARAMETERS = [p for p in signature(State).parameters.values() if p.name in Watch.__annotations__]
+OPTION_PARAMETERS = [p for p in signature(State).parameters.values() if p.name in DecodeOptions.__annotations__]
 """The options of `steps` and `decode` that :class:`State` takes."""
 
 
@@ -303,20 +304,24 @@ class Steps:
         return Trace.of(self._canvas, [self._rows[row] for row in sorted(self._rows)], self.state.header())
 
 
-@checks_arguments(rest=WATCH_PARAMETERS)
-def steps(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **watch: Unpack[Watch]) -> Steps:
+@checks_arguments(rest=OPTION_PARAMETERS)
+def steps(
+    denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **options: Unpack[DecodeOptions]
+) -> Steps:
     """The decode as an iterator of steps, one forward each; see :func:`decode`."""
-    state = State(denoiser, **watch)
+    state = State(denoiser, **options)
     state.add(canvas, sampler, seed)
     return Steps(state, canvas)
 
 
-@checks_arguments(rest=WATCH_PARAMETERS)
-def decode(denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **watch: Unpack[Watch]) -> Trace:
+@checks_arguments(rest=OPTION_PARAMETERS)
+def decode(
+    denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **options: Unpack[DecodeOptions]
+) -> Trace:
     """Fill every mask of the canvas and return the trace.
 
     `sampler` and `seed` are one for all rows (row r then uses seed + r) or one per row. `observe="span"`
     forms beliefs over all masked positions at every step, not only the open block; `drafts=True` keeps
     the whole proposal of every step; `noise` replaces the source of randomness.
     """
-    return steps(denoiser, canvas, sampler, seed, **watch).trace()
+    return steps(denoiser, canvas, sampler, seed, **options).trace()

@@ -9,32 +9,32 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..pieces.policy import Sampler
-from ..pieces.quota import Counts
+from ..support.arrays import Ints
 
 
 @dataclass
 class Rows:
     """One entry per row, `[B]`; or `[B, blocks]` for what is known of each block."""
 
-    ids: Counts
-    lane: Counts
-    ends: Counts
+    ids: Ints
+    lane: Ints
+    ends: Ints
     """Offsets at which the blocks end."""
-    masked: Counts
+    masked: Ints
     """Masks in each block."""
-    shares: Counts
+    shares: Ints
     """Each block's share of the steps; 0 where there is no schedule."""
-    block: Counts
+    block: Ints
     """The open block; -1 before the first."""
-    block_step: Counts
+    block_step: Ints
     """Steps since it opened; -1 when it has been filled."""
-    born: Counts
+    born: Ints
     """Forwards of the batch when the row joined."""
-    limit: Counts
+    limit: Ints
     finished: NDArray[np.bool_]
 
     @classmethod
-    def plan(cls, sampler: Sampler, masked: NDArray[np.bool_], lengths: Counts, clock: int) -> Rows:
+    def plan(cls, sampler: Sampler, masked: NDArray[np.bool_], lengths: Ints, clock: int) -> Rows:
         """The rows of one sampler as they join: blocks, masks and steps follow from where the masks are, `[B, S]`."""
         before = np.pad(masked.cumsum(1), ((0, 0), (1, 0)))
         ends = sampler.policy.blocks(lengths)
@@ -62,7 +62,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.ids)
 
-    def take(self, rows: Counts) -> Rows:
+    def take(self, rows: Ints) -> Rows:
         """Some of the rows, in this order."""
         return Rows(**{name: array[rows] for name, array in vars(self).items()})
 
@@ -80,17 +80,17 @@ class Rows:
         return Rows(**{name: np.concatenate([ours[name], theirs[name]]) for name in ours})
 
     @property
-    def index(self) -> Counts:
+    def index(self) -> Ints:
         return np.arange(len(self.ids))
 
     @property
-    def starts(self) -> Counts:
+    def starts(self) -> Ints:
         """Offsets at which the open blocks start."""
         before = self.ends[self.index, np.maximum(self.block - 1, 0)]
         return np.where(self.block > 0, before, 0)
 
     @property
-    def stops(self) -> Counts:
+    def stops(self) -> Ints:
         """Offsets at which the open blocks end."""
         return self.of_block(self.ends)
 
@@ -99,7 +99,7 @@ class Rows:
         """Which blocks come after the open one and have masks, `[B, blocks]`."""
         return (self.masked > 0) & (np.arange(self.masked.shape[1]) > self.block[:, None])
 
-    def of_block(self, values: Counts) -> Counts:
+    def of_block(self, values: Ints) -> Ints:
         """What `values` `[B, blocks]` say of each row's open block."""
         return values[self.index, self.block]
 

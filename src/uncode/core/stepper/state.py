@@ -15,7 +15,6 @@ from typing import Any, Literal, TypedDict
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ...version import __version__
@@ -26,6 +25,7 @@ from ..noise import Noise, PhiloxNoise
 from ..pieces.cache import NoCache, Place, Plan, Span
 from ..pieces.policy import Sampler
 from ..support.arguments import whole_number
+from ..support.arrays import Ints
 from ..support.memory import require_logits
 from ..support.threads import threads_for
 from ..support.transfer import upload
@@ -35,14 +35,13 @@ from .record import Record
 from .rows import Rows
 from .window import Pane, Window
 
-Ints = NDArray[np.int64]
 Observe = Literal["open", "span"]
 Samplers = Sampler | Sequence[Sampler]
 Seeds = int | Sequence[int]
 
 
-class Watch(TypedDict, total=False):
-    """How a decode is watched, and where its random numbers come from; see :class:`State`."""
+class DecodeOptions(TypedDict, total=False):
+    """What a decode records, and where its random numbers come from; see :class:`State`."""
 
     observe: Observe
     drafts: bool
@@ -359,7 +358,7 @@ class State:
             picks = rows.lane, rows.index
             return Span(np.stack([s.start for s in spans])[picks], np.stack([s.stop for s in spans])[picks])
 
-        return Plan(window=mix("window"), rows=mix("rows"), keep=mix("keep"), reuse=mix("reuse"))
+        return Plan(window=mix("window"), wanted=mix("wanted"), keep=mix("keep"), reuse=mix("reuse"))
 
     def check_limit(self) -> None:
         """Raise :class:`Stalled` when a row has used up its forwards."""

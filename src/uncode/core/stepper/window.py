@@ -6,13 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..pieces.cache import Span
+from ..support.arrays import Ints
 from ..support.transfer import upload
-
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

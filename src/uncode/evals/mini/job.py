@@ -23,7 +23,7 @@ from ..families import FAMILIES
 from ..sandbox import NoJail
 from .biases import biases_of
 from .results import Part, Results
-from .run import Suite, Watch
+from .run import OnProgress, Suite
 
 
 @dataclass(frozen=True)
@@ -41,21 +41,21 @@ class Job:
     folder: Path | None
     families: tuple[str, ...] = tuple(FAMILIES)
 
-    def run(self, workers: int, watch: Watch) -> Results:
+    def run(self, workers: int, on_progress: OnProgress) -> Results:
         """All families of the job. Those that are finished in the folder are not run again."""
         if self.folder is None:
-            return self._results(workers, watch)
+            return self._results(workers, on_progress)
         make_folder(self.folder)
         with only_one(self.folder / "mini.lock", self.folder, "writing results"):
-            results = self._results(workers, watch)
+            results = self._results(workers, on_progress)
             results.save(self.folder / "results.json")
         return results
 
-    def _results(self, workers: int, watch: Watch) -> Results:
+    def _results(self, workers: int, on_progress: OnProgress) -> Results:
         if workers == 1:
-            parts = {name: self.part(name, watch) for name in self.families}
+            parts = {name: self.part(name, on_progress) for name in self.families}
         else:
-            parts = self._in_processes(workers, watch)
+            parts = self._in_processes(workers, on_progress)
         about = next(iter(parts.values())).about
         others = {name: self._begun(name, about) for name in FAMILIES if name not in parts}
         parts |= {name: part for name, part in others.items() if part.cells}
@@ -64,16 +64,16 @@ class Job:
         results.about["seconds"] = round(sum(part.seconds for part in parts.values()), 1)
         return results
 
-    def _in_processes(self, workers: int, watch: Watch) -> dict[str, Part]:
+    def _in_processes(self, workers: int, on_progress: OnProgress) -> dict[str, Part]:
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
             futures = {pool.submit(self.part, name): name for name in self.families}
             found = {}
             for future in as_completed(futures):
                 found[futures[future]] = future.result()
-                watch(f"{futures[future]} is done")
+                on_progress(f"{futures[future]} is done")
         return {name: found[name] for name in self.families}
 
-    def part(self, name: str, watch: Watch = lambda told: None) -> Part:
+    def part(self, name: str, on_progress: OnProgress = lambda told: None) -> Part:
         """One family, from the beginning or from where it was left."""
         warnings.simplefilter("once", NoJail)
         denoiser = load(self.model, device=self.device, dtype=self.dtype)
@@ -82,7 +82,7 @@ class Job:
         assert table is not None
         about = self._about(denoiser, table)
         began = time.monotonic()
-        suite = Suite(denoiser, table, FAMILIES[name], self._begun(name, about), self.batch, self.folder, watch)
+        suite = Suite(denoiser, table, FAMILIES[name], self._begun(name, about), self.batch, self.folder, on_progress)
         if self.rates is None:
             suite.full()
         else:

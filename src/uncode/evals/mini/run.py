@@ -18,7 +18,7 @@ from ...core.pieces.piece import Table
 from ...core.pieces.policy import Sampler
 from ...core.pieces.stop import AfterEos
 from ...core.stepper.decode import steps
-from ...core.stepper.state import Watch as Watching
+from ...core.stepper.state import DecodeOptions
 from ...core.support.paths import make_folder
 from ...core.support.write import write_whole
 from ...core.trace import Trace
@@ -33,7 +33,7 @@ from .results import Cell, Part, least
 
 STEP_SECONDS = 10.0
 """How often a decode that takes long says how far it is."""
-Watch = Callable[[str], None]
+OnProgress = Callable[[str], None]
 """Is told what comes next."""
 
 
@@ -48,7 +48,7 @@ class Suite:
     batch: int
     folder: Path | None
     """Where results and answers go."""
-    watch: Watch
+    on_progress: OnProgress
     grades: dict[tuple[str, str], bool] = field(default_factory=dict)
     """By problem and answer: samplers often agree, and running a program takes longer than writing it."""
 
@@ -64,7 +64,7 @@ class Suite:
         self._cells(calibrated(length, self.table, least(entropies)))
         for sampler in (confidence(), left_to_right()):
             if sampler.name not in self.part.orders:
-                self.watch(f"{self.family.name}, {sampler.name}, its order")
+                self.on_progress(f"{self.family.name}, {sampler.name}, its order")
                 self.part.orders[sampler.name] = self._order(sampler)
                 self.save()
 
@@ -76,7 +76,7 @@ class Suite:
     def _cells(self, samplers: dict[str, Sampler]) -> None:
         for name, sampler in samplers.items():
             if name not in self.part.cells:
-                self.watch(f"{self.family.name}, {name}")
+                self.on_progress(f"{self.family.name}, {name}")
                 self.part.cells[name] = self._cell(name, sampler.stopping(AfterEos()))
                 self.save()
 
@@ -107,21 +107,21 @@ class Suite:
                 self.grades[e.id, text] = grade.correct
 
     def _decoded(
-        self, examples: Sequence[Any], sampler: Sampler, what: str | None = None, **watching: Any
+        self, examples: Sequence[Any], sampler: Sampler, what: str | None = None, **decode_options: Any
     ) -> list[tuple[Trace, list[Prompt]]]:
         """The traces of some problems, a batch at a time; problem n has the seed of the suite plus n."""
-        seen: Watching = watching  # type: ignore[assignment]
+        options: DecodeOptions = decode_options  # type: ignore[assignment]
         found, last, forwards = [], time.monotonic(), 0
         for start in range(0, len(examples), self.batch):
             texts = [self.family.prompt(example) for example in examples[start : start + self.batch]]
             prompts = read_prompts(self.denoiser, texts, self.family.length)
             seed = self.part.about["seed"] + start
-            run = steps(self.denoiser, canvas_of(self.denoiser, prompts), sampler, seed, **seen)
+            run = steps(self.denoiser, canvas_of(self.denoiser, prompts), sampler, seed, **options)
             for _ in run:
                 forwards += 1
                 if time.monotonic() - last > STEP_SECONDS:
                     last = time.monotonic()
-                    self.watch(f"{self.family.name}, {what or sampler.name}: forward {forwards}")
+                    self.on_progress(f"{self.family.name}, {what or sampler.name}: forward {forwards}")
             found.append((run.trace(), prompts))
         return found
 
@@ -129,7 +129,7 @@ class Suite:
         """The mean predictive entropy of problems whose answers nobody looks at."""
         problems = self.family.unlabelled()
         what = f"rate {rate:g} ({RATES.index(rate) + 1} of {len(RATES)}) on {len(problems)} unlabelled problems"
-        self.watch(f"{self.family.name}, {what}")
+        self.on_progress(f"{self.family.name}, {what}")
         traces = self._decoded(problems, at_rate(self.table, rate), what, observe="span")
         return round(float(torch.cat([trace.sequence_entropy for trace, _ in traces]).mean()), 6)
 

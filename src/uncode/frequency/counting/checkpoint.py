@@ -15,10 +15,10 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from ...core.errors import UncodeError
+from ...core.support.arrays import Ints
 from ...core.support.write import write_whole
 from ...files import only_one, require_same_job
 from ..corpora.totals import Fault, Totals
-from .encoder import Counts
 from .job import Place
 
 SAVE_SECONDS = 5.0
@@ -32,7 +32,7 @@ def checkpoint_of(out: Path) -> Path:
 
 
 class _Reached(NamedTuple):
-    counts: Counts
+    counts: Ints
     totals: Totals
     place: Place
     ahead: frozenset[int]
@@ -47,7 +47,7 @@ class Checkpoint:
         self._saved = time.monotonic()
 
     @property
-    def counts(self) -> Counts:
+    def counts(self) -> Ints:
         return self._reached.counts
 
     @property
@@ -86,7 +86,7 @@ class Checkpoint:
                     "--restart."
                 ) from error
 
-    def advance(self, counts: Counts, totals: Totals, place: Place, counted: int | None = None) -> None:
+    def advance(self, counts: Ints, totals: Totals, place: Place, counted: int | None = None) -> None:
         """Add what a batch gave; `totals` are those of everything up to `place`, and of the shard that is `counted`."""
         ahead = self.ahead | ({counted} if counted is not None else set())
         while place.shard in ahead:

@@ -16,14 +16,15 @@ import numpy as np
 from safetensors.numpy import load, save
 
 from ...core.errors import UncodeError, require
+from ...core.support.arrays import Ints
 from ...extras import needed
 from ..corpora.corpus import Corpus
 from ..corpora.shards import STDIN, Shard
 from ..corpora.totals import Fault, Totals
 from .checkpoint import Checkpoint
-from .encoder import Counts, Encoder, revived
+from .encoder import Encoder, revived
 from .job import Job, Place, Rules
-from .report import Report, Watch, share
+from .report import OnProgress, Report, share
 from .words import Cutter
 
 WAVE = 4
@@ -34,13 +35,13 @@ WAVE = 4
 class Result:
     """What one shard gave."""
 
-    counts: Counts
+    counts: Ints
     totals: Totals
     enough: bool
     """Whether it was left because the corpus is large enough."""
 
 
-def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, watch: Watch | None) -> None:
+def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, on_progress: OnProgress | None) -> None:
     """Count what is left of a job; the checkpoint is kept up as shards come in."""
     backend, paths = encoder.backend, {shard.path for shard in job.shards}
     require(backend is not None, "a cluster needs a tokenizer of the `tokenizers` library: count without --ray.")
@@ -54,8 +55,8 @@ def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, wa
                 totals.add(result.totals)
                 state.advance(result.counts, totals, place, number)
                 job.rules.check(totals)
-                if watch is not None:
-                    watch(_report(job, state))
+                if on_progress is not None:
+                    on_progress(_report(job, state))
         finally:
             state.save()
 

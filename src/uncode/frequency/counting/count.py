@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import UncodeError, require
+from ...core.support.arrays import Ints
 from ...version import __version__
 from ..corpora.corpus import Corpus
 from ..corpora.shards import Shard
@@ -22,9 +23,9 @@ from ..fingerprint import fingerprint, special_ids
 from ..provenance import Provenance
 from ..table import FrequencyTable
 from .checkpoint import Checkpoint, checkpoint_of
-from .encoder import Counts, Encoder
+from .encoder import Encoder
 from .job import Batch, Job, Rules
-from .report import Report, Watch, share
+from .report import OnProgress, Report, share
 from .words import cutter_for
 
 
@@ -54,7 +55,7 @@ def count(
     reuse: bool = False,
     shards: Sequence[Shard] | None = None,
     ray: str | None = None,
-    watch: Watch | None = None,
+    on_progress: OnProgress | None = None,
 ) -> Counted:
     """Count a corpus into the table file `out`; what was counted before a kill is not counted again.
 
@@ -71,11 +72,11 @@ def count(
     with Checkpoint.open(Path(out), job.identity(encoder), encoder.size, restart) as state:
         resumed = state.totals.records > 0
         if ray is None:
-            _count_here(job, encoder, state, watch)
+            _count_here(job, encoder, state, on_progress)
         else:
             from .cluster import count_on_ray
 
-            count_on_ray(job, encoder, state, ray, watch)
+            count_on_ray(job, encoder, state, ray, on_progress)
         job.rules.check(state.totals, ended=True)
         require(state.totals.documents > 0, _nothing(corpus))
         table = _table(corpus, job, state, tokenizer, made_by)
@@ -101,9 +102,9 @@ def _nothing(corpus: Corpus) -> str:
     return f"nothing was counted: the sources hold no document that could be read{limits}."
 
 
-def _count_here(job: Job, encoder: Encoder, state: Checkpoint, watch: Watch | None) -> None:
+def _count_here(job: Job, encoder: Encoder, state: Checkpoint, on_progress: OnProgress | None) -> None:
     """Read and cut on this thread while the tokenizer, which has threads of its own, is at the batch before."""
-    progress, pending = _Progress(job, state, watch), deque[tuple[Batch, Future[Counts]]]()
+    progress, pending = _Progress(job, state, on_progress), deque[tuple[Batch, Future[Ints]]]()
 
     def add_first() -> None:
         batch, counts = pending[0]
@@ -128,20 +129,20 @@ def _count_here(job: Job, encoder: Encoder, state: Checkpoint, watch: Watch | No
 class _Progress:
     """Tells a watcher how much is read, ten times a second at most, and how much is counted, after every batch."""
 
-    def __init__(self, job: Job, state: Checkpoint, watch: Watch | None) -> None:
-        self.job, self.state, self.watch = job, state, watch
+    def __init__(self, job: Job, state: Checkpoint, on_progress: OnProgress | None) -> None:
+        self.job, self.state, self.on_progress = job, state, on_progress
         self.before = [0, *accumulate(shard.size for shard in job.shards)]
         self.totals, self.share, self.last = state.totals, 0.0, 0.0
 
     def tell(self, totals: Totals, shard: int, position: int) -> None:
-        if self.watch is not None and time.monotonic() - self.last > 0.1:
+        if self.on_progress is not None and time.monotonic() - self.last > 0.1:
             self.totals, self.last = totals, time.monotonic()
             self.share = share(self.job, totals, self.before[shard] + position)
             self.show()
 
     def show(self) -> None:
-        if self.watch is not None:
-            self.watch(Report(self.totals, int(self.state.counts.sum()), self.share))
+        if self.on_progress is not None:
+            self.on_progress(Report(self.totals, int(self.state.counts.sum()), self.share))
 
 
 def _table(corpus: Corpus, job: Job, state: Checkpoint, tokenizer: Any, made_by: dict[str, str]) -> FrequencyTable:

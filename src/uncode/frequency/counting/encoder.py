@@ -9,11 +9,10 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ...core.errors import UncodeError
+from ...core.support.arrays import Ints
 
-Counts = NDArray[np.int64]
 Item = TypeVar("Item")
 AT_ONCE = 1 << 20
 """Characters that are tokenized at a time: tokens take fifty times the memory of their text."""
@@ -32,7 +31,7 @@ class Encoder:
         self.sha256 = hashlib.sha256(said.encode()).hexdigest()
         """Of everything that decides which tokens a text has."""
 
-    def count(self, texts: Iterable[str]) -> Counts:
+    def count(self, texts: Iterable[str]) -> Ints:
         """How often each token occurs in these texts: int64 `[size]`."""
         counts = np.zeros(self.size, dtype=np.int64)
         for some in _batches(texts, len):
@@ -40,7 +39,7 @@ class Encoder:
             counts += np.bincount(flat, minlength=self.size)
         return counts
 
-    def count_words(self, words: Mapping[str, int]) -> Counts:
+    def count_words(self, words: Mapping[str, int]) -> Ints:
         """How often each token occurs in words of which each stands for so many of itself.
 
         Words of equal counts go together: a tokenizer takes a list of words as one text, and it is faster on few

@@ -20,7 +20,7 @@ class Report:
     """Of the whole, from 0 to 1; 0 where that is not known."""
 
 
-Watch = Callable[[Report], None]
+OnProgress = Callable[[Report], None]
 
 
 def share(job: Job, totals: Totals, read: int) -> float:

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from ...core.errors import require
-from .encoder import Counts, Encoder
+from ...core.support.arrays import Ints
+from .encoder import Encoder
 from .words import Cutter
 
 WORDS = 1 << 19
@@ -20,7 +21,7 @@ AUDIT = 1000
 """Every so many texts the beginning of one is tokenized whole as well, and must give the same tokens."""
 _AUDITED = 1 << 16
 
-Work = Callable[[], Counts]
+Work = Callable[[], Ints]
 
 
 class Tally:
