@@ -218,15 +218,15 @@ def row(model: TransformerDenoiser, other: Published | None, cache: str, batch: 
         f"{cache:6}{batch:6}{mine.step:9.2f}{mine.refresh:9.2f}{about + format(mine.whole, '.2f'):>9}{mine.rate:10.1f}"
     )
     line += f"{1e3 * flop / mine.step:9.0f}{1e3 * read / mine.step:7.2f}{mine.step / least:9.2f}{mine.memory:6.1f}  |"
-    told: dict[str, Any] = asdict(mine) | {"floor": least}
+    result: dict[str, Any] = asdict(mine) | {"floor": least}
     if other is not None:
         they = theirs(other, cache, batch)
         about = "" if they.complete else "~"
         line += f"{they.step:20.2f}{they.refresh:9.2f}{about + format(they.whole, '.2f'):>9}"
         line += f"{they.step / mine.step:22.1f}{they.whole / mine.whole:7.1f}"
-        told["published"] = asdict(they)
+        result["published"] = asdict(they)
     print(line, flush=True)
-    return told
+    return result
 
 
 def policies(model: TransformerDenoiser) -> dict[str, float]:

@@ -44,7 +44,7 @@ def belief() -> None:
     """In one part and in several, with ties, tokens that are impossible, and a position that is nearly certain."""
     random = torch.Generator().manual_seed(0)
     for groups in (8, 64):
-        belief_triton.GROUPS = groups
+        belief_triton.VECTORS = groups
         for dtype in FUSED:
             logits = (torch.randn(2, 4, 301, generator=random) * 4).to(dtype)
             logits[..., 5] = -torch.inf

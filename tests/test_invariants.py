@@ -53,14 +53,14 @@ def together(parts: list[Canvas]) -> Canvas:
 
 
 @given(samplers(), canvases(), SEEDS, st.booleans())
-def test_one_row(sampler: Sampler, canvas: Canvas, seed: int, hurries: bool) -> None:
+def test_one_row(sampler: Sampler, canvas: Canvas, seed: int, is_async: bool) -> None:
     """Given positions stay, a step is a forward, commits are eligible, erasures are ours, no mask is left."""
     model, before = ToyDenoiser(seed), canvas
     run = steps(model, before, sampler, seed)
-    run.state.hurries = hurries
+    run.state.lookahead.is_async = is_async
     tokens = before.tokens.clone()
     for count, step in enumerate(run, 1):
-        assert model.forwards - count in ((0, 1) if hurries else (0,))  # the next one's may be under way
+        assert model.forwards - count in ((0, 1) if is_async else (0,))  # the next one's may be under way
         was_masked = tokens == MASK
         changed = step.tokens != tokens
         assert not (changed & before.given).any()

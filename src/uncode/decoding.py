@@ -8,7 +8,7 @@ from .core.canvas import Canvas
 from .core.denoiser import Denoiser
 from .core.stepper import decode as stepper
 from .core.stepper.decode import OPTION_PARAMETERS, Steps
-from .core.stepper.state import DecodeOptions, Seeds
+from .core.stepper.requests import DecodeOptions, Seeds
 from .core.support.arguments import checks_arguments
 from .core.trace import Trace
 from .samplers.lookup import SamplersLike, resolve

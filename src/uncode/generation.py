@@ -9,7 +9,7 @@ from .core.denoiser import Denoiser
 from .core.errors import require, shown
 from .core.pieces.stop import AfterEos
 from .core.stepper.decode import Steps, steps
-from .core.stepper.state import Samplers, Seeds, each_sampler
+from .core.stepper.requests import Samplers, Seeds, each_sampler
 from .core.support.arguments import checks_arguments
 from .prompt import Length, Messages, Prompt, answers, canvas_of, is_whole, read_prompts
 from .samplers.lookup import SamplersLike, resolve

@@ -131,7 +131,7 @@ def test_rows_that_join_and_leave_find_what_is_stored(monkeypatch: pytest.Monkey
                 state.add(Canvas.after_prompt([prompt], length=length, mask_id=model.mask_id), sampler)
             if not state.over:
                 advance(state)
-                found |= {int(i): t for i, t in zip(state.rows.ids, state.tokens.clone(), strict=True)}
+                found |= {int(i): t for i, t in zip(state.rows.ids, state.batch.tokens.clone(), strict=True)}
                 if state.ended:
                     state.keep(np.flatnonzero(~state.rows.finished))
         return [found[row] for row in sorted(found)]

@@ -36,9 +36,9 @@ def test_every_kernel_computes_what_the_plain_code_does() -> None:
 
 
 POINTERS = {
-    "_sweep": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 seeds:i64 offsets:i32 steps:i32 heats:fp64 peaks:fp64 "
+    "_partial_sums": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 seeds:i64 offsets:i32 steps:i32 temperatures:fp64 peaks:fp64 "
     "picks:i32",
-    "_settle": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 peaks:fp64 picks:i32 top:fp32 best:i64 rest:fp32 "
+    "_merge_parts": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 peaks:fp64 picks:i32 top:fp32 best:i64 rest:fp32 "
     "second:fp32 slope:fp32 drawn:i64",
     "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16",
     "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64",
@@ -51,8 +51,8 @@ POINTERS = {
 """Arguments that are pointers, and what they point to; {} depends on the constants, and follows them below."""
 ATTENTION = {"HEADS": 28, "GROUP": 7, "WIDTH": 128, "QUERIES": 64, "BLOCK_KV": 64, "STAGES": 3}
 CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
-    "_sweep": [({"GROUPS": 512, "TOGETHER": 8, "FOURS": 64, "DRAWS": draws}, "") for draws in (False, True)],
-    "_settle": [({"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws}, "") for draws in (False, True)],
+    "_partial_sums": [({"VECTORS": 512, "VECTOR": 8, "QUADS": 64, "DRAWS": draws}, "") for draws in (False, True)],
+    "_merge_parts": [({"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws}, "") for draws in (False, True)],
     "_add_norm": [
         ({"WIDTH": 4096, "LANES": 4096, "SPLITS": splits}, kind) for splits, kind in ((1, "bf16"), (4, "fp32"))
     ],

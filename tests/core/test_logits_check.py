@@ -114,7 +114,7 @@ def test_a_forward_that_runs_ahead_hides_nothing() -> None:
         logits[:, 4] = torch.nan
 
     state = State(model(spoil))
-    state.hurries = True
+    state.lookahead.is_async = True
     state.add(row(), SAMPLERS["stops"])
     with pytest.raises(UncodeError, match="NaN logits at position 4"):
         advance(state)

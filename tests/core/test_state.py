@@ -67,7 +67,7 @@ def test_rows_join_and_leave_between_steps(every: int, model: str) -> None:
             for index in done:
                 row = names[int(state.rows.ids[index])]
                 read = state.read(int(index))
-                found[row] = read["tokens"][state.start : state.start + LENGTHS[row]].tolist()
+                found[row] = read["tokens"][state.batch.start : state.batch.start + LENGTHS[row]].tolist()
             state.keep(np.flatnonzero(~state.rows.finished))
     assert found == {row: alone(MODELS[model](), row) for row in range(5)}
 
@@ -91,8 +91,8 @@ def test_a_finished_row_stays_as_it_is_beside_a_remasker() -> None:
     while not state.over:
         advance(state)
         if state.rows.finished[0]:
-            ended = state.tokens[0].clone() if ended is None else ended
-            assert torch.equal(state.tokens[0], ended)
+            ended = state.batch.tokens[0].clone() if ended is None else ended
+            assert torch.equal(state.batch.tokens[0], ended)
     assert len(state.read(0)["drafts"]) == state.read(0)["forwards"]
     with pytest.raises(UncodeError, match="no unfinished row"):
         advance(state)
@@ -130,7 +130,7 @@ def test_a_state_can_be_filled_again() -> None:
         state.add(canvas, SAMPLERS[row], [row])
         while not state.rows.finished.all():
             advance(state)
-        assert state.read(0)["tokens"][state.start :].tolist() == alone(ToyDenoiser(3), row)
+        assert state.read(0)["tokens"][state.batch.start :].tolist() == alone(ToyDenoiser(3), row)
         state.keep(np.zeros(0, dtype=np.int64))
 
 
@@ -188,10 +188,10 @@ def test_a_step_waits_for_the_device_once_at_most(
 def test_a_forward_that_runs_ahead_of_a_look_changes_nothing(cache: Literal["none", "dual"], boost: float) -> None:
     sampler = presets.semi_ar(blocks=3, cache=cache).stopping(AfterEos())
     found = []
-    for hurries in (False, True):
+    for is_async in (False, True):
         model = ToyDenoiser(3, boost=boost)
         state = State(model)
-        state.hurries = hurries
+        state.lookahead.is_async = is_async
         state.add(Canvas.after_prompt([[1, 2]], 30, MASK), sampler)
         steps = 0
         while not state.over:
@@ -212,9 +212,9 @@ def test_rows_that_come_and_go_find_no_logits_of_others(seed: int, boost: float)
     """While there is one row its forward runs ahead of looks; then another joins, or it leaves."""
     kinds = [presets.semi_ar(blocks=3, cache="dual"), presets.confidence(), presets.semi_ar(blocks=2, cache="prefix")]
     found = []
-    for hurries in (False, True):
+    for is_async in (False, True):
         random, state = Random(seed), State(ToyDenoiser(3 + seed % 3, boost=boost))
-        state.hurries = hurries
+        state.lookahead.is_async = is_async
         rows: dict[int, dict[str, Any]] = {}
         waiting = 4
         while waiting or len(state.rows):

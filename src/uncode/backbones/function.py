@@ -75,8 +75,11 @@ class FunctionSession:
     def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
         if self.checked is not valid:  # rows came or went
             lengths = sorted(set(valid.sum(-1).tolist()))
-            told = f"not of {' and '.join(map(str, lengths))} tokens"
-            require(bool(valid.all()), f"a FunctionDenoiser cannot see padding: give it rows of equal length, {told}.")
+            lengths_given = f"not of {' and '.join(map(str, lengths))} tokens"
+            require(
+                bool(valid.all()),
+                f"a FunctionDenoiser cannot see padding: give it rows of equal length, {lengths_given}.",
+            )
             self.checked = valid
         if plan.window.width != tokens.shape[1]:
             raise UncodeError("a FunctionDenoiser keeps no keys: use a sampler without a cache.")

@@ -23,9 +23,9 @@ def complete_model(incomplete: str) -> list[str]:
 
 
 def complete_sampler(incomplete: str) -> list[tuple[str, str]]:
-    told = {name: entry.summary for name, entry in catalog().items()}
+    summaries = {name: entry.summary for name, entry in catalog().items()}
     own = dict.fromkeys(sampler_files("tiny"), "sampler file of tiny")
-    return [(name, summary) for name, summary in (told | own).items() if name.startswith(incomplete)]
+    return [(name, summary) for name, summary in (summaries | own).items() if name.startswith(incomplete)]
 
 
 def complete_table(incomplete: str) -> list[str]:

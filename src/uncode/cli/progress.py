@@ -43,14 +43,14 @@ def counting(name: str) -> Iterator[OnProgress]:
     columns = (
         TextColumn("counting {task.description}", markup=False),
         BarColumn(bar_width=24),
-        TextColumn("{task.fields[told]}"),
+        TextColumn("{task.fields[status]}"),
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task, speed = bar.add_task(name, total=None, told=""), _Speed()
+        task, speed = bar.add_task(name, total=None, status=""), _Speed()
 
         def on_progress(report: Report) -> None:
-            bar.update(task, total=1.0 if report.share else None, completed=report.share, told=speed.told(report))
+            bar.update(task, total=1.0 if report.share else None, completed=report.share, status=speed.status(report))
 
         yield on_progress
 
@@ -61,7 +61,7 @@ class _Speed:
     def __init__(self) -> None:
         self.began, self.first = time.monotonic(), -1
 
-    def told(self, report: Report) -> str:
+    def status(self, report: Report) -> str:
         self.first = report.tokens if self.first < 0 else self.first
         rate = (report.tokens - self.first) / max(time.monotonic() - self.began, 1e-3)
         tokens = f", {report.tokens / 1e6:,.1f} M tokens" if report.tokens else ""
@@ -75,10 +75,10 @@ def _lines(console: Console, every: float = 30.0) -> OnProgress:
 
     def on_progress(report: Report) -> None:
         nonlocal last
-        told = speed.told(report)
+        status = speed.status(report)
         if time.monotonic() - last >= every:
             last = time.monotonic()
             part = f"{report.share:.0%}, " if report.share else ""
-            console.print(f"counting: {part}{told}", highlight=False, soft_wrap=True)
+            console.print(f"counting: {part}{status}", highlight=False, soft_wrap=True)
 
     return on_progress

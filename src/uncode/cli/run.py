@@ -88,9 +88,9 @@ def _explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError):
         where = f"the system refused '{error.filename}'" if error.filename else "the output could not be written"
         return f"{where}: {error.strerror or error}.", 2
-    told = " ".join(str(error).split()) or "no message"
+    message = " ".join(str(error).split()) or "no message"
     return (
-        f"an unexpected {type(error).__name__} ({told[:200].rstrip('.')}): this is a fault of uncode; run the command "
-        "again with --debug and report what it prints.",
+        f"an unexpected {type(error).__name__} ({message[:200].rstrip('.')}): this is a fault of uncode; run the "
+        "command again with --debug and report what it prints.",
         1,
     )

@@ -1,10 +1,9 @@
-"""The belief in one pass over the logits, as a Triton kernel: nothing of the vocabulary's width is written.
+"""The belief in one pass over the logits, as Triton kernels: nothing of the vocabulary's width is written.
 
-Beliefs are merged in three stages: tokens that one thread loads together, the tokens of a part, the parts of a row.
-Each stage measures its sums from its own most likely token; whoever merges them measures anew from the best of
-all. What must not be lost to rounding (the sums without the best token itself) is found in the one part that holds
-it, which is read again. Parts depend on the vocabulary alone, so a row's belief is the same, to the bit, in
-any batch. Triton is imported here, and this module where logits lie on a GPU.
+A first kernel divides the vocabulary into parts; each program writes the largest logit of its part and the sums of a
+softmax measured from it. A second kernel rescales and merges the parts of a row. The sums without the best token must
+not be lost to rounding, so it reads the one part that holds that token again. Parts depend on the vocabulary alone: a
+row's belief is the same, to the bit, in any batch. Memory traffic: the logits once, and one part of a row twice.
 """
 
 # mypy: ignore-errors
@@ -19,20 +18,20 @@ from torch import Tensor
 
 from .noise import Draw, Purpose
 
-BITS = tl.constexpr(1.4426950408889634)
-NONE = tl.constexpr(2147483647)
+LOG2_E = tl.constexpr(1.4426950408889634)
+NO_TOKEN = tl.constexpr(2147483647)
 """No token."""
-LEAST = tl.constexpr(-200.0)
+MIN_BITS = tl.constexpr(-200.0)
 """Bits below the best at which odds are 0 in float32: -inf is as good as this."""
 TOKEN = tl.constexpr(int(Purpose.TOKEN))
 ON_A_GPU = tl.constexpr(os.environ.get("TRITON_INTERPRET") != "1")
-TOGETHER, GROUPS, FOURS, WARPS = 8, 512, 64, 2
-"""Tokens a thread loads together; such groups of a part; fours that are drawn from at a time; and the warps of it."""
+VECTOR, VECTORS, QUADS, WARPS = 8, 512, 64, 2
+"""Tokens that a thread loads together; such vectors of a part; quadruples of tokens drawn at a time; warps."""
 
 
 @triton.jit
 def _power(bits):
-    """Two to the power of `bits`, one instruction where there is one: odds below the smallest number are 0."""
+    """Two to the power of `bits`, one instruction where inside is one: odds below the smallest number are 0."""
     if ON_A_GPU:
         return tl.inline_asm_elementwise("ex2.approx.ftz.f32 $0, $1;", "=f,f", [bits], tl.float32, True, 1)
     else:
@@ -41,36 +40,36 @@ def _power(bits):
 
 @triton.jit
 def _below(x, peak):
-    """Bits from the peak down, where there is one; not a number stays so."""
+    """Bits from the peak down, where inside is one; not a number stays so."""
     safe = tl.where(peak == float("-inf"), 0.0, peak)
-    return tl.maximum((x - safe) * BITS, LEAST, propagate_nan=tl.PropagateNan.ALL)
+    return tl.maximum((x - safe) * LOG2_E, MIN_BITS, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
 def _roughly_below(x, peak):
-    """The same in one instruction less, a millionth off: enough for parts that do not hold the best token."""
+    """The same by one fused multiply-add, a millionth off: enough for parts that do not hold the best token."""
     safe = tl.where(peak == float("-inf"), 0.0, peak)
-    return tl.maximum(tl.fma(x, BITS, safe * -BITS), LEAST, propagate_nan=tl.PropagateNan.ALL)
+    return tl.maximum(tl.fma(x, LOG2_E, safe * -LOG2_E), MIN_BITS, propagate_nan=tl.PropagateNan.ALL)
 
 
 @triton.jit
-def _noisy(x, four, place, seed, offset, step, heat):
+def _noisy(x, four, place, seed, offset, step, temperature):
     """Logits by the temperature, with the noise of :class:`PhiloxNoise`, in float64; a hash serves four tokens."""
     a, b, c, d = tl.philox(seed, four, offset, step, TOKEN)
     word = tl.where(place == 0, a, tl.where(place == 1, b, tl.where(place == 2, c, d)))
     uniform = (word.to(tl.uint32, bitcast=True).to(tl.float64) + 0.5) * 2.3283064365386963e-10
-    return x.to(tl.float64) / heat - tl.log(-tl.log(uniform))
+    return x.to(tl.float64) / temperature - tl.log(-tl.log(uniform))
 
 
 @triton.jit
-def _sweep(
+def _partial_sums(
     logits, stride, vocab, tops, masses, slopes,
-    seeds, offsets, steps, heats, peaks, picks,
-    GROUPS: tl.constexpr, TOGETHER: tl.constexpr, FOURS: tl.constexpr, DRAWS: tl.constexpr,
+    seeds, offsets, steps, temperatures, peaks, picks,
+    VECTORS: tl.constexpr, VECTOR: tl.constexpr, QUADS: tl.constexpr, DRAWS: tl.constexpr,
 ):  # fmt: skip
-    """One part of one row: its largest logit, and measured from it all odds, and odds times bits, summed."""
+    """One part of one row: its largest logit, and the sums of odds and of odds times bits. Grid: (rows, parts)."""
     row, part = tl.program_id(0).to(tl.int64), tl.program_id(1)
-    group, place = (part * GROUPS + tl.arange(0, GROUPS))[:, None] * TOGETHER, tl.arange(0, TOGETHER)[None]
+    group, place = (part * VECTORS + tl.arange(0, VECTORS))[:, None] * VECTOR, tl.arange(0, VECTOR)[None]
     token = group + place
     x = tl.load(logits + row * stride + token, mask=token < vocab, other=float("-inf")).to(tl.float32)
     top = tl.max(x, 1)
@@ -85,16 +84,21 @@ def _sweep(
     tl.store(masses + at, tl.sum(share * mass, 0))
     tl.store(slopes + at, tl.sum(share * (slope + under * mass), 0))
     if DRAWS:  # some tokens at a time, out of the cache: logarithms in float64 need many registers
-        seed, offset, step, heat = tl.load(seeds + row), tl.load(offsets + row), tl.load(steps + row), tl.load(heats)
-        high, pick = tl.full([], float("-inf"), tl.float64), tl.full([], NONE, tl.int32)
-        fours, four = tl.arange(0, FOURS)[:, None] * 4, tl.arange(0, 4)[None]
-        for start in range(0, GROUPS * TOGETHER, FOURS * 4):
-            first = part * GROUPS * TOGETHER + start + fours
+        seed, offset, step, temperature = (
+            tl.load(seeds + row),
+            tl.load(offsets + row),
+            tl.load(steps + row),
+            tl.load(temperatures),
+        )
+        high, pick = tl.full([], float("-inf"), tl.float64), tl.full([], NO_TOKEN, tl.int32)
+        fours, four = tl.arange(0, QUADS)[:, None] * 4, tl.arange(0, 4)[None]
+        for start in range(0, VECTORS * VECTOR, QUADS * 4):
+            first = part * VECTORS * VECTOR + start + fours
             drawn = first + four
             logit = tl.load(logits + row * stride + drawn, mask=drawn < vocab, other=float("-inf"))
-            noisy = _noisy(logit, first // 4, four, seed, offset, step, heat)
+            noisy = _noisy(logit, first // 4, four, seed, offset, step, temperature)
             best = tl.max(tl.max(noisy, 1), 0)
-            found = tl.min(tl.min(tl.where(noisy == best, drawn, NONE), 1), 0)
+            found = tl.min(tl.min(tl.where(noisy == best, drawn, NO_TOKEN), 1), 0)
             pick = tl.where(best > high, found, pick)
             high = tl.maximum(best, high)
         tl.store(peaks + at, high)
@@ -102,22 +106,22 @@ def _sweep(
 
 
 @triton.jit
-def _settle(
+def _merge_parts(
     logits, stride, vocab, tops, masses, slopes, peaks, picks, top, best, rest, second, slope, drawn,
     PARTS: tl.constexpr, LANES: tl.constexpr, TOKENS: tl.constexpr, DRAWS: tl.constexpr,
 ):  # fmt: skip
-    """A row's belief: the part with its best token is read again, the others are added as they are."""
+    """A row's belief: the part with its best token is read again, the others are rescaled. Grid: (rows,)."""
     row, lane = tl.program_id(0).to(tl.int64), tl.arange(0, LANES)
-    at, there = row * PARTS + lane, lane < PARTS
-    highs = tl.load(tops + at, mask=there, other=float("-inf"))
+    at, inside = row * PARTS + lane, lane < PARTS
+    highs = tl.load(tops + at, mask=inside, other=float("-inf"))
     peak = tl.max(highs, 0)
     home = tl.minimum(tl.min(tl.where(highs == peak, lane, PARTS), 0), PARTS - 1)
     token = home * TOKENS + tl.arange(0, TOKENS)
     x = tl.load(logits + row * stride + token, mask=token < vocab, other=float("-inf")).to(tl.float32)
-    first = tl.minimum(tl.min(tl.where(x == peak, token, NONE), 0), vocab - 1)
+    first = tl.minimum(tl.min(tl.where(x == peak, token, NO_TOKEN), 0), vocab - 1)
     below = _below(x, peak)
     odds = tl.where(token == first, 0.0, _power(below))
-    other = there & (lane != home)
+    other = inside & (lane != home)
     mass = tl.load(masses + at, mask=other, other=0.0)
     bent = tl.load(slopes + at, mask=other, other=0.0)
     under = _below(highs, peak)
@@ -129,9 +133,9 @@ def _settle(
     tl.store(slope + row, tl.sum(odds * below, 0) + tl.sum(share * (bent + under * mass), 0))
     tl.store(second + row, tl.maximum(tl.max(odds, 0), tl.max(share, 0)))
     if DRAWS:
-        noisy = tl.load(peaks + at, mask=there, other=float("-inf"))
-        pick = tl.load(picks + at, mask=there, other=NONE)
-        chosen = tl.min(tl.where(noisy == tl.max(noisy, 0), pick, NONE), 0)
+        noisy = tl.load(peaks + at, mask=inside, other=float("-inf"))
+        pick = tl.load(picks + at, mask=inside, other=NO_TOKEN)
+        chosen = tl.min(tl.where(noisy == tl.max(noisy, 0), pick, NO_TOKEN), 0)
         tl.store(drawn + row, tl.minimum(chosen, vocab - 1))
 
 
@@ -140,20 +144,20 @@ def sums(logits: Tensor, draw: Draw | None = None) -> tuple[Tensor, Tensor, Tens
     shape, device = logits.shape[:-1], logits.device
     flat = logits.reshape(-1, logits.shape[-1])
     rows, vocab = flat.shape
-    tokens, draws = GROUPS * TOGETHER, draw is not None
+    tokens, draws = VECTORS * VECTOR, draw is not None
     parts = triton.cdiv(vocab, tokens)
     halves = [torch.empty(rows, parts, device=device) for _ in range(3)]
     best, drawn = (torch.empty(rows, device=device, dtype=torch.int64) for _ in range(2))
     top, rest, second, slope = (torch.empty(rows, device=device) for _ in range(4))
     peaks = torch.empty(rows if draws else 1, parts, device=device, dtype=torch.float64)
     picks = torch.empty(rows if draws else 1, parts, device=device, dtype=torch.int32)
-    noise = [best] * 4 if draw is None else _spread(draw, shape)
+    noise = [best] * 4 if draw is None else _per_position(draw, shape)
     with torch.cuda.device_of(logits):  # a kernel starts on the current device, wherever its tensors lie
-        _sweep[(rows, parts)](
-            flat, flat.stride(0), vocab, *halves, *noise, peaks, picks, GROUPS=GROUPS, TOGETHER=TOGETHER,
-            FOURS=FOURS, DRAWS=draws, num_warps=WARPS, enable_fp_fusion=True,
+        _partial_sums[(rows, parts)](
+            flat, flat.stride(0), vocab, *halves, *noise, peaks, picks, VECTORS=VECTORS, VECTOR=VECTOR,
+            QUADS=QUADS, DRAWS=draws, num_warps=WARPS, enable_fp_fusion=True,
         )  # fmt: skip
-        _settle[(rows,)](
+        _merge_parts[(rows,)](
             flat, flat.stride(0), vocab, *halves, peaks, picks, top, best, rest, second, slope, drawn, PARTS=parts,
             LANES=triton.next_power_of_2(parts), TOKENS=tokens, DRAWS=draws, num_warps=WARPS, enable_fp_fusion=True,
         )  # fmt: skip
@@ -161,7 +165,7 @@ def sums(logits: Tensor, draw: Draw | None = None) -> tuple[Tensor, Tensor, Tens
     return *found, drawn.view(shape) if draws else None
 
 
-def _spread(draw: Draw, shape: torch.Size) -> list[Tensor]:
+def _per_position(draw: Draw, shape: torch.Size) -> list[Tensor]:
     """Seed, offset and step of every position, and the temperature."""
     seeds, offsets, steps = (t.expand(shape).reshape(-1) for t in (draw.noise.seeds, draw.offsets, draw.noise.steps))
     temperature = torch.full((1,), draw.temperature, dtype=torch.float64, device=seeds.device)

@@ -24,8 +24,8 @@ from .support.file_kinds import check_replaces
 from .support.json_lines import read_json_lines
 from .support.paths import no_file
 from .support.reprs import counted
-from .support.texts import token_texts
 from .support.write import write_whole
+from .texts import token_texts
 from .trace_schema import FLOATS, OF_ROW, RESTORE, SCHEMA, SHARED, Damage, read_row
 
 _NAN = float("nan")

@@ -52,9 +52,9 @@ def rows_of(source: Source, folder: Path | None) -> list[Row]:
     try:
         return _numbered(datasets.load_dataset(source.hub, source.config, split=source.split))
     except Exception as error:  # the hub's errors have no common class
-        told = " ".join(str(error).split()) or type(error).__name__
+        reason = " ".join(str(error).split()) or type(error).__name__
         raise UncodeError(
-            f"'{source.hub}' could not be fetched from the hub ({told.rstrip('.')}): {instead}."
+            f"'{source.hub}' could not be fetched from the hub ({reason.rstrip('.')}): {instead}."
         ) from error
 
 

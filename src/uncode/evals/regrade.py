@@ -61,11 +61,11 @@ class Graded:
 
 def row_of(name: str, task: Task[Any], answer: Answer, grades: Grades) -> dict[str, Any]:
     """A line for a file: the answer again, and what every metric says of it."""
-    told = {}
+    grades_by_metric = {}
     for metric, grade in grades.items():
         moved = not answer.output.startswith(answer.text(task, metric))  # tokens before it were dropped
-        told[metric] = {"correct": grade.correct, "span": None if moved else grade.span, "why": grade.why}
-    return {"file": name, "task": task.name, "id": answer.example.id, "text": answer.output} | told
+        grades_by_metric[metric] = {"correct": grade.correct, "span": None if moved else grade.span, "why": grade.why}
+    return {"file": name, "task": task.name, "id": answer.example.id, "text": answer.output} | grades_by_metric
 
 
 def grades_of(row: dict[str, Any], task: Task[Any]) -> Grades:
@@ -102,9 +102,9 @@ def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]
             else:
                 found.append(Answer(_example(row["id"], known, task), _text(row["text"]), _prompt(row)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            told = f"nothing by the name {error}" if isinstance(error, KeyError) else str(error)
+            reason = f"nothing by the name {error}" if isinstance(error, KeyError) else str(error)
             raise UncodeError(
-                f"{place} of '{path}' is no answer to be graded ({told}): a row holds an example's id and "
+                f"{place} of '{path}' is no answer to be graded ({reason}): a row holds an example's id and "
                 "the text, or question, output and gold."
             ) from error
     counts = Counter(answer.example.id for answer in found)

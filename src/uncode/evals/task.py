@@ -94,8 +94,8 @@ class Task(ABC, Generic[E]):
             try:
                 found.append(self.read(row, number))
             except (LookupError, ValueError, TypeError, AttributeError) as error:
-                told = f"no field {error}" if isinstance(error, KeyError) else str(error)
-                raise UncodeError(f"{place} of {self.title}'s data is not as expected: {told}.") from error
+                reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
+                raise UncodeError(f"{place} of {self.title}'s data is not as expected: {reason}.") from error
         require(len(found) > 0, f"{self.title}'s data has no rows.")
         return found
 

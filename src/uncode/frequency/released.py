@@ -80,7 +80,7 @@ def _read(content: bytes, where: str) -> dict[int, int]:
 def get(name: str, url: str | None = None, on_progress: OnProgress | None = None) -> Path:
     """Fetch a released table into the user's cache, check it and convert it; the path of the table.
 
-    `url` is another address of the same file; `on_progress(bytes so far, bytes in all)` is told how far it is.
+    `url` is another address of the same file; `on_progress(bytes so far, bytes in all)` is called as it arrives.
     """
     require(name in RELEASED, f"no table '{name}' was released: {suggest(name, RELEASED)}")
     known, target = RELEASED[name], names.folder() / f"{name}.safetensors"

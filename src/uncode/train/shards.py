@@ -60,7 +60,7 @@ def tokenize(
     made_by: str,
     on_progress: Callable[[int], None],
 ) -> Shards:
-    """Ids of all lessons that are no longer than `longest` tokens; `on_progress` is told how many are done."""
+    """Ids of all lessons that are no longer than `longest` tokens; `on_progress` is called with how many are done."""
     batches, prompts, answers, families = list[np.ndarray](), list[int](), list[int](), list[int]()
     for batch in _batches(lessons, 2000):
         texts = [text for _, lesson in batch for text in lesson]

@@ -131,7 +131,7 @@ def _replay(row: Row) -> dict[str, Any]:
         writes = [[step, at, _shown(text, token, row) if token >= 0 else None] for (step, at, token), text in events]
     else:
         tokens = zip(steps, row["generated_texts"], row["generated_ids"], strict=True)
-        told = [[step, at, _shown(text, token, row)] for at, (step, text, token) in enumerate(tokens)]
-        writes = sorted(write for write in told if write[0] >= 0)
+        writes_by_place = [[step, at, _shown(text, token, row)] for at, (step, text, token) in enumerate(tokens)]
+        writes = sorted(write for write in writes_by_place if write[0] >= 0)
     masked = [at for at, token in enumerate(row["canvas_ids"]) if token == row["mask_id"]]
     return {"forwards": row["forwards"], "masked": masked, "writes": writes}

@@ -23,7 +23,7 @@ STYLES = {
 MASK, END, BREAK = "·", "∎", "↵"
 
 
-class Spot(NamedTuple):
+class Cell(NamedTuple):
     """A token of a canvas as it is drawn."""
 
     text: str
@@ -32,7 +32,7 @@ class Spot(NamedTuple):
     end: bool = False
 
 
-def draw(spots: Sequence[Spot]) -> Text:
+def draw(spots: Sequence[Cell]) -> Text:
     """The tokens as running text. End tokens are one sign each: answers end in hundreds of them."""
     drawn = Text()
     for spot in spots:
@@ -43,19 +43,19 @@ def draw(spots: Sequence[Spot]) -> Text:
     return drawn
 
 
-def spots_of(row: Row) -> list[Spot]:
+def spots_of(row: Row) -> list[Cell]:
     """The generated tokens of a finished row."""
     ends = end_ids(row)
-    told = zip(row["generated_texts"], moments(row["commit_step"]), row["generated_ids"], strict=True)
-    return [Spot(text, moment, token in ends) for text, moment, token in told]
+    cells = zip(row["generated_texts"], moments(row["commit_step"]), row["generated_ids"], strict=True)
+    return [Cell(text, moment, token in ends) for text, moment, token in cells]
 
 
-def gathered(spots: Sequence[Spot]) -> list[Spot]:
+def gathered(spots: Sequence[Cell]) -> list[Cell]:
     """Runs of end tokens as one spot each, where no colours tell them apart."""
-    found = list[Spot]()
+    found = list[Cell]()
     for end, run in groupby(spots, key=lambda spot: spot.end):
         same = list(run)
-        found += [Spot(f" {END} x {len(same)}", "given")] if end else same
+        found += [Cell(f" {END} x {len(same)}", "given")] if end else same
     return found
 
 

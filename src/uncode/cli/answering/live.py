@@ -12,10 +12,10 @@ from rich.text import Text
 from ...core.denoiser import Denoiser
 from ...core.stepper.decode import Step, Steps
 from ...core.stepper.record import OPEN
-from ...core.support.texts import token_texts
+from ...core.texts import token_texts
 from ...core.trace import Trace
 from ...viewer.moments import forwards, moments
-from .drawing import Spot, draw, legend
+from .drawing import Cell, draw, legend
 
 FRAME = 1 / 20
 """Seconds between two pictures at least; a small model takes steps quicker than eyes follow."""
@@ -44,7 +44,7 @@ def _picture(step: Step, run: Steps, denoiser: Denoiser, name: str, follows: boo
     shown = [at for at, real in enumerate(valid) if real and (at >= start or not follows)]
     texts = token_texts(denoiser.tokenizer, [ids[at] for at in shown])
     ends = [ids[at] in denoiser.eos_ids for at in shown]
-    spots = [Spot(text, kinds[at], end) for text, at, end in zip(texts, shown, ends, strict=True)]
+    spots = [Cell(text, kinds[at], end) for text, at, end in zip(texts, shown, ends, strict=True)]
     left = committed.count(OPEN)
     head = Text(name, style="bold").append(f"  {forwards(step.index + 1)}", style="not bold")
     head.append(f", {left} mask{'s' * (left != 1)} left" if left else "", style="not bold dim")

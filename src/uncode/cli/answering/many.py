@@ -121,5 +121,5 @@ def _decode(how: DecodeSettings, items: list[Item], on_progress: Callable[[int],
         finished += len(step.finished)
         on_progress(finished)
     trace = run.trace()
-    told = zip(asked, seeds, answers(how.denoiser, prompts, trace), trace.forwards.tolist(), strict=True)
-    return [one.as_row() | {"text": text, "forwards": forwards, "seed": seed} for one, seed, text, forwards in told]
+    results = zip(asked, seeds, answers(how.denoiser, prompts, trace), trace.forwards.tolist(), strict=True)
+    return [one.as_row() | {"text": text, "forwards": forwards, "seed": seed} for one, seed, text, forwards in results]

@@ -84,8 +84,8 @@ def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denois
     row = trace.row(0, denoiser.tokenizer, text=text, answer_span=grade.span)
     if not console.is_terminal:
         console.print(Text(sampler.name), draw(gathered(spots_of(row))), sep="\n")
-    told = Text("right" if grade.correct else "wrong", style="bold green" if grade.correct else "bold red")
-    console.print(told.append(f": {_why(grade)}; {'; '.join(summary(row))}.", style="not bold default").append("\n"))
+    verdict = Text("right" if grade.correct else "wrong", style="bold green" if grade.correct else "bold red")
+    console.print(verdict.append(f": {_why(grade)}; {'; '.join(summary(row))}.", style="not bold default").append("\n"))
     return Trajectory(f"{short(family.name)}, {sampler.name}", row, Verdict(grade.correct, grade.why))
 
 

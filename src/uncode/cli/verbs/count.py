@@ -126,10 +126,10 @@ def command(
     check_name(tokenizer)
     shards = corpus.shards()  # what is wrong with the sources is said before the tokenizer is loaded
     named, rules = load_tokenizer(tokenizer, revision), Rules(strict, allow_bad)
-    told: dict[str, Any] = {"tokenizer_name": named.name, "revision": named.revision, "rules": rules, "shards": shards}
-    told |= {"plain": plain, "restart": restart, "reuse": not (force or restart), "ray": ray}
+    how: dict[str, Any] = {"tokenizer_name": named.name, "revision": named.revision, "rules": rules, "shards": shards}
+    how |= {"plain": plain, "restart": restart, "reuse": not (force or restart), "ray": ray}
     began = time.monotonic()
-    done = _count(corpus, named.tokenizer, out, **told)
+    done = _count(corpus, named.tokenizer, out, **how)
     _tell(done, out, time.monotonic() - began, as_json)
 
 

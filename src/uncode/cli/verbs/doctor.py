@@ -65,11 +65,11 @@ def _jails() -> dict[str, str]:
     """The jails, best first, and whether they work here."""
     from ...evals.sandbox import JAILS
 
-    told = {}
+    jails = {}
     for name, kind in JAILS.items():
         works = kind().works()
-        told[name] = ("works" if kind.walled else "limits alone, without walls") if works else "does not work here"
-    return told
+        jails[name] = ("works" if kind.walled else "limits alone, without walls") if works else "does not work here"
+    return jails
 
 
 def _rows(rows: list[tuple[str, str]]) -> Table:

@@ -147,7 +147,9 @@ def _progress() -> Iterator[OnProgress]:
     console = Console(stderr=True)
     if not console.is_terminal:
         began = time.monotonic()
-        yield lambda told: console.print(f"{time.monotonic() - began:6.0f} s  {told}", highlight=False, soft_wrap=True)
+        yield lambda message: console.print(
+            f"{time.monotonic() - began:6.0f} s  {message}", highlight=False, soft_wrap=True
+        )
         return
     with console.status("") as status:
         yield status.update

@@ -162,8 +162,8 @@ def beside(
         {"id": i, "token": x.token, "a": min(x.surprisal, clip), "b": min(y.surprisal, clip)} for i, x, y in rows
     ]
     if as_json:
-        told = {f.name: getattr(c, f.name) for f in dataclasses.fields(c) if f.name not in ("surprisal", "weight")}
-        typer.echo(json.dumps({"a": one.name, "b": two.name} | told | {"moved": moved}, indent=2))
+        fields = {f.name: getattr(c, f.name) for f in dataclasses.fields(c) if f.name not in ("surprisal", "weight")}
+        typer.echo(json.dumps({"a": one.name, "b": two.name} | fields | {"moved": moved}, indent=2))
         return
     with printing() as console:
         for letter, table in (("A", one), ("B", two)):

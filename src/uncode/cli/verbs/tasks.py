@@ -127,8 +127,8 @@ def _lines() -> Group:
     lines: list[Text | Padding] = []
     for name, *values in _rows():
         *settings, source = zip(TITLES[1:], values, strict=True)
-        told = [", ".join(" ".join(pair) for pair in settings), " ".join(source)]
-        lines += [Text(name, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in told)]
+        details = [", ".join(" ".join(pair) for pair in settings), " ".join(source)]
+        lines += [Text(name, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in details)]
     return Group(*lines)
 
 
@@ -136,5 +136,10 @@ def _as_data(name: str) -> dict[str, Any]:
     from ...evals.names import task_named
 
     task = task_named(name)
-    told = {"name": name, "title": task.title, "metrics": list(task.graders), "source": dataclasses.asdict(task.source)}
-    return told | {"settings": dataclasses.asdict(task.settings)}
+    about = {
+        "name": name,
+        "title": task.title,
+        "metrics": list(task.graders),
+        "source": dataclasses.asdict(task.source),
+    }
+    return about | {"settings": dataclasses.asdict(task.settings)}

@@ -115,8 +115,8 @@ def _train(run: Run, folder: Path, out: Path) -> None:
     if run.resume(out):
         typer.echo(f"going on at step {run.progress.step:,}.", err=True)
     try:
-        with _training(run.recipe) as told:
-            run.train(out, told)
+        with _training(run.recipe) as on_progress:
+            run.train(out, on_progress)
     except KeyboardInterrupt:
         typer.echo(f"stopped at step {run.progress.step:,}; the same command goes on from there.", err=True)
         raise

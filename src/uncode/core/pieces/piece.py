@@ -78,8 +78,8 @@ class Piece:
     def to_dict(self) -> dict[str, Any]:
         """Plain data: numbers, strings, lists and dictionaries. A None that is the default is left out."""
         values = ((field, getattr(self, field.name)) for field in dataclasses.fields(self))
-        told = {field.name: _plain(value) for field, value in values if (value, field.default) != (None, None)}
-        return {"piece": type(self).__name__} | told
+        settings = {field.name: _plain(value) for field, value in values if (value, field.default) != (None, None)}
+        return {"piece": type(self).__name__} | settings
 
     @classmethod
     def from_dict(

@@ -16,7 +16,7 @@ _AT_LINE = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 def read_toml(text: str, read: Callable[[dict[str, Any]], Any], name: str) -> Any:
-    """What `read` makes of the TOML in `text`; its errors are told with the file's name and line."""
+    """What `read` makes of the TOML in `text`; errors name the file and the line."""
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

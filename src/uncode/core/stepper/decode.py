@@ -20,12 +20,13 @@ from ..support.arguments import checks_arguments
 from ..support.arrays import Ints
 from ..support.reprs import counted
 from ..support.threads import at_most
-from ..support.transfer import Download, upload
+from ..support.transfer import Download
 from ..trace import Trace
 from ..view import View
 from .decide import Decision, Lane, decide
 from .record import FILLED, OPEN
-from .state import DecodeOptions, Samplers, Seeds, State
+from .requests import DecodeOptions, Samplers, Seeds
+from .state import State
 
 
 @dataclass(slots=True)
@@ -62,16 +63,16 @@ def advance(state: State) -> Step:
 
     1. Each row without an open block opens its next one and counts its masked positions.
     2. Ask the cache policies for a plan; run one forward over its window; take logits of the open window only. (On a
-       GPU a single row's forward may have been started at the end of the step before; see 8.)
+       GPU a single row's forward may have been launched at the end of the step before; see 8.)
     3. Propose a token everywhere; form the belief (float32; float64 logits keep float64).
     4. Eligible = masked and in the open block. Score (a sum of terms in float64); -inf elsewhere.
     5. Select; write. Remember with what belief each token was committed.
     6. Remask among the decoder's own tokens, this step's included; erase.
     7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
-       Logits that are NaN are the model's fault: the error names it. This is looked for after a block's first step,
+       Logits that are NaN are the model's fault: the error names it. This is checked after a block's first step,
        when a row stalls, and in the finished trace, so that it costs no host sync of its own.
-    8. Ask the stop rule; record; hand out the step. Where the host must look whether the rule has ended a single row on
-       a GPU, the next forward is started before it looks; it was in vain once, when the rule says so.
+    8. Ask the stop rule; record; hand out the step. The host syncs only where a block can be filled or a row can end;
+       see :mod:`.lookahead`.
     """
     if state.over:
         raise UncodeError("there is no unfinished row to advance: add rows first.")
@@ -80,38 +81,41 @@ def advance(state: State) -> Step:
 
 
 def _advance(state: State) -> Step:
-    if state.stale:
+    if state.lookahead.must_open_blocks:
         state.open_blocks()
     _check_limit(state)
-    logits, state.ahead = _forward(state) if state.ahead is None else state.ahead, None
-    here = state.here.read()
+    logits = state.lookahead.take_logits()
+    if logits is None:
+        logits = _forward(state)
+    blocks, batch = state.blocks, state.batch
+    here = blocks.tokens.read()
     masked = here == state.facts.mask_id
-    eligible = state.window.restrict(masked)
-    frame = View(
+    eligible = blocks.window.restrict(masked)
+    view = View(
         tokens=here,
         eligible=eligible,
-        offsets=state.window.offsets,
-        places=state.window.places,
-        block_start=state.block_start,
-        block_length=state.block_length,
-        block_masked=state.block_masked,
-        block_steps=state.block_steps,
+        offsets=blocks.window.offsets,
+        places=blocks.window.places,
+        block_start=blocks.start,
+        block_length=blocks.length,
+        block_masked=blocks.masked,
+        block_steps=blocks.steps,
         block_step=state.block_step,
-        noise=state.noise(state.seeds, state.record.forwards),
+        noise=state.noise(batch.seeds, state.record.forwards),
         logp_at_commit=state.record.logp_at_commit if state.erases else None,
-        own=state.free_here if state.erases else None,
+        own=blocks.own if state.erases else None,
     )
-    decision = decide(state.lanes, logits, frame)
+    decision = decide(state.lanes, logits, view)
     _write(state, decision)
     state.record.reserve(state.clock + 1 - state.oldest)
-    state.record.note(decision, masked if state.observe == "span" else eligible, state.alive)
-    finished = _look(state, decision, logits, eligible)
+    state.record.note(decision, masked if state.observe == "span" else eligible, batch.alive)
+    finished = _sync(state, decision, logits, eligible) if state.lookahead.count_step() else ()
     state.clock += 1
     return Step(
         index=state.clock - 1,
         rows=state.rows.ids,
-        tokens=state.tokens,
-        offsets=state.window.offsets,
+        tokens=batch.tokens,
+        offsets=blocks.window.offsets,
         decision=decision,
         finished=finished,
     )
@@ -119,22 +123,21 @@ def _advance(state: State) -> Step:
 
 def _forward(state: State) -> Tensor:
     """Logits of the open window."""
-    logits: Tensor = state.session.logits(state.tokens, state.valid, state.plan())
-    return logits
+    return state.session.logits(state.batch.tokens, state.batch.valid, state.plan())
 
 
 def _write(state: State, decision: Decision) -> None:
     """Commit what was chosen, erase what was taken back."""
     chosen, record = decision.chosen, state.record
     if decision.erased is not None and state.ended:
-        decision.erased = decision.erased & (state.alive > 0)
-    state.here.write(chosen, decision.belief.token)
+        decision.erased = decision.erased & (state.batch.alive > 0)
+    state.blocks.tokens.write(chosen, decision.belief.token)
     record.step_here.write(chosen, record.forwards)
     if state.drafts:
-        record.draft(state.window, decision.belief.token, ~state.rows.finished)
+        record.draft(state.blocks.window, decision.belief.token, ~state.rows.finished)
     if decision.erased is not None:
         _note_events(state, decision)
-        state.here.write(decision.erased, torch.full_like(record.forwards, state.facts.mask_id))
+        state.blocks.tokens.write(decision.erased, torch.full_like(record.forwards, state.facts.mask_id))
         record.step_here.write(decision.erased, torch.full_like(record.forwards, OPEN))
 
 
@@ -142,7 +145,7 @@ def _note_events(state: State, decision: Decision) -> None:
     """Where a remasker runs, offsets are written more than once: keep every write and erasure, in order."""
     assert decision.erased is not None
     own, erasing = state.record.forwards[:, 0].tolist(), state.erasing
-    offsets = state.window.offsets.expand(len(own), -1)
+    offsets = state.blocks.window.offsets.expand(len(own), -1)
     for change, token in ((decision.chosen, decision.belief.token), (decision.erased, None)):
         for row, column in change.nonzero().tolist():
             if not erasing[row]:
@@ -151,44 +154,30 @@ def _note_events(state: State, decision: Decision) -> None:
             state.record.events[row].append((own[row], int(offsets[row, column]), written))
 
 
-def _look(state: State, decision: Decision, logits: Tensor, eligible: Tensor) -> tuple[int, ...]:
-    """Find out which blocks are filled and which rows have ended; skipped while the schedule foresees neither.
+def _sync(state: State, decision: Decision, logits: Tensor, eligible: Tensor) -> tuple[int, ...]:
+    """Ask the device which blocks are filled and which rows have ended; returns the ids of the latter.
 
-    All that the host must know comes in one trip: it waits for the device once.
+    All that the host must know comes in one device-to-host copy.
     """
-    state.since += 1
-    state.certain -= 1
-    state.foreseen -= 1
-    if state.foreseen > 0:
-        return ()
     state.settle()
-    ended = _ask_stop_rules(state)
-    left = state.window.restrict(state.here.read() == state.facts.mask_id).sum(-1)
-    moved = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
-    rows = state.rows
-    facts = [left, moved, decision.waits[:, 0], ended]
-    if (rows.block_step == 1).any():  # a block's first step
+    done = _ask_stop_rules(state)
+    left = state.blocks.window.restrict(state.blocks.tokens.read() == state.facts.mask_id).sum(-1)
+    changed = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
+    facts = [left, changed, decision.waits[:, 0], done]
+    if (state.rows.block_step == 1).any():  # a block's first step
         facts.append((decision.belief.log_total.isnan() & eligible).any(-1))
-    told = Download(torch.stack(facts))
+    copied = Download(torch.stack(facts))
     if state.may_run_ahead:
-        state.ahead = _forward(state)
-    seen = told()
-    filled, stands, goes_on, done = seen[0] == 0, seen[1] == 0, seen[2] == 0, seen[3] > 0
-    stuck = ~filled & stands & ~rows.finished
-    suspects = stuck | (seen[4:] > 0).any(0)
+        state.lookahead.logits = _forward(state)
+    found = copied()
+    filled, unchanged, may_close = found[0] == 0, found[1] == 0, found[2] == 0
+    stuck = ~filled & unchanged & ~state.rows.finished
+    suspects = stuck | (found[4:] > 0).any(0)
     if suspects.any():
-        _check_logits(state, logits if state.ahead is None else state.ahead, eligible, suspects)
+        later = state.lookahead.logits
+        _check_logits(state, logits if later is None else later, eligible, suspects)
     _check_progress(state, decision, stuck)
-    closed = filled & goes_on & ~rows.finished
-    over = closed & (~rows.later.any(1) | done)
-    rows.block_step[closed & ~over] = -1
-    rows.finished |= over
-    state.ended, state.over = bool(rows.finished.any()), bool(rows.finished.all())
-    state.foresee()
-    if closed.any():
-        state.stale = True
-        state.alive = upload((~rows.finished).astype(np.int64), left.device)[:, None]
-    return tuple(rows.ids[over].tolist())
+    return state.apply(filled & may_close, found[3] > 0)
 
 
 def _check_logits(state: State, logits: Tensor, eligible: Tensor, suspects: NDArray[np.bool_]) -> None:
@@ -198,14 +187,14 @@ def _check_logits(state: State, logits: Tensor, eligible: Tensor, suspects: NDAr
         found = find_bad_logits(logits[row, columns]) if len(columns) else None
         if found is not None:
             at, kind = found
-            offsets = state.window.offsets.expand(len(eligible), -1)
+            offsets = state.blocks.window.offsets.expand(len(eligible), -1)
             raise _bad_logits(state, int(row), int(offsets[row, columns[at]]), kind)
 
 
 def _bad_logits(state: State, row: int, offset: int, kind: str) -> UncodeError:
     """The error for a row of the batch and an offset; positions count from the row's first valid token."""
-    first = int(state.valid[row].long().argmax())
-    where = f" at position {state.start + offset - first} of row {int(state.rows.ids[row])}"
+    first = int(state.batch.valid[row].long().argmax())
+    where = f" at position {state.batch.start + offset - first} of row {int(state.rows.ids[row])}"
     return bad_logits(state.denoiser, kind, where)
 
 
@@ -221,23 +210,23 @@ def _check_limit(state: State) -> None:
     try:
         state.check_limit()
     except Stalled:
-        eligible = state.window.restrict(state.here.read() == state.facts.mask_id)
+        eligible = state.blocks.window.restrict(state.blocks.tokens.read() == state.facts.mask_id)
         _check_logits(state, _forward(state), eligible, ~state.rows.finished)
         raise
 
 
 def _ask_stop_rules(state: State) -> Tensor:
     """Fill the rest of the rows whose stop rule says so, without a forward; `[B]`: which have no mask left at all."""
-    span, mask_id = state.tokens[:, state.start :], state.facts.mask_id
+    batch, span, mask_id = state.batch, state.batch.generated, state.facts.mask_id
     ended = torch.zeros_like(span[:, 0], dtype=torch.bool)
     for lane in state.lanes:
         if not lane.sampler.policy.stop.stops:
             continue
         rows = slice(None) if lane.rows is None else lane.rows
-        here, own = span[rows], ~state.given[rows, state.start :]
+        here, own = span[rows], ~batch.given[rows, batch.start :]
         masked = here == mask_id
         fill = lane.sampler.policy.stop(here, masked, own)
-        state.tokens[rows, state.start :] = torch.where(fill >= 0, fill, here)
+        batch.tokens[rows, batch.start :] = torch.where(fill >= 0, fill, here)
         state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])
         ended[rows] = ~(masked & (fill < 0)).any(-1)
     return ended

@@ -107,11 +107,16 @@ class Record:
         score = torch.stack([d.score for d in decisions])
         when = self.step_here.read() - self._first
         at = when.clamp(min=0)
-        told = belief.at(at)
+        at_commit = belief.at(at)
         channels = [self._runner_up(score, torch.stack([d.chosen for d in decisions]))]
         terms = [] if len(decisions[0].terms) == 1 else _over_steps([d.terms for d in decisions])
         channels += [term.expand_as(score) for term in terms] or [score]
-        values = [told.logp, told.entropy, told.margin, *(channel.gather(0, at[None])[0] for channel in channels)]
+        values = [
+            at_commit.logp,
+            at_commit.entropy,
+            at_commit.margin,
+            *(channel.gather(0, at[None])[0] for channel in channels),
+        ]
         self._commit_here.write(when >= 0, torch.stack([value.double() for value in values]))
         self._fold_entropy(belief.entropy, torch.stack(seen))
 

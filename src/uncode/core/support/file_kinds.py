@@ -1,4 +1,4 @@
-"""The kinds of file that uncode writes, told apart by how they begin: no file of another kind is replaced."""
+"""The kinds of file that uncode writes, known by their first bytes: no file of another kind is replaced."""
 
 from __future__ import annotations
 

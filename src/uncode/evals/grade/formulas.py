@@ -70,10 +70,10 @@ class Formulas:
         if fault is not None:
             return False, fault
         with self._lock:
-            told = self._ask({"gold": gold, "answer": listed(joined(spelt(answer)))})
-        if told is None:
+            equal = self._ask({"gold": gold, "answer": listed(joined(spelt(answer)))})
+        if equal is None:
             return False, "comparing them took too long"
-        return told, "equal by math-verify" if told else "not equal by math-verify"
+        return equal, "equal by math-verify" if equal else "not equal by math-verify"
 
     def close(self) -> None:
         if self._process is not None:

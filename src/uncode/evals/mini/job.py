@@ -73,7 +73,7 @@ class Job:
                 on_progress(f"{futures[future]} is done")
         return {name: found[name] for name in self.families}
 
-    def part(self, name: str, on_progress: OnProgress = lambda told: None) -> Part:
+    def part(self, name: str, on_progress: OnProgress = lambda message: None) -> Part:
         """One family, from the beginning or from where it was left."""
         warnings.simplefilter("once", NoJail)
         denoiser = load(self.model, device=self.device, dtype=self.dtype)

@@ -33,12 +33,12 @@ def accuracy(results: Results, intervals: bool = False) -> Table:
     rows = []
     for name in _ordered(results):
         cells = [results.cell(family, name) for family in families]
-        told = ["" if c is None else _percent(c.accuracy, intervals) for c in cells]
+        cells_text = ["" if c is None else _percent(c.accuracy, intervals) for c in cells]
         average = results.average(name)
         mean = "" if average is None else _percent(average, True)
         ahead = "" if name == UNCODE or name not in results.gaps else _ahead(results, name)
         forwards = [cell.forwards for cell in cells if cell is not None]
-        rows.append([_told(results, name), *told, mean, ahead, f"{np.mean(forwards):.0f}"])
+        rows.append([_told(results, name), *cells_text, mean, ahead, f"{np.mean(forwards):.0f}"])
     titles = ["sampler", *(short(f) for f in families), "average", f"{UNCODE} minus it", "forwards"]
     return Table(titles, rows)
 

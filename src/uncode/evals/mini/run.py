@@ -18,7 +18,7 @@ from ...core.pieces.piece import Table
 from ...core.pieces.policy import Sampler
 from ...core.pieces.stop import AfterEos
 from ...core.stepper.decode import steps
-from ...core.stepper.state import DecodeOptions
+from ...core.stepper.requests import DecodeOptions
 from ...core.support.paths import make_folder
 from ...core.support.write import write_whole
 from ...core.trace import Trace
@@ -34,7 +34,7 @@ from .results import Cell, Part, least
 STEP_SECONDS = 10.0
 """How often a decode that takes long says how far it is."""
 OnProgress = Callable[[str], None]
-"""Is told what comes next."""
+"""Called with a line about what comes next."""
 
 
 @dataclass

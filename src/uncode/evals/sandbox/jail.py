@@ -62,8 +62,8 @@ class Jail(ABC):
     def command(self, role: str, settings: Mapping[str, Any]) -> list[str]:
         """The command line that starts `role` of the guest inside the walls."""
         view = self.view()
-        told = {**settings, "own_files": self.own_files}
-        return [*self.walls(told), *_python(view.python, "boot"), view.harness, role, json.dumps(told)]
+        request = {**settings, "own_files": self.own_files}
+        return [*self.walls(request), *_python(view.python, "boot"), view.harness, role, json.dumps(request)]
 
     def view(self) -> View:
         """What is seen inside."""
@@ -85,8 +85,8 @@ class Jail(ABC):
         limits = {"cpu": 10, "memory": 1 << 30, "disk": 1 << 20, "files": 64, "answer": 1 << 20, "wall": 10}
         command = self.command("script", {"limits": limits})
         done = subprocess.run(command, input=b"pass", capture_output=True, timeout=30, env={}, cwd="/", check=False)
-        told = done.stderr.decode(errors="replace").strip()
-        return None if done.stdout == HERE and not told else told or f"exit code {done.returncode}"
+        complaint = done.stderr.decode(errors="replace").strip()
+        return None if done.stdout == HERE and not complaint else complaint or f"exit code {done.returncode}"
 
 
 class Bubblewrap(Jail):
@@ -127,14 +127,14 @@ class Namespaces(Jail):
 
     def walls(self, settings: Mapping[str, Any]) -> list[str]:
         view = self.view()
-        told = {
+        walls = {
             "folders": view.folders,
             "hidden": view.hidden,
             "environment": view.environment,
             "disk": settings["limits"]["disk"],
             "descriptors": settings.get("pipe", []),
         }
-        return [*_python(interpreter(), "enter"), str(GUEST.parent), json.dumps(told)]
+        return [*_python(interpreter(), "enter"), str(GUEST.parent), json.dumps(walls)]
 
 
 class Bare(Jail):

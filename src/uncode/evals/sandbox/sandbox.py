@@ -93,10 +93,10 @@ class Sandbox:
         require(len(programs) > 0, "there is no program to judge.")
         start = time.monotonic()
         job = {"programs": programs, "names": suite.names, "tests": suite.tests, "setup": suite.setup}
-        told = self._referee(json.dumps(job).encode())
-        if "fault" in told:
-            raise UncodeError(f"these tests cannot be run: {told['fault']}.")
-        return Verdict(told["passed"], _visible(told["why"]), told["chosen"], time.monotonic() - start)
+        verdict = self._referee(json.dumps(job).encode())
+        if "fault" in verdict:
+            raise UncodeError(f"these tests cannot be run: {verdict['fault']}.")
+        return Verdict(verdict["passed"], _visible(verdict["why"]), verdict["chosen"], time.monotonic() - start)
 
     def silent(self, script: str, wall: float = 10.0) -> Verdict:
         """Whether a script ends in time and writes nothing to standard error: the released rule, and no proof."""
@@ -134,8 +134,8 @@ class Sandbox:
             return dict(json.loads(out.removeprefix(HERE)))
         except ValueError:
             # The referee itself was ended by a limit: a test, or comparing an answer, took too much memory or time.
-            told = err.decode(errors="replace").strip().splitlines()
-            why = f"the answer could not be compared: {told[-1] if told else 'it took too much'}"
+            lines = err.decode(errors="replace").strip().splitlines()
+            why = f"the answer could not be compared: {lines[-1] if lines else 'it took too much'}"
             return {"passed": False, "why": _ENDED_BY.get(referee.returncode, why), "chosen": None}
 
     @contextlib.contextmanager
@@ -185,8 +185,8 @@ def _heard(process: subprocess.Popen[bytes], script: bytes, wall: float) -> str 
         process.stdin.write(script)
         process.stdin.close()
     if process.stdout.readline() != HERE:
-        told = process.stderr.read(2000).decode(errors="replace")
-        raise UncodeError(f"the jail did not start: {_visible(told)[-300:]}.")
+        complaint = process.stderr.read(2000).decode(errors="replace")
+        raise UncodeError(f"the jail did not start: {_visible(complaint)[-300:]}.")
     said, until, poll = b"", time.monotonic() + wall, select.poll()
     poll.register(process.stderr, select.POLLIN)
     while len(said) < 1 << 16 and poll.poll(max(0.0, until - time.monotonic()) * 1000):

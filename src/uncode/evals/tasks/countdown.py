@@ -113,10 +113,10 @@ def _attempt(last: Equation, found: list[Equation]) -> list[Equation]:
 
 
 def _wrong(equation: Equation, example: Puzzle) -> Grade:
-    told = equation.place.text
+    equation_text = equation.place.text
     if not equation.holds:
-        return Grade(False, equation.place.span, f"{told} does not hold")
-    return Grade(False, equation.place.span, f"{told} does not reach {example.target}")
+        return Grade(False, equation.place.span, f"{equation_text} does not hold")
+    return Grade(False, equation.place.span, f"{equation_text} does not reach {example.target}")
 
 
 def _listed(example: Puzzle) -> str:

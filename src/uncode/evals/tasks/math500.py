@@ -65,8 +65,8 @@ class Math500(Task[Problem]):
             if found and found[-1][1]:
                 inside = found[-1][1].strip(".")
                 same = example.answer in inside
-                told = "contains" if same else "does not contain"
-                return Grade(same, found[-1].span(1), f"{_short(inside)} {told} {_short(example.answer)}")
+                relation = "contains" if same else "does not contain"
+                return Grade(same, found[-1].span(1), f"{_short(inside)} {relation} {_short(example.answer)}")
         return Grade(example.answer == "", None, "there is no box")
 
 

@@ -117,12 +117,12 @@ class _Pipeline:
         ]
         if not items:
             return
-        told = {
+        settings = {
             "tokenizer": self.tokenizer,
             "cutter": self.job.cutter,
             "corpus": replace(corpus, sources=corpus.sources[:1]),
         }
-        done = data.from_items(items, override_num_blocks=len(items)).map(count_shard, fn_kwargs=told, num_cpus=1)
+        done = data.from_items(items, override_num_blocks=len(items)).map(count_shard, fn_kwargs=settings, num_cpus=1)
         for row in done.iter_rows():
             require(not row["error"], row["error"])
             yield int(row["number"]), self._read(int(row["number"]), row["result"])
@@ -150,11 +150,11 @@ def count_shard(item: dict[str, Any], tokenizer: Any, cutter: Cutter | None, cor
         return {"number": item["number"], "error": str(error), "result": b""}
     assert counts is not None
     ids = counts.nonzero()[0]
-    told = json.dumps(dataclasses.asdict(batch.totals)).encode()
+    totals = json.dumps(dataclasses.asdict(batch.totals)).encode()
     tensors: dict[str, Any] = {
         "ids": ids,
         "counts": counts[ids],
-        "totals": np.frombuffer(told, np.uint8),
+        "totals": np.frombuffer(totals, np.uint8),
         "enough": np.array([batch.enough]),
     }
     return {"number": item["number"], "error": "", "result": save(tensors)}
@@ -176,7 +176,7 @@ def _absolute(shard: Shard) -> Shard:
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
     """Ray, connected to a cluster; one that this process is connected to already is used and left as it is."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nobody is told
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics
     ray = needed("ray", "cluster", "counting on a cluster")
     needed("ray.data", "cluster", "counting on a cluster")
     ours = not ray.is_initialized()

@@ -69,7 +69,7 @@ class Batch:
 
 
 Tell = Callable[[Totals, int, int], None]
-"""Is told the totals, the number of the shard and how many bytes of it are read, after every record."""
+"""Called after every record with the totals, the number of the shard and how many bytes of it are read."""
 
 
 @dataclass(frozen=True)

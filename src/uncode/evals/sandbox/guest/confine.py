@@ -93,8 +93,8 @@ def refuse_calls(own_files: bool) -> None:
     program = _filter(*known, own_files)
     libc = ctypes.CDLL(None, use_errno=True)
     code = ctypes.create_string_buffer(program)
-    told = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
-    if libc.prctl(_SECCOMP, _FILTER, told, 0, 0):
+    filter_program = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
+    if libc.prctl(_SECCOMP, _FILTER, filter_program, 0, 0):
         raise OSError(ctypes.get_errno(), "the kernel takes no filter of system calls")
 
 

@@ -154,10 +154,10 @@ _MADE_OF_ITEMS: dict[str, Callable[[list[Any]], Any]] = {
 _MADE_OF_KEYS: dict[str, Callable[[list[Any]], Any]] = {"set": set, "frozenset": frozenset, "dict": dict}
 
 
-def decode(told: Any) -> Any:
-    """The value that `encode` told of; anything else is an error."""
+def decode(encoded: Any) -> Any:
+    """The value that `encode` wrote; anything else is an error."""
     try:
-        return _Decoder().decode(told)
+        return _Decoder().decode(encoded)
     except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
         raise NotPlain("a message that is no plain data") from error
 
@@ -167,15 +167,15 @@ class _Decoder:
         self.left = 2 * MOST_ITEMS  # a dictionary's keys and values are counted one by one here
         self.collisions_left = MAX_COLLISIONS
 
-    def decode(self, told: Any) -> Any:
-        if told is None or isinstance(told, (bool, int, float, str)):
-            return told
-        if isinstance(told, list):
-            self.left -= len(told)
+    def decode(self, encoded: Any) -> Any:
+        if encoded is None or isinstance(encoded, (bool, int, float, str)):
+            return encoded
+        if isinstance(encoded, list):
+            self.left -= len(encoded)
             if self.left < 0:
                 raise NotPlain("a message of too many items")
-            return [self.decode(item) for item in told]
-        ((tag, contents),) = told.items()
+            return [self.decode(item) for item in encoded]
+        ((tag, contents),) = encoded.items()
         if isinstance(contents, str):  # a string is a series too: it may stand for none here
             return _MADE_OF_TEXT[tag](contents)
         if not isinstance(contents, list):

@@ -146,16 +146,16 @@ class Asked:
             self.pipe.send({"name": name, "args": encode(args), "kwargs": encode(kwargs)})
         except NotPlain as error:  # the arguments are the tests' own, or answers they hand back
             raise Broken(f"it was to be called with {error}") from error
-        told = self.pipe.receive()
-        if isinstance(told, dict) and "value" in told:
+        reply = self.pipe.receive()
+        if isinstance(reply, dict) and "value" in reply:
             try:
-                value = decode(told["value"])
+                value = decode(reply["value"])
             except NotPlain as error:
                 raise Broken("the program wrote something that is no answer") from error
             self.returned = f", and it returned {_brief(value)}"
             return value
         self.returned = ""
-        self.raised = _raised(told)
+        self.raised = _raised(reply)
         raise self.raised
 
 
@@ -167,10 +167,10 @@ def _brief(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _raised(told: Any) -> Exception:
+def _raised(reply: Any) -> Exception:
     """The exception the candidate says it raised: Python's own by that name, so that tests may expect it."""
     try:
-        name, message = (str(part) for part in told["raised"])
+        name, message = (str(part) for part in reply["raised"])
     except (KeyError, TypeError, ValueError) as error:
         raise Broken("the program wrote something that is no answer") from error
     kind = getattr(builtins, name, None)
@@ -199,8 +199,8 @@ def _failed(error: BaseException, tests: list[str], asked: Asked) -> str:
         line = source[(frames[-1].lineno or 1) - 1].strip() if source else ""
     if error is asked.raised:
         return f"failed: {line[:200]}, and it raised {_named(error)}"
-    told = "" if isinstance(error, AssertionError) else f" ({_named(error)})"
-    return f"failed: {line[:200]}{asked.returned}{told}"
+    reason = "" if isinstance(error, AssertionError) else f" ({_named(error)})"
+    return f"failed: {line[:200]}{asked.returned}{reason}"
 
 
 def _named(error: BaseException) -> str:

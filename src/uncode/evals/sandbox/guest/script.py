@@ -15,11 +15,11 @@ from .confine import confine
 def main(settings: dict[str, Any]) -> None:
     with open(0, "rb", closefd=False) as stream:
         source = stream.read().decode()
-    told = os.dup(1)
+    started = os.dup(1)
     silence(0, 1)
     confine(settings["limits"], settings["own_files"])
-    os.write(told, b"here\n")  # what fails before this is the jail's fault
-    os.close(told)
+    os.write(started, b"here\n")  # what fails before this is the jail's fault
+    os.close(started)
     module = types.ModuleType("__main__")
     module.__dict__["__file__"] = "script.py"
     module.__dict__["__builtins__"] = builtins

@@ -1,0 +1,57 @@
+"""The batch's tensors on the device: the canvas of all rows, their seeds, and who is still going."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from ..canvas import Canvas
+
+
+class Batch:
+    """Rows on one canvas `[B, L]`; the generated span starts at the same column for all."""
+
+    def __init__(self, canvas: Canvas, seeds: Tensor) -> None:
+        self.tokens, self.valid, self.given = canvas.tokens.clone(), canvas.valid.clone(), canvas.given
+        self.seeds, self.alive, self.start = seeds, _ones(seeds), canvas.start
+        """`alive` is 1 for rows that go on and 0 for rows that have finished, `[B, 1]`."""
+
+    @property
+    def span(self) -> int:
+        """Columns of the generated span."""
+        return int(self.tokens.shape[1]) - self.start
+
+    @property
+    def generated(self) -> Tensor:
+        """The generated span, `[B, S]`; a view."""
+        return self.tokens[:, self.start :]
+
+    def add(self, canvas: Canvas, seeds: Tensor) -> tuple[int, int]:
+        """Rows join; all grow to the wider prompt and the longer span. Returns by how many columns the old rows grow,
+        left and right."""
+        left, right = canvas.start - self.start, canvas.span - self.span
+        filler = int(canvas.mask_id == 0)  # any token but the mask
+        pairs = (
+            (self.tokens, canvas.tokens, filler),
+            (self.valid, canvas.valid, False),
+            (self.given, canvas.given, True),
+        )
+        self.tokens, self.valid, self.given = (
+            torch.cat([_widen(old, left, right, fill), _widen(new, -left, -right, fill)]) for old, new, fill in pairs
+        )
+        self.seeds, self.alive = torch.cat([self.seeds, seeds]), torch.cat([self.alive, _ones(seeds)])
+        self.start = max(self.start, canvas.start)
+        return max(left, 0), max(right, 0)
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these rows stay, in this order. The tensors are new ones: `valid` may serve as the rows' version."""
+        self.tokens, self.valid, self.given = self.tokens[rows], self.valid[rows], self.given[rows]
+        self.seeds, self.alive = self.seeds[rows], self.alive[rows]
+
+
+def _ones(seeds: Tensor) -> Tensor:
+    return torch.ones(len(seeds), 1, dtype=torch.int64, device=seeds.device)
+
+
+def _widen(tensor: Tensor, left: int, right: int, fill: float) -> Tensor:
+    return torch.nn.functional.pad(tensor, (max(left, 0), max(right, 0)), value=fill)

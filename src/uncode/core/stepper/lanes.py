@@ -1,0 +1,51 @@
+"""Lanes: the rows of a batch sorted by sampler, and how new rows join them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+
+from ..canvas import Canvas
+from ..denoiser import Facts
+from ..errors import require
+from ..pieces.policy import Sampler
+from ..support.arrays import Ints
+from .decide import Lane
+from .rows import Rows
+
+
+def with_lanes(
+    lanes: Sequence[Lane], samplers: Sequence[Sampler], facts: Facts, whole_span: bool
+) -> tuple[list[Lane], Ints]:
+    """The lanes with those of new rows added, and the number of each new row's lane."""
+    found, numbers = list(lanes), []
+    for sampler in samplers:
+        known = [number for number, lane in enumerate(found) if lane.spec == sampler]
+        if not known:
+            found.append(_bound(sampler, facts, whole_span))
+        numbers.append(known[0] if known else len(found) - 1)
+    return found, np.array(numbers)
+
+
+def _bound(sampler: Sampler, facts: Facts, whole_span: bool) -> Lane:
+    require(
+        not whole_span or sampler.cache.sees_span,
+        f"observe='span' needs every masked position at every step, which {type(sampler.cache).__name__} skips: "
+        "use another cache or observe='open'.",
+    )
+    return Lane(sampler, sampler.bind(facts))
+
+
+def scheduled(canvas: Canvas, lanes: Sequence[Lane], numbers: Ints, ids: Ints, clock: int) -> Rows:
+    """New rows with their blocks and steps, planned lane by lane, in the order of the canvas."""
+    masked, lengths = canvas.masked[:, canvas.start :].cpu().numpy(), canvas.lengths.cpu().numpy()
+    parts = []
+    for number in np.unique(numbers):
+        here = np.flatnonzero(numbers == number)
+        part = Rows.plan(lanes[number].sampler, masked[here], lengths[here], clock)
+        part.ids, part.lane = ids[here], numbers[here]
+        parts.append(part)
+    rows = reduce(Rows.join, parts)
+    return rows.take(np.argsort(rows.ids))

@@ -1,0 +1,69 @@
+"""The plan of the next forward, and which positions each forward has recomputed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..pieces.cache import NoCache, Place, Plan, Span
+from ..support.arrays import Ints
+from .decide import Lane
+from .rows import Rows
+
+
+class Planner:
+    """Asks the rows' cache policies for a plan, and keeps it while it does not change."""
+
+    def __init__(self) -> None:
+        self.current: Plan | None = None
+        self._lanes: Sequence[Lane] = ()
+        self._uses_cache = False
+        self._history: list[tuple[int, Ints, Span]] = []
+        """The batch's clock, the rows' ids and the window in row positions, at each change of the plan."""
+
+    def regroup(self, rows: Rows, lanes: Sequence[Lane], valid: Tensor) -> None:
+        """Rows came or went."""
+        self._lanes = lanes
+        self._uses_cache = any(not isinstance(lane.spec.cache, NoCache) for lane in lanes)
+        seen = valid.cpu().numpy()
+        self._first, self._lengths = np.argmax(seen, 1), seen.sum(1)
+        self._history = [entry for entry in self._history if np.isin(entry[1], rows.ids).any()]
+
+    def changes(self, block_step: Ints) -> bool:
+        """Whether a cache policy asks for another plan at this step; the blocks are the same."""
+        return self._uses_cache and any(lane.sampler.cache.changes(block_step) for lane in self._lanes)
+
+    def make(self, place: Place, rows: Rows, clock: int) -> Plan:
+        """Ask for a new plan; each row gets that of its own policy."""
+        plans = [lane.sampler.cache(place) for lane in self._lanes]
+
+        def mix(name: str) -> Span:
+            spans = [getattr(plan, name) for plan in plans]
+            picks = rows.lane, rows.index
+            return Span(np.stack([s.start for s in spans])[picks], np.stack([s.stop for s in spans])[picks])
+
+        mixed = len(plans) > 1
+        self.current = plan = (
+            Plan(window=mix("window"), wanted=mix("wanted"), keep=mix("keep"), reuse=mix("reuse"))
+            if mixed
+            else plans[0]
+        )
+        self._history.append((clock, rows.ids, self._in_row_positions(plan.window)))
+        return plan
+
+    def _in_row_positions(self, span: Span) -> Span:
+        """A span of columns as positions of each row, which count from its first valid token."""
+        first, length = self._first, self._lengths
+        return Span(np.clip(span.start - first, 0, length), np.clip(span.stop - first, 0, length))
+
+    def recomputed(self, row_id: int, born: int, forwards: int) -> Tensor:
+        """The positions each of a row's forwards recomputed, `[2, T]`."""
+        found = np.zeros((2, forwards), dtype=np.int64)
+        for clock, ids, window in self._history:
+            at = np.flatnonzero(ids == row_id)
+            if len(at):
+                found[:, max(clock - born, 0) :] = [[window.start[at[0]]], [window.stop[at[0]]]]
+        return torch.from_numpy(found)

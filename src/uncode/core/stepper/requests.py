@@ -1,0 +1,59 @@
+"""What a caller of the stepper passes: samplers and seeds, one per row or one for all, and options."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from operator import index
+from typing import Literal, TypedDict
+
+from torch import Tensor
+
+from ..errors import require, shown
+from ..noise import Noise
+from ..pieces.policy import Sampler
+from ..support.arguments import whole_number
+
+Samplers = Sampler | Sequence[Sampler]
+Seeds = int | Sequence[int]
+Observe = Literal["open", "span"]
+NoiseSource = Callable[[Tensor, Tensor], Noise]
+
+
+class DecodeOptions(TypedDict, total=False):
+    """What a decode records, and where its random numbers come from; see :func:`.decode.decode`."""
+
+    observe: Observe
+    drafts: bool
+    noise: NoiseSource
+
+
+def check_options(observe: object, drafts: object, noise: object) -> None:
+    """Raise if an option has a wrong value."""
+    known = isinstance(observe, str) and observe in ("open", "span")
+    require(known, f"observe must be 'open' or 'span', not {shown(observe)}.")
+    require(isinstance(drafts, bool), f"drafts must be True or False, not {shown(drafts)}.")
+    require(callable(noise), f"noise makes a Noise of seeds and steps, PhiloxNoise say, not {shown(noise)}.")
+
+
+def each_sampler(samplers: Samplers, count: int) -> list[Sampler]:
+    """One sampler per row, from one for all or a list."""
+    each = [samplers] * count if isinstance(samplers, Sampler) else samplers
+    made = f": call it, {samplers.__name__}(...)" if inspect.isfunction(samplers) else ""
+    fits = isinstance(each, Sequence) and all(isinstance(sampler, Sampler) for sampler in each)
+    require(fits, f"a sampler was expected, presets.confidence() say, not {shown(samplers)}{made}.")
+    require(len(each) == count, f"{len(each)} samplers were given for {count} rows.")
+    return list(each)
+
+
+def each_seed(seeds: Seeds, count: int) -> list[int]:
+    """One seed per row: row r of one seed for all uses the seed plus r."""
+    try:
+        each = [index(seeds) + row for row in range(count)]  # type: ignore[arg-type]
+    except TypeError:
+        listed = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes | Mapping) else []
+        require(len(listed) > 0, f"a seed is a whole number or one per row, not {shown(seeds)}.")
+        each = [whole_number(seed, "a seed", least=-(2**63)) for seed in listed]
+    require(len(each) == count, f"{len(each)} seeds were given for {count} rows.")
+    require(all(-(2**63) <= seed < 2**63 for seed in each), "a seed must fit in 64 bits.")
+    return each
