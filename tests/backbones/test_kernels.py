@@ -36,8 +36,8 @@ def test_every_kernel_computes_what_the_plain_code_does() -> None:
 
 
 POINTERS = {
-    "_partial_sums": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 seeds:i64 offsets:i32 steps:i32 temperatures:fp64 peaks:fp64 "
-    "picks:i32",
+    "_partial_sums": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 seeds:i64 offsets:i32 steps:i32 temperatures:fp64 "
+    "peaks:fp64 picks:i32",
     "_merge_parts": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 peaks:fp64 picks:i32 top:fp32 best:i64 rest:fp32 "
     "second:fp32 slope:fp32 drawn:i64",
     "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16",

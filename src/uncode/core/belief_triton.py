@@ -31,7 +31,7 @@ VECTOR, VECTORS, QUADS, WARPS = 8, 512, 64, 2
 
 @triton.jit
 def _power(bits):
-    """Two to the power of `bits`, one instruction where inside is one: odds below the smallest number are 0."""
+    """2**bits, in one instruction on a GPU; results below the smallest normal number are 0."""
     if ON_A_GPU:
         return tl.inline_asm_elementwise("ex2.approx.ftz.f32 $0, $1;", "=f,f", [bits], tl.float32, True, 1)
     else:
@@ -40,7 +40,7 @@ def _power(bits):
 
 @triton.jit
 def _below(x, peak):
-    """Bits from the peak down, where inside is one; not a number stays so."""
+    """log2 of the odds against the peak. NaN stays NaN; without a peak (all -inf) nothing is subtracted."""
     safe = tl.where(peak == float("-inf"), 0.0, peak)
     return tl.maximum((x - safe) * LOG2_E, MIN_BITS, propagate_nan=tl.PropagateNan.ALL)
 
