@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from uncode.backbones.function import rows_of
+from uncode.core.denoiser import Layout
 from uncode.core.noise import PhiloxNoise, Purpose
 from uncode.core.pieces.cache import Plan
 
@@ -141,8 +142,8 @@ class ToySession:
             (torch.full(shape, torch.nan).double(), torch.full(shape, torch.nan).double()) for _ in range(LAYERS)
         ]
 
-    def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
-        net, length = self.denoiser.network, tokens.shape[1]
+    def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
+        net, valid, length = self.denoiser.network, layout.valid, tokens.shape[1]
         self.denoiser.forwards += 1
         if plan.keep.width == 0 and plan.reuse.width == 0:  # nothing is cached, so there is a shorter way
             return rows_of(net(tokens, valid), plan)

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .backbones.guidance import GuidedSession
-from .core.denoiser import Denoiser, Facts
+from .core.denoiser import Denoiser, Facts, Layout
 from .core.errors import require, shown
 from .core.logits_check import bad_logits, find_bad_logits
 from .core.noise import PhiloxNoise, Purpose
@@ -76,16 +75,14 @@ def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) -> Te
     rows, length = len(masks), len(truth)
     tokens = truth.repeat(rows, 1)
     tokens[:, start:].masked_fill_(masks, denoiser.mask_id)
-    valid = torch.ones_like(tokens, dtype=torch.bool)
+    given = torch.arange(length, device=truth.device).expand(rows, -1) < start  # whatever of the answer is shown
 
     def span(first: int, last: int) -> Span:
         return Span(np.full(rows, first), np.full(rows, last))
 
     session = denoiser.open(rows, length)
-    if isinstance(session, GuidedSession):  # the prompt alone is given, whatever of the answer is shown
-        session.given = torch.arange(length, device=truth.device).expand(rows, -1) < start
     plan = Plan(window=span(0, length), wanted=span(start, length), keep=span(0, 0), reuse=span(0, 0))
-    logits = session.logits(tokens, valid, plan)
+    logits = session.logits(tokens, Layout.without_padding(given), plan)
     logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
     found = logp.gather(-1, truth[start:].expand(rows, -1)[..., None])[..., 0]
     summed = found.masked_fill(~masks, 0.0).sum(-1).double()

@@ -34,6 +34,7 @@ from transformers import (
 
 import uncode
 from uncode import Canvas, FrequencyTable, UncodeError, decode, generate, presets, wrap
+from uncode.core.denoiser import Layout
 from uncode.core.pieces.cache import NoCache, Place, Span
 
 WORDS = (
@@ -119,7 +120,7 @@ def test_logits_are_the_models_own(model: Any) -> None:
     whole, none = Span(*(torch.full((3,), n).numpy() for n in (0, length))), torch.zeros(3, dtype=torch.long).numpy()
     plan = NoCache()(Place(whole, none, whole, length))
     with torch.inference_mode():
-        found = model.open(3, length).logits(canvas.tokens, canvas.valid, plan)
+        found = model.open(3, length).logits(canvas.tokens, Layout(canvas.valid, canvas.given), plan)
         for row, ids in enumerate(rows):
             alone = model.model(input_ids=torch.tensor([ids])).logits[0]
             alone[:, [0, 4]] = -torch.inf

@@ -14,6 +14,7 @@ from tests.checkpoints import DIALECTS, checkpoint, like_the_toy, tokens
 from tests.toy import EOS, MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, Guided, UncodeError, decode, log_likelihood, presets
 from uncode.backbones.transformer.session import TransformerSession
+from uncode.core.denoiser import Layout
 from uncode.core.pieces.cache import Plan, Span
 from uncode.core.stepper.decode import advance
 from uncode.core.stepper.state import State
@@ -53,10 +54,12 @@ def test_a_window_gives_the_logits_of_a_whole_forward_while_nothing_has_changed(
     session = model.open(3, LENGTH)
     rows = spans(*everything)
     whole = session.logits(
-        ids, valid, Plan(spans(*everything), rows, keep=spans(*everything), reuse=spans(*[(0, 0)] * 3))
+        ids, Layout(valid, ~valid), Plan(spans(*everything), rows, keep=spans(*everything), reuse=spans(*[(0, 0)] * 3))
     )
     window = spans(*WINDOWS[name])
-    part = session.logits(ids, valid, Plan(window, rows, keep=spans(*[(0, 0)] * 3), reuse=spans(*everything)))
+    part = session.logits(
+        ids, Layout(valid, ~valid), Plan(window, rows, keep=spans(*[(0, 0)] * 3), reuse=spans(*everything))
+    )
     computed = torch.from_numpy(window.mask(LENGTH)) & valid
     torch.testing.assert_close(part[computed], whole[computed], atol=1e-12, rtol=0)
 
@@ -65,12 +68,14 @@ def test_a_window_gives_the_logits_of_a_whole_forward_while_nothing_has_changed(
 def test_padding_changes_nothing(dialect: str) -> None:
     model, (ids, valid) = like_the_toy(dialect, 2), padded()
     none = spans(*[(0, 0)] * 3)
-    found = model.open(3, LENGTH).logits(ids, valid, Plan(*(spans(*[(0, LENGTH)] * 3),) * 2, keep=none, reuse=none))
+    found = model.open(3, LENGTH).logits(
+        ids, Layout(valid, ~valid), Plan(*(spans(*[(0, LENGTH)] * 3),) * 2, keep=none, reuse=none)
+    )
     for row in range(3):
         alone, length = ids[row : row + 1, valid[row]], int(valid[row].sum())
         every, nothing = spans((0, length)), spans((0, 0))
         plan = Plan(every, every, keep=nothing, reuse=nothing)
-        logits = model.open(1, length).logits(alone, torch.ones(1, length, dtype=torch.bool), plan)
+        logits = model.open(1, length).logits(alone, Layout.without_padding(alone > 0), plan)
         torch.testing.assert_close(found[row, valid[row]], logits[0], atol=1e-12, rtol=0)
 
 
@@ -140,9 +145,9 @@ def test_guidance_masks_given_tokens_and_nothing_else() -> None:
             session = original(rows, length)
             forward = session.logits
 
-            def spy(ids: torch.Tensor, valid: torch.Tensor, plan: Plan) -> torch.Tensor:
+            def spy(ids: torch.Tensor, layout: Layout, plan: Plan) -> torch.Tensor:
                 seen.append(ids.clone())
-                return forward(ids, valid, plan)
+                return forward(ids, layout, plan)
 
             session.logits = spy  # type: ignore[method-assign]
             return session
@@ -177,7 +182,7 @@ def test_the_exact_likelihood_is_the_mean_over_all_orders(dialect: str) -> None:
         ids = torch.tensor([[*PROMPT, *[MASK] * 4]])
         for place in order:
             plan = Plan(every, every, keep=nothing, reuse=nothing)
-            logits = model.open(1, 7).logits(ids, torch.ones(1, 7, dtype=torch.bool), plan)
+            logits = model.open(1, 7).logits(ids, Layout.without_padding(ids != MASK), plan)
             total += float(logits[0, 3 + place].log_softmax(-1)[ANSWER[place]])
             ids[0, 3 + place] = ANSWER[place]
     exact = log_likelihood(model, PROMPT, ANSWER, method="exact")

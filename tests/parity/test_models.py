@@ -25,7 +25,7 @@ from tests.checkpoints import COUNT, DIALECTS, checkpoint
 from uncode import Canvas, Guided, Sampler, decode, legacy, presets
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.transformer.session import TransformerSession
-from uncode.core.denoiser import Denoiser
+from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.pieces.cache import Plan, Span
 from uncode.likelihood import masked_log_probability
 
@@ -69,11 +69,11 @@ def differences(model: TransformerDenoiser, dialect: str, number: int) -> dict[s
     """How far the logits are from the recorded ones: whole, with a prefix cache, with a dual cache and once more."""
     whole = load_file(DATA / f"model-{dialect}.safetensors")
     data = {name.split(".")[1]: t for name, t in whole.items() if name.startswith(f"{number}.")}
-    valid = torch.ones(2, LENGTH, dtype=torch.bool)
+    layout = Layout.without_padding(torch.zeros(2, LENGTH, dtype=torch.bool))
     found = {}
 
     def forward(session: TransformerSession, tokens: str, recorded: str, plan: Plan) -> Tensor:
-        logits = session.logits(data[tokens], valid, plan)
+        logits = session.logits(data[tokens], layout, plan)
         found[recorded] = difference(logits, data[recorded], model)
         return logits
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ..core.denoiser import Layout
 from ..core.errors import UncodeError, require, shown
 from ..core.pieces.cache import Plan
 from ..core.pieces.piece import Table
@@ -70,17 +71,17 @@ class FunctionSession:
         self.denoiser = denoiser
         self.bar = torch.zeros(denoiser.vocab_size, device=denoiser.device)
         self.bar[denoiser.mask_id] = float("-inf")
-        self.checked: Tensor | None = None
+        self.version: int | None = None
 
-    def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
-        if self.checked is not valid:  # rows came or went
-            lengths = sorted(set(valid.sum(-1).tolist()))
+    def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
+        if self.version != layout.version:
+            lengths = sorted(set(layout.valid.sum(-1).tolist()))
             lengths_given = f"not of {' and '.join(map(str, lengths))} tokens"
             require(
-                bool(valid.all()),
+                bool(layout.valid.all()),
                 f"a FunctionDenoiser cannot see padding: give it rows of equal length, {lengths_given}.",
             )
-            self.checked = valid
+            self.version = layout.version
         if plan.window.width != tokens.shape[1]:
             raise UncodeError("a FunctionDenoiser keeps no keys: use a sampler without a cache.")
         logits = self.denoiser.fn(tokens)

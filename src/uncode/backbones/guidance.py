@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.denoiser import Denoiser, Facts, Session
+from ..core.denoiser import Denoiser, Facts, Layout, Session
 from ..core.errors import require, shown
 from ..core.pieces.cache import Plan, Span
 from ..core.pieces.piece import Table
@@ -47,38 +47,28 @@ class Guided:
 
 
 class GuidedSession:
-    """The inner session holds every row twice: first all rows as they are, then all of them without their prompts.
-
-    What is given is what is no mask when a row is seen for the first time, before anything is written.
-    """
+    """The inner session holds every row twice: first all rows as they are, then all of them without their prompts."""
 
     def __init__(self, guided: Guided, rows: int, length: int) -> None:
         self.guided = guided
         self.inner: Session = guided.denoiser.open(2 * rows, length)
         self.rows = rows
-        self.given: Tensor | None = None
-        self._valid: tuple[Tensor, Tensor] | None = None
+        self._layout: Layout | None = None
         self._plan: tuple[Plan, Plan] | None = None
 
-    def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
-        mask_id = self.guided.mask_id
-        known = 0 if self.given is None else len(self.given)
-        if known < len(tokens):
-            fresh = tokens[known:] != mask_id
-            self.given = fresh if self.given is None else torch.cat([self.given, fresh])
-        assert self.given is not None
-        bare = tokens.masked_fill(self.given & valid, mask_id)
-        both = self.inner.logits(torch.cat([tokens, bare]), self._twice(valid), self._double(plan))
+    def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
+        bare = tokens.masked_fill(layout.given & layout.valid, self.guided.mask_id)
+        both = self.inner.logits(torch.cat([tokens, bare]), self._twice(layout), self._double(plan))
         seen, unseen = both.chunk(2)
         logits = unseen + (self.guided.scale + 1) * (seen - unseen)
         # what the model forbids stays forbidden: -inf less -inf is no number
         return logits.masked_fill_(seen == -torch.inf, -torch.inf)
 
-    def _twice(self, valid: Tensor) -> Tensor:
-        """The same tensor for the same `valid`, since sessions tell by it whether rows came or went."""
-        if self._valid is None or self._valid[0] is not valid:
-            self._valid = valid, torch.cat([valid, valid])
-        return self._valid[1]
+    def _twice(self, layout: Layout) -> Layout:
+        if self._layout is None or self._layout.version != layout.version:
+            valid, given = (torch.cat([t, t]) for t in (layout.valid, layout.given))
+            self._layout = Layout(valid, given, layout.version)
+        return self._layout
 
     def _double(self, plan: Plan) -> Plan:
         if self._plan is None or self._plan[0] is not plan:
@@ -91,13 +81,10 @@ class GuidedSession:
         old, new = np.arange(2 * self.rows).reshape(2, -1), 2 * self.rows + np.arange(2 * rows).reshape(2, -1)
         self._order(np.concatenate([old, new], axis=1).ravel())
         self.rows += rows
-        if self.given is not None:
-            self.given = torch.nn.functional.pad(self.given, (left, right), value=True)
 
     def keep(self, rows: Tensor) -> None:
         self._order(torch.cat([rows, rows + self.rows]).cpu().numpy())
         self.rows = len(rows)
-        self.given = None if self.given is None else self.given[rows]
 
     def _order(self, rows: np.ndarray) -> None:
         self.inner.keep(torch.from_numpy(rows).to(self.guided.device))

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.denoiser import Layout
 from ..core.errors import UncodeError, require
 from ..core.pieces.cache import Plan
 from ..core.pieces.piece import Table
@@ -101,13 +102,14 @@ class MaskedLMSession:
 
     def __init__(self, denoiser: MaskedLMDenoiser) -> None:
         self.denoiser = denoiser
-        self.valid: Tensor | None = None
+        self.version: int | None = None
         self.plan: Plan | None = None
 
-    def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
+    def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
         den = self.denoiser
-        if self.valid is not valid:  # rows came or went
-            self._lay_out(valid)
+        if self.version != layout.version:
+            self._lay_out(layout.valid)
+            self.version = layout.version
         if self.plan is not plan:
             self._follow(plan, tokens.shape[1])
         ids = torch.where(self.attention, self.moved(tokens), den.pad_id)
@@ -139,7 +141,7 @@ class MaskedLMSession:
         self.groups = {int(n): torch.from_numpy(np.flatnonzero(lengths == n)) for n in np.unique(lengths)}
         self.moved = Pick(self.first[:, None] + np.arange(longest), seen.shape[1], valid.device)
         self.attention = torch.arange(longest, device=valid.device) < valid.sum(-1, keepdim=True)
-        self.valid, self.plan = valid, None
+        self.plan = None
 
     def _follow(self, plan: Plan, length: int) -> None:
         if not plan.window.mask(length).all():

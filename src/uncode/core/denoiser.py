@@ -15,14 +15,34 @@ from .pieces.cache import Plan
 from .pieces.piece import Table
 
 
+@dataclass(frozen=True, eq=False)
+class Layout:
+    """Where the rows' tokens are. When rows join or leave, the next forward has a layout of another version."""
+
+    valid: Tensor
+    """Which columns belong to the row, `[B, L]`; the others are padding."""
+    given: Tensor
+    """Which columns the caller gave, `[B, L]`; the others are generated."""
+    version: int = 0
+
+    @classmethod
+    def without_padding(cls, given: Tensor) -> Layout:
+        """Rows that fill the canvas."""
+        return cls(torch.ones_like(given, dtype=torch.bool), given)
+
+
 class Session(Protocol):
-    """The rows being decoded, and whatever keys and values are stored for them."""
+    """The rows being decoded, and the KV cache of those that have one.
 
-    def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
-        """Logits `[B, W, V]` of the columns `plan.wanted`; row i predicts position i, the mask id is -inf.
+    A session may keep what it computes from a layout while `layout.version` stays the same, and what it computes from
+    a plan while the plan is the same object.
+    """
 
-        Columns that `plan.window` does not recompute may hold anything. The logits are the caller's until the next
-        call.
+    def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
+        """Logits `[B, W, V]` of the columns `plan.wanted`: entry i predicts position i, and the mask id is -inf.
+
+        Columns that `plan.window` does not recompute may hold anything. The caller may change the logits, and reads
+        them until the next call only. A session never writes into `tokens`.
         """
         ...
 

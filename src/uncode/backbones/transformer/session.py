@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ...core.denoiser import Layout
 from ...core.pieces.cache import Plan, Span
 from ...core.support.transfer import upload
 from ..columns import Pick, columns
@@ -20,7 +21,7 @@ from .pointwise import at_least_float32
 from .rope import rope_of
 
 
-class RowLayout:
+class RowPositions:
     """Each row's first valid column, and RoPE at all columns."""
 
     def __init__(self, network: Transformer, valid: Tensor, dtype: torch.dtype) -> None:
@@ -40,25 +41,25 @@ class PreparedPass:
     the window. Its keys go to the KV cache's spare column: a plan refreshes its window alone.
     """
 
-    def __init__(self, layout: RowLayout, plan: Plan, shift: int) -> None:
-        device, length, window = layout.valid.device, layout.length, plan.window
+    def __init__(self, rows: RowPositions, plan: Plan, shift: int) -> None:
+        device, length, window = rows.valid.device, rows.length, plan.window
         self.plan = plan
         fresh = window.mask(length)
         is_cached = plan.keep.width > 0 or plan.reuse.width > 0 or not fresh.all()
         computed = Span(np.maximum(window.start - shift, 0), window.stop)
         self.tokens = Pick(columns(computed), length, device)
-        cos, sin = (self.tokens(t)[:, None].contiguous() for t in layout.rope)
-        visible = layout.valid_host & (fresh | plan.reuse.mask(length))
+        cos, sin = (self.tokens(t)[:, None].contiguous() for t in rows.rope)
+        visible = rows.valid_host & (fresh | plan.reuse.mask(length))
         mask = None if visible.all() else upload(visible, device)[:, None, None]
         cache_columns = upload(self._cache_columns(computed, window, length), device) if is_cached else None
         source = columns(plan.wanted) - shift
         if shift:  # nothing stands before a row's first token, so that one predicts itself
-            source = np.maximum(source, layout.first[:, None])
+            source = np.maximum(source, rows.first[:, None])
         source = np.clip(source - computed.start[:, None], 0, computed.width - 1)
         wanted = None
         if source.shape[1] != computed.width or (source != np.arange(computed.width)).any():
             wanted = upload(source[:1] if (source == source[:1]).all() else source, device)
-        self.inputs = ForwardInputs(layout.valid.new_zeros(0, dtype=torch.int64), cos, sin, mask, cache_columns, wanted)
+        self.inputs = ForwardInputs(rows.valid.new_zeros(0, dtype=torch.int64), cos, sin, mask, cache_columns, wanted)
 
     @staticmethod
     def _cache_columns(computed: Span, window: Span, length: int) -> np.ndarray:
@@ -76,14 +77,15 @@ class TransformerSession:
         self.network, self.barred, self.shift = network, barred, shift
         shape = network.shape
         self.cache = KVCache(shape.layers, shape.key_heads, shape.head_width, rows, length)
-        self.layout: RowLayout | None = None
+        self.version: int | None = None
+        """Of the layout that `positions` are of."""
         self.prepared: PreparedPass | None = None
         network.unjoin_moved_layers()
         on_one_gpu = barred.is_cuda and {parameter.device for parameter in network.parameters()} == {barred.device}
         self.graphs = GraphPool() if on_one_gpu else None
 
-    def logits(self, tokens: Tensor, valid: Tensor, plan: Plan) -> Tensor:
-        prepared = self._prepare(valid, plan)
+    def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
+        prepared = self._prepare(layout, plan)
         inputs = prepared.inputs
         inputs.tokens = prepared.tokens(tokens)
         return self._forward(inputs) if self.graphs is None else self.graphs(self._forward, inputs)
@@ -94,11 +96,12 @@ class TransformerSession:
         logits = self.network.logits(*stream).to(inputs.tokens.device)
         return logits.index_fill_(-1, self.barred, float("-inf"))
 
-    def _prepare(self, valid: Tensor, plan: Plan) -> PreparedPass:
-        if self.layout is None or self.layout.valid is not valid:  # rows came or went
-            self.layout, self.prepared = RowLayout(self.network, valid, self.network.embed.weight.dtype), None
+    def _prepare(self, layout: Layout, plan: Plan) -> PreparedPass:
+        if self.version != layout.version:
+            self.positions = RowPositions(self.network, layout.valid, self.network.embed.weight.dtype)
+            self.version, self.prepared = layout.version, None
         if self.prepared is None or self.prepared.plan is not plan:
-            self.prepared = PreparedPass(self.layout, plan, self.shift)
+            self.prepared = PreparedPass(self.positions, plan, self.shift)
         return self.prepared
 
     def add(self, rows: int, left: int, right: int) -> None:

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from ..canvas import Canvas
+from ..denoiser import Layout
 
 
 class Batch:
@@ -15,6 +16,7 @@ class Batch:
         self.tokens, self.valid, self.given = canvas.tokens.clone(), canvas.valid.clone(), canvas.given
         self.seeds, self.alive, self.start = seeds, _ones(seeds), canvas.start
         """`alive` is 1 for rows that go on and 0 for rows that have finished, `[B, 1]`."""
+        self.layout = Layout(self.valid, self.given)
 
     @property
     def span(self) -> int:
@@ -41,12 +43,14 @@ class Batch:
         )
         self.seeds, self.alive = torch.cat([self.seeds, seeds]), torch.cat([self.alive, _ones(seeds)])
         self.start = max(self.start, canvas.start)
+        self.layout = Layout(self.valid, self.given, self.layout.version + 1)
         return max(left, 0), max(right, 0)
 
     def keep(self, rows: Tensor) -> None:
-        """Only these rows stay, in this order. The tensors are new ones: `valid` may serve as the rows' version."""
+        """Only these rows stay, in this order."""
         self.tokens, self.valid, self.given = self.tokens[rows], self.valid[rows], self.given[rows]
         self.seeds, self.alive = self.seeds[rows], self.alive[rows]
+        self.layout = Layout(self.valid, self.given, self.layout.version + 1)
 
 
 def _ones(seeds: Tensor) -> Tensor:

@@ -123,7 +123,7 @@ def _advance(state: State) -> Step:
 
 def _forward(state: State) -> Tensor:
     """Logits of the open window."""
-    return state.session.logits(state.batch.tokens, state.batch.valid, state.plan())
+    return state.session.logits(state.batch.tokens, state.batch.layout, state.plan())
 
 
 def _write(state: State, decision: Decision) -> None:
