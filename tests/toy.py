@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from uncode.backbones.function import rows_of
-from uncode.core.denoiser import Layout
+from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.noise import PhiloxNoise, Purpose
 from uncode.core.pieces.cache import Plan
 
@@ -117,7 +117,7 @@ def network(seed: int, boost: float) -> ToyNetwork:
     return ToyNetwork(seed, boost)
 
 
-class ToyDenoiser:
+class ToyDenoiser(Denoiser):
     """The network in normal form."""
 
     mask_id, vocab_size, eos_ids, tokenizer = MASK, VOCAB, (EOS, EOT), None

@@ -135,7 +135,7 @@ def _marker(tokenizer: Any) -> re.Pattern[str]:
 
 
 def _frame(denoiser: Denoiser) -> tuple[list[int], list[int]]:
-    before, after = getattr(denoiser, "frame", ((), ()))
+    before, after = denoiser.frame
     return list(before), list(after)
 
 

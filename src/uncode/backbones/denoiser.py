@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ..core.denoiser import Denoiser
 from ..core.pieces.piece import Table
 from ..core.support.memory import require_memory
 from .dialects.dialect import Dialect
@@ -16,7 +17,7 @@ from .transformer.network import Transformer
 from .transformer.session import TransformerSession
 
 
-class TransformerDenoiser:
+class TransformerDenoiser(Denoiser):
     """LLaDA, Dream and their like in normal form, with prefix and dual caches."""
 
     def __init__(
@@ -43,11 +44,11 @@ class TransformerDenoiser:
         return f"TransformerDenoiser({self.about['model']}, {self.dtype}, {self.device})"
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> torch.device:  # type: ignore[override]
         return self.network.embed.weight.device
 
     @property
-    def dtype(self) -> torch.dtype:
+    def dtype(self) -> torch.dtype:  # type: ignore[override]
         return self.network.embed.weight.dtype
 
     def open(self, rows: int, length: int) -> TransformerSession:

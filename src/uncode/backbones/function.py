@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ..core.denoiser import Layout
+from ..core.denoiser import Denoiser, Layout
 from ..core.errors import UncodeError, require, shown
 from ..core.pieces.cache import Plan
 from ..core.pieces.piece import Table
@@ -18,7 +17,7 @@ from .columns import rows_of
 from .loading.device import parse_device
 
 
-class FunctionDenoiser:
+class FunctionDenoiser(Denoiser):
     """`fn(tokens [B, L]) -> logits [B, L, V]` as a denoiser; rows of equal length only, no cache.
 
     The function sees the canvas without a padding mask, which is why rows must be equally long. Its
@@ -53,8 +52,7 @@ class FunctionDenoiser:
         self.fn, self.mask_id, self.vocab_size = fn, mask_id, vocab_size
         self.eos_ids, self.tokenizer, self.frequency = ends, tokenizer, frequency
         self.device, self.dtype = parse_device(device), dtype
-        self.about: dict[str, Any] = {"model": name}
-        self.samplers: Mapping[str, Path] = {}
+        self.about = {"model": name}
 
     def __repr__(self) -> str:
         facts = f"{self.vocab_size} tokens, mask_id={self.mask_id}, {self.dtype}, {self.device}"

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
@@ -13,11 +9,10 @@ from torch import Tensor
 from ..core.denoiser import Denoiser, Facts, Layout, Session
 from ..core.errors import require, shown
 from ..core.pieces.cache import Plan, Span
-from ..core.pieces.piece import Table
 from ..core.support.arguments import checks_arguments
 
 
-class Guided:
+class Guided(Denoiser):
     """Logits pushed away from what the model would say without the prompt.
 
     Beside every row runs a second one in which all given tokens are masked; the logits become
@@ -33,11 +28,8 @@ class Guided:
         self.denoiser, self.scale = denoiser, float(scale)
         self.mask_id, self.vocab_size, self.eos_ids = denoiser.mask_id, denoiser.vocab_size, denoiser.eos_ids
         self.tokenizer, self.device, self.dtype = denoiser.tokenizer, denoiser.device, denoiser.dtype
-        self.frequency: Table | None = getattr(denoiser, "frequency", None)
-        self.samplers: Mapping[str, Path] = getattr(denoiser, "samplers", {})
-        self.frame = getattr(denoiser, "frame", ((), ()))
-        self.sees_padding: bool = getattr(denoiser, "sees_padding", True)
-        self.about: dict[str, Any] = dict(getattr(denoiser, "about", {})) | {"guidance": self.scale}
+        self.frequency, self.samplers, self.frame = denoiser.frequency, denoiser.samplers, denoiser.frame
+        self.sees_padding, self.about = denoiser.sees_padding, dict(denoiser.about) | {"guidance": self.scale}
 
     def __repr__(self) -> str:
         return f"Guided({self.denoiser!r}, scale={self.scale})"

@@ -13,10 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.denoiser import Layout
+from ..core.denoiser import Denoiser, Layout
 from ..core.errors import UncodeError, require
 from ..core.pieces.cache import Plan
-from ..core.pieces.piece import Table
 from ..models import sampler_files
 from .columns import Pick, columns
 from .loading.checkpoint import complain, read_json, survey, usual_dtype
@@ -27,10 +26,8 @@ _ERRORS_ALONE = 40
 _NO_MASK = "neither tokenizer nor configuration names a mask token: add a tokenizer, or give wrap a mask_id."
 
 
-class MaskedLMDenoiser:
+class MaskedLMDenoiser(Denoiser):
     """A model that maps `input_ids` and `attention_mask` to `logits`; it has no caches."""
-
-    frequency: Table | None = None
 
     def __init__(
         self,
@@ -67,11 +64,11 @@ class MaskedLMDenoiser:
         return f"MaskedLMDenoiser({self.about['model']}, {self.dtype}, {self.device})"
 
     @property
-    def device(self) -> torch.device:
+    def device(self) -> torch.device:  # type: ignore[override]
         return torch.device(self.model.device)
 
     @property
-    def dtype(self) -> torch.dtype:
+    def dtype(self) -> torch.dtype:  # type: ignore[override]
         dtype: torch.dtype = self.model.dtype
         return dtype
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import torch
@@ -55,49 +56,38 @@ class Session(Protocol):
         ...
 
 
-class Denoiser(Protocol):
+class Denoiser:
     """A model in normal form: it predicts every position of a canvas at once.
 
-    It may also have `about` (what a trace says of the model), `frequency` (its own table), `samplers` (its own sampler
-    files by name), `frame` (token ids that stand before and after every text), `parameters` (how many) and
-    `sees_padding` (False: the rows of a batch must be equally long).
+    Subclass it for a model of your own: set `mask_id` and `vocab_size`, define `open`, and set what differs from the
+    defaults. A function from tokens to logits needs no class: see :class:`uncode.FunctionDenoiser`.
     """
 
-    @property
-    def mask_id(self) -> int: ...
-    @property
-    def vocab_size(self) -> int: ...
-    @property
-    def eos_ids(self) -> tuple[int, ...]: ...
-    @property
-    def tokenizer(self) -> Any: ...
-    @property
-    def device(self) -> torch.device: ...
-    @property
-    def dtype(self) -> torch.dtype: ...
-    def open(self, rows: int, length: int) -> Session: ...
+    mask_id: int
+    vocab_size: int
+    eos_ids: tuple[int, ...] = ()
+    """Tokens that end an answer; the first is the model's EOS."""
+    tokenizer: Any = None
+    device: torch.device = torch.device("cpu")
+    dtype: torch.dtype = torch.float32
+    about: Mapping[str, Any] = MappingProxyType({})
+    """What a trace says of the model: its name (`model`), its revision, its tokenizer's fingerprint."""
+    frequency: Table | None = None
+    """The model's own frequency table."""
+    samplers: Mapping[str, Path] = MappingProxyType({})
+    """The model's own sampler files, by the name that `sampler=` takes."""
+    frame: tuple[Sequence[int], Sequence[int]] = ((), ())
+    """Token ids that stand before and after every text."""
+    parameters: int = 0
+    """How many; 0 where that is not known."""
+    context: int | None = None
+    """Tokens the model was trained on; None where that is not known."""
+    sees_padding: bool = True
+    """Whether a batch may hold rows of unequal length."""
 
-
-class LoadedDenoiser(Denoiser, Protocol):
-    """What :func:`uncode.load` and :func:`uncode.wrap` return."""
-
-    @property
-    def frequency(self) -> Table | None:
-        """The model's own frequency table; None where it brings none."""
-        ...
-
-    @property
-    def about(self) -> dict[str, Any]:
-        """What a trace says of the model: its name, its revision, its tokenizer's fingerprint."""
-        ...
-
-    @property
-    def samplers(self) -> Mapping[str, Path]:
-        """The model's own sampler files, by the name that `sampler=` takes; often none."""
-        ...
-
-
-_FACTS = ("mask_id", "vocab_size", "eos_ids", "tokenizer", "device", "dtype")
+    def open(self, rows: int, length: int) -> Session:
+        """A session for a batch of `rows` with `length` columns."""
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
@@ -115,15 +105,13 @@ class Facts:
 
     @classmethod
     def of(cls, denoiser: Denoiser) -> Facts:
-        missing = [name for name in ("open", *_FACTS) if not hasattr(denoiser, name)]
-        require(
-            len(missing) <= len(_FACTS) // 2,
-            f"a model from uncode.load or uncode.wrap was expected, not {type(denoiser).__name__}.",
-        )
-        require(not missing, f"the model {type(denoiser).__name__} has no {', '.join(missing)}: see core/denoiser.py.")
-        known = getattr(denoiser, "about", {}).get("tokenizer", "")
-        size = getattr(denoiser, "parameters", 0)
-        return cls(denoiser.vocab_size, denoiser.mask_id, tuple(denoiser.eos_ids), denoiser.device, known, size)
+        kind = type(denoiser).__name__
+        require(isinstance(denoiser, Denoiser), f"a model from uncode.load or uncode.wrap was expected, not {kind}.")
+        missing = [name for name in ("mask_id", "vocab_size") if not hasattr(denoiser, name)]
+        require(not missing, f"the model {kind} has no {' and no '.join(missing)}: set it, as uncode.Denoiser says.")
+        fingerprint = denoiser.about.get("tokenizer", "")
+        ends = tuple(denoiser.eos_ids)
+        return cls(denoiser.vocab_size, denoiser.mask_id, ends, denoiser.device, fingerprint, denoiser.parameters)
 
     def surprisal(self, table: Table) -> Tensor:
         """The table's -log p over this model's vocabulary; an error if it was counted with another tokenizer.

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from torch import Tensor
 
+from .denoiser import Denoiser
 from .errors import UncodeError
 
 
-def model_name(denoiser: Any) -> str:
+def model_name(denoiser: Denoiser) -> str:
     """What a trace calls the model; the class of one that does not say."""
-    return str(getattr(denoiser, "about", {}).get("model") or type(denoiser).__name__)
+    return str(denoiser.about.get("model") or type(denoiser).__name__)
 
 
 def find_bad_logits(logits: Tensor) -> tuple[int, str] | None:
@@ -28,9 +27,9 @@ def find_bad_logits(logits: Tensor) -> tuple[int, str] | None:
     return at, kind
 
 
-def bad_logits(denoiser: Any, kind: str, where: str = "") -> UncodeError:
+def bad_logits(denoiser: Denoiser, kind: str, where: str = "") -> UncodeError:
     """The error that names the model. `kind` is what its logits are."""
-    dtype = str(getattr(denoiser, "dtype", "")).removeprefix("torch.")
+    dtype = str(denoiser.dtype).removeprefix("torch.")
     return UncodeError(
         f"the model '{model_name(denoiser)}' returned {kind} logits{where}: check its weights, or load it in another "
         f"dtype than {dtype or 'this one'}."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from ..core.denoiser import Denoiser, Facts
 from ..core.errors import require
 from ..core.pieces.policy import Sampler
 from ..frequency import as_table
@@ -48,7 +49,7 @@ def takes_table(name: str, options: dict[str, Any]) -> bool:
     return takes and options.get("informativeness", True) is True
 
 
-def resolve(sampler: SamplersLike, denoiser: Any) -> Sampler | list[Sampler]:
+def resolve(sampler: SamplersLike, denoiser: Denoiser) -> Sampler | list[Sampler]:
     """The samplers that a caller means: the model's own sampler files go by name too, and a preset that needs a
     frequency table gets the model's own."""
     if isinstance(sampler, Sequence) and not isinstance(sampler, str):
@@ -56,11 +57,11 @@ def resolve(sampler: SamplersLike, denoiser: Any) -> Sampler | list[Sampler]:
     return _one(sampler, denoiser)
 
 
-def _one(sampler: SamplerLike, denoiser: Any) -> Sampler:
+def _one(sampler: SamplerLike, denoiser: Denoiser) -> Sampler:
     if not isinstance(sampler, str | Path):
         return sampler  # anything else is refused by the stepper
-    table = getattr(denoiser, "frequency", None)
-    own: Mapping[str, Path] = getattr(denoiser, "samplers", {})
+    Facts.of(denoiser)  # an error that names what is no model
+    table, own = denoiser.frequency, denoiser.samplers
     if is_file(sampler):
         return load(sampler, frequency=table)
     if str(sampler) in own and str(sampler) not in catalog():

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from ...core.denoiser import LoadedDenoiser
+from ...core.denoiser import Denoiser
 from ...core.errors import require, shown
 from ...core.support.arguments import checks_arguments, whole_number
 from ...frequency import FrequencyTable
@@ -36,7 +36,7 @@ def load(
     device_map: DeviceMap | None = None,
     revision: str | None = None,
     token: str | None = None,
-) -> LoadedDenoiser:
+) -> Denoiser:
     """The denoiser of a built-in model ("tiny", "toy"), a local folder or a hub id.
 
     `device` is the GPU where there is one; `dtype` the one the weights are stored in, but float32 on a CPU.
@@ -161,7 +161,7 @@ def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int)
 
 
 @checks_arguments()
-def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> LoadedDenoiser:
+def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> Denoiser:
     """A model already in memory as a denoiser: a masked LM of transformers, or LLaDA or Dream in the published class.
 
     A published LLaDA or Dream shares its weights with the denoiser; nothing is copied. Its tokenizer gets the

@@ -26,7 +26,7 @@ def advise(model: str, denoiser: Denoiser, prompts: list[tuple[Any, Prompt]]) ->
             "For a prompt it can answer, try: uncode tasks mini_algebra | uncode decode -",
             err=True,
         )
-    context = getattr(denoiser, "context", None)
+    context = denoiser.context
     longest = max(len(row.ids) for _, row in prompts)
     if context is not None and longest > context:
         typer.echo(

@@ -63,7 +63,7 @@ def answer_file(
         missing = [item for item in zip(asked, rows, strict=True) if item[0].id not in done]
         try:
             with counted("answering") as on_progress:
-                for part in _batches(missing, batch, getattr(how.denoiser, "sees_padding", True)):
+                for part in _batches(missing, batch, how.denoiser.sees_padding):
                     journal.add(_decode(how, part, lambda more: on_progress(len(journal.rows) + more, len(asked))))
         except KeyboardInterrupt:
             kept = f"stopped after {len(journal.rows)} of {len(asked)} answers; the same command goes on from there"
@@ -76,7 +76,7 @@ def answer_file(
 
 def _job(how: DecodeSettings, prompts: PromptFile, model: str) -> dict[str, Any]:
     """What the answers depend on: runs of the same job share a file."""
-    about = dict(getattr(how.denoiser, "about", {}))
+    about = dict(how.denoiser.about)
     folder, weights = folder_of(model), list[str]()
     if folder is not None:
         files = sorted(folder.resolve().glob("*.safetensors"))

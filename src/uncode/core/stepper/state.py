@@ -137,7 +137,7 @@ class State:
     def header(self) -> dict[str, Any]:
         """What a trace says about the model and what was recorded."""
         versions = {"uncode": __version__, "torch": str(torch.__version__), "python": platform.python_version()}
-        return dict(getattr(self.denoiser, "about", {})) | {
+        return dict(self.denoiser.about) | {
             "dtype": str(self.denoiser.dtype).removeprefix("torch."),
             "special_ids": sorted({self.facts.mask_id, *self.facts.eos_ids}),
             "observe": self.observe,

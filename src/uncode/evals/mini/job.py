@@ -77,7 +77,7 @@ class Job:
         """One family, from the beginning or from where it was left."""
         warnings.simplefilter("once", NoJail)
         denoiser = load(self.model, device=self.device, dtype=self.dtype)
-        table = getattr(denoiser, "frequency", None)
+        table = denoiser.frequency
         require(table is not None, f"'{self.model}' has no frequency table of its own, which the mini-suite needs.")
         assert table is not None
         about = self._about(denoiser, table)
