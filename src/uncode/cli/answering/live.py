@@ -33,14 +33,14 @@ def show_live(run: Steps, denoiser: Denoiser, name: str, follows: bool, console:
 
 
 def _picture(step: Step, run: Steps, denoiser: Denoiser, name: str, follows: bool) -> Group:
-    start, committed = run.state.start, run.state.record.commit_step[0].tolist()
+    start, committed = run.state.batch.start, run.state.record.commit_step[0].tolist()
     ids, kinds = step.tokens[0].tolist(), moments(committed)
     drafts = zip(step.offsets[0].tolist(), step.decision.belief.token[0].tolist(), strict=True)
     for offset, token in drafts:
         if committed[offset] == OPEN:
             ids[start + offset], kinds[offset] = token, "draft"
     kinds = ["given"] * start + kinds
-    valid = run.state.valid[0].tolist()
+    valid = run.state.batch.valid[0].tolist()
     shown = [at for at, real in enumerate(valid) if real and (at >= start or not follows)]
     texts = token_texts(denoiser.tokenizer, [ids[at] for at in shown])
     ends = [ids[at] in denoiser.eos_ids for at in shown]
