@@ -137,6 +137,7 @@ def floors() -> Floors:
     return Floors(product, 2 * source.numel() / median_ms(lambda: target.copy_(source), 30) / 1e9)
 
 
+@torch.inference_mode()
 def belief(floor: Floors) -> dict[str, float]:
     """The belief's bandwidth on the logits of a batch of 32, and how far it is from float64."""
     logits = torch.empty(32, LENGTH, SHAPE.vocab, device="cuda", dtype=torch.bfloat16).normal_(0, 4)

@@ -12,6 +12,7 @@ import torch
 
 import uncode
 from uncode import Canvas, FunctionDenoiser, Guided, UncodeError, decode, generate, legacy, presets, steps
+from uncode.core.denoiser import Denoiser
 from uncode.core.support.arguments import ArgumentError
 
 TOY = uncode.load("toy")
@@ -198,17 +199,23 @@ def test_values_of_another_type_are_one_sentence(call: Callable[[], object], mes
     assert "\n" not in str(error.value) and len(str(error.value)) < 300
 
 
-class Half:
+class Half(Denoiser):
     """A model that lacks a fact."""
 
-    mask_id, vocab_size, eos_ids, tokenizer, device = 0, 5, (), None, torch.device("cpu")
+    mask_id = 0
+
+
+class Stranger:
+    mask_id, vocab_size = 0, 5
 
     def open(self, rows: int, length: int) -> None: ...
 
 
 def test_a_model_of_ones_own_that_lacks_a_fact() -> None:
-    with pytest.raises(UncodeError, match="the model Half has no dtype"):
-        decode(Half(), CANVAS, SAMPLER)  # type: ignore[arg-type]
+    with pytest.raises(UncodeError, match="the model Half has no vocab_size"):
+        decode(Half(), CANVAS, SAMPLER)
+    with pytest.raises(UncodeError, match="the model Stranger must be a subclass of uncode.core.denoiser.Denoiser"):
+        decode(Stranger(), CANVAS, SAMPLER)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("text", ["\ud800", "add 1 \udfff", "x <mask:2> \ud800", "\ud83d alone"])

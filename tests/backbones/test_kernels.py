@@ -150,7 +150,7 @@ def test_a_joined_network_learns_and_moves() -> None:
     assert network.embed.weight.dtype == torch.float64
     network.float()
     network.unjoin_moved_layers()
-    assert not any(block.whole for block in network.blocks)
+    assert not any(layer.is_joined for layer in network.layers)
     with torch.no_grad():
         network(torch.arange(1, 5)[None], (angles.cos(), angles.sin()))
 

@@ -75,7 +75,7 @@ def test_dtype(tmp_path: Path, dialect: str) -> None:
     wide = uncode.load(folder, dtype="float32")
     assert wide.dtype == torch.float32
     published = wide.dialect.published("blocks.1.gate.weight")
-    assert torch.equal(wide.network.blocks[1].gate.weight, half[published].float())
+    assert torch.equal(wide.network.layers[1].gate.weight, half[published].float())
     assert uncode.load(folder, dtype=torch.float64).dtype == torch.float64
     with pytest.raises(UncodeError, match="did you mean 'bfloat16'"):
         uncode.load(folder, dtype="bfloat")
@@ -353,7 +353,7 @@ def test_device_map_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
             uncode.load(folder, device_map=wrong)  # type: ignore[arg-type]
     with pytest.raises(UncodeError, match="'foo' is no device"):
         uncode.load(folder, device_map={"": "foo"})
-    with pytest.raises(UncodeError, match="says nothing about 'blocks"):
+    with pytest.raises(UncodeError, match="says nothing about 'layers"):
         uncode.load(folder, device_map={"embed": "cpu"})
     with pytest.raises(UncodeError, match="too small for the model"):
         uncode.load(folder, device_map={"": "cpu", "blocks.1": "disk"})
@@ -370,7 +370,7 @@ def test_wrap_shares_the_weights_of_a_published_model(tmp_path: Path, dialect: s
     published = Published(config, weights)
     model = uncode.wrap(published)
     name = model.dialect.published("blocks.0.up.weight")
-    assert model.network.blocks[0].up.weight.data_ptr() == weights[name].data_ptr()
+    assert model.network.layers[0].up.weight.data_ptr() == weights[name].data_ptr()
     assert torch.equal(logits(model), logits(uncode.load(checkpoint(tmp_path, dialect, 2))))
     assert model.about == {"model": "org/published"}
     assert uncode.wrap(published, mask_id=7).mask_id == 7

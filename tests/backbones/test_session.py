@@ -14,7 +14,7 @@ from tests.checkpoints import DIALECTS, checkpoint, like_the_toy, tokens
 from tests.toy import EOS, MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, Guided, UncodeError, decode, log_likelihood, presets
 from uncode.backbones.transformer.session import TransformerSession
-from uncode.core.denoiser import Layout
+from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.pieces.cache import Plan, Span
 from uncode.core.stepper.decode import advance
 from uncode.core.stepper.state import State
@@ -85,16 +85,16 @@ def test_keys_are_stored_in_place_and_only_where_a_cache_wants_them() -> None:
     plain = State(model)
     plain.add(canvas, presets.confidence())
     advance(plain)
-    assert isinstance(plain.session, TransformerSession) and plain.session.store.layers == [[], [], []]
+    assert isinstance(plain.session, TransformerSession) and plain.session.cache.buffers == [[], [], []]
     state = State(model)
     state.add(canvas, presets.semi_ar(blocks=3, cache="dual"))
     places = set()
     while not state.over:
         advance(state)
-        places.add(tuple(t.data_ptr() for pair in state.session.store.layers for t in pair))
+        places.add(tuple(t.data_ptr() for pair in state.session.cache.buffers for t in pair))
     assert len(places) == 1
     heads, width = model.network.shape.key_heads, model.network.shape.head_width
-    assert state.session.store.layers[0][0].shape == (2, heads, 15 + 1, width)
+    assert state.session.cache.buffers[0][0].shape == (2, heads, 15 + 1, width)
 
 
 @pytest.mark.filterwarnings("ignore:mkldnn_matmul failed")  # a CPU without units for it
@@ -137,7 +137,7 @@ def test_guidance_masks_given_tokens_and_nothing_else() -> None:
     model = like_the_toy("llada", 3)
     original = model.open
 
-    class Watched:
+    class Watched(Denoiser):
         mask_id, vocab_size, eos_ids, tokenizer = MASK, VOCAB, (EOS,), None
         device, dtype = model.device, model.dtype
 

@@ -272,7 +272,7 @@ def watched(prompt: str, sampler: uncode.Sampler, length: int | None = 24) -> tu
     model = uncode.load("toy")
     rows = read_prompts(model, [prompt], length)
     console = Console(file=io.StringIO(), force_terminal=True, width=90, record=True)
-    trace = live.watch(begin(model, rows, sampler, 0, True), model, sampler.name, rows[0].follows, console)
+    trace = live.show_live(begin(model, rows, sampler, 0, True), model, sampler.name, rows[0].follows, console)
     return re.split(rf"(?={sampler.name}  \d+ forwards?\b)", console.export_text())[1:], trace
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 import torch
@@ -33,7 +34,8 @@ class Spread:
                 self.network, no_split_module_classes=[Layer.__name__], dtype=dtype
             )
         assert isinstance(device_map, Mapping)
-        return dict(device_map)
+        # maps of 0.1.0 call the layers blocks
+        return {re.sub(r"^blocks\b", "layers", name): device for name, device in device_map.items()}
 
     def place(self, name: str) -> torch.device:
         """The device of a parameter: that of the longest module name it begins with."""
