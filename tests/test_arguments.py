@@ -214,7 +214,7 @@ class Stranger:
 def test_a_model_of_ones_own_that_lacks_a_fact() -> None:
     with pytest.raises(UncodeError, match="the model Half has no vocab_size"):
         decode(Half(), CANVAS, SAMPLER)
-    with pytest.raises(UncodeError, match="the model Stranger must be a subclass of uncode.core.denoiser.Denoiser"):
+    with pytest.raises(UncodeError, match=r"the model Stranger must be a subclass of uncode\.core\.denoiser\.Denoiser"):
         decode(Stranger(), CANVAS, SAMPLER)  # type: ignore[arg-type]
 
 

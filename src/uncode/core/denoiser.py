@@ -107,14 +107,10 @@ class Facts:
     def of(cls, denoiser: Denoiser) -> Facts:
         kind = type(denoiser).__name__
         require(hasattr(denoiser, "open"), f"a model from uncode.load or uncode.wrap was expected, not {kind}.")
-        require(
-            isinstance(denoiser, Denoiser), f"the model {kind} must be a subclass of uncode.core.denoiser.Denoiser."
-        )
+        base = f"{Denoiser.__module__}.Denoiser"
+        require(isinstance(denoiser, Denoiser), f"the model {kind} must be a subclass of {base}.")
         missing = [name for name in ("mask_id", "vocab_size") if not hasattr(denoiser, name)]
-        require(
-            not missing,
-            f"the model {kind} has no {' and no '.join(missing)}: set it, as {base} says.",
-        )
+        require(not missing, f"the model {kind} has no {' and no '.join(missing)}: set it, as {base} says.")
         fingerprint = denoiser.about.get("tokenizer", "")
         ends = tuple(denoiser.eos_ids)
         return cls(denoiser.vocab_size, denoiser.mask_id, ends, denoiser.device, fingerprint, denoiser.parameters)
