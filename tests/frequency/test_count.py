@@ -289,7 +289,7 @@ def test_parts_of_a_large_file_are_counted_as_one(tmp_path: Path, monkeypatch: p
 
 SLOW = """
 import sys, time
-from uncode.frequency import checkpoint, job
+from uncode.frequency.counting import checkpoint, job
 from tests.frequency.test_count import counted
 job.BATCH_SECONDS = checkpoint.SAVE_SECONDS = 0.0
 from pathlib import Path

@@ -14,8 +14,8 @@ import pytest
 
 from tests.small_tokenizers import TOKENIZERS
 from uncode import FrequencyTable, UncodeError
-from uncode.frequency import as_table, fingerprint, released
-from uncode.frequency.published import RELEASED
+from uncode.frequency import as_table, fingerprint
+from uncode.frequency.published import RELEASED, Released
 from uncode.frequency.released import get, import_released
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
@@ -81,7 +81,7 @@ def test_what_is_no_table_is_one_sentence(file: bytes, message: str) -> None:
 
 def test_a_table_is_fetched_checked_and_kept(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t.json").write_bytes(SMALL)
-    known = released.Released(f"{address}/t.json", sha256(SMALL).hexdigest(), 40, "some text")
+    known = Released(f"{address}/t.json", sha256(SMALL).hexdigest(), 40, "some text")
     monkeypatch.setitem(RELEASED, "llada", known)
     monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
     seen: list[tuple[int, int]] = []

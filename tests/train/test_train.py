@@ -380,13 +380,13 @@ def test_what_it_exports_is_a_model(recipe: Recipe, folder: Path, tmp_path: Path
     text = uncode.generate(model, "Problem: Compute 3 + 4\nSolution:", sampler=uncode.presets.confidence(), length=8)
     assert isinstance(text, str)
     tokens = torch.randint(2, recipe.network.vocab, (1, 20), generator=torch.Generator().manual_seed(0))
-    rotation = run._rotation(20)
-    ours = run.network.logits(*run.network(tokens, rotation))
+    rope = run._rope(20)
+    ours = run.network.logits(*run.network(tokens, rope))
     state = {name: parameter.detach() for name, parameter in model.network.named_parameters()}  # type: ignore[attr-defined]
     for name, parameter in run.network.named_parameters():
         assert torch.equal(state[name], parameter.detach().bfloat16().float())
     with torch.no_grad():
-        theirs = model.network.logits(*model.network(tokens, rotation))  # type: ignore[attr-defined]
+        theirs = model.network.logits(*model.network(tokens, rope))  # type: ignore[attr-defined]
     assert torch.allclose(ours, theirs, atol=0.05)
 
 
