@@ -3,7 +3,7 @@
 The weights take the M side of the tensor cores' tile and the few rows the N side, so little of a tile is padding. A
 program owns some columns of the output and streams their weights through shared memory (`stages` tiles in flight).
 Where the output has too few columns to fill the GPU, the K dimension is split too: each program then writes a float32
-partial sum, and whoever reads the product next adds the partial sums up, always in the same order.
+partial sum, and the kernel that reads the product adds the partial sums, always in the same order.
 
 No length is compiled in: a model's kernels serve all prompts, in two widths of rows, 32 and 64.
 """

@@ -3,8 +3,8 @@
 It knows nothing of canvases or special tokens. With a KV cache a layer writes its fresh keys and values there and
 attends to all that is cached.
 
-The residual add is deferred: a layer returns its stream and what is still to be added to it, and whoever reads the
-stream next adds and normalises in one kernel. A split-K product can then leave its partial sums to that kernel.
+The residual add is deferred: a layer returns its stream and what is still to be added to it, and the
+next reader adds and normalises in one kernel. A split-K product can then leave its partial sums to that kernel.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class LookAhead:
         return self.until_sync <= 0
 
     def restart(self, rows: Rows, lanes: Sequence[Lane], members: Sequence[Ints]) -> None:
-        """Count anew after a sync. `members` are the indices of each lane's rows.
+        """Restart the counts after a sync. `members` are the indices of each lane's rows.
 
         The host also syncs once after a block's first step, where bad logits show, and after every step where a stop
         rule may end a row.

@@ -37,7 +37,7 @@ class Planner:
         return self._uses_cache and any(lane.sampler.cache.changes(block_step) for lane in self._lanes)
 
     def make(self, place: Place, rows: Rows, clock: int) -> Plan:
-        """Ask for a new plan; each row gets that of its own policy."""
+        """Ask for a new plan; each row follows its own cache policy."""
         plans = [lane.sampler.cache(place) for lane in self._lanes]
 
         def mix(name: str) -> Span:

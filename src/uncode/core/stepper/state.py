@@ -153,7 +153,7 @@ class State:
         return np.flatnonzero(self.rows.lane == lane)
 
     def _regroup(self) -> None:
-        """Rows came or went: sort them into lanes anew; lanes without rows are dropped."""
+        """Rows came or went: sort them into lanes again, and drop lanes without rows."""
         used, self.rows.lane = np.unique(self.rows.lane, return_inverse=True)
         self.lanes = [self.lanes[number] for number in used]
         self.ended, self.over = bool(self.rows.finished.any()), bool(self.rows.finished.all())

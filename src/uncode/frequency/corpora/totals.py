@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass, field
 
-TOLD = 20
+MAX_REPORTED = 20
 """Bad records that are reported one by one."""
 
 
@@ -39,4 +39,4 @@ class Totals:
         """Those of another shard."""
         for name in ("records", "documents", "bytes", "bad"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
-        self.faults = (self.faults + other.faults)[:TOLD]
+        self.faults = (self.faults + other.faults)[:MAX_REPORTED]

@@ -15,7 +15,7 @@ from ...core.errors import require
 from ..corpora.corpus import Corpus
 from ..corpora.readers import Reader, Record
 from ..corpora.shards import STDIN, Shard
-from ..corpora.totals import TOLD, Fault, Totals
+from ..corpora.totals import MAX_REPORTED, Fault, Totals
 from ..plain_words import not_text
 from .encoder import Encoder
 from .tally import Tally, Work
@@ -133,7 +133,7 @@ class Job:
 
     def _note(self, fault: Fault, totals: Totals) -> None:
         totals.bad += 1
-        if len(totals.faults) < TOLD:
+        if len(totals.faults) < MAX_REPORTED:
             totals.faults.append(fault)
         self.rules.check(totals)
 
