@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from random import Random
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from uncode.core.pieces.quota import Even, split_steps
 from uncode.core.pieces.score import Confidence, ExponentialPosition
 from uncode.core.pieces.select import Threshold, TopK
 from uncode.core.pieces.stop import AfterEos
+from uncode.core.row_record import RowRecord
 from uncode.core.stepper.decode import advance
 from uncode.core.stepper.state import State
 
@@ -67,7 +68,7 @@ def test_rows_join_and_leave_between_steps(every: int, model: str) -> None:
             for index in done:
                 row = names[int(state.rows.ids[index])]
                 read = state.read(int(index))
-                found[row] = read["tokens"][state.batch.start : state.batch.start + LENGTHS[row]].tolist()
+                found[row] = read.tokens[state.batch.start : state.batch.start + LENGTHS[row]].tolist()
             state.keep(np.flatnonzero(~state.rows.finished))
     assert found == {row: alone(MODELS[model](), row) for row in range(5)}
 
@@ -79,8 +80,8 @@ def test_a_finished_row_is_frozen() -> None:
     for _ in range(8):
         advance(state)
     assert state.record.forwards[:, 0].tolist() == [3, 8]
-    assert state.read(0)["mean_entropy"].shape == (3,)
-    assert not state.read(0)["mean_entropy"].isnan().any()
+    assert state.read(0).mean_entropy.shape == (3,)
+    assert not state.read(0).mean_entropy.isnan().any()
 
 
 def test_a_finished_row_stays_as_it_is_beside_a_remasker() -> None:
@@ -93,7 +94,7 @@ def test_a_finished_row_stays_as_it_is_beside_a_remasker() -> None:
         if state.rows.finished[0]:
             ended = state.batch.tokens[0].clone() if ended is None else ended
             assert torch.equal(state.batch.tokens[0], ended)
-    assert len(state.read(0)["drafts"]) == state.read(0)["forwards"]
+    assert len(state.read(0).drafts) == state.read(0).forwards
     with pytest.raises(UncodeError, match="no unfinished row"):
         advance(state)
     with pytest.raises(UncodeError, match="no unfinished row"):
@@ -109,7 +110,7 @@ def test_a_row_that_cannot_join_leaves_the_others_alone() -> None:
         state.add(two, [presets.entropy(), presets.uncode(frequency=torch.ones(5))])
     while not state.over:
         advance(state)
-    assert state.read(0)["forwards"] == 9
+    assert state.read(0).forwards == 9
 
 
 @pytest.mark.parametrize("masks", [1, 2, 8, 9, 12, 16, 20, 31, 32])
@@ -130,7 +131,7 @@ def test_a_state_can_be_filled_again() -> None:
         state.add(canvas, SAMPLERS[row], [row])
         while not state.rows.finished.all():
             advance(state)
-        assert state.read(0)["tokens"][state.batch.start :].tolist() == alone(ToyDenoiser(3), row)
+        assert state.read(0).tokens[state.batch.start :].tolist() == alone(ToyDenoiser(3), row)
         state.keep(np.zeros(0, dtype=np.int64))
 
 
@@ -199,9 +200,10 @@ def test_a_forward_that_runs_ahead_of_a_look_changes_nothing(cache: Literal["non
             steps += 1
         found.append((state.read(0), steps, model.forwards))
     (plain, steps, asked), (ahead, steps_ahead, asked_ahead) = found
-    assert plain["tokens"].tolist() == ahead["tokens"].tolist() and steps == steps_ahead == asked
+    assert plain.tokens.tolist() == ahead.tokens.tolist() and steps == steps_ahead == asked
     for name in ("commit_step", "logp", "window", "forwards"):
-        assert torch.equal(torch.as_tensor(plain[name]).nan_to_num(), torch.as_tensor(ahead[name]).nan_to_num())
+        one, other = (torch.as_tensor(getattr(each, name)).nan_to_num() for each in (plain, ahead))
+        assert torch.equal(one, other)
     ended = boost > 0
     assert (steps < 30) == ended and asked_ahead == steps + ended  # the one that ran in vain
 
@@ -215,7 +217,7 @@ def test_rows_that_come_and_go_find_no_logits_of_others(seed: int, boost: float)
     for is_async in (False, True):
         random, state = Random(seed), State(ToyDenoiser(3 + seed % 3, boost=boost))
         state.lookahead.is_async = is_async
-        rows: dict[int, dict[str, Any]] = {}
+        rows: dict[int, RowRecord] = {}
         waiting = 4
         while waiting or len(state.rows):
             if waiting and (not len(state.rows) or random.random() < 0.1):
@@ -231,7 +233,7 @@ def test_rows_that_come_and_go_find_no_logits_of_others(seed: int, boost: float)
     assert plain.keys() == ahead.keys() == {0, 1, 2, 3}
     for row, known in plain.items():
         for name in ("tokens", "commit_step", "logp", "window", "forwards"):
-            one, other = (torch.as_tensor(each[name]).nan_to_num() for each in (known, ahead[row]))
+            one, other = (torch.as_tensor(getattr(each, name)).nan_to_num() for each in (known, ahead[row]))
             assert torch.equal(one, other)
 
 

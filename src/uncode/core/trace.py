@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from .canvas import Canvas
 from .errors import UncodeError, require, shown
 from .pieces.policy import Sampler
 from .pieces.tables import FrequencySource, Resolver, resolver_of
-from .stepper.record import FILLED, GIVEN
+from .row_record import FILLED, GIVEN, Event, RowRecord
 from .support.arguments import whole_number
 from .support.file_kinds import check_replaces
 from .support.json_lines import read_json_lines
@@ -62,38 +62,38 @@ class Trace:
     seeds: tuple[int, ...]
     header: dict[str, Any]
     """What the model says about itself, dtype, special ids, `observe` and versions."""
-    events: tuple[list[tuple[int, int, int]], ...]
+    events: tuple[list[Event], ...]
     """Per row, every (step, offset, token) written, -1 for erased; empty unless a remasker ran."""
     drafts: tuple[list[list[int]], ...]
     """Per row, the whole proposal of each step by offset, on request; -1 where the step did not look."""
 
     @classmethod
-    def of(cls, canvas: Canvas, rows: Sequence[dict[str, Any]], header: dict[str, Any]) -> Trace:
+    def of(cls, canvas: Canvas, rows: Sequence[RowRecord], header: dict[str, Any]) -> Trace:
         """Assemble from what the stepper recorded of each row."""
-        canvas = canvas.to("cpu")
-        steps = max(row["forwards"] for row in rows)
+        steps = max(row.forwards for row in rows)
 
-        def over_offsets(name: str) -> Tensor:
-            return torch.stack([row[name] for row in rows]).cpu()
-
-        def over_steps(name: str, fill: float) -> Tensor:
-            return torch.stack([_lengthen(row[name].cpu(), steps, fill) for row in rows])
+        def over_steps(values: Iterable[Tensor], fill: float) -> Tensor:
+            return torch.stack([_lengthen(of_row.cpu(), steps, fill) for of_row in values])
 
         return cls(
-            canvas=canvas,
-            tokens=over_offsets("tokens"),
-            commit_step=over_offsets("commit_step"),
-            **{name: over_offsets(name) for name in FLOATS},
-            terms=tuple(dict(zip(row["term_names"], row["terms"].cpu(), strict=False)) for row in rows),
-            forwards=torch.tensor([row["forwards"] for row in rows]),
-            committed=over_steps("committed", -1),
-            mean_entropy=over_steps("mean_entropy", _NAN),
-            window=over_steps("window", -1).transpose(1, 2),
-            samplers=tuple(row["sampler"] for row in rows),
-            seeds=tuple(row["seed"] for row in rows),
+            canvas=canvas.to("cpu"),
+            tokens=_stack(row.tokens for row in rows),
+            commit_step=_stack(row.commit_step for row in rows),
+            logp=_stack(row.logp for row in rows),
+            entropy=_stack(row.entropy for row in rows),
+            margin=_stack(row.margin for row in rows),
+            score=_stack(row.score for row in rows),
+            runner_up=_stack(row.runner_up for row in rows),
+            terms=tuple({name: term.cpu() for name, term in row.terms.items()} for row in rows),
+            forwards=torch.tensor([row.forwards for row in rows]),
+            committed=over_steps((row.committed for row in rows), -1),
+            mean_entropy=over_steps((row.mean_entropy for row in rows), _NAN),
+            window=over_steps((row.window for row in rows), -1).transpose(1, 2),
+            samplers=tuple(row.sampler for row in rows),
+            seeds=tuple(row.seed for row in rows),
             header={"schema": SCHEMA} | header,
-            events=tuple(row["events"] for row in rows),
-            drafts=tuple(row["drafts"] for row in rows),
+            events=tuple(row.events for row in rows),
+            drafts=tuple(row.drafts for row in rows),
         )
 
     def __len__(self) -> int:
@@ -263,7 +263,7 @@ def _sampler_of(row: dict[str, Any], tables: Resolver | None, known: dict[str, S
     return known[key]
 
 
-def _recorded(row: dict[str, Any], canvas: Canvas, at: int) -> dict[str, Any]:
+def _recorded(row: dict[str, Any], canvas: Canvas, at: int) -> RowRecord:
     """One line in the form the stepper records it."""
     tokens, span = canvas.tokens[at].clone(), canvas.span
     tokens[canvas.start : canvas.start + len(row["generated_ids"])] = torch.from_numpy(row["generated_ids"])
@@ -271,21 +271,24 @@ def _recorded(row: dict[str, Any], canvas: Canvas, at: int) -> dict[str, Any]:
     def over_offsets(values: NDArray[np.float64]) -> Tensor:
         return _lengthen(torch.from_numpy(values), span, _NAN)
 
-    return {
-        "tokens": tokens,
-        "commit_step": _lengthen(torch.from_numpy(row["commit_step"]), span, GIVEN),
+    return RowRecord(
+        tokens=tokens,
+        sampler=row["sampler"],
+        seed=row["seed"],
+        forwards=row["forwards"],
+        commit_step=_lengthen(torch.from_numpy(row["commit_step"]), span, GIVEN),
         **{name: over_offsets(row[name]) for name in FLOATS},
-        "term_names": list(row["terms"]),
-        "terms": torch.stack([over_offsets(values) for values in row["terms"].values()]),
-        "forwards": row["forwards"],
-        "committed": torch.from_numpy(row["committed"]),
-        "mean_entropy": torch.from_numpy(row["mean_entropy"]),
-        "window": torch.from_numpy(row["window"]).T,
-        "sampler": row["sampler"],
-        "seed": row["seed"],
-        "events": [tuple(event) for event in row["events"].tolist()] if "events" in row else [],
-        "drafts": _lengthen(torch.from_numpy(row["drafts"]), span, -1).tolist() if "drafts" in row else [],
-    }
+        terms={name: over_offsets(values) for name, values in row["terms"].items()},
+        committed=torch.from_numpy(row["committed"]),
+        mean_entropy=torch.from_numpy(row["mean_entropy"]),
+        window=torch.from_numpy(row["window"]).T,
+        events=[tuple(event) for event in row["events"].tolist()] if "events" in row else [],
+        drafts=_lengthen(torch.from_numpy(row["drafts"]), span, -1).tolist() if "drafts" in row else [],
+    )
+
+
+def _stack(rows: Iterable[Tensor]) -> Tensor:
+    return torch.stack(list(rows)).cpu()
 
 
 def _lengthen(values: Tensor, length: int, fill: float) -> Tensor:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .errors import shown
-from .stepper.record import FILLED, GIVEN
+from .row_record import FILLED, GIVEN
 
 SCHEMA = 1
 INT64 = 2**63

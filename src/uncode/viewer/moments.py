@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ..core.stepper.record import FILLED, GIVEN, OPEN
+from ..core.row_record import FILLED, GIVEN, OPEN
 
 Row = dict[str, Any]
 """A row of a trace as plain data."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import require
-from ..core.stepper.record import FILLED, GIVEN
+from ..core.row_record import FILLED, GIVEN
 from ..core.support.write import write_whole
 from .moments import Row, end_ids, moments, summary
 

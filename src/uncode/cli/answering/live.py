@@ -10,8 +10,8 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ...core.denoiser import Denoiser
+from ...core.row_record import OPEN
 from ...core.stepper.decode import Step, Steps
-from ...core.stepper.record import OPEN
 from ...core.texts import token_texts
 from ...core.trace import Trace
 from ...viewer.moments import forwards, moments

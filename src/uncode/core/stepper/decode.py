@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from inspect import signature
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from ..canvas import Canvas
 from ..denoiser import Denoiser
 from ..errors import Stalled, UncodeError
 from ..logits_check import bad_logits, find_bad_logits
+from ..row_record import FILLED, OPEN, RowRecord
 from ..support.arguments import checks_arguments
 from ..support.arrays import Ints
 from ..support.reprs import counted
@@ -24,7 +25,6 @@ from ..support.transfer import Download
 from ..trace import Trace
 from ..view import View
 from .decide import Decision, Lane, decide
-from .record import FILLED, OPEN
 from .requests import DecodeOptions, Samplers, Seeds
 from .state import State
 
@@ -198,10 +198,10 @@ def _bad_logits(state: State, row: int, offset: int, kind: str) -> UncodeError:
     return bad_logits(state.denoiser, kind, where)
 
 
-def _check_beliefs(state: State, row: int, found: dict[str, Any]) -> None:
+def _check_beliefs(state: State, row: int, found: RowRecord) -> None:
     """Raise if a finished row has a token without a probability: bad logits after a block's first step."""
-    wrong = (found["commit_step"] >= 0) & found["entropy"].isnan()
-    if bool(wrong.any()) and not found["sampler"].propose.ban:  # a ban of all tokens leaves none either
+    wrong = (found.commit_step >= 0) & found.entropy.isnan()
+    if bool(wrong.any()) and not found.sampler.propose.ban:  # a ban of all tokens leaves none either
         raise _bad_logits(state, row, int(wrong.long().argmax()), "NaN or infinite")  # the logits are gone
 
 
@@ -262,7 +262,7 @@ class Steps:
 
     def __init__(self, state: State, canvas: Canvas) -> None:
         self.state, self._canvas = state, canvas
-        self._rows: dict[int, dict[str, Any]] = {}
+        self._rows: dict[int, RowRecord] = {}
 
     def __repr__(self) -> str:
         state = self.state

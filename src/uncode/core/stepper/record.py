@@ -6,23 +6,20 @@ recorded then costs a step next to nothing.
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ..belief import Belief
+from ..pieces.policy import Sampler
+from ..row_record import GIVEN, OPEN, Event, RowRecord
 from ..support.transfer import never
 from .decide import Decision
 from .window import Pane, Window
 
 COMMIT = ("logp", "entropy", "margin", "runner_up")
 """Recorded for each offset when it is committed; the terms of the score follow, and add up to it."""
-
-GIVEN, FILLED, OPEN = -1, -2, -3
-"""Values of `commit_step` that are no step: given, filled by the stop rule, not committed yet."""
 
 CHUNK = 32
 """Steps that are noted before they are folded."""
@@ -37,7 +34,7 @@ class Record:
         self.mean_entropy = torch.empty(0, 0, dtype=torch.float64, device=device)
         self.forwards = torch.empty(0, 1, dtype=torch.int64, device=device)
         """Each row's own count of forwards, `[B, 1]`."""
-        self.events: list[list[tuple[int, int, int]]] = []
+        self.events: list[list[Event]] = []
         self.drafts: list[list[list[int]]] = []
         self._noted: list[tuple[Decision, Tensor]] = []
 
@@ -133,22 +130,26 @@ class Record:
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def read(self, row: int, terms: int) -> dict[str, Any]:
-        """Everything remembered of a row whose score has `terms` terms, as arrays over offsets and over its steps."""
+    def read(self, row: int, *, tokens: Tensor, sampler: Sampler, seed: int, window: Tensor) -> RowRecord:
+        """All that is known of a row: what this record holds, and what the caller knows."""
         self.fold()
-        forwards = int(self.forwards[row])
-        found = {name: self.commit[i, row] for i, name in enumerate(COMMIT)}
-        parts = self.commit[len(COMMIT) : len(COMMIT) + terms, row]
-        return found | {
-            "score": parts.sum(0),
-            "terms": parts,
-            "commit_step": self.commit_step[row],
-            "forwards": forwards,
-            "committed": self._committed(row, forwards),
-            "mean_entropy": self.mean_entropy[row, :forwards],
-            "events": self.events[row],
-            "drafts": self.drafts[row],
-        }
+        forwards, names = int(self.forwards[row]), sampler.policy.score.term_names
+        terms = self.commit[len(COMMIT) : len(COMMIT) + len(names), row]
+        return RowRecord(
+            tokens=tokens,
+            sampler=sampler,
+            seed=seed,
+            forwards=forwards,
+            commit_step=self.commit_step[row],
+            **{name: self.commit[i, row] for i, name in enumerate(COMMIT)},
+            score=terms.sum(0),
+            terms=dict(zip(names, terms, strict=True)),
+            committed=self._committed(row, forwards),
+            mean_entropy=self.mean_entropy[row, :forwards],
+            window=window,
+            events=self.events[row],
+            drafts=self.drafts[row],
+        )
 
     def _committed(self, row: int, forwards: int) -> Tensor:
         """Tokens committed at each of the row's steps."""

@@ -20,6 +20,7 @@ from ..errors import Stalled, require, shown
 from ..noise import PhiloxNoise
 from ..pieces.cache import Place, Plan, Span
 from ..pieces.policy import Sampler
+from ..row_record import RowRecord
 from ..support.arrays import Ints
 from ..support.memory import require_logits
 from ..support.threads import threads_for
@@ -122,17 +123,16 @@ class State:
         self.rows = self.rows.take(rows)
         self._regroup()
 
-    def read(self, row: int) -> dict[str, Any]:
+    def read(self, row: int) -> RowRecord:
         """All that is known of a row: its tokens, its sampler and what was recorded of it."""
-        spec, rows = self.spec_of(row), self.rows
-        forwards = int(self.record.forwards[row])
-        return self.record.read(row, len(spec.policy.score.terms)) | {
-            "tokens": self.batch.tokens[row],
-            "window": self.planner.recomputed(int(rows.ids[row]), int(rows.born[row]), forwards),
-            "sampler": spec,
-            "seed": int(self.batch.seeds[row]),
-            "term_names": spec.policy.score.term_names,
-        }
+        rows, forwards = self.rows, int(self.record.forwards[row])
+        return self.record.read(
+            row,
+            tokens=self.batch.tokens[row],
+            sampler=self.spec_of(row),
+            seed=int(self.batch.seeds[row]),
+            window=self.planner.recomputed(int(rows.ids[row]), int(rows.born[row]), forwards),
+        )
 
     def header(self) -> dict[str, Any]:
         """What a trace says about the model and what was recorded."""

@@ -1,0 +1,48 @@
+"""What was recorded of one row: the form in which the stepper hands a finished row to its trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from .pieces.policy import Sampler
+
+GIVEN, FILLED, OPEN = -1, -2, -3
+"""Values of `commit_step` that are no step: given, filled by the stop rule, not committed yet."""
+
+Event = tuple[int, int, int]
+"""A step, an offset, and the token written there; -1 for erased."""
+
+
+@dataclass(frozen=True, eq=False)
+class RowRecord:
+    """A row with its record over offsets, `[S]`, and over its own steps, `[T]`. Tensors may be on the device."""
+
+    tokens: Tensor
+    """The row's whole canvas, `[L]`."""
+    sampler: Sampler
+    """As the caller gave it."""
+    seed: int
+    forwards: int
+    """Forwards the row took part in: T."""
+    commit_step: Tensor
+    """The step at which the offset was committed, or one of GIVEN, FILLED and OPEN."""
+    logp: Tensor
+    entropy: Tensor
+    margin: Tensor
+    score: Tensor
+    runner_up: Tensor
+    """The best offset that was not committed in that step; NaN where none was left."""
+    terms: dict[str, Tensor]
+    """Each term of the score at commit, `[S]`, by its name."""
+    committed: Tensor
+    """Tokens committed at each step."""
+    mean_entropy: Tensor
+    """Mean entropy of the masked positions at each step."""
+    window: Tensor
+    """The row's own positions that each step recomputed, first and one past the last, `[2, T]`."""
+    events: list[Event]
+    """Every write and erasure, in order; empty unless a remasker ran."""
+    drafts: list[list[int]]
+    """The whole proposal of each step, by offset; empty unless asked for."""
