@@ -28,12 +28,12 @@ class RowRecord:
     """Forwards the row took part in: T."""
     commit_step: Tensor
     """The step at which the offset was committed, or one of GIVEN, FILLED and OPEN."""
+    runner_up: Tensor
+    """The best offset that the same step left masked; NaN where none was left."""
     logp: Tensor
     entropy: Tensor
     margin: Tensor
     score: Tensor
-    runner_up: Tensor
-    """The best offset that was not committed in that step; NaN where none was left."""
     terms: dict[str, Tensor]
     """Each term of the score at commit, `[S]`, by its name."""
     committed: Tensor
