@@ -121,7 +121,7 @@ class ToyDenoiser(Denoiser):
     """The network in normal form."""
 
     mask_id, vocab_size, eos_ids, tokenizer = MASK, VOCAB, (EOS, EOT), None
-    device, dtype = torch.device("cpu"), torch.float64
+    device, dtype, has_kv_cache = torch.device("cpu"), torch.float64, True
 
     def __init__(self, seed: int, boost: float = 0.0) -> None:
         self.network = network(seed, boost)

@@ -207,7 +207,7 @@ class TestMistakes:
     """Each one sentence."""
 
     def test_no_cache(self, bert: Path) -> None:
-        with pytest.raises(UncodeError, match="BertForMaskedLM keeps no keys: use a sampler without a cache"):
+        with pytest.raises(UncodeError, match="this model has no KV cache, and DualCache needs one"):
             generate(uncode.load(bert), "the cat", sampler=presets.semi_ar(blocks=2, cache="dual"), length=6)
 
     def test_too_long(self, bert: Path) -> None:

@@ -12,6 +12,7 @@ from uncode.core.errors import UncodeError
 from uncode.core.noise import Draw, PhiloxNoise, Purpose, gumbel
 from uncode.core.pieces.propose import Sample
 from uncode.core.support.triton_support import why_not
+from uncode.core.view import View
 
 LOGITS = torch.randn(3, 5, 40, generator=torch.Generator().manual_seed(1)) * 3
 NOISE = PhiloxNoise(torch.tensor([[1], [2], [3]]), torch.tensor([[4], [5], [6]]))
@@ -21,7 +22,7 @@ OFFSETS = torch.arange(5)[None] + 10
 @pytest.mark.parametrize("some", [1, 80, 200, 10**6])
 def test_a_belief_in_parts_is_the_belief(some: int) -> None:
     whole = Belief.of(LOGITS)
-    with patch("uncode.core.belief.AT_A_TIME", some):
+    with patch("uncode.core.belief.CHUNK_LOGITS", some):
         parts = Belief.of(LOGITS)
     for name in ("token", "rest", "second", "slope"):
         assert torch.equal(getattr(parts, name), getattr(whole, name))
@@ -42,12 +43,14 @@ def test_a_position_alone_is_the_position_among_others() -> None:
 def test_tokens_drawn_in_parts_are_those_drawn_at_once(some: int, by_row: bool) -> None:
     offsets = torch.stack([OFFSETS[0] + row for row in range(3)]) if by_row else OFFSETS
     wanted = (LOGITS.double() / 0.8 + gumbel(NOISE.tokens(Purpose.TOKEN, offsets, 40))).max(-1).indices
-    with patch("uncode.core.noise.AT_A_TIME", some):
+    with patch("uncode.core.noise.CHUNK_LOGITS", some):
         assert torch.equal(Draw(0.8, NOISE, offsets)(LOGITS), wanted)
 
 
 def test_a_draw_is_proposed_without_a_look_at_the_vocabulary() -> None:
-    proposed, believed = Sample(temperature=0.8)(LOGITS, NOISE, OFFSETS)
+    there = torch.ones(LOGITS.shape[:2], dtype=torch.bool)
+    view = View(there.long(), there, OFFSETS, OFFSETS.double(), 0, 1, 1, 1, 0, NOISE)
+    proposed, believed = Sample(temperature=0.8)(LOGITS, view)
     assert isinstance(proposed, Draw) and believed is LOGITS
     belief = Belief.of(believed, proposed)
     assert torch.equal(belief.token, proposed(LOGITS))

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from typing import get_type_hints
+from typing import Any, get_type_hints
 
 import pytest
 import torch
+from torch import Tensor
 
 from tests.toy import EOS, MASK, ToyDenoiser
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, Trace, UncodeError, decode, legacy, presets
+from uncode.core.belief import Proposed
 from uncode.core.pieces.blocks import Blocks
 from uncode.core.pieces.cache import PrefixCache
 from uncode.core.pieces.piece import REGISTRY, Piece
 from uncode.core.pieces.propose import Greedy, Sample
 from uncode.core.pieces.quota import Decay, Even, Exactly
-from uncode.core.pieces.remask import LoopQuota
+from uncode.core.pieces.remask import LeastConfident, LoopQuota
 from uncode.core.pieces.score import Confidence, Defer, ExponentialPosition, Gumbel, Informativeness, Score, Sum
 from uncode.core.pieces.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
 from uncode.core.pieces.stop import AfterEos
@@ -349,3 +351,25 @@ def test_dreams_schedule() -> None:
 
 def test_topk_selector_defaults_to_one_token_a_step() -> None:
     assert Policy(Confidence()).select == TopK(Even(None))
+
+
+def test_a_policy_checks_what_its_pieces_need() -> None:
+    sentence = r"LeastConfident needs a number of steps, and Threshold has none: select with a schedule"
+    with pytest.raises(UncodeError, match=sentence):
+        Policy(Confidence(), Threshold(0.5), remask=LeastConfident())
+    Policy(Confidence(), TopK(Even(4)), remask=LeastConfident())
+
+
+def test_a_proposal_sees_the_view() -> None:
+    """A temperature that falls as a block is filled, which needs the step."""
+
+    @dataclass(frozen=True)
+    class Cooling(Sample):
+        def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
+            seen.append(view.block_step)
+            return super().propose(logits, view)
+
+    seen: list[Any] = []
+    canvas = Canvas.after_prompt([[1, 2]], length=6, mask_id=MASK)
+    decode(ToyDenoiser(1), canvas, Sampler(Policy(Confidence(), blocks=Blocks(length=3)), Cooling()))
+    assert seen == [0, 1, 2, 0, 1, 2]

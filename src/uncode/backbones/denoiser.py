@@ -20,6 +20,8 @@ from .transformer.session import TransformerSession
 class TransformerDenoiser(Denoiser):
     """LLaDA, Dream and their like in normal form, with prefix and dual caches."""
 
+    has_kv_cache = True
+
     def __init__(
         self,
         network: Transformer,

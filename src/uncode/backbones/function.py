@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -13,27 +14,31 @@ from ..core.errors import UncodeError, require, shown
 from ..core.pieces.cache import Plan
 from ..core.pieces.piece import Table
 from ..core.support.arguments import checks_arguments, whole_number
-from .columns import rows_of
+from .columns import Pick, columns, rows_of
 from .loading.device import parse_device
 
 
 class FunctionDenoiser(Denoiser):
-    """`fn(tokens [B, L]) -> logits [B, L, V]` as a denoiser; rows of equal length only, no cache.
+    """`fn(tokens [B, L]) -> logits [B, L, V]` as a denoiser, without a KV cache.
 
-    The function sees the canvas without a padding mask, which is why rows must be equally long. Its
-    result is never changed in place, so it may return the same tensor again and again. It is called once a step; on
-    a GPU, for a single row with a stop rule, once more than that where the rule ends it.
+    `padding=True`: the function is called as `fn(tokens, valid)`, where `valid` `[B, L]` is False at padding, and rows
+    may differ in length. It must hide padding and count positions from a row's first valid column. Without it, rows
+    must be equally long. `shifted=True`: the function's output at a position predicts the next one, as that of a
+    model trained from left to right (Dream).
+
+    The function's result is never changed in place, so it may return the same tensor again and again. It is called once
+    a step; on a GPU, for a single row with a stop rule, once more than that where the rule ends it.
     """
-
-    sees_padding = False
 
     @checks_arguments()
     def __init__(
         self,
-        fn: Callable[[Tensor], Tensor],
+        fn: Callable[..., Tensor],
         mask_id: int,
         vocab_size: int,
         *,
+        padding: bool = False,
+        shifted: bool = False,
         eos_ids: tuple[int, ...] = (),
         tokenizer: Any = None,
         device: torch.device | str = "cpu",
@@ -49,6 +54,9 @@ class FunctionDenoiser(Denoiser):
         ends = tuple(whole_number(i, "an id of eos_ids") for i in eos_ids)
         require(all(i < vocab_size for i in ends), f"eos_ids {ends} are outside the vocabulary of {vocab_size}.")
         require(isinstance(dtype, torch.dtype), f"dtype must be a torch dtype, torch.float32 say, not {shown(dtype)}.")
+        for name_of, value in (("padding", padding), ("shifted", shifted)):
+            require(isinstance(value, bool), f"{name_of} must be True or False, not {shown(value)}.")
+        self.sees_padding, self.shifted = padding, shifted
         self.fn, self.mask_id, self.vocab_size = fn, mask_id, vocab_size
         self.eos_ids, self.tokenizer, self.frequency = ends, tokenizer, frequency
         self.device, self.dtype = parse_device(device), dtype
@@ -70,25 +78,38 @@ class FunctionSession:
         self.bar = torch.zeros(denoiser.vocab_size, device=denoiser.device)
         self.bar[denoiser.mask_id] = float("-inf")
         self.version: int | None = None
+        self.plan: Plan | None = None
 
     def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
         if self.version != layout.version:
-            lengths = sorted(set(layout.valid.sum(-1).tolist()))
-            lengths_given = f"not of {' and '.join(map(str, lengths))} tokens"
-            require(
-                bool(layout.valid.all()),
-                f"a FunctionDenoiser cannot see padding: give it rows of equal length, {lengths_given}.",
-            )
+            self._lay_out(layout.valid)
             self.version = layout.version
-        if plan.window.width != tokens.shape[1]:
-            raise UncodeError("a FunctionDenoiser keeps no keys: use a sampler without a cache.")
-        logits = self.denoiser.fn(tokens)
+        logits = self._run(tokens, layout.valid)
+        if not self.denoiser.shifted:
+            return rows_of(logits, plan) + self.bar
+        if self.plan is not plan:
+            before = np.maximum(columns(plan.wanted) - 1, self.first[:, None])  # a row's first token predicts itself
+            self.source, self.plan = Pick(before, tokens.shape[1], tokens.device), plan
+        return self.source(logits) + self.bar
+
+    def _lay_out(self, valid: Tensor) -> None:
+        lengths = sorted(set(valid.sum(-1).tolist()))
+        require(
+            self.denoiser.sees_padding or bool(valid.all()),
+            "a FunctionDenoiser without padding=True cannot see padding: give it rows of equal length, not of "
+            f"{' and '.join(map(str, lengths))} tokens.",
+        )
+        self.first = valid.long().argmax(-1).cpu().numpy()
+
+    def _run(self, tokens: Tensor, valid: Tensor) -> Tensor:
+        """What the function returns for the whole canvas."""
+        logits = self.denoiser.fn(tokens, valid) if self.denoiser.sees_padding else self.denoiser.fn(tokens)
         if not isinstance(logits, Tensor):
             raise UncodeError(f"the function must return a tensor of logits, not {shown(logits)}.")
         expected = (*tokens.shape, self.denoiser.vocab_size)
         if logits.shape != expected:
             raise UncodeError(f"the function returned logits of shape {tuple(logits.shape)}, expected {expected}.")
-        return rows_of(logits, plan) + self.bar
+        return logits
 
     def add(self, rows: int, left: int, right: int) -> None:
         """Nothing is stored, so nothing moves."""

@@ -108,7 +108,7 @@ class MaskedLMSession:
             self._lay_out(layout.valid)
             self.version = layout.version
         if self.plan is not plan:
-            self._follow(plan, tokens.shape[1])
+            self._follow(plan)
         ids = torch.where(self.attention, self.moved(tokens), den.pad_id)
         picked = self.rows(self._run(ids))
         # the mask and padding are never written; ids past the embeddings, where a head is wider, do not exist
@@ -140,9 +140,7 @@ class MaskedLMSession:
         self.attention = torch.arange(longest, device=valid.device) < valid.sum(-1, keepdim=True)
         self.plan = None
 
-    def _follow(self, plan: Plan, length: int) -> None:
-        if not plan.window.mask(length).all():
-            raise UncodeError(f"{type(self.denoiser.model).__name__} keeps no keys: use a sampler without a cache.")
+    def _follow(self, plan: Plan) -> None:
         self.rows = Pick(columns(plan.wanted) - self.first[:, None], self.width, self.denoiser.device)
         self.plan = plan
 

@@ -16,7 +16,7 @@ from .support.triton_support import use_triton
 Proposed = Tensor | Draw | None
 """The tokens to write `[B, W]`, or how they are drawn; None where the most likely ones are meant."""
 _BITS = math.log2(math.e)
-AT_A_TIME = 2**18
+CHUNK_LOGITS = 2**18
 """Logits that are reduced together on a CPU: what they become fits into its cache."""
 
 
@@ -139,10 +139,10 @@ def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, T
 
 def _sums_in_parts(logits: Tensor) -> tuple[Tensor, ...]:
     """The same without a kernel; on a CPU of some positions at a time, so that their odds stay in its cache."""
-    if logits.numel() <= AT_A_TIME or logits.device.type != "cpu":
+    if logits.numel() <= CHUNK_LOGITS or logits.device.type != "cpu":
         return _sums_of(logits)
     rows = logits.flatten(0, -2)
-    some = max(2, AT_A_TIME // rows.shape[-1])
+    some = max(2, CHUNK_LOGITS // rows.shape[-1])
     parts = [_sums_of(rows[first : first + some]) for first in range(0, len(rows), some)]
     return tuple(torch.cat(tensors).view(logits.shape[:-1]) for tensors in zip(*parts, strict=True))
 

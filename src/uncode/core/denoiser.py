@@ -84,6 +84,8 @@ class Denoiser:
     """Tokens the model was trained on; None where that is not known."""
     sees_padding: bool = True
     """Whether a batch may hold rows of unequal length."""
+    has_kv_cache: bool = False
+    """Whether its sessions store keys and values as a plan says. Without, samplers with a cache are refused."""
 
     def open(self, rows: int, length: int) -> Session:
         """A session for a batch of `rows` with `length` columns."""
@@ -102,6 +104,7 @@ class Facts:
     """Of the tokenizer's vocabulary; empty where it is not known."""
     parameters: int = 0
     """How many the model has; 0 where that is not known."""
+    has_kv_cache: bool = False
 
     @classmethod
     def of(cls, denoiser: Denoiser) -> Facts:
@@ -111,9 +114,15 @@ class Facts:
         require(isinstance(denoiser, Denoiser), f"the model {kind} must be a subclass of {base}.")
         missing = [name for name in ("mask_id", "vocab_size") if not hasattr(denoiser, name)]
         require(not missing, f"the model {kind} has no {' and no '.join(missing)}: set it, as {base} says.")
-        fingerprint = denoiser.about.get("tokenizer", "")
-        ends = tuple(denoiser.eos_ids)
-        return cls(denoiser.vocab_size, denoiser.mask_id, ends, denoiser.device, fingerprint, denoiser.parameters)
+        return cls(
+            vocab_size=denoiser.vocab_size,
+            mask_id=denoiser.mask_id,
+            eos_ids=tuple(denoiser.eos_ids),
+            device=denoiser.device,
+            fingerprint=denoiser.about.get("tokenizer", ""),
+            parameters=denoiser.parameters,
+            has_kv_cache=denoiser.has_kv_cache,
+        )
 
     def surprisal(self, table: Table) -> Tensor:
         """The table's -log p over this model's vocabulary; an error if it was counted with another tokenizer.

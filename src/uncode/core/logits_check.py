@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from .denoiser import Denoiser
-from .errors import UncodeError
+from .errors import UncodeError, require, shown
 
 
 def model_name(denoiser: Denoiser) -> str:
@@ -25,6 +25,28 @@ def find_bad_logits(logits: Tensor) -> tuple[int, str] | None:
     at = int(bad.long().argmax())
     kind = "NaN" if bool(top[at].isnan()) else "infinite" if float(top[at]) > 0 else "only -inf"
     return at, kind
+
+
+def check_shape(denoiser: Denoiser, logits: object, expected: tuple[int, int, int], columns: int) -> None:
+    """Raise unless these are logits `[B, W, V]` of a canvas with so many columns."""
+    name = model_name(denoiser)
+    require(
+        isinstance(logits, Tensor) and logits.is_floating_point(),
+        f"the model '{name}' must return a tensor of floating-point logits, not {shown(logits)}.",
+    )
+    assert isinstance(logits, Tensor)
+    shape = tuple(logits.shape)
+    whole = shape == (expected[0], columns, expected[2])
+    advice = "return the columns of plan.wanted alone" if whole else "return one entry per row, column and token"
+    require(shape == expected, f"the model '{name}' returned logits of shape {shape}, not {expected}: {advice}.")
+
+
+def mask_not_barred(denoiser: Denoiser) -> UncodeError:
+    """The error for a model that would write the mask token itself."""
+    return UncodeError(
+        f"the model '{model_name(denoiser)}' gives the mask token ({denoiser.mask_id}) a probability: set its logit to "
+        "-inf at every position."
+    )
 
 
 def bad_logits(denoiser: Denoiser, kind: str, where: str = "") -> UncodeError:

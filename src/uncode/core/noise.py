@@ -90,7 +90,7 @@ def gumbel(uniform: Tensor) -> Tensor:
     return -(-uniform.log()).log()
 
 
-AT_A_TIME = 2**20
+CHUNK_LOGITS = 2**20
 """Tokens that are drawn from together, at least one column: their noise in float64 takes 8 MB."""
 
 
@@ -106,7 +106,7 @@ class Draw:
     def __call__(self, logits: Tensor) -> Tensor:
         """The tokens `[B, W]`, some columns at a time."""
         rows, width, vocab = logits.shape
-        some = max(1, AT_A_TIME // max(rows * vocab, 1))
+        some = max(1, CHUNK_LOGITS // max(rows * vocab, 1))
         parts = [
             self._drawn(logits[:, at : at + some], self.offsets[:, at : at + some]) for at in range(0, width, some)
         ]

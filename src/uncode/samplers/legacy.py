@@ -12,7 +12,7 @@ from torch import Tensor
 from ..core.belief import Proposed
 from ..core.denoiser import Facts
 from ..core.errors import require
-from ..core.noise import Draw, Noise
+from ..core.noise import Draw
 from ..core.pieces.blocks import Blocks
 from ..core.pieces.piece import Table
 from ..core.pieces.policy import Policy, Sampler
@@ -125,9 +125,9 @@ class SuppressAfterDraw(Sample):
         bar[list(ends)] = float("-inf")
         return super().bind(facts).holding(_after=bar)
 
-    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
+    def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
         assert self._after is not None
-        proposed, believed = super()._draw(logits, noise, offsets)
+        proposed, believed = super().propose(logits, view)
         token = proposed(logits) if isinstance(proposed, Draw) else proposed
         return token, believed + self._after
 

@@ -79,6 +79,11 @@ class CachePolicy(Piece):
     sees_span: ClassVar[bool] = True
     """Whether every masked position is computed at every step."""
 
+    @property
+    def needs_kv_cache(self) -> bool:
+        """Whether the model must store keys and values from one forward to the next."""
+        return True
+
     def __call__(self, place: Place) -> Plan:
         raise NotImplementedError
 
@@ -90,6 +95,10 @@ class CachePolicy(Piece):
 @dataclass(frozen=True)
 class NoCache(CachePolicy):
     """Recompute everything at every step."""
+
+    @property
+    def needs_kv_cache(self) -> bool:
+        return False
 
     def __call__(self, place: Place) -> Plan:
         everything, nothing = place.span(0, place.length), place.span(0, 0)
@@ -108,6 +117,10 @@ class _BlockCache(CachePolicy):
 
     def check(self) -> None:
         require(self.refresh is None or self.refresh >= 1, "refresh must be at least 1 step.")
+
+    @property
+    def needs_kv_cache(self) -> bool:
+        return self.refresh != 1
 
     def _fresh(self, block_step: Ints) -> NDArray[np.bool_]:
         since = block_step if self.refresh is None else block_step % self.refresh

@@ -13,8 +13,9 @@ import re
 import sys
 import types
 import typing
+from collections.abc import Iterator
 from functools import cache
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..errors import SettingError, UncodeError, nearest, shown, suggest
 from .tables import FrequencySource, resolver_of
@@ -39,6 +40,9 @@ FORMER_NAMES = {"Linear": "Exp"}
 class Piece:
     """A part of a sampler. Subclasses are frozen dataclasses; their fields are all there is to them."""
 
+    needs_schedule: ClassVar[bool] = False
+    """Whether it reads `view.block_steps`, which only selectors with a schedule have. :class:`Policy` checks it."""
+
     def __init_subclass__(cls) -> None:
         known = REGISTRY.setdefault(cls.__name__, cls)
         if known.__module__ != cls.__module__:
@@ -58,6 +62,15 @@ class Piece:
 
     def check(self) -> None:
         """Raise :class:`UncodeError` if a value is out of range; types have been checked."""
+
+    def pieces(self) -> Iterator[Piece]:
+        """This piece and all that it is made of."""
+        yield self
+        for field in dataclasses.fields(self):
+            value = getattr(self, field.name)
+            for part in value if isinstance(value, tuple) else (value,):
+                if isinstance(part, Piece):
+                    yield from part.pieces()
 
     def bind(self, facts: Any) -> Self:
         """The same piece, ready for one model: ids resolved, sizes checked, tensors on its device."""

@@ -33,6 +33,15 @@ class Policy(Piece):
     remask: Remasker = field(default_factory=Never)
     stop: Stop = field(default_factory=AtTheEnd)
 
+    def check(self) -> None:
+        if not self.select.has_schedule:
+            for piece in self.pieces():
+                needs, lacks = type(piece).__name__, type(self.select).__name__
+                require(
+                    not piece.needs_schedule,
+                    f"{needs} needs a number of steps, and {lacks} has none: select with a schedule, TopK(Even()) say.",
+                )
+
     @property
     def parts(self) -> list[Piece]:
         """Score and selector, and what else is not the default."""

@@ -12,7 +12,8 @@ from torch import Tensor
 from ..belief import Proposed
 from ..denoiser import Facts
 from ..errors import require
-from ..noise import Draw, Noise
+from ..noise import Draw
+from ..view import View
 from .piece import Piece
 
 
@@ -33,11 +34,15 @@ class Proposal(Piece):
         bias[list(facts.resolve(self.ban))] = float("-inf")
         return self.holding(_bias=bias)
 
-    def __call__(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
-        """What is proposed, and the logits that the belief is formed from."""
-        return self._draw(logits if self._bias is None else logits + self._bias, noise, offsets)
+    def __call__(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
+        """What is proposed, and the logits that the belief is formed from. The view has no belief yet."""
+        return self.propose(logits if self._bias is None else logits + self._bias, view)
 
-    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
+    def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
+        """The same for logits `[B, W, V]` without the banned tokens. Never write into `logits`: copy them.
+
+        The first result is a token id per position `[B, W]`, a :class:`Draw`, or None for the most likely token.
+        """
         raise NotImplementedError
 
 
@@ -45,7 +50,7 @@ class Proposal(Piece):
 class Greedy(Proposal):
     """The most likely token, lowest id on ties."""
 
-    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
+    def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
         return None, logits
 
 
@@ -68,14 +73,14 @@ class Sample(Proposal):
         require(self.top_k is None or self.top_k >= 1, f"top_k must be at least 1, not {self.top_k}.")
         require(self.top_p is None or 0 < self.top_p <= 1, f"top_p must be in (0, 1], not {self.top_p}.")
 
-    def _draw(self, logits: Tensor, noise: Noise, offsets: Tensor) -> tuple[Proposed, Tensor]:
+    def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
         if self.temperature == 0:
             cut = self._cut(logits.double())
             return cut.max(-1).indices, cut.to(logits.dtype) if self.ranking == "drawn" else logits
         if not self._cuts and self.ranking == "clean":
-            return Draw(self.temperature, noise, offsets), logits
+            return Draw(self.temperature, view.noise, view.offsets), logits
         tempered = self._cut(logits.double() / self.temperature)
-        drawn = Draw(1.0, noise, offsets)(tempered)
+        drawn = Draw(1.0, view.noise, view.offsets)(tempered)
         return drawn, tempered.to(logits.dtype) if self.ranking == "drawn" else logits
 
     @property

@@ -35,9 +35,17 @@ class Schedule(Piece):
         """Each block's share of the steps, `[B, blocks]`, from its masks; zeros where there is no schedule."""
         return np.zeros_like(masked)
 
-    def foresee(self, masked: Ints, steps: Ints) -> Ints:
-        """In how many steps a block is filled for certain, `[B]`; 0 where only looking will tell."""
+    def min_steps(self, masked: Ints, steps: Ints) -> Ints:
+        """The fewest steps that fill a block with so many masks and so large a share of the steps, `[B]`.
+
+        The host does not sync with the device before. 0, where nobody knows, makes it sync after every step.
+        """
         return np.zeros_like(masked)
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether `view.block_steps` is a number of steps, and not 0."""
+        return bool(self.shares(np.full((1, 1), 64)).any())
 
 
 @dataclass(frozen=True)
@@ -86,7 +94,7 @@ class Even(Quota):
     def __call__(self, view: View) -> Count:
         return view.block_masked // view.block_steps + (view.block_step < view.block_masked % view.block_steps)
 
-    def foresee(self, masked: Ints, steps: Ints) -> Ints:
+    def min_steps(self, masked: Ints, steps: Ints) -> Ints:
         return steps
 
 
@@ -105,7 +113,7 @@ class Exactly(Quota):
     def __call__(self, view: View) -> Count:
         return self.count
 
-    def foresee(self, masked: Ints, steps: Ints) -> Ints:
+    def min_steps(self, masked: Ints, steps: Ints) -> Ints:
         return steps
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import torch
 from torch import Tensor
 
 from ..errors import require
@@ -44,6 +45,9 @@ class Never(Remasker):
     def erases(self) -> bool:
         return False
 
+    def __call__(self, view: View) -> Tensor:
+        return torch.zeros_like(view.eligible)
+
 
 def in_loop(view: View, start: float, ahead: int = 0) -> Tensor | bool:
     """Whether the step `ahead` of this one lies in the loop of :class:`LeastConfident`: one share of the steps
@@ -65,6 +69,8 @@ def _check_loop(start: float, count: int) -> None:
 @dataclass(frozen=True)
 class LeastConfident(Remasker):
     """In the loop, take back the `count` tokens that were committed with the least probability (ReMDM on LLaDA)."""
+
+    needs_schedule: ClassVar[bool] = True
 
     count: int = 1
     start: float = 0.875

@@ -65,7 +65,8 @@ class Sum(Score):
         return tuple(term for part in self.parts for term in part.terms)
 
     def __call__(self, view: View) -> Tensor:
-        return torch.stack([term(view).double() for term in self.terms]).sum(0)
+        terms = [term(view).double() for term in self.terms]
+        return torch.stack([term.expand_as(view.eligible) for term in terms]).sum(0)
 
 
 @dataclass(frozen=True)

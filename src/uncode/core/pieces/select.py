@@ -43,8 +43,8 @@ class Scheduled(Selector):
     def shares(self, masked: Ints) -> Ints:
         return self.schedule.shares(masked)
 
-    def foresee(self, masked: Ints, steps: Ints) -> Ints:
-        return self.schedule.foresee(masked, steps)
+    def min_steps(self, masked: Ints, steps: Ints) -> Ints:
+        return self.schedule.min_steps(masked, steps)
 
 
 @dataclass(frozen=True)

@@ -37,6 +37,9 @@ class AtTheEnd(Stop):
     def stops(self) -> bool:
         return False
 
+    def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
+        return torch.full_like(tokens, -1)
+
 
 @dataclass(frozen=True)
 class AfterEos(Stop):

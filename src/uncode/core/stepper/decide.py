@@ -77,7 +77,7 @@ def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
 
 def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
     policy = sampler.policy
-    proposed, believed = sampler.propose(logits, view.noise, view.offsets)
+    proposed, believed = sampler.propose(logits, view)
     view.belief = Belief.of(believed, proposed, view.tokens if policy.remask.needs_standing else None)
     terms = [_ranked(term(view)) for term in policy.score.terms]
     score = terms[0]  # alone, a term orders in float32 as it would in float64
@@ -86,12 +86,18 @@ def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
     ranking = Ranking(score, view.eligible)
     decision = Decision(view.belief, ranking.score, terms, policy.select(ranking, view))
     if policy.remask.erases:
-        assert view.own is not None and view.logp_at_commit is not None
-        view.own = view.own & (~view.eligible | decision.chosen)
-        view.logp_at_commit = torch.where(decision.chosen, view.belief.logp.double(), view.logp_at_commit)
-        decision.erased = policy.remask(view) & view.own
+        own = show_commits(view, decision.chosen)
+        decision.erased = policy.remask(view) & own
         decision.pending = policy.remask.pending(view)
     return decision
+
+
+def show_commits(view: View, chosen: Tensor) -> Tensor:
+    """Let the view show what this step commits, for the remasker. Returns `view.own`."""
+    assert view.own is not None and view.logp_at_commit is not None
+    view.own = view.own & (~view.eligible | chosen)
+    view.logp_at_commit = torch.where(chosen, view.belief.logp.double(), view.logp_at_commit)
+    return view.own
 
 
 def _ranked(term: Tensor) -> Tensor:

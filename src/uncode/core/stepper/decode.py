@@ -15,7 +15,7 @@ from torch import Tensor
 from ..canvas import Canvas
 from ..denoiser import Denoiser
 from ..errors import Stalled, UncodeError
-from ..logits_check import bad_logits, find_bad_logits
+from ..logits_check import bad_logits, check_shape, find_bad_logits, mask_not_barred
 from ..row_record import FILLED, OPEN, RowRecord
 from ..support.arguments import checks_arguments
 from ..support.arrays import Ints
@@ -87,13 +87,30 @@ def _advance(state: State) -> Step:
     logits = state.lookahead.take_logits()
     if logits is None:
         logits = _forward(state)
-    blocks, batch = state.blocks, state.batch
-    here = blocks.tokens.read()
-    masked = here == state.facts.mask_id
-    eligible = blocks.window.restrict(masked)
-    view = View(
+    view = view_of(state)
+    seen = view.tokens == state.facts.mask_id if state.observe == "span" else view.eligible
+    decision = decide(state.lanes, logits, view)
+    _write(state, decision)
+    state.record.reserve(state.clock + 1 - state.oldest)
+    state.record.note(decision, seen, state.batch.alive)
+    finished = _sync(state, decision, logits, view.eligible) if state.lookahead.count_step() else ()
+    state.clock += 1
+    return Step(
+        index=state.clock - 1,
+        rows=state.rows.ids,
+        tokens=state.batch.tokens,
+        offsets=view.offsets,
+        decision=decision,
+        finished=finished,
+    )
+
+
+def view_of(state: State) -> View:
+    """What the pieces see at the next step, before a belief is formed."""
+    blocks, here = state.blocks, state.blocks.tokens.read()
+    return View(
         tokens=here,
-        eligible=eligible,
+        eligible=blocks.window.restrict(here == state.facts.mask_id),
         offsets=blocks.window.offsets,
         places=blocks.window.places,
         block_start=blocks.start,
@@ -101,29 +118,29 @@ def _advance(state: State) -> Step:
         block_masked=blocks.masked,
         block_steps=blocks.steps,
         block_step=state.block_step,
-        noise=state.noise(batch.seeds, state.record.forwards),
+        noise=state.noise(state.batch.seeds, state.record.forwards),
         logp_at_commit=state.record.logp_at_commit if state.erases else None,
         own=blocks.own if state.erases else None,
-    )
-    decision = decide(state.lanes, logits, view)
-    _write(state, decision)
-    state.record.reserve(state.clock + 1 - state.oldest)
-    state.record.note(decision, masked if state.observe == "span" else eligible, batch.alive)
-    finished = _sync(state, decision, logits, eligible) if state.lookahead.count_step() else ()
-    state.clock += 1
-    return Step(
-        index=state.clock - 1,
-        rows=state.rows.ids,
-        tokens=batch.tokens,
-        offsets=blocks.window.offsets,
-        decision=decision,
-        finished=finished,
     )
 
 
 def _forward(state: State) -> Tensor:
     """Logits of the open window."""
-    return state.session.logits(state.batch.tokens, state.batch.layout, state.plan())
+    plan = state.plan()
+    logits = state.session.logits(state.batch.tokens, state.batch.layout, plan)
+    if state.unchecked:
+        _check_first_forward(state, logits, plan.wanted.width)
+        state.unchecked = False
+    return logits
+
+
+def _check_first_forward(state: State, logits: Tensor, width: int) -> None:
+    """Raise an error that names the model where a session's first logits break their contract."""
+    check_shape(state.denoiser, logits, (len(state.rows), width, state.facts.vocab_size), state.batch.tokens.shape[1])
+    eligible = view_of(state).eligible
+    _check_logits(state, logits, eligible, ~state.rows.finished)
+    if bool((logits[..., state.facts.mask_id][eligible] > -torch.inf).any()):
+        raise mask_not_barred(state.denoiser)
 
 
 def _write(state: State, decision: Decision) -> None:

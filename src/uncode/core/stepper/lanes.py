@@ -35,6 +35,10 @@ def _bound(sampler: Sampler, facts: Facts, whole_span: bool) -> Lane:
         f"observe='span' needs every masked position at every step, which {type(sampler.cache).__name__} skips: "
         "use another cache or observe='open'.",
     )
+    require(
+        facts.has_kv_cache or not sampler.cache.needs_kv_cache,
+        f"this model has no KV cache, and {type(sampler.cache).__name__} needs one: use a sampler without a cache.",
+    )
     return Lane(sampler, sampler.bind(facts))
 
 

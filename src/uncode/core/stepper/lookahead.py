@@ -60,7 +60,7 @@ class LookAhead:
             policy = lane.sampler.policy
             if not policy.remask.erases:
                 masked, shares = rows.of_block(rows.masked)[here], rows.of_block(rows.shares)[here]
-                steps[here] = policy.select.foresee(masked, shares) - rows.block_step[here]
+                steps[here] = policy.select.min_steps(masked, shares) - rows.block_step[here]
             one_at_most[here] |= policy.stop.stops
         self.until_filled, self.until_sync = (
             int(count[going].min()) if going.any() else 0

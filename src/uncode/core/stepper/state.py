@@ -47,12 +47,7 @@ class State:
     """Made by :meth:`open_blocks`."""
 
     def __init__(
-        self,
-        denoiser: Denoiser,
-        *,
-        observe: Observe = "open",
-        drafts: bool = False,
-        noise: NoiseSource = PhiloxNoise,
+        self, denoiser: Denoiser, *, observe: Observe = "open", drafts: bool = False, noise: NoiseSource = PhiloxNoise
     ) -> None:
         check_options(observe, drafts, noise)
         self.denoiser, self.facts = denoiser, Facts.of(denoiser)
@@ -62,6 +57,8 @@ class State:
         self.lookahead = LookAhead(self.facts.device)
         self.clock = 0
         """Forwards of the batch so far."""
+        self.unchecked = True
+        """Whether the session has not run a forward yet."""
         self.ended = False
         """Whether some row has finished and is still here."""
         self.over = True
@@ -106,7 +103,7 @@ class State:
             self.session.add(canvas.rows, *self.batch.add(canvas, seeds))
         else:
             self.batch = Batch(canvas, seeds)
-            self.session = self.denoiser.open(*canvas.tokens.shape)
+            self.session, self.unchecked = self.denoiser.open(*canvas.tokens.shape), True
             self.record = Record(self.facts.device)
         masked = self.batch.generated[-canvas.rows :] == self.facts.mask_id
         self.record.add(masked, self._most_terms)

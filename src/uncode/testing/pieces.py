@@ -1,0 +1,110 @@
+"""`check_piece`: a piece alone, on the views of real steps, and in whole decodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+from ..core.errors import require, shown
+from ..core.pieces.blocks import BlockSchedule
+from ..core.pieces.cache import CachePolicy
+from ..core.pieces.piece import Piece
+from ..core.pieces.policy import Policy, Sampler
+from ..core.pieces.propose import Proposal
+from ..core.pieces.quota import Quota, Schedule
+from ..core.pieces.remask import Remasker
+from ..core.pieces.score import Confidence, Score
+from ..core.pieces.select import Selector, TopK
+from ..core.pieces.stop import Stop
+from .contract import Check, run_checks
+from .copies import check_data, tables_in
+from .decode_checks import decode_checks
+from .hash_model import HashDenoiser
+from .plain_checks import check_blocks, check_cache, check_schedule, check_stop
+from .view_checks import SEES_VIEWS, view_checks
+
+_VOCAB_SIZE = 32
+
+
+def check_piece(piece: Piece, *, vocab_size: int | None = None) -> None:
+    """Raise :class:`ContractError` unless the piece keeps every promise of its kind.
+
+    The piece is a score, a selector, a quota, a block schedule, a remasker, a stop rule, a proposal or a cache policy;
+    or a whole `Policy` or `Sampler`, whose parts are checked one by one and together. A piece that works only beside
+    another one, as a remasker with its own quota, is checked as such a policy.
+
+    It runs on a small model with `vocab_size` tokens (None: as many as the piece's frequency table has, else 32). The
+    last three ids are two end tokens and the mask.
+    """
+    require(isinstance(piece, Piece), f"check_piece takes a piece, Confidence() say, not {shown(piece)}.")
+    run_checks(_checks(piece, _model_for(piece, vocab_size)))
+
+
+def _model_for(piece: Piece, vocab_size: int | None) -> HashDenoiser:
+    tables = tables_in(piece)
+    if tables:
+        return HashDenoiser(vocab_size or len(tables[0].surprisal()), tables[0].fingerprint)
+    return HashDenoiser(vocab_size or _VOCAB_SIZE)
+
+
+def _checks(piece: Piece, model: HashDenoiser) -> Iterator[tuple[str, Check]]:
+    """Every check, with the name of the piece that it is about."""
+    for part in _parts(piece):
+        name = type(part).__name__
+        yield name, _named(check_data, part)
+        if isinstance(part, SEES_VIEWS):
+            yield from ((name, check) for check in view_checks(part, model))
+        if isinstance(part, Schedule):
+            yield name, _named(check_schedule, part)
+        if isinstance(part, BlockSchedule):
+            yield name, _named(check_blocks, part)
+        if isinstance(part, Stop):
+            yield name, _named(check_stop, part, model)
+        if isinstance(part, CachePolicy):
+            yield name, _named(check_cache, part)
+    yield from ((type(piece).__name__, check) for check in decode_checks(partial(_sampler_with, piece), model))
+
+
+def _named(check: Callable[..., None], *values: object) -> Check:
+    """The check of one piece, with its docstring."""
+    bound: Check = partial(check, *values)
+    bound.__doc__ = check.__doc__
+    return bound
+
+
+def _parts(piece: Piece) -> list[Piece]:
+    if isinstance(piece, Sampler):
+        return [*_parts(piece.policy), piece.propose, piece.cache]
+    if isinstance(piece, Policy):
+        return [piece.score, piece.select, piece.blocks, piece.remask, piece.stop]
+    return [piece]
+
+
+def _sampler_with(piece: Piece) -> Sampler:
+    """A sampler of usual pieces and this one."""
+    if isinstance(piece, Sampler):
+        return piece
+    plain = Sampler(Policy(Confidence()))
+    if isinstance(piece, Policy):
+        return replace(plain, policy=piece)
+    if isinstance(piece, Proposal):
+        return replace(plain, propose=piece)
+    if isinstance(piece, CachePolicy):
+        return replace(plain, cache=piece)
+    if isinstance(piece, Quota):
+        piece = TopK(piece)
+    return replace(plain, policy=_policy_with(piece, plain.policy))
+
+
+def _policy_with(piece: Piece, plain: Policy) -> Policy:
+    if isinstance(piece, Score):
+        return replace(plain, score=piece)
+    if isinstance(piece, Selector):
+        return replace(plain, select=piece)
+    if isinstance(piece, BlockSchedule):
+        return replace(plain, blocks=piece)
+    if isinstance(piece, Remasker):
+        return replace(plain, remask=piece)
+    assert isinstance(piece, Stop)
+    return replace(plain, stop=piece)

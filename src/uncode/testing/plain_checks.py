@@ -1,0 +1,91 @@
+"""Pieces that see no view: schedules, blocks, stop rules and cache policies."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+
+from ..core.denoiser import Facts
+from ..core.pieces.blocks import BlockSchedule
+from ..core.pieces.cache import CachePolicy, Place, Span
+from ..core.pieces.quota import Schedule
+from ..core.pieces.stop import Stop
+from .contract import expect
+from .hash_model import HashDenoiser
+
+_MASKED = np.array([[4, 3, 0], [1, 5, 2], [6, 0, 0]])
+
+
+def check_schedule(piece: Schedule) -> None:
+    """It shares its steps among the blocks, each row by itself"""
+    name, shares = type(piece).__name__, np.asarray(piece.shares(_MASKED))
+    expect(shares.shape == _MASKED.shape, f"{name}.shares must return one number per block, [B, blocks].")
+    expect(np.issubdtype(shares.dtype, np.integer), f"{name}.shares must return whole numbers, not {shares.dtype}.")
+    if piece.has_schedule:
+        expect(bool((shares[_MASKED > 0] > 0).all()), f"{name}.shares gives a block with masks no step.")
+        expect(bool((shares[_MASKED == 0] == 0).all()), f"{name}.shares gives a block without masks a step.")
+    for row in range(len(_MASKED)):
+        same = np.array_equal(piece.shares(_MASKED[row : row + 1])[0], shares[row])
+        expect(same, f"{name}.shares gives a row other steps alone than in a batch.")
+    least = np.asarray(piece.min_steps(_MASKED[:, 0], shares[:, 0]))
+    expect(least.shape == (len(_MASKED),), f"{name}.min_steps must return one number per row, [B].")
+
+
+def check_blocks(piece: BlockSchedule) -> None:
+    """Its blocks cover each row from the first offset to the last"""
+    name, lengths = type(piece).__name__, np.array([12, 7, 1])
+    ends = np.asarray(piece(lengths))
+    expect(ends.ndim == 2 and len(ends) == len(lengths), f"{name} must return the ends of blocks, [B, blocks].")
+    expect(np.issubdtype(ends.dtype, np.integer), f"{name} must return whole numbers, not {ends.dtype}.")
+    rising = bool((np.diff(ends, prepend=0) >= 0).all() and (ends[:, 0] > 0).all())
+    expect(rising, f"{name} returns ends that do not rise: {ends.tolist()}.")
+    covers = np.array_equal(ends[:, -1], lengths)
+    expect(covers, f"{name} returns last ends {ends[:, -1].tolist()} for rows of {lengths.tolist()} tokens.")
+    for row, length in enumerate(lengths):
+        alone = np.unique(np.asarray(piece(np.array([length])))[0])
+        same = np.array_equal(alone, np.unique(ends[row]))
+        expect(same, f"{name} gives a row of {length} tokens other blocks alone than in a batch.")
+
+
+def check_stop(piece: Stop, model: HashDenoiser) -> None:
+    """It fills masks alone, with tokens, each row by itself"""
+    facts, name = Facts.of(model), type(piece).__name__
+    rule, mask, end = piece.bind(facts), model.mask_id, model.eos_ids[0]
+    rows = [[3, end, mask, mask, mask, 1], [mask, end, mask, 2, 2, 1], [4, 5, 6, end, mask, 1]]
+    tokens = torch.tensor(rows)
+    own = torch.ones_like(tokens, dtype=torch.bool)
+    own[:, -1] = False  # padding counts as given
+    fill = rule(tokens.clone(), tokens == mask, own)
+    shaped = fill.shape == tokens.shape and not fill.is_floating_point() and fill.dtype != torch.bool
+    expect(shaped, f"{name} must return a token id per position, [B, S], and -1 where nothing is filled.")
+    expect(not bool(((fill >= 0) & (tokens != mask)).any()), f"{name} fills positions that are not masked.")
+    named = (fill == -1) | ((fill >= 0) & (fill < facts.vocab_size) & (fill != mask))
+    expect(bool(named.all()), f"{name} fills with ids that are no token to write.")
+    for row in range(len(rows)):
+        alone = rule(tokens[row : row + 1, :-1], tokens[row : row + 1, :-1] == mask, own[row : row + 1, :-1])
+        expect(torch.equal(alone[0], fill[row, :-1]), f"{name} ends a row otherwise alone than in a batch.")
+
+
+def check_cache(piece: CachePolicy) -> None:
+    """Its plans compute the open block, reuse only what was kept, and change when it says so"""
+    name, length = type(piece).__name__, 20
+    block = Span(np.array([6, 10]), np.array([10, 17]))
+    wanted, stored = Span(np.array([6, 10]), np.array([13, 17])), np.zeros((2, length), dtype=bool)
+    before = None
+    for step in range(6):
+        age = np.array([step, step])
+        plan = piece(Place(block, age, wanted, length))
+        spans = [plan.window, plan.wanted, plan.keep, plan.reuse]
+        window, asked, keep, reuse = (span.mask(length) for span in spans)
+        expect(bool((window | ~block.mask(length)).all()), f"{name} does not compute the whole open block.")
+        expect(bool((asked == wanted.mask(length)).all()), f"{name} asks for other columns than place.wanted.")
+        expect(not bool((keep & ~window).any()), f"{name} keeps columns that it does not compute.")
+        missing = bool((reuse & ~window & ~stored).any())
+        expect(not missing, f"{name} reuses columns that no forward since the block opened has kept.")
+        if not piece.needs_kv_cache:
+            expect(bool(window.all()), f"{name} leaves columns out, so its needs_kv_cache must be True.")
+        stored = (stored & ~window) | keep
+        plans = [mask.tobytes() for mask in (window, keep, reuse)]
+        silent = before is not None and plans != before and not piece.changes(age)
+        expect(not silent, f"{name} changes its plan at step {step} of a block, and its changes() is False there.")
+        before = plans

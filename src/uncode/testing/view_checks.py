@@ -1,0 +1,193 @@
+"""Pieces that see a view (scores, selectors, quotas, remaskers, proposals): checked on the views of real steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+
+import torch
+from torch import Tensor
+
+from ..core.denoiser import Facts
+from ..core.noise import Draw
+from ..core.pieces.piece import Piece
+from ..core.pieces.propose import Proposal
+from ..core.pieces.quota import Quota
+from ..core.pieces.remask import Remasker
+from ..core.pieces.score import Score
+from ..core.pieces.select import Selector
+from ..core.view import Ranking, View
+from .contract import Check, Fault, expect
+from .copies import fresh_copy
+from .hash_model import HashDenoiser
+from .moments import LENGTHS, Moment, moments
+
+SEES_VIEWS = (Score, Selector, Quota, Remasker, Proposal)
+
+
+def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
+    """The promises of a piece that sees a view."""
+    name, facts = type(piece).__name__, Facts.of(model)
+    together = moments(model)
+    alone = {(row, m.forwards[0]): m for row in range(len(LENGTHS)) for m in moments(model, (row,))}
+
+    def fresh() -> Piece:
+        return fresh_copy(piece).bind(facts)
+
+    def has_the_right_form() -> None:
+        """It returns the documented shapes and types, whatever the undefined columns hold"""
+        for moment in together:
+            _result(fresh(), moment, facts)
+
+    def is_deterministic() -> None:
+        """It gives one result for one view"""
+        for moment in together[:3]:
+            if _differ(_result(fresh(), moment, facts), _result(fresh(), moment, facts)):
+                raise Fault(f"{name} gives two results for the same view: draw random numbers from view.noise.")
+
+    def remembers_nothing() -> None:
+        """It is a function of its view"""
+        used = fresh()
+        for moment in together:
+            if _differ(_result(used, moment, facts), _result(fresh(), moment, facts)):
+                raise Fault(
+                    f"{name} remembers earlier steps: its result differs from that of a new {name} for the same view. "
+                    "Compute it from the view alone; rows leave and blocks open between two steps."
+                )
+
+    def writes_nothing() -> None:
+        """It never changes its view or the logits"""
+        for moment in together[:3]:
+            _check_writes(fresh(), moment, facts)
+
+    def ignores_neighbours() -> None:
+        """A row has the same result alone and beside rows with wider blocks"""
+        for moment in together:
+            for at, (row, forwards) in enumerate(zip(moment.rows, moment.forwards, strict=True)):
+                single = alone[row, forwards]
+                pair = zip(_result(fresh(), moment, facts), _result(fresh(), single, facts), strict=True)
+                if any(not _equal(_own(ours, moment, at), _own(theirs, single, 0)) for ours, theirs in pair):
+                    raise Fault(
+                        f"{name} gives row {row} another result alone than beside a row with wider blocks: use only "
+                        "the columns of the row's open block, and formulas that hold for numbers and [B, 1] tensors."
+                    )
+
+    yield from (has_the_right_form, is_deterministic, remembers_nothing, writes_nothing, ignores_neighbours)
+
+
+def _result(piece: Piece, moment: Moment, facts: Facts) -> list[Tensor]:
+    """What the piece returns for this moment, after checks of its form: tensors `[B, W]`, `[B, 1]` or `[B, W, V]`."""
+    name, (rows, width) = type(piece).__name__, moment.view.tokens.shape
+    if isinstance(piece, Proposal):
+        return _proposal(piece, moment, facts)
+    view = moment.fresh_view(remasking=isinstance(piece, Remasker))
+    if isinstance(piece, Score):
+        score = piece(view)
+        _check_tensor(score, f"{name} must return a score", ((rows, width), (1, width)))
+        real = not score.dtype.is_complex and score.dtype != torch.bool
+        expect(real, f"{name} must return real numbers, not {score.dtype}.")
+        score = score.expand(rows, width)
+        nan = bool(score[view.eligible].isnan().any())
+        expect(not nan, f"{name} scores an eligible position NaN: return a number, or -inf for never.")
+        return [torch.where(view.eligible, score.double(), 0.0)]
+    if isinstance(piece, Selector):
+        return [_selection(piece, view)]
+    if isinstance(piece, Quota):
+        return [_count(piece, view)]
+    assert isinstance(piece, Remasker)
+    return _erasure(piece, view)
+
+
+def _selection(piece: Selector, view: View) -> Tensor:
+    name, ranking = type(piece).__name__, Ranking(view.belief.logp, view.eligible)
+    chosen = piece(ranking, view)
+    _check_flags(chosen, f"{name} must return which positions it selects", view.tokens.shape)
+    stray = bool((chosen & ~view.eligible).any())
+    expect(not stray, f"{name} selects positions that are no candidates: choose among ranking.candidates.")
+    waits = bool((view.eligible.any(-1) & ~chosen.any(-1)).any())
+    expect(piece.may_wait or not waits, f"{name} selects nothing while masks are left, and its may_wait is False.")
+    return chosen
+
+
+def _count(piece: Quota, view: View) -> Tensor:
+    name, rows, count = type(piece).__name__, len(view.tokens), piece(view)
+    fits = isinstance(count, int) or (isinstance(count, Tensor) and tuple(count.shape) in ((rows, 1), (1, 1), ()))
+    expect(fits, f"{name} must return a whole number or one per row, [B, 1], not {count!r}.")
+    counts = torch.as_tensor(count)
+    whole = not counts.dtype.is_floating_point and counts.dtype != torch.bool
+    expect(whole, f"{name} must return whole numbers, not {counts.dtype}.")
+    expect(bool((counts >= 0).all()), f"{name} returns a negative number of tokens.")
+    return counts.expand(rows, 1)
+
+
+def _erasure(piece: Remasker, view: View) -> list[Tensor]:
+    name, rows, own = type(piece).__name__, len(view.tokens), view.own
+    assert own is not None
+    erased, pending = piece(view), torch.as_tensor(piece.pending(view))
+    if not piece.erases:
+        expect(not bool(erased.any()), f"{name} erases, and its erases is False.")
+    _check_flags(erased, f"{name} must return which positions it erases", view.tokens.shape)
+    expect(not bool((erased & ~own).any()), f"{name} erases positions outside view.own: the decoder wrote only those.")
+    fits = pending.dtype == torch.bool and tuple(pending.shape) in ((rows, 1), (1, 1), ())
+    expect(fits, f"{name}.pending must return True, False or a boolean per row, [B, 1].")
+    return [erased, pending.expand(rows, 1)]
+
+
+def _proposal(piece: Proposal, moment: Moment, facts: Facts) -> list[Tensor]:
+    name, view, logits = type(piece).__name__, moment.fresh_view(), moment.logits.clone()
+    proposed, believed = piece(logits, view)
+    shape = tuple(logits.shape)
+    _check_tensor(believed, f"{name} must return logits for the belief", (shape,))
+    token = proposed(logits) if isinstance(proposed, Draw) else believed.argmax(-1) if proposed is None else proposed
+    _check_tensor(token, f"{name} must propose a token per position", (shape[:2],))
+    expect(token.dtype == torch.int64, f"{name} must propose token ids in int64, not {token.dtype}.")
+    here = token[view.eligible]
+    inside = bool(((here >= 0) & (here < facts.vocab_size)).all())
+    expect(inside, f"{name} proposes a token outside the vocabulary of {facts.vocab_size}.")
+    expect(not bool((here == facts.mask_id).any()), f"{name} proposes the mask token.")
+    return [torch.where(view.eligible, token, -1), torch.where(view.eligible[:, :, None], believed, 0.0)]
+
+
+def _check_writes(piece: Piece, moment: Moment, facts: Facts) -> None:
+    name, remasking = type(piece).__name__, isinstance(piece, Remasker)
+    view, before, logits = moment.fresh_view(remasking), moment.fresh_view(remasking), moment.logits.clone()
+    if isinstance(piece, Proposal):
+        piece(logits, view)
+    elif isinstance(piece, Selector):
+        piece(Ranking(view.belief.logp, view.eligible), view)
+    elif isinstance(piece, Score | Quota | Remasker):
+        piece(view)
+    for field in (f.name for f in fields(view) if isinstance(getattr(view, f.name), Tensor)):
+        same = _equal(getattr(view, field), getattr(before, field))
+        expect(same, f"{name} writes into view.{field}: copy the tensor first.")
+    for field in ("token", "logp", "entropy"):
+        same = _equal(getattr(view.belief, field), getattr(before.belief, field))
+        expect(same, f"{name} writes into view.belief.{field}: copy the tensor first.")
+    expect(_equal(logits, moment.logits), f"{name} writes into the logits: copy them first.")
+
+
+def _check_tensor(value: object, what: str, shapes: tuple[tuple[int, ...], ...]) -> None:
+    expect(isinstance(value, Tensor), f"{what} as a tensor, not {type(value).__name__}.")
+    assert isinstance(value, Tensor)
+    wanted = " or ".join(str(list(shape)) for shape in shapes)
+    expect(tuple(value.shape) in shapes, f"{what} of shape {wanted}, not {list(value.shape)}.")
+
+
+def _check_flags(value: object, what: str, shape: torch.Size) -> None:
+    _check_tensor(value, what, (tuple(shape),))
+    assert isinstance(value, Tensor)
+    expect(value.dtype == torch.bool, f"{what} as booleans, not {value.dtype}.")
+
+
+def _own(values: Tensor, moment: Moment, at: int) -> Tensor:
+    """A row's values at the columns of its open block, or its one value."""
+    return values[at] if values.shape[1] == 1 else values[at, moment.columns(at)]
+
+
+def _differ(ours: list[Tensor], theirs: list[Tensor]) -> bool:
+    return any(not _equal(one, other) for one, other in zip(ours, theirs, strict=True))
+
+
+def _equal(one: Tensor, other: Tensor) -> bool:
+    """Whether two tensors hold the same numbers; NaN equals NaN."""
+    return one.shape == other.shape and bool(((one == other) | (one.isnan() & other.isnan())).all())
