@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from random import Random
 
 import pytest
 import torch
@@ -13,12 +14,18 @@ from hypothesis import strategies as st
 from tests import grid
 from tests.checkpoints import like_the_toy
 from tests.toy import MASK, ToyDenoiser
-from uncode import Canvas, Policy, Sampler, Trace, decode, steps
+from uncode import Canvas, Policy, Sampler, Trace, decode, presets, steps
 from uncode.core.denoiser import Denoiser
-from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
+from uncode.core.pieces.blocks import BlockSchedule
+from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, PrefixCache
 from uncode.core.pieces.piece import REGISTRY, Piece
-from uncode.core.pieces.score import Confidence, Exp
+from uncode.core.pieces.propose import Proposal
+from uncode.core.pieces.remask import Never
+from uncode.core.pieces.score import Confidence, Exp, Score
+from uncode.core.pieces.select import Selector
+from uncode.core.pieces.stop import Stop
 from uncode.samplers.legacy import SuppressAfterDraw
+from uncode.testing.hash_model import HashDenoiser
 
 SEEDS = st.integers(0, 7)
 
@@ -126,6 +133,46 @@ def test_a_row_alone_is_the_row_in_a_batch(kind: str, rows: list[tuple[Sampler, 
         assert torch.equal(batch.window[row, :taken], alone.window[0])
         assert batch.events[row] == alone.events[0]
         assert batch.mean_entropy[row, taken:].isnan().all()
+
+
+PIECES: list[object] = [
+    *grid.SCORES, *grid.SELECTORS, *grid.BLOCKS, *grid.CACHES, *grid.REMASKERS, *grid.PROPOSALS, *grid.STOPS,
+]  # fmt: skip
+
+
+def sampler_with(piece: object, random: Random) -> Sampler:
+    """The piece with others drawn from the grid around it."""
+    remask, partner = piece if isinstance(piece, tuple) else random.choice(grid.REMASKERS)
+    if isinstance(piece, Selector) and partner is not None:
+        remask, partner = Never(), None
+    propose = piece if isinstance(piece, Proposal) else random.choice(grid.PROPOSALS[:-1])
+    suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
+    score = piece if isinstance(piece, Score) else Exp(Confidence()) if suppresses else random.choice(grid.SCORES)
+    policy = Policy(
+        score=score,
+        select=piece if isinstance(piece, Selector) else partner or random.choice(grid.SELECTORS),
+        blocks=piece if isinstance(piece, BlockSchedule) else random.choice(grid.BLOCKS),
+        remask=remask,
+        stop=piece if isinstance(piece, Stop) else random.choice(grid.STOPS),
+    )
+    return Sampler(policy, propose, piece if isinstance(piece, CachePolicy) else random.choice(grid.CACHES))
+
+
+@pytest.mark.parametrize("piece", PIECES, ids=repr)
+def test_each_piece_is_drawn_ten_times(piece: object) -> None:
+    """Ten rows with the piece beside two with wider blocks, on logits that are NaN where undefined: each as alone."""
+    random, model = Random(repr(piece)), HashDenoiser()
+    samplers = [sampler_with(piece, random) for _ in range(10)] + [Sampler(Policy(Confidence())), presets.fast_dllm()]
+    prompts = [[1 + random.randrange(28) for _ in range(1 + random.randrange(5))] for _ in samplers]
+    lengths = [1 + random.randrange(9) for _ in range(10)] + [12, 11]
+    canvas = Canvas.after_prompt(prompts, length=lengths, mask_id=MASK)
+    batch = decode(model, canvas, samplers, list(range(len(samplers))))
+    for row in range(10):
+        one = Canvas.after_prompt([prompts[row]], length=lengths[row], mask_id=MASK)
+        alone = decode(model, one, samplers[row], [row])
+        assert torch.equal(batch.generated[row, : lengths[row]], alone.generated[0])
+        assert torch.equal(batch.commit_step[row, : lengths[row]], alone.commit_step[0])
+        assert batch.events[row] == alone.events[0]
 
 
 @given(MODELS, samplers(), canvases(), SEEDS, st.sampled_from([PrefixCache(refresh=1), DualCache(refresh=1)]))

@@ -38,7 +38,10 @@ def check_piece(piece: Piece, *, vocab_size: int | None = None) -> None:
     last three ids are two end tokens and the mask.
     """
     require(isinstance(piece, Piece), f"check_piece takes a piece, Confidence() say, not {shown(piece)}.")
-    run_checks(_checks(piece, _model_for(piece, vocab_size)))
+    model = _model_for(piece, vocab_size)
+    run_checks(_part_checks(piece, model))
+    # Whole decodes come last: a part that breaks a promise would fail in them too, less clearly.
+    run_checks((type(piece).__name__, check) for check in decode_checks(partial(_sampler_with, piece), model))
 
 
 def _model_for(piece: Piece, vocab_size: int | None) -> HashDenoiser:
@@ -48,8 +51,8 @@ def _model_for(piece: Piece, vocab_size: int | None) -> HashDenoiser:
     return HashDenoiser(vocab_size or _VOCAB_SIZE)
 
 
-def _checks(piece: Piece, model: HashDenoiser) -> Iterator[tuple[str, Check]]:
-    """Every check, with the name of the piece that it is about."""
+def _part_checks(piece: Piece, model: HashDenoiser) -> Iterator[tuple[str, Check]]:
+    """Every check of a single piece, with the name of the piece."""
     for part in _parts(piece):
         name = type(part).__name__
         yield name, _named(check_data, part)
@@ -63,7 +66,6 @@ def _checks(piece: Piece, model: HashDenoiser) -> Iterator[tuple[str, Check]]:
             yield name, _named(check_stop, part, model)
         if isinstance(part, CachePolicy):
             yield name, _named(check_cache, part)
-    yield from ((type(piece).__name__, check) for check in decode_checks(partial(_sampler_with, piece), model))
 
 
 def _named(check: Callable[..., None], *values: object) -> Check:
