@@ -16,6 +16,7 @@ from torch import Tensor
 
 from .canvas import Canvas
 from .errors import UncodeError, require, shown
+from .pieces.piece import FORMER_NAMES
 from .pieces.policy import Sampler
 from .pieces.tables import FrequencySource, Resolver, resolver_of
 from .row_record import FILLED, GIVEN, Event, RowRecord
@@ -256,11 +257,18 @@ def _sampler_of(row: dict[str, Any], tables: Resolver | None, known: dict[str, S
         except UncodeError as error:
             advice = "correct it, and pass frequency= where it names a frequency table"
             raise Damage("sampler", f"is no sampler ({str(error).rstrip('.')})", advice) from None
-    names, terms = known[key].policy.score.term_names, row["terms"]
+    names = known[key].policy.score.term_names
+    terms = {_current_name(name): values for name, values in row["terms"].items()}
     if set(names) != set(terms):
         raise Damage("terms", f"must be those of the sampler, {', '.join(names)}, not {', '.join(terms) or 'none'}")
     row["terms"] = {name: terms[name] for name in names}
     return known[key]
+
+
+def _current_name(term: str) -> str:
+    """The name of a term of the score today, for traces that were saved before the piece was renamed."""
+    piece, space, number = term.partition(" ")
+    return f"{FORMER_NAMES.get(piece, piece)}{space}{number}"
 
 
 def _recorded(row: dict[str, Any], canvas: Canvas, at: int) -> RowRecord:
