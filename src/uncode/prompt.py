@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 from .core.canvas import Canvas
 from .core.denoiser import Denoiser, Facts
 from .core.errors import UncodeError, require, shown
-from .core.support.memory import require_room_for
+from .core.support.memory import require_memory_for_canvas
 from .core.trace import Trace
 from .gaps import MARKER, gap_size
 
@@ -144,7 +144,7 @@ def _with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None)
     assert isinstance(length, int)
     require(length > 0, f"the length to generate must be at least 1, not {shown(length)}.")
     require(length < 2**31, f"the length to generate must be below 2^31, not {shown(length)}.")
-    require_room_for(length)
+    require_memory_for_canvas(length)
     before, after = _frame(denoiser)
     ids = before + encode(denoiser, prompt)
     require(denoiser.mask_id not in ids, "the prompt contains the mask token: mark gaps in a plain text instead.")
@@ -165,7 +165,7 @@ def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
             sizes.append(size)
         at = found.end()
     pieces.append(text[at:])
-    require_room_for(sum(sizes))
+    require_memory_for_canvas(sum(sizes))
     before, after = _frame(denoiser)
     ids, gaps = before, []
     for piece, size in zip(pieces, sizes, strict=False):

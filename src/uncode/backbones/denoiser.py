@@ -18,7 +18,7 @@ from .transformer.session import TransformerSession
 
 
 class TransformerDenoiser(Denoiser):
-    """LLaDA, Dream and their like in normal form, with prefix and dual caches."""
+    """LLaDA and Dream in normal form, with prefix and dual caches."""
 
     has_kv_cache = True
 

@@ -1,4 +1,4 @@
-"""A function as a model: the fake that every test, example and policy author can use."""
+"""A function as a model: for tests, examples and models without a KV cache."""
 
 from __future__ import annotations
 

@@ -17,15 +17,15 @@ Proposed = Tensor | Draw | None
 """The tokens to write `[B, W]`, or how they are drawn; None where the most likely ones are meant."""
 _BITS = math.log2(math.e)
 CHUNK_LOGITS = 2**18
-"""Logits that are reduced together on a CPU: what they become fits into its cache."""
+"""Logits that are reduced together on a CPU, so that intermediate results fit into its cache."""
 
 
 @dataclass(frozen=True, eq=False)
 class Belief:
     """Per position `[B, W]`, in float32 (float64 if the logits are): never a vocabulary axis.
 
-    Held are a few sums over the vocabulary, measured from the most likely token: what a score or a
-    record asks for follows from them when it is asked for.
+    It holds a few sums over the vocabulary, measured from the most likely token. Scores and records derive
+    what they need from these sums.
     """
 
     token: Tensor
@@ -45,7 +45,7 @@ class Belief:
 
     @classmethod
     def of(cls, logits: Tensor, proposed: Proposed = None, standing: Tensor | None = None) -> Belief:
-        """The belief that `logits` `[B, W, V]` hold; without a proposal of the most likely token (lowest id on ties).
+        """The belief from `logits` `[B, W, V]`. Without a proposal the most likely token is proposed (ties: lowest id).
 
         With everything measured from the maximum, log p of the best is -log1p(rest) and the entropy is a sum
         of two positive numbers, so positions the model is nearly certain of stay apart where a softmax would
@@ -85,7 +85,7 @@ class Belief:
 
     @cached_property
     def log_margin(self) -> Tensor:
-        """Its logarithm, which keeps near-certain positions apart; -inf where the two are level."""
+        """The logarithm of the margin, which keeps near-certain positions apart; -inf where the two are equal."""
         return (-self.second).log1p() - self.log_total
 
     @property
@@ -111,7 +111,7 @@ class Belief:
 
     @classmethod
     def join(cls, beliefs: Sequence[Belief], how: Callable[[list[Tensor]], Tensor], tokens: bool = False) -> Belief:
-        """Several beliefs as one, their tensors joined by `how`; their tokens only on request."""
+        """Several beliefs as one: `how` joins their tensors. Tokens are joined only with `tokens=True`."""
         lifted = any(b.lift is not None for b in beliefs)
         return cls(
             token=how([b.token for b in beliefs]) if tokens else beliefs[0].token,
@@ -138,7 +138,7 @@ def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, T
 
 
 def _sums_in_parts(logits: Tensor) -> tuple[Tensor, ...]:
-    """The same without a kernel; on a CPU of some positions at a time, so that their odds stay in its cache."""
+    """The same without a kernel. On a CPU it runs in chunks of positions, whose odds stay in the cache."""
     if logits.numel() <= CHUNK_LOGITS or logits.device.type != "cpu":
         return _sums_of(logits)
     rows = logits.flatten(0, -2)
@@ -162,4 +162,4 @@ def _sums_of(logits: Tensor) -> tuple[Tensor, ...]:
 
 _EMPTY = torch.empty(0, 0)
 NOTHING = Belief(_EMPTY, _EMPTY, _EMPTY, _EMPTY, _EMPTY)
-"""The belief before the model has been asked."""
+"""The belief before the first forward."""

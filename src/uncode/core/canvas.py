@@ -11,7 +11,7 @@ from torch import Tensor
 
 from .errors import UncodeError, require, shown
 from .support.arguments import checks_arguments, whole_number
-from .support.memory import require_room_for
+from .support.memory import require_memory_for_canvas
 from .support.reprs import counted
 
 Ids = Tensor | Sequence[int] | Sequence[Sequence[int]]
@@ -42,7 +42,7 @@ class Canvas:
         """A canvas of `length` masks after each prompt. `ids` is `[B, P]` or a list of unequal lists."""
         rows, mask_id = _rows(ids), whole_number(mask_id, "mask_id")
         lengths = _lengths(length, len(rows))
-        require_room_for(sum(lengths))
+        require_memory_for_canvas(sum(lengths))
         masks = [row.new_full((n,), mask_id) for row, n in zip(rows, lengths, strict=True)]
         return cls._assemble(rows, masks, mask_id, pad_id)
 

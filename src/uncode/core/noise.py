@@ -91,7 +91,7 @@ def gumbel(uniform: Tensor) -> Tensor:
 
 
 CHUNK_LOGITS = 2**20
-"""Tokens that are drawn from together, at least one column: their noise in float64 takes 8 MB."""
+"""Logits whose noise is made together (at least one column): in float64 it takes 8 MB."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ class View:
     offsets: Tensor
     """Columns from the start of the generated span, `[B, W]` or `[1, W]`."""
     places: Tensor
-    """The same in float64, to reckon with."""
+    """The same in float64, for arithmetic."""
     block_start: Count
     """The offset at which the open block starts."""
     block_length: Count

@@ -15,7 +15,7 @@ from .device import parse_device
 DeviceMap = str | Mapping[str, str | int | torch.device]
 
 
-class Spread:
+class Placement:
     """Which device each parameter goes to; whole layers stay together."""
 
     def __init__(self, network: Transformer, device_map: DeviceMap, dtype: torch.dtype) -> None:

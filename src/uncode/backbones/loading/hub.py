@@ -28,7 +28,7 @@ def cached(name: str) -> list[str]:
 
 
 class HubModel:
-    """A model on the hub. It is asked once whether it is there; without an answer the local cache has to do."""
+    """A model on the hub. The hub is asked once; if it does not answer, the local cache is used."""
 
     def __init__(self, name: str, revision: str | None, token: str | None) -> None:
         self.name, self.revision, self.token, self.instead = name, revision, token, INSTEAD

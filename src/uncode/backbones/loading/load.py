@@ -22,8 +22,8 @@ from ..transformer.network import Transformer
 from . import hub
 from .checkpoint import all_floats, assign, fill, match, read_json, survey, usual_dtype
 from .device import Device, Dtype, parse_device, parse_dtype
-from .device_map import DeviceMap, Spread
-from .memory import announce, check_room
+from .device_map import DeviceMap, Placement
+from .memory import announce, check_memory
 from .tokenizer import fits, id_of, tokenizer_of
 
 
@@ -83,7 +83,7 @@ def _find(
     config = _config(model.config().parent)
     dialect = dialect_of(config, name)
     if dialect is not None and device is not None:
-        check_room(name, dialect.shape(config).parameters, dtype or torch.bfloat16, device)
+        check_memory(name, dialect.shape(config).parameters, dtype or torch.bfloat16, device)
     folder = model.snapshot()
     return folder, {"model": name, "revision": folder.name}
 
@@ -122,11 +122,11 @@ def _read(
         fill(network, entries, dialect.published, lambda _: device, dtype)
         _join(network)
     else:
-        spread = Spread(network, device_map, dtype)
-        announce(about["model"], network.shape.parameters, dtype, *spread.devices)
-        fill(network, entries, dialect.published, spread.place, dtype)
-        spread.attach()
-        if len(spread.devices) == 1:
+        placed = Placement(network, device_map, dtype)
+        announce(about["model"], network.shape.parameters, dtype, *placed.devices)
+        fill(network, entries, dialect.published, placed.place, dtype)
+        placed.attach()
+        if len(placed.devices) == 1:
             _join(network)
     table = FrequencyTable.load(folder / TABLE, tokenizer) if (folder / TABLE).is_file() else None
     facts |= {"frequency": table, "samplers": sampler_files(str(folder))}

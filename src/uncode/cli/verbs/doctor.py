@@ -100,9 +100,9 @@ def _devices() -> list[dict[str, Any]]:
     """Every device with its free memory and the number formats worth using there."""
     import torch
 
-    from ...core.support.memory import free, gigabytes
+    from ...core.support.memory import free_bytes, gigabytes
 
-    room = free(torch.device("cpu"))
+    room = free_bytes(torch.device("cpu"))
     cpu = {
         "name": "cpu",
         "what": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}",

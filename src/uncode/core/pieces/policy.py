@@ -1,4 +1,4 @@
-"""Policy and sampler: the complete recipe, as data."""
+"""Policy and sampler: everything that decides the order and the tokens, as data."""
 
 from __future__ import annotations
 

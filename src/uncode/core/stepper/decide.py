@@ -47,7 +47,7 @@ class Decision:
 
     @property
     def waits(self) -> Tensor:
-        """The same for every row, made where the rest is."""
+        """`pending` as a tensor `[B, 1]` on the device."""
         if isinstance(self.pending, Tensor):
             return self.pending.expand(len(self.chosen), 1)
         return torch.full_like(self.chosen[:, :1], self.pending)

@@ -118,7 +118,7 @@ class Record:
         self._fold_entropy(belief.entropy, torch.stack(seen))
 
     def _fold_entropy(self, entropy: Tensor, seen: Tensor) -> None:
-        """The mean entropy of each step; rows that have ended write beyond their last step, where no one reads."""
+        """The mean entropy of each step. A finished row writes past its last step; those entries are never read."""
         mean = torch.where(seen, entropy, 0.0).sum(-1).double() / seen.sum(-1)
         self.mean_entropy.scatter_(1, self._first + torch.arange(len(mean), device=mean.device), mean.T)
 

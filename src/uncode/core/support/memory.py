@@ -1,4 +1,4 @@
-"""How much memory there is, asked before much of it is taken."""
+"""How much memory is free; checked before a large allocation."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ if TYPE_CHECKING:
     from ..denoiser import Facts
     from ..pieces.policy import Sampler
 
-WORTH_A_LOOK = 1 << 26
-"""Bytes below which nobody asks: finding out takes longer than having them."""
-ABSURD = 10**15
-"""Bytes that no machine has."""
+MIN_CHECKED_BYTES = 1 << 26
+"""Allocations below this size are not checked: the check takes longer than the allocation."""
+MAX_PLAUSIBLE_BYTES = 10**15
+"""No machine has more bytes."""
 BYTES_PER_TOKEN = 64
 """What a token of a canvas takes on its way to the decoder: ids, masks, records, and copies of them."""
 
 
 def require_memory(need: int, device: torch.device, what: str, instead: str) -> None:
     """Raise unless `need` bytes are free on the device; `what` needs them, and `instead` is what else to do."""
-    there = free(device) if need >= WORTH_A_LOOK else None
+    there = free_bytes(device) if need >= MIN_CHECKED_BYTES else None
     if there is not None and need > there:
         about = f"about {gigabytes(need)}, but {device} has {gigabytes(there)} free"
-        raise UncodeError(f"{what} needs {about if need < ABSURD else 'more memory than any machine has'}: {instead}.")
+        needed = about if need < MAX_PLAUSIBLE_BYTES else "more memory than any machine has"
+        raise UncodeError(f"{what} needs {needed}: {instead}.")
 
 
-def require_room_for(tokens: int) -> None:
+def require_memory_for_canvas(tokens: int) -> None:
     """Raise unless a canvas with so many tokens can be held on the host."""
     require_memory(
         tokens * BYTES_PER_TOKEN, torch.device("cpu"), f"a canvas of {tokens:,} tokens", "use a shorter length"
@@ -52,11 +53,11 @@ def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, wh
     )
 
 
-def free(device: torch.device) -> int | None:
-    """Bytes that can still be taken, or None where nobody can tell."""
+def free_bytes(device: torch.device) -> int | None:
+    """Free bytes on the device; None where that cannot be found out."""
     if device.type == "cuda":
-        kept = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch's own, to be used again
-        return int(torch.cuda.mem_get_info(device)[0]) + kept
+        unused = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)  # torch takes these again
+        return int(torch.cuda.mem_get_info(device)[0]) + unused
     table = Path("/proc/meminfo")
     if device.type != "cpu" or not table.is_file():
         return None

@@ -1,4 +1,4 @@
-"""Small things that the host tells the device and learns from it, without waiting for more than that.
+"""Small copies between host and device that do not wait for the device's other work.
 
 A plain copy from the host returns when the device has got to it, which is after the whole forward that runs
 meanwhile; so does every operation that is given a tensor of the host where one of the device belongs.

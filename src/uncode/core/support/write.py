@@ -82,7 +82,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 
 def _new_file_beside(target: Path) -> tuple[int, str]:
-    """A new, empty file in the target's folder under a name nobody else has: no link can stand in its way."""
+    """A new, empty file in the target's folder under a new name, so that no planted link is followed."""
     return tempfile.mkstemp(".partial", ".uncode-", target.parent)
 
 
