@@ -73,12 +73,12 @@ def test_train_and_test_share_no_problem(name: str) -> None:
 
 
 def test_no_story_is_taught_under_other_names() -> None:
-    """The tested problems against lessons, without what a template fills with words: the numbers, in order."""
+    """Compares the numbers of tested problems with those of training examples; templates only change the words."""
     pytest.importorskip("reasoning_gym", reason=WHY)
     from uncode.train.curriculum import draw
 
     tested = {tuple(re.findall(r"\d+", e.question)) for e in FAMILIES["mini_story"].examples()}
-    taught = {tuple(re.findall(r"\d+", lesson.prompt)) for lesson in draw("mini_story", 0, 0, 600)}
+    taught = {tuple(re.findall(r"\d+", example.prompt)) for example in draw("mini_story", 0, 0, 600)}
     assert not tested & taught
 
 

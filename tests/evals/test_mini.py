@@ -31,9 +31,9 @@ from uncode.evals.mini.results import Cell, Part, Results
 from uncode.evals.mini.run import Suite
 from uncode.samplers.presets import PRESETS
 from uncode.stats import wilson
+from uncode.train.config import TrainConfig
 from uncode.train.export import export
 from uncode.train.prepare import TEXTS, prepare
-from uncode.train.recipe import Recipe
 from uncode.train.run import Run
 
 ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "device": "cpu"}
@@ -41,16 +41,16 @@ ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "device
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that has learnt nothing, with a table counted from its lessons."""
+    """A model that has learnt nothing, with a table counted from its examples."""
     made = tmp_path_factory.mktemp("model")
-    recipe = Recipe.load("smoke")
-    recipe = replace(recipe, lessons=replace(recipe.lessons, rows=(20, 20, 0, 40, 40, 40, 20)))
-    recipe = replace(recipe, network=replace(recipe.network, width=32, hidden=48, vocab=320))
-    run = Run(recipe, prepare(recipe, made / "lessons", lambda name, count: None, workers=1), torch.device("cpu"))
+    config = TrainConfig.load("smoke")
+    config = replace(config, examples=replace(config.examples, rows=(20, 20, 0, 40, 40, 40, 20)))
+    config = replace(config, network=replace(config.network, width=32, hidden=48, vocab=320))
+    run = Run(config, prepare(config, made / "examples", lambda name, count: None, workers=1), torch.device("cpu"))
     run.progress.curve = [(1, 2.5), (2, 1.25)]
-    export(run, made / "lessons", made)
+    export(run, made / "examples", made)
     table = made / "frequency.safetensors"
-    told = call("count", str(made / "lessons" / TEXTS), "--tokenizer", str(made), "--out", str(table))
+    told = call("count", str(made / "examples" / TEXTS), "--tokenizer", str(made), "--out", str(table))
     assert told.exit_code == 0
     return made
 

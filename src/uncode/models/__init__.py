@@ -9,8 +9,8 @@ TINY = Path(__file__).parent / "tiny"
 BUILT_IN = ("tiny", "toy")
 TABLE = "frequency.safetensors"
 """A table in a model's folder is the model's own."""
-RECIPES = "recipes"
-"""So are the sampler files in a folder of that name, which are called by theirs."""
+SAMPLER_FOLDER = "recipes"
+"""A model's folder may hold sampler files here. `--sampler` takes them by name."""
 
 
 def folder_of(name: str) -> Path | None:
@@ -27,7 +27,7 @@ def folder_of(name: str) -> Path | None:
 def sampler_files(name: str) -> dict[str, Path]:
     """The sampler files in a model's folder, by the name `--sampler` takes."""
     folder = folder_of(name)
-    return {} if folder is None else {file.stem: file for file in sorted((folder / RECIPES).glob("*.toml"))}
+    return {} if folder is None else {file.stem: file for file in sorted((folder / SAMPLER_FOLDER).glob("*.toml"))}
 
 
 def table_of(name: str) -> Path | None:

@@ -1,1 +1,1 @@
-"""The recipe that made the embedded model: curriculum, tokenizer, shards, objective, training run."""
+"""The config that made the embedded model: curriculum, tokenizer, shards, objective, training run."""

@@ -9,7 +9,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from ..core.errors import UncodeError, require, shown
-from .recipe import Recipe
+from .config import TrainConfig, with_new_names
 
 FILE = "training.safetensors"
 MODEL, RECORD = "model", "training.json"
@@ -18,12 +18,12 @@ LISTED = 3
 """Settings that differ and are named one by one."""
 
 
-def notes_for(recipe: Recipe) -> dict[str, str]:
+def notes_for(config: TrainConfig) -> dict[str, str]:
     """What a checkpoint says about the config it is of."""
-    return {"recipe": recipe.sha256, "config": json.dumps(recipe.settings)}
+    return {"sha256": config.sha256, "config": json.dumps(config.settings)}
 
 
-def check_same_config(path: Path, recipe: Recipe) -> None:
+def check_same_config(path: Path, config: TrainConfig) -> None:
     """Raise, naming the settings that differ, if a checkpoint is there and of another config."""
     if not path.is_file():
         return
@@ -32,17 +32,17 @@ def check_same_config(path: Path, recipe: Recipe) -> None:
             notes = file.metadata() or {}
     except SafetensorError as error:
         raise UncodeError(f"'{path}' cannot be read ({error}): delete it to begin again.") from error
-    if notes.get("recipe") == recipe.sha256:
+    if notes.get("sha256", notes.get("recipe")) == config.sha256:  # 0.1.0 called it recipe
         return
-    was = json.loads(notes.get("config", "{}"))
-    now = json.loads(json.dumps(recipe.settings))
+    was = with_new_names(json.loads(notes.get("config", "{}")))
+    now = json.loads(json.dumps(config.settings))
     other = [f"{key} {shown(was[key])}, not {shown(now[key])}" for key in now if key in was and was[key] != now[key]]
     more = [f"{len(other) - LISTED} more"] * (len(other) > LISTED)
     how = f"was begun with {'; '.join(other[:LISTED] + more)}" if other else "was begun with another config"
     raise UncodeError(f"'{path}' {how}: choose another --out, or delete the file to begin again.")
 
 
-def is_finished(out: Path, recipe: Recipe) -> bool:
+def is_finished(out: Path, config: TrainConfig) -> bool:
     """Whether the run of this config in a folder is over and its model written."""
     if not (out / FILE).is_file():
         return False  # a run that begins again leaves the old model until its end
@@ -50,8 +50,8 @@ def is_finished(out: Path, recipe: Recipe) -> bool:
         record: Any = json.loads((out / MODEL / RECORD).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return False
-    same = isinstance(record, dict) and record.get("sha256") == recipe.sha256
-    return same and record.get("steps") == recipe.schedule.steps
+    same = isinstance(record, dict) and record.get("sha256") == config.sha256
+    return same and record.get("steps") == config.schedule.steps
 
 
 def check_folder(out: Path) -> None:

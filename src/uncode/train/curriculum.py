@@ -11,33 +11,33 @@ from typing import NamedTuple
 from ..evals.families import FAMILIES
 
 CHUNK = 500
-"""Lessons that are drawn from one seed."""
+"""Examples that are drawn from one seed."""
 ANSWERS = 3
 """To each problem, in styles drawn anew."""
 
 
-class Lesson(NamedTuple):
+class TrainingExample(NamedTuple):
     """A prompt and one right answer to it."""
 
     prompt: str
     response: str
 
 
-def draw(family: str, seed: int, chunk: int, count: int = CHUNK) -> list[Lesson]:
-    """Some lessons of a family, none of them from a problem that is held out for testing."""
-    task, random, found = FAMILIES[family], Random(f"{family} {seed} {chunk}"), list[Lesson]()
+def draw(family: str, seed: int, chunk: int, count: int = CHUNK) -> list[TrainingExample]:
+    """Some examples of a family, none of them from a problem that is held out for testing."""
+    task, random, found = FAMILIES[family], Random(f"{family} {seed} {chunk}"), list[TrainingExample]()
     while len(found) < count:
         example = task.draw(random)
         if not task.held_out(example):
             styles = [task.style(random) for _ in range(ANSWERS)]
-            found += [Lesson(task.prompt(example), task.response(example, style)) for style in styles]
+            found += [TrainingExample(task.prompt(example), task.response(example, style)) for style in styles]
     return found[:count]
 
 
 def curriculum(
     rows: tuple[int, ...], seed: int, workers: int, on_progress: Callable[[str, int], None]
-) -> Iterator[tuple[int, Lesson]]:
-    """All lessons with their family's number; the same whatever the number of workers."""
+) -> Iterator[tuple[int, TrainingExample]]:
+    """All examples with their family's number; the same whatever the number of workers."""
     jobs = [
         (number, name, chunk, min(CHUNK, wanted - chunk * CHUNK))
         for number, (name, wanted) in enumerate(zip(FAMILIES, rows, strict=True))
@@ -55,9 +55,9 @@ def curriculum(
 def _told(
     numbers: tuple[int, ...],
     names: tuple[str, ...],
-    drawn: Iterator[list[Lesson]],
+    drawn: Iterator[list[TrainingExample]],
     on_progress: Callable[[str, int], None],
-) -> Iterator[tuple[int, Lesson]]:
-    for number, name, lessons in zip(numbers, names, drawn, strict=True):
-        on_progress(name, len(lessons))
-        yield from ((number, lesson) for lesson in lessons)
+) -> Iterator[tuple[int, TrainingExample]]:
+    for number, name, examples in zip(numbers, names, drawn, strict=True):
+        on_progress(name, len(examples))
+        yield from ((number, example) for example in examples)

@@ -38,9 +38,9 @@ def _record(run: Run) -> dict[str, Any]:
     progress = run.progress
     where = torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else "CPU"
     return {
-        "recipe": run.recipe.name,
-        "sha256": run.recipe.sha256,
-        "seed": run.recipe.seed,
+        "config": run.config.name,
+        "sha256": run.config.sha256,
+        "seed": run.config.seed,
         "device": where,
         "torch": torch.__version__,
         "parameters": run.network.shape.parameters,

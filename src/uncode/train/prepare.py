@@ -1,4 +1,4 @@
-"""From a training config to the files a run needs: tokenizer and lessons."""
+"""From a training config to the files a run needs: tokenizer and examples."""
 
 from __future__ import annotations
 
@@ -14,67 +14,67 @@ from ..core.errors import require
 from ..core.support.write import write_whole
 from ..evals.families import FAMILIES
 from ..extras import check_installed
-from .curriculum import Lesson, curriculum
-from .recipe import Recipe
-from .shards import FILE, Shards, tokenize
+from .config import TrainConfig
+from .curriculum import TrainingExample, curriculum
+from .shards import FILE, Shards, examples_file, tokenize
 from .tokenizer import train_tokenizer
 
 TEXTS = "curriculum.jsonl"
 SAMPLE = 60_000
-"""Lessons that the tokenizer is trained on: enough for every word of the families."""
+"""Examples that the tokenizer is trained on: enough for every word of the families."""
 SEED = 0
-"""Of the curriculum: runs with other seeds learn from the same lessons."""
+"""Of the curriculum: runs with other seeds learn from the same examples."""
 
 
 def prepare(
-    recipe: Recipe, folder: Path, on_progress: Callable[[str, int], None], workers: int | None = None
+    config: TrainConfig, folder: Path, on_progress: Callable[[str, int], None], workers: int | None = None
 ) -> Shards:
     """Draw the curriculum and train the tokenizer on it; write both, and the text as it is taught, to be counted."""
-    check_drawable(recipe)
+    check_can_draw(config)
     folder.mkdir(parents=True, exist_ok=True)
-    lessons = list(curriculum(recipe.lessons.rows, SEED, workers or os.cpu_count() or 1, on_progress))
-    every = max(1, len(lessons) // SAMPLE)
-    train_tokenizer(_texts(lessons[::every]), recipe.network.vocab, folder)
+    examples = list(curriculum(config.examples.rows, SEED, workers or os.cpu_count() or 1, on_progress))
+    every = max(1, len(examples) // SAMPLE)
+    train_tokenizer(_texts(examples[::every]), config.network.vocab, folder)
     tokenizer = tokenizer_of(folder)
     require(
-        len(tokenizer) == recipe.network.vocab,
+        len(tokenizer) == config.network.vocab,
         f"the curriculum has words for {len(tokenizer)} tokens only: lower network.vocab.",
     )
-    longest = max(recipe.lessons.lengths) - recipe.lessons.spare
-    shards = tokenize(lessons, tokenizer, longest, made_by(recipe, folder), lambda count: on_progress("tokens", count))
-    texts = (lesson.prompt + lesson.response for _, lesson in lessons)
+    longest = max(config.examples.lengths) - config.examples.spare
+    shards = tokenize(examples, tokenizer, longest, made_by(config, folder), lambda count: on_progress("tokens", count))
+    texts = (example.prompt + example.response for _, example in examples)
     write_whole(folder / TEXTS, "".join(json.dumps({"text": text}) + "\n" for text in texts))
     shards.save(folder / FILE)
     return shards
 
 
-def check_drawable(recipe: Recipe) -> None:
-    """Raise if the lessons of a config cannot be drawn here: a number is missing, or a package."""
+def check_can_draw(config: TrainConfig) -> None:
+    """Raise if the examples of a config cannot be drawn here: a number is missing, or a package."""
     names = list(FAMILIES)
     require(
-        len(recipe.lessons.rows) == len(names),
-        f"lessons.rows needs {len(names)} numbers, one for each of {', '.join(names)}.",
+        len(config.examples.rows) == len(names),
+        f"examples.rows needs {len(names)} numbers, one for each of {', '.join(names)}.",
     )
-    if dict(zip(names, recipe.lessons.rows, strict=True))["mini_story"]:
+    if dict(zip(names, config.examples.rows, strict=True))["mini_story"]:
         check_installed("reasoning_gym", "train", "drawing story problems")
 
 
-def made_by(recipe: Recipe, folder: Path) -> str:
-    """What lessons depend on, as far as it is seen without drawing them: config, tokenizer, held-out problems."""
-    parts = [recipe.about_data.encode(), (folder / "tokenizer.json").read_bytes()]
+def made_by(config: TrainConfig, folder: Path) -> str:
+    """What examples depend on, as far as it is seen without drawing them: config, tokenizer, held-out problems."""
+    parts = [config.data_sha256.encode(), (folder / "tokenizer.json").read_bytes()]
     parts += [json.dumps([family.key(e) for e in family.examples()]).encode() for family in FAMILIES.values()]
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
-def lessons_in(recipe: Recipe, folder: Path) -> Shards:
-    """The lessons in a folder, if they were made for this config, with the tokenizer beside them."""
-    shards = Shards.load(folder / FILE)
-    fits = (folder / "tokenizer.json").is_file() and shards.made_by == made_by(recipe, folder)
+def load_examples(config: TrainConfig, folder: Path) -> Shards:
+    """The examples in a folder, if they were made for this config, with the tokenizer beside them."""
+    shards = Shards.load(examples_file(folder))
+    fits = (folder / "tokenizer.json").is_file() and shards.made_by == made_by(config, folder)
     require(
-        fits, f"the lessons in '{folder}' are of another config, tokenizer or version: make them again with --prepare."
+        fits, f"the examples in '{folder}' are of another config, tokenizer or version: make them again with --prepare."
     )
     return shards
 
 
-def _texts(lessons: list[tuple[int, Lesson]]) -> itertools.chain[str]:
-    return itertools.chain.from_iterable(lesson for _, lesson in lessons)
+def _texts(examples: list[tuple[int, TrainingExample]]) -> itertools.chain[str]:
+    return itertools.chain.from_iterable(example for _, example in examples)

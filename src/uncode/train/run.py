@@ -23,9 +23,9 @@ from ..core.errors import require
 from ..core.support.write import write_whole
 from .batches import Batches
 from .checkpoint import FILE, check_same_config, notes_for
+from .config import TrainConfig
 from .muon import Muon
 from .objective import hide, loss_of
-from .recipe import Recipe
 from .shards import Shards
 
 MASK_ID, END_ID = 0, 1
@@ -50,9 +50,9 @@ class Progress:
 OnProgress = Callable[[Progress], None]
 
 
-def shape_of(recipe: Recipe) -> Shape:
-    made = recipe.network
-    context = max(recipe.lessons.lengths)
+def shape_of(config: TrainConfig) -> Shape:
+    made = config.network
+    context = max(config.examples.lengths)
     return Shape(
         made.width, made.layers, made.heads, made.heads, made.hidden, made.vocab, theta=THETA, eps=EPS, context=context
     )
@@ -61,12 +61,12 @@ def shape_of(recipe: Recipe) -> Shape:
 class Run:
     """The network in training, with its optimiser."""
 
-    def __init__(self, recipe: Recipe, shards: Shards, device: torch.device) -> None:
-        self.recipe, self.device, self.progress = recipe, device, Progress()
-        self.batches = Batches(shards, recipe, END_ID, device)
-        self.network = _beginning(shape_of(recipe), recipe.seed, device)
-        self.optimizers = _optimizers(self.network, recipe, fused=device.type == "cuda")
-        self.ropes = {length: self._rope(length) for length in recipe.lessons.lengths}
+    def __init__(self, config: TrainConfig, shards: Shards, device: torch.device) -> None:
+        self.config, self.device, self.progress = config, device, Progress()
+        self.batches = Batches(shards, config, END_ID, device)
+        self.network = _beginning(shape_of(config), config.seed, device)
+        self.optimizers = _optimizers(self.network, config, fused=device.type == "cuda")
+        self.ropes = {length: self._rope(length) for length in config.examples.lengths}
         self.loss: Callable[..., Tensor] = self._loss
         if device.type == "cuda":  # a layer at a time: eight of one kind are compiled once
             for layer in self.network.layers:
@@ -77,7 +77,7 @@ class Run:
         """All steps that are left; a checkpoint every minute, at the end, and where a user interrupts it."""
         saved = began = time.monotonic()
         before, losses = self.progress.seconds, list[Tensor]()
-        last = self.recipe.schedule.steps if until is None else min(until, self.recipe.schedule.steps)
+        last = self.config.schedule.steps if until is None else min(until, self.config.schedule.steps)
         with _interruptions() as asked:
             while self.progress.step < last and not asked:
                 losses.append(self.step(self.progress.step))
@@ -104,25 +104,25 @@ class Run:
         """One step of the optimiser; everything random in it follows from the seed and its number."""
         loss = self._loss_at(number)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.schedule.clip)
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.schedule.clip)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = rate_at(number, self.recipe)
+                group["lr"] = rate_at(number, self.config)
             optimizer.step()
         self.network.zero_grad(set_to_none=True)
         return loss.detach()
 
     def _loss_at(self, number: int) -> Tensor:
         batch = self.batches.batch(number)
-        random = torch.Generator(self.device).manual_seed(self.recipe.seed * 10_000_019 + number)
-        hidden = hide(batch, MASK_ID, self.recipe.lessons.suffixes, random)
+        random = torch.Generator(self.device).manual_seed(self.config.seed * 10_000_019 + number)
+        hidden = hide(batch, MASK_ID, self.config.examples.suffixes, random)
         self.progress.tokens += batch.tokens.numel()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
             stream = self.network(hidden.tokens, self.ropes[batch.tokens.shape[1]])
             return self.loss(*stream, batch.tokens, batch.answer, hidden.hidden, hidden.weight)
 
-    def _loss(self, x: Tensor, delta: Tensor, *lesson: Tensor) -> Tensor:
-        return loss_of(self.network.logits(x, delta), *lesson)
+    def _loss(self, x: Tensor, delta: Tensor, *rest: Tensor) -> Tensor:
+        return loss_of(self.network.logits(x, delta), *rest)
 
     def _rope(self, length: int) -> Rope:
         shape, positions = self.network.shape, torch.arange(length, device=self.device)[None]
@@ -136,7 +136,7 @@ class Run:
         for optimizer in self.optimizers:
             for parameter, kept in optimizer.state.items():
                 state |= {f"{key}.{names[parameter]}": value for key, value in kept.items()}
-        notes = notes_for(self.recipe) | {"progress": json.dumps(vars(self.progress))}
+        notes = notes_for(self.config) | {"progress": json.dumps(vars(self.progress))}
         write_whole(out / FILE, save({name: t.contiguous().cpu() for name, t in state.items()}, notes))
 
     def resume(self, out: Path) -> bool:
@@ -144,7 +144,7 @@ class Run:
         path = out / FILE
         if not path.is_file():
             return False
-        check_same_config(path, self.recipe)
+        check_same_config(path, self.config)
         with safe_open(path, framework="pt") as file:
             notes = file.metadata()
             # checkpoints of 0.1.0 call the layers blocks
@@ -175,9 +175,9 @@ def _interruptions() -> Iterator[list[int]]:
         signal.signal(signal.SIGINT, before)
 
 
-def rate_at(step: int, recipe: Recipe) -> float:
+def rate_at(step: int, config: TrainConfig) -> float:
     """The learning rate: up in a line, down in half a cosine."""
-    schedule = recipe.schedule
+    schedule = config.schedule
     if step < schedule.warmup:
         return schedule.peak * (step + 1) / schedule.warmup
     part = (step - schedule.warmup) / max(schedule.steps - schedule.warmup, 1)
@@ -199,9 +199,9 @@ def _beginning(shape: Shape, seed: int, device: torch.device) -> Transformer:
     return network.to(device).requires_grad_(True)
 
 
-def _optimizers(network: Transformer, recipe: Recipe, fused: bool) -> list[torch.optim.Optimizer]:
+def _optimizers(network: Transformer, config: TrainConfig, fused: bool) -> list[torch.optim.Optimizer]:
     """Muon for the layers' matrices, AdamW for the rest."""
-    schedule = recipe.schedule
+    schedule = config.schedule
     matrices = [p for p in network.layers.parameters() if p.dim() == 2]
     known = set(matrices)
     others = [p for p in network.parameters() if p not in known]

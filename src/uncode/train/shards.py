@@ -13,9 +13,9 @@ import numpy as np
 
 from ..core.errors import UncodeError, require
 from ..core.support.write import write_whole
-from .curriculum import Lesson
+from .curriculum import TrainingExample
 
-FILE = "lessons.npz"
+FILE, OLD_FILE = "examples.npz", "lessons.npz"
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Shards:
 
     @classmethod
     def load(cls, path: Path) -> Shards:
-        require(path.is_file(), f"there are no lessons at '{path}': make them with `uncode train CONFIG --prepare`.")
+        require(path.is_file(), f"there are no examples at '{path}': make them with `uncode train CONFIG --prepare`.")
         try:
             with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in ("tokens", "prompts", "answers", "families")}
@@ -53,17 +53,23 @@ class Shards:
         return len(self.prompts)
 
 
+def examples_file(folder: Path) -> Path:
+    """The file of training examples in a folder. 0.1.0 called it `lessons.npz`, which is still read."""
+    only_old = (folder / OLD_FILE).is_file() and not (folder / FILE).is_file()
+    return folder / (OLD_FILE if only_old else FILE)
+
+
 def tokenize(
-    lessons: Iterable[tuple[int, Lesson]],
+    examples: Iterable[tuple[int, TrainingExample]],
     tokenizer: Any,
     longest: int,
     made_by: str,
     on_progress: Callable[[int], None],
 ) -> Shards:
-    """Ids of all lessons that are no longer than `longest` tokens; `on_progress` is called with how many are done."""
+    """Ids of all examples that are no longer than `longest` tokens; `on_progress` is called with how many are done."""
     batches, prompts, answers, families = list[np.ndarray](), list[int](), list[int](), list[int]()
-    for batch in _batches(lessons, 2000):
-        texts = [text for _, lesson in batch for text in lesson]
+    for batch in _batches(examples, 2000):
+        texts = [text for _, example in batch for text in example]
         ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
         for (family, _), prompt, answer in zip(batch, ids[::2], ids[1::2], strict=True):
             if len(prompt) + len(answer) <= longest:
@@ -72,7 +78,7 @@ def tokenize(
                 answers.append(len(answer))
                 families.append(family)
         on_progress(len(batch))
-    require(len(prompts) > 0, "no lesson is short enough: raise lessons.lengths.")
+    require(len(prompts) > 0, "no example is short enough: raise examples.lengths.")
     return Shards(
         tokens=np.concatenate(batches),
         prompts=np.array(prompts, dtype=np.uint16),
@@ -82,8 +88,8 @@ def tokenize(
     )
 
 
-def _batches(items: Iterable[tuple[int, Lesson]], size: int) -> Iterable[list[tuple[int, Lesson]]]:
-    batch = list[tuple[int, Lesson]]()
+def _batches(items: Iterable[tuple[int, TrainingExample]], size: int) -> Iterable[list[tuple[int, TrainingExample]]]:
+    batch = list[tuple[int, TrainingExample]]()
     for item in items:
         batch.append(item)
         if len(batch) == size:

@@ -13,7 +13,7 @@ from ...core.support.paths import make_folder
 from ..options import Device
 
 if TYPE_CHECKING:
-    from ...train.recipe import Recipe
+    from ...train.config import TrainConfig
     from ...train.run import OnProgress, Progress, Run
     from ...train.shards import Shards
 
@@ -21,7 +21,7 @@ SUMMARY = "Train a small masked diffusion model."
 
 
 def complete_config(incomplete: str) -> list[str]:
-    from ...train.recipe import package_configs
+    from ...train.config import package_configs
 
     return [name for name in package_configs() if name.startswith(incomplete)]
 
@@ -37,15 +37,15 @@ def command(
     ],
     out: Annotated[Path, typer.Option(metavar="DIR", help="Where the model and its checkpoint go.")],
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the lessons are.  [default: lessons in --out]")
+        Path | None, typer.Option(metavar="DIR", help="Where the examples are.  [default: examples in --out]")
     ] = None,
-    only_prepare: Annotated[bool, typer.Option("--prepare", help="Make the lessons, and stop there.")] = False,
+    only_prepare: Annotated[bool, typer.Option("--prepare", help="Make the examples, and stop there.")] = False,
     seed: Annotated[int | None, typer.Option(metavar="N", help="Another seed than the config's.")] = None,
     device: Device = None,
 ) -> None:
-    """Train a model, from lessons that are drawn first if they are not there; go on where it was interrupted.
+    """Train a model, from examples that are drawn first if they are not there; go on where it was interrupted.
 
-    Drawing lessons needs the extra `train`; training from them does not.
+    Drawing examples needs the extra `train`; training from them does not.
 
     Examples:
 
@@ -54,21 +54,21 @@ def command(
       uncode train tiny --out mine --device cuda --seed 1
     """
     from ...train.checkpoint import check_folder
-    from ...train.prepare import check_drawable, lessons_in
-    from ...train.recipe import Recipe
-    from ...train.shards import FILE
+    from ...train.config import TrainConfig
+    from ...train.prepare import check_can_draw, load_examples
+    from ...train.shards import examples_file
 
-    found = Recipe.load(config)
+    found = TrainConfig.load(config)
     chosen = found if seed is None else found.seeded(seed)
-    folder = data or out / "lessons"
+    folder = data or _examples_folder(out)
     check_folder(out)
     if not only_prepare and _is_over(chosen, out):
         return
-    lessons = None
-    if only_prepare or not (folder / FILE).is_file():
-        check_drawable(chosen)
+    examples = None
+    if only_prepare or not examples_file(folder).is_file():
+        check_can_draw(chosen)
     else:
-        lessons = lessons_in(chosen, folder)
+        examples = load_examples(chosen, folder)
 
     from ...backbones.loading.device import parse_device
     from ...files import only_one
@@ -76,36 +76,42 @@ def command(
     where = parse_device(device)
     make_folder(out)
     with only_one(out / "training.lock", out, "training"):
-        lessons = _draw(chosen, folder) if lessons is None else lessons
+        examples = _draw(chosen, folder) if examples is None else examples
         if not only_prepare:
             from ...train.run import Run
 
-            _train(Run(chosen, lessons, where), folder, out)
+            _train(Run(chosen, examples, where), folder, out)
 
 
-def _is_over(recipe: Recipe, out: Path) -> bool:
+def _examples_folder(out: Path) -> Path:
+    """The folder of the training examples in a run's folder. 0.1.0 called it `lessons`, which is still used."""
+    only_old = (out / "lessons").is_dir() and not (out / "examples").is_dir()
+    return out / ("lessons" if only_old else "examples")
+
+
+def _is_over(config: TrainConfig, out: Path) -> bool:
     """Whether the run in a folder is finished, which is said; an error if it is the run of another config."""
     from ...train.checkpoint import FILE, MODEL, check_same_config, is_finished
 
-    check_same_config(out / FILE, recipe)
-    finished = is_finished(out, recipe)
+    check_same_config(out / FILE, config)
+    finished = is_finished(out, config)
     if finished:
         typer.echo(
-            f"{out}: all {recipe.schedule.steps:,} steps are done, and the model is in '{out / MODEL}'; to train it "
+            f"{out}: all {config.schedule.steps:,} steps are done, and the model is in '{out / MODEL}'; to train it "
             f"again, choose another --out or delete '{out / FILE}'."
         )
     return finished
 
 
-def _draw(recipe: Recipe, folder: Path) -> Shards:
+def _draw(config: TrainConfig, folder: Path) -> Shards:
     from ...train.prepare import prepare
     from ...train.shards import FILE
 
-    with _drawing(sum(recipe.lessons.rows)) as on_progress:
-        lessons = prepare(recipe, folder, on_progress)
-    size = f"{len(lessons.tokens):,} tokens, {(folder / FILE).stat().st_size / 1e6:.1f} MB"
-    typer.echo(f"{folder / FILE}: {len(lessons):,} lessons, {size}.", err=True)
-    return lessons
+    with _drawing(sum(config.examples.rows)) as on_progress:
+        examples = prepare(config, folder, on_progress)
+    size = f"{len(examples.tokens):,} tokens, {(folder / FILE).stat().st_size / 1e6:.1f} MB"
+    typer.echo(f"{folder / FILE}: {len(examples):,} examples, {size}.", err=True)
+    return examples
 
 
 def _train(run: Run, folder: Path, out: Path) -> None:
@@ -115,7 +121,7 @@ def _train(run: Run, folder: Path, out: Path) -> None:
     if run.resume(out):
         typer.echo(f"going on at step {run.progress.step:,}.", err=True)
     try:
-        with _training(run.recipe) as on_progress:
+        with _training(run.config) as on_progress:
             run.train(out, on_progress)
     except KeyboardInterrupt:
         typer.echo(f"stopped at step {run.progress.step:,}; the same command goes on from there.", err=True)
@@ -137,19 +143,19 @@ def _drawing(total: int) -> Iterator[Callable[[str, int], None]]:
     console = Console(stderr=True)
     columns = (TextColumn("drawing {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("lessons", total=2 * total)  # drawn, then turned into tokens
+        task = bar.add_task("examples", total=2 * total)  # drawn, then turned into tokens
         yield lambda name, count: bar.update(task, advance=count, description=name.removeprefix("mini_"))
 
 
 @contextmanager
-def _training(recipe: Recipe) -> Iterator[OnProgress]:
+def _training(config: TrainConfig) -> Iterator[OnProgress]:
     """A bar with loss and tokens a second; where there is no terminal, a line now and then."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
-    steps = recipe.schedule.steps
+    steps = config.schedule.steps
     if not console.is_terminal:
         yield lambda p: console.print(_told(p), highlight=False) if p.step % max(50, steps // 20) < 50 else None
         return

@@ -46,15 +46,16 @@ def card(folder: Path) -> str:
     if (folder / SECOND).is_dir():
         second = folder / SECOND
         parts.append("## A second run with another seed\n\n" + _again(first, results_of(second), _record(second)))
-    parts += ["## Frequency tables\n\n" + _tables(folder), _foot(_record(folder)["recipe"])]
+    parts += ["## Frequency tables\n\n" + _tables(folder), _foot(_record(folder)["config"])]
     return "\n\n".join(parts) + "\n"
 
 
 def _record(folder: Path) -> dict[str, Any]:
     file = folder / "training.json"
     require(file.is_file(), f"'{folder}' has no training.json: it was not made by `uncode train`.")
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    return found
+    record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    record.setdefault("config", record.get("recipe"))  # the key of 0.1.0
+    return record
 
 
 def _head(folder: Path) -> str:
@@ -65,7 +66,7 @@ def _head(folder: Path) -> str:
         for name, family in FAMILIES.items()
     )
     return (
-        f"# {record['recipe']}\n\n"
+        f"# {record['config']}\n\n"
         "A masked diffusion language model of LLaDA's architecture, small enough to be part of a package: "
         f"{record['parameters'] / 1e6:.2f} M parameters, {size:.1f} MB in bfloat16. It answers problems of seven "
         "families, each a miniature of one benchmark of the Uncode paper, and is there to show what the order of "
@@ -81,10 +82,10 @@ def _training(record: dict[str, Any]) -> str:
     shown = [curve[place] for place in sorted(places)]
     table = report.Table(["step", *(f"{step:,}" for step, _ in shown)], [["loss", *(f"{x:.3f}" for _, x in shown)]])
     return (
-        f"The training config `{record['recipe']}`, seed {record['seed']}: {record['steps']:,} steps, "
+        f"The training config `{record['config']}`, seed {record['seed']}: {record['steps']:,} steps, "
         f"{record['tokens'] / 1e6:,.0f} M tokens in {record['seconds']:.0f} s (device: {record['device']}, torch "
         f"{record['torch']}). Muon for the layers' matrices, AdamW for the rest. The objective is the "
-        "paper's Eq. 1, and in a share of the rows, which the recipe gives, an answer's end is hidden instead, each "
+        "paper's Eq. 1, and in a share of the rows, which the config gives, an answer's end is hidden instead, each "
         "token counting one on the average. Prompts are never hidden, answers are padded with end tokens and trained "
         "on them.\n\n"
         f"{table.markdown()}"
@@ -263,9 +264,9 @@ def _tables(folder: Path) -> str:
 def _foot(name: str) -> str:
     lines = (
         "# in a checkout of the repository, with the extra `train`",
-        f"uncode train {name} --out mine --prepare   # lessons, tokenizer, the text to count",
+        f"uncode train {name} --out mine --prepare   # training examples, tokenizer, the text to count",
         f"uncode train {name} --out mine --device cuda",
-        f"uncode count mine/lessons/curriculum.jsonl --tokenizer mine/model --out mine/model/{TABLE}",
+        f"uncode count mine/examples/curriculum.jsonl --tokenizer mine/model --out mine/model/{TABLE}",
         "uncode mini --model mine/model --device cuda --workers 7 --out mini",
         "cp mini/results.json mine/model/   # of another seed: training.json and results.json to mine/model/second",
         "python -m uncode.evals.mini.write mine/model   # this card, and a sampler for each family",

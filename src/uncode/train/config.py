@@ -14,6 +14,8 @@ from ..core.pieces.piece import read_value
 from ..toml_file import read_toml
 
 T = TypeVar("T")
+OLD_TABLES = {"lessons": "examples"}
+"""Tables of a config by the names they had in 0.1.0; files and checkpoints with these names are still read."""
 
 
 @dataclass(frozen=True)
@@ -29,8 +31,8 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Lessons:
-    """What is taught."""
+class Examples:
+    """Which training examples are drawn, and how they are batched."""
 
     rows: tuple[int, ...]
     """Answers to draw from each family, in the families' order."""
@@ -61,17 +63,17 @@ class Schedule:
 
 
 @dataclass(frozen=True)
-class Recipe:
+class TrainConfig:
     """A whole training config."""
 
     name: str
     seed: int
     network: Network
-    lessons: Lessons
+    examples: Examples
     schedule: Schedule
 
     @classmethod
-    def load(cls, source: str | Path) -> Recipe:
+    def load(cls, source: str | Path) -> TrainConfig:
         """The training config of that name (tiny, smoke), or in that TOML file."""
         own = package_configs()
         path = own.get(str(source), Path(source))
@@ -85,31 +87,34 @@ class Recipe:
             raise UncodeError(f"in the training config '{path}', {error}") from None
 
     @classmethod
-    def read(cls, data: Mapping[str, Any]) -> Recipe:
-        recipe = _read(cls, data, "")
-        lessons, network = recipe.lessons, recipe.network
+    def read(cls, data: Mapping[str, Any]) -> TrainConfig:
+        config = _read(cls, with_new_names(data), "")
+        examples, network = config.examples, config.network
         counts = {f"network.{key}": value for key, value in vars(network).items()}
         counts |= {
-            f"schedule.{key}": getattr(recipe.schedule, key) for key in ("steps", "tokens", "warmup", "peak", "clip")
+            f"schedule.{key}": getattr(config.schedule, key) for key in ("steps", "tokens", "warmup", "peak", "clip")
         }
         small = next((key for key, value in counts.items() if value <= 0), None)
         require(small is None, f"{small} must be above 0.")
-        require(recipe.seed >= 0, f"the seed must be 0 or more, not {recipe.seed}.")
+        require(config.seed >= 0, f"the seed must be 0 or more, not {config.seed}.")
         whole = network.width % network.heads == 0 and (network.width // network.heads) % 2 == 0
         require(whole, "network.width must be an even multiple of network.heads.")
-        require(len(lessons.rows) == len(lessons.shares), "lessons.rows and lessons.shares must be of one length.")
-        taught = [
-            (rows, share) for rows, share in zip(lessons.rows, lessons.shares, strict=True) if rows > 0 or share > 0
+        require(len(examples.rows) == len(examples.shares), "examples.rows and examples.shares must be of one length.")
+        used = [
+            (rows, share) for rows, share in zip(examples.rows, examples.shares, strict=True) if rows > 0 or share > 0
         ]
-        fits = len(taught) > 0 and all(rows > 0 and share > 0 for rows, share in taught)
-        require(fits and min(lessons.rows) >= 0, "a family has lessons.rows and a lessons.shares above 0, or neither.")
-        require(0 <= lessons.suffixes <= 1, "lessons.suffixes is a share, from 0 to 1.")
-        rising = sorted({length for length in lessons.lengths if length > 0}) == list(lessons.lengths)
-        require(rising and len(lessons.lengths) > 0, "lessons.lengths needs lengths above 0, the shorter ones first.")
-        require(recipe.schedule.tokens >= max(lessons.lengths), "schedule.tokens must hold at least one row.")
-        return recipe
+        fits = len(used) > 0 and all(rows > 0 and share > 0 for rows, share in used)
+        require(
+            fits and min(examples.rows) >= 0,
+            "for each family, examples.rows and examples.shares must both be above 0, or neither.",
+        )
+        require(0 <= examples.suffixes <= 1, "examples.suffixes is a share, from 0 to 1.")
+        rising = sorted({length for length in examples.lengths if length > 0}) == list(examples.lengths)
+        require(rising and len(examples.lengths) > 0, "examples.lengths needs lengths above 0, the shorter ones first.")
+        require(config.schedule.tokens >= max(examples.lengths), "schedule.tokens must hold at least one row.")
+        return config
 
-    def seeded(self, seed: int) -> Recipe:
+    def seeded(self, seed: int) -> TrainConfig:
         """The same with another seed."""
         require(seed >= 0, f"the seed must be 0 or more, not {seed}.")
         return replace(self, seed=seed)
@@ -124,19 +129,30 @@ class Recipe:
         return flat
 
     @property
-    def about_data(self) -> str:
-        """A fingerprint of what decides the shards."""
-        return _digest([self.network.vocab, self.lessons.rows, max(self.lessons.lengths), self.lessons.spare])
+    def data_sha256(self) -> str:
+        """A fingerprint of the settings that decide the shards."""
+        return _digest([self.network.vocab, self.examples.rows, max(self.examples.lengths), self.examples.spare])
 
     @property
     def sha256(self) -> str:
-        """A fingerprint of all of it."""
-        return _digest(asdict(self))
+        """A fingerprint of all settings, under the names of 0.1.0, whose runs can be resumed."""
+        values = asdict(self)
+        return _digest(values | {old: values.pop(new) for old, new in OLD_TABLES.items()})
 
 
 def package_configs() -> dict[str, Path]:
     """Training configs of the package by name."""
     return {file.stem: file for file in sorted((Path(__file__).parent / "configs").glob("*.toml"))}
+
+
+def with_new_names(data: Mapping[str, Any]) -> dict[str, Any]:
+    """The same tables (`lessons`) or settings (`lessons.rows`), under the names they have today."""
+    found = {}
+    for key, value in data.items():
+        table, dot, setting = key.partition(".")
+        name = f"{OLD_TABLES.get(table, table)}{dot}{setting}"
+        found[key if name in data else name] = value
+    return found
 
 
 def _digest(value: Any) -> str:
@@ -156,7 +172,7 @@ def _read(cls: type[T], data: Any, table: str) -> T:
         require(key in known, f"{where} has no setting '{key}': {suggest(key, known)}")
     missing = [key for key in known if key not in data]
     require(not missing, f"{where} needs a value for {', '.join(missing)}.")
-    inner = {Network, Lessons, Schedule}
+    inner = {Network, Examples, Schedule}
     begins = f"{table}." if table else ""
     values = {
         key: _read(hints[key], value, key) if hints[key] in inner else read_value(value, hints[key], f"{begins}{key}")
