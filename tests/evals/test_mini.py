@@ -33,7 +33,7 @@ from uncode.samplers.presets import PRESETS
 from uncode.stats import wilson
 from uncode.train.config import TrainConfig
 from uncode.train.export import export
-from uncode.train.prepare import TEXTS, prepare
+from uncode.train.prepare import TEXTS_FILE, prepare
 from uncode.train.run import Run
 
 ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "device": "cpu"}
@@ -50,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run.progress.curve = [(1, 2.5), (2, 1.25)]
     export(run, made / "examples", made)
     table = made / "frequency.safetensors"
-    told = call("count", str(made / "examples" / TEXTS), "--tokenizer", str(made), "--out", str(table))
+    told = call("count", str(made / "examples" / TEXTS_FILE), "--tokenizer", str(made), "--out", str(table))
     assert told.exit_code == 0
     return made
 

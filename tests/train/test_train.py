@@ -33,11 +33,11 @@ from uncode.train.checkpoint import check_same_config
 from uncode.train.config import TrainConfig, package_configs
 from uncode.train.curriculum import curriculum, draw
 from uncode.train.export import export
-from uncode.train.muon import LIKE_ADAM, Muon, orthogonal
-from uncode.train.objective import hide, loss_of
-from uncode.train.prepare import TEXTS, load_examples, prepare
-from uncode.train.run import END_ID, MASK_ID, Run, rate_at, shape_of
-from uncode.train.shards import FILE, Shards
+from uncode.train.muon import UPDATE_RMS, Muon, orthogonalize
+from uncode.train.objective import loss_of, mask_answers
+from uncode.train.prepare import TEXTS_FILE, load_examples, prepare
+from uncode.train.run import END_ID, MASK_ID, Run, learning_rate, shape_of
+from uncode.train.shards import EXAMPLES_FILE, Shards
 
 CONFIGS = Path(uncode.__file__).parent / "train" / "configs"
 CPU = torch.device("cpu")
@@ -64,8 +64,8 @@ def test_the_shipped_configs() -> None:
     assert shape_of(tiny).parameters * 2 <= 16e6
     assert len(tiny.examples.rows) == len(smoke.examples.rows) == len(FAMILIES)
     assert min(tiny.examples.rows) > 0 and tiny.examples.suffixes > 0
-    assert rate_at(0, tiny) < rate_at(tiny.schedule.warmup, tiny) == tiny.schedule.peak
-    assert rate_at(tiny.schedule.steps - 1, tiny) < 1e-4 * tiny.schedule.peak
+    assert learning_rate(0, tiny) < learning_rate(tiny.schedule.warmup, tiny) == tiny.schedule.peak
+    assert learning_rate(tiny.schedule.steps - 1, tiny) < 1e-4 * tiny.schedule.peak
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_the_shipped_configs() -> None:
         (("steps = 100\n", ""), r"\[schedule\] needs a value for steps"),
         (("layers = 2", 'layers = "two"'), "network.layers must be a whole number"),
         (("heads = 2", "heads = 5"), "even multiple of network.heads"),
-        (("heads = 2", "heads = 0"), "network.heads must be above 0"),
+        (("heads = 2", "heads = 0"), "network.heads is 0: it must be above 0"),
         (("heads = 2", "heads = 64"), "even multiple"),
-        (("steps = 100", "steps = 0"), "schedule.steps must be above 0"),
+        (("steps = 100", "steps = 0"), "schedule.steps is 0: it must be above 0"),
         (("seed = 0", "seed = -1"), "0 or more"),
         (("lengths = [104, 144]", "lengths = [144, 104]"), "the shorter ones first"),
         (("rows = [100, 100, 0,", "rows = [0, 100, 0,"), "or neither"),
@@ -152,7 +152,7 @@ def test_shards_hold_the_training_examples(config: TrainConfig, folder: Path) ->
     from uncode.backbones.loading.tokenizer import tokenizer_of
 
     tokenizer = tokenizer_of(folder)
-    shards = Shards.load(folder / FILE)
+    shards = Shards.load(folder / EXAMPLES_FILE)
     wanted = list(curriculum(config.examples.rows, 0, 1, lambda name, count: None))
     texts = [(f, tokenizer.decode(p), tokenizer.decode(a)) for f, p, a in rows_of(shards)]
     longest = max(config.examples.lengths) - config.examples.spare
@@ -160,11 +160,11 @@ def test_shards_hold_the_training_examples(config: TrainConfig, folder: Path) ->
     assert texts == [(f, example.prompt, example.response) for f, example in short]
     assert 0.7 * len(wanted) < len(short) < len(wanted)
     assert tokenizer.mask_token_id == MASK_ID and tokenizer.eos_token_id == END_ID
-    assert (folder / TEXTS).read_text().count("\n") == len(wanted)
+    assert (folder / TEXTS_FILE).read_text().count("\n") == len(wanted)
 
 
 def test_a_batch_is_training_examples_with_end_tokens(config: TrainConfig, folder: Path) -> None:
-    shards = Shards.load(folder / FILE)
+    shards = Shards.load(folder / EXAMPLES_FILE)
     known = {tuple(prompt + answer): len(prompt) for _, prompt, answer in rows_of(shards)}
     batches = Batches(shards, config, END_ID, CPU)
     for step in range(4):
@@ -184,7 +184,7 @@ def test_a_batch_is_training_examples_with_end_tokens(config: TrainConfig, folde
 
 def test_every_example_of_a_family_is_taught_as_often_whatever_its_length(folder: Path, config: TrainConfig) -> None:
     """How long a row is tells nothing about the answer, and short answers are not taught more often than drawn."""
-    shards = Shards.load(folder / FILE)
+    shards = Shards.load(folder / EXAMPLES_FILE)
     many = replace(config, schedule=replace(config.schedule, tokens=14400))
     batches = Batches(shards, many, END_ID, CPU)
     taught = [Counter[int](), Counter[int]()]
@@ -216,26 +216,26 @@ def some_batch(rows: int = 4000, length: int = 40, prompt: int = 10, text: int =
 
 def test_prompts_are_never_hidden_and_the_share_is_uniform() -> None:
     batch = some_batch()
-    hidden = hide(batch, MASK_ID, 0.0, torch.Generator().manual_seed(0))
-    assert not hidden.hidden[:, :10].any()
-    assert torch.equal(hidden.tokens == MASK_ID, hidden.hidden)
-    assert torch.equal(hidden.tokens[~hidden.hidden], batch.tokens[~hidden.hidden])
-    share = 1 / hidden.weight
+    masked = mask_answers(batch, MASK_ID, 0.0, torch.Generator().manual_seed(0))
+    assert not masked.masked[:, :10].any()
+    assert torch.equal(masked.tokens == MASK_ID, masked.masked)
+    assert torch.equal(masked.tokens[~masked.masked], batch.tokens[~masked.masked])
+    share = 1 / masked.weight
     spread = share.flatten().sort().values
     assert (spread - torch.linspace(0, 1, len(spread))).abs().max() < 2e-3
-    found = hidden.hidden[:, 10:].float().mean(1)
+    found = masked.masked[:, 10:].float().mean(1)
     assert (found - share[:, 0]).abs().mean() < 0.08
     assert abs(float((found - share[:, 0]).mean())) < 0.01
-    weight = (hidden.hidden * hidden.weight)[:, 10:].mean(0)
+    weight = (masked.masked * masked.weight)[:, 10:].mean(0)
     assert (weight - 1).abs().max() < 0.6  # every token counts one on the average: Eq. 1
-    assert hidden.hidden[:, 10:].float().mean(0).std() < 0.02  # every place alike, the end tokens too
+    assert masked.masked[:, 10:].float().mean(0).std() < 0.02  # every place alike, the end tokens too
 
 
 def test_a_share_of_the_rows_hides_a_suffix() -> None:
-    found = hide(some_batch(), MASK_ID, 0.25, torch.Generator().manual_seed(1))
+    found = mask_answers(some_batch(), MASK_ID, 0.25, torch.Generator().manual_seed(1))
     whole = (found.weight == 1)[:, 0]
     assert abs(float(whole.float().mean()) - 0.25) < 0.03
-    hidden = found.hidden[whole][:, 10:].int()
+    hidden = found.masked[whole][:, 10:].int()
     assert (hidden.diff(dim=1) >= 0).all() and hidden[:, -10:].all()  # the end tokens always
     starts = torch.bincount(30 - hidden.sum(1), minlength=21) / len(hidden)
     assert len(starts) == 21 and (starts - 1 / 21).abs().max() < 0.03  # any place of the text alike, and its end
@@ -245,10 +245,10 @@ def test_a_suffix_teaches_nothing_about_the_length_of_answers() -> None:
     """Short and long texts are cut at a place of both equally often, by weight."""
     short, long = some_batch(rows=20000, text=14), some_batch(rows=20000, text=34)
     both = Batch(*(torch.cat(parts) for parts in zip(vars(short).values(), vars(long).values(), strict=True)))
-    found = hide(both, MASK_ID, 1.0, torch.Generator().manual_seed(2))
+    found = mask_answers(both, MASK_ID, 1.0, torch.Generator().manual_seed(2))
     assert float(found.weight.mean()) == pytest.approx(1.0)
     for cut in range(4):
-        here = found.weight[:, 0] * (found.hidden.sum(1) == 30 - cut)
+        here = found.weight[:, 0] * (found.masked.sum(1) == 30 - cut)
         assert float(here[:20000].sum() / here[20000:].sum()) == pytest.approx(1.0, abs=0.2)
 
 
@@ -265,10 +265,10 @@ def weights(run: Run) -> dict[str, Tensor]:
 
 
 def test_it_learns_and_goes_on_where_it_was_interrupted(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
-    shards, told = Shards.load(folder / FILE), list[int]()
+    shards, told = Shards.load(folder / EXAMPLES_FILE), list[int]()
     whole = Run(config, shards, CPU)
     whole.train(tmp_path, lambda progress: told.append(progress.step))
-    (tmp_path / running.FILE).unlink()
+    (tmp_path / running.CHECKPOINT_FILE).unlink()
     first = Run(config, shards, CPU)
     assert not first.resume(tmp_path)
     first.train(tmp_path, lambda progress: None, until=5)
@@ -280,11 +280,11 @@ def test_it_learns_and_goes_on_where_it_was_interrupted(config: TrainConfig, fol
     early = float(torch.stack([Run(config, shards, CPU)._loss_at(step).detach() for step in range(4)]).mean())
     late = float(torch.stack([second._loss_at(step).detach() for step in range(4)]).mean())
     assert late < early - 0.5
-    with pytest.raises(UncodeError, match=r"begun with seed 0, not 7: choose another --out"):
+    with pytest.raises(UncodeError, match=r"begun with seed 0, not 7: choose another `out=`"):
         Run(replace(config, seed=7), shards, CPU).resume(tmp_path)
     network, schedule = replace(config.network, layers=3), replace(config.schedule, steps=13)
     with pytest.raises(UncodeError, match=r"begun with network.layers 2, not 3; schedule.steps 12, not 13: "):
-        check_same_config(tmp_path / running.FILE, replace(config, network=network, schedule=schedule))
+        check_same_config(tmp_path / running.CHECKPOINT_FILE, replace(config, network=network, schedule=schedule))
     assert len(load_examples(config, folder)) == len(shards)
     with pytest.raises(UncodeError, match="another config, tokenizer or version"):
         load_examples(replace(config, network=replace(config.network, vocab=321)), folder)
@@ -298,7 +298,7 @@ from uncode.train import run as running
 from uncode.train.config import TrainConfig
 from uncode.train.shards import Shards
 torch.set_num_threads(1)
-running.SAVE_SECONDS, running.TELL_EVERY = 0.0, 1
+running.SAVE_SECONDS, running.REPORT_STEPS = 0.0, 1
 folder, out, config = (Path(word) for word in sys.argv[1:])
 run = running.Run(TrainConfig.load(config), Shards.load(folder / "examples.npz"), torch.device("cpu"))
 run.resume(out)
@@ -322,16 +322,16 @@ def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, config: TrainC
     assert int(again[0]) >= 4 and again[-1] == "12"  # a step is told before it is saved: the third surely was
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    whole = Run(config, Shards.load(folder / FILE), CPU)
+    whole = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     whole.train(folder, lambda progress: None)
     torch.set_num_threads(threads)
-    second = Run(config, Shards.load(folder / FILE), CPU)
+    second = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     assert second.resume(tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(weights(whole).values(), weights(second).values(), strict=True))
 
 
 def test_an_interruption_keeps_what_is_done(folder: Path, tmp_path: Path, config: TrainConfig) -> None:
-    run = Run(config, Shards.load(folder / FILE), CPU)
+    run = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     real, told = run.step, list[int]()
 
     def step(number: int) -> Tensor:
@@ -342,7 +342,7 @@ def test_an_interruption_keeps_what_is_done(folder: Path, tmp_path: Path, config
     run.step = step  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         run.train(tmp_path, lambda progress: told.append(progress.step))
-    again = Run(config, Shards.load(folder / FILE), CPU)
+    again = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     assert again.resume(tmp_path) and again.progress.step == 4 and told == [4]
 
 
@@ -359,7 +359,7 @@ def as_toml(config: TrainConfig) -> str:
 def test_muon_makes_its_updates_orthogonal_whatever_their_shape() -> None:
     random = torch.Generator().manual_seed(0)
     wide = torch.randn(3, 16, 40, generator=random)
-    values = torch.linalg.svdvals(orthogonal(wide))
+    values = torch.linalg.svdvals(orthogonalize(wide))
     assert values.min() > 0.6 and values.max() < 1.3
     matrices = [torch.nn.Parameter(torch.randn(shape, generator=random)) for shape in ((16, 40), (40, 16), (16, 16))]
     before = [p.detach().clone() for p in matrices]
@@ -368,14 +368,14 @@ def test_muon_makes_its_updates_orthogonal_whatever_their_shape() -> None:
     Muon(matrices, lr=0.1, decay=0.0).step()
     for parameter, old in zip(matrices, before, strict=True):
         assert parameter.grad is not None
-        change = (old - parameter.detach()) / (0.1 * LIKE_ADAM * max(parameter.shape) ** 0.5)
+        change = (old - parameter.detach()) / (0.1 * UPDATE_RMS * max(parameter.shape) ** 0.5)
         values = torch.linalg.svdvals(change)
         assert values.min() > 0.6 and values.max() < 1.3
         assert float((change * parameter.grad).sum()) > 0  # downhill
 
 
 def test_what_it_exports_is_a_model(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
-    run = Run(config, Shards.load(folder / FILE), CPU)
+    run = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     export(run, folder, tmp_path)
     model = uncode.load(tmp_path)
     assert (model.mask_id, model.eos_ids, model.vocab_size) == (MASK_ID, (END_ID,), config.network.vocab)
@@ -394,13 +394,13 @@ def test_what_it_exports_is_a_model(config: TrainConfig, folder: Path, tmp_path:
 
 def test_examples_that_are_missing_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(UncodeError, match="--prepare"):
-        Shards.load(tmp_path / FILE)
-    (tmp_path / FILE).write_bytes(b"PK\x03\x04 nothing")
+        Shards.load(tmp_path / EXAMPLES_FILE)
+    (tmp_path / EXAMPLES_FILE).write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(UncodeError, match="damaged"):
-        Shards.load(tmp_path / FILE)
-    np.savez(tmp_path / FILE, tokens=np.array([1]))
+        Shards.load(tmp_path / EXAMPLES_FILE)
+    np.savez(tmp_path / EXAMPLES_FILE, tokens=np.array([1]))
     with pytest.raises(UncodeError, match="damaged"):
-        Shards.load(tmp_path / FILE)
+        Shards.load(tmp_path / EXAMPLES_FILE)
 
 
 def test_the_verb_draws_trains_and_goes_on(config: TrainConfig, tmp_path: Path) -> None:
@@ -410,9 +410,9 @@ def test_the_verb_draws_trains_and_goes_on(config: TrainConfig, tmp_path: Path) 
     prepared = call(*words, "--prepare")
     assert prepared.exit_code == 0 and "examples" in prepared.stderr and not (out / "model").exists()
     first = call(*words)
-    assert "3 steps" in first.stdout and "going on" not in first.stderr
+    assert "3 steps" in first.stdout and "resuming" not in first.stderr
     (out / "model" / "training.json").rename(out / "model" / "moved")
-    assert "going on at step 3" in call(*words).stderr
+    assert "resuming at step 3" in call(*words).stderr
     before = {file: file.stat().st_mtime_ns for file in out.rglob("*")}
     again = call(*words)
     assert again.exit_code == 0 and f"all 3 steps are done, and the model is in '{out / 'model'}'" in again.stdout
@@ -442,18 +442,20 @@ def test_files_of_0_1_0_are_still_read(config: TrainConfig, folder: Path, tmp_pa
         TrainConfig.load(old_toml)
     out.mkdir()
     settings = json.dumps(config.settings).replace('"examples.', '"lessons.')
-    save_file({"x": torch.zeros(1)}, out / running.FILE, {"recipe": config.sha256, "config": settings})
-    check_same_config(out / running.FILE, config)
+    save_file({"x": torch.zeros(1)}, out / running.CHECKPOINT_FILE, {"recipe": config.sha256, "config": settings})
+    check_same_config(out / running.CHECKPOINT_FILE, config)
     other = replace(config, examples=replace(config.examples, spare=9))
     with pytest.raises(UncodeError, match=r"begun with examples.spare 8, not 9: "):
-        check_same_config(out / running.FILE, other)
-    (out / running.FILE).unlink()
+        check_same_config(out / running.CHECKPOINT_FILE, other)
+    (out / running.CHECKPOINT_FILE).unlink()
     shutil.copytree(folder, out / "lessons")
-    (out / "lessons" / FILE).rename(out / "lessons" / "lessons.npz")
+    (out / "lessons" / EXAMPLES_FILE).rename(out / "lessons" / "lessons.npz")
     made = tmp_path / "config.toml"
     made.write_text(as_toml(replace(config, schedule=replace(config.schedule, steps=1))))
     told = call("train", str(made), "--out", str(out), "--device", "cpu")
-    assert "1 steps" in told.stdout and not (out / "examples").exists() and not (out / "lessons" / FILE).exists()
+    assert (
+        "1 steps" in told.stdout and not (out / "examples").exists() and not (out / "lessons" / EXAMPLES_FILE).exists()
+    )
 
 
 def test_the_verb_checks_before_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -466,7 +468,7 @@ def test_the_verb_checks_before_it_writes(tmp_path: Path, monkeypatch: pytest.Mo
         call("train", "smoke", "--out", str(out), "--device", "nothing")
     assert not out.exists()
     out.write_text("mine")
-    with pytest.raises(UncodeError, match=f"'{out}' is a file: --out takes a folder"):
+    with pytest.raises(UncodeError, match=f"'{out}' is a file: give a folder as `out=`"):
         call("train", "smoke", "--out", str(out))
     assert complete_config("") == ["smoke", "tiny"] and complete_config("t") == ["tiny"]
 

@@ -16,7 +16,7 @@ import typer
 from ..core.errors import UncodeError
 from .app import app
 from .exit_codes import INTERRUPTED
-from .usage import explain_usage
+from .usage import explain_usage, with_options
 from .verbs.count import with_ray_address
 
 # typer raises click's errors, and newer versions carry a click of their own: ask for the class by its name.
@@ -82,7 +82,7 @@ def _explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, _USAGE_ERROR):
         return explain_usage(error), 2
     if isinstance(error, UncodeError):
-        return str(error), 2
+        return with_options(str(error)), 2
     if isinstance(error, MemoryError):
         return "there is not enough memory: use a shorter --length, a smaller --batch or another model.", 2
     if isinstance(error, OSError):

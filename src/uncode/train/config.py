@@ -1,4 +1,4 @@
-"""A training config: all that decides the weights, as one TOML file."""
+"""Training configs: TOML files with every setting that decides the weights."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ OLD_TABLES = {"lessons": "examples"}
 
 @dataclass(frozen=True)
 class Network:
-    """The shape of the network, which is LLaDA's."""
+    """The shape of the network. Its architecture is LLaDA's."""
 
     width: int
     layers: int
     heads: int
     hidden: int
     vocab: int
-    """Tokens of the vocabulary, the mask and the end token among them."""
+    """Size of the vocabulary, including the mask token and EOS."""
 
 
 @dataclass(frozen=True)
@@ -35,36 +35,37 @@ class Examples:
     """Which training examples are drawn, and how they are batched."""
 
     rows: tuple[int, ...]
-    """Answers to draw from each family, in the families' order."""
+    """Examples to draw from each family, in the order of the families."""
     shares: tuple[float, ...]
-    """How often each family is taught, in the same order."""
+    """The share of each family in the batches, in the same order."""
     lengths: tuple[int, ...]
-    """Tokens of a batch's rows; each row is a prompt, its answer, and end tokens up to the length."""
+    """Row lengths in tokens. A row is a prompt, its answer, and EOS padding up to its length."""
     spare: int
-    """End tokens that a row must have room for."""
+    """The number of EOS tokens that must fit after the longest answer."""
     suffixes: float
-    """The share of rows whose masks hide a suffix rather than random places."""
+    """The share of rows in which a suffix of the answer is masked, not random positions."""
 
 
 @dataclass(frozen=True)
 class Schedule:
-    """How it is taught: Muon and AdamW, a warm-up, a cosine down to nothing."""
+    """The optimizer's schedule: Muon and AdamW, linear warm-up, cosine decay to zero."""
 
     steps: int
     tokens: int
-    """Of one batch."""
+    """Tokens in one batch."""
     peak: float
-    """The largest learning rate."""
+    """The learning rate after the warm-up."""
     warmup: int
+    """Steps of linear warm-up."""
     decay: float
-    """Weight decay, of the layers' matrices."""
+    """Weight decay of the layers' matrices."""
     clip: float
-    """The largest norm of a gradient."""
+    """Gradients with a larger norm are scaled down to this norm."""
 
 
 @dataclass(frozen=True)
 class TrainConfig:
-    """A whole training config."""
+    """A training config."""
 
     name: str
     seed: int
@@ -74,7 +75,7 @@ class TrainConfig:
 
     @classmethod
     def load(cls, source: str | Path) -> TrainConfig:
-        """The training config of that name (tiny, smoke), or in that TOML file."""
+        """Load a training config by name (tiny, smoke), or from a TOML file."""
         own = package_configs()
         path = own.get(str(source), Path(source))
         if not path.is_file():
@@ -88,6 +89,7 @@ class TrainConfig:
 
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> TrainConfig:
+        """Build a config from the tables of a TOML file, and check its values."""
         config = _read(cls, with_new_names(data), "")
         examples, network = config.examples, config.network
         counts = {f"network.{key}": value for key, value in vars(network).items()}
@@ -95,11 +97,13 @@ class TrainConfig:
             f"schedule.{key}": getattr(config.schedule, key) for key in ("steps", "tokens", "warmup", "peak", "clip")
         }
         small = next((key for key, value in counts.items() if value <= 0), None)
-        require(small is None, f"{small} must be above 0.")
+        require(small is None, f"{small} is {counts.get(small or '')}: it must be above 0.")
         require(config.seed >= 0, f"the seed must be 0 or more, not {config.seed}.")
-        whole = network.width % network.heads == 0 and (network.width // network.heads) % 2 == 0
-        require(whole, "network.width must be an even multiple of network.heads.")
-        require(len(examples.rows) == len(examples.shares), "examples.rows and examples.shares must be of one length.")
+        is_even = network.width % network.heads == 0 and (network.width // network.heads) % 2 == 0
+        require(is_even, "network.width must be an even multiple of network.heads.")
+        require(
+            len(examples.rows) == len(examples.shares), "examples.rows and examples.shares must have the same length."
+        )
         used = [
             (rows, share) for rows, share in zip(examples.rows, examples.shares, strict=True) if rows > 0 or share > 0
         ]
@@ -108,20 +112,26 @@ class TrainConfig:
             fits and min(examples.rows) >= 0,
             "for each family, examples.rows and examples.shares must both be above 0, or neither.",
         )
-        require(0 <= examples.suffixes <= 1, "examples.suffixes is a share, from 0 to 1.")
-        rising = sorted({length for length in examples.lengths if length > 0}) == list(examples.lengths)
-        require(rising and len(examples.lengths) > 0, "examples.lengths needs lengths above 0, the shorter ones first.")
-        require(config.schedule.tokens >= max(examples.lengths), "schedule.tokens must hold at least one row.")
+        require(0 <= examples.suffixes <= 1, "examples.suffixes must be a share, from 0 to 1.")
+        is_rising = sorted({length for length in examples.lengths if length > 0}) == list(examples.lengths)
+        require(
+            is_rising and len(examples.lengths) > 0,
+            "examples.lengths must be lengths above 0, the shorter ones first.",
+        )
+        require(
+            config.schedule.tokens >= max(examples.lengths),
+            "schedule.tokens must be at least the largest of examples.lengths.",
+        )
         return config
 
-    def seeded(self, seed: int) -> TrainConfig:
-        """The same with another seed."""
+    def with_seed(self, seed: int) -> TrainConfig:
+        """The same config with another seed."""
         require(seed >= 0, f"the seed must be 0 or more, not {seed}.")
         return replace(self, seed=seed)
 
     @property
     def settings(self) -> dict[str, Any]:
-        """All settings by their names in the file: `seed`, `network.width`, ..."""
+        """All settings by the names that the file gives them: `seed`, `network.width`, ..."""
         flat: dict[str, Any] = {}
         for key, value in asdict(self).items():
             inner = value.items() if isinstance(value, dict) else ()
@@ -141,7 +151,7 @@ class TrainConfig:
 
 
 def package_configs() -> dict[str, Path]:
-    """Training configs of the package by name."""
+    """The paths of the package's own training configs, by name."""
     return {file.stem: file for file in sorted((Path(__file__).parent / "configs").glob("*.toml"))}
 
 
@@ -160,9 +170,9 @@ def _digest(value: Any) -> str:
 
 
 def _read(cls: type[T], data: Any, table: str) -> T:
-    """A dataclass from a table of the file, or from the whole file ("").
+    """Read a dataclass from one table of the file, or from the top level (`table=""`).
 
-    Every key is checked, and none may be missing.
+    Unknown and missing keys are errors.
     """
     where = f"[{table}]" if table else "the top level"
     require(isinstance(data, Mapping), f"{where} should be a table.")
