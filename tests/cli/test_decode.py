@@ -23,7 +23,7 @@ from tests.cli.running import TOY, call
 from uncode import UncodeError
 from uncode.cli.answering import choices, live, many
 from uncode.files import Journal
-from uncode.generation import begin
+from uncode.generation import start_decode
 from uncode.prompt import read_prompts
 
 ROOT = Path(__file__).parents[2]
@@ -126,7 +126,7 @@ def test_a_damaged_job_file_is_named_and_the_answers_stay(tmp_path: Path, text: 
     call(*words)
     before = out.read_text()
     (tmp_path / "answers.jsonl.job").write_text(text)
-    with pytest.raises(UncodeError, match=r"answers.jsonl.job' is damaged, .* restore it, or choose another --out"):
+    with pytest.raises(UncodeError, match=r"answers.jsonl.job' is damaged, .* restore it, or choose another `out=`"):
         call(*words)
     assert out.read_text() == before
 
@@ -160,7 +160,7 @@ def test_another_job_does_not_touch_the_answers(tmp_path: Path, change: list[str
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
     call(*words)
     before = out.read_text()
-    with pytest.raises(UncodeError, match=f"begun with {other} finish it as it was begun, choose another --out"):
+    with pytest.raises(UncodeError, match=f"begun with {other} finish it with those settings, choose another `out=`"):
         call(*words, *change)
     assert out.read_text() == before
 
@@ -171,7 +171,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     out.write_text("mine\n")
     with pytest.raises(
         UncodeError,
-        match=r"was not written by this command .*job' beside it.*--force",
+        match=r"was not written by this command .*job' beside it.*`force=True`",
     ):
         call(*words)
     out.unlink()
@@ -216,7 +216,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
 def test_a_bad_line_is_told_before_anything_is_decoded(
     tmp_path: Path, line: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(many, "begin", lambda *_: pytest.fail("something was decoded"))
+    monkeypatch.setattr(many, "start_decode", lambda *_: pytest.fail("something was decoded"))
     source, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
     source.write_text(f'"add 1 2 3"\n{line}\n')
     with pytest.raises(UncodeError, match=message):
@@ -234,14 +234,14 @@ def test_gaps_alone_take_no_length(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 5), tmp_path / "answers.jsonl"
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN, "--batch", "2"]
-    real, calls = many.begin, itertools.count()
+    real, calls = many.start_decode, itertools.count()
 
     def interrupted(*given: Any) -> Any:
         if next(calls) == 1:
             raise KeyboardInterrupt
         return real(*given)
 
-    monkeypatch.setattr(many, "begin", interrupted)
+    monkeypatch.setattr(many, "start_decode", interrupted)
     shown = call(*words)
     assert "stopped after 2 of 5 answers; the same command goes on from there" in shown.stderr
     assert shown.exit_code != 0 and len(lines(out)) == 2
@@ -272,7 +272,7 @@ def watched(prompt: str, sampler: uncode.Sampler, length: int | None = 24) -> tu
     model = uncode.load("toy")
     rows = read_prompts(model, [prompt], length)
     console = Console(file=io.StringIO(), force_terminal=True, width=90, record=True)
-    trace = live.show_live(begin(model, rows, sampler, 0, True), model, sampler.name, rows[0].follows, console)
+    trace = live.show_live(start_decode(model, rows, sampler, 0, True), model, sampler.name, rows[0].follows, console)
     return re.split(rf"(?={sampler.name}  \d+ forwards?\b)", console.export_text())[1:], trace
 
 

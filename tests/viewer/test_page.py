@@ -12,7 +12,7 @@ import pytest
 
 import uncode
 from uncode import UncodeError
-from uncode.generation import begin
+from uncode.generation import start_decode
 from uncode.prompt import read_prompts
 from uncode.viewer.moments import answer_steps, first_end, moments, summary
 from uncode.viewer.page import Trajectory, Verdict, page, write_page
@@ -54,7 +54,7 @@ class Reader(HTMLParser):
 
 def row_of(sampler: uncode.Sampler, prompt: str = "add 1 3 4", length: int | None = 24, **notes: Any) -> dict[str, Any]:
     model = uncode.load("toy")
-    trace = begin(model, read_prompts(model, [prompt], length), sampler, 0, True).trace()
+    trace = start_decode(model, read_prompts(model, [prompt], length), sampler, 0, True).trace()
     return trace.row(0, model.tokenizer, **notes)
 
 

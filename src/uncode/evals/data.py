@@ -17,7 +17,7 @@ from ..core.support.json_lines import read_json_lines
 from ..core.support.paths import require_folder
 from ..core.support.write import write_whole
 from ..extras import needed
-from ..fetch import RELEASE, cache, fetch, silent_hub
+from ..fetch import RELEASE, cache_folder, fetch, unreachable_hub
 
 Row = tuple[str, Mapping[str, Any]]
 """Where a row stands ("line 2" of JSON lines, "row 2" of other files), for errors, and its fields."""
@@ -44,7 +44,7 @@ def rows_of(source: Source, folder: Path | None) -> list[Row]:
         return parse(_released(source), source.file)
     datasets = needed("datasets", "eval", f"fetching '{source.hub}' from the hub (or --data DIR)")
     instead = f"give --data a folder with {source.file}"
-    if (hub := silent_hub(source.hub)) is not None:
+    if (hub := unreachable_hub(source.hub)) is not None:
         raise UncodeError(
             f"'{source.hub}' cannot be fetched, because the hub ({hub}) cannot be reached: {instead}, or set "
             "HF_HUB_OFFLINE=1 to use what was fetched before."
@@ -99,7 +99,7 @@ def read_text(path: Path | Traversable) -> str:
 
 def _released(source: Source) -> str:
     """The file of the paper's repository, kept in the user's cache."""
-    kept = cache() / "data" / source.file
+    kept = cache_folder() / "data" / source.file
     if not kept.is_file() or hashlib.sha256(kept.read_bytes()).hexdigest() != source.sha256:
         instead = f"try again, or give --data a folder with {source.file}."
         content = fetch(RELEASE + source.file, source.sha256, instead)

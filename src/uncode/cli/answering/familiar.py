@@ -17,7 +17,7 @@ from ...prompt import Prompt
 def advise(model: str, denoiser: Denoiser, prompts: list[tuple[Any, Prompt]]) -> None:
     """Say once, on standard error, that `tiny` does not know such prompts, or that rows are longer than its context."""
     folder = folder_of(model)
-    strange = [text for text, row in prompts if row.follows and isinstance(text, str) and not is_familiar(text)]
+    strange = [text for text, row in prompts if row.is_continued and isinstance(text, str) and not is_familiar(text)]
     if folder is not None and folder.resolve() == TINY.resolve() and strange:
         which = "this prompt" if len(prompts) == 1 else f"{len(strange)} of the {len(prompts)} prompts"
         known = ", ".join(name.removeprefix("mini_") for name in FAMILIES)

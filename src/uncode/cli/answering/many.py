@@ -14,9 +14,9 @@ from ...core.denoiser import Denoiser
 from ...core.errors import require
 from ...core.pieces.policy import Sampler
 from ...files import Journal
-from ...generation import begin
+from ...generation import start_decode
 from ...models import BUILT_IN, folder_of
-from ...prompt import Prompt, answers
+from ...prompt import Prompt, answer_texts
 from ..options import USUAL_LENGTH
 from ..progress import counted
 from .familiar import advise
@@ -50,7 +50,7 @@ def answer_file(
     """Answer what has no answer yet, and say so. What is done stays, however this ends."""
     began, asked, out = time.monotonic(), prompts.lines, prompts.out
     rows = [one.row(how.denoiser, how.chat, how.length) for one in asked]
-    follows = any(row.follows for row in rows)
+    follows = any(row.is_continued for row in rows)
     require(how.length is None or follows, "texts with gaps say how long they are: leave --length out.")
     advise(model, how.denoiser, [(one.prompt, row) for one, row in zip(asked, rows, strict=True)])
     place = {one.id: one.number for one in asked}
@@ -115,11 +115,11 @@ def _decode(how: DecodeSettings, items: list[Item], on_progress: Callable[[int],
     """The answers to a batch. A prompt's seed is its own, so that it is answered in any batch as it is alone."""
     asked, prompts = [item[0] for item in items], [item[1] for item in items]
     seeds = [how.seed + one.number if one.seed is None else one.seed for one in asked]
-    run = begin(how.denoiser, prompts, how.sampler, seeds, how.stop_at_eos)
+    run = start_decode(how.denoiser, prompts, how.sampler, seeds, how.stop_at_eos)
     finished = 0
     for step in run:
         finished += len(step.finished)
         on_progress(finished)
     trace = run.trace()
-    results = zip(asked, seeds, answers(how.denoiser, prompts, trace), trace.forwards.tolist(), strict=True)
+    results = zip(asked, seeds, answer_texts(how.denoiser, prompts, trace), trace.forwards.tolist(), strict=True)
     return [one.as_row() | {"text": text, "forwards": forwards, "seed": seed} for one, seed, text, forwards in results]

@@ -12,8 +12,8 @@ from rich.text import Text
 from ...core.denoiser import Denoiser
 from ...core.stepper.decode import Steps
 from ...core.trace import Trace
-from ...generation import begin
-from ...prompt import answers
+from ...generation import start_decode
+from ...prompt import answer_texts
 from ...viewer.moments import moments
 from ..progress import counted
 from .drawing import END, STYLES
@@ -29,17 +29,17 @@ def answer_one(
     """Decode one prompt, and print the answer, the order or the trace."""
     denoiser = how.denoiser
     row = read_prompt(denoiser, prompt, how.chat, how.length)
-    run = begin(denoiser, [row], how.sampler, how.seed, how.stop_at_eos)
+    run = start_decode(denoiser, [row], how.sampler, how.seed, how.stop_at_eos)
     advise(model, denoiser, [(prompt, row)])
     console = Console()
     live = console.is_terminal and not as_json
     if live:
-        trace = show_live(run, denoiser, how.sampler.name, row.follows, console)
+        trace = show_live(run, denoiser, how.sampler.name, row.is_continued, console)
     else:
         trace = _with_progress(run, sum(stop - start for start, stop in row.gaps))
     if trace_file is not None:
         trace.save(trace_file, denoiser.tokenizer, force=True)  # --force was asked for before
-    text = answers(denoiser, [row], trace)[0]
+    text = answer_texts(denoiser, [row], trace)[0]
     if as_json:
         typer.echo(json.dumps(trace.row(0, denoiser.tokenizer, text=text)))
         return

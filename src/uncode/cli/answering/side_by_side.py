@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from ...core.pieces.policy import Sampler
-from ...generation import begin
-from ...prompt import answers
+from ...generation import start_decode
+from ...prompt import answer_texts
 from ...viewer.moments import first_end, summary
 from ...viewer.page import Trajectory, write_page
 from ..progress import counted
@@ -32,13 +32,13 @@ def compare(
     """Decode the prompt with every sampler in one batch, and show what each wrote."""
     denoiser, count = how.denoiser, len(samplers)
     row = read_prompt(denoiser, prompt, how.chat, how.length)
-    run = begin(denoiser, [row] * count, list(samplers.values()), [how.seed] * count, how.stop_at_eos)
+    run = start_decode(denoiser, [row] * count, list(samplers.values()), [how.seed] * count, how.stop_at_eos)
     advise(model, denoiser, [(prompt, row)])
     with counted("decoding") as on_progress:
         for step in run:
             on_progress(count - len(step.rows) + len(step.finished), count)
     trace = run.trace()
-    texts = answers(denoiser, [row] * count, trace)
+    texts = answer_texts(denoiser, [row] * count, trace)
     rows = [trace.row(n, denoiser.tokenizer, title=name, text=texts[n]) for n, name in enumerate(samplers)]
     if page is not None:
         write_page(page, [Trajectory(row["title"], row) for row in rows], f"One prompt, {count} samplers")

@@ -22,9 +22,9 @@ from ...evals.mini.names import UNCODE
 from ...evals.mini.report import short
 from ...evals.mini.results import Results
 from ...evals.task import Grade
-from ...generation import begin
+from ...generation import start_decode
 from ...models import TABLE
-from ...prompt import answers, read_prompts
+from ...prompt import answer_texts, read_prompts
 from ...viewer.moments import summary
 from ...viewer.page import Trajectory, Verdict, write_page
 from .drawing import draw, gathered, spots_of
@@ -77,9 +77,9 @@ def _marks(results: Results, family: str) -> list[tuple[str, ...]]:
 
 def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denoiser, console: Console) -> Trajectory:
     prompts = read_prompts(denoiser, [family.prompt(example)], family.length)
-    run = begin(denoiser, prompts, sampler, 0, stop_at_eos=True)
+    run = start_decode(denoiser, prompts, sampler, 0, stop_at_eos=True)
     trace = show_live(run, denoiser, sampler.name, True, console) if console.is_terminal else run.trace()
-    text = answers(denoiser, prompts, trace)[0]
+    text = answer_texts(denoiser, prompts, trace)[0]
     grade = family.grade(example, text)
     row = trace.row(0, denoiser.tokenizer, text=text, answer_span=grade.span)
     if not console.is_terminal:

@@ -114,7 +114,7 @@ def command(
 
     from ...backbones.loading.load_tokenizer import check_name, load_tokenizer
     from ...frequency.corpora.corpus import read_size
-    from ...frequency.counting.job import Rules
+    from ...frequency.counting.job import BadRecordRules
 
     fields = field and tuple(field)
     reading = {"format": file_format, "fields": fields, "config": config, "split": split, "encoding": encoding}
@@ -125,7 +125,7 @@ def command(
     corpus = dataclasses.replace(corpus, **{key: value for key, value in asked.items() if value is not None})
     check_name(tokenizer)
     shards = corpus.shards()  # what is wrong with the sources is said before the tokenizer is loaded
-    named, rules = load_tokenizer(tokenizer, revision), Rules(strict, allow_bad)
+    named, rules = load_tokenizer(tokenizer, revision), BadRecordRules(strict, allow_bad)
     how: dict[str, Any] = {"tokenizer_name": named.name, "revision": named.revision, "rules": rules, "shards": shards}
     how |= {"plain": plain, "restart": restart, "reuse": not (force or restart), "ray": ray}
     began = time.monotonic()

@@ -132,7 +132,7 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[Set], workers: int) -
             known = [grades_of(row, task) for row in rows]
             try:
                 with counted(f"grading {name}") as on_progress:
-                    found.append(grade_all(name, task, answers, workers, on_progress, known, journal.note))
+                    found.append(grade_all(name, task, answers, workers, on_progress, known, journal.add_buffered))
             except KeyboardInterrupt:
                 typer.echo(
                     f"stopped; '{out}' holds the grades so far, and the same command goes on from there", err=True

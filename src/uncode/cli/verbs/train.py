@@ -72,11 +72,11 @@ def command(
         examples = load_examples(chosen, folder)
 
     from ...backbones.loading.device import parse_device
-    from ...files import only_one
+    from ...files import exclusive_lock
 
     parsed = parse_device(device)
     make_folder(out)
-    with only_one(out / "training.lock", out, "training"):
+    with exclusive_lock(out / "training.lock", out, "training"):
         examples = _draw_examples(chosen, folder) if examples is None else examples
         if not only_prepare:
             from ...train.run import Run

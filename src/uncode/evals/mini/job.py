@@ -17,7 +17,7 @@ from ...core.denoiser import Denoiser
 from ...core.errors import require
 from ...core.pieces.piece import Table
 from ...core.support.paths import make_folder
-from ...files import only_one, require_same_job
+from ...files import exclusive_lock, require_same_job
 from ...models import TABLE, folder_of
 from ..families import FAMILIES
 from ..sandbox import NoJail
@@ -46,7 +46,7 @@ class Job:
         if self.folder is None:
             return self._results(workers, on_progress)
         make_folder(self.folder)
-        with only_one(self.folder / "mini.lock", self.folder, "writing results"):
+        with exclusive_lock(self.folder / "mini.lock", self.folder, "writing results"):
             results = self._results(workers, on_progress)
             results.save(self.folder / "results.json")
         return results

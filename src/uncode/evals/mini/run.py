@@ -22,7 +22,7 @@ from ...core.stepper.requests import DecodeOptions
 from ...core.support.paths import make_folder
 from ...core.support.write import write_whole
 from ...core.trace import Trace
-from ...prompt import Prompt, answers, canvas_of, read_prompts
+from ...prompt import Prompt, answer_texts, canvas_of, read_prompts
 from ...samplers.interventions import trivial_ids
 from ...samplers.presets import confidence, left_to_right
 from ..families.family import Family
@@ -84,7 +84,7 @@ class Suite:
         examples = self.examples
         texts, forwards, lengths, hasty = list[str](), list[int](), list[int](), ""
         for trace, prompts in self._decoded(examples, sampler):
-            texts += answers(self.denoiser, prompts, trace)
+            texts += answer_texts(self.denoiser, prompts, trace)
             forwards += trace.forwards.tolist()
             ended = torch.isin(trace.generated, torch.tensor(self.denoiser.eos_ids))
             lengths += torch.where(ended.any(1), ended.long().argmax(1), trace.generated.shape[1]).tolist()
