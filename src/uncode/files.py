@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -198,6 +199,14 @@ def _read_rows(out: Path, content: bytes) -> list[dict[str, Any]]:
         raise UncodeError(f"'{out}' is not UTF-8 text: choose another `out=`, or remove it.") from error
     require(all(isinstance(row, dict) for row in rows), f"'{out}' was changed: choose another `out=`, or remove it.")
     return rows
+
+
+def read_text(path: Path | Traversable) -> str:
+    """The content of a UTF-8 text file. Other content is an UncodeError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UncodeError(f"'{path}' is not UTF-8 text ({error}): convert it first.") from error
 
 
 def _lines(rows: Sequence[dict[str, Any]]) -> bytes:

@@ -8,7 +8,6 @@ import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +17,7 @@ from ..core.support.paths import require_folder
 from ..core.support.write import write_whole
 from ..extras import needed
 from ..fetch import RELEASE, cache_folder, fetch, unreachable_hub
+from ..files import read_text
 
 Row = tuple[str, Mapping[str, Any]]
 """Where a row stands ("line 2" of JSON lines, "row 2" of other files), for errors, and its fields."""
@@ -87,14 +87,6 @@ def _local(folder: Path, file: str) -> list[Row]:
     path = folder / file
     require(path.is_file(), f"the data folder '{folder}' has no {file}.")
     return parse(read_text(path), file)
-
-
-def read_text(path: Path | Traversable) -> str:
-    """A text file; one sentence where it is none."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UncodeError(f"'{path}' is not text in UTF-8: {error}.") from error
 
 
 def _released(source: Source) -> str:

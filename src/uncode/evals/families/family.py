@@ -13,7 +13,8 @@ from random import Random
 from typing import Any, ClassVar, TypeVar
 
 from ...core.errors import require
-from ..data import Source, parse, read_text
+from ...files import read_text
+from ..data import Source, parse
 from ..task import Example, Grade, Task
 from ..tasks import find_task
 
