@@ -210,7 +210,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
         ('{"prompt": "add 1 1 1", "id": 0}', "line 2 of '.*' has the id 0 of line 1"),
         ('{"prompt": " "}', "line 2 of '.*': the prompt is empty"),
         ('"multiply 1 2"', "line 2 of '.*': the toy model does not know the word 'multiply'"),
-        ('{"prompt": "add <mask:2>", "length": 3}', "line 2 of '.*': a text with gaps says how long they are"),
+        ('{"prompt": "add <mask:2>", "length": 3}', "line 2 of '.*': a text with gaps has no answer length"),
     ],
 )
 def test_a_bad_line_is_told_before_anything_is_decoded(
@@ -243,7 +243,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     monkeypatch.setattr(many, "start_decode", interrupted)
     shown = call(*words)
-    assert "stopped after 2 of 5 answers; the same command goes on from there" in shown.stderr
+    assert "stopped after 2 of 5 answers; the same command resumes there" in shown.stderr
     assert shown.exit_code != 0 and len(lines(out)) == 2
     assert ", 2 of them of an earlier run" in call(*words).stdout
     assert [row["id"] for row in lines(out)] == [0, 1, 2, 3, 4]
@@ -272,12 +272,14 @@ def watched(prompt: str, sampler: uncode.Sampler, length: int | None = 24) -> tu
     model = uncode.load("toy")
     rows = read_prompts(model, [prompt], length)
     console = Console(file=io.StringIO(), force_terminal=True, width=90, record=True)
-    trace = live.show_live(start_decode(model, rows, sampler, 0, True), model, sampler.name, rows[0].follows, console)
+    trace = live.show_live(
+        start_decode(model, rows, sampler, 0, True), model, sampler.name, rows[0].is_continued, console
+    )
     return re.split(rf"(?={sampler.name}  \d+ forwards?\b)", console.export_text())[1:], trace
 
 
 def test_the_live_view_shows_masks_drafts_and_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "FRAME", 0.0)
+    monkeypatch.setattr(live, "MIN_FRAME_SECONDS", 0.0)
     pictures, trace = watched("add 3 4 5", uncode.presets.semi_ar(blocks=3))
     assert pictures[2].startswith("semi_ar  3 forwards, 21 masks left")
     assert pictures[2].count("·") == 16 + 1, "masks outside the open block have no draft; one more in the legend"
@@ -288,7 +290,7 @@ def test_the_live_view_shows_masks_drafts_and_tokens(monkeypatch: pytest.MonkeyP
 
 
 def test_the_live_view_shows_the_text_around_gaps_and_what_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "FRAME", 0.0)
+    monkeypatch.setattr(live, "MIN_FRAME_SECONDS", 0.0)
     pictures, _ = watched("add 3 4 5 first 3 + 4 = <mask:1> , then <mask:1> +", uncode.presets.confidence(), None)
     assert "add 3 4 5 first 3 + 4 = 7 , then 7 +" in pictures[-1]
     pictures, trace = watched("add 3 4 5", uncode.presets.remdm())

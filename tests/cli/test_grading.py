@@ -69,7 +69,10 @@ def test_tasks_prints_a_prompt_ours_or_another(data: Path) -> None:
         (("tasks", "--example", "3"), "mini_story, mini_algebra"),
         (("tasks", "sudoku", "--template", "--example", "0"), "leave --example out."),
         (("tasks", "sudoku", "--template", "--data", ".", "--json"), "leave --data and --json out."),
-        (("tasks", "sudoku", "--data", str(data), "--example", "2"), "Sudoku has 2 examples, numbered from 0."),
+        (
+            ("tasks", "sudoku", "--data", str(data), "--example", "2"),
+            "Sudoku has no example 2: give a number from 0 to 1.",
+        ),
         (("tasks", "sudoku", "--data", str(data), "--prompt", "no.txt"), "there is no prompt file 'no.txt'."),
     ):
         refused = run(*words)

@@ -16,7 +16,7 @@ from tests.cli.running import call
 from uncode import UncodeError
 from uncode.backbones.loading import device
 from uncode.cli import devices
-from uncode.cli.answering.three_orders import _usual
+from uncode.cli.answering.three_orders import _typical_problems
 from uncode.core.trace import Trace
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.write import lines_of
@@ -281,8 +281,8 @@ def test_the_demo_draws_what_is_commonest(results: Results) -> None:
         return replace(results, cells={"mini_story": cells})
 
     split = marked(confidence="1000010", semi_ar="1111000", uncode="1111100")  # confidence alone is wrong three times
-    assert _usual(split, "mini_story") == [1, 2, 3]
-    assert _usual(marked(confidence="111", semi_ar="111", uncode="111"), "mini_story") == [0, 1, 2]
+    assert _typical_problems(split, "mini_story") == [1, 2, 3]
+    assert _typical_problems(marked(confidence="111", semi_ar="111", uncode="111"), "mini_story") == [0, 1, 2]
 
 
 def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: Results) -> None:
