@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from uncode.evals.families import FAMILIES
-from uncode.evals.families.functions import CHANGES, JOINS, KEEPS, draw_function
+from uncode.evals.families.functions import FILTERS, MAPS, REDUCTIONS, draw_function
 from uncode.evals.families.sudoku import grids
 from uncode.evals.tasks import TASKS, find_task
 
@@ -102,7 +102,7 @@ def test_styles_are_drawn_as_often_as_they_say() -> None:
 
 
 def test_a_function_is_the_same_short_and_as_a_loop() -> None:
-    assert len(KEEPS) * len(CHANGES) * len(JOINS) == 280
+    assert len(FILTERS) * len(MAPS) * len(REDUCTIONS) == 280
     for number in range(300):
         function, space = draw_function(Random(number)), {}
         for body in (function.short, function.loop):

@@ -217,12 +217,12 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
         (folder / "second").rmdir()
     assert shown.stdout == text
     for words in (("--show", "x", "--quick"), ("--card", "--quick", "--model", "x"), ("--quick", "--model", "x")):
-        with pytest.raises(UncodeError, match=r"nothing else|no folder 'x'"):
+        with pytest.raises(UncodeError, match=r"leave the other|no folder 'x'"):
             call("mini", *words)
     assert "| loss | 2.500 |" in text and "| 1.250 |" in text
     assert "ahead of none" in text and "level with confidence, semi_ar" in text
-    assert "alike against 2 of 2 baselines." in text
-    assert "Of 8 cells (label-free ones are among them), 8 lie inside" in text and "`frequency.safetensors`" in text
+    assert "agree on Uncode's place against 2 of 2 baselines." in text
+    assert "Of 8 cells (with the label-free ones), 8 lie inside" in text and "`frequency.safetensors`" in text
     assert "label-free rates" in table.stdout and "87.5" in table.stdout and "…" not in table.stdout
     assert "no rate was chosen for mini_docstring" in str(quick.value)
 
@@ -230,7 +230,7 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", "toy"], r"'toy' has no weights .* --model tiny, .* `uncode train` made"),
+        (["--model", "toy"], r"'toy' has no trained weights .* --model tiny, .* `uncode train` made"),
         (["--model", "nosuch"], "there is no folder 'nosuch': give --model tiny, or"),
         (["--family", "stroy"], "there is no family 'stroy': did you mean 'story'"),
         (["--quick", "--device", "cdua"], "'cdua' is no device: did you mean 'cuda'"),

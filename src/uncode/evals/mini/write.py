@@ -1,7 +1,7 @@
-"""Complete a model's folder from its results: `python -m uncode.evals.mini.write FOLDER`.
+"""Write the card and the sampler files of a model from its results: `python -m uncode.evals.mini.write FOLDER`.
 
-Writes the card (README.md) and a sampler for each family (recipes/NAME.toml): Uncode at the rate that was chosen
-without labels. `uncode decode --sampler NAME` finds them there.
+The card is README.md. Each family gets a sampler file (recipes/NAME.toml): Uncode with the rate that was chosen without
+labels. `uncode decode --sampler NAME` finds it there.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from .report import short
 
 
 def sampler_files(folder: Path) -> dict[str, str]:
-    """The families' samplers as TOML, by name."""
+    """The content of the families' sampler files, by name."""
     results, table = results_of(folder), FrequencyTable.load(folder / TABLE)
     return {short(name): at_rate(table, results.rate(name)).to_toml() for name in FAMILIES}
 
