@@ -718,7 +718,7 @@ def test_open_brackets_are_read_once(piece: str, monkeypatch: pytest.MonkeyPatch
     asked, real = list[int](), arithmetic._Parser.factor
     monkeypatch.setattr(arithmetic._Parser, "factor", lambda self, depth: (asked.append(depth), real(self, depth))[1])
     arithmetic.equations(everything(piece * (20_000 // len(piece))))
-    assert len(asked) < 4 * arithmetic.LONGEST
+    assert len(asked) < 4 * arithmetic.MAX_TOKENS
 
 
 def test_many_ways_to_each_number_take_no_time() -> None:

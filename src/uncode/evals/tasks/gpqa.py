@@ -21,7 +21,7 @@ _FIELDS = (
     ("question", "correct_answer", "option_A", "option_B", "option_C"),
     ("Question", "Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3"),
 )
-"""Of the release's file, and of the hub's."""
+"""The fields of the release's file, and of the hub's."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Question(Example):
     question: str
     choices: tuple[str, ...]
     answer: str
-    """The letter of the right choice."""
+    """The letter of the correct choice."""
 
 
 @final
 class Gpqa(Task[Question]):
-    """The order of the choices follows from the question's text alone, so that it is the same on every machine."""
+    """The order of the choices depends on the question's text alone, so it is the same on every machine."""
 
     name = "gpqa"
     title = "GPQA"
@@ -64,7 +64,7 @@ class Gpqa(Task[Question]):
         return Grade(right, found.span, f"{found.text.upper()} is {'the' if right else 'not the'} right choice")
 
     def paper(self, example: Question, text: str) -> Grade:
-        """lm-eval's gpqa, flexible-extract: the last (X), else a choice's words, else a letter behind a colon."""
+        """lm-eval's gpqa, filter flexible-extract: the last (X), else a choice's text, else a letter after a colon."""
         if found := list(re.finditer(r"(\([A-Z]\))", text)):
             return _lm_eval(example, found[-1][1], found[-1].span(1))
         words = {_no_case(choice): f"({letter})" for letter, choice in zip(LETTERS, example.choices, strict=True)}
@@ -76,25 +76,25 @@ class Gpqa(Task[Question]):
         return Grade(False, None, "no pattern matches")
 
     def paper_strict(self, example: Question, text: str) -> Grade:
-        """The same, filter strict-match: what follows the first "The answer is ", less its last character."""
+        """lm-eval's gpqa, filter strict-match: the text after the first "The answer is ", less its last character."""
         found = re.search(r"(?<=The answer is )(.*)(?=.)", text)
         return _lm_eval(example, found[1].strip(), found.span(1)) if found else Grade(False, None, "no pattern matches")
 
 
 def _without_words(text: str, choices: tuple[str, ...]) -> str:
-    """A text in which the words of the choices, which may hold letters of their own, are struck out."""
+    """A text with the texts of the choices blanked out, because they may contain letters too."""
     for choice in sorted(choices, key=len, reverse=True):
         text = text.replace(choice, "~" * len(choice)) if len(choice) > 3 else text
     return text
 
 
 def _no_case(text: str) -> str:
-    """Without case and punctuation, as the harness compares."""
+    """The text without case and punctuation, as lm-eval compares it."""
     return "".join(c for c in text.strip().lower() if not unicodedata.category(c).startswith("P"))
 
 
 def _lm_eval(example: Question, said: str, span: tuple[int, int] | None) -> Grade:
-    """Equal after case and ASCII punctuation are removed from both."""
+    """Compare without case and ASCII punctuation."""
     kept = re.sub(r"[!-/:-@\[-`{-~]", "", said).lower()
     same = kept == example.answer.lower()
     return Grade(same, span, f"'{said}' is {'' if same else 'not '}({example.answer})")
