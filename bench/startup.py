@@ -56,9 +56,7 @@ def main() -> None:
         if took > MAX_COMMAND_SECONDS:
             slow.append(shown)
     if chosen.check and slow:
-        sys.exit(
-            f"too slow: {', '.join(slow)}; the limits are {MAX_COMMAND_SECONDS} s, and {MAX_IMPORT_SECONDS} s for the import"
-        )
+        sys.exit(f"too slow: {', '.join(slow)}; limits: {MAX_COMMAND_SECONDS} s, import {MAX_IMPORT_SECONDS} s")
 
 
 if __name__ == "__main__":

@@ -18,8 +18,8 @@ from uncode.samplers.presets import PRESETS
 
 
 def test_version_and_help() -> None:
-    told = run_apart("--version")
-    assert told.stdout.startswith("uncode 0.") and (told.returncode, told.stderr) == (0, "")
+    result = run_apart("--version")
+    assert result.stdout.startswith("uncode 0.") and (result.returncode, result.stderr) == (0, "")
     shown = run("decode", "--help").stdout
     assert "Examples" in shown and "--sampler" in shown
     assert run("samplers", "--help").returncode == 0
@@ -35,7 +35,7 @@ def test_samplers_are_listed_with_their_sources() -> None:
     assert all(entry["summary"] and entry["source"] for entry in listed)
 
 
-def test_a_printed_recipe_decodes_again(tmp_path: Path) -> None:
+def test_a_printed_sampler_decodes_again(tmp_path: Path) -> None:
     for name in ("uncode", "legacy.uncode_release"):
         file = tmp_path / f"{name}.toml"
         file.write_text(run("samplers", name).stdout)

@@ -98,8 +98,8 @@ def test_a_finished_file_needs_no_model(tmp_path: Path, monkeypatch: pytest.Monk
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
     call(*words)
     monkeypatch.setattr(choices, "load", lambda *_, **__: pytest.fail("the model was loaded"))
-    told = json.loads(call(*words, "--json").stdout)
-    assert (told["answers"], told["resumed"], told["forwards"]) == (3, 3, 0)
+    result = json.loads(call(*words, "--json").stdout)
+    assert (result["answers"], result["resumed"], result["forwards"]) == (3, 3, 0)
     for change in (["--seed", "1"], ["--dtype", "float64"]):
         with pytest.raises(pytest.fail.Exception):
             call(*words, *change)
@@ -138,9 +138,9 @@ def test_a_second_run_finishes_what_is_missing(tmp_path: Path) -> None:
     whole = out.read_text()
     first, *others = whole.splitlines(keepends=True)
     out.write_text("".join(others[2:4]) + first[:20])  # as a batch out of order and half a line would leave it
-    told = json.loads(call(*words, "--batch", "4", "--json").stdout)
-    assert (told["answers"], told["resumed"]) == (6, 2) and out.read_text() == whole
-    assert told["forwards"] == sum(row["forwards"] for row in lines(out)) - sum(map(forwards, others[2:4]))
+    result = json.loads(call(*words, "--batch", "4", "--json").stdout)
+    assert (result["answers"], result["resumed"]) == (6, 2) and out.read_text() == whole
+    assert result["forwards"] == sum(row["forwards"] for row in lines(out)) - sum(map(forwards, others[2:4]))
     assert call(*words).stdout.startswith(f"{out}: 6 answers, 6 of them of an earlier run; 0 forwards;")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.jsonl", "answers.jsonl.job", "prompts.jsonl"]
 
@@ -261,8 +261,8 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     assert process.wait() == -9
     kept = out.read_text()
     assert 0 < kept.count("\n") < 80
-    told = json.loads(call(*words, "--out", str(out), "--json").stdout)
-    assert told["resumed"] == kept.count("\n")
+    result = json.loads(call(*words, "--out", str(out), "--json").stdout)
+    assert result["resumed"] == kept.count("\n")
     call(*words, "--out", str(again))
     assert out.read_text() == again.read_text() and [row["id"] for row in lines(out)] == [*range(80)]
 

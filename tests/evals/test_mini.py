@@ -50,8 +50,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run.progress.curve = [(1, 2.5), (2, 1.25)]
     export(run, made / "examples", made)
     table = made / "frequency.safetensors"
-    told = call("count", str(made / "examples" / TEXTS_FILE), "--tokenizer", str(made), "--out", str(table))
-    assert told.exit_code == 0
+    result = call("count", str(made / "examples" / TEXTS_FILE), "--tokenizer", str(made), "--out", str(table))
+    assert result.exit_code == 0
     return made
 
 
@@ -66,7 +66,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def suite(folder: Path, out: Path | None, batch: int = 2, family: str = "mini_choice") -> Suite:
     model = uncode.load(folder)
-    return Suite(model, model.frequency, FAMILIES[family], Part(dict(ABOUT)), batch, out, lambda told: None)  # type: ignore[attr-defined]
+    return Suite(model, model.frequency, FAMILIES[family], Part(dict(ABOUT)), batch, out, lambda message: None)  # type: ignore[attr-defined]
 
 
 def test_every_preset_takes_part() -> None:
@@ -103,9 +103,9 @@ def test_a_family_is_run_once_and_the_same_in_any_batch(
 def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
     families = ("mini_choice", "mini_sudoku")
     job = Job(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
-    told: list[str] = []
-    results = job.run(workers=2, on_progress=told.append)
-    assert sorted(told) == sorted(f"{name} is done" for name in families)
+    messages: list[str] = []
+    results = job.run(workers=2, on_progress=messages.append)
+    assert sorted(messages) == sorted(f"{name} is done" for name in families)
     assert tuple(results.cells) == families
     assert all(list(cells) == list(names.QUICK) for cells in results.cells.values())
     assert Results.load(tmp_path / "results.json") == results
@@ -113,7 +113,7 @@ def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
         replace(job, seed=1).part("mini_choice")
     with pytest.raises(UncodeError, match=r"a run begun with rates.mini_choice 0.5, now 0.1"):
         replace(job, rates={"mini_choice": 0.1}).part("mini_choice")
-    one = replace(job, families=("mini_choice",)).run(workers=1, on_progress=told.append)
+    one = replace(job, families=("mini_choice",)).run(workers=1, on_progress=messages.append)
     assert tuple(one.cells) == families  # what is there stays in the table
     with pytest.raises(UncodeError, match="holds one family"):
         Results.load(tmp_path / "mini_choice.json")
@@ -256,8 +256,8 @@ def test_names_known_without_torch_are_those_of_the_loader() -> None:
 def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_rate(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    running_suite = replace(suite(folder, tmp_path), on_progress=told.append)
+    messages: list[str] = []
+    running_suite = replace(suite(folder, tmp_path), on_progress=messages.append)
     monkeypatch.setattr(running, "STEP_SECONDS", 0.0)
     monkeypatch.setattr(running_suite, "_cells", lambda samplers: None)
     entropy = running_suite._entropy
@@ -270,8 +270,8 @@ def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_rate(
     monkeypatch.setattr(running_suite, "_entropy", stopped)
     with pytest.raises(KeyboardInterrupt):
         running_suite.full()
-    assert told[0] == "mini_choice, rate 0 (1 of 2) on 2 unlabelled problems"
-    assert told[1] == f"{told[0]}: forward 1" and len(told) > 20
+    assert messages[0] == "mini_choice, rate 0 (1 of 2) on 2 unlabelled problems"
+    assert messages[1] == f"{messages[0]}: forward 1" and len(messages) > 20
     assert set(Part.load(tmp_path / "mini_choice.json").entropies) == {"0"}
 
 
@@ -293,9 +293,9 @@ def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: R
         shown = call("demo", "--model", str(folder), "--page", str(tmp_path / "demo.html"))
     finally:
         (folder / "results.json").unlink()
-    told = " ".join(shown.stdout.split())
-    assert told.count("Uncode is right where confidence is wrong: 2; wrong where it is right:") == 3
-    assert told.count("forwards; ") == 9
+    text = " ".join(shown.stdout.split())
+    assert text.count("Uncode is right where confidence is wrong: 2; wrong where it is right:") == 3
+    assert text.count("forwards; ") == 9
     page = (tmp_path / "demo.html").read_text()
     assert page.count("<section") == 9 and "story, confidence" in page
 

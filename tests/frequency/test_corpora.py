@@ -360,7 +360,7 @@ def test_a_file_a_web_server_does_not_have_is_one_sentence(hub: Hub) -> None:
             of(where).shards()
 
 
-RECIPE = """
+SPEC = """
 max_bytes = "1.5 GiB"
 sample = 0.5
 seed = 3
@@ -379,19 +379,19 @@ encoding = "latin-1"
 """
 
 
-def recipe(folder: Path, content: str) -> Path:
+def spec_file(folder: Path, content: str) -> Path:
     (folder / "mix.toml").write_text(content, encoding="utf-8")
     return folder / "mix.toml"
 
 
-def test_a_recipe_is_read(tmp_path: Path) -> None:
+def test_a_corpus_spec_is_read(tmp_path: Path) -> None:
     c4 = Source("allenai/c4", config="en", split="validation", revision="1588ec454efa1a09f29cd18ddd04fe05fc8653a2")
     more = Source("größe/*.xml", "jsonl", ("title", "messages.content"), "latin-1")
-    assert read_spec(recipe(tmp_path, RECIPE)) == Corpus("mix", (c4, more), 3 << 29, sample=0.5, seed=3)
+    assert read_spec(spec_file(tmp_path, SPEC)) == Corpus("mix", (c4, more), 3 << 29, sample=0.5, seed=3)
 
 
-def test_a_recipe_may_name_itself_and_its_limits_in_numbers(tmp_path: Path) -> None:
-    path = recipe(tmp_path, 'name = "mine"\nmax_bytes = 500\nmax_documents = 7\n[[source]]\nwhere = "-"')
+def test_a_corpus_spec_may_name_itself_and_its_limits_in_numbers(tmp_path: Path) -> None:
+    path = spec_file(tmp_path, 'name = "mine"\nmax_bytes = 500\nmax_documents = 7\n[[source]]\nwhere = "-"')
     assert read_spec(path) == Corpus("mine", (Source("-"),), 500, 7)
 
 
@@ -425,12 +425,12 @@ def test_a_recipe_may_name_itself_and_its_limits_in_numbers(tmp_path: Path) -> N
         ('seed = "x"\n[[source]]\nwhere = "a"', "mix.toml'.* 'seed'"),
     ],
 )
-def test_a_wrong_recipe_is_one_sentence(content: str, message: str, tmp_path: Path) -> None:
+def test_a_wrong_corpus_spec_is_one_sentence(content: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(UncodeError, match=message):
-        read_spec(recipe(tmp_path, content))
+        read_spec(spec_file(tmp_path, content))
 
 
-def test_a_recipe_that_is_no_text_or_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_corpus_spec_that_is_no_text_or_not_there_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(b"\xff\xfe\0")
     with pytest.raises(UncodeError, match=r"a.toml' is not a TOML file: it is not UTF-8 text\."):
         read_spec(tmp_path / "a.toml")

@@ -1,4 +1,4 @@
-"""Readers: what was written comes out, however it is packed and divided; what cannot be read is told with its place."""
+"""Readers return what was written, however it is compressed and sharded. Bad records are reported with their place."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def test_a_table_is_fetched_checked_and_kept(address: str, tmp_path: Path, monke
     monkeypatch.setitem(RELEASED, "llada", known)
     monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
     seen: list[tuple[int, int]] = []
-    path = get("llada", on_progress=lambda *told: seen.append(told))
+    path = get("llada", on_progress=lambda *progress: seen.append(progress))
     assert path == tmp_path / "cache" / "tables" / "llada.safetensors" and seen == [(len(SMALL), len(SMALL))]
     table = as_table("llada")
     assert isinstance(table, FrequencyTable) and table == import_released(SMALL, "llada", vocab_size=40)

@@ -69,7 +69,7 @@ def test_the_shipped_configs() -> None:
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (("width", "wdith"), "did you mean 'width'"),
         (("suffixes = 0.25", "suffixes = 2.0"), "a share, from 0 to 1"),
@@ -88,11 +88,11 @@ def test_the_shipped_configs() -> None:
         (("[network]", "[network"), "not a TOML file"),
     ],
 )
-def test_a_wrong_config_is_one_sentence(change: tuple[str, str], told: str, tmp_path: Path) -> None:
+def test_a_wrong_config_is_one_sentence(change: tuple[str, str], message: str, tmp_path: Path) -> None:
     text = (CONFIGS / "smoke.toml").read_text()
     assert change[0] in text
     (tmp_path / "wrong.toml").write_text(text.replace(*change, 1))
-    with pytest.raises(UncodeError, match=told) as caught:
+    with pytest.raises(UncodeError, match=message) as caught:
         TrainConfig.load(tmp_path / "wrong.toml")
     assert f"training config '{tmp_path / 'wrong.toml'}'" in str(caught.value) and "recipe" not in str(caught.value)
 
@@ -130,12 +130,12 @@ def test_no_training_example_is_of_a_problem_that_is_held_out(name: str, monkeyp
 
 def test_training_examples_do_not_depend_on_the_number_of_workers() -> None:
     rows = (3, 0, 0, 700, 0, 0, 2)
-    told: list[tuple[str, int]] = []
+    reported: list[tuple[str, int]] = []
     one, two = (
-        list(curriculum(rows, 0, workers, lambda name, count: told.append((name, count)))) for workers in (1, 2)
+        list(curriculum(rows, 0, workers, lambda name, count: reported.append((name, count)))) for workers in (1, 2)
     )
     assert one == two and len(one) == 705
-    assert told[:3] == [("mini_docstring", 3), ("mini_algebra", 500), ("mini_algebra", 200)]
+    assert reported[:3] == [("mini_docstring", 3), ("mini_algebra", 500), ("mini_algebra", 200)]
 
 
 def rows_of(shards: Shards) -> list[tuple[int, list[int], list[int]]]:
@@ -265,9 +265,9 @@ def weights(run: Run) -> dict[str, Tensor]:
 
 
 def test_it_learns_and_goes_on_where_it_was_interrupted(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
-    shards, told = Shards.load(folder / EXAMPLES_FILE), list[int]()
+    shards, reported = Shards.load(folder / EXAMPLES_FILE), list[int]()
     whole = Run(config, shards, CPU)
-    whole.train(tmp_path, lambda progress: told.append(progress.step))
+    whole.train(tmp_path, lambda progress: reported.append(progress.step))
     (tmp_path / running.CHECKPOINT_FILE).unlink()
     first = Run(config, shards, CPU)
     assert not first.resume(tmp_path)
@@ -276,7 +276,7 @@ def test_it_learns_and_goes_on_where_it_was_interrupted(config: TrainConfig, fol
     assert second.resume(tmp_path) and second.progress.step == 5
     second.train(tmp_path, lambda progress: None)
     assert all(torch.equal(a, b) for a, b in zip(weights(whole).values(), weights(second).values(), strict=True))
-    assert whole.progress.tokens == second.progress.tokens and told == [12]
+    assert whole.progress.tokens == second.progress.tokens and reported == [12]
     early = float(torch.stack([Run(config, shards, CPU)._loss_at(step).detach() for step in range(4)]).mean())
     late = float(torch.stack([second._loss_at(step).detach() for step in range(4)]).mean())
     assert late < early - 0.5
@@ -319,7 +319,7 @@ def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, config: TrainC
                 time.sleep(0.01)
                 process.kill()
     again = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
-    assert int(again[0]) >= 4 and again[-1] == "12"  # a step is told before it is saved: the third surely was
+    assert int(again[0]) >= 4 and again[-1] == "12"  # a step is reported before it is saved: the third surely was
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     whole = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
@@ -332,7 +332,7 @@ def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, config: TrainC
 
 def test_an_interruption_keeps_what_is_done(folder: Path, tmp_path: Path, config: TrainConfig) -> None:
     run = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
-    real, told = run.step, list[int]()
+    real, reported = run.step, list[int]()
 
     def step(number: int) -> Tensor:
         if number == 3:
@@ -341,9 +341,9 @@ def test_an_interruption_keeps_what_is_done(folder: Path, tmp_path: Path, config
 
     run.step = step  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
-        run.train(tmp_path, lambda progress: told.append(progress.step))
+        run.train(tmp_path, lambda progress: reported.append(progress.step))
     again = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
-    assert again.resume(tmp_path) and again.progress.step == 4 and told == [4]
+    assert again.resume(tmp_path) and again.progress.step == 4 and reported == [4]
 
 
 def as_toml(config: TrainConfig) -> str:
@@ -452,9 +452,11 @@ def test_files_of_0_1_0_are_still_read(config: TrainConfig, folder: Path, tmp_pa
     (out / "lessons" / EXAMPLES_FILE).rename(out / "lessons" / "lessons.npz")
     made = tmp_path / "config.toml"
     made.write_text(as_toml(replace(config, schedule=replace(config.schedule, steps=1))))
-    told = call("train", str(made), "--out", str(out), "--device", "cpu")
+    result = call("train", str(made), "--out", str(out), "--device", "cpu")
     assert (
-        "1 steps" in told.stdout and not (out / "examples").exists() and not (out / "lessons" / EXAMPLES_FILE).exists()
+        "1 steps" in result.stdout
+        and not (out / "examples").exists()
+        and not (out / "lessons" / EXAMPLES_FILE).exists()
     )
 
 
