@@ -56,7 +56,7 @@ class Graded:
         """The numbers of the answers on which our rule and the paper's rule disagree."""
         return [n for n, g in enumerate(self.grades) if g["correct"].correct != g["paper"].correct]
 
-    def only(self, metric: str, other: str) -> int:
+    def count_only(self, metric: str, other: str) -> int:
         return sum(g[metric].correct and not g[other].correct for g in self.grades)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...core.denoiser import Denoiser
     from ...prompt import Messages, Prompt
 
-KEYS = ("prompt", "messages", "id", "length", "seed")
+PROMPT_KEYS = ("prompt", "messages", "id", "length", "seed")
 
 
 @dataclass(frozen=True)
@@ -117,8 +117,8 @@ def _read_line(data: Any, number: int, where: str) -> PromptLine:
     if isinstance(data, str):
         data = {"prompt": data}
     require(isinstance(data, dict), f'{where} is no prompt: write {{"prompt": "..."}} or {{"messages": [...]}}.')
-    unknown = next((key for key in data if key not in KEYS), None)
-    require(unknown is None, f"{where} has an unknown key '{unknown}': {suggest(str(unknown), KEYS)}")
+    unknown = next((key for key in data if key not in PROMPT_KEYS), None)
+    require(unknown is None, f"{where} has an unknown key '{unknown}': {suggest(str(unknown), PROMPT_KEYS)}")
     require(("prompt" in data) != ("messages" in data), f"{where} needs a prompt or messages, and not both.")
     prompt = data["prompt"] if "prompt" in data else data["messages"]
     fits = _is_text(prompt) if "prompt" in data else _are_messages(prompt)

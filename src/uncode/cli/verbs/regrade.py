@@ -168,7 +168,7 @@ def _digest(file: Path) -> str:
 
 def _as_data(one: Graded) -> dict[str, object]:
     metrics = {name: one.accuracy(name)._asdict() for name in one.task.graders}
-    changes = {"gained": one.only("correct", "paper"), "lost": one.only("paper", "correct")}
+    changes = {"gained": one.count_only("correct", "paper"), "lost": one.count_only("paper", "correct")}
     return {"file": one.name, "task": one.task.name, "answers": len(one.answers), "metrics": metrics} | changes
 
 
@@ -179,7 +179,7 @@ def _table(graded: list[Graded]) -> Table:
     rows = []
     for one in graded:
         cells = [_percent(one, name) for name in ("correct", "paper")]
-        counts = [str(one.only("correct", "paper")), str(one.only("paper", "correct"))]
+        counts = [str(one.count_only("correct", "paper")), str(one.count_only("paper", "correct"))]
         rows.append((one.name, str(len(one.answers)), *cells, *counts))
         strict = [_percent(one, name) for name in ("strict", "paper_strict")]
         if any(strict):

@@ -48,20 +48,20 @@ CHOICE_CHARACTERS, SENTENCE_CHARACTERS = 12, 60
 """A text of at most this length is a choice alone, or one sentence."""
 
 
-def chosen(text: Found) -> Found | None:
+def chosen_letter(text: Found) -> Found | None:
     """The letter that a text gives as its answer; None if it gives none or several."""
     for finder in (tagged, boxed):
         region = first_of([finder], text)
         if region is not None:
-            return _only(_letters(region, alone=True))
+            return _single(_letters(region, alone=True))
     for place in _statements(text):
         letters = _letters(place, alone=True)
         if letters:
-            return _only(letters)
+            return _single(letters)
     if len(text.text.strip()) <= CHOICE_CHARACTERS:
-        return _only(_letters(text, alone=True))
+        return _single(_letters(text, alone=True))
     named = _last_named(text)
-    return _only(_letters(text)) if named is None and len(text.text.strip()) <= SENTENCE_CHARACTERS else named
+    return _single(_letters(text)) if named is None and len(text.text.strip()) <= SENTENCE_CHARACTERS else named
 
 
 def _statements(text: Found) -> list[Found]:
@@ -79,7 +79,7 @@ def _last_named(text: Found) -> Found | None:
     """The letter in the last sentence that names one, in brackets or as an option. Lists of the choices are ignored."""
     listed = list(_LISTED.finditer(text.text))[-MAX_SENTENCES:]
     if len(listed) == 1:
-        return _only(_letters(text.part(*listed[0].span())))
+        return _single(_letters(text.part(*listed[0].span())))
     named = re.finditer(r"[(\[][A-D][)\]]|\*\*[A-D]\*\*|\b(?:choice|option) [A-D]\b", text.text, re.I)
     outside = [
         m for m in list(named)[-MAX_SENTENCES:] if not any(line.start() <= m.start() < line.end() for line in listed)
@@ -87,7 +87,7 @@ def _last_named(text: Found) -> Found | None:
     if not outside:
         return None
     start = max(text.text.rfind("\n", 0, outside[-1].start()), text.text.rfind(". ", 0, outside[-1].start())) + 1
-    return _only(_letters(text.part(start, min(len(text.text), start + MAX_SENTENCE_CHARACTERS))))
+    return _single(_letters(text.part(start, min(len(text.text), start + MAX_SENTENCE_CHARACTERS))))
 
 
 def _letters(place: Found, alone: bool = False) -> list[Found]:
@@ -117,5 +117,5 @@ def _letters(place: Found, alone: bool = False) -> list[Found]:
     return [place.part(*span) for span in found]
 
 
-def _only(letters: list[Found]) -> Found | None:
+def _single(letters: list[Found]) -> Found | None:
     return letters[0] if len({letter.text.upper() for letter in letters}) == 1 else None

@@ -64,11 +64,11 @@ _SIDE_BEGINS = (". ", "! ", "? ", "; ", ": ", ", ", "\n", "=")
 def without_open_equation(text: Found) -> Found:
     """A text without an unfinished equation at its end ("0 + 9 ="), whose numbers are operands, not results."""
     end = len(text.text.rstrip())
-    said = text.text[max(0, end - MAX_EQUATION_CHARACTERS) : end]
-    while said.endswith("="):
-        said = said.rstrip("= ")
-        said = said[: max(at + len(mark) if (at := said.rfind(mark)) >= 0 else 0 for mark in _SIDE_BEGINS)].rstrip()
-    cut = min(end, MAX_EQUATION_CHARACTERS) - len(said)
+    tail = text.text[max(0, end - MAX_EQUATION_CHARACTERS) : end]
+    while tail.endswith("="):
+        tail = tail.rstrip("= ")
+        tail = tail[: max(at + len(mark) if (at := tail.rfind(mark)) >= 0 else 0 for mark in _SIDE_BEGINS)].rstrip()
+    cut = min(end, MAX_EQUATION_CHARACTERS) - len(tail)
     return text.part(0, end - cut) if cut else text
 
 
@@ -183,8 +183,8 @@ def sentence_of(text: Found) -> Found:
 
 def gives_up(mark: Found) -> bool:
     """Whether a marked answer says, before any number, that there is no solution."""
-    said = sentence_of(mark).text
-    return says_unsolvable(said) and re.search(r"\d", said) is None
+    sentence = sentence_of(mark).text
+    return says_unsolvable(sentence) and re.search(r"\d", sentence) is None
 
 
 _STATES = lazy_pattern(

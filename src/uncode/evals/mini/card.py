@@ -189,16 +189,17 @@ def _biases_in_words(results: Results) -> str:
     """The table of biases in words."""
     families = {name: of for name, of in results.biases.items() if name != "all"}
 
-    def where(key: str, sign: int) -> str:
+    def families_with(key: str, sign: int) -> str:
         bounds = {name: (low, -high) for name, of in families.items() for _, low, high in [of[key]]}
         found = [report.short(name) for name, (above, below) in bounds.items() if (above if sign > 0 else below) > 0]
         return "all families" if len(found) == len(families) else _names(found)
 
     last, first, trivial = "last_before_middle", "first_before_middle", "trivial_excess"
     return (
-        f"So the last tenth is written before the middle on {where(last, 1)}. The first tenth is written before the "
-        f"middle on {where(first, 1)}, and after it on {where(first, -1)}. Compared with left to right, more of the "
-        f"first tokens are trivial on {where(trivial, 1)}, and fewer on {where(trivial, -1)}."
+        f"So the last tenth is written before the middle on {families_with(last, 1)}. The first tenth is written "
+        f"before the middle on {families_with(first, 1)}, and after it on {families_with(first, -1)}. Compared with "
+        f"left to right, more of the first tokens are trivial on {families_with(trivial, 1)}, and fewer on "
+        f"{families_with(trivial, -1)}."
     )
 
 

@@ -213,11 +213,13 @@ def _view() -> View:
         if os.path.lexists(source) and not any(f"{source}/".startswith(f"{other}/") for other in folders):
             folders.append(source)
     real = [folder for folder in folders if not os.path.islink(folder)]
-    hidden = [found for folder in real for found in _found(folder, "python*/site-packages", "python*/dist-packages")]
+    hidden = [
+        found for folder in real for found in _matching_paths(folder, "python*/site-packages", "python*/dist-packages")
+    ]
     built: list[str] = []
     if not stays:
-        hidden += _found(f"{prefix}/lib", "pkgconfig", "python*/config-*")
-        built += _found(f"{prefix}/lib", *(f"python*/{name}" for name in _BUILT))
+        hidden += _matching_paths(f"{prefix}/lib", "pkgconfig", "python*/config-*")
+        built += _matching_paths(f"{prefix}/lib", *(f"python*/{name}" for name in _BUILT))
     return View(
         python=place(program),
         harness=HARNESS,
@@ -231,7 +233,7 @@ def _view() -> View:
     )
 
 
-def _found(folder: str, *patterns: str) -> list[str]:
+def _matching_paths(folder: str, *patterns: str) -> list[str]:
     """The paths in a folder that match the patterns, without those behind links."""
     found = (path for pattern in patterns for path in sorted(glob.glob(f"{glob.escape(folder)}/{pattern}")))
     return [path for path in found if os.path.realpath(path) == path]

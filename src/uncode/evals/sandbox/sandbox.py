@@ -188,16 +188,16 @@ def _script_error(process: subprocess.Popen[bytes], script: bytes, wall: float) 
     if process.stdout.readline() != READY:
         complaint = process.stderr.read(2000).decode(errors="replace")
         raise UncodeError(f"the jail did not start: {_visible(complaint)[-300:]}.")
-    said, until, poll = b"", time.monotonic() + wall, select.poll()
+    output, until, poll = b"", time.monotonic() + wall, select.poll()
     poll.register(process.stderr, select.POLLIN)
-    while len(said) < 1 << 16 and poll.poll(max(0.0, until - time.monotonic()) * 1000):
+    while len(output) < 1 << 16 and poll.poll(max(0.0, until - time.monotonic()) * 1000):
         part = os.read(process.stderr.fileno(), 1 << 16)
         if not part:
             break
-        said += part
+        output += part
         until = min(until, time.monotonic() + 1.0)  # it has failed; wait one second for the rest of its message
-    if said:
-        lines = said.decode(errors="replace").strip().splitlines()
+    if output:
+        lines = output.decode(errors="replace").strip().splitlines()
         return f"on standard error: {lines[-1][:200] if lines else 'blanks'}"
     try:
         process.wait(max(0.1, until - time.monotonic()))  # it may have closed standard error and continue

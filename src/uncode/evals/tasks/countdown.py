@@ -95,12 +95,12 @@ def _grade(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
     last = reaching[-1]
     steps = derivation(last, _attempt(last, found), [Fraction(n) for n in example.numbers])
     if steps is None:
-        return Grade(False, last.place.span, f"{last.place.text} does not use {_listed(example)} once each")
+        return Grade(False, last.place.span, f"{last.place.text} does not use {_numbers_text(example)} once each")
     after = [equation for equation in found if equation.place.start > last.place.start]
     if any(later not in steps for later in after):
         return _wrong(after[-1], example)
     span = min(s.place.start for s in steps), max(s.place.end for s in steps)
-    return Grade(True, span, f"reaches {example.target} with {_listed(example)}")
+    return Grade(True, span, f"reaches {example.target} with {_numbers_text(example)}")
 
 
 def _attempt(last: Equation, found: list[Equation]) -> list[Equation]:
@@ -119,5 +119,5 @@ def _wrong(equation: Equation, example: Puzzle) -> Grade:
     return Grade(False, equation.place.span, f"{equation_text} does not reach {example.target}")
 
 
-def _listed(example: Puzzle) -> str:
+def _numbers_text(example: Puzzle) -> str:
     return ", ".join(map(str, example.numbers))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from ..data import Source
-from ..grade.choices import chosen
+from ..grade.choices import chosen_letter
 from ..grade.find import readable
 from ..task import Example, Grade, Grader, Settings, Task
 
@@ -57,7 +57,7 @@ class Gpqa(Task[Question]):
         return super().graders | {"paper_strict": self.paper_strict}
 
     def ours(self, example: Question, text: str) -> Grade:
-        found = chosen(readable(_without_words(text, example.choices)))
+        found = chosen_letter(readable(_without_words(text, example.choices)))
         if found is None:
             return Grade(False, None, "no single choice is named")
         right = found.text.upper() == example.answer
@@ -68,9 +68,9 @@ class Gpqa(Task[Question]):
         if found := list(re.finditer(r"(\([A-Z]\))", text)):
             return _lm_eval(example, found[-1][1], found[-1].span(1))
         words = {_no_case(choice): f"({letter})" for letter, choice in zip(LETTERS, example.choices, strict=True)}
-        said = re.findall("|".join(re.escape(word) for word in words), _no_case(text))
-        if said and said[-1].strip():
-            return _lm_eval(example, words.get(said[-1].strip(), said[-1]), None)
+        matched = re.findall("|".join(re.escape(word) for word in words), _no_case(text))
+        if matched and matched[-1].strip():
+            return _lm_eval(example, words.get(matched[-1].strip(), matched[-1]), None)
         if found := list(re.finditer(r":[\s]*(A|B|C|D)", text)):
             return _lm_eval(example, f"({found[-1][1]})", found[-1].span(1))
         return Grade(False, None, "no pattern matches")
@@ -93,8 +93,8 @@ def _no_case(text: str) -> str:
     return "".join(c for c in text.strip().lower() if not unicodedata.category(c).startswith("P"))
 
 
-def _lm_eval(example: Question, said: str, span: tuple[int, int] | None) -> Grade:
+def _lm_eval(example: Question, matched: str, span: tuple[int, int] | None) -> Grade:
     """Compare without case and ASCII punctuation."""
-    kept = re.sub(r"[!-/:-@\[-`{-~]", "", said).lower()
+    kept = re.sub(r"[!-/:-@\[-`{-~]", "", matched).lower()
     same = kept == example.answer.lower()
-    return Grade(same, span, f"'{said}' is {'' if same else 'not '}({example.answer})")
+    return Grade(same, span, f"'{matched}' is {'' if same else 'not '}({example.answer})")

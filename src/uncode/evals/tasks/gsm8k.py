@@ -81,9 +81,9 @@ def answer_of(text: Found) -> tuple[Found | None, Callable[[Found], tuple[Fracti
     marked = first_of(_MARKS, text, _asserts_no_number)
     if marked is not None:
         return marked, only_number
-    said = first_of([stated], text, lambda place: _asserts_no_number(sentence_of(place)))
-    if said is not None and asserted(sentence_of(said)) and not _is_solution(said):
-        return sentence_of(said), stated_number
+    statement = first_of([stated], text, lambda place: _asserts_no_number(sentence_of(place)))
+    if statement is not None and asserted(sentence_of(statement)) and not _is_solution(statement):
+        return sentence_of(statement), stated_number
     limit = first_of([_hashed, *_MARKS, stated], text, _is_no_limit)
     if limit is not None:
         return sentence_of(limit), only_number
@@ -114,8 +114,10 @@ def _asserts_no_number(place: Found) -> bool:
 
 def _is_no_limit(place: Found) -> bool:
     """Whether a mark holds no bound. A denied number is not a bound."""
-    said = sentence_of(place)
-    limits = any(not number.is_denied and not is_asserted(number, said) for _, number in numbers(said, MAX_NUMBERS))
+    sentence = sentence_of(place)
+    limits = any(
+        not number.is_denied and not is_asserted(number, sentence) for _, number in numbers(sentence, MAX_NUMBERS)
+    )
     return not limits or _is_solution(place)
 
 
@@ -133,10 +135,12 @@ def _hashed(text: Found) -> Found | None:
     return next((line for line in reversed(lines) if numbers(line, 1) or number_words(line)), None)
 
 
-def _is_solution(said: Found) -> bool:
+def _is_solution(statement: Found) -> bool:
     """Whether "Answer:" starts a worked solution of several sentences, rather than stating a number."""
-    colon = said.whole[: said.start].rstrip().endswith(":")
-    return colon and bool(numbers(Found(said.whole, sentence_of(said).end, len(said.whole)).tail(MAX_TAIL_CHARACTERS)))
+    colon = statement.whole[: statement.start].rstrip().endswith(":")
+    return colon and bool(
+        numbers(Found(statement.whole, sentence_of(statement).end, len(statement.whole)).tail(MAX_TAIL_CHARACTERS))
+    )
 
 
 def _compared(example: Problem, value: Fraction, place: Found) -> Grade:
@@ -150,8 +154,8 @@ def _lm_eval(example: Problem, match: re.Match[str] | None) -> Grade:
     if match is None:
         return Grade(False, None, "the pattern matches nothing")
     group = next((n for n, part in enumerate(match.groups(), 1) if part), 0)
-    said, gold = match[group].strip(), example.answer
+    matched, gold = match[group].strip(), example.answer
     for pattern in (",", r"\$", r"(?s).*#### ", r"\.$"):
-        said, gold = re.sub(pattern, "", said), re.sub(pattern, "", gold)
-    same = said.lower() == gold.lower()
-    return Grade(same, match.span(group), f"'{said}' is {'' if same else 'not '}'{gold}'")
+        matched, gold = re.sub(pattern, "", matched), re.sub(pattern, "", gold)
+    same = matched.lower() == gold.lower()
+    return Grade(same, match.span(group), f"'{matched}' is {'' if same else 'not '}'{gold}'")

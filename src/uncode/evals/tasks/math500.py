@@ -72,9 +72,9 @@ class Math500(Task[Problem]):
 
 def restates(example: Problem, answer: str) -> bool:
     """Whether an answer repeats a formula of the problem. It may equal the gold answer without solving anything."""
-    said = normal_form(answer)
-    computes = re.search(r"[-+*/^!]|\\[a-zA-Z]{2,}", said.removeprefix("-")) is not None
-    return computes and said in normal_form(example.problem) and said != normal_form(example.answer)
+    normal = normal_form(answer)
+    computes = re.search(r"[-+*/^!]|\\[a-zA-Z]{2,}", normal.removeprefix("-")) is not None
+    return computes and normal in normal_form(example.problem) and normal != normal_form(example.answer)
 
 
 def answer_of(text: Found, wants_value: bool = True) -> Found | None:
@@ -95,8 +95,8 @@ def _marked(text: Found, skip: Callable[[Found], bool] | None) -> Found | None:
     region = first_of([tagged], text, skip)
     found = first_of([boxed], region or text, skip) or first_of([boxed], text, skip) or region
     if found is None:
-        said = first_of([stated], text, skip)
-        found = _sentence(said) if said else first_of([fenced], text, skip)
+        statement = first_of([stated], text, skip)
+        found = _sentence(statement) if statement else first_of([fenced], text, skip)
     return found
 
 

@@ -97,7 +97,7 @@ def parquet(stream: IO[bytes], path: str) -> Any:
     try:
         return reader.ParquetFile(stream)
     except Exception as error:  # pyarrow has its own classes
-        raise UncodeError(f"'{path}' is no Parquet file: {one_line(error)}.") from error
+        raise UncodeError(f"'{path}' is not a Parquet file: {one_line(error)}.") from error
 
 
 @contextmanager

@@ -189,9 +189,9 @@ def _connected(address: str) -> Iterator[Any]:
         try:
             ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
         except Exception as error:  # each kind of address fails with its own class
-            said = " ".join(str(error).split())
+            reason = " ".join(str(error).split())
             raise UncodeError(
-                f"no Ray cluster answers at '{address or 'this machine'}': {said.rstrip('.')}."
+                f"no Ray cluster answers at '{address or 'this machine'}': {reason.rstrip('.')}."
             ) from error
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)

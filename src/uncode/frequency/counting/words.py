@@ -132,7 +132,8 @@ class _SameTokens:
             return True
         words, ids = self._read(text)
         read = [self._read(piece) for piece in pieces]
-        return words == [w for ws, _ in read for w in ws] and ids == [i for _, some in read for i in some]
+        same_words = words == [word for piece, _ in read for word in piece]
+        return same_words and ids == [number for _, piece in read for number in piece]
 
     def _read(self, text: str) -> tuple[list[str], list[int]]:
         if text not in self.seen:

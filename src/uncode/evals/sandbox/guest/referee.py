@@ -86,7 +86,7 @@ def judge(job: dict[str, Any], pipe: Pipe) -> dict[str, Any]:
         loaded = pipe.receive()
         chosen = loaded.get("loaded") if isinstance(loaded, dict) else None
         if type(chosen) is not int or not 0 <= chosen < len(job["programs"]):
-            return {"passed": False, "why": f"the program does not load: {_shown(loaded)}", "chosen": None}
+            return {"passed": False, "why": f"the program does not load: {_load_error(loaded)}", "chosen": None}
         why = run(job, pipe)
     except Broken as error:
         why = str(error)
@@ -183,7 +183,7 @@ def _raised(reply: Any) -> Exception:
     return CandidateError(f"{name}: {message}" if message else name)
 
 
-def _shown(loaded: Any) -> str:
+def _load_error(loaded: Any) -> str:
     try:
         return ": ".join(part for part in loaded["raised"] if part)[:300]
     except (KeyError, TypeError):
