@@ -104,8 +104,8 @@ def test_regrade_shows_both_rules_and_writes_every_grade(data: Path) -> None:
     [
         ([{}, {}], None),
         ([{"prompt": "Solve 3102 2000 0210 0320 now"}, {"question": "0140\n4320\n1402\n0000"}], None),
-        ([{}, {"prompt": "Solve 3102 2000 0210 0320 now"}], "1 of 2 answers in '.*' carry .* first 'sudoku/1'"),
-        ([{"messages": [{"role": "user", "content": "Hello"}]}, {"prompt": "Hi"}], "2 of 2 .* first 'sudoku/0'"),
+        ([{}, {"prompt": "Solve 3102 2000 0210 0320 now"}], "1 of 2 answers in '.*' have .* first: 'sudoku/1'"),
+        ([{"messages": [{"role": "user", "content": "Hello"}]}, {"prompt": "Hi"}], "2 of 2 .* first: 'sudoku/0'"),
     ],
 )
 def test_regrade_warns_of_prompts_of_other_problems(
@@ -177,15 +177,25 @@ def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
     assert result[0]["metrics"]["correct"]["estimate"] == 1 and result[0]["metrics"]["paper"]["estimate"] == 0
     answers.write_text(json.dumps(row | {"gold": None}) + "\n")
     refused = run("regrade", str(answers))
-    assert refused.returncode == 2 and "it has no gold answer; give the data with --data DIR" in refused.stderr
+    assert (
+        refused.returncode == 2 and "it has no gold answer; give the benchmark's data as --data DIR" in refused.stderr
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("answers.jsonl", "{}", "answers.jsonl' begins with no task's: give --task NAME (known: humaneval, mbpp, "),
-        ("sudko_a.jsonl", "{}", "sudko_a.jsonl' begins with no task's: give --task NAME (did you mean --task sudoku?)"),
-        ("sudoku_a.jsonl", "", "holds no answers."),
+        (
+            "answers.jsonl",
+            "{}",
+            "answers.jsonl' does not begin with a task: give --task NAME (known: humaneval, mbpp, ",
+        ),
+        (
+            "sudko_a.jsonl",
+            "{}",
+            "sudko_a.jsonl' does not begin with a task: give --task NAME (did you mean --task sudoku?)",
+        ),
+        ("sudoku_a.jsonl", "", "holds no answers:"),
         (
             "sudoku_a.jsonl",
             '{"id": "sudoku/7", "text": "x"}',
@@ -194,7 +204,7 @@ def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
         ("sudoku_a.jsonl", '{"id": 0, "text": "x"}', "`uncode tasks sudoku --example N --json` prints an id"),
         ("sudoku_a.jsonl", '{"id": "HumanEval/0", "text": "x"}', "not of Sudoku: did you mean --task humaneval?"),
         ("sudoku_a.jsonl", '{"id": "test/algebra/1.json", "text": "x"}', "did you mean --task math500?"),
-        ("sudoku_a.jsonl", '{"id": "sudoku/0"}', "nothing by the name 'text'"),
+        ("sudoku_a.jsonl", '{"id": "sudoku/0"}', "it has no 'text'"),
         (
             "sudoku_a.jsonl",
             '\n{"id": "sudoku/0", "text": "x"}\n{',

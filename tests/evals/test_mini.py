@@ -179,7 +179,7 @@ def test_results_are_read_back_and_other_files_refused(results: Results, tmp_pat
     assert Results.load(tmp_path / "results.json") == results
     for text in ("[]", "{}", '{"about": {}, "cells": {"a": {"b": {"right": 1}}}}', "no"):
         (tmp_path / "other.json").write_text(text)
-        with pytest.raises(UncodeError, match="no file of results"):
+        with pytest.raises(UncodeError, match="not a file of results"):
             Results.load(tmp_path / "other.json")
 
 
@@ -230,7 +230,7 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", "toy"], r"'toy' has no trained weights .* --model tiny, .* `uncode train` made"),
+        (["--model", "toy"], r"'toy' has no trained weights: give --model tiny, .* `uncode train` made"),
         (["--model", "nosuch"], "there is no folder 'nosuch': give --model tiny, or"),
         (["--family", "stroy"], "there is no family 'stroy': did you mean 'story'"),
         (["--quick", "--device", "cdua"], "'cdua' is no device: did you mean 'cuda'"),
@@ -258,7 +258,7 @@ def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_rate(
 ) -> None:
     messages: list[str] = []
     running_suite = replace(suite(folder, tmp_path), on_progress=messages.append)
-    monkeypatch.setattr(running, "STEP_SECONDS", 0.0)
+    monkeypatch.setattr(running, "REPORT_SECONDS", 0.0)
     monkeypatch.setattr(running_suite, "_cells", lambda samplers: None)
     entropy = running_suite._entropy
 
