@@ -1,9 +1,9 @@
-# make demo   three problems under three orders, and a page to replay them (makes .venv, installs what the demo needs)
-# make test   linters, types, tests; of the latter all but those marked slow (makes .venv, installs the rest)
-# make check  linters and types alone
-# make bench  what the stepper, loading and answers cost, beside the copied-loop style
-# make verify the tests, then what takes longer: slow tests, the benchmark's limits, every architecture, a thousand examples
-# make docs   write docs/papers.md from the presets, and what the docs' code blocks print
+# make demo   solve three problems in three decoding orders, and write a page that replays them (makes .venv)
+# make test   linters, types, and all tests that are not marked slow (makes .venv)
+# make check  linters and types only
+# make bench  the cost of the stepper, of loading and of answers, compared with the copied-loop style
+# make verify make test, slow tests, the limits of the benchmarks, every architecture, a thousand examples per property
+# make docs   write docs/papers.md from the presets, and the output of the docs' code blocks
 
 PYTHON ?= python3
 VENV := .venv

@@ -1,8 +1,8 @@
-"""Do the kernels and graphs of a GPU change what is decoded?
+"""Do the GPU kernels and CUDA graphs change the decoded tokens?
 
-In float32: small random networks under every preset, decoded by the fast path and by the plain eager one; all
-tokens must be the same. In bfloat16: the embedded model's answers alone and in batches, whose products round
-differently; the share of answers that differ is printed.
+In float32, small random networks are decoded with every preset, by the fast path and by the plain eager path. All
+tokens must be the same. In bfloat16, the embedded model answers prompts alone and in batches, whose matrix products
+round differently. The share of answers that differ is printed.
 
     python bench/agreement.py --networks 100 --workers 12
 """
@@ -37,13 +37,13 @@ KINDS = [
     (LLADA, Shape(64, 2, 4, 4, 160, 101, theta=10000.0, eps=1e-5, context=64)),
     (DREAM, Shape(48, 3, 4, 2, 96, 300, theta=10000.0, eps=1e-5, context=64, qkv_bias=True)),
 ]
-"""Heads of 16 and of 12. Dream's outputs predict the next position; its keys are shared, its projections biased."""
+"""Head widths of 16 and 12. Dream has shifted outputs, grouped-query attention and biased projections."""
 LENGTH, PROMPTS, END = 12, (5, 9, 9), 1
 ANSWERS = 64
 
 
 def network(seed: int) -> Transformer:
-    """Sharp random weights: an untrained network of the usual size hardly tells tokens apart."""
+    """A network with large random weights. With the usual initial weights the logits would hardly differ."""
     made = Transformer(KINDS[seed % len(KINDS)][1]).to_empty(device="cpu")
     random = torch.Generator().manual_seed(seed)
     for parameter in made.parameters():
@@ -55,7 +55,7 @@ def network(seed: int) -> Transformer:
 
 
 def samplers(vocab: int) -> list[Sampler]:
-    """Every preset, and what presets leave out: caches, temperature, an early stop."""
+    """Every preset, and settings that no preset has: caches, temperature, an early stop."""
     table = FrequencyTable(torch.arange(1, vocab + 1), "a ramp")
     given = {name: {"frequency": table} if name.startswith("uncode") else {} for name in presets.PRESETS}
     made = [preset(**given[name]) for name, preset in presets.PRESETS.items()]
@@ -64,7 +64,7 @@ def samplers(vocab: int) -> list[Sampler]:
 
 
 def plainly(made: Transformer, model: TransformerDenoiser, canvas: Canvas, sampler: Sampler, seed: int) -> Tensor:
-    """The tokens by the eager path: matrices apart, nothing fused, nothing captured."""
+    """The tokens of the eager path: separate matrices, no fused kernels, no CUDA graphs."""
     for layer in made.layers:
         assert isinstance(layer, Layer)
         layer.unjoin()
@@ -73,7 +73,7 @@ def plainly(made: Transformer, model: TransformerDenoiser, canvas: Canvas, sampl
 
 
 def differing(seed: int) -> Counter[str]:
-    """Of one network, the samplers whose rows differ between the two paths, and how many do."""
+    """For one network, the number of rows that differ between the two paths, by sampler."""
     torch.set_num_threads(1)
     found: Counter[str] = Counter()
     made = network(seed)
@@ -91,7 +91,7 @@ def differing(seed: int) -> Counter[str]:
 
 
 def rounding() -> dict[int, float]:
-    """The share of the embedded model's answers in bfloat16 that a batch of some size changes."""
+    """The share of the embedded model's bfloat16 answers that change in a batch, by batch size."""
     model: Any = uncode.load("tiny", device="cuda", dtype="bfloat16")
     family = FAMILIES["mini_story"]
     ids = [model.tokenizer(family.prompt(example))["input_ids"] for example in family.examples()[:ANSWERS]]
@@ -112,7 +112,7 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=12)
     chosen = parser.parse_args()
     if not torch.cuda.is_available():
-        sys.exit("the two paths differ on a CUDA GPU alone, and there is none here.")
+        sys.exit("this benchmark needs a CUDA GPU: without one there is only the plain path.")
     with ProcessPoolExecutor(chosen.workers, get_context("spawn")) as pool:
         total = sum(pool.map(differing, range(chosen.networks)), Counter[str]())
     rows, kinds = total.pop("rows"), len(samplers(KINDS[0][1].vocab))

@@ -1,14 +1,14 @@
-"""What counting tokens costs, beside two other ways over the same text, in one run.
+"""The cost of counting tokens, compared with two other methods on the same text in one run.
 
     python bench/count.py              Qwen2.5's tokenizer, about 80 MB of documentation and source code
     python bench/count.py --check      the same, and exit code 1 if a limit is not met
     python bench/count.py --text my.jsonl --tokenizer ./my-model
 
-Ways: `uncode count` as it is, reading, checking the tokenizer and writing the table included; a bare loop of
-`tokenizers.encode_batch_fast` that counts nothing; and a pool of threads that tokenize line by line into Counters,
-which is how the script of the paper's release goes about it (written afresh here). Each runs in a process of its own,
-which tells its peak memory. Then `uncode count` over four times the text, and over the same text in gzip on one
-processor, which is what a worker of a cluster does: from that follows what 400 GB cost on 64 of them.
+The methods are: `uncode count`, with reading, checking the tokenizer and writing the table; a bare loop of
+`tokenizers.encode_batch_fast` that counts nothing; and a pool of threads that tokenize line by line into Counters, as
+the script of the paper's release does (rewritten here). Each runs in its own process, which reports its peak memory.
+Then `uncode count` runs on four times the text, and on the same text in gzip on one core, as a worker of a cluster
+does. The last figure gives an estimate for 400 GB on 64 cores.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from pathlib import Path
 
 import material
 
-LIMITS = {"batch": 1.5, "threads": 2.0}
-MEMORY = 1.5e9
+MIN_SPEEDUP = {"batch": 1.5, "threads": 2.0}
+MAX_PEAK_BYTES = 1.5e9
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 def by_uncode(text: Path, tokenizer: str) -> int:
-    """The library's own way."""
+    """`uncode count`, as a library call."""
     from uncode.backbones.loading.load_tokenizer import load_tokenizer
     from uncode.frequency.corpora.corpus import Corpus, Source
     from uncode.frequency.counting.count import count
@@ -46,13 +46,13 @@ def by_uncode(text: Path, tokenizer: str) -> int:
 
 
 def by_batch(text: Path, tokenizer: str) -> int:
-    """A bare loop over batches; the tokens are not even counted one by one."""
+    """A bare loop over batches that only sums the numbers of tokens."""
     from uncode.backbones.loading.load_tokenizer import load_tokenizer
 
     backend, tokens = load_tokenizer(tokenizer).tokenizer.backend_tokenizer, 0
     with text.open() as lines:
-        while some := list(islice(lines, 256)):
-            texts = [json.loads(line)["text"] for line in some]
+        while batch := list(islice(lines, 256)):
+            texts = [json.loads(line)["text"] for line in batch]
             tokens += sum(len(e) for e in backend.encode_batch_fast(texts, add_special_tokens=False))
     return tokens
 
@@ -78,25 +78,25 @@ def by_threads(text: Path, tokenizer: str) -> int:
     return total.total()
 
 
-WAYS = {"uncode": by_uncode, "batch": by_batch, "threads": by_threads}
+METHODS = {"uncode": by_uncode, "batch": by_batch, "threads": by_threads}
 
 
-def measured(way: str, text: Path, tokenizer: str, *more: str) -> tuple[int, float, float]:
-    """Tokens, seconds and peak bytes of one way, in a process of its own."""
-    words = [sys.executable, __file__, "--way", way, "--text", str(text), "--tokenizer", tokenizer, *more]
+def measured(method: str, text: Path, tokenizer: str, *more: str) -> tuple[int, float, float]:
+    """Tokens, seconds and peak bytes of one method, in its own process."""
+    words = [sys.executable, __file__, "--method", method, "--text", str(text), "--tokenizer", tokenizer, *more]
     tokens, seconds, peak = subprocess.run(words, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     return int(tokens), float(seconds), float(peak)
 
 
-def alone() -> None:
-    """Keep to one processor, as a task on a cluster does."""
+def use_one_core() -> None:
+    """Use one core, as a task on a cluster does."""
     os.environ["RAYON_NUM_THREADS"] = "1"
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
 
 
 def peak_memory() -> int:
-    """Bytes this process held at most; those of the process it was forked from are not meant."""
+    """The peak memory of this process in bytes, without that of its parent."""
     status = Path("/proc/self/status")
     if status.exists():
         line = next(line for line in status.read_text().splitlines() if line.startswith("VmHWM"))
@@ -105,7 +105,7 @@ def peak_memory() -> int:
 
 
 def fourfold(text: Path, target: Path) -> None:
-    """The text, and three copies with the alphabet shifted, so that their words are new."""
+    """Write the text and three copies with a shifted alphabet, whose words are new."""
     with target.open("w") as out:
         for shift in (0, 5, 11, 17):
             moved = LETTERS[shift:] + LETTERS[:shift]
@@ -115,25 +115,25 @@ def fourfold(text: Path, target: Path) -> None:
 
 
 def main() -> None:
-    """Measure every way and print one table."""
+    """Measure all methods and print a table."""
     options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     options.add_argument("--text", type=Path, help="JSON lines with a text each")
     options.add_argument("--tokenizer")
     options.add_argument("--check", action="store_true")
-    options.add_argument("--way", choices=WAYS, help=argparse.SUPPRESS)
+    options.add_argument("--method", choices=METHODS, help=argparse.SUPPRESS)
     options.add_argument("--alone", action="store_true", help=argparse.SUPPRESS)
     chosen = options.parse_args()
     text, tokenizer = chosen.text or material.corpus(), chosen.tokenizer or str(material.tokenizer())
-    if chosen.way:
+    if chosen.method:
         if chosen.alone:
-            alone()
+            use_one_core()
         began = time.perf_counter()
-        tokens = WAYS[chosen.way](text, tokenizer)
+        tokens = METHODS[chosen.method](text, tokenizer)
         print(tokens, time.perf_counter() - began, peak_memory())
         return
     size = sum(len(json.loads(line)["text"].encode()) for line in text.open())
     print(f"{size / 1e6:.1f} MB of text, {os.cpu_count()} processors, tokenizer {Path(tokenizer).name}")
-    found = {way: measured(way, text, tokenizer) for way in WAYS}
+    found = {method: measured(method, text, tokenizer) for method in METHODS}
     with tempfile.TemporaryDirectory() as folder:
         fourfold(text, Path(folder) / "four.jsonl")
         found["uncode, 4 x text"] = measured("uncode", Path(folder) / "four.jsonl", tokenizer)
@@ -148,26 +148,28 @@ def main() -> None:
 
 
 def report(found: dict[str, tuple[int, float, float]], size: int) -> None:
-    """One line for each way."""
+    """Print one line per method."""
     ours = found["uncode"][1]
-    print(f"{'way':18}{'tokens':>14}{'seconds':>10}{'MB/s':>8}{'uncode is':>12}{'peak MB':>10}")
-    for way, (tokens, seconds, peak) in found.items():
-        times = f"{seconds / ours:.2f} x" if way in LIMITS else ""
-        speed = size * (4 if way.endswith("text") else 1) / 1e6 / seconds
-        print(f"{way:18}{tokens:>14,}{seconds:>10.1f}{speed:>8.2f}{times:>12}{peak / 1e6:>10.0f}")
+    print(f"{'method':18}{'tokens':>14}{'seconds':>10}{'MB/s':>8}{'uncode is':>12}{'peak MB':>10}")
+    for method, (tokens, seconds, peak) in found.items():
+        times = f"{seconds / ours:.2f} x" if method in MIN_SPEEDUP else ""
+        speed = size * (4 if method.endswith("text") else 1) / 1e6 / seconds
+        print(f"{method:18}{tokens:>14,}{seconds:>10.1f}{speed:>8.2f}{times:>12}{peak / 1e6:>10.0f}")
 
 
 def check(found: dict[str, tuple[int, float, float]]) -> None:
-    """Exit with the limits that are not met."""
+    """Exit with an error if a limit is not met."""
     ours, four = found["uncode"], found["uncode, 4 x text"]
     missed = [
-        f"{way}: {found[way][1] / ours[1]:.2f} of {least}"
-        for way, least in LIMITS.items()
-        if found[way][1] < least * ours[1]
+        f"{method}: {found[method][1] / ours[1]:.2f} of {least}"
+        for method, least in MIN_SPEEDUP.items()
+        if found[method][1] < least * ours[1]
     ]
-    missed += ["the ways disagree"] * (len({found[way][0] for way in WAYS}) > 1)
+    missed += ["the methods disagree"] * (len({found[method][0] for method in METHODS}) > 1)
     missed += [
-        f"{way}: {found[way][2] / 1e6:.0f} MB" for way in ("uncode", "uncode, 4 x text") if found[way][2] > MEMORY
+        f"{method}: {found[method][2] / 1e6:.0f} MB"
+        for method in ("uncode", "uncode, 4 x text")
+        if found[method][2] > MAX_PEAK_BYTES
     ]
     missed += [f"memory grows with the text: {four[2] / ours[2]:.2f}"] * (four[2] > 1.15 * ours[2])
     if missed:

@@ -1,7 +1,7 @@
-"""Decoding on one GPU beside what the hardware allows: an 8.0 B network of LLaDA's shape with random weights.
+"""Decoding on one GPU compared with the hardware's floors: an 8.0 B network of LLaDA's shape with random weights.
 
-Floors are measured in the same run, and a loop in the style of the published code runs beside ours on the same
-weights (see published.py). Needs a CUDA GPU with 80 GB, torch and triton; made for eight minutes on an H200.
+The floors are measured in the same run. A loop in the style of the published code runs on the same weights (see
+published.py). Needs a CUDA GPU with 80 GB, torch and triton; takes eight minutes on an H200.
 
     python bench/gpu.py                                       # everything
     python bench/gpu.py --batches 1 --caches dual --layers 4  # to try it out
@@ -44,43 +44,43 @@ PROMPT, LENGTH, BLOCK = 512, 256, 32
 BLOCKS = LENGTH // BLOCK
 CACHES = ("none", "prefix", "dual")
 PUBLISHED = {"none": 36.9, "prefix": 41.1, "dual": 50.1}
-"""Fast-dLLM's own code on an H200 and such a network: ms a step at batch 1, measured on 2026-11-15."""
+"""Fast-dLLM's own code on an H200 and such a network: ms/step at batch 1, measured on 2026-11-15."""
 
 
 @dataclass
 class Floors:
-    """What the machine can do."""
+    """The roofline of the GPU."""
 
     product: float
-    """TFLOP/s."""
+    """TFLOP/s of a large matrix product."""
     copy: float
-    """TB/s, read and written."""
+    """TB/s of a large copy, reads and writes together."""
 
     def least(self, flop: float, read: float) -> float:
-        """Milliseconds that so much arithmetic (in TFLOP) and so many weights (in TB) take at least."""
+        """The floor in milliseconds for this much arithmetic (TFLOP) and this many weight bytes (TB)."""
         return 1e3 * max(flop / self.product, read / self.copy)
 
 
 @dataclass
 class Timing:
-    """One decode, ours or in the published style."""
+    """The timing of one decode, ours or in the published style."""
 
     cache: str
     batch: int
     step: float
-    """Milliseconds, the median; where there is a cache, of the steps after a block's first."""
+    """The median milliseconds per step; with a cache, without the first step of each block."""
     refresh: float
-    """Of the first step of a block."""
+    """The median milliseconds of the first step of a block."""
     whole: float
-    """Seconds of the decode."""
+    """Seconds of the whole decode."""
     complete: bool
-    """Whether all of it was run; else some steps were measured and counted up."""
+    """Whether the whole decode was run. Otherwise `whole` is extrapolated from some steps."""
     memory: float = 0.0
-    """GB at the peak, beyond the weights."""
+    """Peak memory in GB, without the weights."""
 
     @classmethod
     def of(cls, cache: str, batch: int, times: list[float], seconds: float) -> Timing:
-        """From the milliseconds of its steps, from a block's first on."""
+        """From the milliseconds of consecutive steps, starting with the first step of a block."""
         first, rest = times[::BLOCK], [t for number, t in enumerate(times) if number % BLOCK]
         step, refresh = (statistics.median(part) for part in ((times, times) if cache == "none" else (rest, first)))
         complete = len(times) == LENGTH
@@ -93,7 +93,7 @@ class Timing:
 
 
 def network(layers: int) -> Transformer:
-    """Random weights, laid out as those of a loaded model."""
+    """A network with random weights, in the memory layout of a loaded model."""
     made = Transformer(replace(SHAPE, layers=layers)).to(torch.bfloat16).to_empty(device="cuda")
     random = torch.Generator("cuda").manual_seed(0)
     with torch.no_grad():
@@ -105,7 +105,7 @@ def network(layers: int) -> Transformer:
 
 
 def between(work: Iterable[Any], limit: int | None = None) -> list[float]:
-    """Milliseconds of GPU time from one item of some work to the next."""
+    """Milliseconds of GPU time between consecutive items of `work`."""
 
     def mark() -> Any:
         event = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -124,7 +124,7 @@ def median_ms(run: Callable[[], Any], times: int) -> float:
 
 
 def floors() -> Floors:
-    """A large product after ten seconds of load, and a large copy."""
+    """Measure a large matrix product, after ten seconds of load, and a large copy."""
     a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
     began = time.monotonic()
     while time.monotonic() - began < 10:
@@ -139,7 +139,7 @@ def floors() -> Floors:
 
 @torch.inference_mode()
 def belief(floor: Floors) -> dict[str, float]:
-    """The belief's bandwidth on the logits of a batch of 32, and how far it is from float64."""
+    """The bandwidth of the belief kernel on the logits of a batch of 32, and its error against float64."""
     logits = torch.empty(32, LENGTH, SHAPE.vocab, device="cuda", dtype=torch.bfloat16).normal_(0, 4)
     rate = 2 * logits.numel() / median_ms(lambda: Belief.of(logits), 20) / 1e9
     few = logits[:, :1]
@@ -160,13 +160,13 @@ def prompts(batch: int) -> torch.Tensor:
 def ours(
     model: TransformerDenoiser, cache: str, batch: int, limit: int | None = None, sampler: Sampler | None = None
 ) -> Timing:
-    """The decode by the stepper. Steps are timed by events, which hold nothing up; capturing graphs is part of it."""
+    """Time a decode by the stepper. CUDA events time the steps without a host sync. Graph capture is included."""
     chosen = sampler or presets.semi_ar(blocks=BLOCKS, cache=cache)  # type: ignore[arg-type]
 
     def work() -> Iterator[Any]:
         return iter(steps(model, Canvas.after_prompt(prompts(batch), LENGTH, MASK), chosen))
 
-    every_width = cache == "prefix" and batch <= 8  # its last blocks are narrow: kernels for few rows are compiled
+    every_width = cache == "prefix" and batch <= 8  # its last blocks are narrow and compile kernels for few rows
     between(work(), None if every_width else BLOCK + 8)
     torch.cuda.empty_cache()
     torch.cuda.reset_peak_memory_stats()
@@ -177,7 +177,7 @@ def ours(
 
 
 def theirs(model: Published, cache: str, batch: int) -> Timing:
-    """The published style: the whole decode at batch 1, else some steps of the two blocks in the middle."""
+    """Time the published style: the whole decode at batch 1, else some steps of the two middle blocks."""
 
     def work(skipped: int = 0) -> Iterator[Any]:
         return published(model, prompts(batch).cuda(), LENGTH, BLOCK, cache, MASK, skipped)
@@ -190,12 +190,12 @@ def theirs(model: Published, cache: str, batch: int) -> Timing:
         parts = [between(work(block), 7) for block in (BLOCKS // 2 - 1, BLOCKS // 2)]
         return Timing.of(cache, batch, [statistics.mean(both) for both in zip(*parts, strict=True)], 0.0)
 
-    measured()  # its attention is compiled for every shape once
+    measured()  # warm-up: its attention is compiled once per shape
     return measured()
 
 
 def work_of(shape: Shape, cache: str, batch: int) -> tuple[float, float]:
-    """TFLOP of a step after a block's first (of a block in the middle), and the TB of weights that it reads."""
+    """The TFLOP of a step of a middle block (not its first step), and the TB of weights that the step reads."""
     keys = PROMPT + LENGTH
     window = {"none": keys, "prefix": (LENGTH + BLOCK) // 2, "dual": BLOCK}[cache]
     head = shape.vocab * shape.width
@@ -211,7 +211,7 @@ HEADER = (
 
 
 def row(model: TransformerDenoiser, other: Published | None, cache: str, batch: int, floor: Floors) -> dict[str, Any]:
-    """One line of the table."""
+    """Measure and print one line of the table."""
     mine = ours(model, cache, batch, BLOCK if cache == "none" and batch > 8 else None)
     flop, read = work_of(model.network.shape, cache, batch)
     least, about = floor.least(flop, read), "" if mine.complete else "~"
@@ -231,7 +231,8 @@ def row(model: TransformerDenoiser, other: Published | None, cache: str, batch: 
 
 
 def policies(model: TransformerDenoiser) -> dict[str, float]:
-    """Milliseconds of a step after a block's first, dual cache, batch 1: what a score costs, and what a look does."""
+    """Milliseconds per step with the dual cache at batch 1, for several policies: the cost of a score and of a stop
+    rule."""
     counts = torch.randint(0, 1000, (SHAPE.vocab,), generator=torch.Generator().manual_seed(0))
     confidence = presets.semi_ar(blocks=BLOCKS, cache="dual")
     score = Confidence() + Informativeness(FrequencyTable(counts, "random")) + ExponentialPosition(0.25)
@@ -248,7 +249,7 @@ def policies(model: TransformerDenoiser) -> dict[str, float]:
 
 
 def measured(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
-    """All figures so far, printed as they come; what the policy costs before the large batches, which take longest."""
+    """Print and yield the figures as they are measured. The large batches take longest and come last."""
     floor = floors()
     print(f"floors: {floor.product:.0f} TFLOP/s, copy {floor.copy:.2f} TB/s")
     figures: dict[str, Any] = {"floors": asdict(floor), "belief": belief(floor), "table": []}
@@ -280,13 +281,13 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write all figures as JSON")
     chosen = parser.parse_args()
     if not torch.cuda.is_available():
-        sys.exit("this benchmark needs a CUDA GPU; bench/cpu.py does without.")
+        sys.exit("this benchmark needs a CUDA GPU: run bench/cpu.py on a CPU.")
     if chosen.out:
         chosen.out.parent.mkdir(parents=True, exist_ok=True)
     began = time.monotonic()
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
     for figures in measured(chosen):
-        if chosen.out:  # what is measured is kept, whatever comes next
+        if chosen.out:  # written after every row, so that no figure is lost
             write_whole(chosen.out, json.dumps(figures, indent=1) + "\n")
     print(f"{time.monotonic() - began:.0f} s")
 

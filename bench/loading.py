@@ -1,6 +1,6 @@
-"""What loading costs: seconds, and memory at its peak beyond the model itself.
+"""The cost of loading a checkpoint: seconds, and peak memory beyond the model itself.
 
-A checkpoint of random numbers in LLaDA's names is written to a temporary folder and loaded from there.
+A checkpoint of random numbers with LLaDA's parameter names is written to a temporary folder and loaded from there.
 
     python bench/loading.py                        1 GB, on the CPU or the GPU
     python bench/loading.py --size 8b --dtype bfloat16     the shape of LLaDA-8B: 16 GB of disk, and of memory
@@ -25,12 +25,12 @@ from uncode.backbones.dialects.llada import LLADA, config_of
 from uncode.backbones.loading.load import expected
 from uncode.backbones.transformer.network import Shape, Transformer
 
-EIGHT = LLADA.releases[0].shape
-SIZES = {"1gb": replace(EIGHT, width=1024, layers=20, heads=8, key_heads=8, hidden=4096), "8b": EIGHT}
+LLADA_8B = LLADA.releases[0].shape
+SIZES = {"1gb": replace(LLADA_8B, width=1024, layers=20, heads=8, key_heads=8, hidden=4096), "8b": LLADA_8B}
 
 
 def write(folder: Path, shape: Shape, shards: int = 6) -> None:
-    """A sharded checkpoint in bfloat16."""
+    """Write a sharded checkpoint in bfloat16."""
     noise = torch.randn(1 << 22).mul(0.02).bfloat16()
     names = expected(Transformer(shape), LLADA)
     index: dict[str, str] = {}
@@ -47,7 +47,7 @@ def write(folder: Path, shape: Shape, shards: int = 6) -> None:
 
 
 def peak(device: torch.device) -> int:
-    """The most memory that was ever in use: of the GPU, or of this process."""
+    """The peak memory in bytes, of the GPU or of this process."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     found = re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())
@@ -64,7 +64,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         write(folder, SIZES[chosen.size])
-        _settle(folder)
+        _reset_peak(folder)
         device = torch.device(chosen.device or ("cuda" if torch.cuda.is_available() else "cpu"))
         before, start = peak(device), time.perf_counter()
         model = uncode.load(folder, device=device, dtype=chosen.dtype)
@@ -78,8 +78,8 @@ def main() -> None:
     )
 
 
-def _settle(folder: Path) -> None:
-    """Forget that this process once held the weights: its peak is counted from here."""
+def _reset_peak(folder: Path) -> None:
+    """Reset the peak memory of this process, which has held the weights while writing them."""
     clear = Path("/proc/self/clear_refs")
     if clear.exists():
         clear.write_text("5")

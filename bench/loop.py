@@ -1,8 +1,8 @@
-"""What the stepper itself costs, beside the copied-loop style of the published code, in one run.
+"""The cost of the stepper itself, compared with the copied-loop style of the published code in one run.
 
-The model is a table of logits that costs nothing, so what is timed is everything between two forwards. The
-other loop is written in the style the field uses (whole-canvas softmax, a copied mask, top-k row by row, one
-row at a time); it keeps no trace, handles one row and one sampler.
+The model is a table of logits that costs nothing, so only the work between two forwards is timed. The other loop is
+written in the usual style (softmax over the whole canvas, a copied mask, top-k row by row). It keeps no trace and
+handles one row and one sampler.
 
     python bench/loop.py            # about half a minute on two cores
 """
@@ -22,15 +22,15 @@ import uncode
 from uncode.core.pieces.policy import Sampler
 
 LENGTH, PROMPT, MASK = 256, 64, 0
-MOST, LEAST = 1.5, 5.0
-"""A step at batch 1 may take this many times the copied loop's; a row at batch 64 must take this many times less."""
+MAX_STEP_RATIO, MIN_ROW_SPEEDUP = 1.5, 5.0
+"""Limits: the time of a step at batch 1 relative to the copied loop, and the speed-up of a row at batch 64."""
 
 
 @torch.no_grad()
 def copied_loop(
     logits_of: Callable[[Tensor], Tensor], prompt: Tensor, length: int, frequency: Tensor | None = None
 ) -> Tensor:
-    """Confidence (or, with `frequency`, calibrated) decoding as it is usually written: one row, one token a step."""
+    """Confidence decoding (calibrated with `frequency`) in the usual style: one row, one token per step."""
     canvas = torch.full((1, prompt.shape[1] + length), MASK)
     canvas[:, : prompt.shape[1]] = prompt
     quota = torch.ones(1, length, dtype=torch.int64)
@@ -56,13 +56,13 @@ def copied_loop(
 
 
 def alternate(runs: list[Callable[[], object]], repeats: int) -> list[float]:
-    """Median microseconds a step of each run; they take turns, so that a busy moment hits them all."""
+    """The median microseconds per step of each run. The runs alternate, so that other load affects all of them."""
     times: list[list[float]] = [[] for _ in runs]
     for repeat in range(repeats + 1):
         for number, run in enumerate(runs):
             start = time.perf_counter()
             run()
-            if repeat > 0:  # the first round warms up
+            if repeat > 0:  # the first round is a warm-up
                 times[number].append((time.perf_counter() - start) / LENGTH * 1e6)
     return [statistics.median(t) for t in times]
 
@@ -95,7 +95,7 @@ def main() -> None:
         ("uncode", uncode.presets.uncode(frequency=frequency), frequency),
     ):
         theirs, one, many = alternate([copied(weights), ours(sampler, 1), ours(sampler, 64)], args.repeats)
-        over |= one > MOST * theirs or theirs * 64 < LEAST * many
+        over |= one > MAX_STEP_RATIO * theirs or theirs * 64 < MIN_ROW_SPEEDUP * many
         print(f"{f'{name}: copied loop, batch 1':32}{theirs:8.0f}{theirs:9.1f}")
         print(f"{f'{name}: stepper, batch 1':32}{one:8.0f}{one:9.1f}   {one / theirs:.2f} times the copied loop")
         print(
@@ -103,7 +103,7 @@ def main() -> None:
         )
 
     if args.check and over:
-        sys.exit(f"over the limits: {MOST} times at batch 1, {LEAST} times less a row at batch 64.")
+        sys.exit(f"over the limits: {MAX_STEP_RATIO} times at batch 1, {MIN_ROW_SPEEDUP} times less a row at batch 64.")
 
 
 if __name__ == "__main__":

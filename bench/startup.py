@@ -1,7 +1,7 @@
-"""How long commands take to start, beside `import torch`, in one run.
+"""The start-up time of commands, compared with `import torch` in one run.
 
 python bench/startup.py            # half a minute
-python bench/startup.py --check    # fails where a command that needs no torch takes 0.6 s, or `import uncode` 0.3 s
+python bench/startup.py --check    # fails if a command without torch takes 0.6 s, or `import uncode` 0.3 s
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ COMMANDS = (
     ["decode", "--help"],
     ["decode", "x", "--sampler", "uncod"],
 )
-LIMIT, IMPORT_LIMIT = 0.6, 0.3
-"""Seconds."""
+MAX_COMMAND_SECONDS, MAX_IMPORT_SECONDS = 0.6, 0.3
 
 
 def seconds(words: list[str], times: int) -> float:
-    """The quickest of several runs: what else the machine does only adds to it."""
+    """The fastest of several runs, because other load can only make a run slower."""
     found = []
     for _ in range(times):
         began = time.perf_counter()
@@ -45,7 +44,7 @@ def main() -> None:
     bare = seconds(["-c", "pass"], chosen.times)
     print(f"{'python -c pass':44}{bare:7.2f} s")
     slow = []
-    for code, limit in (("import uncode", IMPORT_LIMIT), ("import torch", None)):
+    for code, limit in (("import uncode", MAX_IMPORT_SECONDS), ("import torch", None)):
         took = seconds(["-c", code], chosen.times)
         print(f"{code:44}{took:7.2f} s")
         if limit is not None and took > limit:
@@ -54,10 +53,10 @@ def main() -> None:
         took = seconds(["-m", "uncode.cli", *words], chosen.times)
         shown = "uncode " + " ".join("TABLE" if word == TABLE else word for word in words)
         print(f"{shown:44}{took:7.2f} s", flush=True)
-        if took > LIMIT:
+        if took > MAX_COMMAND_SECONDS:
             slow.append(shown)
     if chosen.check and slow:
-        sys.exit(f"too slow: {', '.join(slow)}; at most {LIMIT} s are wanted, and {IMPORT_LIMIT} s for the import")
+        sys.exit(f"too slow: {', '.join(slow)}; limits: {MAX_COMMAND_SECONDS} s, import {MAX_IMPORT_SECONDS} s")
 
 
 if __name__ == "__main__":

@@ -187,7 +187,7 @@ def test_prompts_that_are(ids: Any) -> None:
         (lambda: presets.dream(alg=5), "the option alg of the sampler 'dream' cannot be 5: known"),
         (lambda: presets.llada(remasking="randm"), "remasking of .* cannot be 'randm': did you mean 'random'"),
         (lambda: legacy.remdm_release(ratio="x"), "the option ratio of remdm_release must be a number, not 'x'"),
-        (lambda: uncode.log_likelihood(TOY, "abc", [2]), "prompt and answer are token ids, not texts"),
+        (lambda: uncode.log_likelihood(TOY, "abc", [2]), "prompt and answer must be lists of token ids"),
         (lambda: uncode.log_likelihood(TOY, [1.5], [2]), "a token id of prompt and answer must be a whole number"),
         (lambda: uncode.log_likelihood(5, [1], [2]), "uncode.load or uncode.wrap was expected"),
         (lambda: uncode.Trace.from_json(5), "a trace is read from text, not from 5"),

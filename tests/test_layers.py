@@ -1,4 +1,4 @@
-"""The house keeps its floors: imports point one way, core names no model, the surface is what it says."""
+"""The structure of the package: imports point one way, core names no model, and the public names are fixed."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 import uncode
 
 SRC = Path(uncode.__file__).parent
-FLOORS = {
+ALLOWED_IMPORTS = {
     "core": set(),
     "models": {"core"},
     "frequency": {"core"},
@@ -25,7 +25,7 @@ FLOORS = {
     "train": {"core", "frequency", "samplers", "backbones", "evals"},
     "cli": {"core", "models", "frequency", "samplers", "backbones", "viewer", "evals", "train"},
 }
-"""Which rooms a room may use."""
+"""The packages that a package may import."""
 
 FILES = sorted(SRC.rglob("*.py"))
 
@@ -68,7 +68,7 @@ def _modules_used(file: Path, known: set[str]) -> set[str]:
 
 
 def test_no_imports_go_in_a_circle() -> None:
-    """Of modules, inside rooms too."""
+    """Of all modules, including those in subpackages."""
     known = {_module(file) for file in FILES}
     uses = {_module(file): _modules_used(file, known) for file in FILES}
     while free := {module for module, used in uses.items() if not used & set(uses)}:
@@ -76,20 +76,20 @@ def test_no_imports_go_in_a_circle() -> None:
     assert not uses, f"these import each other: {sorted(uses)}"
 
 
-def test_no_room_is_crowded() -> None:
-    """A room of more than a dozen files has rooms inside."""
-    for room in {file.parent for file in FILES}:
-        files = [file for file in room.glob("*.py") if not file.name.startswith("__")]
-        inner = [child for child in room.iterdir() if (child / "__init__.py").is_file()]
-        assert len(files) <= 12 or inner, f"{room.name} holds {len(files)} files"
+def test_no_package_is_crowded() -> None:
+    """A package of more than a dozen files is divided into subpackages."""
+    for package in {file.parent for file in FILES}:
+        files = [file for file in package.glob("*.py") if not file.name.startswith("__")]
+        inner = [child for child in package.iterdir() if (child / "__init__.py").is_file()]
+        assert len(files) <= 12 or inner, f"{package.name} holds {len(files)} files"
 
 
-@pytest.mark.parametrize("room", FLOORS)
-def test_rooms_import_only_what_is_below_them(room: str) -> None:
-    rooms = set(FLOORS)
-    for file in (SRC / room).rglob("*.py"):
-        used = imported(file) & rooms
-        assert used <= FLOORS[room] | {room}, f"{file.name} imports {used}"
+@pytest.mark.parametrize("package", ALLOWED_IMPORTS)
+def test_packages_import_only_what_is_below_them(package: str) -> None:
+    packages = set(ALLOWED_IMPORTS)
+    for file in (SRC / package).rglob("*.py"):
+        used = imported(file) & packages
+        assert used <= ALLOWED_IMPORTS[package] | {package}, f"{file.name} imports {used}"
 
 
 def test_core_needs_torch_and_numpy_alone() -> None:

@@ -83,7 +83,7 @@ def test_gaps_and_answers_in_one_batch_with_lengths_of_their_own() -> None:
         generate(model, texts, sampler=sampler, length=8)
     rows = read_prompts(model, texts, [8, None, 3])
     canvas = canvas_of(model, rows)
-    assert canvas.masked.sum(-1).tolist() == [8, 7, 3] and [row.follows for row in rows] == [True, False, True]
+    assert canvas.masked.sum(-1).tolist() == [8, 7, 3] and [row.is_continued for row in rows] == [True, False, True]
 
 
 def test_the_toy_model_fills_sums() -> None:
@@ -95,9 +95,9 @@ def test_the_toy_model_fills_sums() -> None:
 @pytest.mark.parametrize(
     ("prompts", "length", "message"),
     [
-        (["the cat"], None, "how long shall the answer be"),
-        (["the <mask:2>"], 5, "give it no length"),
-        (["the <mask:2>", "cat"], [5, 5], "give it no length"),
+        (["the cat"], None, "the length of the answer is missing"),
+        (["the <mask:2>"], 5, "leave the length out"),
+        (["the <mask:2>", "cat"], [5, 5], "leave the length out"),
         (["the cat", "sat"], [5], "1 lengths were given for 2 prompts"),
         (["the cat"], 0, "at least 1"),
         (["the <mask:0>"], None, "'<mask:0>' is no gap: write <mask:N> with a whole number N from 1 to 100000"),
@@ -120,7 +120,7 @@ def test_mistakes_are_one_sentence(prompts: list[Any], length: Any, message: str
 def test_markers_in_messages_are_text() -> None:
     TOKENIZER.chat_template = "{{ messages[0]['content'] }}"
     (row,) = read_prompts(writes("the"), [[{"role": "user", "content": "what is <mask:3>?"}]], 4)
-    assert row.follows and row.ids.count(MASK) == 4
+    assert row.is_continued and row.ids.count(MASK) == 4
 
 
 def test_one_prompt_has_one_length() -> None:

@@ -103,7 +103,7 @@ def test_the_seed_decides_and_the_chunks_do_not(monkeypatch: pytest.MonkeyPatch)
     )
     assert mean_interval(values, resamples=500, seed=5) != expected
     for chunk in (1, 100, 37 * 499):
-        monkeypatch.setattr(stats, "CHUNK", chunk)
+        monkeypatch.setattr(stats, "DRAWS_PER_CHUNK", chunk)
         assert mean_interval(values, resamples=500, seed=4) == expected
 
 
@@ -181,7 +181,7 @@ def test_pearson_at_its_ends() -> None:
         (lambda: mean_interval([1.0, float("nan")]), "finite"),
         (lambda: mean_interval([1], resamples=0), "at least one resample"),
         (lambda: mean_interval([1], level=1), "level"),
-        (lambda: paired_bootstrap([1, 2], [1]), "not 2 and 1 of them"),
+        (lambda: paired_bootstrap([1, 2], [1]), "not 2 and 1 values"),
         (lambda: mcnemar([1, 0], [1]), "same examples"),
         (lambda: mcnemar([], []), "no values"),
         (lambda: mcnemar([1, 0.5], [1, 0]), "1 or 0"),

@@ -1,4 +1,4 @@
-"""Optional packages: what each extra brings, and a kind word where one is missing."""
+"""Optional packages: the extras of the distribution, and the error for a missing package."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ EXTRAS = {
     "cluster": (("ray",), "counting on a cluster"),
     "train": (("reasoning_gym",), "the tiny model's curriculum"),
 }
-"""For each extra its packages and what they enable."""
+"""For each extra its packages, and what they enable."""
 
 
 def needed(module: str, extra: str, purpose: str) -> Any:
-    """An optional module; an error that names the extra where it is not installed."""
+    """Import an optional module. If it is not installed, the error names the extra to install."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -27,7 +27,7 @@ def needed(module: str, extra: str, purpose: str) -> Any:
 
 
 def check_installed(module: str, extra: str, purpose: str) -> None:
-    """The same error, before any work is done; the module is not imported."""
+    """Raise the same error if a module is not installed, without importing it: call this before long work."""
     if importlib.util.find_spec(module) is None:
         raise _missing(module, extra, purpose)
 

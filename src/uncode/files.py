@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and work in files that only one process does, of only one job."""
+"""Files of work in progress: locks for one process, journals that can be resumed, and reading text."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -16,16 +17,16 @@ from .core.support.json_lines import read_json_lines
 from .core.support.write import is_stream, write_whole
 
 FLUSH_SECONDS = 0.5
-SHOWN_DIFFERENCES = 3
+MAX_LISTED_DIFFERENCES = 3
 _DIGEST = re.compile(r"[0-9a-f]{16,}")
 
 
 @contextmanager
-def only_one(lock: Path, out: Path, doing: str) -> Iterator[None]:
-    """Hold a lock that ends with this process, however it ends."""
+def exclusive_lock(lock: Path, out: Path, doing: str) -> Iterator[None]:
+    """Hold a lock file. The system releases the lock when the process ends, in whatever way."""
     try:
         import fcntl
-    except ImportError:  # no such locks on this system
+    except ImportError:  # this system has no such locks
         yield
         return
     try:
@@ -46,18 +47,18 @@ def only_one(lock: Path, out: Path, doing: str) -> Iterator[None]:
 
 
 def require_same_job(path: Path, what: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], instead: str) -> None:
-    """Raise, naming what differs, unless the work that `path` holds is the work that is asked for now."""
+    """Raise if the unfinished work in `path` belongs to another job. The error names the settings that differ."""
     other = _differences(ours, {name: theirs.get(name) for name in ours})
-    more = f"; and {len(other) - SHOWN_DIFFERENCES} more" if len(other) > SHOWN_DIFFERENCES else ""
+    more = f"; and {len(other) - MAX_LISTED_DIFFERENCES} more" if len(other) > MAX_LISTED_DIFFERENCES else ""
     require(
         not other,
-        f"'{path}' is {what} begun with {'; '.join(other[:SHOWN_DIFFERENCES])}{more}: finish it as it was begun, "
-        f"choose another --out, or {instead}.",
+        f"'{path}' is {what} begun with {'; '.join(other[:MAX_LISTED_DIFFERENCES])}{more}: finish it with those "
+        f"settings, choose another `out=`, or {instead}.",
     )
 
 
 def _differences(ours: Mapping[str, Any], theirs: Mapping[str, Any], inside: str = "") -> list[str]:
-    """Each setting that differs, with both values where these are short, as "length 64, now 96"."""
+    """The settings that differ, with both values if these are short: "length 64, now 96"."""
     found = []
     for name in dict.fromkeys((*ours, *theirs)):
         now, then, whole = ours.get(name), theirs.get(name), f"{inside}{name}"
@@ -73,7 +74,7 @@ def _differences(ours: Mapping[str, Any], theirs: Mapping[str, Any], inside: str
 
 
 def _is_short(value: Any) -> bool:
-    """Whether a value tells a reader something in a sentence; a digest does not."""
+    """Whether a value is worth printing in a sentence. A digest is not."""
     if isinstance(value, str):
         return len(value) <= 40 and not _DIGEST.fullmatch(value)
     return value is None or isinstance(value, bool | int | float)
@@ -84,17 +85,17 @@ def _plain(value: Any) -> str:
 
 
 class Journal:
-    """JSON lines that are kept as they are made. What is interrupted, or killed, goes on where it stopped.
+    """A file of JSON lines that is written while the work runs, so that interrupted work can be resumed.
 
-    Beside the lines lies a file (`NAME.job`) that says of which job they are: the lines themselves are all of one
-    kind, for whoever reads them.
+    A second file (`NAME.job`) describes the job. So the first file holds lines of one kind only, and other programs
+    can read it.
     """
 
     def __init__(self, out: Path, job: Mapping[str, Any]) -> None:
         self.out, self.job = out, job
         self.rows: list[dict[str, Any]] = []
-        """What there is already, in the order it was made."""
-        self._noted: list[dict[str, Any]] = []
+        """The rows so far, in the order in which they were written."""
+        self._buffered: list[dict[str, Any]] = []
         self._flushed = time.monotonic()
 
     @classmethod
@@ -102,14 +103,14 @@ class Journal:
     def open(
         cls, out: Path, job: Mapping[str, Any], command: Mapping[str, Any] | None = None, force: bool | None = None
     ) -> Iterator[Journal]:
-        """That of a job: as it was left, or a new one. One process at a time.
+        """Open the journal of a job, or create it. Only one process at a time can hold it open.
 
-        `command` is noted beside the job and not compared with it. `force` replaces a file that is no journal; None
-        is that of a verb without such an option.
+        `command` is written next to the job and not compared with it. `force=True` replaces a file that is not a
+        journal; None means that the caller has no such option.
         """
-        require(not is_stream(out), f"'{out}' is no regular file: a run that is stopped goes on from its file.")
-        out = out.resolve()  # a link stays a link
-        with only_one(out.with_name(out.name + ".lock"), out, "writing"):
+        require(not is_stream(out), f"'{out}' is not a regular file: give a file, from which the run can be resumed.")
+        out = out.resolve()  # if `out` is a link, its target is replaced and the link stays
+        with exclusive_lock(out.with_name(out.name + ".lock"), out, "writing"):
             journal = cls(out, job)
             if out.exists() and not (force and not job_file(out).is_file()):
                 journal._read(force)
@@ -122,20 +123,20 @@ class Journal:
             finally:
                 journal._flush()
 
-    def note(self, row: dict[str, Any]) -> None:
-        """Append a line of many that come quickly; they are on the disk half a second later."""
-        self._noted.append(row)
+    def add_buffered(self, row: dict[str, Any]) -> None:
+        """Append one of many quick rows. It is on disk within about FLUSH_SECONDS."""
+        self._buffered.append(row)
         if time.monotonic() - self._flushed > FLUSH_SECONDS:
             self._flush()
 
     def _flush(self) -> None:
-        if self._noted:
-            rows, self._noted = self._noted, []
+        if self._buffered:
+            rows, self._buffered = self._buffered, []
             self.add(rows)
         self._flushed = time.monotonic()
 
     def add(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Append whole lines; they are on the disk when this returns."""
+        """Append rows. They are on disk when this returns."""
         with open(self.out, "ab") as file:
             file.write(_lines(rows))
             file.flush()
@@ -143,7 +144,7 @@ class Journal:
         self.rows += rows
 
     def arrange(self, rows: Sequence[dict[str, Any]]) -> None:
-        """The same lines in another order."""
+        """Rewrite the file with the same rows in another order."""
         if list(rows) != self.rows:
             write_whole(self.out, _lines(rows))
             self.rows = list(rows)
@@ -154,22 +155,22 @@ class Journal:
         content = self.out.read_bytes()
         whole = content[: content.rfind(b"\n") + 1]
         self.rows = _read_rows(self.out, whole)
-        os.truncate(self.out, len(whole))  # a process that was killed may have left half a line
+        os.truncate(self.out, len(whole))  # a killed process may have left half a line
 
 
 def job_file(out: Path) -> Path:
-    """The file that says of which job the lines in `out` are."""
+    """The file that describes the job of the lines in `out`."""
     return out.with_name(out.name + ".job")
 
 
 def read_job(out: Path, force: bool | None = None) -> dict[str, Any]:
-    """The job that the lines in `out` are of; `force` as in :meth:`Journal.open`."""
+    """The job of the lines in `out`; `force` as in :meth:`Journal.open`."""
     file = job_file(out)
-    replace = "or remove it" if force is None else "remove it, or replace it with --force"
+    replace = "or remove it" if force is None else "remove it, or replace it with `force=True`"
     require(
         file.is_file(),
         f"'{out}' exists and was not written by this command (there is no '{file.name}' beside it): choose another "
-        f"--out, {replace}.",
+        f"`out=`, {replace}.",
     )
     try:
         theirs = json.loads(file.read_text(encoding="utf-8"))
@@ -177,14 +178,14 @@ def read_job(out: Path, force: bool | None = None) -> dict[str, Any]:
         theirs = None
     if not isinstance(theirs, dict):
         raise UncodeError(
-            f"'{file}' is damaged, and only it says how the lines in '{out.name}' were made: restore it, or choose "
-            f"another --out; '{out.name}' itself is unchanged."
+            f"'{file}' is damaged, and without it the lines in '{out.name}' cannot be resumed: restore it, or choose "
+            f"another `out=`; '{out.name}' itself is unchanged."
         )
     return theirs
 
 
 def read_finished(out: Path, command: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The whole lines in `out` if they were made by the same command, else none. Nothing is locked or changed."""
+    """The rows in `out` if the same command wrote them, else none. This locks nothing and changes nothing."""
     if not out.is_file() or not job_file(out).is_file() or read_job(out).get("command") != command:
         return []
     content = out.read_bytes()
@@ -195,9 +196,17 @@ def _read_rows(out: Path, content: bytes) -> list[dict[str, Any]]:
     try:
         rows = [row for _, row in read_json_lines(content.decode(), f"'{out}'")]
     except UnicodeDecodeError as error:
-        raise UncodeError(f"'{out}' is not text in UTF-8: choose another --out, or remove it.") from error
-    require(all(isinstance(row, dict) for row in rows), f"'{out}' was changed: choose another --out, or remove it.")
+        raise UncodeError(f"'{out}' is not UTF-8 text: choose another `out=`, or remove it.") from error
+    require(all(isinstance(row, dict) for row in rows), f"'{out}' was changed: choose another `out=`, or remove it.")
     return rows
+
+
+def read_text(path: Path | Traversable) -> str:
+    """The content of a UTF-8 text file. Other content is an UncodeError."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise UncodeError(f"'{path}' is not UTF-8 text ({error}): convert it first.") from error
 
 
 def _lines(rows: Sequence[dict[str, Any]]) -> bytes:

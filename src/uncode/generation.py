@@ -1,4 +1,4 @@
-"""Text in, text out: the short way to a decode."""
+"""`generate`: from prompts to answers in one call."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from .core.pieces.stop import AfterEos
 from .core.stepper.decode import Steps, steps
 from .core.stepper.requests import Samplers, Seeds, each_sampler
 from .core.support.arguments import checks_arguments
-from .prompt import Length, Messages, Prompt, answers, canvas_of, is_whole, read_prompts
+from .prompt import Length, Messages, Prompt, answer_texts, canvas_of, is_whole, read_prompts
 from .samplers.lookup import SamplersLike, resolve
 
 
-class Settings(TypedDict, total=False):
-    """What :func:`generate` takes beside the model and the prompt."""
+class GenerateOptions(TypedDict, total=False):
+    """The keyword arguments of :func:`generate`."""
 
     sampler: Required[SamplersLike]
     length: Length
@@ -26,14 +26,14 @@ class Settings(TypedDict, total=False):
 
 @overload
 def generate(  # type: ignore[overload-overlap]  # a str is a sequence of str too; this overload takes it
-    denoiser: Denoiser, prompt: str, **settings: Unpack[Settings]
+    denoiser: Denoiser, prompt: str, **options: Unpack[GenerateOptions]
 ) -> str: ...
 @overload
 def generate(
-    denoiser: Denoiser, prompt: Sequence[str] | Sequence[Messages], **settings: Unpack[Settings]
+    denoiser: Denoiser, prompt: Sequence[str] | Sequence[Messages], **options: Unpack[GenerateOptions]
 ) -> list[str]: ...
 @overload
-def generate(denoiser: Denoiser, prompt: Messages, **settings: Unpack[Settings]) -> str: ...
+def generate(denoiser: Denoiser, prompt: Messages, **options: Unpack[GenerateOptions]) -> str: ...
 @checks_arguments()
 def generate(
     denoiser: Denoiser,
@@ -44,12 +44,12 @@ def generate(
     seed: Seeds = 0,
     stop_at_eos: bool = True,
 ) -> str | list[str]:
-    """The model's answer to a raw prompt, to messages (then the chat template applies), or to a list of either.
+    """The model's answer to a raw prompt, to messages (through the chat template), or to a list of either.
 
     `sampler` is a Sampler, the name of a preset ("confidence") or of one of the model's own sampler files ("story" of
-    tiny), or the path of a sampler file. A text with gaps, "Paris is the <mask:2> of France.", comes back filled; it
-    needs no `length`. For a list, `length`, `sampler` and `seed` may be one per prompt. Decoding of an answer ends
-    early once no mask is left before an end token; `stop_at_eos=False` fills every mask by the model.
+    tiny), or the path of a sampler file. A text with gaps, "Paris is the <mask:2> of France.", is returned with its
+    gaps filled and takes no `length`. For a list, `length`, `sampler` and `seed` may be one per prompt. Decoding of an
+    answer stops once no mask is left before an EOS token; with `stop_at_eos=False` the model fills every mask.
     """
     require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {shown(prompt)}.")
     one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
@@ -59,14 +59,14 @@ def generate(
     )
     require(isinstance(stop_at_eos, bool), f"stop_at_eos must be True or False, not {shown(stop_at_eos)}.")
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
-    trace = begin(denoiser, prompts, resolve(sampler, denoiser), seed, stop_at_eos).trace()
-    texts = answers(denoiser, prompts, trace)
+    trace = start_decode(denoiser, prompts, resolve(sampler, denoiser), seed, stop_at_eos).trace()
+    texts = answer_texts(denoiser, prompts, trace)
     return texts[0] if one else texts
 
 
-def begin(denoiser: Denoiser, prompts: list[Prompt], sampler: Samplers, seed: Seeds, stop_at_eos: bool) -> Steps:
-    """The decode of some prompts, about to take its first step; gaps in a text are always filled to the end."""
+def start_decode(denoiser: Denoiser, prompts: list[Prompt], sampler: Samplers, seed: Seeds, stop_at_eos: bool) -> Steps:
+    """The decode of the prompts, before its first step. Gaps in a text are always filled completely."""
     stops = stop_at_eos and len(denoiser.eos_ids) > 0
     each = each_sampler(sampler, len(prompts))
-    samplers = [s.stopping(AfterEos()) if stops and p.follows else s for s, p in zip(each, prompts, strict=True)]
+    samplers = [s.stopping(AfterEos()) if stops and p.is_continued else s for s, p in zip(each, prompts, strict=True)]
     return steps(denoiser, canvas_of(denoiser, prompts), samplers, seed)

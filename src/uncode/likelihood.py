@@ -1,4 +1,4 @@
-"""How likely a model finds an answer: LLaDA's Monte Carlo estimate, and the exact average over all orders."""
+"""The log-likelihood of an answer: LLaDA's Monte Carlo estimate, and the exact average over all decoding orders."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from .core.noise import PhiloxNoise, Purpose
 from .core.pieces.cache import Plan, Span
 from .core.support.arguments import whole_number
 
-LONGEST_EXACT = 12
+MAX_EXACT_TOKENS = 12
+"""The exact average takes 2^n - 1 rows for n tokens."""
 
 
 def log_likelihood(
@@ -30,31 +31,33 @@ def log_likelihood(
     batch_size: int = 16,
     seed: int = 0,
 ) -> float:
-    """A lower bound of log p(answer | prompt), in nats, that masked diffusion models are trained on.
+    """The lower bound of log p(answer | prompt), in nats, that masked diffusion models are trained on.
 
-    `"monte carlo"` is LLaDA's estimate: `samples` times some number of the answer's tokens is masked, the
-    numbers spread evenly over each batch, and the masked tokens' log probabilities are weighted by one
-    over the share that is masked. `"exact"` averages over all orders in which the answer could be written,
-    by one row for each of the 2^n - 1 ways to mask it: what the estimate converges to, for short answers. The
-    ids are taken as they are: what a masked LM wants around a text ([CLS]) belongs in the prompt.
+    `"monte carlo"` is LLaDA's estimate. It draws `samples` masks; the numbers of masked tokens are spread evenly over
+    each batch. The log-probabilities of the masked tokens are weighted by one over the masked share. `"exact"` is the
+    value that the estimate converges to: the average over all orders in which the answer could be written. It needs
+    one row for each of the 2^n - 1 ways to mask the answer, so it is for short answers. The ids are used as given: if
+    a masked LM needs special tokens around a text ([CLS]), put them into the prompt.
     """
     Facts.of(denoiser)
-    prompt, answer = (_ids(ids, denoiser.vocab_size) for ids in (prompt, answer))
-    require(len(answer) > 0, "the answer is empty.")
-    whole = isinstance(samples, int) and isinstance(batch_size, int) and min(samples, batch_size) >= 1
-    require(whole, "samples and batch_size must be whole numbers of at least 1.")
-    require(method in ("monte carlo", "exact"), f"the method is 'monte carlo' or 'exact', not '{method}'.")
-    masks, weights = _all(len(answer)) if method == "exact" else _drawn(len(answer), samples, batch_size, seed)
+    prompt, answer = (_checked_ids(ids, denoiser.vocab_size) for ids in (prompt, answer))
+    require(len(answer) > 0, "the answer is empty: give at least one token id.")
+    is_valid = isinstance(samples, int) and isinstance(batch_size, int) and min(samples, batch_size) >= 1
+    require(is_valid, "samples and batch_size must be whole numbers of at least 1.")
+    require(method in ("monte carlo", "exact"), f"the method must be 'monte carlo' or 'exact', not '{method}'.")
+    exact = method == "exact"
+    masks, weights = _all_masks(len(answer)) if exact else _random_masks(len(answer), samples, batch_size, seed)
     total = float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
     return total
 
 
-def _ids(ids: Sequence[int], vocab_size: int) -> list[int]:
+def _checked_ids(ids: Sequence[int], vocab_size: int) -> list[int]:
     listed = isinstance(ids, Iterable) and not isinstance(ids, str | bytes) and getattr(ids, "ndim", 1) == 1
-    require(listed, f"prompt and answer are token ids, not texts: {shown(ids)}.")
+    require(listed, f"prompt and answer must be lists of token ids, not {shown(ids)}.")
     found = [whole_number(i, "a token id of prompt and answer") for i in ids]
     require(
-        max(found, default=0) < vocab_size, f"an id is outside the vocabulary of {vocab_size}: {max(found, default=0)}."
+        max(found, default=0) < vocab_size,
+        f"the token id {max(found, default=0)} is outside the vocabulary of {vocab_size} tokens.",
     )
     return found
 
@@ -62,7 +65,7 @@ def _ids(ids: Sequence[int], vocab_size: int) -> list[int]:
 def masked_log_probability(
     denoiser: Denoiser, prompt: Sequence[int], answer: Sequence[int], masks: Tensor, batch_size: int = 16
 ) -> Tensor:
-    """For each row of `masks` `[N, n]`, the masked tokens' log probabilities given all others, summed: `[N]`."""
+    """For each row of `masks` `[N, n]`, the sum of the masked tokens' log-probabilities given all others: `[N]`."""
     device, start = denoiser.device, len(prompt)
     truth = torch.tensor([*prompt, *answer], device=device)
     require(denoiser.mask_id not in truth, "the prompt or the answer contains the mask token.")
@@ -75,7 +78,9 @@ def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) -> Te
     rows, length = len(masks), len(truth)
     tokens = truth.repeat(rows, 1)
     tokens[:, start:].masked_fill_(masks, denoiser.mask_id)
-    given = torch.arange(length, device=truth.device).expand(rows, -1) < start  # whatever of the answer is shown
+    given = (
+        torch.arange(length, device=truth.device).expand(rows, -1) < start
+    )  # the prompt alone, also where the answer is unmasked
 
     def span(first: int, last: int) -> Span:
         return Span(np.full(rows, first), np.full(rows, last))
@@ -92,16 +97,16 @@ def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) -> Te
     return summed
 
 
-def _all(length: int) -> tuple[Tensor, Tensor]:
-    """Every way to mask at least one token, with its share in the average over all orders.
+def _all_masks(length: int) -> tuple[Tensor, Tensor]:
+    """Every way to mask at least one token, with its weight in the average over all orders.
 
-    A set of m masked tokens is what is left before a step in m! (n - m)! of the n! orders, and each of its m
-    tokens comes next in one of m of them.
+    In m! (n - m)! of the n! orders a given set of m tokens is still masked before some step. Each of the m tokens is
+    next in one m-th of these orders.
     """
     require(
-        length <= LONGEST_EXACT,
+        length <= MAX_EXACT_TOKENS,
         f"an answer of {length} tokens can be masked in {2**length - 1} ways: "
-        f"above {LONGEST_EXACT} tokens use method='monte carlo'.",
+        f"above {MAX_EXACT_TOKENS} tokens use method='monte carlo'.",
     )
     masks = torch.tensor(list(product([False, True], repeat=length)))[1:]
     counts = masks.sum(-1)
@@ -109,8 +114,8 @@ def _all(length: int) -> tuple[Tensor, Tensor]:
     return masks, 1 / (counts.double() * sizes[counts])
 
 
-def _drawn(length: int, samples: int, batch_size: int, seed: int) -> tuple[Tensor, Tensor]:
-    """LLaDA's draws: in each batch the numbers of masks go in even strides, modulo the length, from a random start."""
+def _random_masks(length: int, samples: int, batch_size: int, seed: int) -> tuple[Tensor, Tensor]:
+    """LLaDA's masks: the numbers of masks in a batch grow in even strides, modulo the length, from a random start."""
     masks = []
     for batch, first in enumerate(range(0, samples, batch_size)):
         rows = min(batch_size, samples - first)

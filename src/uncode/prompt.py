@@ -1,4 +1,4 @@
-"""From what a user writes to rows of a canvas, and back: prompts, messages, text with gaps."""
+"""Prompts, messages and texts with gaps as rows of a canvas, and decoded rows as text."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ Length = int | Sequence[int | None] | None
 
 @dataclass(frozen=True)
 class Prompt:
-    """One row: its token ids, masks included, and where the masks stand."""
+    """One row: its token ids, including the masks, and the positions of the masks."""
 
     ids: list[int]
     gaps: list[tuple[int, int]]
     pieces: list[str] | None = None
-    """The text around the gaps, where the prompt had gaps; None where the answer follows the prompt."""
+    """The text around the gaps; None if the answer follows the prompt."""
 
     @property
-    def follows(self) -> bool:
-        """Whether the answer is what comes after the prompt."""
+    def is_continued(self) -> bool:
+        """Whether the answer follows the prompt, rather than filling gaps in it."""
         return self.pieces is None
 
     def answer(self, denoiser: Denoiser, ids: list[int]) -> str:
-        """The text of the filled row `ids`: the answer up to its first end token, or the whole text with its gaps."""
+        """The text of the decoded row `ids`: the answer up to its first EOS token, or the text with its gaps filled."""
         decode = denoiser.tokenizer.decode
         if self.pieces is None:
             start, stop = self.gaps[0]
@@ -41,19 +41,19 @@ class Prompt:
             return str(decode(ids[start : ends[0] if ends else stop], skip_special_tokens=True))
         text = ""
         for piece, (start, stop) in zip(self.pieces, self.gaps, strict=False):
-            filled = _addition(decode, ids[:start], ids[start:stop])
-            glued = piece.endswith(" ") and filled[:1].isspace()  # the gap brought the space of its own
-            text += (piece[:-1] if glued else piece) + filled
+            filled = _added_text(decode, ids[:start], ids[start:stop])
+            has_space = piece.endswith(" ") and filled[:1].isspace()  # the filled tokens begin with a space already
+            text += (piece[:-1] if has_space else piece) + filled
         return text + self.pieces[-1]
 
 
 def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: Length) -> list[Prompt]:
     """Rows for raw prompts, messages (through the chat template) and texts with `<mask:12>` in them.
 
-    `length` is that of the answers: one for all, or one per prompt; a text with gaps has none.
+    `length` is the length of the answers: one for all, or one per prompt. A text with gaps has none.
     """
     Facts.of(denoiser)
-    require(len(prompts) > 0, "there is no prompt to answer.")
+    require(len(prompts) > 0, "there is no prompt to answer: give at least one.")
     require(
         denoiser.tokenizer is not None, "this model has no tokenizer: build a canvas from token ids and use decode."
     )
@@ -63,11 +63,11 @@ def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: 
             isinstance(prompt, str) or _are_messages(prompt),
             f'{which} must be a text or messages ({{"role": ..., "content": ...}}), not {shown(prompt)}.',
         )
-        text = not isinstance(prompt, str) or bool(prompt.strip())
-        require(text, f"{which} is empty: to generate without a prompt, decode a canvas of masks alone.")
+        has_text = not isinstance(prompt, str) or bool(prompt.strip())
+        require(has_text, f"{which} is empty: to generate without a prompt, decode a canvas of masks alone.")
     gapped = [isinstance(p, str) and has_gaps(denoiser, p) for p in prompts]
     if length is None or is_whole(length):
-        require(length is None or not all(gapped), "a text with gaps says how long they are: give it no length.")
+        require(length is None or not all(gapped), "a text with gaps has no answer length: leave the length out.")
         length = [None if gap else length for gap in gapped]
     fits = isinstance(length, Sequence) and all(n is None or is_whole(n) for n in length)
     require(fits, f"the length must be a whole number or one per prompt, not {shown(length)}.")
@@ -80,20 +80,20 @@ def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: 
 
 
 def is_whole(length: object) -> TypeGuard[int]:
-    """Whether it is a whole number, and not True or False."""
+    """Whether a value is an int and not a bool."""
     return isinstance(length, int) and not isinstance(length, bool)
 
 
 def has_gaps(denoiser: Denoiser, text: str) -> bool:
-    """Whether a text has places to fill."""
-    return _marker(denoiser.tokenizer).search(text) is not None
+    """Whether a text has gaps to fill."""
+    return _gap_pattern(denoiser.tokenizer).search(text) is not None
 
 
 def canvas_of(denoiser: Denoiser, prompts: Sequence[Prompt]) -> Canvas:
     return Canvas.infill([prompt.ids for prompt in prompts], mask_id=denoiser.mask_id)
 
 
-def answers(denoiser: Denoiser, prompts: Sequence[Prompt], trace: Trace) -> list[str]:
+def answer_texts(denoiser: Denoiser, prompts: Sequence[Prompt], trace: Trace) -> list[str]:
     """The text of each row of a finished decode."""
     valid = trace.canvas.valid.to(trace.tokens.device)
     return [p.answer(denoiser, trace.tokens[row][valid[row]].tolist()) for row, p in enumerate(prompts)]
@@ -111,7 +111,7 @@ def encode(denoiser: Denoiser, prompt: str | Messages) -> list[int]:
 
 
 def _check_text(text: str) -> None:
-    """Raise where a text holds half of a surrogate pair, which no encoding can write and no tokenizer reads."""
+    """Raise if a text holds half of a surrogate pair, which no encoding can write and no tokenizer can read."""
     try:
         text.encode()
     except UnicodeEncodeError as error:
@@ -123,13 +123,13 @@ def _check_text(text: str) -> None:
 
 
 def _are_messages(value: Any) -> bool:
-    """Whether it is a list of messages, each with a role and whatever else the chat template reads."""
+    """Whether a value is a list of messages: mappings with a role. The chat template reads the other keys."""
     listed = isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) > 0
     return listed and all(isinstance(one, Mapping) and isinstance(one.get("role"), str) for one in value)
 
 
-def _marker(tokenizer: Any) -> re.Pattern[str]:
-    """What stands for a gap: `<mask:n>`, and the tokenizer's own mask token for a gap of one."""
+def _gap_pattern(tokenizer: Any) -> re.Pattern[str]:
+    """The pattern of a gap: `<mask:n>`, or the tokenizer's own mask token for a gap of one token."""
     own = getattr(tokenizer, "mask_token", None)
     return re.compile(f"{MARKER}|{re.escape(own)}" if own else MARKER)
 
@@ -140,7 +140,7 @@ def _frame(denoiser: Denoiser) -> tuple[list[int], list[int]]:
 
 
 def _with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None) -> Prompt:
-    require(isinstance(length, int), "how long shall the answer be? Give a length, or mark gaps with <mask:12>.")
+    require(isinstance(length, int), "the length of the answer is missing: give one, or mark gaps with <mask:12>.")
     assert isinstance(length, int)
     require(length > 0, f"the length to generate must be at least 1, not {shown(length)}.")
     require(length < 2**31, f"the length to generate must be below 2^31, not {shown(length)}.")
@@ -152,13 +152,13 @@ def _with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None)
 
 
 def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
-    require(length is None, "a text with gaps says how long they are: give it no length.")
+    require(length is None, "a text with gaps has no answer length: leave the length out.")
     pieces: list[str] = []
     sizes: list[int] = []
     at = 0
-    for found in _marker(denoiser.tokenizer).finditer(text):
+    for found in _gap_pattern(denoiser.tokenizer).finditer(text):
         size = gap_size(found)
-        if pieces and found.start() == at:  # two gaps side by side are one
+        if pieces and found.start() == at:  # adjacent gaps are one gap
             sizes[-1] += size
         else:
             pieces.append(text[at : found.start()])
@@ -169,14 +169,14 @@ def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
     before, after = _frame(denoiser)
     ids, gaps = before, []
     for piece, size in zip(pieces, sizes, strict=False):
-        ids = ids + encode(denoiser, piece.removesuffix(" "))  # the space before a gap is the gap's own
+        ids = ids + encode(denoiser, piece.removesuffix(" "))  # the tokens of the gap bring the space before it
         gaps.append((len(ids), len(ids) + size))
         ids = ids + [denoiser.mask_id] * size
     return Prompt(ids + encode(denoiser, pieces[-1]) + after, gaps, pieces)
 
 
-def _addition(decode: Any, before: list[int], ids: list[int]) -> str:
-    """What `ids` add to the text of `before`: tokens may join a word, or bring a space."""
+def _added_text(decode: Any, before: list[int], ids: list[int]) -> str:
+    """The text that `ids` add after `before`. It depends on `before`: tokens may continue a word or bring a space."""
     context, whole = (str(decode(part, skip_special_tokens=True)) for part in (before, before + ids))
     if whole.startswith(context):
         return whole[len(context) :]

@@ -1,4 +1,4 @@
-"""The statistics of every report: how sure a number is, and whether two samplers differ on the same examples."""
+"""Statistics of the reports: confidence intervals, and tests whether two samplers differ on the same examples."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .core.errors import require
 
 Numbers = NDArray[np.float64]
 
-CHUNK = 1 << 20
-"""So many numbers are drawn at a time: a bootstrap holds some 16 MB, however many resamples it takes."""
-NEARLY_CONSTANT = 1e-13
-"""Values that differ by less than this part of their mean differ by rounding; their correlation is noise."""
+DRAWS_PER_CHUNK = 1 << 20
+"""Indices that are drawn at a time. It bounds the memory of a bootstrap to about 16 MB."""
+MIN_RELATIVE_SPREAD = 1e-13
+"""Values that differ by a smaller part of their mean differ by rounding alone; their correlation is noise."""
 
 
 class Interval(NamedTuple):
@@ -35,13 +35,13 @@ class Interval(NamedTuple):
         return format(self)
 
     def percent(self, digits: int = 1) -> str:
-        """As `42.1 % [34.8, 49.8]`; never as -0.0."""
+        """The interval as `42.1 % [34.8, 49.8]`. Zero is never shown as -0.0."""
         estimate, low, high = (f"{100 * value:z.{digits}f}" for value in self)
         return f"{estimate} % [{low}, {high}]"
 
 
 class McNemar(NamedTuple):
-    """How many examples only `a` has right, how many only `b`, and how likely so much is by chance alone."""
+    """The number of examples that only `a` has right, the number that only `b` has right, and the p-value."""
 
     only_a: int
     only_b: int
@@ -49,10 +49,10 @@ class McNemar(NamedTuple):
 
 
 def wilson(successes: int, total: int, level: float = 0.95) -> Interval:
-    """A proportion with Wilson's score interval, which holds near 0 and 1 too. No continuity correction."""
+    """A proportion with Wilson's score interval, which is valid near 0 and 1 too. No continuity correction."""
     require(total > 0, f"a proportion needs at least one example, not {total}.")
-    whole = 0 <= successes <= total and successes == int(successes)
-    require(whole, f"successes must be a whole number from 0 to {total}, not {successes}.")
+    is_valid = 0 <= successes <= total and successes == int(successes)
+    require(is_valid, f"successes must be a whole number from 0 to {total}, not {successes}.")
     share, z = successes / total, -NormalDist().inv_cdf(_tail(level))
     centre = (successes + z * z / 2) / (total + z * z)
     half = z / (total + z * z) * math.sqrt(share * (total - successes) + z * z / 4)
@@ -66,7 +66,8 @@ def mean_interval(
 ) -> Interval:
     """A mean with its bootstrap percentile interval. The same seed gives the same interval.
 
-    `groups`, the sizes of runs of the values, are resampled each for itself: a benchmark does not grow by chance.
+    `groups` are the sizes of consecutive groups of values, such as benchmarks. Each group is resampled by itself, so
+    its size stays fixed.
     """
     return _bootstrap(_numbers(values), level, resamples, seed, groups)
 
@@ -79,9 +80,10 @@ def paired_bootstrap(
     seed: int = 0,
     groups: Sequence[int] | None = None,
 ) -> Interval:
-    """The mean of `a` - `b` over the same examples, which are resampled together: what both find hard cancels.
+    """The mean of `a` - `b` over the same examples, with a bootstrap percentile interval.
 
-    `groups` as in :func:`mean_interval`.
+    Both values of an example are resampled together, so the difficulty of the examples cancels. `groups` as in
+    :func:`mean_interval`.
     """
     first, second = _pair(a, b)
     return _bootstrap(first - second, level, resamples, seed, groups)
@@ -90,9 +92,9 @@ def paired_bootstrap(
 def paired_bootstraps(
     a: ArrayLike, others: Sequence[ArrayLike], resamples: int = 10_000, groups: Sequence[int] | None = None
 ) -> list[Interval]:
-    """:func:`paired_bootstrap` of `a` against each of the others, of right or wrong (1 or 0), at once.
+    """:func:`paired_bootstrap` of `a` against each of the others. All values are right or wrong (1 or 0).
 
-    All of them share their draws, so that each interval is the same as alone, in a fraction of the time.
+    The comparisons share their draws. Each interval is the same as alone, in a fraction of the time.
     """
     gaps = np.stack([first - second for first, second in (_pair(a, other) for other in others)])
     require(bool((gaps == np.round(gaps)).all()), "values must be right or wrong, as 1 or 0: use paired_bootstrap.")
@@ -102,8 +104,11 @@ def paired_bootstraps(
 def paired_difference(
     a: ArrayLike, b: ArrayLike, level: float = 0.95, seed: int = 0, groups: Sequence[int] | None = None
 ) -> Interval:
-    """The mean of `a` - `b`, right or wrong on the same examples: the paired bootstrap, or Newcombe's score interval
-    where every example differs alike, from which the bootstrap can only draw the same number again and again."""
+    """The mean of `a` - `b`, right or wrong (1 or 0) on the same examples, with its confidence interval.
+
+    It is the paired bootstrap. If the difference is the same on every example, every resample is the same too; then it
+    is Newcombe's score interval.
+    """
     first, second = _pair(a, b)
     if bool((first - second == first[0] - second[0]).all()):
         return newcombe(first, second, level)
@@ -112,7 +117,7 @@ def paired_difference(
 
 def newcombe(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Interval:
     """The difference of two paired proportions with Newcombe's score interval (Statistics in Medicine 17, 1998, method
-    10): made of two Wilson intervals, it holds for a handful of examples and where none differs."""
+    10). It combines two Wilson intervals, so it is valid for few examples and for examples that never differ."""
     first, second = _pair(a, b)
     require(bool(np.isin([first, second], (0, 1)).all()), "Newcombe's interval takes right or wrong, as 1 or 0.")
     count = len(first)
@@ -132,20 +137,20 @@ def newcombe(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Interval:
 
 
 def mcnemar(a: ArrayLike, b: ArrayLike) -> McNemar:
-    """Whether `a` and `b`, right or wrong on the same examples, differ: the exact two-sided binomial test."""
+    """McNemar's test whether `a` and `b`, right or wrong on the same examples, differ: exact, two-sided, binomial."""
     first, second = _pair(a, b)
     binary = bool(np.isin([first, second], (0, 1)).all())
     require(binary, "McNemar's test takes right or wrong, as 1 or 0: use paired_bootstrap for other values.")
     only_a, only_b = int((first > second).sum()), int((first < second).sum())
-    return McNemar(only_a, only_b, _two_sided(min(only_a, only_b), only_a + only_b))
+    return McNemar(only_a, only_b, _binomial_p_value(min(only_a, only_b), only_a + only_b))
 
 
 def pearson(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Interval:
-    """Pearson's r with the interval of Fisher's z; with fewer than four points that says nothing, and is [-1, 1]."""
+    """Pearson's r with the interval of Fisher's z, which is [-1, 1] for fewer than four points."""
     first, second = _pair(x, y)
     width = -NormalDist().inv_cdf(_tail(level))
     require(len(first) > 1, "a correlation needs at least two points, not one.")
-    r = min(1.0, max(-1.0, float(_direction(first) @ _direction(second))))
+    r = min(1.0, max(-1.0, float(_unit_vector(first) @ _unit_vector(second))))
     if len(first) < 4:
         return Interval(r, -1.0, 1.0)
     if abs(r) == 1:
@@ -157,19 +162,19 @@ def pearson(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Interval:
 def _numbers(values: ArrayLike) -> Numbers:
     numbers = np.asarray(values, dtype=np.float64)
     require(numbers.ndim == 1, f"values must be one list of numbers, not an array of {numbers.ndim} dimensions.")
-    require(numbers.size > 0, "there are no values: give at least one.")
+    require(numbers.size > 0, "there are no values: give at least one number.")
     require(bool(np.isfinite(numbers).all()), "values must be finite: leave out those that are NaN or infinite.")
     return numbers
 
 
 def _pair(a: ArrayLike, b: ArrayLike) -> tuple[Numbers, Numbers]:
     first, second = _numbers(a), _numbers(b)
-    require(len(first) == len(second), f"both must hold the same examples, not {len(first)} and {len(second)} of them.")
+    require(len(first) == len(second), f"both must hold the same examples, not {len(first)} and {len(second)} values.")
     return first, second
 
 
 def _tail(level: float) -> float:
-    """How much an interval leaves out on either side."""
+    """The probability mass that an interval leaves out on either side."""
     require(0 < level < 1, f"the level must lie between 0 and 1, such as 0.95, not {level}.")
     return (1 - level) / 2
 
@@ -183,7 +188,10 @@ def _bootstrap(
 def _bootstraps(
     values: Numbers, level: float, resamples: int, seed: int, groups: Sequence[int] | None
 ) -> list[Interval]:
-    """Of each row [rows, examples], all with the same draws. The chunks bound the memory and do not change them."""
+    """The interval of each row of `values` [rows, examples], all with the same draws.
+
+    Chunks bound the memory; they do not change the draws.
+    """
     count, tail = values.shape[1], _tail(level)
     sizes = list(groups) if groups is not None else [count]
     require(resamples >= 1, f"the bootstrap needs at least one resample, not {resamples}.")
@@ -191,7 +199,7 @@ def _bootstraps(
     require(fits, f"the groups {sizes} do not add up to {count} values.")
     draws, sums = np.random.default_rng(seed), np.zeros((len(values), resamples))
     for part in np.split(values, np.cumsum(sizes)[:-1], axis=1):
-        step = max(1, CHUNK // part.shape[1])
+        step = max(1, DRAWS_PER_CHUNK // part.shape[1])
         for start in range(0, resamples, step):
             drawn = draws.integers(part.shape[1], size=(min(step, resamples - start), part.shape[1]))
             sums[:, start : start + step] += _drawn_sums(part, drawn)
@@ -201,9 +209,9 @@ def _bootstraps(
 
 
 def _drawn_sums(values: Numbers, drawn: NDArray[np.int64]) -> Numbers:
-    """The sum of each row's values at each of the draws; of whole numbers exact, so that 0 is 0.
+    """The sum of each row's values at each of the draws. Sums of whole numbers are exact, so 0 stays 0.
 
-    For several rows it is cheaper to count how often each value was drawn and to multiply.
+    For several rows it is cheaper to count how often each value was drawn, then to multiply.
     """
     if len(values) == 1:
         return np.asarray(values[:, drawn].sum(axis=2))
@@ -213,19 +221,19 @@ def _drawn_sums(values: Numbers, drawn: NDArray[np.int64]) -> Numbers:
     return np.asarray(values @ counts.T.astype(np.float64))
 
 
-def _two_sided(fewer: int, total: int) -> float:
-    """How likely a fair coin is to fall at least as unevenly as `fewer` of `total`, either way."""
-    middle = total // 2  # coefficients are parts of this one, so that none overflows; half of them suffice
+def _binomial_p_value(fewer: int, total: int) -> float:
+    """The two-sided p-value of `fewer` heads in `total` tosses of a fair coin."""
+    middle = total // 2  # relative to the middle coefficient no other overflows; by symmetry half of them suffice
     below = np.arange(middle, 0, -1)
     parts = np.concatenate([[1.0], np.cumprod(below / (total - below + 1))])
     whole = 2 * parts.sum() - (1 if total % 2 == 0 else 0)
     return min(1.0, float(2 * parts[middle - fewer :].sum() / whole))
 
 
-def _direction(values: Numbers) -> Numbers:
-    """Distances from the mean, scaled to length 1; first by the largest value, so that no square overflows."""
+def _unit_vector(values: Numbers) -> Numbers:
+    """The centred values, scaled to length 1. They are divided by the largest value first, so no square overflows."""
     scaled = values / (np.abs(values).max() or 1.0)
     centred = scaled - (mean := float(scaled.mean()))
     length = float(np.linalg.norm(centred))
-    require(length > NEARLY_CONSTANT * abs(mean), "one side is constant: a correlation needs values that vary.")
+    require(length > MIN_RELATIVE_SPREAD * abs(mean), "one side is constant: a correlation needs values that vary.")
     return centred / length

@@ -10,7 +10,7 @@ from .core.errors import UncodeError
 
 
 def read_toml(path: Path, what: str) -> dict[str, Any]:
-    """The content of a TOML file; `what` says in errors what the file should be."""
+    """The content of a TOML file. Errors call the file a `what`, such as "corpus spec"."""
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
     except OSError as error:

@@ -18,8 +18,8 @@ from uncode.samplers.presets import PRESETS
 
 
 def test_version_and_help() -> None:
-    told = run_apart("--version")
-    assert told.stdout.startswith("uncode 0.") and (told.returncode, told.stderr) == (0, "")
+    result = run_apart("--version")
+    assert result.stdout.startswith("uncode 0.") and (result.returncode, result.stderr) == (0, "")
     shown = run("decode", "--help").stdout
     assert "Examples" in shown and "--sampler" in shown
     assert run("samplers", "--help").returncode == 0
@@ -35,7 +35,7 @@ def test_samplers_are_listed_with_their_sources() -> None:
     assert all(entry["summary"] and entry["source"] for entry in listed)
 
 
-def test_a_printed_recipe_decodes_again(tmp_path: Path) -> None:
+def test_a_printed_sampler_decodes_again(tmp_path: Path) -> None:
     for name in ("uncode", "legacy.uncode_release"):
         file = tmp_path / f"{name}.toml"
         file.write_text(run("samplers", name).stdout)
@@ -87,15 +87,15 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", *TOY[:2], "add 3 4 5", "--length", "99"], "sees 28 at most"),
         (["decode", "hi", "--model", "no/such"], "there is no folder 'no/such'"),  # before any table is missed
         (["decode", "hi", "--model", "./nowhere"], "there is no folder './nowhere'"),
-        (["decode", "hi", "--model", "README.md", "--sampler", "confidence"], "is a file: give the folder"),
+        (["decode", "hi", "--model", "README.md", "--sampler", "confidence"], "is a file: give its folder"),
         (["decode", *TOY, "multiply 3 4 5"], "does not know the word 'multiply'"),
         (["decode", *TOY, " "], "prompt is empty"),
         (["decode", *TOY, "add 3 4 5", "--trace", "nowhere/trace.jsonl"], "does not exist"),
         (["decode", *TOY, "add 3 4 5", "--trace", "docs"], "is a folder: --trace takes a file"),
-        (["decode", *TOY, "add 3 4 5", "--out", "x.jsonl"], "the trace of one prompt goes to --trace"),
+        (["decode", *TOY, "add 3 4 5", "--out", "x.jsonl"], "write the trace of one prompt with --trace"),
         (["decode", *TOY, "add 3 4 5", "--batch", "2"], "--batch is for the prompts of --input"),
         (["decode", *TOY, "add 3 4 5", "--input", "README.md"], "give a prompt or --input FILE, not both"),
-        (["decode", *TOY, "--input", "README.md"], "Give --out FILE"),
+        (["decode", *TOY, "--input", "README.md"], "give --out FILE"),
         (["decode", *TOY, "--input", "missing.jsonl", "--out", "x.jsonl"], "there is no file 'missing.jsonl'"),
         (["decode", *TOY, "--input", "README.md", "--out", "README.md"], "is the file of the prompts"),
         (["decode", *TOY, "--input", "README.md", "--out", "docs"], "is a folder"),

@@ -23,7 +23,7 @@ from tests.cli.running import TOY, call
 from uncode import UncodeError
 from uncode.cli.answering import choices, live, many
 from uncode.files import Journal
-from uncode.generation import begin
+from uncode.generation import start_decode
 from uncode.prompt import read_prompts
 
 ROOT = Path(__file__).parents[2]
@@ -98,8 +98,8 @@ def test_a_finished_file_needs_no_model(tmp_path: Path, monkeypatch: pytest.Monk
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
     call(*words)
     monkeypatch.setattr(choices, "load", lambda *_, **__: pytest.fail("the model was loaded"))
-    told = json.loads(call(*words, "--json").stdout)
-    assert (told["answers"], told["resumed"], told["forwards"]) == (3, 3, 0)
+    result = json.loads(call(*words, "--json").stdout)
+    assert (result["answers"], result["resumed"], result["forwards"]) == (3, 3, 0)
     for change in (["--seed", "1"], ["--dtype", "float64"]):
         with pytest.raises(pytest.fail.Exception):
             call(*words, *change)
@@ -126,7 +126,7 @@ def test_a_damaged_job_file_is_named_and_the_answers_stay(tmp_path: Path, text: 
     call(*words)
     before = out.read_text()
     (tmp_path / "answers.jsonl.job").write_text(text)
-    with pytest.raises(UncodeError, match=r"answers.jsonl.job' is damaged, .* restore it, or choose another --out"):
+    with pytest.raises(UncodeError, match=r"answers.jsonl.job' is damaged, .* restore it, or choose another `out=`"):
         call(*words)
     assert out.read_text() == before
 
@@ -138,9 +138,9 @@ def test_a_second_run_finishes_what_is_missing(tmp_path: Path) -> None:
     whole = out.read_text()
     first, *others = whole.splitlines(keepends=True)
     out.write_text("".join(others[2:4]) + first[:20])  # as a batch out of order and half a line would leave it
-    told = json.loads(call(*words, "--batch", "4", "--json").stdout)
-    assert (told["answers"], told["resumed"]) == (6, 2) and out.read_text() == whole
-    assert told["forwards"] == sum(row["forwards"] for row in lines(out)) - sum(map(forwards, others[2:4]))
+    result = json.loads(call(*words, "--batch", "4", "--json").stdout)
+    assert (result["answers"], result["resumed"]) == (6, 2) and out.read_text() == whole
+    assert result["forwards"] == sum(row["forwards"] for row in lines(out)) - sum(map(forwards, others[2:4]))
     assert call(*words).stdout.startswith(f"{out}: 6 answers, 6 of them of an earlier run; 0 forwards;")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers.jsonl", "answers.jsonl.job", "prompts.jsonl"]
 
@@ -160,7 +160,7 @@ def test_another_job_does_not_touch_the_answers(tmp_path: Path, change: list[str
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
     call(*words)
     before = out.read_text()
-    with pytest.raises(UncodeError, match=f"begun with {other} finish it as it was begun, choose another --out"):
+    with pytest.raises(UncodeError, match=f"begun with {other} finish it with those settings, choose another `out=`"):
         call(*words, *change)
     assert out.read_text() == before
 
@@ -171,7 +171,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     out.write_text("mine\n")
     with pytest.raises(
         UncodeError,
-        match=r"was not written by this command .*job' beside it.*--force",
+        match=r"was not written by this command .*job' beside it.*`force=True`",
     ):
         call(*words)
     out.unlink()
@@ -210,13 +210,13 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
         ('{"prompt": "add 1 1 1", "id": 0}', "line 2 of '.*' has the id 0 of line 1"),
         ('{"prompt": " "}', "line 2 of '.*': the prompt is empty"),
         ('"multiply 1 2"', "line 2 of '.*': the toy model does not know the word 'multiply'"),
-        ('{"prompt": "add <mask:2>", "length": 3}', "line 2 of '.*': a text with gaps says how long they are"),
+        ('{"prompt": "add <mask:2>", "length": 3}', "line 2 of '.*': a text with gaps has no answer length"),
     ],
 )
 def test_a_bad_line_is_told_before_anything_is_decoded(
     tmp_path: Path, line: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(many, "begin", lambda *_: pytest.fail("something was decoded"))
+    monkeypatch.setattr(many, "start_decode", lambda *_: pytest.fail("something was decoded"))
     source, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
     source.write_text(f'"add 1 2 3"\n{line}\n')
     with pytest.raises(UncodeError, match=message):
@@ -234,16 +234,16 @@ def test_gaps_alone_take_no_length(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 5), tmp_path / "answers.jsonl"
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN, "--batch", "2"]
-    real, calls = many.begin, itertools.count()
+    real, calls = many.start_decode, itertools.count()
 
     def interrupted(*given: Any) -> Any:
         if next(calls) == 1:
             raise KeyboardInterrupt
         return real(*given)
 
-    monkeypatch.setattr(many, "begin", interrupted)
+    monkeypatch.setattr(many, "start_decode", interrupted)
     shown = call(*words)
-    assert "stopped after 2 of 5 answers; the same command goes on from there" in shown.stderr
+    assert "stopped after 2 of 5 answers; the same command resumes there" in shown.stderr
     assert shown.exit_code != 0 and len(lines(out)) == 2
     assert ", 2 of them of an earlier run" in call(*words).stdout
     assert [row["id"] for row in lines(out)] == [0, 1, 2, 3, 4]
@@ -261,8 +261,8 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     assert process.wait() == -9
     kept = out.read_text()
     assert 0 < kept.count("\n") < 80
-    told = json.loads(call(*words, "--out", str(out), "--json").stdout)
-    assert told["resumed"] == kept.count("\n")
+    result = json.loads(call(*words, "--out", str(out), "--json").stdout)
+    assert result["resumed"] == kept.count("\n")
     call(*words, "--out", str(again))
     assert out.read_text() == again.read_text() and [row["id"] for row in lines(out)] == [*range(80)]
 
@@ -272,12 +272,14 @@ def watched(prompt: str, sampler: uncode.Sampler, length: int | None = 24) -> tu
     model = uncode.load("toy")
     rows = read_prompts(model, [prompt], length)
     console = Console(file=io.StringIO(), force_terminal=True, width=90, record=True)
-    trace = live.show_live(begin(model, rows, sampler, 0, True), model, sampler.name, rows[0].follows, console)
+    trace = live.show_live(
+        start_decode(model, rows, sampler, 0, True), model, sampler.name, rows[0].is_continued, console
+    )
     return re.split(rf"(?={sampler.name}  \d+ forwards?\b)", console.export_text())[1:], trace
 
 
 def test_the_live_view_shows_masks_drafts_and_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "FRAME", 0.0)
+    monkeypatch.setattr(live, "MIN_FRAME_SECONDS", 0.0)
     pictures, trace = watched("add 3 4 5", uncode.presets.semi_ar(blocks=3))
     assert pictures[2].startswith("semi_ar  3 forwards, 21 masks left")
     assert pictures[2].count("·") == 16 + 1, "masks outside the open block have no draft; one more in the legend"
@@ -288,7 +290,7 @@ def test_the_live_view_shows_masks_drafts_and_tokens(monkeypatch: pytest.MonkeyP
 
 
 def test_the_live_view_shows_the_text_around_gaps_and_what_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "FRAME", 0.0)
+    monkeypatch.setattr(live, "MIN_FRAME_SECONDS", 0.0)
     pictures, _ = watched("add 3 4 5 first 3 + 4 = <mask:1> , then <mask:1> +", uncode.presets.confidence(), None)
     assert "add 3 4 5 first 3 + 4 = 7 , then 7 +" in pictures[-1]
     pictures, trace = watched("add 3 4 5", uncode.presets.remdm())

@@ -95,6 +95,6 @@ def test_a_generated_command_line_ends_in_one_sentence(part: int, folder: Path) 
         assert shown.returncode in (0, 2), (words, shown)
         errors = [line for line in shown.stderr.splitlines() if line.startswith("uncode:")]
         assert "Traceback" not in shown.stderr + shown.stdout, words
-        assert "a fault of uncode" not in shown.stderr, (words, shown.stderr)
+        assert "a bug in uncode" not in shown.stderr, (words, shown.stderr)
         if shown.returncode == 2:
             assert len(errors) == 1 and re.search(r"[.?)\"'`]$", shown.stderr.rstrip()), (words, shown.stderr)

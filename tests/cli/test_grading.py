@@ -38,9 +38,9 @@ def test_tasks_lists_the_papers_settings() -> None:
     assert shown.returncode == 0 and shown.stdout.splitlines()[7].startswith("sudoku")
     assert "mini_story (gsm8k)" in shown.stdout
     assert "math500        4    1024  0.25    128  chat" in shown.stdout
-    told = json.loads(run("tasks", "--json").stdout)
-    assert [task["name"] for task in told] == ["humaneval", "mbpp", "gsm8k", "math500", "gpqa", "countdown", "sudoku"]
-    assert told[6]["settings"] == {"shots": 5, "length": 128, "rate": 0.0, "chat": True, "block_length": 32}
+    result = json.loads(run("tasks", "--json").stdout)
+    assert [task["name"] for task in result] == ["humaneval", "mbpp", "gsm8k", "math500", "gpqa", "countdown", "sudoku"]
+    assert result[6]["settings"] == {"shots": 5, "length": 128, "rate": 0.0, "chat": True, "block_length": 32}
 
 
 @pytest.mark.parametrize("columns", ["40", "80"])
@@ -69,7 +69,10 @@ def test_tasks_prints_a_prompt_ours_or_another(data: Path) -> None:
         (("tasks", "--example", "3"), "mini_story, mini_algebra"),
         (("tasks", "sudoku", "--template", "--example", "0"), "leave --example out."),
         (("tasks", "sudoku", "--template", "--data", ".", "--json"), "leave --data and --json out."),
-        (("tasks", "sudoku", "--data", str(data), "--example", "2"), "Sudoku has 2 examples, numbered from 0."),
+        (
+            ("tasks", "sudoku", "--data", str(data), "--example", "2"),
+            "Sudoku has no example 2: give a number from 0 to 1.",
+        ),
         (("tasks", "sudoku", "--data", str(data), "--prompt", "no.txt"), "there is no prompt file 'no.txt'."),
     ):
         refused = run(*words)
@@ -92,8 +95,8 @@ def test_regrade_shows_both_rules_and_writes_every_grade(data: Path) -> None:
     grades = [json.loads(line) for line in out.read_text().splitlines()]
     assert [g["correct"]["correct"] for g in grades] == [True, False] and grades[0]["correct"]["span"] == [9, 28]
     assert grades[1]["paper"]["why"] == "the tags do not hold 2143432114323214"
-    told = json.loads(run("regrade", str(answers), "--data", str(data), "--json").stdout)
-    assert told[0]["gained"] == 1 and told[0]["metrics"]["correct"]["estimate"] == 0.5
+    result = json.loads(run("regrade", str(answers), "--data", str(data), "--json").stdout)
+    assert result[0]["gained"] == 1 and result[0]["metrics"]["correct"]["estimate"] == 0.5
 
 
 @pytest.mark.parametrize(
@@ -101,8 +104,8 @@ def test_regrade_shows_both_rules_and_writes_every_grade(data: Path) -> None:
     [
         ([{}, {}], None),
         ([{"prompt": "Solve 3102 2000 0210 0320 now"}, {"question": "0140\n4320\n1402\n0000"}], None),
-        ([{}, {"prompt": "Solve 3102 2000 0210 0320 now"}], "1 of 2 answers in '.*' carry .* first 'sudoku/1'"),
-        ([{"messages": [{"role": "user", "content": "Hello"}]}, {"prompt": "Hi"}], "2 of 2 .* first 'sudoku/0'"),
+        ([{}, {"prompt": "Solve 3102 2000 0210 0320 now"}], "1 of 2 answers in '.*' have .* first: 'sudoku/1'"),
+        ([{"messages": [{"role": "user", "content": "Hello"}]}, {"prompt": "Hi"}], "2 of 2 .* first: 'sudoku/0'"),
     ],
 )
 def test_regrade_warns_of_prompts_of_other_problems(
@@ -146,9 +149,9 @@ def test_regrade_goes_on_after_an_interruption(data: Path, monkeypatch: pytest.M
     monkeypatch.setattr(Sudoku, "ours", interrupted)
     assert run(*words).returncode == 130
     assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["sudoku/0"]
-    told = json.loads(run(*words).stdout)
-    assert told[0]["metrics"]["correct"]["estimate"] == 0.5 and asked == ["sudoku/0", "sudoku/1", "sudoku/1"]
-    assert json.loads(run(*words).stdout) == told and len(asked) == 3  # nothing is graded again
+    result = json.loads(run(*words).stdout)
+    assert result[0]["metrics"]["correct"]["estimate"] == 0.5 and asked == ["sudoku/0", "sudoku/1", "sudoku/1"]
+    assert json.loads(run(*words).stdout) == result and len(asked) == 3  # nothing is graded again
     answers.write_text(answers.read_text().replace("3142", "3124"))
     refused = run(*words)
     assert refused.returncode == 2 and "begun with other files" in refused.stderr
@@ -160,29 +163,39 @@ def test_regrade_runs_programs_in_the_sandbox(data: Path) -> None:
     rows = [{"id": f"HumanEval/{n}", "text": text} for n, text in enumerate(texts)]
     answers.write_text("".join(json.dumps(row) + "\n" for row in rows))
     words = ("regrade", str(answers), "--task", "humaneval", "--data", str(data), "--json")
-    told = json.loads(run_apart(*words).stdout)
-    assert told[0]["metrics"]["correct"]["estimate"] == pytest.approx(2 / 3)
-    assert told[0]["metrics"]["paper"]["estimate"] == pytest.approx(2 / 3)
-    assert (told[0]["gained"], told[0]["lost"]) == (1, 1)
+    result = json.loads(run_apart(*words).stdout)
+    assert result[0]["metrics"]["correct"]["estimate"] == pytest.approx(2 / 3)
+    assert result[0]["metrics"]["paper"]["estimate"] == pytest.approx(2 / 3)
+    assert (result[0]["gained"], result[0]["lost"]) == (1, 1)
 
 
 def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
     answers = data / "gsm8k_256.jsonl"
     row = {"question": "How many?", "output": "\\boxed{18.0}<|eot_id|><|endoftext|> 7", "gold": 18.0}
     answers.write_text(json.dumps(row) + "\n")
-    told = json.loads(run("regrade", str(answers), "--json").stdout)
-    assert told[0]["metrics"]["correct"]["estimate"] == 1 and told[0]["metrics"]["paper"]["estimate"] == 0
+    result = json.loads(run("regrade", str(answers), "--json").stdout)
+    assert result[0]["metrics"]["correct"]["estimate"] == 1 and result[0]["metrics"]["paper"]["estimate"] == 0
     answers.write_text(json.dumps(row | {"gold": None}) + "\n")
     refused = run("regrade", str(answers))
-    assert refused.returncode == 2 and "it has no gold answer; give the data with --data DIR" in refused.stderr
+    assert (
+        refused.returncode == 2 and "it has no gold answer; give the benchmark's data as --data DIR" in refused.stderr
+    )
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("answers.jsonl", "{}", "answers.jsonl' begins with no task's: give --task NAME (known: humaneval, mbpp, "),
-        ("sudko_a.jsonl", "{}", "sudko_a.jsonl' begins with no task's: give --task NAME (did you mean --task sudoku?)"),
-        ("sudoku_a.jsonl", "", "holds no answers."),
+        (
+            "answers.jsonl",
+            "{}",
+            "answers.jsonl' does not begin with a task: give --task NAME (known: humaneval, mbpp, ",
+        ),
+        (
+            "sudko_a.jsonl",
+            "{}",
+            "sudko_a.jsonl' does not begin with a task: give --task NAME (did you mean --task sudoku?)",
+        ),
+        ("sudoku_a.jsonl", "", "holds no answers:"),
         (
             "sudoku_a.jsonl",
             '{"id": "sudoku/7", "text": "x"}',
@@ -191,7 +204,7 @@ def test_regrade_reads_answers_as_d1_publishes_them(data: Path) -> None:
         ("sudoku_a.jsonl", '{"id": 0, "text": "x"}', "`uncode tasks sudoku --example N --json` prints an id"),
         ("sudoku_a.jsonl", '{"id": "HumanEval/0", "text": "x"}', "not of Sudoku: did you mean --task humaneval?"),
         ("sudoku_a.jsonl", '{"id": "test/algebra/1.json", "text": "x"}', "did you mean --task math500?"),
-        ("sudoku_a.jsonl", '{"id": "sudoku/0"}', "nothing by the name 'text'"),
+        ("sudoku_a.jsonl", '{"id": "sudoku/0"}', "it has no 'text'"),
         (
             "sudoku_a.jsonl",
             '\n{"id": "sudoku/0", "text": "x"}\n{',
@@ -214,8 +227,8 @@ def test_regrade_says_what_is_wrong_with_a_file(
     monkeypatch.setattr(sys, "argv", ["uncode", "regrade", str(data / name), "--data", str(data)])
     with pytest.raises(SystemExit) as left:
         main()
-    told = capsys.readouterr().err
-    assert left.value.code == 2 and message in told and told.count("\n") == 1
+    result = capsys.readouterr().err
+    assert left.value.code == 2 and message in result and result.count("\n") == 1
 
 
 @pytest.mark.parametrize("verb", ["tasks", "regrade", "mini", "demo"])

@@ -57,5 +57,5 @@ def test_work_that_is_resumed_needs_a_regular_file(words: tuple[str, ...], tmp_p
     lines = tmp_path / "lines.jsonl"
     lines.write_text('{"prompt": "add 3 4 5"}\n')
     shown = run(*(word.replace("{in}", str(lines)) for word in words), "--out", "/dev/stdout")
-    assert shown.returncode == 2 and "'/dev/stdout' is not a regular file: --out keeps the work" in shown.stderr
+    assert shown.returncode == 2 and "'/dev/stdout' is not a regular file: give --out a file" in shown.stderr
     assert not list(Path("/dev").glob("stdout.*"))

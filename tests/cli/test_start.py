@@ -161,7 +161,7 @@ def test_ctrl_c_while_decoding_says_what_was_kept(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=60)
     assert process.returncode == 130 and "Traceback" not in err, err
-    found = re.search(r"stopped after (\d+) of 5000 answers; the same command goes on from there", err)
+    found = re.search(r"stopped after (\d+) of 5000 answers; the same command resumes there", err)
     assert found and int(found[1]) == len(out.read_text().splitlines())
     assert err.splitlines()[-1] == "uncode: interrupted."
 
@@ -216,7 +216,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
         (["decode", "x", "--set", "proxy=confidense"], "proxy has no choice 'confidense': did you mean 'confidence'?"),
         (["decode", "x", "--set", "informativeness=1"], "informativeness must be true or false, not 1."),
         (["decode", "x", "--device", "cpu:7"], "there is no 'cpu:7' here: a CPU has no number; use cpu."),
-        (["decode", "caf\udce9"], "the prompt is not text in UTF-8: convert it first."),
+        (["decode", "caf\udce9"], "the prompt is not UTF-8 text: convert it first."),
         (["decode", "--input", "-", "--out", "x"], "--input takes a file"),
         (["samplers", "--frequency", "llada"], "--frequency changes one sampler"),
         (["compare", "x", "--samplers", "uncode,,eb"], "not 'uncode,,eb'."),
@@ -281,7 +281,7 @@ def test_a_fault_of_ours_is_one_sentence_too() -> None:
     )
     done = subprocess.run([sys.executable, "-c", script], env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert done.returncode == 1 and len(done.stderr.splitlines()) == 1
-    assert "an unexpected ZeroDivisionError (a b): this is a fault of uncode" in done.stderr
+    assert "an unexpected ZeroDivisionError (a b): this is a bug in uncode" in done.stderr
 
 
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:

@@ -44,8 +44,8 @@ def test_count_show_compare_merge(corpus: Path, tokenizer: Path, tmp_path: Path)
     assert "tokens in 200 documents" in shown.stdout and len(shown.stdout.splitlines()) == 1
     spoil(corpus)
     json_file = str(tokenizer / "tokenizer.json")
-    told = run("count", str(corpus), "--tokenizer", json_file, "--out", str(two), "--max-bytes", "10kB", "--json")
-    facts = json.loads(told.stdout)
+    result = run("count", str(corpus), "--tokenizer", json_file, "--out", str(two), "--max-bytes", "10kB", "--json")
+    facts = json.loads(result.stdout)
     assert facts["bytes"] <= 10_000 and facts["sha256"] == FrequencyTable.load(two).sha256 and facts["bad"] == 0
     shown = run("table", "show", str(one), "--tokenizer", str(tokenizer), "--top", "5")
     assert '" the"' in shown.stdout and "200 documents" in shown.stdout and "\x1b[" not in shown.stdout
@@ -55,25 +55,25 @@ def test_count_show_compare_merge(corpus: Path, tokenizer: Path, tmp_path: Path)
     )
     shown = run("table", "compare", str(one), str(two), "--tokenizer", str(tokenizer))
     assert "KL(A || B)" in shown.stdout and "change" in shown.stdout
-    told = run("table", "compare", str(one), str(one), "--json")
-    assert json.loads(told.stdout)["divergence"] == [0, 0] and json.loads(told.stdout)["moved"] == []
+    result = run("table", "compare", str(one), str(one), "--json")
+    assert json.loads(result.stdout)["divergence"] == [0, 0] and json.loads(result.stdout)["moved"] == []
     assert run("table", "merge", str(one), str(two), "--out", str(both), "--name", "all").returncode == 0
     assert FrequencyTable.load(both) == FrequencyTable.load(one).merge(FrequencyTable.load(two))
 
 
-def test_standard_input_a_recipe_and_bad_lines(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
+def test_standard_input_a_corpus_spec_and_bad_lines(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     out, text = tmp_path / "t.safetensors", "".join(TEXT)
-    told = run_apart("count", "-", "--tokenizer", str(tokenizer), "--out", str(out), "--json", stdin=text)
-    assert json.loads(told.stdout)["bytes"] == len(text.encode()) and json.loads(told.stdout)["documents"] == 1
-    recipe = tmp_path / "mix.toml"
-    recipe.write_text(f'name = "mix"\nmax_bytes = "1MB"\n[[source]]\nwhere = "{corpus}"\nfields = "text"\n')
+    result = run_apart("count", "-", "--tokenizer", str(tokenizer), "--out", str(out), "--json", stdin=text)
+    assert json.loads(result.stdout)["bytes"] == len(text.encode()) and json.loads(result.stdout)["documents"] == 1
+    spec = tmp_path / "mix.toml"
+    spec.write_text(f'name = "mix"\nmax_bytes = "1MB"\n[[source]]\nwhere = "{corpus}"\nfields = "text"\n')
     spoil(corpus)
-    told = run("count", str(recipe), "--tokenizer", str(tokenizer), "--out", str(out))
-    assert told.returncode == 0 and "1 bad left out" in told.stdout
-    assert told.stderr == f"bad: {corpus / 'a.jsonl'}, line 201: not valid JSON (column 1)\n"
+    result = run("count", str(spec), "--tokenizer", str(tokenizer), "--out", str(out))
+    assert result.returncode == 0 and "1 bad left out" in result.stdout
+    assert result.stderr == f"bad: {corpus / 'a.jsonl'}, line 201: not valid JSON (column 1)\n"
     assert FrequencyTable.load(out).name == "mix"
-    told = run("count", str(recipe), "--tokenizer", str(tokenizer), "--out", str(out), "--strict")
-    assert told.returncode == 2 and "line 201" in told.stderr
+    result = run("count", str(spec), "--tokenizer", str(tokenizer), "--out", str(out), "--strict")
+    assert result.returncode == 2 and "line 201" in result.stderr
 
 
 def test_a_finished_count_is_not_repeated(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
@@ -89,20 +89,20 @@ def test_a_finished_count_is_not_repeated(corpus: Path, tokenizer: Path, tmp_pat
     assert "tokens in 1 document," in run(*words, "--max-documents", "1", "--force").stdout
     spoil(corpus)
     assert not reused() and not reused(), "bad records are reported every time"
-    told = run("count", "-", *words[2:], stdin="x")
-    assert "made by the same command" not in told.stdout + run("count", "-", *words[2:], stdin="x").stdout
+    result = run("count", "-", *words[2:], stdin="x")
+    assert "made by the same command" not in result.stdout + run("count", "-", *words[2:], stdin="x").stdout
 
 
 def test_an_error_says_what_is_kept(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     """Nothing where nothing was counted."""
     out, kept = tmp_path / "t.safetensors", tmp_path / "t.safetensors.counting"
     words = ("count", str(corpus), "--tokenizer", str(tokenizer), "--out", str(out))
-    for allowed, message in (("1", "nothing was counted"), ("0", "200 of 200, more than the 0 % that --allow-bad 0 a")):
-        told = run(*words, "--field", "n", "--allow-bad", allowed)
-        assert told.returncode == 2 and message in told.stderr and not kept.exists()
+    for allowed, message in (("1", "nothing was counted"), ("0", "200 of 200 records are bad")):
+        result = run(*words, "--field", "n", "--allow-bad", allowed)
+        assert result.returncode == 2 and message in result.stderr and not kept.exists()
     spoil(corpus)
-    told = run(*words, "--allow-bad", "0")
-    assert f"What was counted is in '{kept}'" in told.stderr and kept.is_file()
+    result = run(*words, "--allow-bad", "0")
+    assert f"The counts so far are in '{kept}'" in result.stderr and kept.is_file()
     assert run(*words).returncode == 0 and not kept.exists()
 
 
@@ -124,7 +124,7 @@ def test_the_released_format_is_imported(tmp_path: Path) -> None:
         (["count", "README.md", "--tokenizer", "x", "--out", "x.st", "--format", "json"], "is not a format"),
         (["count", "README.md", "--tokenizer", "x", "--out", "x.st", "--max-bytes", "many"], "is not a size"),
         (["count", "no.toml", "--tokenizer", "x", "--out", "x.st"], "the corpus spec 'no.toml' cannot be read"),
-        (["count", "a.toml", "b", "--tokenizer", "x", "--out", "x.st"], "a corpus spec stands alone"),
+        (["count", "a.toml", "b", "--tokenizer", "x", "--out", "x.st"], "a corpus spec cannot be mixed"),
         (["count", "a.toml", "--field", "x", "--tokenizer", "x", "--out", "x.st"], "leave --field out"),
         (["count", "README.md", "--out", "x.st"], "--tokenizer is missing"),
         (["count", "README.md", "--tokenizer", "toy", "--out", "x.st"], "'toy' has no tokenizer"),
@@ -144,7 +144,7 @@ def test_the_released_format_is_imported(tmp_path: Path) -> None:
         (["table", "get", "llada", "--url", "http://127.0.0.1:9/"], "uncode table import FILE"),
         (["table", "show", "lada"], "did you mean 'llada'"),
         (["table", "import", "no.json", "--out", "x.st"], "there is no file"),
-        (["table", "merge", "x", "--out", "x.st"], "two tables or more"),
+        (["table", "merge", "x", "--out", "x.st"], "at least two tables"),
         (["table", "shoe", "x"], "there is no command"),
     ],
 )

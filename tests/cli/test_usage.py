@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.running import run
+from uncode.cli.usage import with_options
 
 
 @pytest.mark.parametrize(
@@ -29,6 +30,14 @@ def test_a_usage_error_is_one_plain_sentence(words: str, sentence: str) -> None:
     shown = run(*words.split())
     assert shown.returncode == 2 and shown.stdout == ""
     assert shown.stderr.startswith("uncode: ") and shown.stderr.rstrip().endswith(sentence)
+
+
+def test_errors_of_the_library_name_options_on_the_command_line() -> None:
+    sentence = (
+        "choose another `out=`, check `fields=`, or give `restart=True` or `format=jsonl`, as `uncode count` does."
+    )
+    shown = "choose another --out, check --field, or give --restart or --format jsonl, as `uncode count` does."
+    assert with_options(sentence) == shown
 
 
 @pytest.mark.parametrize("words", [["help"], ["-h"], ["help", "decode"], ["decode", "-h"]])

@@ -116,11 +116,11 @@ ANSWERS: dict[str, tuple[Any, str, str]] = {
 @pytest.mark.parametrize("denial", DENIALS)
 @pytest.mark.parametrize("task", ANSWERS)
 def test_a_denied_answer_is_none(task: str, denial: str) -> None:
-    told, right, wrong = ANSWERS[task]
-    assert not graded(task, told, denial.format(right)).correct
+    facts, right, wrong = ANSWERS[task]
+    assert not graded(task, facts, denial.format(right)).correct
     for text in (f"{denial.format(wrong)} The answer is {right}.", f"<answer>{right}</answer> {denial.format(wrong)}"):
         if not (text.startswith("<") and denial.startswith("{}")):  # a sentence may go on behind a tag
-            assert graded(task, told, text).correct, text
+            assert graded(task, facts, text).correct, text
 
 
 @pytest.mark.parametrize("task", [task for task in ANSWERS if task != "gpqa"])
@@ -128,11 +128,11 @@ def test_a_denied_answer_is_none(task: str, denial: str) -> None:
     "denial", ["not {}", "It is not {}.", "{} is wrong.", "{} is not correct.", "{}. No, that is wrong."]
 )
 def test_a_denied_box_is_skipped(task: str, denial: str) -> None:
-    told, right, wrong = ANSWERS[task]
+    facts, right, wrong = ANSWERS[task]
     boxes = [f"\\boxed{{{answer}}}" for answer in (right, wrong)]
-    assert not graded(task, told, denial.format(boxes[0])).correct
-    assert graded(task, told, f"{boxes[0]}. But {denial.format(boxes[1])}").correct
-    assert graded(task, told, f"{denial.format(boxes[1])} So {boxes[0]}").correct
+    assert not graded(task, facts, denial.format(boxes[0])).correct
+    assert graded(task, facts, f"{boxes[0]}. But {denial.format(boxes[1])}").correct
+    assert graded(task, facts, f"{denial.format(boxes[1])} So {boxes[0]}").correct
 
 
 UNSOLVABLE = (
@@ -147,10 +147,10 @@ UNSOLVABLE = (
 @pytest.mark.parametrize("words", UNSOLVABLE)
 @pytest.mark.parametrize("task", ["countdown", "sudoku"])
 def test_no_solution_is_none(task: str, words: str) -> None:
-    told, right, _ = ANSWERS[task]
+    facts, right, _ = ANSWERS[task]
     for text in (f"{right}\n{words}", f"<answer>{words}</answer>\n{right}", f"\\boxed{{\\text{{{words}}}}} {right}"):
-        assert not graded(task, told, text).correct, text
-    assert graded(task, told, f"{right}. There is no other solution.").correct
+        assert not graded(task, facts, text).correct, text
+    assert graded(task, facts, f"{right}. There is no other solution.").correct
 
 
 GIVEN_UP = (
@@ -228,6 +228,6 @@ JUDGED_ROWS = [json.loads(line) for line in JUDGED.read_text(encoding="utf-8").s
 def test_answers_judged_by_hand(task: str) -> None:
     rows = [row for row in JUDGED_ROWS if row["task"] == task]
     assert len(rows) > 60
-    told = [tuple(row["told"]) if isinstance(row["told"], list) else row["told"] for row in rows]
-    verdicts = [graded(task, about, row["text"]) for about, row in zip(told, rows, strict=True)]
+    facts = [tuple(row["told"]) if isinstance(row["told"], list) else row["told"] for row in rows]
+    verdicts = [graded(task, about, row["text"]) for about, row in zip(facts, rows, strict=True)]
     assert not [(r["text"], v) for r, v in zip(rows, verdicts, strict=True) if v.correct != r["correct"]]

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from uncode.evals.families import FAMILIES
-from uncode.evals.families.functions import CHANGES, JOINS, KEEPS, draw_function
+from uncode.evals.families.functions import FILTERS, MAPS, REDUCTIONS, draw_function
 from uncode.evals.families.sudoku import grids
 from uncode.evals.tasks import TASKS, find_task
 
@@ -73,12 +73,12 @@ def test_train_and_test_share_no_problem(name: str) -> None:
 
 
 def test_no_story_is_taught_under_other_names() -> None:
-    """The tested problems against lessons, without what a template fills with words: the numbers, in order."""
+    """Compares the numbers of tested problems with those of training examples; templates only change the words."""
     pytest.importorskip("reasoning_gym", reason=WHY)
     from uncode.train.curriculum import draw
 
     tested = {tuple(re.findall(r"\d+", e.question)) for e in FAMILIES["mini_story"].examples()}
-    taught = {tuple(re.findall(r"\d+", lesson.prompt)) for lesson in draw("mini_story", 0, 0, 600)}
+    taught = {tuple(re.findall(r"\d+", example.prompt)) for example in draw("mini_story", 0, 0, 600)}
     assert not tested & taught
 
 
@@ -102,7 +102,7 @@ def test_styles_are_drawn_as_often_as_they_say() -> None:
 
 
 def test_a_function_is_the_same_short_and_as_a_loop() -> None:
-    assert len(KEEPS) * len(CHANGES) * len(JOINS) == 280
+    assert len(FILTERS) * len(MAPS) * len(REDUCTIONS) == 280
     for number in range(300):
         function, space = draw_function(Random(number)), {}
         for body in (function.short, function.loop):

@@ -24,9 +24,9 @@ Case = tuple[str, Any, str, bool]
 
 EXAMPLES: dict[str, Callable[[Any], Example]] = {
     "gsm8k": lambda answer: gsm8k.Problem("x", "", answer),
-    "math500": lambda told: math500.Problem("x", *(told if isinstance(told, tuple) else ("", told))),
+    "math500": lambda facts: math500.Problem("x", *(facts if isinstance(facts, tuple) else ("", facts))),
     "gpqa": lambda letter: gpqa.Question("x", "", ("alpha", "beta", "gamma", "delta"), letter),
-    "countdown": lambda told: countdown.Puzzle("x", told[:-1], told[-1], "-"),
+    "countdown": lambda facts: countdown.Puzzle("x", facts[:-1], facts[-1], "-"),
     "sudoku": lambda clues: sudoku.Puzzle("x", clues, "-"),
 }
 
@@ -42,10 +42,10 @@ def _closed() -> Iterator[None]:
     task_of("math500").formulas.close()
 
 
-def graded(task: str, told: Any, text: str) -> Grade:
+def graded(task: str, facts: Any, text: str) -> Grade:
     if task == "math500":
         pytest.importorskip("math_verify")
-    grade = task_of(task).grade(EXAMPLES[task](told), text)
+    grade = task_of(task).grade(EXAMPLES[task](facts), text)
     if grade.span is not None:
         assert 0 <= grade.span[0] < grade.span[1] <= len(text)
     assert grade.span is not None or not grade.correct
@@ -54,11 +54,13 @@ def graded(task: str, told: Any, text: str) -> Grade:
 
 def listed(cases: list[Case]) -> Any:
     assert len({name for name, *_ in cases}) == len(cases), "two cases of one name"
-    return pytest.mark.parametrize(("told", "text", "verdict"), [pytest.param(*rest, id=name) for name, *rest in cases])
+    return pytest.mark.parametrize(
+        ("facts", "text", "verdict"), [pytest.param(*rest, id=name) for name, *rest in cases]
+    )
 
 
-def all_of(verdict: bool, told: Any, prefix: str, *texts: str) -> list[Case]:
-    return [(f"{prefix}-{number}", told, text, verdict) for number, text in enumerate(texts)]
+def all_of(verdict: bool, facts: Any, prefix: str, *texts: str) -> list[Case]:
+    return [(f"{prefix}-{number}", facts, text, verdict) for number, text in enumerate(texts)]
 
 
 # GSM8K
@@ -206,8 +208,8 @@ GSM8K: list[Case] = [
 
 
 @listed(GSM8K)
-def test_gsm8k(told: str, text: str, verdict: bool) -> None:
-    grade = graded("gsm8k", told, text)
+def test_gsm8k(facts: str, text: str, verdict: bool) -> None:
+    grade = graded("gsm8k", facts, text)
     assert grade.correct is verdict, grade
 
 
@@ -348,8 +350,8 @@ MATH500: list[Case] = [
 
 
 @listed(MATH500)
-def test_math500(told: Any, text: str, verdict: bool) -> None:
-    grade = graded("math500", told, text)
+def test_math500(facts: Any, text: str, verdict: bool) -> None:
+    grade = graded("math500", facts, text)
     assert grade.correct is verdict, grade
 
 
@@ -459,8 +461,8 @@ GPQA: list[Case] = [
 
 
 @listed(GPQA)
-def test_gpqa(told: str, text: str, verdict: bool) -> None:
-    grade = graded("gpqa", told, text)
+def test_gpqa(facts: str, text: str, verdict: bool) -> None:
+    grade = graded("gpqa", facts, text)
     assert grade.correct is verdict, grade
 
 
@@ -562,8 +564,8 @@ COUNTDOWN: list[Case] = [
 
 
 @listed(COUNTDOWN)
-def test_countdown(told: tuple[int, ...], text: str, verdict: bool) -> None:
-    grade = graded("countdown", told, text)
+def test_countdown(facts: tuple[int, ...], text: str, verdict: bool) -> None:
+    grade = graded("countdown", facts, text)
     assert grade.correct is verdict, grade
 
 
@@ -647,8 +649,8 @@ SUDOKU: list[Case] = [
 
 
 @listed(SUDOKU)
-def test_sudoku(told: str, text: str, verdict: bool) -> None:
-    grade = graded("sudoku", told, text)
+def test_sudoku(facts: str, text: str, verdict: bool) -> None:
+    grade = graded("sudoku", facts, text)
     assert grade.correct is verdict, grade
 
 
@@ -656,7 +658,7 @@ def test_sudoku(told: str, text: str, verdict: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "told", "text", "span"),
+    ("task", "facts", "text", "span"),
     [
         ("gsm8k", "18", "9 * 2 = 18\n#### $18.", "$18"),
         ("gsm8k", "18", "\\boxed{18 \\text{ dollars}} for 9", "18"),
@@ -670,8 +672,8 @@ def test_sudoku(told: str, text: str, verdict: bool) -> None:
         ("sudoku", CLUES, grid("Row {n}: {row}"), grid("Row {n}: {row}").removeprefix("Row 1: ")),
     ],
 )
-def test_span_is_the_answer(task: str, told: Any, text: str, span: str) -> None:
-    grade = graded(task, told, text)
+def test_span_is_the_answer(task: str, facts: Any, text: str, span: str) -> None:
+    grade = graded(task, facts, text)
     assert grade.correct and grade.span is not None
     assert text[slice(*grade.span)] == span
 
@@ -718,7 +720,7 @@ def test_open_brackets_are_read_once(piece: str, monkeypatch: pytest.MonkeyPatch
     asked, real = list[int](), arithmetic._Parser.factor
     monkeypatch.setattr(arithmetic._Parser, "factor", lambda self, depth: (asked.append(depth), real(self, depth))[1])
     arithmetic.equations(everything(piece * (20_000 // len(piece))))
-    assert len(asked) < 4 * arithmetic.LONGEST
+    assert len(asked) < 4 * arithmetic.MAX_TOKENS
 
 
 def test_many_ways_to_each_number_take_no_time() -> None:

@@ -16,7 +16,7 @@ from tests.cli.running import call
 from uncode import UncodeError
 from uncode.backbones.loading import device
 from uncode.cli import devices
-from uncode.cli.answering.three_orders import _usual
+from uncode.cli.answering.three_orders import _typical_problems
 from uncode.core.trace import Trace
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.write import lines_of
@@ -31,9 +31,9 @@ from uncode.evals.mini.results import Cell, Part, Results
 from uncode.evals.mini.run import Suite
 from uncode.samplers.presets import PRESETS
 from uncode.stats import wilson
+from uncode.train.config import TrainConfig
 from uncode.train.export import export
-from uncode.train.prepare import TEXTS, prepare
-from uncode.train.recipe import Recipe
+from uncode.train.prepare import TEXTS_FILE, prepare
 from uncode.train.run import Run
 
 ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "device": "cpu"}
@@ -41,17 +41,17 @@ ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "device
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model that has learnt nothing, with a table counted from its lessons."""
+    """A model that has learnt nothing, with a table counted from its examples."""
     made = tmp_path_factory.mktemp("model")
-    recipe = Recipe.load("smoke")
-    recipe = replace(recipe, lessons=replace(recipe.lessons, rows=(20, 20, 0, 40, 40, 40, 20)))
-    recipe = replace(recipe, network=replace(recipe.network, width=32, hidden=48, vocab=320))
-    run = Run(recipe, prepare(recipe, made / "lessons", lambda name, count: None, workers=1), torch.device("cpu"))
+    config = TrainConfig.load("smoke")
+    config = replace(config, examples=replace(config.examples, rows=(20, 20, 0, 40, 40, 40, 20)))
+    config = replace(config, network=replace(config.network, width=32, hidden=48, vocab=320))
+    run = Run(config, prepare(config, made / "examples", lambda name, count: None, workers=1), torch.device("cpu"))
     run.progress.curve = [(1, 2.5), (2, 1.25)]
-    export(run, made / "lessons", made)
+    export(run, made / "examples", made)
     table = made / "frequency.safetensors"
-    told = call("count", str(made / "lessons" / TEXTS), "--tokenizer", str(made), "--out", str(table))
-    assert told.exit_code == 0
+    result = call("count", str(made / "examples" / TEXTS_FILE), "--tokenizer", str(made), "--out", str(table))
+    assert result.exit_code == 0
     return made
 
 
@@ -66,7 +66,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def suite(folder: Path, out: Path | None, batch: int = 2, family: str = "mini_choice") -> Suite:
     model = uncode.load(folder)
-    return Suite(model, model.frequency, FAMILIES[family], Part(dict(ABOUT)), batch, out, lambda told: None)  # type: ignore[attr-defined]
+    return Suite(model, model.frequency, FAMILIES[family], Part(dict(ABOUT)), batch, out, lambda message: None)  # type: ignore[attr-defined]
 
 
 def test_every_preset_takes_part() -> None:
@@ -103,9 +103,9 @@ def test_a_family_is_run_once_and_the_same_in_any_batch(
 def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
     families = ("mini_choice", "mini_sudoku")
     job = Job(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
-    told: list[str] = []
-    results = job.run(workers=2, on_progress=told.append)
-    assert sorted(told) == sorted(f"{name} is done" for name in families)
+    messages: list[str] = []
+    results = job.run(workers=2, on_progress=messages.append)
+    assert sorted(messages) == sorted(f"{name} is done" for name in families)
     assert tuple(results.cells) == families
     assert all(list(cells) == list(names.QUICK) for cells in results.cells.values())
     assert Results.load(tmp_path / "results.json") == results
@@ -113,7 +113,7 @@ def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
         replace(job, seed=1).part("mini_choice")
     with pytest.raises(UncodeError, match=r"a run begun with rates.mini_choice 0.5, now 0.1"):
         replace(job, rates={"mini_choice": 0.1}).part("mini_choice")
-    one = replace(job, families=("mini_choice",)).run(workers=1, on_progress=told.append)
+    one = replace(job, families=("mini_choice",)).run(workers=1, on_progress=messages.append)
     assert tuple(one.cells) == families  # what is there stays in the table
     with pytest.raises(UncodeError, match="holds one family"):
         Results.load(tmp_path / "mini_choice.json")
@@ -179,7 +179,7 @@ def test_results_are_read_back_and_other_files_refused(results: Results, tmp_pat
     assert Results.load(tmp_path / "results.json") == results
     for text in ("[]", "{}", '{"about": {}, "cells": {"a": {"b": {"right": 1}}}}', "no"):
         (tmp_path / "other.json").write_text(text)
-        with pytest.raises(UncodeError, match="no file of results"):
+        with pytest.raises(UncodeError, match="not a file of results"):
             Results.load(tmp_path / "other.json")
 
 
@@ -217,12 +217,12 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
         (folder / "second").rmdir()
     assert shown.stdout == text
     for words in (("--show", "x", "--quick"), ("--card", "--quick", "--model", "x"), ("--quick", "--model", "x")):
-        with pytest.raises(UncodeError, match=r"nothing else|no folder 'x'"):
+        with pytest.raises(UncodeError, match=r"leave the other|no folder 'x'"):
             call("mini", *words)
     assert "| loss | 2.500 |" in text and "| 1.250 |" in text
     assert "ahead of none" in text and "level with confidence, semi_ar" in text
-    assert "alike against 2 of 2 baselines." in text
-    assert "Of 8 cells (label-free ones are among them), 8 lie inside" in text and "`frequency.safetensors`" in text
+    assert "agree on Uncode's place against 2 of 2 baselines." in text
+    assert "Of 8 cells (with the label-free ones), 8 lie inside" in text and "`frequency.safetensors`" in text
     assert "label-free rates" in table.stdout and "87.5" in table.stdout and "…" not in table.stdout
     assert "no rate was chosen for mini_docstring" in str(quick.value)
 
@@ -230,7 +230,7 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--model", "toy"], r"'toy' has no weights .* --model tiny, .* `uncode train` made"),
+        (["--model", "toy"], r"'toy' has no trained weights: give --model tiny, .* `uncode train` made"),
         (["--model", "nosuch"], "there is no folder 'nosuch': give --model tiny, or"),
         (["--family", "stroy"], "there is no family 'stroy': did you mean 'story'"),
         (["--quick", "--device", "cdua"], "'cdua' is no device: did you mean 'cuda'"),
@@ -256,9 +256,9 @@ def test_names_known_without_torch_are_those_of_the_loader() -> None:
 def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_rate(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told: list[str] = []
-    running_suite = replace(suite(folder, tmp_path), on_progress=told.append)
-    monkeypatch.setattr(running, "STEP_SECONDS", 0.0)
+    messages: list[str] = []
+    running_suite = replace(suite(folder, tmp_path), on_progress=messages.append)
+    monkeypatch.setattr(running, "REPORT_SECONDS", 0.0)
     monkeypatch.setattr(running_suite, "_cells", lambda samplers: None)
     entropy = running_suite._entropy
 
@@ -270,8 +270,8 @@ def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_rate(
     monkeypatch.setattr(running_suite, "_entropy", stopped)
     with pytest.raises(KeyboardInterrupt):
         running_suite.full()
-    assert told[0] == "mini_choice, rate 0 (1 of 2) on 2 unlabelled problems"
-    assert told[1] == f"{told[0]}: forward 1" and len(told) > 20
+    assert messages[0] == "mini_choice, rate 0 (1 of 2) on 2 unlabelled problems"
+    assert messages[1] == f"{messages[0]}: forward 1" and len(messages) > 20
     assert set(Part.load(tmp_path / "mini_choice.json").entropies) == {"0"}
 
 
@@ -281,8 +281,8 @@ def test_the_demo_draws_what_is_commonest(results: Results) -> None:
         return replace(results, cells={"mini_story": cells})
 
     split = marked(confidence="1000010", semi_ar="1111000", uncode="1111100")  # confidence alone is wrong three times
-    assert _usual(split, "mini_story") == [1, 2, 3]
-    assert _usual(marked(confidence="111", semi_ar="111", uncode="111"), "mini_story") == [0, 1, 2]
+    assert _typical_problems(split, "mini_story") == [1, 2, 3]
+    assert _typical_problems(marked(confidence="111", semi_ar="111", uncode="111"), "mini_story") == [0, 1, 2]
 
 
 def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: Results) -> None:
@@ -293,9 +293,9 @@ def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: R
         shown = call("demo", "--model", str(folder), "--page", str(tmp_path / "demo.html"))
     finally:
         (folder / "results.json").unlink()
-    told = " ".join(shown.stdout.split())
-    assert told.count("Uncode is right where confidence is wrong: 2; wrong where it is right:") == 3
-    assert told.count("forwards; ") == 9
+    text = " ".join(shown.stdout.split())
+    assert text.count("Uncode is right where confidence is wrong: 2; wrong where it is right:") == 3
+    assert text.count("forwards; ") == 9
     page = (tmp_path / "demo.html").read_text()
     assert page.count("<section") == 9 and "story, confidence" in page
 

@@ -22,7 +22,7 @@ import uncode
 from uncode import UncodeError
 from uncode.evals.grade.code import Reading, readings
 from uncode.evals.grade.find import everything
-from uncode.evals.grade.programs import judged
+from uncode.evals.grade.programs import run_tests
 from uncode.evals.sandbox import Limits, Sandbox, Suite
 from uncode.evals.sandbox.jail import Bare, Bubblewrap, Jail, Namespaces
 from uncode.evals.tasks.humaneval import HumanEval
@@ -305,7 +305,7 @@ def solve():
 @pytest.mark.parametrize("kind", BEST)
 def test_a_program_that_says_which_reading_it_is_ends_no_evaluation(kind: type[Jail], number: str) -> None:
     source = says_itself(f'{{"loaded": {number}}}')
-    grade = judged(box(kind), ONE, [Reading(source, everything(source))])
+    grade = run_tests(box(kind), ONE, [Reading(source, everything(source))])
     assert not grade.correct
     assert grade.span == (0, len(source))
 

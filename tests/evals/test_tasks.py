@@ -409,7 +409,7 @@ def test_data_is_read_or_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr("uncode.evals.data.RELEASE", f"file://{tmp_path}/")
     (tmp_path / "some.csv").write_text("a\n1\n")
-    with pytest.raises(UncodeError, match="is not the file that was released"):
+    with pytest.raises(UncodeError, match="is not the released file"):
         rows_of(Source("some.csv", sha256="0" * 64), None)
     digest = sha256(b"a\n1\n").hexdigest()
     assert list(rows_of(Source("some.csv", sha256=digest), None)) == [("row 1", {"a": "1"})]
@@ -432,11 +432,11 @@ def test_data_comes_from_the_hub(tmp_path: Path) -> None:
         hub.datasets["Idavidrein/gpqa"] = Repo([{"train.jsonl": lines}], gated=True)
         with pointing_at(hub, tmp_path):
             assert [(e.question, e.answer) for e in find_task("gsm8k").examples()] == [("How many?", "2")]
-            with pytest.raises(UncodeError, match=r"'Idavidrein/gpqa' could not be fetched.*gated.*gpqa\.jsonl"):
+            with pytest.raises(UncodeError, match=r"'Idavidrein/gpqa' could not be downloaded.*gated.*gpqa\.jsonl"):
                 find_task("gpqa").examples()
     with (
         pointing_at(hub, tmp_path),
-        pytest.raises(UncodeError, match=r"cannot be reached: give --data a folder with san"),
+        pytest.raises(UncodeError, match=r"cannot be reached: give a folder with san"),
     ):
         find_task("mbpp").examples()
 

@@ -16,7 +16,7 @@ import pytest
 from tests.frequency.test_count import Cut, counted, cut_after, documents, expected, slowly, write
 from uncode import UncodeError
 from uncode.frequency.corpora import shards
-from uncode.frequency.counting.job import Rules
+from uncode.frequency.counting.job import BadRecordRules
 from uncode.frequency.counting.report import Report
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
@@ -78,12 +78,12 @@ def test_parts_of_files_and_bad_lines(cluster: Any, tmp_path: Path, monkeypatch:
     file = write(tmp_path / "a.jsonl", documents(60))
     with file.open("a") as more:
         more.write("nonsense\n")
-    monkeypatch.setattr(shards, "SPAN", 1 << 13)
-    done = counted(tmp_path / "t.safetensors", file, ray="auto", rules=Rules(allowed=0.1))
+    monkeypatch.setattr(shards, "SHARD_BYTES", 1 << 13)
+    done = counted(tmp_path / "t.safetensors", file, ray="auto", rules=BadRecordRules(allow_bad=0.1))
     assert done.table == expected("split", documents(60))
     assert [(fault.file, fault.line) for fault in done.totals.faults] == [(str(file), 61)]
     with pytest.raises(UncodeError, match=r"a\.jsonl, line 61"):
-        counted(tmp_path / "u.safetensors", file, ray="auto", rules=Rules(strict=True))
+        counted(tmp_path / "u.safetensors", file, ray="auto", rules=BadRecordRules(strict=True))
 
 
 def test_what_cannot_be_read_is_one_sentence(cluster: Any, tmp_path: Path) -> None:

@@ -24,7 +24,7 @@ from uncode.frequency.corpora.corpus_spec import read_spec
 from uncode.frequency.corpora.readers import Reader
 from uncode.frequency.corpora.totals import Totals
 from uncode.frequency.counting.encoder import Encoder
-from uncode.frequency.counting.job import Job, Rules
+from uncode.frequency.counting.job import BadRecordRules, Job
 from uncode.frequency.counting.words import cutter_for
 
 FILES = {
@@ -152,10 +152,10 @@ def test_standard_input_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
         ("./a/b", "there is no file or folder './a/b'"),
         ("", "there is no file or folder ''"),
         ("corpus/*.csv", "no file matches 'corpus/\\*.csv'"),
-        ("corpus/x.bin", "'corpus/x.bin': its name does not say what it is \\(.txt, .*.bz2\\): give --format"),
-        ("corpus/*.bin", "its name does not say"),
-        ("corpus/deep/README", "its name does not say"),
-        ("bins", "'bins' holds no file of a known kind \\(.txt, .*\\): give --format"),
+        ("corpus/x.bin", "'corpus/x.bin' has no known ending \\(.txt, .*.bz2\\): give its `format=`"),
+        ("corpus/*.bin", "has no known ending"),
+        ("corpus/deep/README", "has no known ending"),
+        ("bins", "'bins' holds no file with a known ending \\(.txt, .*\\): give their `format=`"),
         ("memory://no/file.txt", "'memory://no/file.txt' cannot be read"),
         ("memory://no/*.txt", "no file matches 'memory://no/\\*.txt'"),
         ("what://is/this.txt", "'what://is/this.txt' cannot be read: Protocol not known: what"),
@@ -230,7 +230,7 @@ def test_a_file_at_an_address_is_read_once(memory: str, folder: Path) -> None:
 
 @pytest.mark.parametrize("where", ["{0}", "file://{0}", "memory://large"])
 def test_a_large_file_is_divided_wherever_it_is(where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "SPAN", 1 << 14)
+    monkeypatch.setattr(shards, "SHARD_BYTES", 1 << 14)
     content = b'{"text": "some text"}\n' * 2000
     (tmp_path / "a.jsonl").write_bytes(content)
     fsspec.filesystem("memory").pipe("/large/a.jsonl", content)
@@ -301,7 +301,7 @@ def test_a_dataset_is_read_from_the_hub(
 
 
 def test_a_large_file_on_the_hub_is_divided(hub: Hub, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shards, "SPAN", 1 << 14)
+    monkeypatch.setattr(shards, "SHARD_BYTES", 1 << 14)
     written = [f"{n} some text" for n in range(1000)]
     hub.datasets["some/large"] = Repo([{"train.jsonl": lines(*written)}])
     with pointing_at(hub, tmp_path):
@@ -360,7 +360,7 @@ def test_a_file_a_web_server_does_not_have_is_one_sentence(hub: Hub) -> None:
             of(where).shards()
 
 
-RECIPE = """
+SPEC = """
 max_bytes = "1.5 GiB"
 sample = 0.5
 seed = 3
@@ -379,19 +379,19 @@ encoding = "latin-1"
 """
 
 
-def recipe(folder: Path, content: str) -> Path:
+def spec_file(folder: Path, content: str) -> Path:
     (folder / "mix.toml").write_text(content, encoding="utf-8")
     return folder / "mix.toml"
 
 
-def test_a_recipe_is_read(tmp_path: Path) -> None:
+def test_a_corpus_spec_is_read(tmp_path: Path) -> None:
     c4 = Source("allenai/c4", config="en", split="validation", revision="1588ec454efa1a09f29cd18ddd04fe05fc8653a2")
     more = Source("größe/*.xml", "jsonl", ("title", "messages.content"), "latin-1")
-    assert read_spec(recipe(tmp_path, RECIPE)) == Corpus("mix", (c4, more), 3 << 29, sample=0.5, seed=3)
+    assert read_spec(spec_file(tmp_path, SPEC)) == Corpus("mix", (c4, more), 3 << 29, sample=0.5, seed=3)
 
 
-def test_a_recipe_may_name_itself_and_its_limits_in_numbers(tmp_path: Path) -> None:
-    path = recipe(tmp_path, 'name = "mine"\nmax_bytes = 500\nmax_documents = 7\n[[source]]\nwhere = "-"')
+def test_a_corpus_spec_may_name_itself_and_its_limits_in_numbers(tmp_path: Path) -> None:
+    path = spec_file(tmp_path, 'name = "mine"\nmax_bytes = 500\nmax_documents = 7\n[[source]]\nwhere = "-"')
     assert read_spec(path) == Corpus("mine", (Source("-"),), 500, 7)
 
 
@@ -407,7 +407,7 @@ def test_a_recipe_may_name_itself_and_its_limits_in_numbers(tmp_path: Path) -> N
         ("", r"needs a \[\[source\]\]"),
         ('[source]\nwhere = "a"', r"needs a \[\[source\]\]"),
         ('source = ["a"]', r"needs a \[\[source\]\]"),
-        ("source = []", "nothing to count"),
+        ("source = []", "has no source"),
         ("[[source]\n", "the corpus spec '.*mix.toml' is not a TOML file: .*line 1"),
         ('max_bytes = "much"\n[[source]]\nwhere = "a"', "'much' is not a size"),
         ('max_bytes = 0\n[[source]]\nwhere = "a"', "max_bytes must be above 0, not 0"),
@@ -425,12 +425,12 @@ def test_a_recipe_may_name_itself_and_its_limits_in_numbers(tmp_path: Path) -> N
         ('seed = "x"\n[[source]]\nwhere = "a"', "mix.toml'.* 'seed'"),
     ],
 )
-def test_a_wrong_recipe_is_one_sentence(content: str, message: str, tmp_path: Path) -> None:
+def test_a_wrong_corpus_spec_is_one_sentence(content: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(UncodeError, match=message):
-        read_spec(recipe(tmp_path, content))
+        read_spec(spec_file(tmp_path, content))
 
 
-def test_a_recipe_that_is_no_text_or_not_there_is_one_sentence(tmp_path: Path) -> None:
+def test_a_corpus_spec_that_is_no_text_or_not_there_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "a.toml").write_bytes(b"\xff\xfe\0")
     with pytest.raises(UncodeError, match=r"a.toml' is not a TOML file: it is not UTF-8 text\."):
         read_spec(tmp_path / "a.toml")
@@ -441,19 +441,22 @@ def test_a_recipe_that_is_no_text_or_not_there_is_one_sentence(tmp_path: Path) -
 def test_limits_say_what_has_room() -> None:
     free, some, few = (dataclasses.replace(of("-"), **limit) for limit in ({}, {"max_bytes": 9}, {"max_documents": 2}))
     both = dataclasses.replace(some, max_documents=2)
-    assert free.has_room_for(1 << 60, 1 << 60) and not free.is_full_with(1 << 60, 1 << 60)
-    assert [some.has_room_for(size, 99) for size in (0, 8, 9, 10)] == [True, True, True, False]
-    assert [few.has_room_for(99, documents) for documents in (1, 2, 3)] == [True, True, False]
-    assert [both.has_room_for(*size) for size in ((9, 2), (10, 2), (9, 3))] == [True, False, False]
-    assert [both.is_full_with(*size) for size in ((8, 1), (9, 1), (8, 2), (9, 2))] == [False, True, True, True]
+    assert free.allows(1 << 60, 1 << 60) and not free.is_reached_by(1 << 60, 1 << 60)
+    assert [some.allows(size, 99) for size in (0, 8, 9, 10)] == [True, True, True, False]
+    assert [few.allows(99, documents) for documents in (1, 2, 3)] == [True, True, False]
+    assert [both.allows(*size) for size in ((9, 2), (10, 2), (9, 3))] == [True, False, False]
+    assert [both.is_reached_by(*size) for size in ((8, 1), (9, 1), (8, 2), (9, 2))] == [False, True, True, True]
 
 
 def test_limits_become_less() -> None:
     corpus = Corpus("corpus", (Source("-"),), 9, 2, 0.5, 7)
-    assert corpus.less(Totals()) == corpus
-    assert corpus.less(Totals(documents=1, bytes=4)) == Corpus("corpus", (Source("-"),), 5, 1, 0.5, 7)
-    assert corpus.less(Totals(documents=1, bytes=9)) is None and corpus.less(Totals(documents=2, bytes=4)) is None
-    assert of("-").less(Totals(documents=5, bytes=5)) == of("-")
+    assert corpus.remaining_after(Totals()) == corpus
+    assert corpus.remaining_after(Totals(documents=1, bytes=4)) == Corpus("corpus", (Source("-"),), 5, 1, 0.5, 7)
+    assert (
+        corpus.remaining_after(Totals(documents=1, bytes=9)) is None
+        and corpus.remaining_after(Totals(documents=2, bytes=4)) is None
+    )
+    assert of("-").remaining_after(Totals(documents=5, bytes=5)) == of("-")
 
 
 @pytest.mark.parametrize(
@@ -463,7 +466,7 @@ def test_limits_become_less() -> None:
         ({"max_documents": -3}, "max_documents must be above 0, not -3"),
         ({"sample": 0.0}, "above 0 and at most 1, not 0"),
         ({"sample": float("nan")}, "above 0 and at most 1, not nan"),
-        ({"sources": ()}, "nothing to count"),
+        ({"sources": ()}, "has no source"),
     ],
 )
 def test_limits_that_allow_nothing_are_refused(limits: dict[str, Any], message: str) -> None:
@@ -474,9 +477,9 @@ def test_limits_that_allow_nothing_are_refused(limits: dict[str, Any], message: 
 @pytest.mark.parametrize(
     ("encoding", "message"),
     [
-        ("klingon", "'klingon' is not an encoding Python knows"),
-        ("", "'' is not an encoding Python knows"),
-        ("rot13", "'rot13' is not an encoding Python knows"),
+        ("klingon", "'klingon' is not an encoding that Python knows"),
+        ("", "'' is not an encoding that Python knows"),
+        ("rot13", "'rot13' is not an encoding that Python knows"),
         ("utf-16", "files in utf-16 cannot be read line by line: convert them to UTF-8"),
         ("utf-16-le", "files in utf-16-le cannot be read line by line"),
         ("UTF-32", "files in UTF-32 cannot be read line by line"),
@@ -563,7 +566,9 @@ def test_what_does_not_change_the_counts_does_not_make_another_count(folder: Pat
     assert before == identity(dataclasses.replace(of(folder), name="other"), tokenizers[0])
     cutter = cutter_for(Encoder(tokenizers[0]).backend)
     assert cutter is not None
-    assert before == identity(of(folder), tokenizers[0], rules=Rules(strict=True, allowed=0.5), cutter=cutter)
+    assert before == identity(
+        of(folder), tokenizers[0], rules=BadRecordRules(strict=True, allow_bad=0.5), cutter=cutter
+    )
     (folder / "x.bin").write_bytes(b"not counted")
     (folder / ".hidden.txt").unlink()
     assert before == identity(of(folder), tokenizers[0])

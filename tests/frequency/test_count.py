@@ -27,7 +27,7 @@ from uncode.frequency.corpora.totals import Totals
 from uncode.frequency.counting import checkpoint, job
 from uncode.frequency.counting.count import Counted, count
 from uncode.frequency.counting.encoder import Encoder
-from uncode.frequency.counting.job import Place, Rules
+from uncode.frequency.counting.job import BadRecordRules, Place
 from uncode.frequency.counting.report import Report
 from uncode.frequency.fingerprint import special_ids
 
@@ -79,7 +79,7 @@ def test_the_table_says_where_it_comes_from(tmp_path: Path) -> None:
     done = counted(
         tmp_path / "t.safetensors",
         file,
-        rules=Rules(allowed=1),
+        rules=BadRecordRules(allow_bad=1),
         tokenizer_name="mine",
         revision="abc",
         max_documents=99,
@@ -123,17 +123,19 @@ def test_bad_records_stop_a_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     file.write_text("".join(lines))
     out = tmp_path / "t.safetensors"
     with pytest.raises(UncodeError, match=r"a bad record stops a strict count: .*a.jsonl, line 51: not valid JSON"):
-        counted(out, file, rules=Rules(strict=True))
-    with pytest.raises(UncodeError, match=r"3 of 203, more than the 1 % that --allow-bad 0.01 allows; .*line 51"):
+        counted(out, file, rules=BadRecordRules(strict=True))
+    with pytest.raises(
+        UncodeError, match=r"3 of 203 records are bad, more than the 1 % that `allow_bad=0.01` allows .*line 51"
+    ):
         counted(out, file)
     assert not out.exists()
-    done = counted(out, file, rules=Rules(allowed=0.02))
+    done = counted(out, file, rules=BadRecordRules(allow_bad=0.02))
     assert done.resumed and done.table == expected("split", texts), "what was counted is not counted again"
     assert [(fault.line, fault.why.split(":")[0]) for fault in done.totals.faults] == [
         (51, "not valid JSON (column 1)"), (52, "no field 'text'"), (53, "not UTF-8 text")
     ]  # fmt: skip
-    monkeypatch.setattr(job, "ENOUGH", 52)
-    with pytest.raises(UncodeError, match="bad records: 2 of 52"):
+    monkeypatch.setattr(job, "MIN_JUDGED_RECORDS", 52)
+    with pytest.raises(UncodeError, match="2 of 52 records are bad"):
         counted(tmp_path / "u.safetensors", file)
 
 
@@ -230,7 +232,7 @@ def test_shards_that_a_cluster_counted_are_not_counted_again_here(tmp_path: Path
 
 def test_nothing_to_count_is_one_sentence(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", ["x" * 100])
-    with pytest.raises(UncodeError, match=r"nothing was counted: .*larger than --max-bytes \(50\)"):
+    with pytest.raises(UncodeError, match=r"nothing was counted: .*larger than `max_bytes=` \(50\)"):
         counted(tmp_path / "t.safetensors", file, max_bytes=50)
 
 
@@ -247,7 +249,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, 
 
 def test_another_job_does_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, out = interrupted(tmp_path, monkeypatch)
-    with pytest.raises(UncodeError, match=r"begun with other tokenizer: .*--restart"):
+    with pytest.raises(UncodeError, match=r"begun with other tokenizer: .*`restart=True`"):
         counted(out, file, kind="byte-level")
     with pytest.raises(UncodeError, match="begun with other limits"):
         counted(out, file, max_documents=3)
@@ -262,14 +264,14 @@ def test_a_file_that_changed_is_noticed(tmp_path: Path, monkeypatch: pytest.Monk
     content = file.read_bytes()
     file.write_bytes(content.replace(b'"text": "', b'"text": ".', 1)[: len(content) - 1] + b"\n")
     os.utime(file, ns=(facts.st_atime_ns, facts.st_mtime_ns))
-    with pytest.raises(UncodeError, match=r"no longer what was counted before: .*--restart"):
+    with pytest.raises(UncodeError, match=r"has changed since it was counted: .*`restart=True`"):
         counted(out, file)
 
 
 def test_a_broken_checkpoint_is_one_sentence(tmp_path: Path) -> None:
     file = write(tmp_path / "a.jsonl", documents(3))
     (tmp_path / "t.safetensors.counting").write_bytes(b"nonsense")
-    with pytest.raises(UncodeError, match="begin again with --restart"):
+    with pytest.raises(UncodeError, match="start again with `restart=True`"):
         counted(tmp_path / "t.safetensors", file)
 
 
@@ -282,7 +284,7 @@ def test_two_at_once_are_refused(tmp_path: Path) -> None:
 def test_parts_of_a_large_file_are_counted_as_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = documents(100)
     file = write(tmp_path / "a.jsonl", texts)
-    monkeypatch.setattr(shards, "SPAN", 1 << 12)
+    monkeypatch.setattr(shards, "SHARD_BYTES", 1 << 12)
     assert len(Corpus("x", (Source(str(file)),)).shards()) > 3
     assert counted(tmp_path / "t.safetensors", file).table == expected("split", texts)
 
@@ -335,7 +337,7 @@ def _records(path: Path) -> int:
 def test_a_corpus_is_checked_before_it_is_read() -> None:
     good = Corpus("x", (Source("a.txt"),))
     for change, message in [
-        ({"sources": ()}, "nothing to count"),
+        ({"sources": ()}, "has no source"),
         ({"sample": 0.0}, "sample must be above 0 and at most 1, not 0"),
         ({"max_bytes": 0}, "above 0"),
     ]:

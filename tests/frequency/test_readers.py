@@ -1,4 +1,4 @@
-"""Readers: what was written comes out, however it is packed and divided; what cannot be read is told with its place."""
+"""Readers return what was written, however it is compressed and sharded. Bad records are reported with their place."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from uncode.frequency.corpora.readers import Reader, Record
 from uncode.frequency.corpora.shards import Shard
 from uncode.frequency.corpora.totals import Fault, Totals
 from uncode.frequency.counting.encoder import Encoder
-from uncode.frequency.counting.job import Job, Place, Rules
+from uncode.frequency.counting.job import BadRecordRules, Job, Place
 
 BOM = b"\xef\xbb\xbf"
 DOCUMENTS = [
@@ -106,9 +106,9 @@ def what_is_said(found: list[Record]) -> list[tuple[object, ...]]:
 def small(span: int, page: int = 1 << 20, longest: int = 1 << 28) -> Iterator[None]:
     """Files are divided at so many bytes and text is read in such pages."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(shards, "SPAN", span)
-        patch.setattr(readers, "PAGE", page)
-        patch.setattr(readers, "LONGEST", longest)
+        patch.setattr(shards, "SHARD_BYTES", span)
+        patch.setattr(readers, "PAGE_BYTES", page)
+        patch.setattr(readers, "MAX_LINE_BYTES", longest)
         yield
 
 
@@ -125,7 +125,7 @@ def encoder() -> Encoder:
 def faults(encoder: Encoder, path: Path, **how: Any) -> list[Fault]:
     """What counting says of the bad records of a file."""
     corpus = Corpus("corpus", (Source(str(path), **how),))
-    job = Job(corpus, tuple(corpus.shards()), None, Rules(allowed=1))
+    job = Job(corpus, tuple(corpus.shards()), None, BadRecordRules(allow_bad=1))
     return [batch.totals for batch in job.batches(encoder, Place(), Totals())][-1].faults
 
 
@@ -537,7 +537,7 @@ def test_a_damaged_file_is_one_sentence(name: str, content: bytes, tmp_path: Pat
 @pytest.mark.parametrize("kind", [".csv", ".tsv", ".parquet"])
 def test_a_missing_column_names_those_there_are(kind: str, tmp_path: Path) -> None:
     path = put(tmp_path, f"a{kind}", WRITERS[kind]([{"title": "a", "body": "b"}]))
-    with pytest.raises(UncodeError, match=rf"a{kind}'.* no column 'text'; it has title, body: choose with --field"):
+    with pytest.raises(UncodeError, match=rf"a{kind}'.* no column 'text', only title, body: choose one with `fields=`"):
         records(path)
 
 

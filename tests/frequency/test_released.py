@@ -70,7 +70,7 @@ def test_a_tokenizer_says_the_size_and_the_special_tokens() -> None:
         (content(p_baseline_dict={"a": 1}), "a token id is not a number"),
         (content(p_baseline_dict={"1": 0.5}), "whole numbers"),
         (content(p_baseline_dict={"-1": 5}), "whole numbers"),
-        (content(p_baseline_dict={"1": 5}, num_token=6), "says 6 tokens, and its counts sum to 5"),
+        (content(p_baseline_dict={"1": 5}, num_token=6), "its total is 6 tokens, but its counts sum to 5"),
         (content(p_baseline_dict={"50": 5}), "counts the id 50, outside a vocabulary of 40"),
     ],
 )
@@ -85,7 +85,7 @@ def test_a_table_is_fetched_checked_and_kept(address: str, tmp_path: Path, monke
     monkeypatch.setitem(RELEASED, "llada", known)
     monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
     seen: list[tuple[int, int]] = []
-    path = get("llada", on_progress=lambda *told: seen.append(told))
+    path = get("llada", on_progress=lambda *progress: seen.append(progress))
     assert path == tmp_path / "cache" / "tables" / "llada.safetensors" and seen == [(len(SMALL), len(SMALL))]
     table = as_table("llada")
     assert isinstance(table, FrequencyTable) and table == import_released(SMALL, "llada", vocab_size=40)
@@ -106,7 +106,7 @@ def test_a_failed_fetch_leaves_nothing(
 ) -> None:
     (tmp_path / "t.json").write_bytes(SMALL)
     (tmp_path / "endless").write_bytes(bytes(2 << 20))
-    monkeypatch.setattr("uncode.fetch.LARGEST", 1 << 20)
+    monkeypatch.setattr("uncode.fetch.MAX_DOWNLOAD_BYTES", 1 << 20)
     monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
     with pytest.raises(UncodeError, match=message):
         get(name, f"{address}/{file}")

@@ -18,7 +18,7 @@ from tests.small_tokenizers import TEXT, TOKENIZERS
 from uncode import UncodeError
 from uncode.frequency.counting import tally as tallies
 from uncode.frequency.counting import words
-from uncode.frequency.counting.encoder import Encoder, revived
+from uncode.frequency.counting.encoder import Encoder, tokenizer_from_json
 from uncode.frequency.counting.tally import Tally
 from uncode.frequency.counting.words import RULES, Cutter, cutter_for
 
@@ -144,26 +144,26 @@ def test_few_distinct_words_are_tokenized() -> None:
 
 def test_a_cut_that_is_not_safe_is_noticed_while_counting() -> None:
     encoder, _ = ready("whole")
-    with pytest.raises(UncodeError, match="count with --plain"):
+    with pytest.raises(UncodeError, match="count with `plain=True`"):
         Tally(encoder, Cutter("spaces 0")).add("the then there these of the in the and the")
 
 
 def test_a_tally_is_full_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tallies, "WORDS", 8)
-    monkeypatch.setattr(tallies, "TEXT", 1000)
-    monkeypatch.setattr(tallies, "PLAIN", 50)
+    monkeypatch.setattr(tallies, "MAX_DISTINCT_WORDS", 8)
+    monkeypatch.setattr(tallies, "MAX_WORD_CHARACTERS", 1000)
+    monkeypatch.setattr(tallies, "MAX_TEXT_CHARACTERS", 50)
     encoder, cutter = ready("split")
     distinct, repeated, plain = Tally(encoder, cutter), Tally(encoder, cutter), Tally(encoder, None)
     distinct.add("a b c d e f g h i")
-    assert distinct.full and distinct.take()().sum() > 8 and not distinct.full
+    assert distinct.is_full and distinct.take()().sum() > 8 and not distinct.is_full
     repeated.add("a " * 499)
-    assert not repeated.full
+    assert not repeated.is_full
     repeated.add("a a")
-    assert repeated.full
+    assert repeated.is_full
     plain.add("x" * 49)
-    assert not plain.full
+    assert not plain.is_full
     plain.add("x")
-    assert plain.full
+    assert plain.is_full
 
 
 def test_tokenizers_without_a_backend_are_counted_too() -> None:
@@ -193,7 +193,7 @@ def test_dropout_is_refused() -> None:
 def test_long_texts_are_cut_in_slices_that_change_nothing(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder, cutter = ready(kind)
     assert cutter is not None
-    monkeypatch.setattr(words, "SLICE", 50)
+    monkeypatch.setattr(words, "SLICE_CHARACTERS", 50)
     text = "".join(TEXT) + "<|end|> [MASK] </s>" + "".join(TEXT) + "x" * 200
     slices = list(cutter.slices(text))
     assert "".join(slices) == text and len(slices) > 5
@@ -214,5 +214,5 @@ def test_a_copy_keeps_how_special_tokens_are_read() -> None:
     tokenizer.encode_special_tokens = True
     after = Encoder(tokenizer)
     assert after.splits_special and after.sha256 != before.sha256
-    copied = Encoder(revived(after.json, after.splits_special))
+    copied = Encoder(tokenizer_from_json(after.json, after.splits_special))
     assert counted(copied, None, ["a <|end|>"]) == counted(after, None, ["a <|end|>"])

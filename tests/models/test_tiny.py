@@ -17,12 +17,12 @@ from uncode.evals.families import FAMILIES
 from uncode.evals.families.family import Family
 from uncode.evals.mini.card import results_of
 from uncode.evals.mini.contenders import at_rate
-from uncode.evals.mini.job import problems
+from uncode.evals.mini.job import problems_digest
 from uncode.evals.mini.names import UNCODE
-from uncode.evals.mini.write import recipes
+from uncode.evals.mini.write import sampler_files
 from uncode.frequency import FrequencyTable
 from uncode.models import TINY
-from uncode.train.recipe import Recipe
+from uncode.train.config import TrainConfig
 
 ROOT = Path(__file__).parents[2]
 SUM = "Problem: Compute 26 + 25 + 16 - 11\nSolution:"
@@ -33,16 +33,16 @@ def tiny() -> uncode.Denoiser:
     return uncode.load("tiny")
 
 
-def test_its_card_and_its_recipes_are_printed_by_commands() -> None:
+def test_its_card_and_its_sampler_files_are_printed_by_commands() -> None:
     found = {file.stem: file.read_text() for file in (TINY / "recipes").glob("*.toml")}
-    assert found == recipes(TINY) and len(found) == 7
+    assert found == sampler_files(TINY) and len(found) == 7
     assert run("mini", "--card").stdout == (TINY / "README.md").read_text()
 
 
-def test_it_was_made_by_its_recipe_in_time() -> None:
+def test_it_was_made_by_its_config_in_time() -> None:
     record = json.loads((TINY / "training.json").read_text())
-    recipe = Recipe.load("tiny")
-    assert record["sha256"] == recipe.sha256 and record["steps"] == recipe.schedule.steps
+    config = TrainConfig.load("tiny")
+    assert record["sha256"] == config.sha256 and record["steps"] == config.schedule.steps
     assert record["seconds"] < 360
     assert (TINY / "model.safetensors").stat().st_size < 16e6
 
@@ -68,10 +68,10 @@ def test_its_results_are_of_these_weights_and_problems(tiny: uncode.Denoiser) ->
 def test_a_second_seed_was_put_to_the_same_problems() -> None:
     first, second = (results_of(folder) for folder in (TINY, TINY / "second"))
     assert first.about["weights"] != second.about["weights"]
-    assert first.about["held_out"] == second.about["held_out"] == problems()
-    recipe = replace(Recipe.load("tiny"), seed=1)
+    assert first.about["held_out"] == second.about["held_out"] == problems_digest()
+    config = replace(TrainConfig.load("tiny"), seed=1)
     two = json.loads((TINY / "second" / "training.json").read_text())
-    assert two["sha256"] == recipe.sha256 and two["steps"] == recipe.schedule.steps
+    assert two["sha256"] == config.sha256 and two["steps"] == config.schedule.steps
     assert two["seconds"] < 360
 
 
@@ -108,7 +108,7 @@ def test_the_results_are_what_the_weights_do(tiny: uncode.Denoiser) -> None:
     assert differing <= 2
 
 
-def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_recipe() -> None:
+def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_sampler() -> None:
     problem = run("tasks", "mini_choice", "--example", "4").stdout
     answered = run("decode", "-", "--sampler", "choice", "--json", stdin=problem)
     row = json.loads(answered.stdout)

@@ -57,8 +57,8 @@ def test_the_catalog_says_what_the_functions_take() -> None:
         assert [option.name for option in entry.options] == [p.name for p in parameters]
         for option, parameter in zip(entry.options, parameters, strict=True):
             default = parameter.default
-            told = "" if default is inspect.Parameter.empty else default
-            assert option.default == (told if isinstance(told, str) else str(told).lower())
+            expected = "" if default is inspect.Parameter.empty else default
+            assert option.default == (expected if isinstance(expected, str) else str(expected).lower())
             assert option.meaning
     assert set(MEANING) == {option.name for entry in catalog().values() for option in entry.options}
 

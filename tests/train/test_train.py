@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 from torch import Tensor
 
 import uncode
@@ -28,55 +30,55 @@ from uncode.models import TINY
 from uncode.train import run as running
 from uncode.train.batches import Batch, Batches
 from uncode.train.checkpoint import check_same_config
+from uncode.train.config import TrainConfig, package_configs
 from uncode.train.curriculum import curriculum, draw
 from uncode.train.export import export
-from uncode.train.muon import LIKE_ADAM, Muon, orthogonal
-from uncode.train.objective import hide, loss_of
-from uncode.train.prepare import TEXTS, lessons_in, prepare
-from uncode.train.recipe import Recipe, package_configs
-from uncode.train.run import END_ID, MASK_ID, Run, rate_at, shape_of
-from uncode.train.shards import FILE, Shards
+from uncode.train.muon import UPDATE_RMS, Muon, orthogonalize
+from uncode.train.objective import loss_of, mask_answers
+from uncode.train.prepare import TEXTS_FILE, load_examples, prepare
+from uncode.train.run import END_ID, MASK_ID, Run, learning_rate, shape_of
+from uncode.train.shards import EXAMPLES_FILE, Shards
 
-RECIPES = Path(uncode.__file__).parent / "train" / "configs"
+CONFIGS = Path(uncode.__file__).parent / "train" / "configs"
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
-def recipe() -> Recipe:
-    """The smoke recipe, smaller still."""
-    found = Recipe.load(RECIPES / "smoke.toml")
-    lessons = replace(found.lessons, rows=(20, 20, 0, 40, 40, 40, 20))
+def config() -> TrainConfig:
+    """The smoke config, smaller still."""
+    found = TrainConfig.load(CONFIGS / "smoke.toml")
+    examples = replace(found.examples, rows=(20, 20, 0, 40, 40, 40, 20))
     network = replace(found.network, width=32, hidden=48, vocab=320)
-    return replace(found, lessons=lessons, network=network, schedule=replace(found.schedule, steps=12, tokens=576))
+    return replace(found, examples=examples, network=network, schedule=replace(found.schedule, steps=12, tokens=576))
 
 
 @pytest.fixture(scope="module")
-def folder(recipe: Recipe, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    made = tmp_path_factory.mktemp("lessons")
-    prepare(recipe, made, lambda name, count: None, workers=1)
+def folder(config: TrainConfig, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("examples")
+    prepare(config, made, lambda name, count: None, workers=1)
     return made
 
 
-def test_the_shipped_recipes() -> None:
-    tiny, smoke = (Recipe.load(RECIPES / f"{name}.toml") for name in ("tiny", "smoke"))
+def test_the_shipped_configs() -> None:
+    tiny, smoke = (TrainConfig.load(CONFIGS / f"{name}.toml") for name in ("tiny", "smoke"))
     assert shape_of(tiny).parameters * 2 <= 16e6
-    assert len(tiny.lessons.rows) == len(smoke.lessons.rows) == len(FAMILIES)
-    assert min(tiny.lessons.rows) > 0 and tiny.lessons.suffixes > 0
-    assert rate_at(0, tiny) < rate_at(tiny.schedule.warmup, tiny) == tiny.schedule.peak
-    assert rate_at(tiny.schedule.steps - 1, tiny) < 1e-4 * tiny.schedule.peak
+    assert len(tiny.examples.rows) == len(smoke.examples.rows) == len(FAMILIES)
+    assert min(tiny.examples.rows) > 0 and tiny.examples.suffixes > 0
+    assert learning_rate(0, tiny) < learning_rate(tiny.schedule.warmup, tiny) == tiny.schedule.peak
+    assert learning_rate(tiny.schedule.steps - 1, tiny) < 1e-4 * tiny.schedule.peak
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "message"),
     [
         (("width", "wdith"), "did you mean 'width'"),
         (("suffixes = 0.25", "suffixes = 2.0"), "a share, from 0 to 1"),
         (("steps = 100\n", ""), r"\[schedule\] needs a value for steps"),
         (("layers = 2", 'layers = "two"'), "network.layers must be a whole number"),
         (("heads = 2", "heads = 5"), "even multiple of network.heads"),
-        (("heads = 2", "heads = 0"), "network.heads must be above 0"),
+        (("heads = 2", "heads = 0"), "network.heads is 0: it must be above 0"),
         (("heads = 2", "heads = 64"), "even multiple"),
-        (("steps = 100", "steps = 0"), "schedule.steps must be above 0"),
+        (("steps = 100", "steps = 0"), "schedule.steps is 0: it must be above 0"),
         (("seed = 0", "seed = -1"), "0 or more"),
         (("lengths = [104, 144]", "lengths = [144, 104]"), "the shorter ones first"),
         (("rows = [100, 100, 0,", "rows = [0, 100, 0,"), "or neither"),
@@ -86,12 +88,12 @@ def test_the_shipped_recipes() -> None:
         (("[network]", "[network"), "not a TOML file"),
     ],
 )
-def test_a_wrong_config_is_one_sentence(change: tuple[str, str], told: str, tmp_path: Path) -> None:
-    text = (RECIPES / "smoke.toml").read_text()
+def test_a_wrong_config_is_one_sentence(change: tuple[str, str], message: str, tmp_path: Path) -> None:
+    text = (CONFIGS / "smoke.toml").read_text()
     assert change[0] in text
     (tmp_path / "wrong.toml").write_text(text.replace(*change, 1))
-    with pytest.raises(UncodeError, match=told) as caught:
-        Recipe.load(tmp_path / "wrong.toml")
+    with pytest.raises(UncodeError, match=message) as caught:
+        TrainConfig.load(tmp_path / "wrong.toml")
     assert f"training config '{tmp_path / 'wrong.toml'}'" in str(caught.value) and "recipe" not in str(caught.value)
 
 
@@ -114,26 +116,26 @@ def essence(name: str, prompt: str, answer: str) -> str:
 
 
 @pytest.mark.parametrize("name", [name for name in FAMILIES if name != "mini_story"])
-def test_no_lesson_is_of_a_problem_that_is_held_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Fewer lessons would hold none by chance: without the split some are found. Stories: see test_families."""
+def test_no_training_example_is_of_a_problem_that_is_held_out(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fewer examples would hold none by chance: without the split some are found. Stories: see test_families."""
     family = FAMILIES[name]
     problems = family.examples() + family.unlabelled()
     tested = {essence(name, family.prompt(e), getattr(e, "solution", "")) for e in problems}
-    taught = {essence(name, *lesson) for lesson in draw(name, 0, 0, 6000)}
+    taught = {essence(name, *example) for example in draw(name, 0, 0, 6000)}
     assert not tested & taught
     if name in ("mini_docstring", "mini_sentence", "mini_sudoku", "mini_algebra"):
         monkeypatch.setattr(type(family), "held_out", lambda self, example: False)
-        assert tested & {essence(name, *lesson) for lesson in draw(name, 0, 0, 6000)}
+        assert tested & {essence(name, *example) for example in draw(name, 0, 0, 6000)}
 
 
-def test_lessons_do_not_depend_on_the_number_of_workers() -> None:
+def test_training_examples_do_not_depend_on_the_number_of_workers() -> None:
     rows = (3, 0, 0, 700, 0, 0, 2)
-    told: list[tuple[str, int]] = []
+    reported: list[tuple[str, int]] = []
     one, two = (
-        list(curriculum(rows, 0, workers, lambda name, count: told.append((name, count)))) for workers in (1, 2)
+        list(curriculum(rows, 0, workers, lambda name, count: reported.append((name, count)))) for workers in (1, 2)
     )
     assert one == two and len(one) == 705
-    assert told[:3] == [("mini_docstring", 3), ("mini_algebra", 500), ("mini_algebra", 200)]
+    assert reported[:3] == [("mini_docstring", 3), ("mini_algebra", 500), ("mini_algebra", 200)]
 
 
 def rows_of(shards: Shards) -> list[tuple[int, list[int], list[int]]]:
@@ -146,47 +148,47 @@ def rows_of(shards: Shards) -> list[tuple[int, list[int], list[int]]]:
     return found
 
 
-def test_shards_hold_the_lessons(recipe: Recipe, folder: Path) -> None:
+def test_shards_hold_the_training_examples(config: TrainConfig, folder: Path) -> None:
     from uncode.backbones.loading.tokenizer import tokenizer_of
 
     tokenizer = tokenizer_of(folder)
-    shards = Shards.load(folder / FILE)
-    wanted = list(curriculum(recipe.lessons.rows, 0, 1, lambda name, count: None))
+    shards = Shards.load(folder / EXAMPLES_FILE)
+    wanted = list(curriculum(config.examples.rows, 0, 1, lambda name, count: None))
     texts = [(f, tokenizer.decode(p), tokenizer.decode(a)) for f, p, a in rows_of(shards)]
-    longest = max(recipe.lessons.lengths) - recipe.lessons.spare
+    longest = max(config.examples.lengths) - config.examples.spare
     short = [(f, n) for f, n in wanted if sum(len(tokenizer.encode(text)) for text in n) <= longest]
-    assert texts == [(f, lesson.prompt, lesson.response) for f, lesson in short]
+    assert texts == [(f, example.prompt, example.response) for f, example in short]
     assert 0.7 * len(wanted) < len(short) < len(wanted)
     assert tokenizer.mask_token_id == MASK_ID and tokenizer.eos_token_id == END_ID
-    assert (folder / TEXTS).read_text().count("\n") == len(wanted)
+    assert (folder / TEXTS_FILE).read_text().count("\n") == len(wanted)
 
 
-def test_a_batch_is_lessons_with_end_tokens(recipe: Recipe, folder: Path) -> None:
-    shards = Shards.load(folder / FILE)
+def test_a_batch_is_training_examples_with_end_tokens(config: TrainConfig, folder: Path) -> None:
+    shards = Shards.load(folder / EXAMPLES_FILE)
     known = {tuple(prompt + answer): len(prompt) for _, prompt, answer in rows_of(shards)}
-    batches = Batches(shards, recipe, END_ID, CPU)
+    batches = Batches(shards, config, END_ID, CPU)
     for step in range(4):
         batch = batches.batch(step)
         length = batch.tokens.shape[1]
-        assert length in recipe.lessons.lengths and len(batch.tokens) == recipe.schedule.tokens // length
+        assert length in config.examples.lengths and len(batch.tokens) == config.schedule.tokens // length
         for row, answer in zip(batch.tokens.tolist(), batch.answer.tolist(), strict=True):
             text = tuple(row[: row.index(END_ID)])
-            assert set(row[len(text) :]) == {END_ID} and length - len(text) >= recipe.lessons.spare
+            assert set(row[len(text) :]) == {END_ID} and length - len(text) >= config.examples.spare
             assert answer.index(True) == known[text] and all(answer[known[text] :])
         assert torch.equal(batch.text, batch.answer & (batch.tokens != END_ID))
-        assert torch.equal(batch.tokens, Batches(shards, recipe, END_ID, CPU).batch(step).tokens)
-    other = Batches(shards, replace(recipe, seed=1), END_ID, CPU).batch(0)
+        assert torch.equal(batch.tokens, Batches(shards, config, END_ID, CPU).batch(step).tokens)
+    other = Batches(shards, replace(config, seed=1), END_ID, CPU).batch(0)
     same = batches.batch(0)
     assert other.tokens.shape != same.tokens.shape or not torch.equal(other.tokens, same.tokens)
 
 
-def test_every_lesson_of_a_family_is_taught_as_often_whatever_its_length(folder: Path, recipe: Recipe) -> None:
+def test_every_example_of_a_family_is_taught_as_often_whatever_its_length(folder: Path, config: TrainConfig) -> None:
     """How long a row is tells nothing about the answer, and short answers are not taught more often than drawn."""
-    shards = Shards.load(folder / FILE)
-    many = replace(recipe, schedule=replace(recipe.schedule, tokens=14400))
+    shards = Shards.load(folder / EXAMPLES_FILE)
+    many = replace(config, schedule=replace(config.schedule, tokens=14400))
     batches = Batches(shards, many, END_ID, CPU)
     taught = [Counter[int](), Counter[int]()]
-    answers: dict[int, list[float]] = {length: [] for length in recipe.lessons.lengths}
+    answers: dict[int, list[float]] = {length: [] for length in config.examples.lengths}
     prompts = {tuple(prompt): family for family, prompt, _ in rows_of(shards)}
     for step in range(60):
         batch = batches.batch(step)
@@ -197,7 +199,7 @@ def test_every_lesson_of_a_family_is_taught_as_often_whatever_its_length(folder:
             taught[0][family] += 1
             taught[1][family] += size
     total = sum(taught[0].values())
-    for family, share in enumerate(recipe.lessons.shares):
+    for family, share in enumerate(config.examples.shares):
         assert abs(taught[0][family] / total - share) < 0.03
         drawn = shards.answers[shards.families == family]
         if share:
@@ -214,26 +216,26 @@ def some_batch(rows: int = 4000, length: int = 40, prompt: int = 10, text: int =
 
 def test_prompts_are_never_hidden_and_the_share_is_uniform() -> None:
     batch = some_batch()
-    hidden = hide(batch, MASK_ID, 0.0, torch.Generator().manual_seed(0))
-    assert not hidden.hidden[:, :10].any()
-    assert torch.equal(hidden.tokens == MASK_ID, hidden.hidden)
-    assert torch.equal(hidden.tokens[~hidden.hidden], batch.tokens[~hidden.hidden])
-    share = 1 / hidden.weight
+    masked = mask_answers(batch, MASK_ID, 0.0, torch.Generator().manual_seed(0))
+    assert not masked.masked[:, :10].any()
+    assert torch.equal(masked.tokens == MASK_ID, masked.masked)
+    assert torch.equal(masked.tokens[~masked.masked], batch.tokens[~masked.masked])
+    share = 1 / masked.weight
     spread = share.flatten().sort().values
     assert (spread - torch.linspace(0, 1, len(spread))).abs().max() < 2e-3
-    found = hidden.hidden[:, 10:].float().mean(1)
+    found = masked.masked[:, 10:].float().mean(1)
     assert (found - share[:, 0]).abs().mean() < 0.08
     assert abs(float((found - share[:, 0]).mean())) < 0.01
-    weight = (hidden.hidden * hidden.weight)[:, 10:].mean(0)
+    weight = (masked.masked * masked.weight)[:, 10:].mean(0)
     assert (weight - 1).abs().max() < 0.6  # every token counts one on the average: Eq. 1
-    assert hidden.hidden[:, 10:].float().mean(0).std() < 0.02  # every place alike, the end tokens too
+    assert masked.masked[:, 10:].float().mean(0).std() < 0.02  # every place alike, the end tokens too
 
 
 def test_a_share_of_the_rows_hides_a_suffix() -> None:
-    found = hide(some_batch(), MASK_ID, 0.25, torch.Generator().manual_seed(1))
+    found = mask_answers(some_batch(), MASK_ID, 0.25, torch.Generator().manual_seed(1))
     whole = (found.weight == 1)[:, 0]
     assert abs(float(whole.float().mean()) - 0.25) < 0.03
-    hidden = found.hidden[whole][:, 10:].int()
+    hidden = found.masked[whole][:, 10:].int()
     assert (hidden.diff(dim=1) >= 0).all() and hidden[:, -10:].all()  # the end tokens always
     starts = torch.bincount(30 - hidden.sum(1), minlength=21) / len(hidden)
     assert len(starts) == 21 and (starts - 1 / 21).abs().max() < 0.03  # any place of the text alike, and its end
@@ -243,10 +245,10 @@ def test_a_suffix_teaches_nothing_about_the_length_of_answers() -> None:
     """Short and long texts are cut at a place of both equally often, by weight."""
     short, long = some_batch(rows=20000, text=14), some_batch(rows=20000, text=34)
     both = Batch(*(torch.cat(parts) for parts in zip(vars(short).values(), vars(long).values(), strict=True)))
-    found = hide(both, MASK_ID, 1.0, torch.Generator().manual_seed(2))
+    found = mask_answers(both, MASK_ID, 1.0, torch.Generator().manual_seed(2))
     assert float(found.weight.mean()) == pytest.approx(1.0)
     for cut in range(4):
-        here = found.weight[:, 0] * (found.hidden.sum(1) == 30 - cut)
+        here = found.weight[:, 0] * (found.masked.sum(1) == 30 - cut)
         assert float(here[:20000].sum() / here[20000:].sum()) == pytest.approx(1.0, abs=0.2)
 
 
@@ -262,30 +264,30 @@ def weights(run: Run) -> dict[str, Tensor]:
     return {name: parameter.detach().clone() for name, parameter in run.network.named_parameters()}
 
 
-def test_it_learns_and_goes_on_where_it_was_interrupted(recipe: Recipe, folder: Path, tmp_path: Path) -> None:
-    shards, told = Shards.load(folder / FILE), list[int]()
-    whole = Run(recipe, shards, CPU)
-    whole.train(tmp_path, lambda progress: told.append(progress.step))
-    (tmp_path / running.FILE).unlink()
-    first = Run(recipe, shards, CPU)
+def test_it_learns_and_goes_on_where_it_was_interrupted(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
+    shards, reported = Shards.load(folder / EXAMPLES_FILE), list[int]()
+    whole = Run(config, shards, CPU)
+    whole.train(tmp_path, lambda progress: reported.append(progress.step))
+    (tmp_path / running.CHECKPOINT_FILE).unlink()
+    first = Run(config, shards, CPU)
     assert not first.resume(tmp_path)
     first.train(tmp_path, lambda progress: None, until=5)
-    second = Run(recipe, shards, CPU)
+    second = Run(config, shards, CPU)
     assert second.resume(tmp_path) and second.progress.step == 5
     second.train(tmp_path, lambda progress: None)
     assert all(torch.equal(a, b) for a, b in zip(weights(whole).values(), weights(second).values(), strict=True))
-    assert whole.progress.tokens == second.progress.tokens and told == [12]
-    early = float(torch.stack([Run(recipe, shards, CPU)._loss_at(step).detach() for step in range(4)]).mean())
+    assert whole.progress.tokens == second.progress.tokens and reported == [12]
+    early = float(torch.stack([Run(config, shards, CPU)._loss_at(step).detach() for step in range(4)]).mean())
     late = float(torch.stack([second._loss_at(step).detach() for step in range(4)]).mean())
     assert late < early - 0.5
-    with pytest.raises(UncodeError, match=r"begun with seed 0, not 7: choose another --out"):
-        Run(replace(recipe, seed=7), shards, CPU).resume(tmp_path)
-    network, schedule = replace(recipe.network, layers=3), replace(recipe.schedule, steps=13)
+    with pytest.raises(UncodeError, match=r"begun with seed 0, not 7: choose another `out=`"):
+        Run(replace(config, seed=7), shards, CPU).resume(tmp_path)
+    network, schedule = replace(config.network, layers=3), replace(config.schedule, steps=13)
     with pytest.raises(UncodeError, match=r"begun with network.layers 2, not 3; schedule.steps 12, not 13: "):
-        check_same_config(tmp_path / running.FILE, replace(recipe, network=network, schedule=schedule))
-    assert len(lessons_in(recipe, folder)) == len(shards)
+        check_same_config(tmp_path / running.CHECKPOINT_FILE, replace(config, network=network, schedule=schedule))
+    assert len(load_examples(config, folder)) == len(shards)
     with pytest.raises(UncodeError, match="another config, tokenizer or version"):
-        lessons_in(replace(recipe, network=replace(recipe.network, vocab=321)), folder)
+        load_examples(replace(config, network=replace(config.network, vocab=321)), folder)
 
 
 KILLED = """
@@ -293,22 +295,22 @@ import sys
 from pathlib import Path
 import torch
 from uncode.train import run as running
-from uncode.train.recipe import Recipe
+from uncode.train.config import TrainConfig
 from uncode.train.shards import Shards
 torch.set_num_threads(1)
-running.SAVE_SECONDS, running.TELL_EVERY = 0.0, 1
-folder, out, recipe = (Path(word) for word in sys.argv[1:])
-run = running.Run(Recipe.load(recipe), Shards.load(folder / "lessons.npz"), torch.device("cpu"))
+running.SAVE_SECONDS, running.REPORT_STEPS = 0.0, 1
+folder, out, config = (Path(word) for word in sys.argv[1:])
+run = running.Run(TrainConfig.load(config), Shards.load(folder / "examples.npz"), torch.device("cpu"))
 run.resume(out)
 run.train(out, lambda progress: print(progress.step, flush=True))
 """
 
 
-def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, recipe: Recipe) -> None:
+def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, config: TrainConfig) -> None:
     """Killed while it saves after every step; a second run ends with the weights of one that was never killed."""
-    made = tmp_path / "recipe.toml"
-    made.write_text(as_toml(recipe))
-    assert Recipe.load(made) == recipe
+    made = tmp_path / "config.toml"
+    made.write_text(as_toml(config))
+    assert TrainConfig.load(made) == config
     words = [sys.executable, "-c", KILLED, str(folder), str(tmp_path), str(made)]
     with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -317,20 +319,20 @@ def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, recipe: Recipe
                 time.sleep(0.01)
                 process.kill()
     again = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
-    assert int(again[0]) >= 4 and again[-1] == "12"  # a step is told before it is saved: the third surely was
+    assert int(again[0]) >= 4 and again[-1] == "12"  # a step is reported before it is saved: the third surely was
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    whole = Run(recipe, Shards.load(folder / FILE), CPU)
+    whole = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     whole.train(folder, lambda progress: None)
     torch.set_num_threads(threads)
-    second = Run(recipe, Shards.load(folder / FILE), CPU)
+    second = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     assert second.resume(tmp_path)
     assert all(torch.equal(a, b) for a, b in zip(weights(whole).values(), weights(second).values(), strict=True))
 
 
-def test_an_interruption_keeps_what_is_done(folder: Path, tmp_path: Path, recipe: Recipe) -> None:
-    run = Run(recipe, Shards.load(folder / FILE), CPU)
-    real, told = run.step, list[int]()
+def test_an_interruption_keeps_what_is_done(folder: Path, tmp_path: Path, config: TrainConfig) -> None:
+    run = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
+    real, reported = run.step, list[int]()
 
     def step(number: int) -> Tensor:
         if number == 3:
@@ -339,25 +341,25 @@ def test_an_interruption_keeps_what_is_done(folder: Path, tmp_path: Path, recipe
 
     run.step = step  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
-        run.train(tmp_path, lambda progress: told.append(progress.step))
-    again = Run(recipe, Shards.load(folder / FILE), CPU)
-    assert again.resume(tmp_path) and again.progress.step == 4 and told == [4]
+        run.train(tmp_path, lambda progress: reported.append(progress.step))
+    again = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
+    assert again.resume(tmp_path) and again.progress.step == 4 and reported == [4]
 
 
-def as_toml(recipe: Recipe) -> str:
+def as_toml(config: TrainConfig) -> str:
     def lines(values: dict[str, Any]) -> str:
         return "".join(f"{key} = {list(v) if isinstance(v, tuple) else v!r}\n" for key, v in values.items())
 
-    text = f'name = "{recipe.name}"\nseed = {recipe.seed}\n'
-    for part in ("network", "lessons", "schedule"):
-        text += f"[{part}]\n{lines(vars(getattr(recipe, part)))}"
+    text = f'name = "{config.name}"\nseed = {config.seed}\n'
+    for part in ("network", "examples", "schedule"):
+        text += f"[{part}]\n{lines(vars(getattr(config, part)))}"
     return text
 
 
 def test_muon_makes_its_updates_orthogonal_whatever_their_shape() -> None:
     random = torch.Generator().manual_seed(0)
     wide = torch.randn(3, 16, 40, generator=random)
-    values = torch.linalg.svdvals(orthogonal(wide))
+    values = torch.linalg.svdvals(orthogonalize(wide))
     assert values.min() > 0.6 and values.max() < 1.3
     matrices = [torch.nn.Parameter(torch.randn(shape, generator=random)) for shape in ((16, 40), (40, 16), (16, 16))]
     before = [p.detach().clone() for p in matrices]
@@ -366,20 +368,20 @@ def test_muon_makes_its_updates_orthogonal_whatever_their_shape() -> None:
     Muon(matrices, lr=0.1, decay=0.0).step()
     for parameter, old in zip(matrices, before, strict=True):
         assert parameter.grad is not None
-        change = (old - parameter.detach()) / (0.1 * LIKE_ADAM * max(parameter.shape) ** 0.5)
+        change = (old - parameter.detach()) / (0.1 * UPDATE_RMS * max(parameter.shape) ** 0.5)
         values = torch.linalg.svdvals(change)
         assert values.min() > 0.6 and values.max() < 1.3
         assert float((change * parameter.grad).sum()) > 0  # downhill
 
 
-def test_what_it_exports_is_a_model(recipe: Recipe, folder: Path, tmp_path: Path) -> None:
-    run = Run(recipe, Shards.load(folder / FILE), CPU)
+def test_what_it_exports_is_a_model(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
+    run = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     export(run, folder, tmp_path)
     model = uncode.load(tmp_path)
-    assert (model.mask_id, model.eos_ids, model.vocab_size) == (MASK_ID, (END_ID,), recipe.network.vocab)
+    assert (model.mask_id, model.eos_ids, model.vocab_size) == (MASK_ID, (END_ID,), config.network.vocab)
     text = uncode.generate(model, "Problem: Compute 3 + 4\nSolution:", sampler=uncode.presets.confidence(), length=8)
     assert isinstance(text, str)
-    tokens = torch.randint(2, recipe.network.vocab, (1, 20), generator=torch.Generator().manual_seed(0))
+    tokens = torch.randint(2, config.network.vocab, (1, 20), generator=torch.Generator().manual_seed(0))
     rope = run._rope(20)
     ours = run.network.logits(*run.network(tokens, rope))
     state = {name: parameter.detach() for name, parameter in model.network.named_parameters()}  # type: ignore[attr-defined]
@@ -390,44 +392,72 @@ def test_what_it_exports_is_a_model(recipe: Recipe, folder: Path, tmp_path: Path
     assert torch.allclose(ours, theirs, atol=0.05)
 
 
-def test_lessons_that_are_not_there_or_damaged(tmp_path: Path) -> None:
+def test_examples_that_are_missing_or_damaged(tmp_path: Path) -> None:
     with pytest.raises(UncodeError, match="--prepare"):
-        Shards.load(tmp_path / FILE)
-    (tmp_path / FILE).write_bytes(b"PK\x03\x04 nothing")
+        Shards.load(tmp_path / EXAMPLES_FILE)
+    (tmp_path / EXAMPLES_FILE).write_bytes(b"PK\x03\x04 nothing")
     with pytest.raises(UncodeError, match="damaged"):
-        Shards.load(tmp_path / FILE)
-    np.savez(tmp_path / FILE, tokens=np.array([1]))
+        Shards.load(tmp_path / EXAMPLES_FILE)
+    np.savez(tmp_path / EXAMPLES_FILE, tokens=np.array([1]))
     with pytest.raises(UncodeError, match="damaged"):
-        Shards.load(tmp_path / FILE)
+        Shards.load(tmp_path / EXAMPLES_FILE)
 
 
-def test_the_verb_draws_trains_and_goes_on(recipe: Recipe, tmp_path: Path) -> None:
-    made, out = tmp_path / "recipe.toml", tmp_path / "out"
-    made.write_text(as_toml(replace(recipe, name="little", schedule=replace(recipe.schedule, steps=3))))
+def test_the_verb_draws_trains_and_goes_on(config: TrainConfig, tmp_path: Path) -> None:
+    made, out = tmp_path / "config.toml", tmp_path / "out"
+    made.write_text(as_toml(replace(config, name="little", schedule=replace(config.schedule, steps=3))))
     words = ("train", str(made), "--out", str(out), "--device", "cpu")
     prepared = call(*words, "--prepare")
-    assert prepared.exit_code == 0 and "lessons" in prepared.stderr and not (out / "model").exists()
+    assert prepared.exit_code == 0 and "examples" in prepared.stderr and not (out / "model").exists()
     first = call(*words)
-    assert "3 steps" in first.stdout and "going on" not in first.stderr
+    assert "3 steps" in first.stdout and "resuming" not in first.stderr
     (out / "model" / "training.json").rename(out / "model" / "moved")
-    assert "going on at step 3" in call(*words).stderr
+    assert "resuming at step 3" in call(*words).stderr
     before = {file: file.stat().st_mtime_ns for file in out.rglob("*")}
     again = call(*words)
     assert again.exit_code == 0 and f"all 3 steps are done, and the model is in '{out / 'model'}'" in again.stdout
     assert before == {file: file.stat().st_mtime_ns for file in out.rglob("*")}
     record = json.loads((out / "model" / "training.json").read_text())
-    assert (record["recipe"], record["seed"], record["steps"], record["device"]) == ("little", 0, 3, "CPU")
+    assert (record["config"], record["seed"], record["steps"], record["device"]) == ("little", 0, 3, "CPU")
     assert len(record["curve"]) == 1 and record["tokens"] > 0
     with pytest.raises(UncodeError, match="seed 0, not 5"):
         call(*words, "--seed", "5")
     with pytest.raises(UncodeError, match="0 or more"):
         call(*words, "--seed", "-1")
-    (out / "lessons" / "tokenizer.json").write_text("{}")
+    (out / "examples" / "tokenizer.json").write_text("{}")
     (out / "training.safetensors").unlink()
     with pytest.raises(UncodeError, match="another config, tokenizer or version"):
         call(*words)
     with pytest.raises(UncodeError, match="no training config is named"):
         call("train", str(tmp_path / "none.toml"), "--out", str(out))
+
+
+def test_files_of_0_1_0_are_still_read(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
+    """0.1.0 called the training examples lessons, in configs, checkpoints and folders, and a config's sha256 recipe."""
+    old_toml, out = tmp_path / "old.toml", tmp_path / "out"
+    old_toml.write_text(as_toml(config).replace("[examples]", "[lessons]"))
+    assert TrainConfig.load(old_toml) == config
+    old_toml.write_text(as_toml(config) + "[lessons]\nrows = [1]\n")
+    with pytest.raises(UncodeError, match="the top level has no setting 'lessons'"):
+        TrainConfig.load(old_toml)
+    out.mkdir()
+    settings = json.dumps(config.settings).replace('"examples.', '"lessons.')
+    save_file({"x": torch.zeros(1)}, out / running.CHECKPOINT_FILE, {"recipe": config.sha256, "config": settings})
+    check_same_config(out / running.CHECKPOINT_FILE, config)
+    other = replace(config, examples=replace(config.examples, spare=9))
+    with pytest.raises(UncodeError, match=r"begun with examples.spare 8, not 9: "):
+        check_same_config(out / running.CHECKPOINT_FILE, other)
+    (out / running.CHECKPOINT_FILE).unlink()
+    shutil.copytree(folder, out / "lessons")
+    (out / "lessons" / EXAMPLES_FILE).rename(out / "lessons" / "lessons.npz")
+    made = tmp_path / "config.toml"
+    made.write_text(as_toml(replace(config, schedule=replace(config.schedule, steps=1))))
+    result = call("train", str(made), "--out", str(out), "--device", "cpu")
+    assert (
+        "1 steps" in result.stdout
+        and not (out / "examples").exists()
+        and not (out / "lessons" / EXAMPLES_FILE).exists()
+    )
 
 
 def test_the_verb_checks_before_it_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -440,7 +470,7 @@ def test_the_verb_checks_before_it_writes(tmp_path: Path, monkeypatch: pytest.Mo
         call("train", "smoke", "--out", str(out), "--device", "nothing")
     assert not out.exists()
     out.write_text("mine")
-    with pytest.raises(UncodeError, match=f"'{out}' is a file: --out takes a folder"):
+    with pytest.raises(UncodeError, match=f"'{out}' is a file: give a folder as `out=`"):
         call("train", "smoke", "--out", str(out))
     assert complete_config("") == ["smoke", "tiny"] and complete_config("t") == ["tiny"]
 

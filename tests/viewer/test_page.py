@@ -12,7 +12,7 @@ import pytest
 
 import uncode
 from uncode import UncodeError
-from uncode.generation import begin
+from uncode.generation import start_decode
 from uncode.prompt import read_prompts
 from uncode.viewer.moments import answer_steps, first_end, moments, summary
 from uncode.viewer.page import Trajectory, Verdict, page, write_page
@@ -34,12 +34,12 @@ class Reader(HTMLParser):
         self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        told = dict(attrs)
+        attributes = dict(attrs)
         self.tags.append(tag)
         self.addresses += [value or "" for key, value in attrs if key in ("src", "href", "action")]
-        self._inside = "token" if "title" in told else tag
-        if "title" in told:
-            self.hovers.append(told["title"] or "")
+        self._inside = "token" if "title" in attributes else tag
+        if "title" in attributes:
+            self.hovers.append(attributes["title"] or "")
             self.texts.append("")
 
     def handle_endtag(self, tag: str) -> None:
@@ -54,14 +54,14 @@ class Reader(HTMLParser):
 
 def row_of(sampler: uncode.Sampler, prompt: str = "add 1 3 4", length: int | None = 24, **notes: Any) -> dict[str, Any]:
     model = uncode.load("toy")
-    trace = begin(model, read_prompts(model, [prompt], length), sampler, 0, True).trace()
+    trace = start_decode(model, read_prompts(model, [prompt], length), sampler, 0, True).trace()
     return trace.row(0, model.tokenizer, **notes)
 
 
-def replayed(told: dict[str, Any], step: int) -> dict[int, str]:
+def replayed(replay: dict[str, Any], step: int) -> dict[int, str]:
     """What the page's script writes up to a step."""
     now = {}
-    for at, offset, text in told["writes"]:
+    for at, offset, text in replay["writes"]:
         if at < step:
             now[offset] = text
     return {offset: text for offset, text in now.items() if text is not None}
@@ -92,8 +92,8 @@ def test_nothing_is_fetched_and_no_text_is_markup(tmp_path: Path) -> None:
     assert "b" not in shown.tags and shown.tags.count("script") == 2 and shown.tags.count("section") == 2
     assert shown.addresses == [] and not re.search(r"https?:|//cdn|@import|url\(", text)
     assert shown.texts[0] == EVIL
-    told = json.loads(shown.scripts[0])
-    assert [0, EVIL] in [write[1:] for write in told[0]["writes"]]
+    replay = json.loads(shown.scripts[0])
+    assert [0, EVIL] in [write[1:] for write in replay[0]["writes"]]
     assert list(tmp_path.iterdir()) == [out]
 
 
@@ -105,12 +105,12 @@ def test_the_replay_ends_with_the_text() -> None:
         row_of(uncode.presets.confidence(), "add 3 4 5 first 3 + <mask:1> = <mask:1> , then", None),
     ):
         shown = Reader(page([Trajectory("one", row)], "t"))
-        told = json.loads(shown.scripts[0])[0]
+        replay = json.loads(shown.scripts[0])[0]
         final = {at: shown.texts[at] for at, step in enumerate(row["commit_step"]) if step >= 0}
-        assert replayed(told, told["forwards"]) == final
-        assert replayed(told, 0) == {} and told["forwards"] == row["forwards"]
-        assert set(final) <= set(told["masked"])
-    assert told["masked"] == [0, 2] and shown.texts == ["4", "=", "7", ",", "then"]
+        assert replayed(replay, replay["forwards"]) == final
+        assert replayed(replay, 0) == {} and replay["forwards"] == row["forwards"]
+        assert set(final) <= set(replay["masked"])
+    assert replay["masked"] == [0, 2] and shown.texts == ["4", "=", "7", ",", "then"]
     remasked = row_of(uncode.presets.remdm())
     assert any(
         text is None for _, _, text in json.loads(Reader(page([Trajectory("", remasked)], "")).scripts[0])[0]["writes"]

@@ -1,6 +1,6 @@
-"""The command line: one file per verb, errors as one sentence.
+"""The command line: one file per verb. An error is one sentence.
 
-Verbs import torch when they run, not when they are listed: `--help` and a misspelt option answer at once.
+Verbs import torch when they run, not when they are listed, so `--help` and usage errors answer at once.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MESSAGE = "uncode: interrupted."
 
 def main() -> None:
     """Run a verb, and exit with its code; see :mod:`.exit_codes`."""
-    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads that spin starve each other on a busy machine
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # spinning threads starve each other on a busy machine
     if threading.current_thread() is threading.main_thread():
         signal.signal(signal.SIGINT, _interrupt)
     try:
@@ -32,8 +32,11 @@ def main() -> None:
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    """Ctrl-C. While a module is being imported nothing is under way that could be lost, and an exception would be
-    raised inside torch's C++ code, which aborts the process with a page of frames: leave at once."""
+    """Handle Ctrl-C: exit at once during an import, else raise KeyboardInterrupt.
+
+    An exception inside an import of torch would abort its C++ code with a page of frames. Nothing is lost during an
+    import, so the process can exit.
+    """
     while frame is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
             os.write(2, f"{MESSAGE}\n".encode())

@@ -1,4 +1,4 @@
-"""`python -m uncode.cli`, where nothing is installed."""
+"""`python -m uncode.cli`: the command line without an installed script."""
 
 from . import main
 

@@ -1,4 +1,4 @@
-"""How a verb's help is laid out."""
+"""The layout of a verb's help."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Any
 from typer.core import TyperCommand
 
 _NO_WRAP = "\b"
-"""Tells the parser's formatter to leave a paragraph as it is."""
+"""Makes the help formatter leave a paragraph unwrapped."""
 
 
 class Command(TyperCommand):
-    """A verb whose examples can be copied: each stays on one line, however narrow the terminal."""
+    """A verb whose help shows each example on one line, so that it can be copied from a narrow terminal."""
 
     def __init__(self, *args: Any, **settings: Any) -> None:
         super().__init__(*args, **settings)
@@ -21,5 +21,5 @@ class Command(TyperCommand):
             self.help = "\n".join([about.rstrip(), "", title.rstrip(), "", _NO_WRAP, *lines])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """Required arguments without the braces that newer versions of typer put around them."""
+        """The usage line, without the braces that newer versions of typer put around required arguments."""
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]

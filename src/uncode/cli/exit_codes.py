@@ -1,3 +1,3 @@
-"""Exit codes: 0 done, 1 a fault of ours, 2 an error the user can mend, 130 interrupted."""
+"""Exit codes: 0 success, 1 a bug in uncode, 2 an error that the user can fix, 130 interrupted."""
 
 INTERRUPTED = 130

@@ -1,4 +1,4 @@
-"""A word on a terminal while torch and a model are loaded: that takes seconds."""
+"""A message on the terminal while torch and a model are loaded, which takes seconds."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-WORD = "loading ..."
+MESSAGE = "loading ..."
 
 
 @contextmanager
 def loading() -> Iterator[None]:
-    """Show the word on standard error, and wipe it out afterwards. Nothing where that is no terminal."""
+    """Show the message on standard error, and erase it afterwards. Without a terminal, show nothing."""
     if not sys.stderr.isatty():
         yield
         return
-    print(f"{WORD}\r", end="", file=sys.stderr, flush=True)
+    print(f"{MESSAGE}\r", end="", file=sys.stderr, flush=True)
     try:
         yield
     finally:
-        print(f"{' ' * len(WORD)}\r", end="", file=sys.stderr, flush=True)
+        print(f"{' ' * len(MESSAGE)}\r", end="", file=sys.stderr, flush=True)

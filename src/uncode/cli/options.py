@@ -1,4 +1,4 @@
-"""Options that several verbs share, and the names a shell can complete. Nothing here imports torch."""
+"""Options shared by several verbs, and their shell completion. This module imports no torch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ..models.names import PUBLISHED, check_name
 from ..samplers.catalog import catalog, find
 from .devices import DTYPES, check_device, check_dtype
 
-USUAL_LENGTH = 96
+DEFAULT_LENGTH = 96
+"""Tokens of an answer."""
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -45,20 +46,20 @@ def complete_dtype(incomplete: str) -> list[str]:
 
 
 def complete_samplers(incomplete: str) -> list[str]:
-    """Names with commas between them: the last one is completed."""
+    """Complete the last of several names with commas between them."""
     before, comma, last = incomplete.rpartition(",")
     return [f"{before}{comma}{name}" for name, _ in complete_sampler(last)]
 
 
 def complete_setting(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
-    """The options of the sampler that was chosen before, then the words an option takes."""
+    """Complete the options of the sampler on the command line, then the values of an option."""
     entry = catalog().get(context.params.get("sampler") or context.params.get("name") or "uncode")
     found = []
     for option in entry.options if entry else ():
         found.append((f"{option.name}=", option.meaning))
         found += [(f"{option.name}={choice}", option.meaning) for choice in option.choices]
-    key = "=" in incomplete
-    return [pair for pair in found if pair[0].startswith(incomplete) and pair[0].endswith("=") is not key]
+    has_key = "=" in incomplete
+    return [pair for pair in found if pair[0].startswith(incomplete) and pair[0].endswith("=") is not has_key]
 
 
 def complete_family(incomplete: str) -> list[str]:
@@ -80,7 +81,7 @@ Device = Annotated[
     str | None,
     typer.Option(
         metavar="DEVICE",
-        help="cpu, cuda, cuda:0, ...  [default: the GPU where there is one]",
+        help="cpu, cuda, cuda:0, ...  [default: the GPU if there is one]",
         callback=check_device,
     ),
 ]
@@ -88,7 +89,7 @@ Dtype = Annotated[
     str | None,
     typer.Option(
         metavar="DTYPE",
-        help="float32, bfloat16, ...  [default: as the weights are stored; float32 on a CPU]",
+        help="float32, bfloat16, ...  [default: the dtype of the weights; float32 on a CPU]",
         callback=check_dtype,
         autocompletion=complete_dtype,
     ),
@@ -99,7 +100,7 @@ SamplerName = Annotated[
     typer.Option(
         "--sampler",
         metavar="SAMPLER",
-        help="A name (see `uncode samplers`), one of the model's own, or a sampler file (.toml).",
+        help="A preset (see `uncode samplers`), a sampler of the model, or a sampler file (.toml).",
         autocompletion=complete_sampler,
     ),
 ]
@@ -116,32 +117,34 @@ Frequency = Annotated[
     str | None,
     typer.Option(
         metavar="TABLE",
-        help="A frequency table, as a file or by name (llada).  [default: the model's own, if it has one]",
+        help="A frequency table: a file or a name (llada).  [default: the model's own, if it has one]",
         autocompletion=complete_table,
     ),
 ]
 Tokenizer = Annotated[
     str | None,
-    typer.Option(metavar="MODEL", help="A model's folder or hub id, or a tokenizer.json: to show tokens as text."),
+    typer.Option(
+        metavar="MODEL",
+        help="Show tokens as text, with the tokenizer of a model's folder, a hub id or a tokenizer.json.",
+    ),
 ]
 Data = Annotated[
-    Path | None, typer.Option(metavar="DIR", help="A folder with the benchmarks' files.  [default: fetch them]")
+    Path | None, typer.Option(metavar="DIR", help="A folder with the benchmarks' files.  [default: download them]")
 ]
 Length = Annotated[
     int | None,
-    typer.Option(min=1, metavar="N", help=f"Tokens to generate after the prompt.  [default: {USUAL_LENGTH}]"),
+    typer.Option(min=1, metavar="N", help=f"Tokens to generate after the prompt.  [default: {DEFAULT_LENGTH}]"),
 ]
 Seed = Annotated[int, typer.Option(min=-(2**63), max=2**63 - 1, metavar="N", help="Seed of all randomness.")]
-Chat = Annotated[bool, typer.Option("--chat", help="Send the prompt as a user's message, by the chat template.")]
+Chat = Annotated[bool, typer.Option("--chat", help="Send the prompt as a user message, through the chat template.")]
 Guidance = Annotated[float, typer.Option(min=0, metavar="SCALE", help="Scale of classifier-free guidance; 0 is none.")]
-Whole = Annotated[bool, typer.Option("--whole", help="Fill every mask; do not stop at the end token.")]
+Whole = Annotated[bool, typer.Option("--whole", help="Fill every mask; do not stop at EOS.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file that holds something else.")]
+Force = Annotated[bool, typer.Option("--force", help="Replace a file of another kind.")]
 
 
 def find_sampler(name: str, model: str) -> str:
-    """The path of a sampler file, one of the model's own among them, or the name of a preset. A wrong name of the model
-    is an error too."""
+    """The path of a sampler file (the user's or the model's), or the name of a preset. An unknown model is an error."""
     check_name(model)
     if name.endswith(".toml"):
         require_file(name, "sampler file")
@@ -156,10 +159,10 @@ def find_sampler(name: str, model: str) -> str:
 
 
 def read_settings(name: str, settings: list[str] | None) -> dict[str, Any]:
-    """The options of `--set`; a misspelt one is an error with the near name."""
+    """The sampler options of `--set`. For an unknown option the error suggests a similar name."""
     options = dict(_setting(text) for text in settings or [])
     if name.endswith(".toml"):
-        require(not options, f"'{name}' is complete: change a copy of the file instead of using --set.")
+        require(not options, f"--set cannot change the sampler file '{name}': edit a copy of the file instead.")
     else:
         for key, value in options.items():
             find(name).option(key).check(value)
@@ -179,10 +182,10 @@ def _setting(text: str) -> tuple[str, Any]:
         return key, value
 
 
-def trained(model: str) -> Path:
-    """The folder of a model with results of its own: `tiny`, or one that was made here."""
+def trained_folder(model: str) -> Path:
+    """The folder of a trained model: `tiny`, or a local folder."""
     folder = folder_of(model)
     if folder is None:
-        wrong = f"'{model}' has no weights that were trained" if model in BUILT_IN else f"there is no folder '{model}'"
+        wrong = f"'{model}' has no trained weights" if model in BUILT_IN else f"there is no folder '{model}'"
         raise UncodeError(f"{wrong}: give --model tiny, or the folder of a model that `uncode train` made.")
     return folder

@@ -1,4 +1,4 @@
-"""Files that a verb is asked to write: whether it can, and whether it may. PromptLine before any work is done."""
+"""Checks of output files, before any work is done: can the file be written, and may it be replaced?"""
 
 from __future__ import annotations
 
@@ -10,19 +10,22 @@ from ..core.support.write import check_writable, is_stream
 
 
 def check_output(path: Path, option: str, kind: Kind, force: bool) -> None:
-    """Raise if the file cannot be written, or holds something else and `force` is not given."""
+    """Raise if the file cannot be written, or if it is of another kind and `force` is not given."""
     check_writable(path, option)
     check_replaces(path, kind, force, how="--force")
 
 
 def check_resumable(path: Path, option: str) -> None:
-    """Raise if work cannot be kept there as it is done, and taken up again."""
+    """Raise if work cannot be written there step by step and resumed later."""
     check_writable(path, option)
-    require(not is_stream(path), f"'{path}' is not a regular file: {option} keeps the work, so that it can be resumed.")
+    require(
+        not is_stream(path),
+        f"'{path}' is not a regular file: give {option} a file, from which the work can be resumed.",
+    )
 
 
 def same_file(one: Path, other: Path) -> bool:
-    """Whether two paths lead to one file, through links too."""
+    """Whether two paths lead to the same file, also through links."""
     try:
         return one.samefile(other)
     except (OSError, ValueError):

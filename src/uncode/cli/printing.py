@@ -1,4 +1,4 @@
-"""Standard output by rich, without the blanks that it pads lines with where the output is piped."""
+"""Output with rich, without trailing blanks when it is piped."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import typer
 if TYPE_CHECKING:
     from rich.console import Console
 
-NARROW = 72
-"""Columns of a terminal below which a table of many columns is hard to read."""
+NARROW_COLUMNS = 72
+"""In a narrower terminal, a table of many columns is printed as a list."""
 
 
 @contextmanager
 def printing() -> Iterator[Console]:
-    """A console for standard output. No line of a pipe or a file ends in blanks."""
+    """A console for standard output. In a pipe or a file, no line ends in blanks."""
     from rich.console import Console
 
     console = Console(highlight=False)

@@ -14,28 +14,28 @@ from ..frequency.counting.report import OnProgress, Report
 
 
 @contextmanager
-def download(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for bytes that arrive; nothing where standard error is not a terminal."""
+def download_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for a download, if standard error is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, whole: bar.update(task, completed=done, total=whole or None)
+        yield lambda done, total: bar.update(task, completed=done, total=total or None)
 
 
 @contextmanager
-def counted(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for things that are done one by one; nothing where standard error is not a terminal."""
+def item_bar(what: str) -> Iterator[Callable[[int, int], None]]:
+    """A bar for a number of items, if standard error is a terminal."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
-        yield lambda done, whole: bar.update(task, completed=done, total=whole)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager
-def counting(name: str) -> Iterator[OnProgress]:
-    """A bar for a count: bytes, tokens a second, time left; where there is no terminal a line every half minute."""
+def counting_bar(name: str) -> Iterator[OnProgress]:
+    """A bar for `uncode count`: bytes, tokens/s, time left. Without a terminal, a line every half minute."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield _lines(console)
@@ -56,7 +56,7 @@ def counting(name: str) -> Iterator[OnProgress]:
 
 
 class _Speed:
-    """Text and tokens so far, and tokens a second since the first report."""
+    """Formats the bytes and tokens so far, and the tokens/s since the first report."""
 
     def __init__(self) -> None:
         self.began, self.first = time.monotonic(), -1

@@ -1,4 +1,4 @@
-"""From the words of a command line to an exit code."""
+"""Runs a command line and returns its exit code."""
 
 from __future__ import annotations
 
@@ -16,23 +16,23 @@ import typer
 from ..core.errors import UncodeError
 from .app import app
 from .exit_codes import INTERRUPTED
-from .usage import explain_usage
+from .usage import explain_usage, with_options
 from .verbs.count import with_ray_address
 
-# typer raises click's errors, and newer versions carry a click of their own: ask for the class by its name.
+# typer raises click's errors. Newer versions vendor click, so the class is found by its name.
 _USAGE_ERROR: Any = next(base for base in typer.BadParameter.__mro__ if base.__name__ == "ClickException")
 
 
 def run(arguments: list[str]) -> int:
-    """Run a verb; an error is one sentence on standard error. `--debug`, anywhere, shows its traceback."""
+    """Run a verb. An error is printed to standard error as one sentence; `--debug`, anywhere, adds its traceback."""
     debug = "--debug" in arguments
     words = with_ray_address([word for word in arguments if word != "--debug"])
     if words[:1] == ["help"]:
         words = [*words[1:], "--help"]
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="replace")  # a terminal of few letters is no reason to fail
-    warnings.filterwarnings("ignore", message="mkldnn_matmul failed")  # a page of it, on CPUs without half precision
+            stream.reconfigure(errors="replace")  # characters that the terminal lacks are replaced
+    warnings.filterwarnings("ignore", message="mkldnn_matmul failed")  # a long warning, on CPUs without half precision
     try:
         _check_encodable(words)
         code = _parser()(words, standalone_mode=False, prog_name="uncode")
@@ -40,7 +40,7 @@ def run(arguments: list[str]) -> int:
     except typer.Abort:
         raise KeyboardInterrupt from None  # older versions of typer
     except BrokenPipeError:
-        _discard_output()  # the reader has seen enough
+        _discard_output()  # the reader of the pipe has closed it
         return 0
     except Exception as error:
         if debug:
@@ -52,37 +52,37 @@ def run(arguments: list[str]) -> int:
         typer.echo(message if is_help else f"uncode: {message}", err=True)
         return code
     if code == INTERRUPTED:
-        raise KeyboardInterrupt  # typer has caught it
+        raise KeyboardInterrupt  # typer has turned it into an exit code
     return code if isinstance(code, int) else 0
 
 
 def _check_encodable(words: list[str]) -> None:
-    """Raise for half a surrogate pair, which no path and no text can hold; the parser would fail on it."""
+    """Raise for half a surrogate pair, which no path and no text can hold. The parser itself would crash on it."""
     for word in words:
         try:
             os.fsencode(word)
         except UnicodeEncodeError:
-            raise UncodeError("an argument is not text in UTF-8: convert it first.") from None
+            raise UncodeError("an argument is not UTF-8 text: convert it first.") from None
 
 
 def _discard_output() -> None:
-    """Standard output cannot be written: let what is left of it go, or Python complains once more at its end."""
+    """Send the rest of standard output to /dev/null. Otherwise Python complains again at exit."""
     with contextlib.suppress(OSError, io.UnsupportedOperation):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 @cache
 def _parser() -> Any:
-    """The parser of all verbs; typer would build it again for every call."""
+    """The parser of all verbs, built once."""
     return typer.main.get_command(app)
 
 
 def _explain(error: Exception) -> tuple[str, int]:
-    """One sentence, and the exit code."""
+    """The message and the exit code of an error."""
     if isinstance(error, _USAGE_ERROR):
         return explain_usage(error), 2
     if isinstance(error, UncodeError):
-        return str(error), 2
+        return with_options(str(error)), 2
     if isinstance(error, MemoryError):
         return "there is not enough memory: use a shorter --length, a smaller --batch or another model.", 2
     if isinstance(error, OSError):
@@ -90,7 +90,7 @@ def _explain(error: Exception) -> tuple[str, int]:
         return f"{where}: {error.strerror or error}.", 2
     message = " ".join(str(error).split()) or "no message"
     return (
-        f"an unexpected {type(error).__name__} ({message[:200].rstrip('.')}): this is a fault of uncode; run the "
-        "command again with --debug and report what it prints.",
+        f"an unexpected {type(error).__name__} ({message[:200].rstrip('.')}): this is a bug in uncode; run the "
+        "command again with --debug and report its output.",
         1,
     )

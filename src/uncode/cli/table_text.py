@@ -1,4 +1,4 @@
-"""A frequency table as text: where it comes from, its tokens, and how two of them differ."""
+"""Frequency tables as text: their provenance, their tokens, and comparisons."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def as_data(table: FrequencyTable) -> dict[str, Any]:
 
 
 def print_facts(console: Console, table: FrequencyTable) -> None:
-    """Where it comes from, one line each; what is not known is left out."""
+    """Print the name, the counts and the provenance of a table. Unknown fields are left out."""
     made, surprisal = table.made, table.surprisal_array()
     below = int((surprisal < 10).sum())
     files = f"{len(made.files):,} files" if len(made.files) != 1 else made.files[0]
@@ -63,8 +63,8 @@ def measures(c: Any) -> Grid:
 
 
 def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Grid:
-    """Rows under their titles: the token to the left, numbers to the right. Without a tokenizer no token has a text,
-    and the column is left out."""
+    """A grid of rows under their titles. Tokens are left-aligned, numbers right-aligned. A column of empty tokens, as
+    without a tokenizer, is left out."""
     listed = list(rows)
     kept = [n for n, title in enumerate(titles) if title != "token" or any(row[n] for row in listed)]
     grid = Grid(box=None, padding=(0, 2, 0, 0))
@@ -84,6 +84,6 @@ def _pairs(lines: dict[str, str]) -> Grid:
     return grid
 
 
-def shown(token: str) -> str:
-    """A token in quotes, with its blanks and line ends visible, safe from the console's markup."""
+def quoted(token: str) -> str:
+    """A token in quotes, with visible blanks and line ends, escaped for the console's markup."""
     return escape(json.dumps(token, ensure_ascii=False)) if token else ""

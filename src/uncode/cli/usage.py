@@ -1,4 +1,4 @@
-"""The parser's errors in our words: what was wrong, with the value, and what to do."""
+"""Usage errors as one sentence: what was wrong, with the value, and what to do."""
 
 from __future__ import annotations
 
@@ -17,8 +17,25 @@ _NO_VALUE = re.compile(r"Option '(.*)' requires an argument")
 _TYPES = {"int": "a whole number", "integer": "a whole number", "float": "a number"}
 
 
+_PARAMETER = re.compile(r"`(?P<name>[a-z_]+)=(?P<value>[^`]*)`")
+_RENAMED_OPTIONS = {"fields": "--field"}
+
+
+def with_options(sentence: str) -> str:
+    """Rewrite a library error for the command line: `max_bytes=` becomes --max-bytes, `restart=True` --restart.
+
+    Errors of the library name the parameters of its functions in this form. Options have the same names.
+    """
+
+    def option(found: re.Match[str]) -> str:
+        name = _RENAMED_OPTIONS.get(found["name"], f"--{found['name'].replace('_', '-')}")
+        return name if found["value"] in ("", "True") else f"{name} {found['value']}"
+
+    return _PARAMETER.sub(option, sentence)
+
+
 def explain_usage(error: Any) -> str:
-    """One sentence about a usage error, and where to read on. The help itself, of several lines, stays as it is."""
+    """One sentence about a usage error, and the help to read. Help texts, of several lines, are returned unchanged."""
     message, context = str(error.format_message()), getattr(error, "ctx", None)
     if "\n" in message and not _EXTRA.match(message):
         return message
@@ -30,7 +47,7 @@ def explain_usage(error: Any) -> str:
 
 
 def _sentence(error: Any, message: str, context: Any) -> str:
-    """Classes go by name: newer versions of typer carry a click of their own."""
+    """The error in one sentence. Classes are compared by name, because newer versions of typer vendor click."""
     kind, parameter = type(error).__name__, getattr(error, "param", None)
     if kind == "NoSuchOption":
         near = nearest(error.option_name, _options(context))

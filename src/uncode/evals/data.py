@@ -1,4 +1,4 @@
-"""Where a benchmark's rows come from: a file in a local folder, the hub, or the paper's repository."""
+"""The rows of a benchmark, from a file in a local folder, from the hub, or from the paper's repository."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import io
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -17,23 +16,24 @@ from ..core.support.json_lines import read_json_lines
 from ..core.support.paths import require_folder
 from ..core.support.write import write_whole
 from ..extras import needed
-from ..fetch import RELEASE, cache, fetch, silent_hub
+from ..fetch import RELEASE, cache_folder, fetch, unreachable_hub
+from ..files import read_text
 
 Row = tuple[str, Mapping[str, Any]]
-"""Where a row stands ("line 2" of JSON lines, "row 2" of other files), for errors, and its fields."""
+"""The position of a row, for errors ("line 2" of JSON lines, "row 2" of other files), and its fields."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """A benchmark's file in a data folder, and where it is fetched from without one."""
+    """A benchmark's file in a data folder, and its download source."""
 
     file: str
     hub: str | None = None
-    """A dataset of the hub; None where there is none, and the file is the release's."""
+    """A dataset id of the hub; None if the file is in the paper's repository."""
     config: str | None = None
     split: str = "test"
     sha256: str = ""
-    """Of the released file, where that is what is fetched."""
+    """The checksum of the file in the paper's repository."""
 
 
 def rows_of(source: Source, folder: Path | None) -> list[Row]:
@@ -42,24 +42,24 @@ def rows_of(source: Source, folder: Path | None) -> list[Row]:
         return _local(folder, source.file)
     if source.hub is None:
         return parse(_released(source), source.file)
-    datasets = needed("datasets", "eval", f"fetching '{source.hub}' from the hub (or --data DIR)")
-    instead = f"give --data a folder with {source.file}"
-    if (hub := silent_hub(source.hub)) is not None:
+    datasets = needed("datasets", "eval", f"downloading '{source.hub}' from the hub (or `data=DIR`)")
+    instead = f"give a folder with {source.file} as `data=`"
+    if (hub := unreachable_hub(source.hub)) is not None:
         raise UncodeError(
-            f"'{source.hub}' cannot be fetched, because the hub ({hub}) cannot be reached: {instead}, or set "
-            "HF_HUB_OFFLINE=1 to use what was fetched before."
+            f"'{source.hub}' cannot be downloaded, because the hub ({hub}) cannot be reached: {instead}, or set "
+            "HF_HUB_OFFLINE=1 to use the local cache."
         )
     try:
         return _numbered(datasets.load_dataset(source.hub, source.config, split=source.split))
-    except Exception as error:  # the hub's errors have no common class
+    except Exception as error:  # the hub's errors have no common base class
         reason = " ".join(str(error).split()) or type(error).__name__
         raise UncodeError(
-            f"'{source.hub}' could not be fetched from the hub ({reason.rstrip('.')}): {instead}."
+            f"'{source.hub}' could not be downloaded from the hub ({reason.rstrip('.')}): {instead}."
         ) from error
 
 
 def parse(text: str, name: str) -> list[Row]:
-    """Rows of a .csv or .json (one list) file, or of JSON lines."""
+    """The rows in the text of a .csv file, of a .json file (one list), or of JSON lines."""
     text = text.removeprefix("\ufeff")
     if not name.endswith((".csv", ".json")):
         return [_line(number, value, name) for number, value in read_json_lines(text, f"'{name}'")]
@@ -67,8 +67,8 @@ def parse(text: str, name: str) -> list[Row]:
         rows: Any = list(csv.DictReader(io.StringIO(text))) if name.endswith(".csv") else json.loads(text)
     except (ValueError, csv.Error, RecursionError) as error:
         raise UncodeError(f"'{name}' cannot be read: {error}.") from error
-    good = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
-    require(good, f"'{name}' is not a list of rows.")
+    is_list = isinstance(rows, list) and all(isinstance(row, dict) for row in rows)
+    require(is_list, f"'{name}' is not a list of rows: write one JSON list of objects.")
     return _numbered(rows)
 
 
@@ -89,20 +89,12 @@ def _local(folder: Path, file: str) -> list[Row]:
     return parse(read_text(path), file)
 
 
-def read_text(path: Path | Traversable) -> str:
-    """A text file; one sentence where it is none."""
-    try:
-        return path.read_text(encoding="utf-8")
-    except UnicodeDecodeError as error:
-        raise UncodeError(f"'{path}' is not text in UTF-8: {error}.") from error
-
-
 def _released(source: Source) -> str:
-    """The file of the paper's repository, kept in the user's cache."""
-    kept = cache() / "data" / source.file
-    if not kept.is_file() or hashlib.sha256(kept.read_bytes()).hexdigest() != source.sha256:
-        instead = f"try again, or give --data a folder with {source.file}."
+    """The file of the paper's repository, from the user's cache or downloaded into it."""
+    cached = cache_folder() / "data" / source.file
+    if not cached.is_file() or hashlib.sha256(cached.read_bytes()).hexdigest() != source.sha256:
+        instead = f"try again, or give a folder with {source.file} as `data=`."
         content = fetch(RELEASE + source.file, source.sha256, instead)
-        kept.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(kept, content)
-    return read_text(kept)
+        cached.parent.mkdir(parents=True, exist_ok=True)
+        write_whole(cached, content)
+    return read_text(cached)

@@ -1,4 +1,4 @@
-"""Tasks by name: the paper's benchmarks and their miniatures."""
+"""Tasks by name: the paper's benchmarks and the mini families."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from .tasks import TASKS
 TASK_NAMES = (*TASKS, *FAMILIES)
 
 
-def task_named(name: str) -> Task[Any]:
-    """The task of that name, in any case. `stroy` is near `mini_story`: the part behind `mini_` counts."""
+def find_task_or_family(name: str) -> Task[Any]:
+    """The task or family of that name, in any case. Suggestions ignore `mini_`: for `stroy` it is `mini_story`."""
     known = name.lower()
     short = {family.removeprefix("mini_"): family for family in FAMILIES if family.removeprefix("mini_") not in TASKS}
     near = nearest(known, [*TASK_NAMES, *short])

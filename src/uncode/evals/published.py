@@ -1,6 +1,6 @@
-"""Answers that others published, as examples of our tasks: {"question", "output", "gold"}, a line each.
+"""Published answers of other projects as examples of our tasks: lines of {"question", "output", "gold"}.
 
-This is how d1 (Zhao et al., 2025; Apache-2.0) publishes LLaDA's answers to four of the tasks.
+d1 (Zhao et al., 2025; Apache-2.0) publishes LLaDA's answers to four of the tasks in this format.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ SPECIAL = re.compile(r"<\|(?:eot_id|endoftext|im_end|startoftext|start_header_id
 
 
 def example_of(task: str, row: Mapping[str, Any], number: int, known: Mapping[str, Example]) -> Example:
-    """The problem a published answer answers: the data's where that is `known`, else what the row says.
+    """The problem of a published answer: from the benchmark's data if it is `known`, else from the row itself.
 
-    Raises ValueError where the row cannot be used; the caller knows its line.
-
-    d1's files lack the gold of negative answers (two of GSM8K's); for those the data is needed.
+    Raises ValueError if the row cannot be used; the caller adds the line number. d1's files have no gold answer where
+    it is negative (two problems of GSM8K). These need the benchmark's data.
     """
     question, gold = row["question"].strip(), row["gold"]
     if known:
@@ -35,14 +34,14 @@ def example_of(task: str, row: Mapping[str, Any], number: int, known: Mapping[st
     require(task in _READERS, f"answers of this format are known of {', '.join(_READERS)}, not of '{task}'.")
     kind, read = _READERS[task]
     if gold is None:
-        raise ValueError("it has no gold answer; give the data with --data DIR")
+        raise ValueError("it has no gold answer; give the benchmark's data as `data=DIR`")
     if not isinstance(gold, kind):
         raise ValueError(f"its gold {gold!r} is not that of {task}")
     return read(f"d1/{number}", question, gold)
 
 
 def by_question(examples: Sequence[Example]) -> dict[str, Example]:
-    """Examples by the text of their problem."""
+    """The examples by the text of their problem."""
     found = {}
     for example in examples:
         text = getattr(example, "question", None) or getattr(example, "problem", None)
@@ -52,13 +51,13 @@ def by_question(examples: Sequence[Example]) -> dict[str, Example]:
 
 
 def final_text(output: str) -> str:
-    """An answer ends at its first special token."""
+    """The answer up to its first special token."""
     found = SPECIAL.search(output)
     return output[: found.start()] if found else output
 
 
 def released_text(output: str) -> str:
-    """As the released code reads it: special tokens are dropped, and what follows them is kept."""
+    """The answer as the released code reads it: without special tokens, with the text after them."""
     return SPECIAL.sub("", output)
 
 
@@ -84,9 +83,9 @@ def _sudoku(name: str, question: str, gold: Any) -> Example:
 
 
 def first_derivation(numbers: list[int], target: int) -> str:
-    """A reference derivation in the style of the data (a+b=c,c*d=e), which the published answers come without.
+    """A reference derivation in the style of the data (a+b=c,c*d=e), which the published answers do not include.
 
-    The first that is found; two numbers are tried in the order given. There is none for a target out of reach.
+    It is the first one found. "(none)" if the target cannot be reached.
     """
 
     def search(left: list[Fraction]) -> list[str] | None:
@@ -112,4 +111,4 @@ _READERS: dict[str, tuple[Any, Callable[[str, str, Any], Example]]] = {
     "countdown": (list, _countdown),
     "sudoku": (str, _sudoku),
 }
-"""For each task what a gold answer is, and how an example is made of it."""
+"""For each task the type of its gold answers, and a function that builds an example."""

@@ -1,4 +1,4 @@
-"""Grading answers that lie in files, by every metric of their task: what `uncode regrade` prints."""
+"""Grading of answers in files by every metric of their task, for `uncode regrade`."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from typing import Any
 
 from ..core.errors import UncodeError, nearest, require, shown
 from ..core.support.paths import require_file
+from ..files import read_text
 from ..stats import Interval, wilson
-from .data import Row, parse, read_text
-from .names import TASK_NAMES, task_named
+from .data import Row, parse
+from .names import TASK_NAMES, find_task_or_family
 from .published import by_question, example_of, final_text, released_text
 from .task import Example, Grade, Task
 
 OnProgress = Callable[[int, int], None]
 Grades = dict[str, Grade]
-"""By metric."""
+"""The grades of an answer, by metric."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """An answer as a model wrote it, and the problem it answers."""
+    """An answer of a model, and its problem."""
 
     example: Example
     output: str
     prompt: str | None = None
-    """What the model was given, where the file says it."""
+    """The prompt of the model, if the file has it."""
 
     def text(self, task: Task[Any], metric: str) -> str:
-        """What a metric reads. Ours ends at the first end token; the released code drops such tokens and reads on."""
+        """The text that a metric reads. Ours ends at the first EOS token; the released code drops EOS and reads on."""
         answer = task.answer(self.output, metric)
         return released_text(answer) if metric.startswith("paper") else final_text(answer)
 
@@ -52,80 +53,81 @@ class Graded:
         return wilson(sum(grade[metric].correct for grade in self.grades), len(self.grades))
 
     def disagreements(self) -> list[int]:
-        """Answers that one of our rule and the paper's counts as right, and the other does not."""
+        """The numbers of the answers on which our rule and the paper's rule disagree."""
         return [n for n, g in enumerate(self.grades) if g["correct"].correct != g["paper"].correct]
 
-    def only(self, metric: str, other: str) -> int:
+    def count_only(self, metric: str, other: str) -> int:
         return sum(g[metric].correct and not g[other].correct for g in self.grades)
 
 
 def row_of(name: str, task: Task[Any], answer: Answer, grades: Grades) -> dict[str, Any]:
-    """A line for a file: the answer again, and what every metric says of it."""
+    """A line for a file of grades: the answer, and its grade by every metric."""
     grades_by_metric = {}
     for metric, grade in grades.items():
-        moved = not answer.output.startswith(answer.text(task, metric))  # tokens before it were dropped
-        grades_by_metric[metric] = {"correct": grade.correct, "span": None if moved else grade.span, "why": grade.why}
+        is_moved = not answer.output.startswith(answer.text(task, metric))  # dropped tokens have shifted the span
+        span = None if is_moved else grade.span
+        grades_by_metric[metric] = {"correct": grade.correct, "span": span, "why": grade.why}
     return {"file": name, "task": task.name, "id": answer.example.id, "text": answer.output} | grades_by_metric
 
 
 def grades_of(row: dict[str, Any], task: Task[Any]) -> Grades:
-    """What such a line says."""
+    """The grades in a line of a file of grades."""
     return {metric: Grade(**row[metric]) for metric in task.graders}
 
 
 def task_of(path: Path, name: str | None) -> Task[Any]:
-    """The task that is asked for, or that the file's name begins with."""
+    """The task of that name; without a name, the task with which the file's name begins."""
     found = next((task for task in TASK_NAMES if path.name.startswith(task)), None)
     if name is None and found is None:
         near = nearest(re.split(r"[_.\-]", path.name)[0], TASK_NAMES)
-        which = f"known: {', '.join(TASK_NAMES)}" if near is None else f"did you mean --task {near}?"
-        raise UncodeError(f"the name of '{path}' begins with no task's: give --task NAME ({which}).")
-    return task_named(str(name or found))
+        which = f"known: {', '.join(TASK_NAMES)}" if near is None else f"did you mean `task={near}`?"
+        raise UncodeError(f"the name of '{path}' does not begin with a task: give `task=NAME` ({which}).")
+    return find_task_or_family(str(name or found))
 
 
 def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]:
-    """Answers from a file of JSON lines: {"id", "text"} of our examples, or as others publish them."""
+    """Read answers from a file of JSON lines: {"id", "text"} of our examples, or the format of :mod:`.published`."""
     require_file(path)
     rows = parse(read_text(path), path.name)
-    require(len(rows) > 0, f"'{path}' holds no answers.")
-    published = all(name in rows[0][1] for name in ("question", "output"))
-    there = data is not None and (data / task.source.file).is_file()
-    if not published:
+    require(len(rows) > 0, f"'{path}' holds no answers: write one JSON object a line.")
+    is_published = all(name in rows[0][1] for name in ("question", "output"))
+    has_data = data is not None and (data / task.source.file).is_file()
+    if not is_published:
         _check_ids(path, rows, task)
-    examples = task.examples(data) if there or not published else []
-    known = by_question(examples) if published else {example.id: example for example in examples}
+    examples = task.examples(data) if has_data or not is_published else []
+    known = by_question(examples) if is_published else {example.id: example for example in examples}
     found = []
     for number, (place, row) in enumerate(rows):
         try:
-            if published:
+            if is_published:
                 found.append(Answer(example_of(task.name, row, number, known), _text(row["output"])))
             else:
                 found.append(Answer(_example(row["id"], known, task), _text(row["text"]), _prompt(row)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            reason = f"nothing by the name {error}" if isinstance(error, KeyError) else str(error)
+            reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise UncodeError(
-                f"{place} of '{path}' is no answer to be graded ({reason}): a row holds an example's id and "
-                "the text, or question, output and gold."
+                f"{place} of '{path}' cannot be graded ({reason}): a row must hold the id of an example and the text, "
+                "or question, output and gold."
             ) from error
     counts = Counter(answer.example.id for answer in found)
-    again = next((name for name, count in counts.items() if count > 1), None)
-    require(again is None, f"'{path}' answers '{again}' more than once: grade each answer in a file of its own.")
+    repeated = next((name for name, count in counts.items() if count > 1), None)
+    require(repeated is None, f"'{path}' answers '{repeated}' more than once: grade each answer in a file of its own.")
     return found
 
 
 def _check_ids(path: Path, rows: Sequence[Row], task: Task[Any]) -> None:
-    """Raise where the first id is another task's, before any data is fetched."""
+    """Raise if the first id belongs to another task, before any data is downloaded."""
     place, row = rows[0]
     other = _task_of_id(row.get("id"))
     require(
         other in (None, task.name),
-        f"{place} of '{path}' has the id {shown(row.get('id'))}, which is not of {task.title}: did you mean --task "
-        f"{other}?",
+        f"{place} of '{path}' has the id {shown(row.get('id'))}, which is not of {task.title}: did you mean "
+        f"`task={other}`?",
     )
 
 
 def _task_of_id(name: Any) -> str | None:
-    """The task whose examples are called so."""
+    """The task whose example ids have this form."""
     if not isinstance(name, str):
         return None
     if name.startswith("test/") and name.endswith(".json"):
@@ -145,7 +147,7 @@ def _example(name: Any, known: Mapping[str, Example], task: Task[Any]) -> Exampl
 
 
 def _prompt(row: Mapping[str, Any]) -> str | None:
-    """The prompt that a row carries, as `uncode decode` writes it: a text, or messages."""
+    """The prompt in a row, as `uncode decode` writes it: a text, or messages."""
     messages = row.get("messages")
     if isinstance(messages, list):
         return "\n".join(str(one.get("content")) for one in messages if isinstance(one, dict))
@@ -154,12 +156,12 @@ def _prompt(row: Mapping[str, Any]) -> str | None:
 
 
 def with_other_prompt(task: Task[Any], answers: Sequence[Answer]) -> list[Answer]:
-    """Answers whose prompt is that of another problem than their id names. Another template is none."""
-    return [one for one in answers if one.prompt is not None and not _asks(task, one.example, one.prompt)]
+    """Answers whose prompt is that of another problem than their id. Another template does not count."""
+    return [one for one in answers if one.prompt is not None and not _contains_problem(task, one.example, one.prompt)]
 
 
-def _asks(task: Task[Any], example: Example, prompt: str) -> bool:
-    """Whether a prompt holds the whole problem, or is a part of our prompt (the question alone); blanks aside."""
+def _contains_problem(task: Task[Any], example: Example, prompt: str) -> bool:
+    """Whether a prompt holds the whole problem, or is a part of our prompt (the question alone). Blanks are ignored."""
     text, ours = _without_blanks(prompt), _without_blanks(task.prompt(example))
     return text in ours or all(_without_blanks(value) in text for value in task.blanks(example).values())
 
@@ -183,9 +185,9 @@ def grade_all(
     known: Sequence[Grades] = (),
     keep: Callable[[dict[str, Any]], None] | None = None,
 ) -> Graded:
-    """Grade by every metric of the task. Programs run in `workers` sandboxes at a time.
+    """Grade by every metric of the task. At most `workers` programs run at a time.
 
-    `known` are the grades of the first answers, which are not graded again; `keep` is handed every new one.
+    `known` are the grades of the first answers, which are not graded again. `keep` is called with every new row.
     """
 
     def grades(answer: Answer) -> Grades:
@@ -200,11 +202,11 @@ def grade_all(
             if on_progress is not None:
                 on_progress(len(found), len(answers))
     finally:
-        pool.shutdown(cancel_futures=True)  # after an interruption the rest is not begun
+        pool.shutdown(cancel_futures=True)  # after an interruption, no other answer is graded
     return Graded(name, task, answers, found)
 
 
 def sample(graded: Graded, count: int, seed: int) -> list[int]:
-    """Disagreements drawn at random, the same for the same seed."""
+    """A random sample of the disagreements. The same seed gives the same sample."""
     found = graded.disagreements()
     return sorted(random.Random(seed).sample(found, min(count, len(found))))

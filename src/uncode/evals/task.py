@@ -1,4 +1,4 @@
-"""The contract of a benchmark: examples, prompt, grade. No model, no sampler."""
+"""The interface of a benchmark: examples, prompts and grades. It knows no model and no sampler."""
 
 from __future__ import annotations
 
@@ -17,31 +17,31 @@ Span = tuple[int, int]
 
 
 class Grade(NamedTuple):
-    """What a grader says of an answer."""
+    """The verdict of a grader on an answer."""
 
     correct: bool
     span: Span | None
-    """The characters that were taken for the answer; None where there is none."""
+    """The characters that the grader took for the answer; None if it found none."""
     why: str
 
 
 @dataclass(frozen=True)
 class Settings:
-    """How the paper evaluates a task (its Appendix on implementation details)."""
+    """The paper's settings of a task (from its appendix on implementation details)."""
 
     shots: int
     length: int
     rate: float
     """Uncode's positional rate."""
     chat: bool
-    """Through the model's chat template, or the raw prompt."""
+    """Whether the prompt goes through the chat template."""
     block_length: int
-    """Of Fast-dLLM."""
+    """The block length of Fast-dLLM."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One problem; each task adds its own fields."""
+    """One problem. Each task adds its own fields."""
 
     id: str
 
@@ -51,36 +51,36 @@ Grader = Callable[[E, str], Grade]
 
 
 class Task(ABC, Generic[E]):
-    """A benchmark. Subclasses are final: one file in `tasks/` each, with its prompt in `prompts/`."""
+    """A benchmark. Each subclass is final and has one file in `tasks/` and its prompt in `prompts/`."""
 
     name: ClassVar[str]
     title: ClassVar[str]
     source: ClassVar[Source]
     settings: ClassVar[Settings]
     stops: ClassVar[tuple[str, ...]] = ()
-    """Where an answer ends, in a raw prompt whose shots the model may go on with."""
+    """Strings that end an answer. After a raw prompt with shots, the model may continue with another problem."""
     paper_stops: ClassVar[tuple[str, ...]] = ()
-    """Where the released code ends it."""
+    """Strings that end an answer in the released code."""
 
     @abstractmethod
     def read(self, row: Mapping[str, Any], number: int) -> E:
-        """An example from a row of the data."""
+        """Build an example from a row of the data."""
 
     @abstractmethod
     def blanks(self, example: E) -> dict[str, str]:
-        """What the placeholders of the prompt stand for."""
+        """The values of the prompt's placeholders."""
 
     @abstractmethod
     def ours(self, example: E, text: str) -> Grade:
-        """Whether the answer is right."""
+        """Grade an answer by our rule."""
 
     @abstractmethod
     def paper(self, example: E, text: str) -> Grade:
-        """Whether the released code counts the answer as right, which is another question."""
+        """Grade an answer by the rule of the released code."""
 
     @property
     def graders(self) -> dict[str, Grader[E]]:
-        """By the name of the metric; the first is the one to report."""
+        """The graders by the name of their metric. The first metric is the one to report."""
         return {"correct": self.ours, "paper": self.paper}
 
     def examples(self, data: str | Path | None = None) -> list[E]:
@@ -88,7 +88,7 @@ class Task(ABC, Generic[E]):
         return self.read_all(rows_of(self.source, None if data is None else Path(data)))
 
     def read_all(self, rows: Iterable[Row]) -> list[E]:
-        """The examples of all rows; an error names the line or row."""
+        """The examples of all rows. An error names the line or row."""
         found = []
         for number, (place, row) in enumerate(rows):
             try:
@@ -96,11 +96,11 @@ class Task(ABC, Generic[E]):
             except (LookupError, ValueError, TypeError, AttributeError) as error:
                 reason = f"no field {error}" if isinstance(error, KeyError) else str(error)
                 raise UncodeError(f"{place} of {self.title}'s data is not as expected: {reason}.") from error
-        require(len(found) > 0, f"{self.title}'s data has no rows.")
+        require(len(found) > 0, f"{self.title}'s data has no rows: check the file.")
         return found
 
     def prompt(self, example: E, template: str | None = None) -> str:
-        """The text to give to the model; `template` replaces ours."""
+        """The prompt of an example. `template` replaces ours."""
         return fill(self.template if template is None else template, self.blanks(example))
 
     @property
@@ -108,15 +108,15 @@ class Task(ABC, Generic[E]):
         return (resources.files(__package__) / "prompts" / f"{self.name}.txt").read_text(encoding="utf-8")
 
     def grade(self, example: E, text: str, metric: str = "correct") -> Grade:
-        """The grade of an answer, which ends where the task says it ends."""
+        """Grade an answer by a metric. The answer is cut at the task's stop strings first."""
         graders = self.graders
         require(metric in graders, f"{self.title} has no metric '{metric}': {suggest(metric, graders)}")
         return graders[metric](example, self.answer(text, metric))
 
     def answer(self, text: str, metric: str = "correct") -> str:
-        """The text up to where the model goes on with another problem.
+        """The text up to a stop string, where the model continues with another problem.
 
-        For us, the first stop behind something said; for the released code, the first.
+        Our rule ignores a stop string before the first character of the answer; the released code does not.
         """
         released = metric.startswith("paper")
         begin = 0 if released else len(text) - len(text.lstrip()) + 1
@@ -125,7 +125,7 @@ class Task(ABC, Generic[E]):
 
 
 def fill(template: str, blanks: Mapping[str, str]) -> str:
-    """The template with every {{name}} replaced; a name that is not known is an error, and so is one left out."""
+    """Replace every {{name}} in the template. Unknown and missing names are errors."""
     placeholder = re.compile(r"\{\{\s*(\w+)\s*\}\}")
     names = placeholder.findall(template)
     for name in names:

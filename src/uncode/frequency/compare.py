@@ -1,4 +1,4 @@
-"""How another corpus changes S, the surprisal that Uncode's informativeness prior is made of."""
+"""Comparison of two frequency tables by S = -log p, the surprisal in Uncode's informativeness prior."""
 
 from __future__ import annotations
 
@@ -14,28 +14,28 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two tables beside each other. S is -log p, cut off at the clip; "read" means: over text of the table."""
+    """Two tables A and B. S is -log p, clipped. A mean "over A" weights each token by its frequency in A."""
 
     clip: float
     divergence: tuple[float, float]
-    """KL(A || B) and KL(B || A), nats."""
+    """KL(A || B) and KL(B || A), in nats."""
     seen: tuple[int, int, int]
-    """Tokens seen in A, in B, in both."""
+    """The number of tokens seen in A, in B, and in both."""
     below: tuple[int, int, int]
-    """Tokens with S below the clip in A, in B, in both: only these does the prior tell apart."""
+    """The number of tokens with S below the clip in A, in B, and in both. The prior distinguishes only these."""
     mean: tuple[float, float]
-    """Mean S where A is read, by A and by B."""
+    """The mean over A of S_A and of S_B."""
     change: tuple[float, float]
-    """Mean |S_B - S_A| where A is read, where B is read."""
+    """The mean of |S_B - S_A| over A and over B."""
     correlation: float
-    """Of the ranks of -log p (Spearman), over tokens seen in both."""
+    """Spearman's rank correlation of -log p, for the tokens seen in both."""
     surprisal: tuple[Tensor, Tensor]
     """S of every token in A and in B."""
     weight: Tensor
-    """How often a token is read, in the mean of A and B."""
+    """The mean of a token's frequencies in A and in B."""
 
     def moved(self, k: int) -> list[int]:
-        """The `k` tokens that move the prior most: by |S_B - S_A| times how often they are read."""
+        """The `k` tokens that change the prior most: those with the largest |S_B - S_A| times their frequency."""
         a, b = self.surprisal
         moved = (b - a).abs() * self.weight
         order = moved.argsort(descending=True, stable=True)[:k]
@@ -43,15 +43,15 @@ class Comparison:
 
 
 def compare(a: FrequencyTable, b: FrequencyTable, clip: float = 10.0) -> Comparison:
-    """Compare two tables of one tokenizer."""
+    """Compare two tables of the same tokenizer."""
     import torch
 
     require(clip > 0, f"clip must be a number above 0, not {clip}.")
     divergence = a.divergence(b), b.divergence(a)
     size = max(len(a), len(b))
-    whole = [table.surprisal(size) for table in (a, b)]
-    s_a, s_b = (s.clamp(max=clip) for s in whole)
-    read_a, read_b = (torch.softmax(-s, 0) for s in whole)
+    surprisals = [table.surprisal(size) for table in (a, b)]
+    s_a, s_b = (s.clamp(max=clip) for s in surprisals)
+    share_a, share_b = (torch.softmax(-s, 0) for s in surprisals)
     seen_a, seen_b = (torch.nn.functional.pad(table.counts, (0, size - len(table))) > 0 for table in (a, b))
     below_a, below_b = s_a < clip, s_b < clip
     change = (s_b - s_a).abs()
@@ -61,16 +61,16 @@ def compare(a: FrequencyTable, b: FrequencyTable, clip: float = 10.0) -> Compari
         divergence,
         (int(seen_a.sum()), int(seen_b.sum()), int(both.sum())),
         (int(below_a.sum()), int(below_b.sum()), int((below_a & below_b).sum())),
-        (float((read_a * s_a).sum()), float((read_a * s_b).sum())),
-        (float((read_a * change).sum()), float((read_b * change).sum())),
-        _rank_correlation(whole[0][both], whole[1][both]),
+        (float((share_a * s_a).sum()), float((share_a * s_b).sum())),
+        (float((share_a * change).sum()), float((share_b * change).sum())),
+        _rank_correlation(surprisals[0][both], surprisals[1][both]),
         (s_a, s_b),
-        (read_a + read_b) / 2,
+        (share_a + share_b) / 2,
     )
 
 
 def _rank_correlation(x: Tensor, y: Tensor) -> float:
-    """Spearman's rank correlation; equal values share their mean rank. NaN where all are equal."""
+    """Spearman's rank correlation. Equal values share their mean rank. NaN if all values are equal."""
     import torch
 
     if len(x) < 2:

@@ -1,4 +1,4 @@
-"""Which tokenizer a table or a trace belongs to."""
+"""Fingerprints, by which a table or a trace names its tokenizer."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def fingerprint(tokenizer: Any) -> str:
-    """A hash of the vocabulary: which token has which id."""
+    """A hash of the vocabulary: of all tokens with their ids."""
     digest = hashlib.sha256()
     for token, number in sorted(tokenizer.get_vocab().items(), key=lambda pair: pair[1]):
         digest.update(f"{number}\t{token}\n".encode())
@@ -15,7 +15,7 @@ def fingerprint(tokenizer: Any) -> str:
 
 
 def special_ids(tokenizer: Any) -> tuple[int, ...]:
-    """Ids of the tokens that are signs and not text: ends, masks, roles."""
+    """The ids of the special tokens: EOS, mask, chat roles and others."""
     ids = set(getattr(tokenizer, "all_special_ids", ()))
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
     if hasattr(backend, "get_added_tokens_decoder"):

@@ -1,4 +1,4 @@
-"""Tables by name: what a caller may pass where a table is wanted, and where named tables lie."""
+"""Frequency tables by name: the folder of named tables, and the values that a `frequency` argument accepts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import UncodeError, require, suggest
 from ..core.pieces.piece import Table
-from ..fetch import cache
+from ..fetch import cache_folder
 from .published import RELEASED
 from .table import FrequencyTable
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UnnamedTable:
-    """Stands for the table a recipe is used with, where the recipe does not say which: the model's own, say."""
+    """A placeholder in a sampler file that names no table. The model's own table replaces it when the file is used."""
 
     name: str = "any"
     sha256: str = ""
@@ -26,42 +26,45 @@ class UnnamedTable:
     fingerprint: str = ""
 
     def surprisal(self, size: int | None = None) -> Tensor:
-        """There are no numbers here; the table must be given."""
+        """Raise: a placeholder has no counts."""
         raise UncodeError("this sampler needs a frequency table: pass one, or use a model that carries its own.")
 
 
 def as_table(frequency: Table | Tensor | str | Path) -> Table:
-    """A table from what a caller may pass: a table, its path or name, or probabilities over the vocabulary."""
+    """A table from the value of a `frequency` argument: a table, a path, a name, or probabilities `[V]`."""
     if isinstance(frequency, str | Path):
         return FrequencyTable.load(find(frequency))
     if isinstance(frequency, Table):
         return frequency
     from torch import Tensor
 
-    require(isinstance(frequency, Tensor), f"a frequency table was expected, not {type(frequency).__name__}.")
+    require(
+        isinstance(frequency, Tensor),
+        f"a frequency table must be a table, a file, a name or a tensor, not {type(frequency).__name__}.",
+    )
     return FrequencyTable(frequency.double(), "probabilities")
 
 
 def folder() -> Path:
-    """Where named tables lie."""
-    return cache() / "tables"
+    """The folder of named tables."""
+    return cache_folder() / "tables"
 
 
 def find(table: str | Path) -> Path:
-    """The file of a table: a path, or the name of one that was fetched."""
-    path, kept = Path(table), folder() / f"{table}.safetensors"
+    """The file of a table, given its path or the name of a downloaded table."""
+    path, cached = Path(table), folder() / f"{table}.safetensors"
     if path.is_file() or not _is_name(str(table)):
         return path
-    if kept.is_file():
-        return kept
+    if cached.is_file():
+        return cached
     known = known_names()
     if str(table) in known:
-        raise UncodeError(f"the frequency table '{table}' is not on this machine yet: `uncode table get {table}`.")
+        raise UncodeError(f"the frequency table '{table}' is not on this machine: run `uncode table get {table}`.")
     raise UncodeError(f"'{table}' is neither a file nor the name of a frequency table: {suggest(str(table), known)}")
 
 
 def known_names() -> list[str]:
-    """Tables that have a name: those of the paper, and those that were fetched."""
+    """The names of tables: the paper's, and the downloaded ones."""
     return sorted({*RELEASED, *(file.stem for file in folder().glob("*.safetensors"))})
 
 

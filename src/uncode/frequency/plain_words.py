@@ -1,4 +1,4 @@
-"""Why a text cannot be read, in plain words instead of those of `json` and `codecs`."""
+"""Reasons why a text cannot be read, in plainer words than those of `json` and `codecs`."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 
 
 def json_fault(error: ValueError | RecursionError, one_line: bool = False) -> str:
-    """What is wrong with a JSON text: where (the text of `one_line` needs no line number), or what `json` refuses."""
+    """The position of a JSON syntax error (without the line number if `one_line`), or why `json` refuses the text."""
     if isinstance(error, json.JSONDecodeError):
         return f"column {error.colno}" if one_line else f"line {error.lineno}, column {error.colno}"
     return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"
 
 
 def not_text(encoding: str) -> str:
-    """Of bytes that an encoding does not have."""
+    """The reason for bytes that are invalid in an encoding."""
     return f"not {encoding.upper()} text"

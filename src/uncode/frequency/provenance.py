@@ -1,4 +1,4 @@
-"""Where a frequency table comes from: which tokenizer, which text, when, and by which version."""
+"""The provenance of a frequency table: its tokenizer, its corpus, its date and the version of uncode."""
 
 from __future__ import annotations
 
@@ -12,43 +12,43 @@ from ..core.errors import UncodeError
 
 @dataclass(frozen=True)
 class Provenance:
-    """What is known about the making of a table; what is not known is empty."""
+    """How a table was made. Unknown fields are empty."""
 
     tokenizer: str = ""
     revision: str = ""
     fingerprint: str = ""
-    """Of the tokenizer's vocabulary; see :func:`uncode.frequency.fingerprint`."""
+    """The fingerprint of the tokenizer's vocabulary; see :func:`uncode.frequency.fingerprint`."""
     corpus: str = ""
     files: tuple[str, ...] = ()
     bytes: int = 0
-    """Of text as UTF-8, not of the files."""
+    """The size of the counted text as UTF-8, not of the files."""
     documents: int = 0
     tokens: int = 0
     bad: int = 0
-    """Records that could not be read and were left out."""
+    """The number of records that could not be read and were left out."""
     settings: str = ""
-    """What was asked for, as JSON: fields, limits, sample."""
+    """The settings of the count as JSON: fields, limits, sample."""
     job: str = ""
-    """A checksum of files (sizes and times too), fields, limits and tokenizer: the same job gives the same table."""
+    """A checksum of the files (with sizes and times), fields, limits and tokenizer. Equal jobs give equal tables."""
     date: str = ""
     version: str = ""
 
     def to_json(self) -> str:
-        """One line; what is empty is left out."""
+        """The non-empty fields as one line of JSON."""
         return json.dumps({key: value for key, value in dataclasses.asdict(self).items() if value})
 
     @classmethod
     def from_json(cls, text: str) -> Provenance:
-        """Read what :meth:`to_json` wrote; keys of later versions are passed over."""
+        """Read the output of :meth:`to_json`. Unknown keys, of later versions, are ignored."""
         try:
             values: dict[str, Any] = json.loads(text)
             known = {field.name: values[field.name] for field in dataclasses.fields(cls) if field.name in values}
             return cls(**(known | {"files": tuple(known.get("files", ()))}))
         except (ValueError, TypeError, AttributeError):
-            raise UncodeError("the table's note of where it comes from cannot be read.") from None
+            raise UncodeError("the provenance of the table is damaged: count or import the table again.") from None
 
     def joined(self, other: Provenance) -> Provenance:
-        """Of two tables that are added."""
+        """The provenance of the sum of two tables."""
 
         def both(mine: str, theirs: str, between: str = " + ") -> str:
             return between.join(dict.fromkeys(word for word in (mine, theirs) if word))

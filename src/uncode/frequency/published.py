@@ -1,4 +1,4 @@
-"""The tables released with the paper: their addresses, checksums and vocabularies."""
+"""The tables released with the paper: their URLs, checksums and vocabulary sizes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from ..fetch import RELEASE
 
-_ADDRESS = f"{RELEASE}baseline/"
+_URL = f"{RELEASE}baseline/"
 
 
 @dataclass(frozen=True)
 class Released:
-    """A file of the paper's repository (NEUIR/Uncode, MIT licence). Its ids are those of the model's vocabulary."""
+    """A table file of the paper's repository (NEUIR/Uncode, MIT licence), with the model's token ids."""
 
     url: str
     sha256: str
@@ -21,16 +21,16 @@ class Released:
 
 RELEASED = {
     "llada": Released(
-        f"{_ADDRESS}reference_corpus_llada.json",
+        f"{_URL}reference_corpus_llada.json",
         "d3added6fe3b1e470a5558d612cc1f52b521415260b76a582b4a367241984749",
         126464,
         "general text (as released; the paper says 16 GB of C4)",
     ),
     "dream": Released(
-        f"{_ADDRESS}reference_corpus_dream.json",
+        f"{_URL}reference_corpus_dream.json",
         "910863033246e63dff61a6969909e65dbee877de195e45115494847522e13201",
         152064,
         "mathematics in LaTeX, by its most frequent tokens (as released; the paper says 16 GB of C4)",
     ),
 }
-"""By the name `uncode table get` takes. What the files really hold: docs/frequency.md."""
+"""By the name that `uncode table get` takes. docs/frequency.md describes what the files really hold."""

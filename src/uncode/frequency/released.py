@@ -1,4 +1,4 @@
-"""Reading and fetching tables in the JSON format of the paper's release."""
+"""Reading and downloading frequency tables in the JSON format of the paper's release."""
 
 from __future__ import annotations
 
@@ -21,28 +21,31 @@ from .provenance import Provenance
 from .published import RELEASED
 from .table import FrequencyTable
 
-KEYS = ("p_baseline_dict", "token_frequency_dict")
-"""Where the counts are: in the files that were released, and in those the released script writes."""
+COUNT_KEYS = ("p_baseline_dict", "token_frequency_dict")
+"""The key of the counts in the released files, and in the files that the released script writes."""
 
 
 def import_released(
     content: bytes, name: str, *, vocab_size: int | None = None, tokenizer: Any = None, file: str | Path | None = None
 ) -> FrequencyTable:
-    """The table in a JSON file of the release's format: {"num_token": total, "p_baseline_dict": {id: count}}.
+    """Import a table in the release's JSON format: {"num_token": total, "p_baseline_dict": {id: count}}.
 
-    Its vocabulary is the tokenizer's if there is one, else `vocab_size`; the files that were released are known
-    by their checksum. Without any of these it reaches to the largest id in the file. Errors name the `file`.
+    The vocabulary size is the tokenizer's if one is given, else `vocab_size`. The sizes of the released files are known
+    by their checksums. Otherwise the vocabulary ends with the largest id in the file. Errors name the `file`.
     """
     known = next((r for r in RELEASED.values() if r.sha256 == hashlib.sha256(content).hexdigest()), None)
     where = str(file or name)
-    counted = _read(content, where)
-    largest = max(counted, default=0)
+    counts_by_id = _read(content, where)
+    largest = max(counts_by_id, default=0)
     size = vocab_size or (known.vocab_size if known else largest + 1)
     if tokenizer is not None:
         size = max(size, 1 + max(tokenizer.get_vocab().values(), default=0))
-    require(largest < size, f"'{where}' counts the id {largest}, outside a vocabulary of {size}: give a larger one.")
+    require(
+        largest < size,
+        f"'{where}' counts the id {largest}, outside a vocabulary of {size}: give a larger `vocab_size=`.",
+    )
     counts = np.zeros(size, dtype=np.int64)
-    counts[list(counted)] = list(counted.values())
+    counts[list(counts_by_id)] = list(counts_by_id.values())
     made = Provenance(
         corpus=known.corpus if known else name,
         files=(known.url,) if known else (),
@@ -62,29 +65,31 @@ def _read(content: bytes, where: str) -> dict[int, int]:
     except UnicodeDecodeError:
         raise UncodeError(f"'{where}' is not UTF-8 text: a table of the release is a JSON file.") from None
     except (ValueError, RecursionError) as error:
-        raise UncodeError(f"'{where}' is not valid JSON ({json_fault(error)}): mend the file.") from None
-    found = next((data[key] for key in KEYS if isinstance(data, dict) and isinstance(data.get(key), dict)), None)
+        raise UncodeError(f"'{where}' is not valid JSON ({json_fault(error)}): repair the file.") from None
+    found = next((data[key] for key in COUNT_KEYS if isinstance(data, dict) and isinstance(data.get(key), dict)), None)
     if found is None:
-        raise UncodeError(f"'{where}' is not a table of the release: it has no {' or '.join(KEYS)}.")
+        raise UncodeError(f"'{where}' is not a table of the release: it has no {' or '.join(COUNT_KEYS)}.")
     try:
-        counted = {int(token): count for token, count in found.items()}
+        counts_by_id = {int(token): count for token, count in found.items()}
     except ValueError:
         raise UncodeError(f"'{where}' is not a table of the release: a token id is not a number.") from None
-    whole = all(isinstance(count, int) and count >= 0 for count in counted.values()) and min(counted, default=0) >= 0
-    require(whole, f"'{where}' is not a table of the release: ids and counts must be whole numbers from 0 on.")
-    total, said = sum(counted.values()), data.get("num_token", data.get("num_tokens"))
-    require(said in (None, total), f"'{where}' is damaged: it says {said} tokens, and its counts sum to {total}.")
-    return counted
+    is_valid = all(isinstance(n, int) and n >= 0 for n in counts_by_id.values()) and min(counts_by_id, default=0) >= 0
+    require(is_valid, f"'{where}' is not a table of the release: ids and counts must be whole numbers from 0 on.")
+    total, stated = sum(counts_by_id.values()), data.get("num_token", data.get("num_tokens"))
+    require(
+        stated in (None, total), f"'{where}' is damaged: its total is {stated} tokens, but its counts sum to {total}."
+    )
+    return counts_by_id
 
 
 def get(name: str, url: str | None = None, on_progress: OnProgress | None = None) -> Path:
-    """Fetch a released table into the user's cache, check it and convert it; the path of the table.
+    """Download a released table into the user's cache, check it and convert it. Returns the path of the table.
 
-    `url` is another address of the same file; `on_progress(bytes so far, bytes in all)` is called as it arrives.
+    `url` is another URL of the same file. `on_progress(bytes so far, total bytes)` is called during the download.
     """
     require(name in RELEASED, f"no table '{name}' was released: {suggest(name, RELEASED)}")
     known, target = RELEASED[name], names.folder() / f"{name}.safetensors"
-    instead = "try again, give another address with --url, or fetch the file by other means and run "
+    instead = "try again, give another URL as `url=`, or download the file by other means and run "
     content = fetch(url or known.url, known.sha256, f"{instead}`uncode table import FILE`.", on_progress)
     target.parent.mkdir(parents=True, exist_ok=True)
     import_released(content, name).save(target, force=True)

@@ -1,4 +1,4 @@
-"""Frequency tables: how often each token occurs in a corpus, and the surprisal that follows."""
+"""Frequency tables: the counts of all tokens in a corpus, and their surprisal."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Array = NDArray[np.int64] | NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Entry:
-    """One token of a table, as a reader wants to see it."""
+    """One token of a table, for display."""
 
     id: int
     token: str
@@ -40,9 +40,9 @@ class Entry:
 
 
 class FrequencyTable:
-    """Token counts `[V]` with a name and where they come from. Two tables are equal if their checksums are.
+    """Token counts `[V]` with a name and their provenance. Two tables are equal if their checksums are.
 
-    The counts are kept as a numpy array, so that a table can be read and shown without torch.
+    The counts are a numpy array, so that a table can be read and shown without torch.
     """
 
     def __init__(
@@ -53,23 +53,23 @@ class FrequencyTable:
         made: Provenance | None = None,
     ) -> None:
         array = _as_array(counts)
-        require(array.ndim == 1 and len(array) > 0, "a frequency table is one number per token.")
-        fits = bool((array >= 0).all()) and bool(np.isfinite(array).all())
-        require(fits, "a frequency table cannot hold negative or infinite numbers.")
-        strange = [i for i in special_ids if not 0 <= i < len(array)]
-        require(not strange, f"the special ids {strange} are outside the table of {len(array)} tokens.")
-        require(bool((array > 0).any()), "a frequency table needs at least one token that occurs.")
-        probable = np.issubdtype(array.dtype, np.floating)
+        require(array.ndim == 1 and len(array) > 0, "a frequency table must be one number per token.")
+        is_valid = bool((array >= 0).all()) and bool(np.isfinite(array).all())
+        require(is_valid, "a frequency table cannot hold negative or infinite numbers.")
+        outside = [i for i in special_ids if not 0 <= i < len(array)]
+        require(not outside, f"the special ids {outside} are outside the table of {len(array)} tokens.")
+        require(bool((array > 0).any()), "a frequency table needs at least one token with a count above 0.")
+        are_probabilities = np.issubdtype(array.dtype, np.floating)
         self.array: Array = (
-            np.ascontiguousarray(array, np.float64) if probable else np.ascontiguousarray(array, np.int64)
+            np.ascontiguousarray(array, np.float64) if are_probabilities else np.ascontiguousarray(array, np.int64)
         )
-        """int64; or float64 probabilities, for a table that was given as such."""
+        """int64 counts, or float64 probabilities if the table was built from probabilities."""
         self.name, self.special_ids, self.made = name, special_ids, made or Provenance()
         self.sha256 = hashlib.sha256(self.array.tobytes() + json.dumps(special_ids).encode()).hexdigest()
 
     @cached_property
     def counts(self) -> Tensor:
-        """The counts as a tensor, which shares their memory."""
+        """The counts as a tensor that shares the array's memory."""
         import torch
 
         return torch.from_numpy(self.array)
@@ -80,86 +80,89 @@ class FrequencyTable:
 
     @property
     def unseen(self) -> int:
-        """How many tokens never occur."""
+        """The number of tokens that never occur."""
         return int((self.array == 0).sum())
 
     @property
     def fingerprint(self) -> str:
-        """Of the tokenizer the table was counted with; empty where that is not known."""
+        """The fingerprint of the tokenizer that the table was counted with; empty if unknown."""
         return self.made.fingerprint
 
     @property
-    def _least(self) -> float:
-        """What a token that was never seen counts as."""
+    def _unseen_count(self) -> float:
+        """The count of a token that never occurs: 1, or the smallest positive probability."""
         return 1 if self.array.dtype == np.int64 else float(self.array[self.array > 0].min())
 
     def surprisal(self, size: int | None = None) -> Tensor:
-        """-log p of every token `[V]`, float64. Unseen tokens count as seen once; a probability of zero takes the
-        smallest positive one. A `size` beyond the table's is filled with tokens that were not seen."""
+        """-log p of every token `[V]`, float64.
+
+        Unseen tokens count as seen once; a probability of zero becomes the smallest positive one. If `size` is larger
+        than the table, unseen tokens are appended.
+        """
         import torch
 
         counts = self.counts if size is None else torch.nn.functional.pad(self.counts, (0, size - len(self)))
-        return -(counts.double().clamp(min=self._least) / self.total).log()
+        return -(counts.double().clamp(min=self._unseen_count) / self.total).log()
 
     def surprisal_array(self) -> NDArray[np.float64]:
         """The same as a numpy array, for display; samplers use :meth:`surprisal`."""
-        return -np.log(np.maximum(self.array, self._least) / self.total)
+        return -np.log(np.maximum(self.array, self._unseen_count) / self.total)
 
     def with_provenance(self, made: Provenance) -> FrequencyTable:
         return FrequencyTable(self.array, self.name, self.special_ids, made)
 
     def divergence(self, other: FrequencyTable) -> float:
-        """The Kullback-Leibler divergence KL(self || other) in nats, unseen tokens counted as seen once in both."""
+        """The Kullback-Leibler divergence KL(self || other) in nats. Unseen tokens count as seen once in both."""
         import torch
 
-        self._belongs_with(other)
+        self._check_same_tokenizer(other)
         size = max(len(self), len(other))
         mine, theirs = (torch.log_softmax(-table.surprisal(size), 0) for table in (self, other))
         return float((mine.exp() * (mine - theirs)).sum())
 
     def merge(self, *others: FrequencyTable, name: str | None = None) -> FrequencyTable:
-        """The table of all their texts together: counts are added, and so is what is known of their making."""
+        """The table of all their texts together. Counts are added and provenances joined."""
         merged = reduce(FrequencyTable._plus, others, self)
         return FrequencyTable(merged.counts, name or merged.name, merged.special_ids, merged.made)
 
     def _plus(self, other: FrequencyTable) -> FrequencyTable:
-        self._belongs_with(other)
+        self._check_same_tokenizer(other)
         counted = self.array.dtype == other.array.dtype == np.int64
-        require(counted, "tables of probabilities cannot be added: how much text each stands for is not known.")
+        require(counted, "tables of probabilities cannot be added, because the size of their texts is unknown.")
         counts = np.zeros(max(len(self), len(other)), dtype=np.int64)
         for table in (self, other):
             counts[: len(table)] += table.array.astype(np.int64)
         special = tuple(sorted({*self.special_ids, *other.special_ids}))
         return FrequencyTable(counts, f"{self.name} + {other.name}", special, self.made.joined(other.made))
 
-    def _belongs_with(self, other: FrequencyTable) -> None:
-        """Raise if the two cannot be of one tokenizer."""
+    def _check_same_tokenizer(self, other: FrequencyTable) -> None:
+        """Raise if the two tables are of different tokenizers."""
         mine, theirs = self.fingerprint, other.fingerprint
         require(
             mine == theirs if mine and theirs else len(self) == len(other),
             f"the tables '{self.name}' and '{other.name}' are of different tokenizers: fingerprints "
             f"{mine or 'unknown'} and {theirs or 'unknown'}, {len(self)} and {len(other)} tokens"
-            f"{'' if mine and theirs else '; import one that does not say its tokenizer again with --tokenizer'}.",
+            f"{'' if mine and theirs else ': import the table without a fingerprint again with `tokenizer=`'}.",
         )
 
     def top(self, k: int, tokenizer: Any = None) -> list[Entry]:
-        """The `k` most frequent tokens, decoded where there is a tokenizer; ties go to the lowest id."""
+        """The `k` most frequent tokens, as text if a tokenizer is given. Ties go to the lowest id."""
         order = np.argsort(-self.array, stable=True)[:k].tolist()
         return [self.entry(i, tokenizer) for i in order]
 
     def entry(self, token: int, tokenizer: Any = None) -> Entry:
-        """One token: its text, how often it was seen and -log p."""
+        """One token: its text, its count and its -log p."""
         text = "" if tokenizer is None else _text_of(token, tokenizer)
         count = self.array[token].item() if token < len(self) else 0
-        return Entry(token, text, count, count / self.total, math.log(self.total / max(count, self._least)))
+        return Entry(token, text, count, count / self.total, math.log(self.total / max(count, self._unseen_count)))
 
     def check_tokenizer(self, tokenizer: Any) -> None:
         """Raise if the table was counted with another tokenizer."""
         theirs, largest = fingerprint(tokenizer), max(tokenizer.get_vocab().values(), default=0)
         require(
             bool(self.fingerprint) or largest < len(self),
-            f"the frequency table '{self.name}' has {len(self)} tokens and this tokenizer ids up to {largest}: it is "
-            "not the one the table was counted with.",
+            f"the frequency table '{self.name}' has {len(self)} tokens, but this tokenizer has ids up to {largest}: "
+            "use the tokenizer that the table was counted with.",
         )
         require(
             self.fingerprint in ("", theirs),
@@ -168,23 +171,23 @@ class FrequencyTable:
         )
 
     def save(self, path: str | Path, *, force: bool = False) -> None:
-        """Write one safetensors file, whole or not at all. A file that is no frequency table is replaced with `force`
-        alone; links stay links."""
+        """Write one safetensors file atomically. Only `force=True` replaces a file that is not a frequency table. If
+        `path` is a link, its target is replaced."""
         check_replaces(path, "frequency table", force)
         notes = {"name": self.name, "special_ids": json.dumps(self.special_ids), "sha256": self.sha256}
         write_whole(path, save({"counts": self.array}, metadata=notes | {"made": self.made.to_json()}))
 
     @classmethod
     def load(cls, path: str | Path, tokenizer: Any = None) -> FrequencyTable:
-        """Read a file that :meth:`save` wrote and check its checksum and, if one is given, its tokenizer."""
+        """Read a file that :meth:`save` wrote. Check its checksum and, if one is given, its tokenizer."""
         require_file(path, "frequency table")
         try:
             with safe_open(path, framework="numpy") as file:
                 notes, counts = file.metadata() or {}, file.get_tensor("counts")
         except SafetensorError:
             raise UncodeError(
-                f"'{path}' is not a frequency table (a safetensors file with 'counts'); the JSON of the paper's "
-                "release becomes one by `uncode table import`."
+                f"'{path}' is not a frequency table (a safetensors file with 'counts'): convert the JSON of the "
+                "paper's release with `uncode table import`."
             ) from None
         try:
             ids = tuple(map(int, json.loads(notes.get("special_ids", "[]"))))
@@ -212,8 +215,7 @@ class FrequencyTable:
 
 
 def _text_of(token: int, tokenizer: Any) -> str:
-    """A token's text, or its name in the vocabulary where it is no text of its own (a part of a letter, an id that
-    is not in use)."""
+    """A token's text, or its name in the vocabulary if it has no text (a part of a character, an unused id)."""
     text = str(tokenizer.decode([token]))
     return text if text and "\ufffd" not in text else str(tokenizer.convert_ids_to_tokens(token) or "")
 

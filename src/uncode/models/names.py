@@ -1,4 +1,4 @@
-"""Whether a name can be a model's, asked without torch and without the hub: a wrong one is refused at once."""
+"""Checks of model names without torch and without the hub, so that a wrong name is refused at once."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ PUBLISHED = (
     "Dream-org/Dream-v0-Base-7B",
     "Dream-org/Dream-v0-Instruct-7B",
 )
-"""Hub ids of the published checkpoints; a test holds that they are those of the dialects."""
+"""Hub ids of the published checkpoints. A test checks that they are those of the dialects."""
 INSTEAD = "give a local folder, or use the built-in model 'tiny'"
-_LONGEST = 96
+_MAX_ID_CHARACTERS = 96
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?", re.ASCII)
 
 
 def check_name(name: str) -> None:
-    """Raise unless it is a built-in model, a folder that holds a model, or a name that the hub may know."""
+    """Raise unless a name is a built-in model, a folder with a model, or possibly a hub id."""
     if name in BUILT_IN:
         return
     folder = folder_of(name)
@@ -32,14 +32,14 @@ def check_name(name: str) -> None:
         check_folder(folder)
         return
     kind = kind_at(name) if name else ""
-    require(not kind, f"'{name}' is {kind}: give the folder it lies in.")
+    require(not kind, f"'{name}' is {kind}: give its folder.")
     near = get_close_matches(name, BUILT_IN, n=1) or _published(name)
     require(not near, f"no model is named '{name}': did you mean {' or '.join(near)}?")
     require(looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {INSTEAD}.")
 
 
 def check_folder(folder: Path) -> None:
-    """Raise unless a folder has a model's configuration; one below it that has may be what was meant."""
+    """Raise unless a folder has a config.json. The error suggests folders below it that have one."""
     if not (folder / "config.json").is_file():
         below = sorted(str(file.parent) for file in folder.glob("*/config.json"))
         meant = f"; did you mean {' or '.join(map(repr, below[:3]))}?" if below else "."
@@ -47,10 +47,10 @@ def check_folder(folder: Path) -> None:
 
 
 def looks_like_id(name: str) -> bool:
-    """Whether a name can be a hub id: `name` or `owner/name`, in the hub's letters."""
-    return len(name) <= _LONGEST and _ID.fullmatch(name) is not None
+    """Whether a name can be a hub id: `name` or `owner/name`, in the characters that the hub allows."""
+    return len(name) <= _MAX_ID_CHARACTERS and _ID.fullmatch(name) is not None
 
 
 def _published(name: str) -> list[str]:
-    """Published checkpoints that a name without an owner may mean."""
+    """The published checkpoints that match a name without an owner."""
     return [i for i in PUBLISHED if name.casefold() in i.casefold()] if len(name) > 2 and "/" not in name else []

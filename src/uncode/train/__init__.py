@@ -1,1 +1,1 @@
-"""The recipe that made the embedded model: curriculum, tokenizer, shards, objective, training run."""
+"""Training of the embedded model: config, curriculum, tokenizer, shards, objective, training run."""

@@ -1,4 +1,4 @@
-"""Batches of the curriculum: which rows a step learns from, decided by the seed and the step alone."""
+"""Batches of the curriculum. The seed and the step alone decide which rows a batch holds."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .recipe import Recipe
+from .config import TrainConfig
 from .shards import Shards
 
 
@@ -17,66 +17,66 @@ class Batch:
     """Rows of one length."""
 
     tokens: Tensor
-    """[B, T]: prompt, answer, end tokens."""
+    """[B, T]: prompt, answer, EOS padding."""
     answer: Tensor
-    """[B, T]: true from the end of the prompt on. Only there is anything hidden."""
+    """[B, T]: true from the end of the prompt on. Only these positions are ever masked."""
     text: Tensor
-    """[B, T]: true where the answer has text, before the end tokens."""
+    """[B, T]: true where the answer has text, before the EOS padding."""
 
 
 class Batches:
-    """Row `b` of step `s` is the same in every run of a recipe, wherever the run was interrupted."""
+    """Batches by step. Every run of a config draws the same rows at step `s`, also after an interruption."""
 
-    def __init__(self, shards: Shards, recipe: Recipe, end_id: int, device: torch.device) -> None:
-        lessons = recipe.lessons
-        self.recipe, self.end_id, self.device = recipe, end_id, device
+    def __init__(self, shards: Shards, config: TrainConfig, end_id: int, device: torch.device) -> None:
+        examples = config.examples
+        self.config, self.end_id, self.device = config, end_id, device
         sizes = shards.prompts.astype(np.int64) + shards.answers
-        self.sizes, self.prompts = (self._there(a) for a in (sizes, shards.prompts.astype(np.int64)))
-        self.starts = self._there(np.cumsum(sizes) - sizes)
-        self.tokens = self._there(shards.tokens.astype(np.int32))
-        self.pools = _pools(shards, recipe)
-        counts = np.bincount(shards.families, minlength=len(lessons.shares))
-        taught = (
-            np.array([[len(rows) for rows in pool] for pool in self.pools]) / np.maximum(counts, 1) * lessons.shares
+        self.sizes, self.prompts = (self._to_device(a) for a in (sizes, shards.prompts.astype(np.int64)))
+        self.starts = self._to_device(np.cumsum(sizes) - sizes)
+        self.tokens = self._to_device(shards.tokens.astype(np.int32))
+        self.pools = _pools(shards, config)
+        counts = np.bincount(shards.families, minlength=len(examples.shares))
+        weights = (
+            np.array([[len(rows) for rows in pool] for pool in self.pools]) / np.maximum(counts, 1) * examples.shares
         )
-        self.mixtures = taught / np.maximum(taught.sum(1, keepdims=True), 1e-12)
-        rows = np.array([recipe.schedule.tokens // length for length in lessons.lengths])
-        self.often = taught.sum(1) / rows / (taught.sum(1) / rows).sum()
+        self.mixtures = weights / np.maximum(weights.sum(1, keepdims=True), 1e-12)
+        rows = np.array([config.schedule.tokens // length for length in examples.lengths])
+        self.length_probabilities = weights.sum(1) / rows / (weights.sum(1) / rows).sum()
 
     def batch(self, step: int) -> Batch:
         """The rows of a step."""
-        random = np.random.default_rng([self.recipe.seed, step])
-        which = int(random.choice(len(self.often), p=self.often))
-        length = self.recipe.lessons.lengths[which]
-        counts = random.multinomial(self.recipe.schedule.tokens // length, self.mixtures[which])
+        random = np.random.default_rng([self.config.seed, step])
+        which = int(random.choice(len(self.length_probabilities), p=self.length_probabilities))
+        length = self.config.examples.lengths[which]
+        counts = random.multinomial(self.config.schedule.tokens // length, self.mixtures[which])
         drawn = zip(self.pools[which], counts, strict=True)
         chosen = [rows[random.integers(len(rows), size=n)] for rows, n in drawn if n]
-        return self._laid_out(self._there(np.concatenate(chosen)), length)
+        return self._lay_out(self._to_device(np.concatenate(chosen)), length)
 
-    def _laid_out(self, rows: Tensor, length: int) -> Batch:
-        places = torch.arange(length, device=self.device)
+    def _lay_out(self, rows: Tensor, length: int) -> Batch:
+        positions = torch.arange(length, device=self.device)
         size, start, prompt = (t[rows, None] for t in (self.sizes, self.starts, self.prompts))
-        found = self.tokens[(start + places).clamp(max=len(self.tokens) - 1)].long()
-        answer = places >= prompt
-        return Batch(torch.where(places < size, found, self.end_id), answer, answer & (places < size))
+        gathered = self.tokens[(start + positions).clamp(max=len(self.tokens) - 1)].long()
+        answer = positions >= prompt
+        return Batch(torch.where(positions < size, gathered, self.end_id), answer, answer & (positions < size))
 
-    def _there(self, array: np.ndarray) -> Tensor:
+    def _to_device(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device)
 
 
-def _pools(shards: Shards, recipe: Recipe) -> list[list[np.ndarray]]:
-    """For each length and family, the rows that are taught at that length.
+def _pools(shards: Shards, config: TrainConfig) -> list[list[np.ndarray]]:
+    """The rows of each length and family: `pools[length][family]` holds row numbers.
 
-    A row has one length, drawn among those that the longest answer of its family would fit into: how long the
-    row is then tells nothing about the answer, and every lesson of a family is taught as often as any other.
+    Each row has one length. It is drawn among the lengths that the longest answer of its family fits into, so the
+    length of a row does not reveal the length of its answer. Every example of a family is drawn equally often.
     """
-    lessons = recipe.lessons
+    examples = config.examples
     families, answers = shards.families, shards.answers.astype(np.int64)
-    longest = np.array([answers[families == n].max(initial=0) for n in range(len(lessons.shares))])
-    need = shards.prompts.astype(np.int64) + longest[families] + lessons.spare
-    lengths = np.array(lessons.lengths)
+    longest = np.array([answers[families == n].max(initial=0) for n in range(len(examples.shares))])
+    need = shards.prompts.astype(np.int64) + longest[families] + examples.spare
+    lengths = np.array(examples.lengths)
     first = np.minimum(np.searchsorted(lengths, need), len(lengths) - 1)
     drawn = np.random.default_rng(0).random(len(need))
-    place = first + (drawn * (len(lengths) - first)).astype(np.int64)
-    numbers = range(len(lessons.shares))
-    return [[np.flatnonzero((place == at) & (families == n)) for n in numbers] for at in range(len(lengths))]
+    chosen = first + (drawn * (len(lengths) - first)).astype(np.int64)
+    numbers = range(len(examples.shares))
+    return [[np.flatnonzero((chosen == at) & (families == n)) for n in numbers] for at in range(len(lengths))]

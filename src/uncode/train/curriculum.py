@@ -1,4 +1,4 @@
-"""The texts the embedded model learns from: prompts of the seven families with answers in many styles."""
+"""The curriculum: training examples of the seven families, with answers in several styles."""
 
 from __future__ import annotations
 
@@ -10,54 +10,55 @@ from typing import NamedTuple
 
 from ..evals.families import FAMILIES
 
-CHUNK = 500
-"""Lessons that are drawn from one seed."""
-ANSWERS = 3
-"""To each problem, in styles drawn anew."""
+CHUNK_EXAMPLES = 500
+"""Examples that are drawn from one seed."""
+ANSWERS_PER_PROBLEM = 3
+"""Each answer to a problem has its own randomly drawn style."""
 
 
-class Lesson(NamedTuple):
-    """A prompt and one right answer to it."""
+class TrainingExample(NamedTuple):
+    """A prompt and one correct answer."""
 
     prompt: str
     response: str
 
 
-def draw(family: str, seed: int, chunk: int, count: int = CHUNK) -> list[Lesson]:
-    """Some lessons of a family, none of them from a problem that is held out for testing."""
-    task, random, found = FAMILIES[family], Random(f"{family} {seed} {chunk}"), list[Lesson]()
+def draw(family: str, seed: int, chunk: int, count: int = CHUNK_EXAMPLES) -> list[TrainingExample]:
+    """Draw `count` training examples of a family, none of them from a problem that is held out for testing."""
+    task, random, found = FAMILIES[family], Random(f"{family} {seed} {chunk}"), list[TrainingExample]()
     while len(found) < count:
         example = task.draw(random)
         if not task.held_out(example):
-            styles = [task.style(random) for _ in range(ANSWERS)]
-            found += [Lesson(task.prompt(example), task.response(example, style)) for style in styles]
+            styles = [task.style(random) for _ in range(ANSWERS_PER_PROBLEM)]
+            found += [TrainingExample(task.prompt(example), task.response(example, style)) for style in styles]
     return found[:count]
 
 
 def curriculum(
     rows: tuple[int, ...], seed: int, workers: int, on_progress: Callable[[str, int], None]
-) -> Iterator[tuple[int, Lesson]]:
-    """All lessons with their family's number; the same whatever the number of workers."""
+) -> Iterator[tuple[int, TrainingExample]]:
+    """All training examples with the number of their family. The number of workers does not change them."""
     jobs = [
-        (number, name, chunk, min(CHUNK, wanted - chunk * CHUNK))
+        (number, name, chunk, min(CHUNK_EXAMPLES, wanted - chunk * CHUNK_EXAMPLES))
         for number, (name, wanted) in enumerate(zip(FAMILIES, rows, strict=True))
-        for chunk in range(-(-wanted // CHUNK))
+        for chunk in range(-(-wanted // CHUNK_EXAMPLES))
     ]
     numbers, names, chunks, counts = zip(*jobs, strict=True)
     seeds = [seed] * len(jobs)
     if workers == 1:
-        yield from _told(numbers, names, map(draw, names, seeds, chunks, counts), on_progress)
+        yield from _flatten(numbers, names, map(draw, names, seeds, chunks, counts), on_progress)
         return
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        yield from _told(numbers, names, pool.map(draw, names, seeds, chunks, counts), on_progress)
+        yield from _flatten(numbers, names, pool.map(draw, names, seeds, chunks, counts), on_progress)
 
 
-def _told(
+def _flatten(
     numbers: tuple[int, ...],
     names: tuple[str, ...],
-    drawn: Iterator[list[Lesson]],
+    drawn: Iterator[list[TrainingExample]],
     on_progress: Callable[[str, int], None],
-) -> Iterator[tuple[int, Lesson]]:
-    for number, name, lessons in zip(numbers, names, drawn, strict=True):
-        on_progress(name, len(lessons))
-        yield from ((number, lesson) for lesson in lessons)
+) -> Iterator[tuple[int, TrainingExample]]:
+    """Yield the examples one by one, and report the progress after each chunk."""
+    for number, name, examples in zip(numbers, names, drawn, strict=True):
+        on_progress(name, len(examples))
+        yield from ((number, example) for example in examples)

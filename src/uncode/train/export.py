@@ -1,4 +1,4 @@
-"""The trained network as a checkpoint folder in LLaDA's dialect, which `uncode.load` reads."""
+"""Export of the trained network as a checkpoint folder in LLaDA's format, which `uncode.load` reads."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from ..backbones.dialects.llada import LLADA, config_of
 from ..backbones.loading.checkpoint import SINGLE
 from ..backbones.loading.tokenizer import FILES
 from ..core.support.write import write_whole
-from .checkpoint import RECORD
+from .checkpoint import RECORD_FILE
 from .run import END_ID, MASK_ID, Run
 
 
 def export(run: Run, data: Path, folder: Path) -> None:
-    """Weights in bfloat16, configuration, tokenizer, and the record of the run."""
+    """Write the weights in bfloat16, config.json, the tokenizer and the record of the run to a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = {
         LLADA.published(name): parameter.detach().to(torch.bfloat16).contiguous().cpu()
@@ -28,7 +28,7 @@ def export(run: Run, data: Path, folder: Path) -> None:
     write_whole(folder / SINGLE, save(weights, {"format": "pt"}))
     special = {"mask_token_id": MASK_ID, "eos_token_id": END_ID}
     _write_json(folder / "config.json", config_of(run.network.shape) | special)
-    _write_json(folder / RECORD, _record(run))
+    _write_json(folder / RECORD_FILE, _record(run))
     for name in FILES:
         if (data / name).is_file():
             shutil.copyfile(data / name, folder / name)
@@ -38,9 +38,9 @@ def _record(run: Run) -> dict[str, Any]:
     progress = run.progress
     where = torch.cuda.get_device_name(run.device) if run.device.type == "cuda" else "CPU"
     return {
-        "recipe": run.recipe.name,
-        "sha256": run.recipe.sha256,
-        "seed": run.recipe.seed,
+        "config": run.config.name,
+        "sha256": run.config.sha256,
+        "seed": run.config.seed,
         "device": where,
         "torch": torch.__version__,
         "parameters": run.network.shape.parameters,

@@ -1,7 +1,7 @@
-"""Muon: momentum whose matrices are made orthogonal before they are applied (Jordan et al., 2024).
+"""The Muon optimizer: momentum SGD with orthogonalized updates (Jordan et al., 2024).
 
-torch has one too, which goes from matrix to matrix: a thousand small kernels a step, more than a small
-network's forward and backward together. Here all matrices of one shape are orthogonalised at once.
+torch.optim.Muon updates one matrix at a time. For a small network its thousand kernel launches per step take longer
+than the forward and the backward together. This version orthogonalizes all matrices of one shape in one batch.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-ROUNDS = 5
-"""Of Newton and Schulz's iteration, with the quintic's published coefficients."""
+NEWTON_SCHULZ_STEPS = 5
+"""Iterations of the quintic, with the published coefficients below."""
 _A, _B, _C = 3.4445, -4.7750, 2.0315
-LIKE_ADAM = 0.2
-"""The size of an entry of the update, which is about AdamW's: one learning rate serves both."""
+UPDATE_RMS = 0.2
+"""The RMS of an update's entries. It is about AdamW's, so both optimizers share one learning rate."""
 
 
 class Muon(torch.optim.Optimizer):
-    """For the matrices inside a network; embeddings, heads and norms are AdamW's."""
+    """Updates the matrices inside the layers. AdamW updates embeddings, the head and the norms."""
 
     def __init__(self, matrices: Iterable[nn.Parameter], lr: float, decay: float, momentum: float = 0.95) -> None:
         super().__init__(list(matrices), {"lr": lr, "decay": decay, "momentum": momentum})
@@ -40,20 +40,20 @@ class Muon(torch.optim.Optimizer):
         moments = [self.state[p].setdefault("moment", torch.zeros_like(p)) for p in matrices]
         grads = [p.grad for p in matrices if p.grad is not None]
         torch._foreach_lerp_(moments, grads, 1 - beta)
-        ahead = torch._foreach_lerp(grads, moments, beta)  # Nesterov's look ahead
-        wide = torch.stack([t if t.shape[0] <= t.shape[1] else t.T for t in ahead])
-        size = LIKE_ADAM * max(wide.shape[1:]) ** 0.5
-        updates = [u.to(p.dtype) for p, u in zip(matrices, orthogonal(wide).unbind(), strict=True)]
+        lookahead = torch._foreach_lerp(grads, moments, beta)  # Nesterov momentum
+        wide = torch.stack([t if t.shape[0] <= t.shape[1] else t.T for t in lookahead])
+        size = UPDATE_RMS * max(wide.shape[1:]) ** 0.5
+        updates = [u.to(p.dtype) for p, u in zip(matrices, orthogonalize(wide).unbind(), strict=True)]
         updates = [u if p.shape == u.shape else u.T for p, u in zip(matrices, updates, strict=True)]
         torch._foreach_mul_(matrices, 1 - rate * group["decay"])
         torch._foreach_add_(matrices, updates, alpha=-rate * size)
 
 
-def orthogonal(wide: Tensor) -> Tensor:
-    """Matrices `[N, r, c]`, r <= c, with their singular values brought to about 1 (0.7 to 1.2)."""
+def orthogonalize(wide: Tensor) -> Tensor:
+    """Matrices `[N, r, c]`, r <= c, with singular values moved to about 1 (0.7 to 1.2)."""
     x: Tensor = wide.bfloat16() if wide.is_cuda else wide
     x = x / (x.norm(dim=(1, 2), keepdim=True) + 1e-7)
-    for _ in range(ROUNDS):
+    for _ in range(NEWTON_SCHULZ_STEPS):
         gram = x @ x.mT
         x = _A * x + (_B * gram + _C * gram @ gram) @ x
     return x

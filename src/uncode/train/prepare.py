@@ -1,4 +1,4 @@
-"""From a training config to the files a run needs: tokenizer and lessons."""
+"""Preparation of a run: draw the training examples of a config and train the tokenizer on them."""
 
 from __future__ import annotations
 
@@ -14,67 +14,72 @@ from ..core.errors import require
 from ..core.support.write import write_whole
 from ..evals.families import FAMILIES
 from ..extras import check_installed
-from .curriculum import Lesson, curriculum
-from .recipe import Recipe
-from .shards import FILE, Shards, tokenize
+from .config import TrainConfig
+from .curriculum import TrainingExample, curriculum
+from .shards import EXAMPLES_FILE, Shards, examples_file, tokenize
 from .tokenizer import train_tokenizer
 
-TEXTS = "curriculum.jsonl"
-SAMPLE = 60_000
-"""Lessons that the tokenizer is trained on: enough for every word of the families."""
-SEED = 0
-"""Of the curriculum: runs with other seeds learn from the same lessons."""
+TEXTS_FILE = "curriculum.jsonl"
+TOKENIZER_EXAMPLES = 60_000
+"""The tokenizer is trained on about this many examples, which hold every word of the families."""
+CURRICULUM_SEED = 0
+"""Runs with different seeds learn from the same examples."""
 
 
 def prepare(
-    recipe: Recipe, folder: Path, on_progress: Callable[[str, int], None], workers: int | None = None
+    config: TrainConfig, folder: Path, on_progress: Callable[[str, int], None], workers: int | None = None
 ) -> Shards:
-    """Draw the curriculum and train the tokenizer on it; write both, and the text as it is taught, to be counted."""
-    check_drawable(recipe)
+    """Draw the training examples, train the tokenizer on them, and write both to a folder.
+
+    The folder also gets the examples as text, from which `uncode count` makes the model's frequency table.
+    """
+    check_can_draw(config)
     folder.mkdir(parents=True, exist_ok=True)
-    lessons = list(curriculum(recipe.lessons.rows, SEED, workers or os.cpu_count() or 1, on_progress))
-    every = max(1, len(lessons) // SAMPLE)
-    train_tokenizer(_texts(lessons[::every]), recipe.network.vocab, folder)
+    examples = list(curriculum(config.examples.rows, CURRICULUM_SEED, workers or os.cpu_count() or 1, on_progress))
+    stride = max(1, len(examples) // TOKENIZER_EXAMPLES)
+    train_tokenizer(_texts(examples[::stride]), config.network.vocab, folder)
     tokenizer = tokenizer_of(folder)
     require(
-        len(tokenizer) == recipe.network.vocab,
-        f"the curriculum has words for {len(tokenizer)} tokens only: lower network.vocab.",
+        len(tokenizer) == config.network.vocab,
+        f"the examples give the tokenizer only {len(tokenizer)} of {config.network.vocab} tokens: lower network.vocab.",
     )
-    longest = max(recipe.lessons.lengths) - recipe.lessons.spare
-    shards = tokenize(lessons, tokenizer, longest, made_by(recipe, folder), lambda count: on_progress("tokens", count))
-    texts = (lesson.prompt + lesson.response for _, lesson in lessons)
-    write_whole(folder / TEXTS, "".join(json.dumps({"text": text}) + "\n" for text in texts))
-    shards.save(folder / FILE)
+    longest = max(config.examples.lengths) - config.examples.spare
+    shards = tokenize(examples, tokenizer, longest, made_by(config, folder), lambda count: on_progress("tokens", count))
+    texts = (example.prompt + example.response for _, example in examples)
+    write_whole(folder / TEXTS_FILE, "".join(json.dumps({"text": text}) + "\n" for text in texts))
+    shards.save(folder / EXAMPLES_FILE)
     return shards
 
 
-def check_drawable(recipe: Recipe) -> None:
-    """Raise if the lessons of a config cannot be drawn here: a number is missing, or a package."""
-    names = list(FAMILIES)
+def check_can_draw(config: TrainConfig) -> None:
+    """Raise if a config's examples cannot be drawn here, because a setting or a package is missing."""
+    names, given = list(FAMILIES), len(config.examples.rows)
     require(
-        len(recipe.lessons.rows) == len(names),
-        f"lessons.rows needs {len(names)} numbers, one for each of {', '.join(names)}.",
+        given == len(names),
+        f"examples.rows has {given} numbers: give {len(names)}, one for each of {', '.join(names)}.",
     )
-    if dict(zip(names, recipe.lessons.rows, strict=True))["mini_story"]:
+    if dict(zip(names, config.examples.rows, strict=True))["mini_story"]:
         check_installed("reasoning_gym", "train", "drawing story problems")
 
 
-def made_by(recipe: Recipe, folder: Path) -> str:
-    """What lessons depend on, as far as it is seen without drawing them: config, tokenizer, held-out problems."""
-    parts = [recipe.about_data.encode(), (folder / "tokenizer.json").read_bytes()]
+def made_by(config: TrainConfig, folder: Path) -> str:
+    """A fingerprint of what the examples depend on: config, tokenizer and held-out problems."""
+    parts = [config.data_sha256.encode(), (folder / "tokenizer.json").read_bytes()]
     parts += [json.dumps([family.key(e) for e in family.examples()]).encode() for family in FAMILIES.values()]
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
-def lessons_in(recipe: Recipe, folder: Path) -> Shards:
-    """The lessons in a folder, if they were made for this config, with the tokenizer beside them."""
-    shards = Shards.load(folder / FILE)
-    fits = (folder / "tokenizer.json").is_file() and shards.made_by == made_by(recipe, folder)
+def load_examples(config: TrainConfig, folder: Path) -> Shards:
+    """Load the training examples in a folder. Raise if they were drawn for another config or tokenizer."""
+    shards = Shards.load(examples_file(folder))
+    is_same = (folder / "tokenizer.json").is_file() and shards.made_by == made_by(config, folder)
     require(
-        fits, f"the lessons in '{folder}' are of another config, tokenizer or version: make them again with --prepare."
+        is_same,
+        f"the examples in '{folder}' are of another config, tokenizer or version: draw them again with "
+        "`uncode train CONFIG --prepare`.",
     )
     return shards
 
 
-def _texts(lessons: list[tuple[int, Lesson]]) -> itertools.chain[str]:
-    return itertools.chain.from_iterable(lesson for _, lesson in lessons)
+def _texts(examples: list[tuple[int, TrainingExample]]) -> itertools.chain[str]:
+    return itertools.chain.from_iterable(example for _, example in examples)

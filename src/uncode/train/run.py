@@ -1,4 +1,4 @@
-"""A training run: steps, checkpoints, and going on where it was interrupted."""
+"""A training run: steps, checkpoints, and resuming after an interruption."""
 
 from __future__ import annotations
 
@@ -22,78 +22,86 @@ from ..backbones.transformer.rope import Rope, rope_of
 from ..core.errors import require
 from ..core.support.write import write_whole
 from .batches import Batches
-from .checkpoint import FILE, check_same_config, notes_for
+from .checkpoint import CHECKPOINT_FILE, check_same_config, metadata_of
+from .config import TrainConfig
 from .muon import Muon
-from .objective import hide, loss_of
-from .recipe import Recipe
+from .objective import loss_of, mask_answers
 from .shards import Shards
 
 MASK_ID, END_ID = 0, 1
 WEIGHTS = "weights"
 SAVE_SECONDS = 60.0
-TELL_EVERY = 50
-"""Steps between two points of the loss curve."""
-THETA, EPS = 10000.0, 1e-5
+REPORT_STEPS = 50
+"""Steps between two progress reports, each of which adds a point to the loss curve."""
+ROPE_THETA, NORM_EPS = 10000.0, 1e-5
 
 
 @dataclass
 class Progress:
-    """How far a run is."""
+    """The progress of a run."""
 
     step: int = 0
     seconds: float = 0.0
     tokens: int = 0
     curve: list[tuple[int, float]] = field(default_factory=list)
-    """Steps, and the mean loss since the point before."""
+    """Pairs of a step and the mean loss since the previous pair."""
 
 
 OnProgress = Callable[[Progress], None]
 
 
-def shape_of(recipe: Recipe) -> Shape:
-    made = recipe.network
-    context = max(recipe.lessons.lengths)
+def shape_of(config: TrainConfig) -> Shape:
+    network = config.network
+    context = max(config.examples.lengths)
     return Shape(
-        made.width, made.layers, made.heads, made.heads, made.hidden, made.vocab, theta=THETA, eps=EPS, context=context
+        network.width,
+        network.layers,
+        network.heads,
+        network.heads,
+        network.hidden,
+        network.vocab,
+        theta=ROPE_THETA,
+        eps=NORM_EPS,
+        context=context,
     )
 
 
 class Run:
-    """The network in training, with its optimiser."""
+    """The network in training, with its optimizers."""
 
-    def __init__(self, recipe: Recipe, shards: Shards, device: torch.device) -> None:
-        self.recipe, self.device, self.progress = recipe, device, Progress()
-        self.batches = Batches(shards, recipe, END_ID, device)
-        self.network = _beginning(shape_of(recipe), recipe.seed, device)
-        self.optimizers = _optimizers(self.network, recipe, fused=device.type == "cuda")
-        self.ropes = {length: self._rope(length) for length in recipe.lessons.lengths}
+    def __init__(self, config: TrainConfig, shards: Shards, device: torch.device) -> None:
+        self.config, self.device, self.progress = config, device, Progress()
+        self.batches = Batches(shards, config, END_ID, device)
+        self.network = _init_network(shape_of(config), config.seed, device)
+        self.optimizers = _optimizers(self.network, config, fused=device.type == "cuda")
+        self.ropes = {length: self._rope(length) for length in config.examples.lengths}
         self.loss: Callable[..., Tensor] = self._loss
-        if device.type == "cuda":  # a layer at a time: eight of one kind are compiled once
+        if device.type == "cuda":  # compiled per layer: the eight layers are alike, so torch compiles one
             for layer in self.network.layers:
                 layer.compile(dynamic=False)
             self.loss = torch.compile(self._loss, dynamic=False)
 
     def train(self, out: Path, on_progress: OnProgress, until: int | None = None) -> None:
-        """All steps that are left; a checkpoint every minute, at the end, and where a user interrupts it."""
+        """Run the remaining steps. A checkpoint is written every minute, at the end, and at Ctrl-C."""
         saved = began = time.monotonic()
         before, losses = self.progress.seconds, list[Tensor]()
-        last = self.recipe.schedule.steps if until is None else min(until, self.recipe.schedule.steps)
-        with _interruptions() as asked:
-            while self.progress.step < last and not asked:
+        last = self.config.schedule.steps if until is None else min(until, self.config.schedule.steps)
+        with _deferred_interrupts() as interrupts:
+            while self.progress.step < last and not interrupts:
                 losses.append(self.step(self.progress.step))
                 self.progress.step += 1
-                if self.progress.step % TELL_EVERY == 0 or self.progress.step == last or asked:
-                    self._note(losses, before + time.monotonic() - began)
+                if self.progress.step % REPORT_STEPS == 0 or self.progress.step == last or interrupts:
+                    self._record_loss(losses, before + time.monotonic() - began)
                     on_progress(self.progress)
                     if time.monotonic() - saved > SAVE_SECONDS:
                         self.save(out)
                         saved = time.monotonic()
             self.save(out)
-        if asked:
+        if interrupts:
             raise KeyboardInterrupt
 
-    def _note(self, losses: list[Tensor], seconds: float) -> None:
-        """A point of the loss curve."""
+    def _record_loss(self, losses: list[Tensor], seconds: float) -> None:
+        """Append the mean of the losses to the loss curve."""
         loss = float(torch.stack(losses).mean())
         require(math.isfinite(loss), f"the loss is {loss} at step {self.progress.step}: lower schedule.peak.")
         losses.clear()
@@ -101,28 +109,28 @@ class Run:
         self.progress.seconds = seconds
 
     def step(self, number: int) -> Tensor:
-        """One step of the optimiser; everything random in it follows from the seed and its number."""
+        """One optimizer step. The seed and the step number decide everything random in it."""
         loss = self._loss_at(number)
         loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.network.parameters(), self.recipe.schedule.clip)
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.schedule.clip)
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                group["lr"] = rate_at(number, self.recipe)
+                group["lr"] = learning_rate(number, self.config)
             optimizer.step()
         self.network.zero_grad(set_to_none=True)
         return loss.detach()
 
     def _loss_at(self, number: int) -> Tensor:
         batch = self.batches.batch(number)
-        random = torch.Generator(self.device).manual_seed(self.recipe.seed * 10_000_019 + number)
-        hidden = hide(batch, MASK_ID, self.recipe.lessons.suffixes, random)
+        random = torch.Generator(self.device).manual_seed(self.config.seed * 10_000_019 + number)
+        masked = mask_answers(batch, MASK_ID, self.config.examples.suffixes, random)
         self.progress.tokens += batch.tokens.numel()
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            stream = self.network(hidden.tokens, self.ropes[batch.tokens.shape[1]])
-            return self.loss(*stream, batch.tokens, batch.answer, hidden.hidden, hidden.weight)
+            residual = self.network(masked.tokens, self.ropes[batch.tokens.shape[1]])
+            return self.loss(*residual, batch.tokens, batch.answer, masked.masked, masked.weight)
 
-    def _loss(self, x: Tensor, delta: Tensor, *lesson: Tensor) -> Tensor:
-        return loss_of(self.network.logits(x, delta), *lesson)
+    def _loss(self, x: Tensor, delta: Tensor, *targets: Tensor) -> Tensor:
+        return loss_of(self.network.logits(x, delta), *targets)
 
     def _rope(self, length: int) -> Rope:
         shape, positions = self.network.shape, torch.arange(length, device=self.device)[None]
@@ -130,21 +138,21 @@ class Run:
         return cos[:, None], sin[:, None]
 
     def save(self, out: Path) -> None:
-        """Everything that is needed to go on, whole or not at all."""
+        """Write a checkpoint from which the run can be resumed. The file is replaced atomically."""
         names: dict[Tensor, str] = {parameter: name for name, parameter in self.network.named_parameters()}
         state = {f"{WEIGHTS}.{name}": parameter.detach() for parameter, name in names.items()}
         for optimizer in self.optimizers:
             for parameter, kept in optimizer.state.items():
                 state |= {f"{key}.{names[parameter]}": value for key, value in kept.items()}
-        notes = notes_for(self.recipe) | {"progress": json.dumps(vars(self.progress))}
-        write_whole(out / FILE, save({name: t.contiguous().cpu() for name, t in state.items()}, notes))
+        notes = metadata_of(self.config) | {"progress": json.dumps(vars(self.progress))}
+        write_whole(out / CHECKPOINT_FILE, save({name: t.contiguous().cpu() for name, t in state.items()}, notes))
 
     def resume(self, out: Path) -> bool:
-        """Go on from the checkpoint in `out`, if there is one."""
-        path = out / FILE
+        """Restore the checkpoint in `out`. Returns False if there is none."""
+        path = out / CHECKPOINT_FILE
         if not path.is_file():
             return False
-        check_same_config(path, self.recipe)
+        check_same_config(path, self.config)
         with safe_open(path, framework="pt") as file:
             notes = file.metadata()
             # checkpoints of 0.1.0 call the layers blocks
@@ -162,30 +170,33 @@ class Run:
 
 
 @contextmanager
-def _interruptions() -> Iterator[list[int]]:
-    """Ctrl-C, noted: a step that is half done would leave weights that no run has."""
-    asked: list[int] = []
-    if threading.current_thread() is not threading.main_thread():  # signals are the main thread's
-        yield asked
+def _deferred_interrupts() -> Iterator[list[int]]:
+    """Collect Ctrl-C signals instead of raising, so that no step is left half done."""
+    interrupts: list[int] = []
+    if threading.current_thread() is not threading.main_thread():  # only the main thread receives signals
+        yield interrupts
         return
-    before = signal.signal(signal.SIGINT, lambda number, frame: asked.append(number))
+    before = signal.signal(signal.SIGINT, lambda number, frame: interrupts.append(number))
     try:
-        yield asked
+        yield interrupts
     finally:
         signal.signal(signal.SIGINT, before)
 
 
-def rate_at(step: int, recipe: Recipe) -> float:
-    """The learning rate: up in a line, down in half a cosine."""
-    schedule = recipe.schedule
+def learning_rate(step: int, config: TrainConfig) -> float:
+    """The learning rate of a step: linear warm-up, then cosine decay to zero."""
+    schedule = config.schedule
     if step < schedule.warmup:
         return schedule.peak * (step + 1) / schedule.warmup
-    part = (step - schedule.warmup) / max(schedule.steps - schedule.warmup, 1)
-    return schedule.peak * 0.5 * (1 + math.cos(math.pi * part))
+    progress = (step - schedule.warmup) / max(schedule.steps - schedule.warmup, 1)
+    return schedule.peak * 0.5 * (1 + math.cos(math.pi * progress))
 
 
-def _beginning(shape: Shape, seed: int, device: torch.device) -> Transformer:
-    """A network with its first numbers, the same on every device: normal, smaller where a layer adds to the stream."""
+def _init_network(shape: Shape, seed: int, device: torch.device) -> Transformer:
+    """A network with initial weights, the same on every device.
+
+    They are normal with std 0.02. Projections that write to the residual stream have a std smaller by sqrt(2 * layers).
+    """
     network = Transformer(shape).to_empty(device="cpu")
     random = torch.Generator().manual_seed(seed)
     for module in network.modules():
@@ -193,15 +204,15 @@ def _beginning(shape: Shape, seed: int, device: torch.device) -> Transformer:
             nn.init.ones_(module.weight)
     for name, parameter in network.named_parameters():
         if parameter.dim() == 2:
-            adds = name.endswith(("out.weight", "down.weight"))
-            spread = 0.02 / math.sqrt(2 * shape.layers) if adds else 0.02
-            nn.init.normal_(parameter, std=spread, generator=random)
+            is_residual = name.endswith(("out.weight", "down.weight"))
+            std = 0.02 / math.sqrt(2 * shape.layers) if is_residual else 0.02
+            nn.init.normal_(parameter, std=std, generator=random)
     return network.to(device).requires_grad_(True)
 
 
-def _optimizers(network: Transformer, recipe: Recipe, fused: bool) -> list[torch.optim.Optimizer]:
-    """Muon for the layers' matrices, AdamW for the rest."""
-    schedule = recipe.schedule
+def _optimizers(network: Transformer, config: TrainConfig, fused: bool) -> list[torch.optim.Optimizer]:
+    """Muon for the layers' matrices, AdamW for all other parameters."""
+    schedule = config.schedule
     matrices = [p for p in network.layers.parameters() if p.dim() == 2]
     known = set(matrices)
     others = [p for p in network.parameters() if p not in known]

@@ -1,4 +1,4 @@
-"""The curriculum as token ids in one compressed file: what travels to the machine that trains."""
+"""The training examples as token ids in one compressed file, to be copied to the machine that trains."""
 
 from __future__ import annotations
 
@@ -13,17 +13,19 @@ import numpy as np
 
 from ..core.errors import UncodeError, require
 from ..core.support.write import write_whole
-from .curriculum import Lesson
+from .curriculum import TrainingExample
 
-FILE = "lessons.npz"
+EXAMPLES_FILE, OLD_EXAMPLES_FILE = "examples.npz", "lessons.npz"
+TOKENIZER_BATCH = 2000
+"""Examples that are tokenized at a time."""
 
 
 @dataclass(frozen=True)
 class Shards:
-    """Rows of a prompt and its answer, end to end."""
+    """Rows of token ids, one after the other. A row is a prompt and its answer."""
 
     tokens: np.ndarray
-    """All ids, uint16."""
+    """The ids of all rows, uint16."""
     prompts: np.ndarray
     """The length of each row's prompt."""
     answers: np.ndarray
@@ -31,7 +33,7 @@ class Shards:
     families: np.ndarray
     """The number of each row's family."""
     made_by: str
-    """What of the config decided them."""
+    """A fingerprint of the config, the tokenizer and the held-out problems."""
 
     def save(self, path: Path) -> None:
         file = BytesIO()
@@ -40,30 +42,41 @@ class Shards:
 
     @classmethod
     def load(cls, path: Path) -> Shards:
-        require(path.is_file(), f"there are no lessons at '{path}': make them with `uncode train CONFIG --prepare`.")
+        require(path.is_file(), f"there are no examples at '{path}': draw them with `uncode train CONFIG --prepare`.")
         try:
             with open(path, "rb") as opened, np.load(opened, allow_pickle=False) as file:
                 arrays = {name: file[name] for name in ("tokens", "prompts", "answers", "families")}
                 made_by = str(file["made_by"])
         except (OSError, ValueError, KeyError, BadZipFile) as error:
-            raise UncodeError(f"'{path}' is damaged ({error}): make it again with --prepare.") from error
+            raise UncodeError(
+                f"'{path}' is damaged ({error}): draw the examples again with `uncode train CONFIG --prepare`."
+            ) from error
         return cls(**arrays, made_by=made_by)
 
     def __len__(self) -> int:
         return len(self.prompts)
 
 
+def examples_file(folder: Path) -> Path:
+    """The file of training examples in a folder. 0.1.0 called it `lessons.npz`, which is still read."""
+    only_old = (folder / OLD_EXAMPLES_FILE).is_file() and not (folder / EXAMPLES_FILE).is_file()
+    return folder / (OLD_EXAMPLES_FILE if only_old else EXAMPLES_FILE)
+
+
 def tokenize(
-    lessons: Iterable[tuple[int, Lesson]],
+    examples: Iterable[tuple[int, TrainingExample]],
     tokenizer: Any,
     longest: int,
     made_by: str,
     on_progress: Callable[[int], None],
 ) -> Shards:
-    """Ids of all lessons that are no longer than `longest` tokens; `on_progress` is called with how many are done."""
+    """Tokenize the examples, and leave out those longer than `longest` tokens.
+
+    `on_progress` is called with the number of examples in each finished batch.
+    """
     batches, prompts, answers, families = list[np.ndarray](), list[int](), list[int](), list[int]()
-    for batch in _batches(lessons, 2000):
-        texts = [text for _, lesson in batch for text in lesson]
+    for batch in _batches(examples, TOKENIZER_BATCH):
+        texts = [text for _, example in batch for text in example]
         ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
         for (family, _), prompt, answer in zip(batch, ids[::2], ids[1::2], strict=True):
             if len(prompt) + len(answer) <= longest:
@@ -72,7 +85,7 @@ def tokenize(
                 answers.append(len(answer))
                 families.append(family)
         on_progress(len(batch))
-    require(len(prompts) > 0, "no lesson is short enough: raise lessons.lengths.")
+    require(len(prompts) > 0, f"no example has at most {longest} tokens: raise examples.lengths.")
     return Shards(
         tokens=np.concatenate(batches),
         prompts=np.array(prompts, dtype=np.uint16),
@@ -82,8 +95,8 @@ def tokenize(
     )
 
 
-def _batches(items: Iterable[tuple[int, Lesson]], size: int) -> Iterable[list[tuple[int, Lesson]]]:
-    batch = list[tuple[int, Lesson]]()
+def _batches(items: Iterable[tuple[int, TrainingExample]], size: int) -> Iterable[list[tuple[int, TrainingExample]]]:
+    batch = list[tuple[int, TrainingExample]]()
     for item in items:
         batch.append(item)
         if len(batch) == size:

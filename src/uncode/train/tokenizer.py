@@ -1,4 +1,4 @@
-"""A byte-level BPE trained on the curriculum: digits stand alone, frequent words and blanks get tokens of their own."""
+"""A byte-level BPE tokenizer, trained on the curriculum. Each digit is a token; common words are single tokens."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MASK, END = "<|mask|>", "<|end|>"
 
 
 def train_tokenizer(texts: Iterable[str], size: int, folder: Path) -> None:
-    """Write the tokenizer of a model folder. The mask token has id 0, the end token id 1."""
+    """Train a tokenizer and write its files to a folder. The mask token has id 0, EOS has id 1."""
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
     from transformers import PreTrainedTokenizerFast
 
@@ -28,7 +28,7 @@ def train_tokenizer(texts: Iterable[str], size: int, folder: Path) -> None:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    whole = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    wrapped = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
         tokenizer_object=tokenizer, mask_token=MASK, eos_token=END, pad_token=END, clean_up_tokenization_spaces=False
     )
-    whole.save_pretrained(str(folder))
+    wrapped.save_pretrained(str(folder))

@@ -1,1 +1,1 @@
-"""Traces to look at: they come in as plain data (`Trace.row`) and leave as text and pages."""
+"""Views of traces as text and as HTML pages. The input is plain data (`Trace.row`)."""

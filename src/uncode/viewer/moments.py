@@ -1,4 +1,4 @@
-"""When the tokens of a row were committed: early, in the middle or late, and when its end and its answer were."""
+"""When the tokens of a row were committed: early, in the middle or late; and when EOS and the answer were."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ OTHERS = {GIVEN: "given", FILLED: "filled", OPEN: "masked"}
 
 
 def moments(commit_step: Sequence[int]) -> list[str]:
-    """A word for each offset: in which third of the commits it was written, or why in none.
+    """A word for each offset: the third of the commits in which it was written, or why it is in none.
 
-    Thirds of the commits rather than of the steps, so that a decode in progress, whose steps nobody can count yet,
-    is told in the same words; offsets that a stop rule filled are no commits.
+    These are thirds of the commits, not of the steps, because the number of steps is unknown while a decode runs.
+    Offsets that a stop rule filled are not commits.
     """
     to_commit = sum(step not in (GIVEN, FILLED) for step in commit_step)
     steps = sorted(step for step in commit_step if step >= 0)
@@ -32,14 +32,14 @@ def end_ids(row: Row) -> set[int]:
 
 
 def first_end(row: Row) -> int | None:
-    """The step at which the first end token was committed; None where the model committed none."""
+    """The step that committed the first EOS token; None if the model committed none."""
     ends = end_ids(row)
     steps = [step for token, step in zip(row["generated_ids"], row["commit_step"], strict=True) if token in ends]
     return min((step for step in steps if step >= 0), default=None)
 
 
 def answer_steps(row: Row) -> tuple[int, int] | None:
-    """The first and the last step at which a token of the answer was committed, where a grader said what it is."""
+    """The first and the last step that committed a token of the answer; None if no grader has marked the answer."""
     span, texts = row.get("answer_span"), row.get("generated_texts")
     if span is None or texts is None:
         return None
@@ -56,7 +56,7 @@ def forwards(count: int) -> str:
 
 
 def summary(row: Row) -> list[str]:
-    """What there is to say about a row beside its text, a clause each."""
+    """A summary of a row in short clauses: forwards, EOS, answer."""
     end, answer = first_end(row), answer_steps(row)
     clauses = [forwards(row["forwards"])]
     clauses.append("no end token committed" if end is None else f"end token first committed at step {end}")

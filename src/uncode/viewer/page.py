@@ -1,4 +1,4 @@
-"""Trajectories as one HTML page: nothing is fetched, and without JavaScript it is still all there."""
+"""Trajectories as one HTML page. It loads nothing from the network, and its text needs no JavaScript."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ END, BREAK = "∎", "↵"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a grader says of an answer."""
+    """The verdict of a grader on an answer."""
 
     right: bool
     reason: str = ""
@@ -30,7 +30,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Trajectory:
-    """A row of a trace with its texts (`trace.row(r, tokenizer)`), and a title above it."""
+    """A row of a trace with its texts (`trace.row(r, tokenizer)`), and its title."""
 
     title: str
     row: Row
@@ -38,13 +38,13 @@ class Trajectory:
 
 
 def write_page(path: str | Path, trajectories: Sequence[Trajectory], title: str) -> None:
-    """Write the page, whole or not at all."""
+    """Write the page atomically."""
     write_whole(Path(path), page(trajectories, title))
 
 
 def page(trajectories: Sequence[Trajectory], title: str) -> str:
-    """The page: each trajectory coloured by when its tokens were committed, to be replayed step by step."""
-    require(len(trajectories) > 0, "there is no trajectory to show.")
+    """The page as HTML. Tokens are coloured by commit time, and each trajectory can be replayed step by step."""
+    require(len(trajectories) > 0, "there is no trajectory to show: give at least one.")
     for one in trajectories:
         with_texts = "generated_texts" in one.row
         require(with_texts, f"the trace of '{one.title}' has no texts: write it with its tokenizer.")
@@ -59,14 +59,16 @@ def page(trajectories: Sequence[Trajectory], title: str) -> str:
         "signs": (", grey where filled in without a forward" if fills else "")
         + (f", {BREAK} line break" if breaks else ""),
         "sections": "\n".join(sections),
-        "steps": _inlined([_replay(one.row) for one in trajectories]),
+        "steps": _json_for_html([_replay(one.row) for one in trajectories]),
     }
     template = (files(__package__) / "page.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)  # one pass: texts may hold {{...}} too
+    return re.sub(
+        r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template
+    )  # one pass, because texts may contain {{...}} too
 
 
-def _inlined(data: Any) -> str:
-    """JSON that no HTML parser mistakes for markup."""
+def _json_for_html(data: Any) -> str:
+    """JSON that is safe inside HTML."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
@@ -95,18 +97,18 @@ def _prompt(text: str) -> str:
 
 
 def _shown(text: str, token: int, row: Row) -> str:
-    """A token on the page, without the blanks before it: end tokens are one sign, line breaks are seen."""
+    """The visible text of a token, without the blanks before it. EOS is one sign, and line breaks are visible."""
     return END if token in end_ids(row) else text.lstrip(" ").replace("\r", "").replace("\n", f"{BREAK}\n")
 
 
 def _tokens(row: Row) -> str:
-    """A span for every offset, in order: the script finds them by their number. Blanks stay outside."""
+    """One span per offset, in order, since the script finds them by their number. Blanks are outside the spans."""
     spans = []
     for offset, moment in enumerate(moments(row["commit_step"])):
         text = row["generated_texts"][offset]
         blanks = " " * (len(text) - len(text.lstrip(" ")))
         word, hover = _shown(text, row["generated_ids"][offset], row), escape(_hover(row, offset), quote=True)
-        blanks += "<wbr>" if word == END else ""  # a run of them is no part of the word before
+        blanks += "<wbr>" if word == END else ""  # a run of EOS may break after the word before
         spans.append(f'{blanks}<span class="{moment}" title="{hover}">{escape(word)}</span>')
     return "".join(spans)
 
@@ -123,7 +125,7 @@ def _hover(row: Row, offset: int) -> str:
 
 
 def _replay(row: Row) -> dict[str, Any]:
-    """What the script needs: which offsets were masked, and every write in order."""
+    """The data for the script: the masked offsets, and all writes in order."""
     steps = row["commit_step"]
     if "events" in row:
         texts = row.get("event_texts", [""] * len(row["events"]))

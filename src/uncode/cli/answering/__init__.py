@@ -1,1 +1,1 @@
-"""Prompts, samplers and models of the command line, and answers on a terminal or in a file."""
+"""From the prompts, samplers and models of the command line to answers on a terminal or in a file."""

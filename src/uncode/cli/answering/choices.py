@@ -1,4 +1,4 @@
-"""What a user chose on the command line, made into models and samplers."""
+"""Models and samplers from the options of the command line."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from ...samplers import catalog, lookup
 
 @dataclass(frozen=True)
 class SamplerChoice:
-    """The sampler a user asked for: a preset or a file, its options, and the table that --frequency names."""
+    """The sampler that a user chose: a preset or a file, its options, and the table of --frequency."""
 
     name: str
-    """Of a preset, or the path of a sampler file."""
+    """The name of a preset, or the path of a sampler file."""
     options: dict[str, Any]
     frequency: str | None
 
     @property
     def takes_table(self) -> bool:
-        """Whether it can use a frequency table; a file says itself which it needs."""
+        """Whether the sampler can use a frequency table. A sampler file names the table it needs."""
         return lookup.is_file(self.name) or lookup.takes_table(self.name, self.options)
 
     def without_table(self) -> SamplerChoice:
         return replace(self, frequency=None)
 
     def build(self, own: Table | None) -> Sampler:
-        """The sampler; `own` is the table to use where one is needed and none is given."""
+        """Build the sampler. `own` is the model's table, used if the sampler needs one and --frequency is not given."""
         table = (table_of(self.frequency) or self.frequency) if self.frequency else own
         if not self.takes_table:
             require(
@@ -46,8 +46,8 @@ class SamplerChoice:
         return lookup.load(self.name, frequency=table, **self.options)
 
     def _no_table(self) -> str:
-        has = any(option.name == "informativeness" for option in catalog.find(self.name).options)
-        alone = ", --set informativeness=false" if has else ""
+        can_do_without = any(option.name == "informativeness" for option in catalog.find(self.name).options)
+        alone = ", --set informativeness=false" if can_do_without else ""
         return (
             f"the sampler '{self.name}' needs a frequency table, and this model has none: give --frequency TABLE "
             "(`uncode count` makes one; LLaDA takes the paper's, `uncode table get llada`)"
@@ -57,7 +57,7 @@ class SamplerChoice:
 
 @dataclass(frozen=True)
 class ModelChoice:
-    """The model a user asked for."""
+    """The model that a user chose."""
 
     name: str
     device: str | None
@@ -66,9 +66,9 @@ class ModelChoice:
     guidance: float
 
     def load(self, build: Callable[[Table | None], list[Sampler]]) -> tuple[Denoiser, list[Sampler]]:
-        """The model, and the samplers that `build` makes of the model's own table.
+        """Load the model, and build the samplers with the model's own table.
 
-        A model that is not there is reported first, then a wrong sampler, and only then are gigabytes read.
+        A missing model is reported first, then a wrong sampler. Only then are the weights read.
         """
         check_exists(self.name, self.revision)
         folder = folder_of(self.name)

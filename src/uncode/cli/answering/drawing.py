@@ -1,4 +1,4 @@
-"""A canvas in the terminal: masks, drafts, and tokens coloured by when they were committed."""
+"""Drawing a canvas in the terminal: masks, drafts, and tokens coloured by commit time."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ STYLES = {
     "masked": "dim",
     "draft": "dim italic",
 }
-"""From light to dark, so that they are told apart without seeing colours; and without any: bold, plain, underlined."""
+"""Backgrounds go from light to dark, for readers who do not see colours. Without colours: bold, plain, underlined."""
 MASK, END, BREAK = "·", "∎", "↵"
 
 
 class Cell(NamedTuple):
-    """A token of a canvas as it is drawn."""
+    """A drawn token of a canvas."""
 
     text: str
     kind: str
@@ -32,35 +32,35 @@ class Cell(NamedTuple):
     end: bool = False
 
 
-def draw(spots: Sequence[Cell]) -> Text:
-    """The tokens as running text. End tokens are one sign each: answers end in hundreds of them."""
+def draw(cells: Sequence[Cell]) -> Text:
+    """The tokens as running text. Each EOS token is one character, since an answer may end in hundreds of them."""
     drawn = Text()
-    for spot in spots:
-        word = spot.text.lstrip(" ")
-        drawn.append(spot.text[: len(spot.text) - len(word)] if drawn else "")  # blanks stay blank, words stand apart
-        sign = END if spot.end else MASK if spot.kind == "masked" else ""
-        drawn.append(sign or word.replace("\r", "").replace("\n", f"{BREAK}\n"), style=STYLES[spot.kind])
+    for cell in cells:
+        word = cell.text.lstrip(" ")
+        drawn.append(cell.text[: len(cell.text) - len(word)] if drawn else "")  # blanks between words are not coloured
+        sign = END if cell.end else MASK if cell.kind == "masked" else ""
+        drawn.append(sign or word.replace("\r", "").replace("\n", f"{BREAK}\n"), style=STYLES[cell.kind])
     return drawn
 
 
-def spots_of(row: Row) -> list[Cell]:
+def cells_of(row: Row) -> list[Cell]:
     """The generated tokens of a finished row."""
     ends = end_ids(row)
-    cells = zip(row["generated_texts"], moments(row["commit_step"]), row["generated_ids"], strict=True)
-    return [Cell(text, moment, token in ends) for text, moment, token in cells]
+    tokens = zip(row["generated_texts"], moments(row["commit_step"]), row["generated_ids"], strict=True)
+    return [Cell(text, moment, token in ends) for text, moment, token in tokens]
 
 
-def gathered(spots: Sequence[Cell]) -> list[Cell]:
-    """Runs of end tokens as one spot each, where no colours tell them apart."""
+def merge_ends(cells: Sequence[Cell]) -> list[Cell]:
+    """The cells with each run of EOS tokens merged into one, for output without colours."""
     found = list[Cell]()
-    for end, run in groupby(spots, key=lambda spot: spot.end):
+    for end, run in groupby(cells, key=lambda cell: cell.end):
         same = list(run)
         found += [Cell(f" {END} x {len(same)}", "given")] if end else same
     return found
 
 
 def legend(*kinds: str) -> Text:
-    """What the colours and signs mean."""
+    """The legend of the colours and signs."""
     drawn = Text().append("committed", style="dim")
     for moment in (EARLY, MIDDLE, LATE):
         drawn.append(" ").append(moment, style=STYLES[moment])

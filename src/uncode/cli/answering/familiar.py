@@ -1,4 +1,4 @@
-"""A word to the user where a prompt is outside what a model was trained on."""
+"""A note to the user if a prompt is unlike the model's training data."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from ...prompt import Prompt
 
 
 def advise(model: str, denoiser: Denoiser, prompts: list[tuple[Any, Prompt]]) -> None:
-    """Say once, on standard error, that `tiny` does not know such prompts, or that rows are longer than its context."""
+    """Print a note if `tiny` was not trained on such prompts, or if rows are longer than the model's context."""
     folder = folder_of(model)
-    strange = [text for text, row in prompts if row.follows and isinstance(text, str) and not is_familiar(text)]
-    if folder is not None and folder.resolve() == TINY.resolve() and strange:
-        which = "this prompt" if len(prompts) == 1 else f"{len(strange)} of the {len(prompts)} prompts"
+    unfamiliar = [text for text, row in prompts if row.is_continued and isinstance(text, str) and not is_familiar(text)]
+    if folder is not None and folder.resolve() == TINY.resolve() and unfamiliar:
+        which = "this prompt" if len(prompts) == 1 else f"{len(unfamiliar)} of the {len(prompts)} prompts"
         known = ", ".join(name.removeprefix("mini_") for name in FAMILIES)
         typer.echo(
-            f"note: tiny knows seven kinds of little problems ({known}), and {which} is none of them: expect nonsense. "
+            f"note: tiny knows seven kinds of small problems ({known}), and {which} is none of them: expect nonsense. "
             "For a prompt it can answer, try: uncode tasks mini_algebra | uncode decode -",
             err=True,
         )
@@ -30,14 +30,14 @@ def advise(model: str, denoiser: Denoiser, prompts: list[tuple[Any, Prompt]]) ->
     longest = max(len(row.ids) for _, row in prompts)
     if context is not None and longest > context:
         typer.echo(
-            f"note: {longest:,} tokens, prompt and answer together, are more than the {context:,} that the model was "
-            "trained on: expect worse answers, or use a shorter --length.",
+            f"note: prompt and answer have {longest:,} tokens together, more than the model's context of {context:,}: "
+            "expect worse answers, or use a shorter --length.",
             err=True,
         )
 
 
 def is_familiar(text: str) -> bool:
-    """Whether a prompt has the form of one of the families that `tiny` was taught."""
+    """Whether a prompt has the form of one of the families that `tiny` was trained on."""
     return any(form.fullmatch(text.rstrip("\n")) for form in _forms())
 
 

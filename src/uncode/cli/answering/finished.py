@@ -1,4 +1,4 @@
-"""Whether a file of answers is finished already: found out without torch, before a model is loaded."""
+"""Finished files of answers are recognised without torch, before a model is loaded."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .prompts import PromptFile
 def command_of(
     prompts: PromptFile, model: str, sampler: str, frequency: str | None, **options: Any
 ) -> dict[str, Any] | None:
-    """What was typed and the files it names; None for a hub id, which may mean other weights another day."""
+    """The options of a command and stamps of its files; None for a hub id, whose weights may change."""
     folder = folder_of(model)
     if folder is None and model != "toy":
         return None
@@ -31,11 +31,11 @@ def command_of(
     contents = (prompts.content, *(_content(name) for name in (sampler, frequency or "")))
     digests = [hashlib.sha256(content).hexdigest() for content in contents]
     command = names | options | {"files": stamps, "digests": digests, "version": __version__}
-    return dict(json.loads(json.dumps(command)))  # as it is read again
+    return dict(json.loads(json.dumps(command)))  # equal to what is read from the file later
 
 
-def say_if_finished(prompts: PromptFile, command: Mapping[str, Any] | None, force: bool, as_json: bool) -> bool:
-    """Say so if every prompt has its answer, made by the same command. A file that is not ours is an error."""
+def report_if_finished(prompts: PromptFile, command: Mapping[str, Any] | None, force: bool, as_json: bool) -> bool:
+    """Print a summary and return True if the same command has answered every prompt. Raise for a foreign file."""
     began, out = time.monotonic(), prompts.out.resolve()
     if not out.exists():
         return False
@@ -44,12 +44,12 @@ def say_if_finished(prompts: PromptFile, command: Mapping[str, Any] | None, forc
     ids = [row.get("id") for row in read_finished(out, command or {})]
     finished = command is not None and ids == [one.id for one in prompts.lines]
     if finished:
-        say_done(prompts.out, len(ids), len(ids), 0, time.monotonic() - began, as_json)
+        report_done(prompts.out, len(ids), len(ids), 0, time.monotonic() - began, as_json)
     return finished
 
 
-def say_done(out: Path, answers: int, resumed: int, forwards: int, seconds: float, as_json: bool) -> None:
-    """The last line of a run; `forwards` are those of this run."""
+def report_done(out: Path, answers: int, resumed: int, forwards: int, seconds: float, as_json: bool) -> None:
+    """Print the last line of a run. `forwards` counts this run only."""
     if as_json:
         done = {"out": str(out), "answers": answers, "resumed": resumed, "forwards": forwards, "seconds": seconds}
         typer.echo(json.dumps(done))
@@ -59,5 +59,5 @@ def say_done(out: Path, answers: int, resumed: int, forwards: int, seconds: floa
 
 
 def _content(name: str) -> bytes:
-    """Of the file that a name leads to; of a preset's name, or a table's, nothing."""
+    """The content of a file; empty for the name of a preset or a table."""
     return Path(name).read_bytes() if os.path.isfile(name) else b""

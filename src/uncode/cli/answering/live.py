@@ -1,4 +1,4 @@
-"""A decode as it happens, in the terminal."""
+"""The live view of a decode in the terminal."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from ...core.trace import Trace
 from ...viewer.moments import forwards, moments
 from .drawing import Cell, draw, legend
 
-FRAME = 1 / 20
-"""Seconds between two pictures at least; a small model takes steps quicker than eyes follow."""
+MIN_FRAME_SECONDS = 1 / 20
+"""A small model takes steps faster than eyes can follow."""
 
 
-def show_live(run: Steps, denoiser: Denoiser, name: str, follows: bool, console: Console) -> Trace:
-    """Drain the decode of one row and show it; its last state stays. `follows`: the prompt itself is not shown."""
+def show_live(run: Steps, denoiser: Denoiser, name: str, hides_prompt: bool, console: Console) -> Trace:
+    """Run the decode of one row and show its steps. The last state stays. `hides_prompt` leaves the prompt out."""
     last = 0.0
     with Live(console=console, auto_refresh=False, vertical_overflow="ellipsis") as live:
         for step in run:
-            if time.monotonic() - last >= FRAME or step.finished:
-                live.update(_picture(step, run, denoiser, name, follows), refresh=True)
+            if time.monotonic() - last >= MIN_FRAME_SECONDS or step.finished:
+                live.update(_picture(step, run, denoiser, name, hides_prompt), refresh=True)
                 last = time.monotonic()
     return run.trace()
 
 
-def _picture(step: Step, run: Steps, denoiser: Denoiser, name: str, follows: bool) -> Group:
+def _picture(step: Step, run: Steps, denoiser: Denoiser, name: str, hides_prompt: bool) -> Group:
     start, committed = run.state.batch.start, run.state.record.commit_step[0].tolist()
     ids, kinds = step.tokens[0].tolist(), moments(committed)
     drafts = zip(step.offsets[0].tolist(), step.decision.belief.token[0].tolist(), strict=True)
@@ -41,12 +41,12 @@ def _picture(step: Step, run: Steps, denoiser: Denoiser, name: str, follows: boo
             ids[start + offset], kinds[offset] = token, "draft"
     kinds = ["given"] * start + kinds
     valid = run.state.batch.valid[0].tolist()
-    shown = [at for at, real in enumerate(valid) if real and (at >= start or not follows)]
+    shown = [at for at, real in enumerate(valid) if real and (at >= start or not hides_prompt)]
     texts = token_texts(denoiser.tokenizer, [ids[at] for at in shown])
     ends = [ids[at] in denoiser.eos_ids for at in shown]
-    spots = [Cell(text, kinds[at], end) for text, at, end in zip(texts, shown, ends, strict=True)]
+    cells = [Cell(text, kinds[at], end) for text, at, end in zip(texts, shown, ends, strict=True)]
     left = committed.count(OPEN)
     head = Text(name, style="bold").append(f"  {forwards(step.index + 1)}", style="not bold")
     head.append(f", {left} mask{'s' * (left != 1)} left" if left else "", style="not bold dim")
     signs = [*(["draft", "masked"] if left else []), *(["end"] if any(ends) else [])]
-    return Group(head, Padding(draw(spots), (1, 2)), legend(*signs))
+    return Group(head, Padding(draw(cells), (1, 2)), legend(*signs))

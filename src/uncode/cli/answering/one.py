@@ -1,4 +1,4 @@
-"""One prompt, one answer: shown as it is written, or printed when it is done."""
+"""Answering one prompt: live on a terminal, else printed at the end."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from rich.text import Text
 from ...core.denoiser import Denoiser
 from ...core.stepper.decode import Steps
 from ...core.trace import Trace
-from ...generation import begin
-from ...prompt import answers
+from ...generation import start_decode
+from ...prompt import answer_texts
 from ...viewer.moments import moments
-from ..progress import counted
+from ..progress import item_bar
 from .drawing import END, STYLES
 from .familiar import advise
 from .live import show_live
@@ -24,22 +24,22 @@ from .prompts import read_prompt
 
 
 def answer_one(
-    how: DecodeSettings, prompt: str, model: str, trace_file: Path | None, order: bool, as_json: bool
+    settings: DecodeSettings, prompt: str, model: str, trace_file: Path | None, order: bool, as_json: bool
 ) -> None:
     """Decode one prompt, and print the answer, the order or the trace."""
-    denoiser = how.denoiser
-    row = read_prompt(denoiser, prompt, how.chat, how.length)
-    run = begin(denoiser, [row], how.sampler, how.seed, how.stop_at_eos)
+    denoiser = settings.denoiser
+    row = read_prompt(denoiser, prompt, settings.chat, settings.length)
+    run = start_decode(denoiser, [row], settings.sampler, settings.seed, settings.stop_at_eos)
     advise(model, denoiser, [(prompt, row)])
     console = Console()
     live = console.is_terminal and not as_json
     if live:
-        trace = show_live(run, denoiser, how.sampler.name, row.follows, console)
+        trace = show_live(run, denoiser, settings.sampler.name, row.is_continued, console)
     else:
         trace = _with_progress(run, sum(stop - start for start, stop in row.gaps))
     if trace_file is not None:
-        trace.save(trace_file, denoiser.tokenizer, force=True)  # --force was asked for before
-    text = answers(denoiser, [row], trace)[0]
+        trace.save(trace_file, denoiser.tokenizer, force=True)  # the verb has checked --force
+    text = answer_texts(denoiser, [row], trace)[0]
     if as_json:
         typer.echo(json.dumps(trace.row(0, denoiser.tokenizer, text=text)))
         return
@@ -50,8 +50,8 @@ def answer_one(
 
 
 def _with_progress(run: Steps, length: int) -> Trace:
-    """Drain the decode; a bar on standard error once it is worth one."""
-    with counted("decoding") as on_progress:
+    """Run the decode with a progress bar on standard error."""
+    with item_bar("decoding") as on_progress:
         done = 0
         for step in run:
             done += int(step.committed.sum())
@@ -60,7 +60,7 @@ def _with_progress(run: Steps, length: int) -> Trace:
 
 
 def _show_order(denoiser: Denoiser, trace: Trace) -> None:
-    """Each token over the step it was written at; a run of end tokens is one entry."""
+    """Print each token above the step that wrote it. A run of EOS tokens is one entry."""
     console = Console(highlight=False)
     name, forwards = trace.samplers[0].name, int(trace.forwards[0])
     console.print(f"\n[bold]{name}[/bold]: {forwards} forwards; the step at which each token was written")
@@ -76,22 +76,22 @@ def _show_order(denoiser: Denoiser, trace: Trace) -> None:
 
 
 def _entries(denoiser: Denoiser, trace: Trace) -> list[tuple[str, str, str]]:
-    """Token, step and moment of every entry of the order."""
+    """The token, the step and the moment of every entry."""
     found: list[tuple[str, str, str]] = []
     steps, ends = trace.commit_step[0].tolist(), list[int]()
     for token, step, moment in zip(trace.generated[0].tolist(), steps, moments(steps), strict=True):
         if token in denoiser.eos_ids:
             ends.append(step)
             continue
-        found += _run_of_ends(ends)
+        found += _end_entry(ends)
         ends = []
         word = denoiser.tokenizer.decode([token]).replace("\n", "\\n")
         found.append((word, "·" if step < 0 else str(step), moment))
-    return found + _run_of_ends(ends)
+    return found + _end_entry(ends)
 
 
-def _run_of_ends(steps: list[int]) -> list[tuple[str, str, str]]:
-    """Adjacent end tokens: how many, and the first and last step at which one was written."""
+def _end_entry(steps: list[int]) -> list[tuple[str, str, str]]:
+    """An entry for adjacent EOS tokens: their number, and the first and last step that wrote one."""
     if not steps:
         return []
     written = sorted(step for step in steps if step >= 0)

@@ -13,16 +13,16 @@ import typer
 from ...core.errors import UncodeError, require, suggest
 from ...core.support.json_lines import read_json_lines
 from ...core.support.paths import require_file
-from ...evals.data import read_text
+from ...files import read_text
 from ...gaps import check_gaps
-from ..options import USUAL_LENGTH
+from ..options import DEFAULT_LENGTH
 from ..outputs import check_resumable
 
 if TYPE_CHECKING:
     from ...core.denoiser import Denoiser
     from ...prompt import Messages, Prompt
 
-KEYS = ("prompt", "messages", "id", "length", "seed")
+PROMPT_KEYS = ("prompt", "messages", "id", "length", "seed")
 
 
 @dataclass(frozen=True)
@@ -30,20 +30,20 @@ class PromptLine:
     """A line of a file of prompts."""
 
     number: int
-    """How many prompts come before it."""
+    """The number of the prompt, from 0."""
     where: str
-    """The line and the file, for messages."""
+    """The line and the file, for error messages."""
     prompt: str | Messages
     id: str | int
     length: int | None
     seed: int | None
 
     def as_row(self) -> dict[str, Any]:
-        """What an answer says of its prompt."""
+        """The id and the prompt, as an answer repeats them."""
         return {"id": self.id, "prompt" if isinstance(self.prompt, str) else "messages": self.prompt}
 
     def row(self, denoiser: Denoiser, chat: bool, length: int | None) -> Prompt:
-        """What is to be decoded; `length` is that of answers whose line says none."""
+        """The row to decode. `length` applies if the line has none of its own."""
         from ...prompt import has_gaps
 
         gaps = isinstance(self.prompt, str) and not chat and has_gaps(denoiser, self.prompt)
@@ -54,21 +54,21 @@ class PromptLine:
 
 
 def read_prompt(denoiser: Denoiser, prompt: str | Messages, chat: bool, length: int | None) -> Prompt:
-    """The prompt's row; an answer of no given length gets the usual one."""
+    """The row of a prompt. Without a length, the answer has DEFAULT_LENGTH tokens."""
     from ...prompt import has_gaps, read_prompts
 
     if isinstance(prompt, str):
         require(bool(prompt.strip()), "the prompt is empty.")
         prompt = [{"role": "user", "content": prompt}] if chat else prompt
     if length is None and (not isinstance(prompt, str) or not has_gaps(denoiser, prompt)):
-        length = USUAL_LENGTH
+        length = DEFAULT_LENGTH
     return read_prompts(denoiser, [prompt], length)[0]
 
 
-def typed(prompt: str) -> str:
-    """A prompt of the command line; - stands for standard input, whose last line's end is no part of the prompt."""
+def read_typed(prompt: str) -> str:
+    """The prompt of the command line. `-` reads standard input, without the line end that a pipe adds."""
     text = _standard_input() if prompt == "-" else prompt
-    require(_is_text(text), "the prompt is not text in UTF-8: convert it first.")
+    require(_is_text(text), "the prompt is not UTF-8 text: convert it first.")
     require(bool(text.strip()), "the prompt is empty: write one, or pipe one into `uncode decode -`.")
     check_gaps(text)
     if "\n" not in text and "\\n" in text:
@@ -81,13 +81,13 @@ def _standard_input() -> str:
     try:
         text = sys.stdin.read() if stream is None else stream.read().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise UncodeError(f"standard input is not text in UTF-8 (byte {error.start}): convert it first.") from None
+        raise UncodeError(f"standard input is not UTF-8 text (byte {error.start}): convert it first.") from None
     return text.replace("\r\n", "\n").removesuffix("\n")
 
 
 @dataclass(frozen=True)
 class PromptFile:
-    """The prompts of a file, and the file their answers go to."""
+    """The prompts of a file, and the file for their answers."""
 
     lines: list[PromptLine]
     content: bytes
@@ -95,30 +95,30 @@ class PromptFile:
 
 
 def read_file(path: Path, out: Path | None) -> PromptFile:
-    """The prompts in a file of JSON lines; the first bad line is an error."""
+    """Read the prompts in a file of JSON lines. The first bad line is an error."""
     require(str(path) != "-", "--input takes a file: one prompt comes from standard input with `uncode decode -`.")
     require_file(path)
-    require(out is not None, "where shall the answers go? Give --out FILE.")
+    require(out is not None, "--input needs a file for the answers: give --out FILE.")
     assert out is not None
     check_resumable(out, "--out")
     require(out.resolve() != path.resolve(), f"'{out}' is the file of the prompts: choose another --out.")
     content = read_text(path).removeprefix("\ufeff")
     lines = list(read_json_lines(content, f"'{path}'"))
-    require(len(lines) > 0, f"'{path}' holds no prompts.")
-    asked = [_read_line(data, number, f"line {at} of '{path}'") for number, (at, data) in enumerate(lines)]
+    require(len(lines) > 0, f"'{path}' holds no prompts: write one JSON object a line.")
+    read = [_read_line(data, number, f"line {at} of '{path}'") for number, (at, data) in enumerate(lines)]
     seen: dict[str | int, PromptLine] = {}
-    for one in asked:
+    for one in read:
         first = seen.setdefault(one.id, one)
         require(first is one, f"{one.where} has the id {one.id!r} of {first.where}: give each prompt its own.")
-    return PromptFile(asked, content.encode(), out)
+    return PromptFile(read, content.encode(), out)
 
 
 def _read_line(data: Any, number: int, where: str) -> PromptLine:
     if isinstance(data, str):
         data = {"prompt": data}
     require(isinstance(data, dict), f'{where} is no prompt: write {{"prompt": "..."}} or {{"messages": [...]}}.')
-    strange = next((key for key in data if key not in KEYS), None)
-    require(strange is None, f"{where} has an unknown key '{strange}': {suggest(str(strange), KEYS)}")
+    unknown = next((key for key in data if key not in PROMPT_KEYS), None)
+    require(unknown is None, f"{where} has an unknown key '{unknown}': {suggest(str(unknown), PROMPT_KEYS)}")
     require(("prompt" in data) != ("messages" in data), f"{where} needs a prompt or messages, and not both.")
     prompt = data["prompt"] if "prompt" in data else data["messages"]
     fits = _is_text(prompt) if "prompt" in data else _are_messages(prompt)
@@ -133,7 +133,7 @@ def _read_line(data: Any, number: int, where: str) -> PromptLine:
 
 
 def _is_text(value: Any) -> bool:
-    """Whether it is a text that can be written again: half a surrogate pair, which JSON lets pass, cannot."""
+    """Whether a value is a text that can be encoded. JSON allows half a surrogate pair, which cannot."""
     try:
         return isinstance(value, str) and value.encode() is not None
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Several samplers on one prompt, drawn side by side."""
+"""One prompt under several samplers, drawn side by side."""
 
 from __future__ import annotations
 
@@ -12,33 +12,33 @@ from rich.table import Table
 from rich.text import Text
 
 from ...core.pieces.policy import Sampler
-from ...generation import begin
-from ...prompt import answers
+from ...generation import start_decode
+from ...prompt import answer_texts
 from ...viewer.moments import first_end, summary
 from ...viewer.page import Trajectory, write_page
-from ..progress import counted
-from .drawing import draw, legend, spots_of
+from ..progress import item_bar
+from .drawing import cells_of, draw, legend
 from .familiar import advise
 from .many import DecodeSettings
 from .prompts import read_prompt
 
-NARROWEST = 34
-"""A column with fewer letters than this is hard to read: then one sampler stands below the other."""
+MIN_COLUMN_WIDTH = 34
+"""If columns would be narrower, the samplers are printed below each other."""
 
 
 def compare(
-    how: DecodeSettings, prompt: str, model: str, samplers: dict[str, Sampler], page: Path | None, as_json: bool
+    settings: DecodeSettings, prompt: str, model: str, samplers: dict[str, Sampler], page: Path | None, as_json: bool
 ) -> None:
-    """Decode the prompt with every sampler in one batch, and show what each wrote."""
-    denoiser, count = how.denoiser, len(samplers)
-    row = read_prompt(denoiser, prompt, how.chat, how.length)
-    run = begin(denoiser, [row] * count, list(samplers.values()), [how.seed] * count, how.stop_at_eos)
+    """Decode the prompt with every sampler in one batch, and show the answers."""
+    denoiser, count = settings.denoiser, len(samplers)
+    row = read_prompt(denoiser, prompt, settings.chat, settings.length)
+    run = start_decode(denoiser, [row] * count, list(samplers.values()), [settings.seed] * count, settings.stop_at_eos)
     advise(model, denoiser, [(prompt, row)])
-    with counted("decoding") as on_progress:
+    with item_bar("decoding") as on_progress:
         for step in run:
             on_progress(count - len(step.rows) + len(step.finished), count)
     trace = run.trace()
-    texts = answers(denoiser, [row] * count, trace)
+    texts = answer_texts(denoiser, [row] * count, trace)
     rows = [trace.row(n, denoiser.tokenizer, title=name, text=texts[n]) for n, name in enumerate(samplers)]
     if page is not None:
         write_page(page, [Trajectory(row["title"], row) for row in rows], f"One prompt, {count} samplers")
@@ -49,14 +49,14 @@ def compare(
 
 
 def _show(console: Console, rows: list[dict[str, Any]]) -> None:
-    """Side by side where there is room, and colours to tell when what was written; plain where no one looks."""
+    """Print the answers side by side if they fit, coloured by commit time. Without a terminal, print plain text."""
     if not console.is_terminal:
         for number, row in enumerate(rows):
             typer.echo("\n" * (number > 0) + f"{row['title']}: {'; '.join(summary(row))}\n{row['text']}")
         return
-    columns = console.width // len(rows) - 3 >= NARROWEST
+    columns = console.width // len(rows) - 3 >= MIN_COLUMN_WIDTH
     cells = [_cell(row, apart=columns) for row in rows]
-    ends = any(spot.end for row in rows for spot in spots_of(row))
+    ends = any(cell.end for row in rows for cell in cells_of(row))
     if columns:
         grid = Table(box=None, show_header=False, padding=(0, 3, 0, 0), pad_edge=False, expand=True)
         for _ in rows:
@@ -69,7 +69,7 @@ def _show(console: Console, rows: list[dict[str, Any]]) -> None:
 
 
 def _cell(row: dict[str, Any], apart: bool) -> Group:
-    """One sampler: its name, what it cost, its text."""
+    """One sampler: its name, a summary of its decode, its text."""
     clauses = [Text(clause, style="dim") for clause in summary(row)]
     facts = clauses if apart else [Text("; ", style="dim").join(clauses)]
-    return Group(Text(row["title"], style="bold"), *facts, Text(), draw(spots_of(row)), Text())
+    return Group(Text(row["title"], style="bold"), *facts, Text(), draw(cells_of(row)), Text())

@@ -1,4 +1,4 @@
-"""Three problems under three orders, solved and explained."""
+"""The demo: three problems, each solved in three decoding orders."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ from ...evals.mini.names import UNCODE
 from ...evals.mini.report import short
 from ...evals.mini.results import Results
 from ...evals.task import Grade
-from ...generation import begin
+from ...generation import start_decode
 from ...models import TABLE
-from ...prompt import answers, read_prompts
+from ...prompt import answer_texts, read_prompts
 from ...viewer.moments import summary
 from ...viewer.page import Trajectory, Verdict, write_page
-from .drawing import draw, gathered, spots_of
+from .drawing import cells_of, draw, merge_ends
 from .live import show_live
 
-SHOWN = ("mini_story", "mini_algebra", "mini_sudoku")
+DEMO_FAMILIES = ("mini_story", "mini_algebra", "mini_sudoku")
 """Three families on which the three orders differ."""
 SAMPLERS = ("confidence", "semi_ar", UNCODE)
 
 
 def show(model: str, folder: Path, page: Path, seed: int) -> None:
-    """Solve one problem of each family with each order, and write the page."""
+    """Solve one problem of each family in each order, and write the page."""
     console, results = Console(highlight=False), results_of(folder)
-    rates = {name: results.rate(name) for name in SHOWN}
+    rates = {name: results.rate(name) for name in DEMO_FAMILIES}
     denoiser = load(model, device="cpu")
     table = denoiser.frequency
     require(
@@ -47,9 +47,9 @@ def show(model: str, folder: Path, page: Path, seed: int) -> None:
     assert table is not None
     drawn = Random(seed)
     trajectories = list[Trajectory]()
-    for name in SHOWN:
+    for name in DEMO_FAMILIES:
         family = FAMILIES[name]
-        example = family.examples()[drawn.choice(_usual(results, name))]
+        example = family.examples()[drawn.choice(_typical_problems(results, name))]
         console.rule(Text(f"{short(name)}: a problem like those of {family.real.title}"))
         console.print(Text(family.prompt(example) + "\n"))
         known = baselines(family.length) | {UNCODE: at_rate(table, rates[name])}
@@ -60,16 +60,19 @@ def show(model: str, folder: Path, page: Path, seed: int) -> None:
     console.print(Text(f"{page}: the nine trajectories, to be replayed in a browser."))
 
 
-def _usual(results: Results, family: str) -> list[int]:
-    """The problems on which the three orders differ, in the commonest of the ways they do; all, if they never do."""
+def _typical_problems(results: Results, family: str) -> list[int]:
+    """The problems with the most common pattern of right and wrong among those on which the three orders differ.
+
+    If the orders never differ, the most common pattern of all.
+    """
     marks = _marks(results, family)
-    ways = Counter(each for each in marks if len(set(each)) > 1) or Counter(marks)
-    common = ways.most_common(1)[0][0]
+    patterns = Counter(each for each in marks if len(set(each)) > 1) or Counter(marks)
+    common = patterns.most_common(1)[0][0]
     return [number for number, each in enumerate(marks) if each == common]
 
 
 def _marks(results: Results, family: str) -> list[tuple[str, ...]]:
-    """Right (1) or wrong (0) by each of the three orders, for every problem."""
+    """Right (1) or wrong (0) in each of the three orders, for every problem."""
     cells = [cell for cell in (results.cell(family, name) for name in SAMPLERS) if cell is not None]
     require(len(cells) == len(SAMPLERS), f"the model's results hold no {family}: run `uncode mini` without --quick.")
     return list(zip(*(cell.right for cell in cells), strict=True))
@@ -77,13 +80,13 @@ def _marks(results: Results, family: str) -> list[tuple[str, ...]]:
 
 def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denoiser, console: Console) -> Trajectory:
     prompts = read_prompts(denoiser, [family.prompt(example)], family.length)
-    run = begin(denoiser, prompts, sampler, 0, stop_at_eos=True)
+    run = start_decode(denoiser, prompts, sampler, 0, stop_at_eos=True)
     trace = show_live(run, denoiser, sampler.name, True, console) if console.is_terminal else run.trace()
-    text = answers(denoiser, prompts, trace)[0]
+    text = answer_texts(denoiser, prompts, trace)[0]
     grade = family.grade(example, text)
     row = trace.row(0, denoiser.tokenizer, text=text, answer_span=grade.span)
     if not console.is_terminal:
-        console.print(Text(sampler.name), draw(gathered(spots_of(row))), sep="\n")
+        console.print(Text(sampler.name), draw(merge_ends(cells_of(row))), sep="\n")
     verdict = Text("right" if grade.correct else "wrong", style="bold green" if grade.correct else "bold red")
     console.print(verdict.append(f": {_why(grade)}; {'; '.join(summary(row))}.", style="not bold default").append("\n"))
     return Trajectory(f"{short(family.name)}, {sampler.name}", row, Verdict(grade.correct, grade.why))
@@ -94,12 +97,12 @@ def _why(grade: Grade) -> str:
 
 
 def _pattern(results: Results, family: str, solved: list[bool]) -> Text:
-    """How often the same is seen, by the model's results."""
+    """How often the model's results show the same pattern."""
     marks, seen = _marks(results, family), tuple("1" if right else "0" for right in solved)
     split, same = sum(len(set(each)) > 1 for each in marks), marks.count(seen)
     lines = [
-        f"The order decides on {split} of {len(marks)} such problems, on {same} as here.",
-        "Right, and hasty (an end token in the first quarter of the forwards):",
+        f"The order decides on {split} of {len(marks)} such problems; on {same} of them as here.",
+        "Right, and hasty (an EOS token in the first quarter of the forwards):",
     ]
     for name in SAMPLERS:
         cell = results.cell(family, name)

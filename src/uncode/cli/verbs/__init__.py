@@ -1,1 +1,1 @@
-"""A file per verb: its options, and what it asks for."""
+"""The verbs: one file each, with its options."""

@@ -30,7 +30,9 @@ Samplers = Annotated[
 NamedSettings = Annotated[
     list[str] | None, Option("--set", metavar="NAME.KEY=VALUE", help="An option of one sampler; may be repeated.")
 ]
-Page = Annotated[Path | None, Option(metavar="FILE", help="Write a page to look at in a browser (HTML).")]
+Page = Annotated[
+    Path | None, Option(metavar="FILE", help="Write a page for the browser (HTML) that replays the decodes.")
+]
 PromptText = Annotated[
     str, typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input.")
 ]
@@ -54,7 +56,7 @@ def command(
     force: shared.Force = False,
     as_json: shared.Json = False,
 ) -> None:
-    """Answer one prompt with several samplers, same seed, and show what each wrote, when, and for how many forwards.
+    """Answer one prompt with several samplers and the same seed. Show each answer, its order and its forwards.
 
     Examples:
 
@@ -71,9 +73,9 @@ def command(
         for name, given in _settings_of(names, settings or []).items()
     }
 
-    from ..answering.prompts import typed
+    from ..answering.prompts import read_typed
 
-    text = typed(prompt)
+    text = read_typed(prompt)
 
     with loading():
         from ..answering.choices import ModelChoice, SamplerChoice
@@ -83,15 +85,16 @@ def command(
         choices = {name: SamplerChoice(*found, frequency) for name, found in chosen.items()}
         which = ModelChoice(model, device, dtype, revision, guidance)
         denoiser, built = which.load(lambda own: _build(list(choices.values()), own))
-    how = DecodeSettings(denoiser, built[0], seed, length, chat, stop_at_eos=not whole)
-    compare(how, text, model, dict(zip(choices, built, strict=True)), page, as_json)
+    decode_settings = DecodeSettings(denoiser, built[0], seed, length, chat, stop_at_eos=not whole)
+    compare(decode_settings, text, model, dict(zip(choices, built, strict=True)), page, as_json)
 
 
 def _settings_of(names: list[str], settings: list[str]) -> dict[str, list[str]]:
-    """The settings of each sampler, as KEY=VALUE. A name may hold dots; a key holds none."""
-    twice = next((name for name in names if names.count(name) > 1), None)
+    """The settings of each sampler, as KEY=VALUE. A sampler's name may contain dots; a key does not."""
+    repeated = next((name for name in names if names.count(name) > 1), None)
     require(
-        twice is None, f"'{twice}' is named twice: save one as TOML (`uncode samplers {twice}`) and change the file."
+        repeated is None,
+        f"'{repeated}' is named twice: save one as TOML (`uncode samplers {repeated}`) and change the file.",
     )
     chosen: dict[str, list[str]] = {name: [] for name in names}
     for text in settings:
@@ -104,7 +107,7 @@ def _settings_of(names: list[str], settings: list[str]) -> dict[str, list[str]]:
 
 
 def _build(chosen: list[SamplerChoice], own: Table | None) -> list[Sampler]:
-    """One table serves all samplers that take one."""
+    """Build the samplers. All that take a frequency table get the same one."""
     frequency = chosen[0].frequency
     taking = [choice for choice in chosen if choice.takes_table]
     require(

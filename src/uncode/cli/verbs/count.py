@@ -1,4 +1,4 @@
-"""`uncode count`: a corpus and a tokenizer become a frequency table."""
+"""`uncode count`: count the tokens of a corpus into a frequency table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...frequency.corpora.corpus import Corpus
     from ...frequency.counting.count import Counted
 
-SUMMARY = "Count a corpus: a frequency table for Uncode."
+SUMMARY = "Count a corpus into a frequency table for Uncode."
 Option = typer.Option
 
 
@@ -33,45 +33,45 @@ Sources = Annotated[
     list[str],
     typer.Argument(
         metavar="SOURCE...",
-        help="Files, globs, folders, addresses, dataset ids, a corpus spec (.toml or a name), or -.",
+        help="Files, globs, folders, URLs, dataset ids, a corpus spec (.toml or a name), or -.",
         autocompletion=complete_spec,
     ),
 ]
 Tokenizer = Annotated[str, Option(metavar="MODEL", help="A model's folder or hub id, or a tokenizer.json.")]
 Revision = Annotated[str | None, Option(metavar="NAME", help="Revision of the tokenizer's hub id.")]
 Out = Annotated[Path, Option(metavar="FILE", help="Where to write the table (safetensors).")]
-Name = Annotated[str | None, Option(metavar="NAME", help="The table's name.  [default: the output's]")]
+Name = Annotated[str | None, Option(metavar="NAME", help="The table's name.  [default: the name of the output]")]
 Field = Annotated[
     list[str] | None,
     Option(
-        metavar="FIELD", help="A field to count; may be repeated, and reach inside (messages.content).  [default: text]"
+        metavar="FIELD", help="A field to count; may be repeated; may be a path (messages.content).  [default: text]"
     ),
 ]
 Format = Annotated[
     str | None,
     Option(
-        "--format", metavar="FORMAT", help="text, jsonl, csv, tsv or parquet.  [default: as the names of the files say]"
+        "--format", metavar="FORMAT", help="text, jsonl, csv, tsv or parquet.  [default: by the names of the files]"
     ),
 ]
-Encoding = Annotated[str | None, Option(metavar="NAME", help="Of the files.  [default: utf-8]")]
+Encoding = Annotated[str | None, Option(metavar="NAME", help="The encoding of the files.  [default: utf-8]")]
 Config = Annotated[str | None, Option(metavar="NAME", help="Configuration of a dataset id (en, ...).")]
 Split = Annotated[str | None, Option(metavar="NAME", help="Split of a dataset id.  [default: train]")]
-MaxBytes = Annotated[str | None, Option(metavar="SIZE", help="The first documents, up to so much text: 16GB.")]
-MaxDocuments = Annotated[int | None, Option(min=1, metavar="N", help="The first so many documents.")]
+MaxBytes = Annotated[str | None, Option(metavar="SIZE", help="Count the first documents, up to this much text: 16GB.")]
+MaxDocuments = Annotated[int | None, Option(min=1, metavar="N", help="Count the first N documents.")]
 Sample = Annotated[
-    float, Option(metavar="SHARE", help="A part of the documents, above 0 and at most 1, drawn by content.")
+    float, Option(metavar="SHARE", help="Count this share of the documents, above 0 and at most 1, chosen by a hash.")
 ]
-Seed = Annotated[int, Option(metavar="N", help="Which part the sample is.")]
+Seed = Annotated[int, Option(metavar="N", help="The seed of the sample.")]
 Strict = Annotated[bool, Option("--strict", help="Stop at the first bad record.")]
 AllowBad = Annotated[
-    float, Option(min=0, max=1, metavar="SHARE", help="Stop when more than this part of the records is bad.")
+    float, Option(min=0, max=1, metavar="SHARE", help="Stop when more than this share of the records is bad.")
 ]
 Plain = Annotated[bool, Option("--plain", help="Tokenize whole texts, not distinct words: the same counts, slower.")]
-Restart = Annotated[bool, Option("--restart", help="Begin again, not where a killed count stopped.")]
-Force = Annotated[bool, Option("--force", help="Count a finished table again; replace a file that is no table.")]
+Restart = Annotated[bool, Option("--restart", help="Start again; do not resume a killed count.")]
+Force = Annotated[bool, Option("--force", help="Count a finished table again; replace a file of another kind.")]
 Ray = Annotated[
     str | None,
-    Option(metavar="[ADDRESS]", help="Count with Ray Data: on the cluster there, or on one found or made here."),
+    Option(metavar="[ADDRESS]", help="Count with Ray Data, on the cluster at ADDRESS or on a local one."),
 ]
 
 
@@ -98,8 +98,8 @@ def command(
     force: Force = False,
     as_json: Json = False,
 ) -> None:
-    """Count how often each token occurs in a corpus. A count that was killed goes on from OUT.counting; a finished
-    one is not repeated.
+    """Count how often each token occurs in a corpus. A killed count is resumed from OUT.counting; a finished one is
+    not repeated.
 
     Examples:
 
@@ -114,23 +114,28 @@ def command(
 
     from ...backbones.loading.load_tokenizer import check_name, load_tokenizer
     from ...frequency.corpora.corpus import read_size
-    from ...frequency.counting.job import Rules
+    from ...frequency.counting.job import BadRecordRules
 
     fields = field and tuple(field)
     reading = {"format": file_format, "fields": fields, "config": config, "split": split, "encoding": encoding}
     limits = {"max_bytes": read_size(max_bytes) if max_bytes else None, "max_documents": max_documents}
     drawn = {"sample": sample if sample != 1 else None, "seed": seed or None}
     corpus = _corpus(sources, name, out, {key: value for key, value in reading.items() if value})
-    asked: dict[str, Any] = {"name": name, **limits, **drawn}
-    corpus = dataclasses.replace(corpus, **{key: value for key, value in asked.items() if value is not None})
+    changes: dict[str, Any] = {"name": name, **limits, **drawn}
+    corpus = dataclasses.replace(corpus, **{key: value for key, value in changes.items() if value is not None})
     check_name(tokenizer)
-    shards = corpus.shards()  # what is wrong with the sources is said before the tokenizer is loaded
-    named, rules = load_tokenizer(tokenizer, revision), Rules(strict, allow_bad)
-    how: dict[str, Any] = {"tokenizer_name": named.name, "revision": named.revision, "rules": rules, "shards": shards}
-    how |= {"plain": plain, "restart": restart, "reuse": not (force or restart), "ray": ray}
+    shards = corpus.shards()  # errors in the sources come before the tokenizer is loaded
+    loaded, rules = load_tokenizer(tokenizer, revision), BadRecordRules(strict, allow_bad)
+    settings: dict[str, Any] = {
+        "tokenizer_name": loaded.name,
+        "revision": loaded.revision,
+        "rules": rules,
+        "shards": shards,
+    }
+    settings |= {"plain": plain, "restart": restart, "reuse": not (force or restart), "ray": ray}
     began = time.monotonic()
-    done = _count(corpus, named.tokenizer, out, **how)
-    _tell(done, out, time.monotonic() - began, as_json)
+    done = _count(corpus, loaded.tokenizer, out, **settings)
+    _report(done, out, time.monotonic() - began, as_json)
 
 
 def _check_out(out: Path, sources: list[str], force: bool) -> None:
@@ -140,30 +145,31 @@ def _check_out(out: Path, sources: list[str], force: bool) -> None:
     check_output(out, "--out", "frequency table", force)
 
 
-def _count(corpus: Corpus, tokenizer: Any, out: Path, **how: Any) -> Counted:
+def _count(corpus: Corpus, tokenizer: Any, out: Path, **settings: Any) -> Counted:
     from ...frequency.counting.checkpoint import checkpoint_of
     from ...frequency.counting.count import count
-    from ..progress import counting
+    from ..progress import counting_bar
 
     try:
-        with counting(corpus.name) as on_progress:
-            return count(corpus, tokenizer, out, on_progress=on_progress, **how)
+        with counting_bar(corpus.name) as on_progress:
+            return count(corpus, tokenizer, out, on_progress=on_progress, **settings)
     except KeyboardInterrupt:
         kept = checkpoint_of(out)
-        goes_on = f"stopped; the same command goes on from '{kept}'"
-        typer.echo(goes_on if kept.is_file() else "stopped; nothing was kept", err=True)
+        resumable = f"stopped; the same command resumes from '{kept}'"
+        typer.echo(resumable if kept.is_file() else "stopped; nothing was kept", err=True)
         raise
 
 
 def _corpus(sources: list[str], name: str | None, out: Path, reading: dict[str, Any]) -> Corpus:
-    """What was named on the command line, or the corpus spec that says it all."""
+    """The corpus of the sources on the command line, or of one corpus spec."""
     from ...frequency.corpora.corpus import Corpus, Source, is_dataset_id
     from ...frequency.corpora.corpus_spec import find_spec, read_spec
     from ...frequency.corpora.shards import FORMATS
 
     chosen = reading.get("format")
     require(
-        chosen is None or chosen in FORMATS.values(), f"'{chosen}' is not a format: text, jsonl, csv, tsv, parquet."
+        chosen is None or chosen in FORMATS.values(),
+        f"'{chosen}' is not a format: choose text, jsonl, csv, tsv or parquet.",
     )
     specs = [spec for spec in map(find_spec, sources) if spec is not None]
     if not specs:
@@ -176,14 +182,14 @@ def _corpus(sources: list[str], name: str | None, out: Path, reading: dict[str, 
             f"{'them' if many else 'it'} out.",
         )
         return Corpus(name or out.stem, tuple(Source(where, **reading) for where in sources))
-    require(len(sources) == 1, "a corpus spec stands alone: name its sources in it.")
+    require(len(sources) == 1, "a corpus spec cannot be mixed with other sources: name them in the spec.")
     given = [f"--{key.removesuffix('s')}" for key in reading]
-    require(not given, f"a corpus spec says itself what it reads: leave {', '.join(given)} out.")
+    require(not given, f"a corpus spec sets its own reading options: leave {', '.join(given)} out.")
     return read_spec(specs[0])
 
 
 def with_ray_address(words: list[str]) -> list[str]:
-    """The command line with `--ray` alone written out, for an option's value cannot be left out otherwise."""
+    """The command line with a bare `--ray` written as `--ray=`, since the parser requires a value."""
     address = re.compile(r"auto|local|ray://\S+|[\w.-]+:\d+")
     return [
         "--ray=" if word == "--ray" and not address.fullmatch("".join(words[place : place + 1])) else word
@@ -191,7 +197,7 @@ def with_ray_address(words: list[str]) -> list[str]:
     ]
 
 
-def _tell(done: Counted, out: Path, seconds: float, as_json: bool) -> None:
+def _report(done: Counted, out: Path, seconds: float, as_json: bool) -> None:
     made, totals = done.table.made, done.totals
     for fault in sorted(totals.faults, key=lambda fault: (fault.file, fault.line)):
         typer.echo(f"bad: {fault}", err=True)

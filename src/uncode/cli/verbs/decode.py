@@ -1,4 +1,4 @@
-"""`uncode decode`: one prompt, one answer; or many, from a file to a file."""
+"""`uncode decode`: answer one prompt, or a file of prompts."""
 
 from __future__ import annotations
 
@@ -30,18 +30,20 @@ from ..options import (
 from ..outputs import check_output
 
 SUMMARY = "Answer a prompt, fill gaps, or answer a file of prompts."
-USUAL_BATCH = 8
+DEFAULT_BATCH = 8
 Option = typer.Option
 PromptText = Annotated[
     str | None,
     typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input."),
 ]
-Order = Annotated[bool, Option("--order", help="Show in which order the tokens were written.")]
-TraceFile = Annotated[Path | None, Option("--trace", metavar="FILE", help="Write the trace there (JSON lines).")]
-Input = Annotated[Path | None, Option("--input", metavar="FILE", help="Many prompts instead of one (JSON lines).")]
-Out = Annotated[Path | None, Option(metavar="FILE", help="Where the answers to --input go (JSON lines).")]
+Order = Annotated[bool, Option("--order", help="Show the order in which the tokens were written.")]
+TraceFile = Annotated[Path | None, Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")]
+Input = Annotated[
+    Path | None, Option("--input", metavar="FILE", help="A file of prompts instead of one prompt (JSON lines).")
+]
+Out = Annotated[Path | None, Option(metavar="FILE", help="The file for the answers to --input (JSON lines).")]
 Batch = Annotated[
-    int | None, Option(min=1, metavar="N", help=f"Prompts of --input decoded at a time.  [default: {USUAL_BATCH}]")
+    int | None, Option(min=1, metavar="N", help=f"Prompts of --input per batch.  [default: {DEFAULT_BATCH}]")
 ]
 
 
@@ -70,7 +72,7 @@ def command(
     """Answer a prompt, fill the gaps in a text, or answer a file of prompts.
 
     A line of --input is {"prompt": "..."}, {"messages": [...]} or a JSON string; it may have an id, a length and a
-    seed. Prompt n, counted from 0, takes the seed plus n. A run that was stopped goes on with the same command.
+    seed. Prompt n, counted from 0, takes the seed plus n. The same command resumes a run that was stopped.
 
     Examples:
 
@@ -84,16 +86,16 @@ def command(
     found = find_sampler(sampler, model)
     options = read_settings(found, settings)
 
-    from ..answering.finished import command_of, say_if_finished
-    from ..answering.prompts import read_file, typed
+    from ..answering.finished import command_of, report_if_finished
+    from ..answering.prompts import read_file, read_typed
 
-    asked = None if source is None else read_file(source, out)
+    prompt_file = None if source is None else read_file(source, out)
     given = {"settings": options, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
     places = {"device": device, "dtype": dtype, "revision": revision}
-    command = None if asked is None else command_of(asked, model, found, frequency, **given, **places)
-    if asked is not None and say_if_finished(asked, command, force, as_json):
+    command = None if prompt_file is None else command_of(prompt_file, model, found, frequency, **given, **places)
+    if prompt_file is not None and report_if_finished(prompt_file, command, force, as_json):
         return
-    text = None if prompt is None else typed(prompt)
+    text = None if prompt is None else read_typed(prompt)
     with loading():
         from ..answering.choices import ModelChoice, SamplerChoice
         from ..answering.many import DecodeSettings, answer_file
@@ -101,11 +103,11 @@ def command(
 
         chosen = SamplerChoice(found, options, frequency)
         denoiser, (built,) = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])
-    how = DecodeSettings(denoiser, built, seed, length, chat, stop_at_eos=not whole)
-    if asked is not None:
-        answer_file(how, asked, model, batch or USUAL_BATCH, as_json, command, force)
+    decode_settings = DecodeSettings(denoiser, built, seed, length, chat, stop_at_eos=not whole)
+    if prompt_file is not None:
+        answer_file(decode_settings, prompt_file, model, batch or DEFAULT_BATCH, as_json, command, force)
     elif text is not None:
-        answer_one(how, text, model, trace, order, as_json)
+        answer_one(decode_settings, text, model, trace, order, as_json)
 
 
 def _check_options(
@@ -118,13 +120,15 @@ def _check_options(
     as_json: bool,
     force: bool,
 ) -> None:
-    """Options of one prompt and of many do not mix."""
+    """Raise if options for one prompt and for a file of prompts are mixed."""
     if trace is not None:
         check_output(trace, "--trace", "trace", force)
     require(not (order and as_json), "--json holds the order already (commit_step): leave --order out.")
     if source is None:
-        require(out is None, "--out takes the answers to --input FILE; the trace of one prompt goes to --trace FILE.")
-        require(batch is None, "--batch is for the prompts of --input FILE.")
+        require(
+            out is None, "--out is for the answers to --input FILE: write the trace of one prompt with --trace FILE."
+        )
+        require(batch is None, "--batch is for the prompts of --input FILE: leave it out.")
         require(prompt is not None, "there is nothing to decode: give a prompt, or --input FILE and --out FILE.")
     else:
         require(prompt is None, "give a prompt or --input FILE, not both.")

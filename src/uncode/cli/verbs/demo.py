@@ -1,4 +1,4 @@
-"""`uncode demo`: three problems, three orders, real weights: what is right, what is wrong, and why."""
+"""`uncode demo`: three problems, decoded by a small model in three orders, graded and explained."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ..options import Force, trained
+from ..options import Force, trained_folder
 from ..outputs import check_output
 
 SUMMARY = "Three problems, three orders: why order matters."
@@ -16,16 +16,16 @@ SEED = 2026
 
 def command(
     model: Annotated[
-        str, typer.Option(metavar="MODEL", help="tiny, or the folder of a model with its results beside it.")
+        str, typer.Option(metavar="MODEL", help="tiny, or the folder of a model with its results.json.")
     ] = "tiny",
-    page: Annotated[Path, typer.Option(metavar="FILE", help="Where the page goes (HTML).")] = Path("demo.html"),
+    page: Annotated[Path, typer.Option(metavar="FILE", help="The file for the page (HTML).")] = Path("demo.html"),
     seed: Annotated[int, typer.Option(metavar="N", help="Which problems are drawn.")] = SEED,
     force: Force = False,
 ) -> None:
-    """Solve three problems with a small model under confidence, semi-AR and Uncode; write a page to replay them.
+    """Solve three problems with confidence, semi-AR and Uncode on a small model; write a page that replays them.
 
-    Each problem is drawn among those on which the three orders differ in the way that is commonest in its family, by
-    the model's results. Below each problem stand how many those are, and how often each order is right.
+    Each problem is drawn among those on which the three orders differ, with the family's most common pattern of right
+    and wrong. Below each problem, the demo prints how common the pattern is, and how often each order is right.
 
     Examples:
 
@@ -33,7 +33,7 @@ def command(
       uncode demo --seed 7 --page other.html
     """
     check_output(page, "--page", "page", force)
-    folder = trained(model)
+    folder = trained_folder(model)
 
     from ..answering.three_orders import show
 

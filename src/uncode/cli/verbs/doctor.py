@@ -1,4 +1,4 @@
-"""`uncode doctor`: what this installation has, and what each part enables."""
+"""`uncode doctor`: what is installed, and what is missing."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from ..printing import printing
 if TYPE_CHECKING:
     from rich.table import Table
 
-SUMMARY = "Say what this installation has, and what is missing."
+SUMMARY = "Show what is installed, and what is missing."
 
 PACKAGES = ("torch", "numpy", "transformers", "tokenizers", "safetensors", "huggingface_hub")
 
 
 def command(as_json: Json = False) -> None:
-    """Print versions, devices, number formats, kernels, caches, sandboxes and extras, and what is missing.
+    """Print versions, devices, dtypes, kernels, caches, sandboxes and extras, and what is missing.
 
     Examples:
 
@@ -62,7 +62,7 @@ def _kernels() -> str:
 
 
 def _jails() -> dict[str, str]:
-    """The jails, best first, and whether they work here."""
+    """The jails of the sandbox, best first, and whether they work here."""
     from ...evals.sandbox import JAILS
 
     jails = {}
@@ -97,16 +97,16 @@ def _version(package: str) -> str:
 
 
 def _devices() -> list[dict[str, Any]]:
-    """Every device with its free memory and the number formats worth using there."""
+    """Every device with its free memory and recommended dtypes."""
     import torch
 
     from ...core.support.memory import free_bytes, gigabytes
 
-    room = free_bytes(torch.device("cpu"))
+    free_bytes = free_bytes(torch.device("cpu"))
     cpu = {
         "name": "cpu",
         "what": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}",
-        "memory": "free memory unknown" if room is None else f"{gigabytes(room)} free",
+        "memory": "free memory unknown" if free_bytes is None else f"{gigabytes(free_bytes)} free",
         "dtypes": ["float32", "float64", "bfloat16 (slow)" if not _cpu_has_bfloat16() else "bfloat16"],
     }
     return [cpu, *(_gpu(number) for number in range(torch.cuda.device_count()))]
@@ -127,13 +127,13 @@ def _gpu(number: int) -> dict[str, Any]:
     from ...core.support.memory import gigabytes
 
     facts = torch.cuda.get_device_properties(number)
-    there, total = torch.cuda.mem_get_info(number)
-    wide = ["bfloat16"] if torch.cuda.is_bf16_supported() else []
+    available, total = torch.cuda.mem_get_info(number)
+    bfloat16 = ["bfloat16"] if torch.cuda.is_bf16_supported() else []
     return {
         "name": f"cuda:{number}",
         "what": f"{facts.name}, compute capability {facts.major}.{facts.minor}",
-        "memory": f"{gigabytes(there)} of {gigabytes(total)} free",
-        "dtypes": [*wide, "float16", "float32", "float64"],
+        "memory": f"{gigabytes(available)} of {gigabytes(total)} free",
+        "dtypes": [*bfloat16, "float16", "float32", "float64"],
     }
 
 

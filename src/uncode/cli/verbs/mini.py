@@ -1,4 +1,4 @@
-"""`uncode mini`: the paper's Table 1 in miniature, on a small model."""
+"""`uncode mini`: the paper's Table 1 on a small model and small problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import typer
 
 from ...core.errors import require
 from ...models import TABLE
-from ..options import Device, Dtype, Json, complete_family, trained
+from ..options import Device, Dtype, Json, complete_family, trained_folder
 from ..printing import printing
 
 if TYPE_CHECKING:
@@ -26,10 +26,11 @@ if TYPE_CHECKING:
     from ...evals.mini.run import OnProgress
 
 SUMMARY = "The paper's main table in miniature, on a small model."
-FAMILIES = 7
+FAMILY_COUNT = 7
 
-PROBLEMS, FEW = 256, 12
-WIDEST = 1000
+PROBLEMS, QUICK_PROBLEMS = 256, 12
+"""Problems per family, in a full and in a quick run."""
+MAX_TABLE_WIDTH = 1000
 
 
 Option = typer.Option
@@ -37,35 +38,35 @@ ModelName = Annotated[
     str | None,
     Option(metavar="MODEL", help="tiny, or the folder of a model that `uncode train` made.  [default: tiny]"),
 ]
-Quick = Annotated[
-    bool, Option("--quick", help="Five presets, few problems, and the rates of the model's results: none is chosen.")
-]
+Quick = Annotated[bool, Option("--quick", help="Five presets and few problems, with the rates in the model's results.")]
 Families = Annotated[
     list[str] | None,
     Option(
         "--family",
         metavar="NAME",
-        help="Only this one; may be repeated.  [default: all seven]",
+        help="Only this family; may be repeated.  [default: all seven]",
         autocompletion=complete_family,
     ),
 ]
 Problems = Annotated[
     int | None,
-    Option(min=1, max=PROBLEMS, metavar="N", help="Problems of each family.  [default: 256; quick: 12]"),
+    Option(min=1, max=PROBLEMS, metavar="N", help="Problems per family.  [default: 256; quick: 12]"),
 ]
-Batch = Annotated[int | None, Option(min=1, metavar="N", help="Problems decoded at a time.  [default: 256]")]
+Batch = Annotated[int | None, Option(min=1, metavar="N", help="Problems per batch.  [default: 256]")]
 Workers = Annotated[
-    int | None, Option(min=1, max=FAMILIES, metavar="N", help="Families at a time, in processes.  [default: 1]")
+    int | None, Option(min=1, max=FAMILY_COUNT, metavar="N", help="Number of processes, one family each.  [default: 1]")
 ]
 Seed = Annotated[int | None, Option(metavar="N", help="Seed of all randomness.  [default: 0]")]
-Out = Annotated[Path | None, Option(metavar="DIR", help="Keep results and answers there, and resume.")]
-Show = Annotated[Path | None, Option(metavar="FILE", help="Print results that lie in a file.")]
-Card = Annotated[bool, Option("--card", help="Print the model's card.")]
+Out = Annotated[
+    Path | None, Option(metavar="DIR", help="A folder for results and answers, from which a run is resumed.")
+]
+Show = Annotated[Path | None, Option(metavar="FILE", help="Print the results in a file.")]
+Card = Annotated[bool, Option("--card", help="Print the model card.")]
 
 
 def command(
     model: ModelName = None,
-    few: Quick = False,
+    quick: Quick = False,
     families: Families = None,
     problems: Problems = None,
     batch: Batch = None,
@@ -78,10 +79,10 @@ def command(
     print_card: Card = False,
     as_json: Json = False,
 ) -> None:
-    """Decode held-out problems of all seven families under every preset, and print who is right how often.
+    """Decode held-out problems of all seven families with every preset, and print the accuracies.
 
-    Uncode's rate is chosen per family without labels: the one of seven with the least mean predictive entropy on 64
-    other problems, whatever --problems says. That takes minutes on a CPU; --quick takes the rates that are known.
+    Uncode's rate is chosen per family without labels: of seven rates, the one with the smallest mean predictive
+    entropy on 64 other problems, independent of --problems. That takes minutes on a CPU. --quick uses known rates.
 
     Examples:
 
@@ -92,16 +93,18 @@ def command(
       uncode mini --model out/model --device cuda --workers 7 --out mini
     """
     given = (out, families, problems, batch, workers, seed, device, dtype)
-    running = few or any(option is not None for option in given)
-    require(not (print_card and (show or running or as_json)), "--card takes --model, and nothing else.")
-    require(show is None or not (running or model), "--show prints a file of results, and takes --json, nothing else.")
+    running = quick or any(option is not None for option in given)
+    require(
+        not (print_card and (show or running or as_json)), "--card goes with --model only: leave the other options out."
+    )
+    require(show is None or not (running or model), "--show goes with --json only: leave the other options out.")
     if show is not None:
         from ...evals.mini.results import Results
 
-        _tell(Results.load(show), as_json)
+        _report(Results.load(show), as_json)
         return
     model = model or "tiny"
-    folder = trained(model)
+    folder = trained_folder(model)
 
     from ...evals.families import FAMILIES, find_family
     from ...evals.mini.card import card, results_of
@@ -110,16 +113,16 @@ def command(
         typer.echo(card(folder), nl=False)
         return
     names = tuple(map(find_family, families or FAMILIES))
-    own = results_of(folder) if few else None
+    own = results_of(folder) if quick else None
     has_table = (folder / TABLE).is_file()
     require(has_table, f"'{model}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
     rates = None if own is None else {name: own.rate(name) for name in names}
 
     from ...evals.mini.job import Job
 
-    each = problems or (FEW if few else PROBLEMS)
-    job = Job(model, device, dtype, each, batch or PROBLEMS, seed or 0, rates, out, names)
-    _tell(_run(job, workers or 1, out), as_json)
+    per_family = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
+    job = Job(model, device, dtype, per_family, batch or PROBLEMS, seed or 0, rates, out, names)
+    _report(_run(job, workers or 1, out), as_json)
 
 
 def _run(job: Job, workers: int, out: Path | None) -> Results:
@@ -127,12 +130,12 @@ def _run(job: Job, workers: int, out: Path | None) -> Results:
         with _progress() as on_progress:
             return job.run(workers, on_progress)
     except KeyboardInterrupt:
-        resumes = f"'{out}' holds what is finished, and the same command goes on from there"
-        typer.echo(f"stopped; {'nothing was kept: --out DIR keeps it' if out is None else resumes}", err=True)
+        resumes = f"'{out}' holds the finished cells, and the same command resumes there"
+        typer.echo(f"stopped; {'nothing was kept: give --out DIR to keep it' if out is None else resumes}", err=True)
         raise
 
 
-def _tell(results: Results, as_json: bool) -> None:
+def _report(results: Results, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(asdict(results), indent=1))
     else:
@@ -141,7 +144,7 @@ def _tell(results: Results, as_json: bool) -> None:
 
 @contextmanager
 def _progress() -> Iterator[OnProgress]:
-    """What is being decoded, on standard error."""
+    """Show the current sampler and family on standard error."""
     from rich.console import Console
 
     console = Console(stderr=True)
@@ -180,6 +183,6 @@ def _show(console: Console, table: report.Table) -> None:
         shown.add_column(title, justify="right" if number else "left", no_wrap=True)
     for row in table.rows:
         shown.add_row(*row)
-    needed = console.measure(shown, options=console.options.update(max_width=WIDEST)).maximum
-    console.width = max(console.width, needed)  # a line that is too long wraps, and is not cut
+    needed = console.measure(shown, options=console.options.update(max_width=MAX_TABLE_WIDTH)).maximum
+    console.width = max(console.width, needed)  # too long a line wraps; it is not cut
     console.print(shown, soft_wrap=True)

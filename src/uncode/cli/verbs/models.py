@@ -1,4 +1,4 @@
-"""`uncode models`: which models there are, their shapes and ids, and what lies in the local cache."""
+"""`uncode models`: the known models, their shapes and special ids, and the local cache."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def command(as_json: Json = False) -> None:
             console.print(_table([entry for entry in entries if entry["family"] == dialect.family]), "")
         console.print(
             "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
-            "[bold]built in[/bold]    tiny: seven families of little problems, LLaDA's shape (`uncode mini --card`)\n"
+            "[bold]built in[/bold]    tiny: seven families of small problems, like LLaDA (`uncode mini --card`)\n"
             "            toy: three-number sums, no weights"
         )
 
@@ -76,7 +76,7 @@ def _table(entries: list[dict[str, Any]]) -> Table:
 
     table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
     for _ in range(3):
-        table.add_column(overflow="fold")  # a name that is cut cannot be copied
+        table.add_column(overflow="fold")  # a truncated name could not be copied
     for e in entries:
         revisions = ", ".join(revision[:7] for revision in e["cached"])
         cached = f"in the cache: {revisions}" if revisions else "not in the cache"

@@ -1,4 +1,4 @@
-"""`uncode regrade`: grade answers in files again, by our rule and by the paper's."""
+"""`uncode regrade`: grade saved answers by our rule and by the paper's."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from ...evals.task import Task
 
 SUMMARY = "Grade saved answers by our rule and by the paper's."
-Set = tuple[str, "Task[Any]", "list[Answer]"]
-"""The name of a file, its task, its answers."""
+AnswerSet = tuple[str, "Task[Any]", "list[Answer]"]
+"""The name of a file, its task and its answers."""
 TITLES = ("answers", "n", "correct, %", "paper, %", "gained", "lost")
 
 
@@ -35,24 +35,31 @@ def command(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Answers, as JSON lines.")],
     task: Annotated[
         str | None,
-        typer.Option(metavar="TASK", help="Which task.  [default: by the file's name]", autocompletion=complete_task),
+        typer.Option(
+            metavar="TASK", help="The task of the answers.  [default: by the file's name]", autocompletion=complete_task
+        ),
     ] = None,
     data: Data = None,
-    show: Annotated[int, typer.Option(min=0, metavar="N", help="Print N disagreements of the two rules a file.")] = 0,
-    seed: Annotated[int, typer.Option(metavar="N", help="Which disagreements are drawn.")] = 0,
-    workers: Annotated[int, typer.Option(min=1, metavar="N", help="Programs run at a time.")] = os.cpu_count() or 1,
+    show: Annotated[
+        int, typer.Option(min=0, metavar="N", help="Print N answers per file on which the two rules disagree.")
+    ] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="The seed of --show.")] = 0,
+    workers: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Number of programs that run at the same time.")
+    ] = os.cpu_count() or 1,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Keep every grade in this file (JSON lines), and go on from it.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Write every grade to this file (JSON lines), and resume from it."),
     ] = None,
     as_json: Json = False,
 ) -> None:
     """Grade answers by our rule and by the paper's, with 95 % intervals.
 
-    "Gained" are answers that our rule counts as right and the paper's does not, "lost" the other way round.
+    "Gained" counts the answers that only our rule accepts, "lost" those that only the paper's rule accepts.
 
     A line of a file is {"id": ..., "text": ...}, with the id of an example (`uncode tasks TASK --example N --json`
-    prints it), or, as d1 publishes LLaDA's answers, {"question": ..., "output": ..., "gold": ...}; these hold the
-    problem, and need --data only to check it. A line with a prompt that is another problem's is warned of.
+    prints it), or {"question": ..., "output": ..., "gold": ...}, as d1 publishes LLaDA's answers. The latter hold the
+    problem, and need --data only to check it. A warning names lines with the prompt of another problem.
 
     Examples:
 
@@ -82,14 +89,17 @@ def command(
 
 
 def _check_files(files: list[Path], out: Path | None) -> None:
-    """Raise if a file is missing or given twice, or if the grades cannot go to `out`."""
+    """Raise if a file is missing or given twice, or if the grades cannot be written to `out`."""
     for number, file in enumerate(files):
         require_file(file)
         twice = any(same_file(file, other) for other in files[:number])
         require(not twice, f"'{file}' is given twice: name each file once.")
     if out is not None:
         check_resumable(out, "--out")
-        require(out.resolve() not in [file.resolve() for file in files], f"'{out}' is one of the files to be graded.")
+        require(
+            out.resolve() not in [file.resolve() for file in files],
+            f"'{out}' is one of the files to grade: choose another --out.",
+        )
         if out.exists():
             read_job(out.resolve())
 
@@ -99,27 +109,27 @@ def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[Answer]) -
 
     if others := with_other_prompt(task, answers):
         typer.echo(
-            f"warning: {len(others)} of {len(answers)} answers in '{path}' carry the prompt of another problem than "
-            f"their id names, first '{others[0].example.id}': check the ids.",
+            f"warning: {len(others)} of {len(answers)} answers in '{path}' have the prompt of another problem than "
+            f"their id (the first: '{others[0].example.id}'): check the ids.",
             err=True,
         )
 
 
-def _grade(sets: list[Set], workers: int) -> list[Graded]:
+def _grade(sets: list[AnswerSet], workers: int) -> list[Graded]:
     from ...evals.regrade import grade_all
-    from ..progress import counted
+    from ..progress import item_bar
 
     found = []
     for name, task, answers in sets:
-        with counted(f"grading {name}") as on_progress:
+        with item_bar(f"grading {name}") as on_progress:
             found.append(grade_all(name, task, answers, workers, on_progress))
     return found
 
 
-def _grade_into(out: Path, job: dict[str, Any], sets: list[Set], workers: int) -> list[Graded]:
-    """Every grade is kept as it is made: the same command goes on after an interruption, or a kill."""
+def _grade_into(out: Path, job: dict[str, Any], sets: list[AnswerSet], workers: int) -> list[Graded]:
+    """Grade the answers and write every grade at once, so that the same command can resume after a kill."""
     from ...evals.regrade import grade_all, grades_of
-    from ..progress import counted
+    from ..progress import item_bar
 
     found, begin = [], 0
     with Journal.open(out, job) as journal:
@@ -127,16 +137,14 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[Set], workers: int) -
             rows = journal.rows[begin : begin + len(answers)]
             require(
                 [row.get("id") for row in rows] == [a.example.id for a in answers[: len(rows)]],
-                f"'{out}' was changed: remove it.",
+                f"'{out}' was changed: remove it, or choose another --out.",
             )
             known = [grades_of(row, task) for row in rows]
             try:
-                with counted(f"grading {name}") as on_progress:
-                    found.append(grade_all(name, task, answers, workers, on_progress, known, journal.note))
+                with item_bar(f"grading {name}") as on_progress:
+                    found.append(grade_all(name, task, answers, workers, on_progress, known, journal.add_buffered))
             except KeyboardInterrupt:
-                typer.echo(
-                    f"stopped; '{out}' holds the grades so far, and the same command goes on from there", err=True
-                )
+                typer.echo(f"stopped; '{out}' holds the grades so far, and the same command resumes there", err=True)
                 raise
             begin += len(answers)
     typer.echo(f"{out}: {len(journal.rows)} grades.", err=True)
@@ -144,7 +152,7 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[Set], workers: int) -
 
 
 def _job(files: list[Path], tasks: list[Task[Any]], data: Path | None) -> dict[str, Any]:
-    """What the grades depend on."""
+    """Everything that the grades depend on."""
     sources = [] if data is None else [data / task.source.file for task in tasks]
     return {
         "files": [_digest(file) for file in files],
@@ -160,18 +168,18 @@ def _digest(file: Path) -> str:
 
 def _as_data(one: Graded) -> dict[str, object]:
     metrics = {name: one.accuracy(name)._asdict() for name in one.task.graders}
-    changes = {"gained": one.only("correct", "paper"), "lost": one.only("paper", "correct")}
+    changes = {"gained": one.count_only("correct", "paper"), "lost": one.count_only("paper", "correct")}
     return {"file": one.name, "task": one.task.name, "answers": len(one.answers), "metrics": metrics} | changes
 
 
 def _table(graded: list[Graded]) -> Table:
-    """A line a file; a second one where the task has a strict metric too."""
+    """One line per file, and a second one if the task has a strict metric."""
     from rich.table import Table
 
     rows = []
     for one in graded:
         cells = [_percent(one, name) for name in ("correct", "paper")]
-        counts = [str(one.only("correct", "paper")), str(one.only("paper", "correct"))]
+        counts = [str(one.count_only("correct", "paper")), str(one.count_only("paper", "correct"))]
         rows.append((one.name, str(len(one.answers)), *cells, *counts))
         strict = [_percent(one, name) for name in ("strict", "paper_strict")]
         if any(strict):

@@ -1,4 +1,4 @@
-"""`uncode samplers`: what there is, and any of it as TOML."""
+"""`uncode samplers`: list the samplers, or print one as TOML."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ...models import TABLE, TINY, sampler_files
 from ...samplers.catalog import Entry, catalog, find
 from ..loading import loading
 from ..options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
-from ..printing import NARROW, printing
+from ..printing import NARROW_COLUMNS, printing
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -77,7 +77,7 @@ def _print_one(name: str, settings: list[str] | None, frequency: str | None, as_
 
 
 def _comments(entry: Entry) -> list[str]:
-    """What the sampler does and its options, as comments above the TOML."""
+    """A summary of the sampler and its options, as comments above the TOML."""
     lines = [f"# {entry.name}: {entry.summary}"]
     lines += wrap(f"Source: {entry.source}.", 100, initial_indent="# ", subsequent_indent="# ")
     if entry.options:
@@ -93,11 +93,11 @@ def _comments(entry: Entry) -> list[str]:
 
 def _list() -> None:
     with printing() as console:
-        console.print(_lines() if console.width < NARROW else _table())
+        console.print(_lines() if console.width < NARROW_COLUMNS else _table())
 
 
 def _lines() -> Group:
-    """For a narrow terminal: each name, and what it does below."""
+    """The list for a narrow terminal: each name, with its summary below."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""`uncode tasks`: the benchmarks, how the paper runs them, their miniatures, and the prompt of any example."""
+"""`uncode tasks`: list the benchmarks with the paper's settings, or print the prompt of an example."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import typer
 from ...core.errors import require
 from ...core.support.paths import require_file
 from ..options import Data, Json, complete_task
-from ..printing import NARROW, printing
+from ..printing import NARROW_COLUMNS, printing
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -30,18 +30,19 @@ def command(
         ),
     ] = None,
     example: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="Which example, counted from 0.  [default: 0]")
+        int | None, typer.Option(min=0, metavar="N", help="The number of the example, from 0.  [default: 0]")
     ] = None,
     data: Data = None,
     prompt: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Another prompt: a text with the task's {{placeholders}}.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Another prompt template: a text with the task's {{placeholders}}."),
     ] = None,
     template: Annotated[
-        bool, typer.Option("--template", help="Print the prompt with its placeholders instead.")
+        bool, typer.Option("--template", help="Print the prompt template, with its placeholders.")
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """List the benchmarks with the paper's settings and their miniatures, or print a prompt as the model sees it.
+    """List the benchmarks and the mini families, or print the prompt of an example as the model sees it.
 
     Examples:
 
@@ -51,9 +52,9 @@ def command(
       uncode tasks countdown --template > mine.txt
       uncode tasks countdown --data ./data --prompt mine.txt
     """
-    from ...evals.data import read_text
-    from ...evals.names import TASK_NAMES, task_named
+    from ...evals.names import TASK_NAMES, find_task_or_family
     from ...evals.tasks import TASKS
+    from ...files import read_text
 
     options = {"--example": example, "--data": data, "--prompt": prompt, "--template": template or None}
     given = [option for option, value in options.items() if value is not None]
@@ -62,10 +63,10 @@ def command(
         require(not given, f"{needs}: write uncode tasks TASK, where TASK is one of {', '.join(TASK_NAMES)}.")
         _list(as_json)
         return
-    task = task_named(name)
+    task = find_task_or_family(name)
     if template:
         others = [option for option in given if option != "--template"] + ["--json"] * as_json
-        require(not others, f"--template prints the prompt with its placeholders: leave {' and '.join(others)} out.")
+        require(not others, f"--template prints a template without an example: leave {' and '.join(others)} out.")
         typer.echo(task.template, nl=False)
         return
     example = example or 0
@@ -73,7 +74,8 @@ def command(
         require_file(prompt, "prompt file")
     text = None if prompt is None else read_text(prompt)
     examples = task.examples(data)
-    require(example < len(examples), f"{task.title} has {len(examples)} examples, numbered from 0.")
+    last = len(examples) - 1
+    require(example <= last, f"{task.title} has no example {example}: give a number from 0 to {last}.")
     filled = task.prompt(examples[example], text)
     if as_json:
         chat = task.name in TASKS and task.settings.chat
@@ -91,7 +93,7 @@ def _list(as_json: bool) -> None:
         return
     small = ", ".join(f"{name} ({family.like})" for name, family in FAMILIES.items())
     with printing() as console:
-        console.print(_lines() if console.width < NARROW else _table())
+        console.print(_lines() if console.width < NARROW_COLUMNS else _table())
         console.print(f"\nin miniature, for the built-in model (`uncode mini`): {small}")
 
 
@@ -119,7 +121,7 @@ def _table() -> Table:
 
 
 def _lines() -> Group:
-    """The same for a narrow terminal: a task's settings below its name."""
+    """The list for a narrow terminal: each task, with its settings below."""
     from rich.console import Group
     from rich.padding import Padding
     from rich.text import Text
@@ -133,9 +135,9 @@ def _lines() -> Group:
 
 
 def _as_data(name: str) -> dict[str, Any]:
-    from ...evals.names import task_named
+    from ...evals.names import find_task_or_family
 
-    task = task_named(name)
+    task = find_task_or_family(name)
     about = {
         "name": name,
         "title": task.title,

@@ -1,4 +1,4 @@
-"""`uncode train`: make a small masked diffusion model by a training config."""
+"""`uncode train`: train a small masked diffusion model from a training config."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ...core.support.paths import make_folder
 from ..options import Device
 
 if TYPE_CHECKING:
-    from ...train.recipe import Recipe
+    from ...train.config import TrainConfig
     from ...train.run import OnProgress, Progress, Run
     from ...train.shards import Shards
 
@@ -21,7 +21,7 @@ SUMMARY = "Train a small masked diffusion model."
 
 
 def complete_config(incomplete: str) -> list[str]:
-    from ...train.recipe import package_configs
+    from ...train.config import package_configs
 
     return [name for name in package_configs() if name.startswith(incomplete)]
 
@@ -35,17 +35,18 @@ def command(
             autocompletion=complete_config,
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="Where the model and its checkpoint go.")],
+    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the model and its checkpoint.")],
     data: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Where the lessons are.  [default: lessons in --out]")
+        Path | None,
+        typer.Option(metavar="DIR", help="The folder of the training examples.  [default: examples in --out]"),
     ] = None,
-    only_prepare: Annotated[bool, typer.Option("--prepare", help="Make the lessons, and stop there.")] = False,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="Another seed than the config's.")] = None,
+    only_prepare: Annotated[bool, typer.Option("--prepare", help="Draw the training examples, then stop.")] = False,
+    seed: Annotated[int | None, typer.Option(metavar="N", help="A seed that replaces the config's.")] = None,
     device: Device = None,
 ) -> None:
-    """Train a model, from lessons that are drawn first if they are not there; go on where it was interrupted.
+    """Train a model. Missing training examples are drawn first. An interrupted run is resumed.
 
-    Drawing lessons needs the extra `train`; training from them does not.
+    Drawing the examples needs the extra `train`; training does not.
 
     Examples:
 
@@ -54,82 +55,88 @@ def command(
       uncode train tiny --out mine --device cuda --seed 1
     """
     from ...train.checkpoint import check_folder
-    from ...train.prepare import check_drawable, lessons_in
-    from ...train.recipe import Recipe
-    from ...train.shards import FILE
+    from ...train.config import TrainConfig
+    from ...train.prepare import check_can_draw, load_examples
+    from ...train.shards import examples_file
 
-    found = Recipe.load(config)
-    chosen = found if seed is None else found.seeded(seed)
-    folder = data or out / "lessons"
+    found = TrainConfig.load(config)
+    chosen = found if seed is None else found.with_seed(seed)
+    folder = data or _examples_folder(out)
     check_folder(out)
-    if not only_prepare and _is_over(chosen, out):
+    if not only_prepare and _report_if_finished(chosen, out):
         return
-    lessons = None
-    if only_prepare or not (folder / FILE).is_file():
-        check_drawable(chosen)
+    examples = None
+    if only_prepare or not examples_file(folder).is_file():
+        check_can_draw(chosen)
     else:
-        lessons = lessons_in(chosen, folder)
+        examples = load_examples(chosen, folder)
 
     from ...backbones.loading.device import parse_device
-    from ...files import only_one
+    from ...files import exclusive_lock
 
-    where = parse_device(device)
+    parsed = parse_device(device)
     make_folder(out)
-    with only_one(out / "training.lock", out, "training"):
-        lessons = _draw(chosen, folder) if lessons is None else lessons
+    with exclusive_lock(out / "training.lock", out, "training"):
+        examples = _draw_examples(chosen, folder) if examples is None else examples
         if not only_prepare:
             from ...train.run import Run
 
-            _train(Run(chosen, lessons, where), folder, out)
+            _train(Run(chosen, examples, parsed), folder, out)
 
 
-def _is_over(recipe: Recipe, out: Path) -> bool:
-    """Whether the run in a folder is finished, which is said; an error if it is the run of another config."""
-    from ...train.checkpoint import FILE, MODEL, check_same_config, is_finished
+def _examples_folder(out: Path) -> Path:
+    """The folder of the training examples in a run's folder. 0.1.0 called it `lessons`, which is still used."""
+    only_old = (out / "lessons").is_dir() and not (out / "examples").is_dir()
+    return out / ("lessons" if only_old else "examples")
 
-    check_same_config(out / FILE, recipe)
-    finished = is_finished(out, recipe)
+
+def _report_if_finished(config: TrainConfig, out: Path) -> bool:
+    """Print a message and return True if the run in a folder is finished. Raise if another config began it."""
+    from ...train.checkpoint import CHECKPOINT_FILE, MODEL_FOLDER, check_same_config, is_finished
+
+    check_same_config(out / CHECKPOINT_FILE, config)
+    finished = is_finished(out, config)
     if finished:
         typer.echo(
-            f"{out}: all {recipe.schedule.steps:,} steps are done, and the model is in '{out / MODEL}'; to train it "
-            f"again, choose another --out or delete '{out / FILE}'."
+            f"{out}: all {config.schedule.steps:,} steps are done, and the model is in '{out / MODEL_FOLDER}'; to "
+            f"train it again, choose another --out or delete '{out / CHECKPOINT_FILE}'."
         )
     return finished
 
 
-def _draw(recipe: Recipe, folder: Path) -> Shards:
+def _draw_examples(config: TrainConfig, folder: Path) -> Shards:
     from ...train.prepare import prepare
-    from ...train.shards import FILE
+    from ...train.shards import EXAMPLES_FILE
 
-    with _drawing(sum(recipe.lessons.rows)) as on_progress:
-        lessons = prepare(recipe, folder, on_progress)
-    size = f"{len(lessons.tokens):,} tokens, {(folder / FILE).stat().st_size / 1e6:.1f} MB"
-    typer.echo(f"{folder / FILE}: {len(lessons):,} lessons, {size}.", err=True)
-    return lessons
+    with _drawing_bar(sum(config.examples.rows)) as on_progress:
+        examples = prepare(config, folder, on_progress)
+    size = f"{len(examples.tokens):,} tokens, {(folder / EXAMPLES_FILE).stat().st_size / 1e6:.1f} MB"
+    typer.echo(f"{folder / EXAMPLES_FILE}: {len(examples):,} examples, {size}.", err=True)
+    return examples
 
 
 def _train(run: Run, folder: Path, out: Path) -> None:
-    from ...train.checkpoint import MODEL
+    from ...train.checkpoint import MODEL_FOLDER
     from ...train.export import export
 
     if run.resume(out):
-        typer.echo(f"going on at step {run.progress.step:,}.", err=True)
+        typer.echo(f"resuming at step {run.progress.step:,}.", err=True)
     try:
-        with _training(run.recipe) as on_progress:
+        with _training_bar(run.config) as on_progress:
             run.train(out, on_progress)
     except KeyboardInterrupt:
-        typer.echo(f"stopped at step {run.progress.step:,}; the same command goes on from there.", err=True)
+        typer.echo(f"stopped at step {run.progress.step:,}; the same command resumes there.", err=True)
         raise
-    export(run, folder, out / MODEL)
+    export(run, folder, out / MODEL_FOLDER)
     progress = run.progress
     typer.echo(
-        f"{out / MODEL}: {run.network.shape.parameters / 1e6:.2f} M parameters, {progress.step:,} steps, "
+        f"{out / MODEL_FOLDER}: {run.network.shape.parameters / 1e6:.2f} M parameters, {progress.step:,} steps, "
         f"{progress.tokens / 1e6:,.1f} M tokens in {progress.seconds:.0f} s, loss {progress.curve[-1][1]:.4f}."
     )
 
 
 @contextmanager
-def _drawing(total: int) -> Iterator[Callable[[str, int], None]]:
+def _drawing_bar(total: int) -> Iterator[Callable[[str, int], None]]:
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -137,28 +144,28 @@ def _drawing(total: int) -> Iterator[Callable[[str, int], None]]:
     console = Console(stderr=True)
     columns = (TextColumn("drawing {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("lessons", total=2 * total)  # drawn, then turned into tokens
+        task = bar.add_task("examples", total=2 * total)  # each is drawn, then tokenized
         yield lambda name, count: bar.update(task, advance=count, description=name.removeprefix("mini_"))
 
 
 @contextmanager
-def _training(recipe: Recipe) -> Iterator[OnProgress]:
-    """A bar with loss and tokens a second; where there is no terminal, a line now and then."""
+def _training_bar(config: TrainConfig) -> Iterator[OnProgress]:
+    """A progress bar with loss and tokens/s on a terminal; otherwise a line after every twentieth of the steps."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
     console = Console(stderr=True)
-    steps = recipe.schedule.steps
+    steps = config.schedule.steps
     if not console.is_terminal:
-        yield lambda p: console.print(_told(p), highlight=False) if p.step % max(50, steps // 20) < 50 else None
+        yield lambda p: console.print(_status(p), highlight=False) if p.step % max(50, steps // 20) < 50 else None
         return
     columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
     with Bar(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
         task = bar.add_task("", total=steps)
-        yield lambda progress: bar.update(task, completed=progress.step, description=_told(progress))
+        yield lambda progress: bar.update(task, completed=progress.step, description=_status(progress))
 
 
-def _told(progress: Progress) -> str:
+def _status(progress: Progress) -> str:
     speed = progress.tokens / max(progress.seconds, 1e-3)
     return f"step {progress.step:,}, loss {progress.curve[-1][1]:.4f}, {speed / 1e3:,.0f} k tokens a second"

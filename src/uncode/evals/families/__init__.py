@@ -1,4 +1,4 @@
-"""The paper's seven benchmarks in miniature: what the embedded model is taught, and what it is tested with."""
+"""The mini families: small versions of the paper's seven benchmarks, to train and to test the embedded model."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ FAMILIES: dict[str, Family[Any]] = {
 
 
 def find_family(name: str) -> str:
-    """The whole name of a family; `story` is enough for `mini_story`."""
-    whole = name if name in FAMILIES else f"mini_{name}"
+    """The full name of a family. `story` is short for `mini_story`."""
+    full = name if name in FAMILIES else f"mini_{name}"
     known = [family.removeprefix("mini_") for family in FAMILIES]
-    require(whole in FAMILIES, f"there is no family '{name}': {suggest(name.removeprefix('mini_'), known)}")
-    return whole
+    require(full in FAMILIES, f"there is no family '{name}': {suggest(name.removeprefix('mini_'), known)}")
+    return full

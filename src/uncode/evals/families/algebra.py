@@ -1,4 +1,4 @@
-"""Equations and sums with their steps, for MATH500."""
+"""Linear equations and sums with worked steps (MATH500)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from .family import Family
 @dataclass(frozen=True)
 class Worked(Problem):
     steps: tuple[tuple[str, str], ...] = ()
-    """What is done, and what it gives."""
+    """Pairs of an operation and the resulting equation."""
 
 
 @final
 class MiniAlgebra(Family[Worked]):
-    """All answers are whole numbers: they are compared as such, so that no math-verify is needed."""
+    """All answers are whole numbers and are compared as numbers, without math-verify."""
 
     name = "mini_algebra"
     title = "MATH500 in miniature"
@@ -70,7 +70,7 @@ def _chain(random: Random) -> Worked:
     terms = [random.randint(2, 30) for _ in range(random.randint(3, 5))]
     value, steps, text = terms[0], [], str(terms[0])
     for term in terms[1:]:
-        sign = random.choice("+-") if term <= value else "+"  # nothing below zero
+        sign = random.choice("+-") if term <= value else "+"  # no result is below zero
         text += f" {sign} {term}"
         result = value + term if sign == "+" else value - term
         steps.append(("Add" if sign == "+" else "Subtract", f"{value} {sign} {term} = {result}"))

@@ -1,4 +1,4 @@
-"""Questions with four choices over a closed little world: who is older than whom, for GPQA."""
+"""Multiple-choice questions about an order of three people (GPQA): who is the oldest?"""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ RELATIONS = {
 @dataclass(frozen=True)
 class Ordered(Question):
     order: tuple[str, ...] = ()
-    """From most to least."""
+    """The people, from most to least."""
     relation: str = ""
     asked: str = ""
 
@@ -71,7 +71,7 @@ class MiniChoice(Family[Ordered]):
         facts = [f"{a} is {relation} than {b}." for a, b in itertools.pairwise(order)]
         random.shuffle(facts)
         place = random.choice((0, 1, 2))
-        asked = places(relation)[place]
+        asked = rank_names(relation)[place]
         choices = random.sample([*order, stranger], 4)
         answer = LETTERS[choices.index(order[place])]
         return Ordered("", f"{' '.join(facts)} Who is {asked}?", tuple(choices), answer, tuple(order), relation, asked)
@@ -79,25 +79,25 @@ class MiniChoice(Family[Ordered]):
     def key(self, example: Ordered) -> str:
         return f"{example.relation} {example.order} {example.asked}"
 
-    def divides(self, example: Ordered) -> str:
-        """Whatever is asked: reasons go through all three people."""
+    def split_key(self, example: Ordered) -> str:
+        """The order without the question, because the answers rank all three people."""
         return f"{example.relation} {example.order}"
 
     def response(self, example: Ordered, style: str) -> str:
         answer = f"The answer is ({example.answer})."
         if style == "direct":
             return answer
-        said = dict(zip(example.order, places(example.relation), strict=True))
+        ranks_by_name = dict(zip(example.order, rank_names(example.relation), strict=True))
         listed = list(zip(LETTERS, example.choices, strict=True))
         if style == "chain":
-            ranks = [f"({letter}) {name} {said.get(name, 'nobody').split()[-1]}" for letter, name in listed]
+            ranks = [f"({letter}) {name} {ranks_by_name.get(name, 'nobody').split()[-1]}" for letter, name in listed]
             return f"{' > '.join(example.order)}: {', '.join(ranks)}. {answer}"
         facts = [f"{a} is {example.relation} than {b}." for a, b in itertools.pairwise(example.order)]
-        ranks = [f"({letter}) {name} is {said.get(name, 'not named')}." for letter, name in listed]
+        ranks = [f"({letter}) {name} is {ranks_by_name.get(name, 'not named')}." for letter, name in listed]
         return f"{' '.join(facts)} {' '.join(ranks)} {answer}"
 
 
-def places(relation: str) -> tuple[str, str, str]:
-    """What the three are called, from most to least."""
+def rank_names(relation: str) -> tuple[str, str, str]:
+    """The names of the three ranks, from most to least."""
     most, least = RELATIONS[relation]
     return f"the {most}", "in the middle", f"the {least}"

@@ -9,14 +9,14 @@ from typing import final
 from ..tasks.countdown import Puzzle
 from .family import Family
 
-LARGEST = 50
+MAX_NUMBER = 50
 _SIGNS = "+-*/"
 
 
 @dataclass(frozen=True)
 class Derived(Puzzle):
     tries: tuple[str, ...] = ()
-    """A chain that does not reach the target, for answers that search."""
+    """A chain of steps that misses the target, for answers in the style "search"."""
 
 
 @final
@@ -31,7 +31,7 @@ class MiniCountdown(Family[Derived]):
 
     def draw(self, random: Random) -> Derived:
         while True:
-            numbers = tuple(random.randint(1, LARGEST) for _ in range(3))
+            numbers = tuple(random.randint(1, MAX_NUMBER) for _ in range(3))
             chain, target = _chain(numbers, random)
             if chain and 0 < target <= 100 and target not in numbers:
                 tries = [_chain(numbers, random) for _ in range(6)]
@@ -53,7 +53,7 @@ class MiniCountdown(Family[Derived]):
 
 
 def _chain(numbers: tuple[int, ...], random: Random) -> tuple[str, int]:
-    """Two random steps with whole, positive results; an empty chain where a step has none."""
+    """Two random steps and their result. The chain is empty if a result is not a whole number from 1 to 999."""
     left, steps = list(numbers), []
     while len(left) > 1:
         random.shuffle(left)

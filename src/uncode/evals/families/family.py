@@ -1,4 +1,4 @@
-"""A benchmark in miniature: problems are drawn, and each has answers in several styles to learn from."""
+"""The base class of the mini families: generated problems with answers in several styles."""
 
 from __future__ import annotations
 
@@ -13,51 +13,52 @@ from random import Random
 from typing import Any, ClassVar, TypeVar
 
 from ...core.errors import require
-from ..data import Source, parse, read_text
+from ...files import read_text
+from ..data import Source, parse
 from ..task import Example, Grade, Task
 from ..tasks import find_task
 
 E = TypeVar("E", bound=Example)
 TESTED, UNLABELLED = 256, 64
-"""Problems of each family in the package's files."""
-HELD_OUT = 8
-"""One problem of so many is never trained on."""
+"""Problems per family in the package's files: for testing, and for choices without labels."""
+HELD_OUT_EVERY = 8
+"""One problem in eight is never trained on."""
 
 
 class Family(Task[E]):
-    """A task whose problems are made here. Its graders are those of the paper's benchmark it stands for."""
+    """A task with generated problems. Its graders are those of one of the paper's benchmarks."""
 
     like: ClassVar[str]
-    """The benchmark of the paper."""
+    """The name of the benchmark."""
     form: ClassVar[str]
-    """The prompt, with the same placeholders as the benchmark's."""
+    """The prompt template, with the placeholders of the benchmark."""
     styles: ClassVar[tuple[tuple[str, int], ...]]
-    """Ways to answer, from the answer alone to a verbose solution, and how often each is taken."""
+    """Styles of answers, from the answer alone to a verbose solution, with their weights."""
     problem: ClassVar[type[Example]]
     length: ClassVar[int]
-    """Tokens to generate; longer than the answers, as in the paper."""
+    """Tokens to generate. It is longer than the answers, as in the paper."""
 
     def __init_subclass__(cls) -> None:
         cls.source = Source(f"{cls.name}.jsonl")
 
     @abstractmethod
     def draw(self, random: Random) -> E:
-        """A problem; the same for the same state of `random`."""
+        """Generate a problem. The same state of `random` gives the same problem."""
 
     @abstractmethod
     def response(self, example: E, style: str) -> str:
-        """A right answer in one of the styles."""
+        """A correct answer in one of the styles."""
 
     def read(self, row: Mapping[str, Any], number: int) -> E:
         values = {name: _tuples(value) for name, value in row.items()}
         return self.problem(**values | {"id": f"{self.name}/{number}"})  # type: ignore[return-value]
 
     def examples(self, data: str | Path | None = None) -> list[E]:
-        """The problems to test with: a file of the package, so that all runs have the same."""
+        """The test problems, from a file of the package, so that all runs use the same."""
         return self._held_out(data)[:TESTED]
 
     def unlabelled(self, data: str | Path | None = None) -> list[E]:
-        """Other problems of the same kind, for choices that may not look at the answers of the tested ones."""
+        """Other held-out problems, for choices without labels, such as Uncode's rate."""
         return self._held_out(data)[TESTED:]
 
     def _held_out(self, data: str | Path | None) -> list[E]:
@@ -84,23 +85,23 @@ class Family(Task[E]):
         return self.real.paper(example, text)
 
     def key(self, example: E) -> str:
-        """What makes two problems one: by default their text, whatever its blanks and case."""
+        """Problems with equal keys are the same problem. By default the key is the prompt, without case and blanks."""
         return re.sub(r"\s+", " ", self.prompt(example)).strip().lower()
 
-    def divides(self, example: E) -> str:
-        """What training and testing may not share: by default the problem."""
+    def split_key(self, example: E) -> str:
+        """Training and test problems never share a split key. By default it is the key."""
         return self.key(example)
 
     def held_out(self, example: E) -> bool:
-        """Whether a problem is for testing: decided by its content, so that no seed can mix the two."""
-        return number_of(self.divides(example)) % HELD_OUT == 0
+        """Whether a problem is held out from training. A hash of its content decides, so no seed can mix the splits."""
+        return hash_number(self.split_key(example)) % HELD_OUT_EVERY == 0
 
     def tested(self, example: E) -> bool:
-        """Whether this family is tested with it; a family that shares its problems with another takes some of them."""
+        """Whether a problem may be a test problem of this family. Families with shared problems divide them."""
         return self.held_out(example)
 
     def problems(self, count: int, seed: int, testing: bool) -> list[E]:
-        """So many different problems, of one side of the split."""
+        """`count` different problems of the training split or of the test split."""
         random, found = Random(f"{self.name} {seed}"), dict[str, E]()
         while len(found) < count:
             example = self.draw(random)
@@ -113,10 +114,10 @@ class Family(Task[E]):
         return str(random.choices(names, shares)[0])
 
 
-def number_of(text: str) -> int:
+def hash_number(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
 
 
 def _tuples(value: Any) -> Any:
-    """JSON's lists as the tuples they were."""
+    """The value with all JSON lists turned into tuples."""
     return tuple(map(_tuples, value)) if isinstance(value, list) else value

@@ -1,6 +1,6 @@
-"""Small Python functions over a list of numbers: what the two families of programs are made of.
+"""Generated Python functions over a list of numbers, for the two program families.
 
-A function keeps some of the numbers, changes each, and joins them: "the sum of the squares of the even numbers".
+A function filters the numbers, maps them, and reduces them: "the sum of the squares of the even numbers".
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache
 from random import Random
 
-KEEPS = {
+FILTERS = {
     "numbers": ("", 0),
     "even numbers": ("x % 2 == 0", 0),
     "odd numbers": ("x % 2 == 1", 0),
@@ -20,8 +20,8 @@ KEEPS = {
     "numbers below {k}": ("x < {k}", 15),
     "multiples of {k}": ("x % {k} == 0", 9),
 }
-"""Which numbers, as words and as a condition; and the largest k."""
-CHANGES = {
+"""Filters: the words, the condition, and the largest k."""
+MAPS = {
     "": ("x", 0),
     "squares of the ": ("x * x", 0),
     "doubles of the ": ("2 * x", 0),
@@ -30,21 +30,21 @@ CHANGES = {
     "sums with {k} of the ": ("x + {k}", 20),
     "products with {k} of the ": ("x * {k}", 12),
 }
-JOINS = {
+REDUCTIONS = {
     "sum of": ("sum", "total", "0", "total += {value}"),
     "number of": ("len", "count", "0", "count += 1"),
     "largest of": ("max", "best", "None", "best = {value} if best is None else max(best, {value})"),
     "smallest of": ("min", "best", "None", "best = {value} if best is None else min(best, {value})"),
     "list of": ("list", "found", "[]", "found.append({value})"),
 }
-"""How they are joined: the builtin, and the loop's variable, its beginning and its step."""
+"""Reductions: the words, the builtin, and the variable, the start and the step of the loop."""
 _NUMBERS, _COUNTS = range(-20, 21), range(4, 9)
 NAMES = ("solve", "compute", "find", "answer", "result", "work_out", "evaluate", "get_value")
 
 
 @dataclass(frozen=True)
 class Function:
-    """A function in words, as an expression and as a loop, with tests."""
+    """A function in words, as an expression and as a loop, with its tests."""
 
     name: str
     words: str
@@ -54,11 +54,11 @@ class Function:
 
 
 def draw_function(random: Random) -> Function:
-    words, (condition, limit) = random.choice(list(KEEPS.items()))
-    join, (builtin, variable, begin, step) = random.choice(list(JOINS.items()))
-    change, (value, most) = random.choice(list(CHANGES.items())) if builtin != "len" else ("", CHANGES[""])
+    words, (condition, limit) = random.choice(list(FILTERS.items()))
+    join, (builtin, variable, begin, step) = random.choice(list(REDUCTIONS.items()))
+    change, (value, largest) = random.choice(list(MAPS.items())) if builtin != "len" else ("", MAPS[""])
     words, condition = _with(words, condition, random.randint(2, limit) if limit else 0)
-    change, value = _with(change, value, random.randint(2, most) if most else 0)
+    change, value = _with(change, value, random.randint(2, largest) if largest else 0)
     kept = f" if {condition}" if condition else ""
     listed = f"[{value} for x in xs{kept}]"
     short = f"    return {listed}\n" if builtin == "list" else f"    return {builtin}({listed})\n"
@@ -73,9 +73,9 @@ def _with(words: str, code: str, k: int) -> tuple[str, str]:
 
 
 def _tests(name: str, body: str, random: Random) -> tuple[str, ...]:
-    """Calls with known results; lists whose largest or smallest does not exist are left out."""
+    """Test calls with their results. Lists without a largest or smallest number are skipped."""
     function, tests = _compiled(body), list[str]()
-    draw = random.choice  # of a range it draws as randint does, in half the time
+    draw = random.choice  # draws from a range as randint does, in half the time
     while len(tests) < 4:
         numbers = [draw(_NUMBERS) for _ in range(draw(_COUNTS))]
         try:
@@ -87,7 +87,7 @@ def _tests(name: str, body: str, random: Random) -> tuple[str, ...]:
 
 @cache
 def _compiled(body: str) -> Callable[[list[int]], object]:
-    """The function of a body; there are some thousands, and held-out problems are drawn a hundred thousand times."""
+    """The compiled function of a body. It is cached: a few thousand bodies are drawn a hundred thousand times."""
     space: dict[str, Callable[[list[int]], object]] = {}
-    exec(f"def function(xs):\n{body}", space)  # our own text, from the tables above
+    exec(f"def function(xs):\n{body}", space)  # the code comes from the tables above
     return space["function"]

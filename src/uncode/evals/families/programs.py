@@ -1,4 +1,4 @@
-"""The two families of programs: a function from its docstring, for HumanEval, and from a sentence, for MBPP."""
+"""The two program families: a function from its docstring (HumanEval), and from a sentence (MBPP)."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import final
 
 from ..tasks.humaneval import Problem as DocstringProblem
 from ..tasks.mbpp import Problem as SentenceProblem
-from .family import Family, number_of
+from .family import Family, hash_number
 from .functions import draw_function
 
 
 @dataclass(frozen=True)
 class Documented(DocstringProblem):
     loop: str = ""
-    """The body once more, as a loop."""
+    """The same body, written as a loop."""
     words: str = ""
-    """What is returned; the name of the function does not make another problem of it."""
+    """The returned value in words, which is the problem's key. The name of the function is not part of it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class MiniDocstring(Family[Documented]):
         return example.words
 
     def tested(self, example: Documented) -> bool:
-        return self.held_out(example) and number_of(f"which {example.words}") % 2 == 0
+        return self.held_out(example) and hash_number(f"which {example.words}") % 2 == 0
 
     def response(self, example: Documented, style: str) -> str:
         return example.solution if style == "short" else example.loop
@@ -83,7 +83,7 @@ class MiniSentence(Family[Described]):
         return example.words
 
     def tested(self, example: Described) -> bool:
-        return self.held_out(example) and number_of(f"which {example.words}") % 2 == 1
+        return self.held_out(example) and hash_number(f"which {example.words}") % 2 == 1
 
     def response(self, example: Described, style: str) -> str:
         if style == "fence":

@@ -1,4 +1,4 @@
-"""Story problems with worked solutions, for GSM8K: the templates of reasoning-gym's gsm_symbolic."""
+"""Story problems with worked solutions (GSM8K), from the templates of reasoning-gym's gsm_symbolic."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from ..grade.find import everything
 from ..tasks.gsm8k import Problem
 from .family import Family
 
-LONGEST_QUESTION, LONGEST_SOLUTION = 220, 170
-"""Characters; the small canvas has room for no more."""
-LARGEST = 100
-"""No number of a solution is larger: a small model multiplies badly, and this is not about multiplying."""
-_ASKS = " Give the result as your final answer. Do not include units."
-_PLAIN = str.maketrans("\u00d7\u00f7\u2022\u2019\u2013\u201c\u201d", '*/-\'-""')
+MAX_QUESTION_CHARACTERS, MAX_SOLUTION_CHARACTERS = 220, 170
+"""Longer texts do not fit into the small model's context."""
+MAX_NUMBER = 100
+"""No number in a solution is larger, because a small model multiplies badly."""
+_INSTRUCTION = " Give the result as your final answer. Do not include units."
+_TO_ASCII = str.maketrans("\u00d7\u00f7\u2022\u2019\u2013\u201c\u201d", '*/-\'-""')
 
 
 @dataclass(frozen=True)
 class Solved(Problem):
     solution: str = ""
-    """Sentences with equations, a line each, without the answer's line."""
+    """Sentences with equations, one per line, without the line of the answer."""
 
 
 @final
@@ -39,7 +39,7 @@ class MiniStory(Family[Solved]):
     stops = ("Question:",)
 
     def draw(self, random: Random) -> Solved:
-        """From a seed drawn at random: the package seeds item i with seed + i, so neighbouring seeds would overlap."""
+        """Draw a problem with a random seed. reasoning-gym seeds item i with seed + i, so nearby seeds overlap."""
         gym = needed("reasoning_gym", "train", "drawing story problems")
         while True:
             item = gym.create_dataset("gsm_symbolic", size=1, seed=random.getrandbits(40))[0]
@@ -47,8 +47,8 @@ class MiniStory(Family[Solved]):
             if solved is not None:
                 return solved
 
-    def divides(self, example: Solved) -> str:
-        """The numbers: with other names it would be the same problem."""
+    def split_key(self, example: Solved) -> str:
+        """The numbers of the question. With other names it is still the same problem."""
         return " ".join(re.findall(r"\d+", example.question))
 
     def response(self, example: Solved, style: str) -> str:
@@ -66,15 +66,19 @@ class MiniStory(Family[Solved]):
 
 
 def _solved(question: str, solution: str, answer: str) -> Solved | None:
-    """A problem in plain letters whose solution has equations, all of which hold; None for others."""
-    question, solution = (text.translate(_PLAIN).replace(_ASKS, "").strip() for text in (question, solution))
+    """A problem in ASCII whose solution has equations that all hold; None for other problems."""
+    question, solution = (text.translate(_TO_ASCII).replace(_INSTRUCTION, "").strip() for text in (question, solution))
     lines = [line.strip() for line in solution.split("\n") if line.strip()]
     if not lines or not lines[-1].startswith("####") or not re.fullmatch(r"-?\d+", answer):
         return None
     text = "\n".join(lines[:-1])
-    if not (question + text).isascii() or len(question) > LONGEST_QUESTION or len(text) > LONGEST_SOLUTION:
+    if (
+        not (question + text).isascii()
+        or len(question) > MAX_QUESTION_CHARACTERS
+        or len(text) > MAX_SOLUTION_CHARACTERS
+    ):
         return None
-    if max(map(int, re.findall(r"\d+", text)), default=0) > LARGEST:
+    if max(map(int, re.findall(r"\d+", text)), default=0) > MAX_NUMBER:
         return None
     found = equations(everything(text), grouped=True)
     if not found or not all(equation.holds for equation in found):

@@ -11,12 +11,12 @@ from ..tasks.sudoku import Puzzle, fault_of
 from .family import Family
 
 CLUES = range(5, 9)
-"""How many cells may be given."""
+"""The possible numbers of given cells."""
 
 
 @final
 class MiniSudoku(Family[Puzzle]):
-    """Split by solution: no grid of the test is a grid of the training."""
+    """The split is by solution: no solved grid is in both training and test."""
 
     name = "mini_sudoku"
     title = "Sudoku in miniature"
@@ -41,7 +41,7 @@ class MiniSudoku(Family[Puzzle]):
         rows = [example.solution[at : at + 4] for at in range(0, 16, 4)]
         return "\n".join(f"Row {number}: {row}" for number, row in enumerate(rows, 1)) + f"\n{answer}"
 
-    def divides(self, example: Puzzle) -> str:
+    def split_key(self, example: Puzzle) -> str:
         return example.solution
 
 

@@ -1,7 +1,6 @@
-"""Draw the problems that are held out and write them to files: `python -m uncode.evals.families.write FOLDER`.
+"""Draw the held-out problems and write them to files: `python -m uncode.evals.families.write FOLDER`.
 
-They are part of the package, because drawing story problems needs reasoning-gym, which a machine that
-only evaluates does not have.
+The files are part of the package, because drawing story problems needs reasoning-gym, which is not needed to evaluate.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ SEED = 2026
 
 
 def lines_of(name: str) -> str:
-    """The file of a family."""
+    """The content of a family's file."""
     found = FAMILIES[name].problems(TESTED + UNLABELLED, SEED, testing=True)
     rows = ({key: value for key, value in asdict(example).items() if key != "id"} for example in found)
     return "".join(json.dumps(row) + "\n" for row in rows)

@@ -1,1 +1,1 @@
-"""What graders share: finding the answer in a text, reading it, comparing it."""
+"""Shared code of the graders: find the answer in a text, read it, compare it."""

@@ -1,6 +1,6 @@
 r"""Equations in a text, with exact values: 44-15=29, \(79 - 29 = 50\), \frac{12}{4} \times (3 + 2).
 
-Only numbers, + - * / and brackets; whatever else stands in a text separates equations.
+Equations consist of numbers, + - * / and brackets. Any other text separates them.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from .find import Found
 from .numbers import as_fraction
 from .pattern import lazy_pattern
 
-MOST = 200
-"""Equations looked at, from the end of a text: an answer needs three."""
-LONGEST = 400
-"""Tokens of an equation, and digits of a number."""
-LONGEST_TEXT = 6000
-"""Characters that are looked at, from the end."""
-MOST_WAYS = 8
-"""In which a number may have come about that are followed."""
+MAX_EQUATIONS = 200
+"""Only the last equations of a text are read; an answer needs three."""
+MAX_TOKENS = 400
+"""Tokens of an equation, and digits of a number, that are read."""
+MAX_CHARACTERS = 6000
+"""Only the last characters of a text are read."""
+MAX_DERIVATIONS = 8
+"""The search follows at most this many derivations of a number."""
 
 
 @dataclass(frozen=True)
 class Side:
-    """An expression: its value, the numbers in it, how many operations."""
+    """An expression: its value, its numbers, and the number of its operations."""
 
     value: Fraction
     leaves: tuple[Fraction, ...]
@@ -36,14 +36,14 @@ class Side:
 
 @dataclass(frozen=True)
 class Equation:
-    """Expressions said to be equal, one or more, and where they stand."""
+    """One or more expressions that a text states to be equal, and their place in the text."""
 
     sides: tuple[Side, ...]
     place: Found = field(compare=False)
     denied: bool = False
-    """Whether it says that two sides are not equal."""
+    """Whether the equation states that two sides are not equal."""
     rejected: bool = False
-    """Whether the words around it say that it is no solution."""
+    """Whether the words around the equation say that it is not a solution."""
 
     @property
     def holds(self) -> bool:
@@ -51,35 +51,35 @@ class Equation:
 
     @property
     def working(self) -> Side | None:
-        """The side that computes: the first with an operation."""
+        """The first side with an operation."""
         return next((side for side in self.sides if side.operations), None)
 
 
 def equations(text: Found, grouped: bool = False) -> list[Equation]:
-    """All equations and lone expressions with an operation in them; `grouped`: commas may set off thousands."""
-    found = [equation for equation in _all(text, grouped) if equation.working is not None][-MOST:]
+    """All equations and single expressions with an operation. If `grouped`, commas may separate thousands."""
+    found = [equation for equation in _parse_equations(text, grouped) if equation.working is not None][-MAX_EQUATIONS:]
     return [replace(equation, rejected=True) if _is_rejected(equation.place) else equation for equation in found]
 
 
 def _is_rejected(place: Found) -> bool:
-    """Whether an equation is denied; one that is said to fall short of the target may still be a step."""
+    """Whether an equation is denied. One that misses the target may still be a step, so it does not count as denied."""
     return place.is_denied and not falls_short(place.whole, place.end)
 
 
 def contradicts(text: Found) -> bool:
-    """Whether a text says that numbers are equal which are not, by more than rounding."""
-    for equation in _all(text, grouped=True):
+    """Whether a text states that two numbers are equal which differ by more than rounding."""
+    for equation in _parse_equations(text, grouped=True):
         before = text.whole[: equation.place.start].rstrip()[-1:]
         after = text.whole[equation.place.end :].lstrip()[:1]
         values = [side.value for side in equation.sides]
-        whole = before in ("", "=", ",", ";", "$") and after in ("", ",", ";", ".", "$")  # else it is part of a formula
-        if whole and any(abs(value - values[0]) * 50 > abs(values[0]) for value in values[1:]):
+        is_complete = before in ("", "=", ",", ";", "$") and after in ("", ",", ";", ".", "$")  # not part of a formula
+        if is_complete and any(abs(value - values[0]) * 50 > abs(values[0]) for value in values[1:]):
             return True
     return False
 
 
-def _all(text: Found, grouped: bool) -> list[Equation]:
-    text, found = text.tail(LONGEST_TEXT), list[Equation]()
+def _parse_equations(text: Found, grouped: bool) -> list[Equation]:
+    text, found = text.tail(MAX_CHARACTERS), list[Equation]()
     for run in _runs(text, grouped):
         at, parser = 0, _Parser(run)
         while at < len(run):
@@ -96,7 +96,7 @@ def _all(text: Found, grouped: bool) -> list[Equation]:
 
 
 def derivation(last: Equation, others: list[Equation], numbers: list[Fraction]) -> list[Equation] | None:
-    """The equations that lead from the numbers, each used once, to `last`; None where there are none."""
+    """The equations that lead to `last` and use each number exactly once; None if there are none."""
     for left, taken in _spend(last, others, Counter(numbers), len(numbers)):
         if not +left:
             return taken
@@ -106,28 +106,28 @@ def derivation(last: Equation, others: list[Equation], numbers: list[Fraction]) 
 def _spend(
     equation: Equation, others: list[Equation], pool: Counter[Fraction], depth: int
 ) -> list[tuple[Counter[Fraction], list[Equation]]]:
-    """What may be left of the pool after an equation, with the equations it rests on."""
+    """The possible remainders of the pool after an equation, each with the equations that it depends on."""
     side = equation.working
     if side is None or not equation.holds or depth == 0:
         return []
     rest = [other for other in others if other is not equation]
     states: list[tuple[Counter[Fraction], list[Equation]]] = [(pool, [])]
     for leaf in side.leaves:
-        results = list(dict.fromkeys(o for o in reversed(rest) if o.sides[0].value == leaf))[:MOST_WAYS]
+        results = list(dict.fromkeys(o for o in reversed(rest) if o.sides[0].value == leaf))[:MAX_DERIVATIONS]
         grown: list[tuple[Counter[Fraction], list[Equation]]] = []
         for left, taken in states:
-            for number in {leaf, abs(leaf)}:  # minus five may be a result, or a number with a sign
+            for number in {leaf, abs(leaf)}:  # -5 may be a result, or the number 5 with a sign
                 if left[number] > 0:
                     grown.append((left - Counter([number]), taken))
             for other in results:
                 deeper = _spend(other, rest, left, depth - 1)
                 grown += [(after, [*taken, *more]) for after, more in deeper]
-        states = grown[:MOST_WAYS]
+        states = grown[:MAX_DERIVATIONS]
     return [(left, [*taken, equation]) for left, taken in states]
 
 
 def _is_part(text: str, place: Found, run: list[_Token], at: int, end: int) -> bool:
-    """Whether an expression goes on in a way that is not read here: a power, a factorial, {2}{12}."""
+    """Whether an expression is part of something that this parser does not read: a power, a factorial, {2}{12}."""
     before = at > 0 and run[at - 1].kind in (")", "number") and run[at - 1].end == run[at].start
     after = end < len(run) and run[end].kind in ("(", "number") and run[end].start == run[end - 1].end
     powers = text[place.end : place.end + 1] in ("^", "!") or text[place.start - 1 : place.start] == "^"
@@ -137,12 +137,12 @@ def _is_part(text: str, place: Found, run: list[_Token], at: int, end: int) -> b
 @dataclass(frozen=True)
 class _Token:
     kind: str
-    """number, one of + - * / ( ) =, ! for unequal, frac; '' for what separates."""
+    """number, frac, one of + - * / ( ) =, ! for unequal, or '' for a separator."""
     text: str
     start: int
     end: int
     touches: bool = False
-    """Whether nothing but \\left or \\right stands between it and the token before it."""
+    """Whether only \\left or \\right stands between this token and the one before it."""
 
 
 _BULLET = r"(?:(?<=\n)|\A)[ \t]*(?:[-*\u2022]|\d{1,2}[.)])[ \t]+"
@@ -176,7 +176,7 @@ _PLAIN, _GROUPED = _pattern(False), _pattern(True)
 
 
 def _runs(text: Found, grouped: bool) -> list[list[_Token]]:
-    """Tokens that follow each other with nothing but blanks between them."""
+    """Runs of consecutive tokens, with only blanks between them."""
     runs: list[list[_Token]] = [[]]
     end, touches = 0, False
     for match in (_GROUPED if grouped else _PLAIN).finditer(text.text):
@@ -184,14 +184,14 @@ def _runs(text: Found, grouped: bool) -> list[list[_Token]]:
         if match.start() > end or number == 0:
             runs.append([])
         end = match.end()
-        if number > 1 and len(runs[-1]) < LONGEST:
+        if number > 1 and len(runs[-1]) < MAX_TOKENS:
             runs[-1].append(_Token(_TOKENS[number][0], match[0], match.start(), match.end(), touches))
         touches = number > 1 or (touches and match[0] in ("\\left", "\\right"))
     return [run for run in runs if run]
 
 
 def _closed(tokens: list[_Token]) -> set[int]:
-    """Where an opening bracket stands that a later one closes."""
+    """The positions of the opening brackets that are closed later."""
     found, opened = set[int](), list[int]()
     for at, token in enumerate(tokens):
         if token.kind == "(":
@@ -202,10 +202,10 @@ def _closed(tokens: list[_Token]) -> set[int]:
 
 
 class _Parser:
-    """Recursive descent; every method gives what it read and moves on, or None.
+    """A recursive descent parser. Every method returns what it read and advances, or returns None.
 
-    One parser reads a run from each of its tokens. A bracket that is never closed is refused at once, and a number is
-    read once: a text of nothing but open brackets would else be read again to the full depth from each of them.
+    One parser reads a run from each of its tokens. It rejects a bracket that is never closed at once and reads each
+    number once. Otherwise a text of many open brackets would be read to the full depth from each of them.
     """
 
     def __init__(self, tokens: list[_Token]) -> None:
@@ -253,7 +253,7 @@ class _Parser:
         return side
 
     def _multiplies(self) -> bool:
-        """Whether a bracket follows without a sign, as in 3(7) and (3)(7)."""
+        """Whether a factor follows without a sign, as in 3(7) and (3)(7)."""
         if not 0 < self.at < len(self.tokens) or not self.tokens[self.at].touches:
             return False
         before, after = self.tokens[self.at - 1], self.tokens[self.at]
@@ -264,7 +264,7 @@ class _Parser:
             return None
         start, token = self.at, self._next()
         side: Side | None = None
-        if token is not None and token.kind == "number" and len(token.text) <= LONGEST:
+        if token is not None and token.kind == "number" and len(token.text) <= MAX_TOKENS:
             side = self._number(start)
         elif token is not None and token.kind == "-":
             inner = self.factor(depth + 1)

@@ -1,7 +1,7 @@
-"""Which of four letters a text chooses.
+"""Finds which of four letters a text chooses.
 
-A letter counts where it stands as a choice: in brackets, quotes or bold, alone, or behind a word such as "is" or
-"option"; not in "vitamin D", "5 C" or "D-glucose". A place that names two choices names none.
+A letter counts if it is written as a choice: in brackets, quotes or bold, alone, or after a word such as "is" or
+"option". It does not count in "vitamin D", "5 C" or "D-glucose". A place that names two choices names none.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _JOINS = lazy_pattern(
 )
 _DENIES = lazy_pattern(r"\bthan\b[^A-Za-z]{0,6}(?:option |choice )?[^A-Za-z]{0,3}$", re.I)
 _DENIED = lazy_pattern(r"[\W_]{0,4}(?:is|are|would be) not\b", re.I)
-"""Beyond what `Found.is_denied` knows: "more likely than B", "B is not stable"."""
+"""Denials that `Found.is_denied` does not know: "more likely than B", "B is not stable"."""
 _EXPLAINS = lazy_pattern(r"\b(?:because|since|as|whereas|while|unlike|which|where|so)\b|\.(?=\s)|\u2014")
 _WRAPPING = lazy_pattern(r"\\(?:text|math|bf|rm|it)\w*\s?\{|\\left|\\right|\\[()\[\]]")
 _STATES = lazy_pattern(
@@ -37,60 +37,62 @@ _RIGHT = lazy_pattern(
 )
 _LISTED = lazy_pattern(r"^[ \t]*[(\[*]{0,3}([A-D])[)\].:][^\n]{0,400}$", re.M)
 _LISTS = lazy_pattern(r"[\s()\[\]]*(?:,|,?\s*(?:or|nor)\b)[\s()\[\]]*")
-"""Between letters that share a denial: "not A, B or C"."""
+"""The text between letters that share a denial: "not A, B or C"."""
 _LONE = lazy_pattern(
     r"[\s*(\[{:$\"'`_]*(?:[Oo]ption\s|[Cc]hoice\s)?([a-d])[)\]}*$\"'`_]*(?:[).:](?:\s|$)|[\s*$.]*$|\s*\n)"
 )
-"""A small letter that is all a place says, or that begins it as "b)" or "b." do."""
-LONGEST, MOST = 500, 20
-"""Characters of a sentence, and sentences from the end, that are looked at."""
-SHORT, SENTENCE = 12, 60
-"""Characters of a text that is nothing but a choice, or nothing but a sentence."""
+"""A lower-case letter that is the whole place, or begins it as in "b)" or "b."."""
+MAX_SENTENCE_CHARACTERS, MAX_SENTENCES = 500, 20
+"""Sentences are cut at this length, and only the last ones are read."""
+CHOICE_CHARACTERS, SENTENCE_CHARACTERS = 12, 60
+"""A text of at most this length is a choice alone, or one sentence."""
 
 
-def chosen(text: Found) -> Found | None:
-    """The letter a text gives for its answer; None where it gives none, or more than one."""
+def chosen_letter(text: Found) -> Found | None:
+    """The letter that a text gives as its answer; None if it gives none or several."""
     for finder in (tagged, boxed):
         region = first_of([finder], text)
         if region is not None:
-            return _only(_letters(region, alone=True))
+            return _single(_letters(region, alone=True))
     for place in _statements(text):
         letters = _letters(place, alone=True)
         if letters:
-            return _only(letters)
-    if len(text.text.strip()) <= SHORT:
-        return _only(_letters(text, alone=True))
+            return _single(letters)
+    if len(text.text.strip()) <= CHOICE_CHARACTERS:
+        return _single(_letters(text, alone=True))
     named = _last_named(text)
-    return _only(_letters(text)) if named is None and len(text.text.strip()) <= SENTENCE else named
+    return _single(_letters(text)) if named is None and len(text.text.strip()) <= SENTENCE_CHARACTERS else named
 
 
 def _statements(text: Found) -> list[Found]:
-    """Sentences that say what the answer is, the last first."""
+    """The sentences that state the answer, the last first."""
     found = []
-    for begin in list(_STATES.finditer(text.text))[-MOST:]:
-        rest = text.text[begin.end() : begin.end() + LONGEST]
+    for begin in list(_STATES.finditer(text.text))[-MAX_SENTENCES:]:
+        rest = text.text[begin.end() : begin.end() + MAX_SENTENCE_CHARACTERS]
         line = re.match(r"[^\n]*" if rest.split("\n")[0].strip(" *:$") else r"(?:.|\n(?!\n\w))*", rest)
         found.append(text.part(begin.end(), begin.end() + (line.end() if line else 0)))
-    found += [text.part(*right.span(1)) for right in list(_RIGHT.finditer(text.text))[-MOST:]]
+    found += [text.part(*right.span(1)) for right in list(_RIGHT.finditer(text.text))[-MAX_SENTENCES:]]
     return sorted(found, key=lambda place: place.start, reverse=True)
 
 
 def _last_named(text: Found) -> Found | None:
-    """The letter of the last sentence that names one, in brackets or as an option; lists of the choices aside."""
-    listed = list(_LISTED.finditer(text.text))[-MOST:]
+    """The letter in the last sentence that names one, in brackets or as an option. Lists of the choices are ignored."""
+    listed = list(_LISTED.finditer(text.text))[-MAX_SENTENCES:]
     if len(listed) == 1:
-        return _only(_letters(text.part(*listed[0].span())))
+        return _single(_letters(text.part(*listed[0].span())))
     named = re.finditer(r"[(\[][A-D][)\]]|\*\*[A-D]\*\*|\b(?:choice|option) [A-D]\b", text.text, re.I)
-    outside = [m for m in list(named)[-MOST:] if not any(line.start() <= m.start() < line.end() for line in listed)]
+    outside = [
+        m for m in list(named)[-MAX_SENTENCES:] if not any(line.start() <= m.start() < line.end() for line in listed)
+    ]
     if not outside:
         return None
     start = max(text.text.rfind("\n", 0, outside[-1].start()), text.text.rfind(". ", 0, outside[-1].start())) + 1
-    return _only(_letters(text.part(start, min(len(text.text), start + LONGEST))))
+    return _single(_letters(text.part(start, min(len(text.text), start + MAX_SENTENCE_CHARACTERS))))
 
 
 def _letters(place: Found, alone: bool = False) -> list[Found]:
-    """The letters that a place chooses, up to where it explains. `alone`: a lone letter may be small."""
-    text = _WRAPPING.sub(lambda m: " " * (len(m[0]) - 1) + "(", place.text[:LONGEST])
+    """The letters that a place chooses, before any explanation. If `alone`, a single letter may be lower case."""
+    text = _WRAPPING.sub(lambda m: " " * (len(m[0]) - 1) + "(", place.text[:MAX_SENTENCE_CHARACTERS])
     lone = _LONE.match(text) if alone else None
     if lone is not None and not place.part(*lone.span(1)).is_denied:
         return [place.part(*lone.span(1))]
@@ -115,5 +117,5 @@ def _letters(place: Found, alone: bool = False) -> list[Found]:
     return [place.part(*span) for span in found]
 
 
-def _only(letters: list[Found]) -> Found | None:
+def _single(letters: list[Found]) -> Found | None:
     return letters[0] if len({letter.text.upper() for letter in letters}) == 1 else None

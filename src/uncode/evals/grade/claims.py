@@ -1,7 +1,7 @@
-r"""Whether a text asserts what stands at a place, or denies it, bounds it or takes it back.
+r"""Detects whether a text asserts a value, or denies, bounds or retracts it.
 
 "not 18", "18 is wrong" and "\neq 18" are denials. "> 18", "at least 18" and "18 or more" are bounds. "18? No." is a
-retraction. None of them is an answer. All graders ask here, so that a phrase counts the same in every task.
+retraction. None of them is an answer. All graders use this module, so a phrase counts the same in every task.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import re
 from .pattern import lazy_pattern
 
 UNEQUAL = r"\\neq?\b|\u2260|(?<![\d)}])!=|\\not\s?="
-"""Signs that say that two formulas are not equal."""
-CONTEXT = 100
-"""Characters before and after a place that are read."""
+"""Signs for "not equal"."""
+CONTEXT_CHARACTERS = 100
+"""The number of characters before and after a place that are read."""
 
 _TAG = r"</?[A-Za-z]\w{0,20}>|</\w{1,20}|<\|\w{1,20}\|>|<<|>>"
 _WRAPPING = lazy_pattern(
@@ -128,22 +128,22 @@ def is_denied(text: str, start: int, end: int) -> bool:
 
 
 def falls_short(text: str, end: int) -> bool:
-    """Whether the words behind an expression say that it has another value than the target's."""
+    """Whether the words after an expression say that its value is not the target."""
     return _FALLS_SHORT.match(_after(text, end)) is not None
 
 
 def is_retracted(text: str, end: int) -> bool:
-    """Whether the words behind a place take it back: "18? No." and "18. Wait, that is wrong."."""
-    return _RETRACTED_AFTER.match(_unwrapped(text[end : end + CONTEXT])) is not None
+    """Whether the words after a place retract it: "18? No." and "18. Wait, that is wrong."."""
+    return _RETRACTED_AFTER.match(_unwrapped(text[end : end + CONTEXT_CHARACTERS])) is not None
 
 
 def is_bound(text: str, start: int, end: int) -> bool:
-    """Whether a text says that a number is a limit: "x > 18", "at least 18", "18 or more"."""
+    """Whether the words around a number make it a bound: "x > 18", "at least 18", "18 or more"."""
     return bool(_BOUND_BEFORE.search(_before(text, start)) or _BOUND_AFTER.match(_after(text, end)))
 
 
 def abandons(text: str) -> bool:
-    """Whether a text between two steps gives up what came before it."""
+    """Whether a text between two steps abandons the steps before it."""
     return _ABANDONS.search(_unwrapped(text)) is not None
 
 
@@ -158,25 +158,25 @@ def bounds_formula(formula: str) -> bool:
 
 
 def denies_formula(formula: str) -> bool:
-    """Whether a formula says what a value is not."""
+    """Whether a formula states what a value is not."""
     return _DENIAL_IN_FORMULA.search(_last_side(formula)) is not None
 
 
 def _last_side(formula: str) -> str:
-    """What stands behind the last equals sign: words before it name the quantity."""
+    """The formula after the last equals sign. The text before it names the quantity."""
     return re.split(r"(?<![<>!:=])(?<!\\not)(?<!\\not )=(?![<>=])", formula)[-1]
 
 
 def _before(text: str, start: int) -> str:
-    """The beginning of the sentence up to a place, without markup. A place may begin a line; a tag starts a new one."""
-    return _SENTENCE_END.split(_unwrapped(text[max(0, start - CONTEXT) : start].rstrip()))[-1]
+    """The sentence before a place, without markup. A line break right before the place does not end the sentence."""
+    return _SENTENCE_END.split(_unwrapped(text[max(0, start - CONTEXT_CHARACTERS) : start].rstrip()))[-1]
 
 
 def _after(text: str, end: int) -> str:
-    """The rest of the sentence behind a place, without markup."""
-    return _SENTENCE_END.split(_unwrapped(text[end : end + CONTEXT]))[0].rstrip(" .!?")
+    """The rest of the sentence after a place, without markup."""
+    return _SENTENCE_END.split(_unwrapped(text[end : end + CONTEXT_CHARACTERS]))[0].rstrip(" .!?")
 
 
 def _unwrapped(text: str) -> str:
-    """A text with blanks for LaTeX wrappers, emphasis, quotes and tags, so that words can be compared."""
+    """A text with LaTeX wrappers, emphasis, quotes and tags replaced by blanks, so that words can be compared."""
     return _WRAPPING.sub(" ", text.replace("\u2019", "'"))

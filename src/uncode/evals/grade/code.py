@@ -1,6 +1,6 @@
-"""The program in an answer: in fences, between sentences, or nothing but a function's body.
+"""Finds the program in an answer: in code fences, between sentences, or a function's body alone.
 
-Several readings are given, best first; which of them is Python is found out in the sandbox, not here.
+There may be several readings, best first. The sandbox finds out which of them is Python.
 """
 
 from __future__ import annotations
@@ -12,33 +12,33 @@ from dataclasses import dataclass
 from .find import Found, everything, fences_of, tagged
 from .pattern import lazy_pattern
 
-_BEGINS = lazy_pattern(
+_PROGRAM_START = lazy_pattern(
     r"^[ \t]*(?:(?:from|import|def|async[ \t]+def|class)[ \t]+\w|@\w"
     r"|[A-Za-z_]\w{0,99}[ \t]{0,9}(?::[^=\n]{1,99})?=[^=])",
     re.M,
 )
-"""How a program begins."""
-_GOES_ON = lazy_pattern(
+"""The first line of a program."""
+_CODE_LINE = lazy_pattern(
     r"""\s|\#|@\w|[)\]}]|['"]{3}|(?:from|import|def|class|async|if|for|while|try|except|finally|else|elif|with|return|
     assert|print|raise|pass|del|global)\b|[A-Za-z_][\w.\[\]'"]*\s*(?:=|\(|:\s*\w+\s*=|[-+*/]=)""",
     re.X,
 )
-"""How a line of code begins, rather than a sentence."""
+"""The beginning of a line of code, as opposed to a sentence."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """A program, and the part of the answer it was read from."""
+    """A program, and the part of the answer that it comes from."""
 
     source: str
     place: Found
 
 
 def readings(text: str, name: str, stub: str = "") -> list[Reading]:
-    """Programs that may define `name`. `stub`: what the prompt began with; a body alone is taken to go on with it."""
-    text = text.replace("\ufeff", " ").replace("\u00a0", " ")  # blanks that Python does not know as such
+    """Programs that may define `name`. `stub` is the beginning in the prompt; a body alone is appended to it."""
+    text = text.replace("\ufeff", " ").replace("\u00a0", " ")  # Python does not accept these as blanks
     whole = everything(text)
-    region = tagged(whole)  # whatever is said about a program, its tests decide
+    region = tagged(whole)  # denials are ignored: the tests decide about a program
     region = region.strip() if region is not None else None
     found = [code for part in ([region, whole] if region is not None else [whole]) for code in _codes(part, name)]
     if not stub:
@@ -53,16 +53,16 @@ def readings(text: str, name: str, stub: str = "") -> list[Reading]:
 
 
 def _after(stub: str, code: str) -> str:
-    """Code behind the stub, which may bring imports and helpers; imports from the future must come first."""
+    """The code after the stub, which may hold imports and helpers. Imports from __future__ are moved to the top."""
     future = re.findall(r"^from __future__ import .*$", code, re.M)
     return "\n".join([*future, stub, "", re.sub(r"^from __future__ import .*$", "", code, flags=re.M), ""])
 
 
 def _codes(text: Found, name: str) -> list[Reading]:
-    """Readings that have a definition of the name in them."""
+    """The readings that define the name."""
     name = re.escape(name)
     defines = re.compile(rf"^[ \t]*(?:async[ \t]+)?(?:def|class)[ \t]+{name}\b|^{name}\s*(?::[^=\n]+)?=", re.M)
-    fences = [fence for fence in fences_of(text) if _BEGINS.search(fence.text)]
+    fences = [fence for fence in fences_of(text) if _PROGRAM_START.search(fence.text)]
     found = []
     if any(defines.search(fence.text) for fence in fences):
         place = Found(text.whole, fences[0].start, fences[-1].end)
@@ -76,20 +76,20 @@ def _codes(text: Found, name: str) -> list[Reading]:
 
 
 def _up_to_margin(body: Found) -> Found:
-    """A body up to the first later line at the margin, where prose or another function begins."""
+    """A body up to the first later line without indentation, where prose or another function begins."""
     end = re.search(r"\n(?=[^\s])", body.text[1:])
     return body.part(0, 1 + end.start()) if end else body
 
 
 def _between_sentences(text: Found) -> Found | None:
-    """From the first line that begins a program to the last before prose; what a string holds is no prose."""
+    """The lines from the first line of a program to the last before prose. Lines inside a string are not prose."""
     start = end = None
     at, quoted = 0, False
     for line in text.text.split("\n"):
-        if start is None and _BEGINS.match(line):
+        if start is None and _PROGRAM_START.match(line):
             start = at
         if start is not None and line.strip():
-            if not quoted and (line.startswith("```") or not _GOES_ON.match(line)):
+            if not quoted and (line.startswith("```") or not _CODE_LINE.match(line)):
                 break
             end = at + len(line)
             quoted ^= len(re.findall(r'"""|\'\'\'', line)) % 2 == 1
@@ -98,26 +98,26 @@ def _between_sentences(text: Found) -> Found | None:
 
 
 def _without_last_block(code: Found) -> Found | None:
-    """Without the last statement at the margin, which the end of the answer may have cut off."""
+    """The code without its last top-level statement, which the end of the answer may have cut off."""
     blocks = [m.start() for m in re.finditer(r"^\S", code.text, re.M)]
     return code.part(0, blocks[-1]) if len(blocks) > 1 else None
 
 
 def _dedented(code: str) -> str:
-    """Without the blanks that all lines share, or that the first line alone has."""
+    """The code without the indentation that all lines share, or that only the first line has."""
     lines = code.strip("\n").split("\n")
     margin = min((len(line) - len(line.lstrip()) for line in lines if line.strip()), default=0)
-    if margin == 0 and lines[0][:1].isspace() and _BEGINS.match(lines[0]):
+    if margin == 0 and lines[0][:1].isspace() and _PROGRAM_START.match(lines[0]):
         lines[0] = lines[0].lstrip()
     return "\n".join(line[margin:] for line in lines)
 
 
 def _indented(body: str) -> str:
-    """A function's body, its lines moved in by four blanks, however far they stood in before."""
+    """A function's body, indented by four blanks."""
     lines = body.strip("\n").expandtabs(4).split("\n")
     later = [len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()]
     first = len(lines[0]) - len(lines[0].lstrip())
-    if later and first == 0 and min(later) > 0:  # the first line followed the prompt, and lost its blanks
+    if later and first == 0 and min(later) > 0:  # the first line followed the prompt directly and lost its indentation
         deeper = lines[0].rstrip().endswith(":") and min(later) == later[0]
         lines[0] = " " * (max(0, later[0] - 4) if deeper else min(later)) + lines[0]
     return "\n" + textwrap.indent(textwrap.dedent("\n".join(lines)), "    ") + "\n"

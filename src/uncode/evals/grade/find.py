@@ -1,7 +1,7 @@
-"""Where in a text the answer stands: in tags, in a box, after "the answer is", in a fence.
+"""Finds the answer in a text: in tags, in a box, after "the answer is", in a code fence.
 
-Marked answers come before unmarked ones, and the last of its kind counts. A mark that is denied or taken back marks
-nothing. All places are characters of the whole text.
+Marked answers come before unmarked ones, and the last mark of a kind counts. A mark that is denied or retracted does
+not count. All positions are characters of the whole text.
 """
 
 from __future__ import annotations
@@ -35,40 +35,40 @@ class Found:
 
     @property
     def says_anything(self) -> bool:
-        """Whether a letter or digit is in it, commands and tags aside: an empty box is no answer, nor are dots."""
+        """Whether it contains a letter or digit outside commands and tags. An empty box or dots are not an answer."""
         rest = re.sub(r"\\[A-Za-z]+|</?\w{1,20}[>}]?|\bboxed\b", "", self.text)
         return re.search(r"\w", rest) is not None or re.search(_SYMBOLS, self.text) is not None
 
     @property
     def is_denied(self) -> bool:
-        """Whether the text says that this is not the answer, or takes it back."""
+        """Whether the text denies or retracts this part as the answer."""
         return is_denied(self.whole, *self.span) or is_retracted(self.whole, self.end)
 
     def part(self, start: int, end: int) -> Found:
         """A part of this part."""
         return Found(self.whole, self.start + start, self.start + end)
 
-    def tail(self, most: int) -> Found:
-        """The end of this part, so that a long text costs no more than a short one."""
-        return self.part(max(0, self.end - self.start - most), self.end - self.start)
+    def tail(self, characters: int) -> Found:
+        """The last `characters` of this part. It bounds the work on a long text."""
+        return self.part(max(0, self.end - self.start - characters), self.end - self.start)
 
     def strip(self, characters: str | None = None) -> Found:
         left = len(self.text) - len(self.text.lstrip(characters))
         return self.part(left, max(left, len(self.text.rstrip(characters))))
 
 
-LONGEST_EQUATION = 400
+MAX_EQUATION_CHARACTERS = 400
 _SIDE_BEGINS = (". ", "! ", "? ", "; ", ": ", ", ", "\n", "=")
 
 
-def finished(text: Found) -> Found:
-    """A text without an equation that breaks off at its end ("0 + 9 ="): its numbers are operands, not results."""
+def without_open_equation(text: Found) -> Found:
+    """A text without an unfinished equation at its end ("0 + 9 ="), whose numbers are operands, not results."""
     end = len(text.text.rstrip())
-    said = text.text[max(0, end - LONGEST_EQUATION) : end]
-    while said.endswith("="):
-        said = said.rstrip("= ")
-        said = said[: max(at + len(mark) if (at := said.rfind(mark)) >= 0 else 0 for mark in _SIDE_BEGINS)].rstrip()
-    cut = min(end, LONGEST_EQUATION) - len(said)
+    tail = text.text[max(0, end - MAX_EQUATION_CHARACTERS) : end]
+    while tail.endswith("="):
+        tail = tail.rstrip("= ")
+        tail = tail[: max(at + len(mark) if (at := tail.rfind(mark)) >= 0 else 0 for mark in _SIDE_BEGINS)].rstrip()
+    cut = min(end, MAX_EQUATION_CHARACTERS) - len(tail)
     return text.part(0, end - cut) if cut else text
 
 
@@ -80,7 +80,7 @@ def everything(text: str) -> Found:
 
 
 def readable(text: str) -> Found:
-    """A text with ASCII digits and signs for those of other scripts and widths; every character keeps its place."""
+    """A text with digits and signs of other scripts and widths replaced by ASCII. Positions do not change."""
     return everything(re.sub(r"[^\x00-\x7f]", lambda m: _as_ascii(m[0]), text))
 
 
@@ -92,10 +92,10 @@ def _as_ascii(character: str) -> str:
 
 
 def first_of(finders: Sequence[Finder], text: Found, skip: Callable[[Found], bool] | None = None) -> Found | None:
-    """What the first finder finds that says anything. What is denied, or is to be skipped, is looked for before it."""
+    """The first result of the finders that is not empty, denied or skipped. Each finder searches from the end."""
     for finder in finders:
         part = text
-        for _ in range(MOST_SKIPPED):
+        for _ in range(MAX_SKIPPED):
             found = finder(part)
             if found is None or not found.says_anything:
                 break
@@ -107,9 +107,9 @@ def first_of(finders: Sequence[Finder], text: Found, skip: Callable[[Found], boo
 
 
 def before_next(text: str, label: str, answered: Callable[[Found], bool]) -> Found:
-    """The text up to the label of another problem, if there is an answer before it: a restated problem comes first."""
+    """The text up to the label of another problem. A label without an answer before it restates this problem."""
     whole = readable(text)
-    for found in list(re.finditer(rf"^\W{{0,6}}{label}", whole.text, re.M))[:MOST_LABELS]:
+    for found in list(re.finditer(rf"^\W{{0,6}}{label}", whole.text, re.M))[:MAX_LABELS]:
         before = whole.part(0, found.start())
         if first_of([tagged, boxed, stated], before) is not None or answered(before):
             return before
@@ -117,7 +117,7 @@ def before_next(text: str, label: str, answered: Callable[[Found], bool]) -> Fou
 
 
 def tagged(text: Found) -> Found | None:
-    """Between the last <answer> that holds something and its </answer>, or the end where that is missing."""
+    """The text between the last non-empty <answer> and its </answer>, or the end if that is missing."""
     end = len(text.text)
     for tag in reversed(list(re.finditer(r"<answer>|</answer\b", text.text, re.I))):
         if tag[0][1] == "/":
@@ -130,17 +130,17 @@ def tagged(text: Found) -> Found | None:
 
 
 def closed(text: Found) -> Found | None:
-    """Before the first </answer>, where the opening tag was the prompt's."""
+    """The text before the first </answer>, if the opening tag was in the prompt."""
     end = re.search(r"</answer>", text.text, re.I)
     return text.part(0, end.start()) if end and not re.search(r"<answer>", text.text, re.I) else None
 
 
 def boxed(text: Found) -> Found | None:
-    r"""In the last \boxed{...}, its braces balanced; one that is never closed reaches to the end of its line.
+    r"""The content of the last \boxed{...}, with balanced braces. A box that is never closed ends with its line.
 
-    Boxes joined by "or" or a comma are one answer, which the place covers.
+    Boxes joined by "or" or a comma are one answer, and the result covers all of them.
     """
-    begins = list(re.finditer(r"\\?\b(?:boxed|fbox|framebox)\s{0,9}\{", text.text))[-MOST_BOXES:]
+    begins = list(re.finditer(r"\\?\b(?:boxed|fbox|framebox)\s{0,9}\{", text.text))[-MAX_BOXES:]
     later: tuple[re.Match[str], Found] | None = None
     for begin in reversed(begins):
         inside = _balanced(text, begin.end())
@@ -157,7 +157,7 @@ def boxed(text: Found) -> Found | None:
 
 
 def stated(text: Found) -> Found | None:
-    """After the last "answer is", "answer:" and the like, to the end of the line; or below a heading "Answer"."""
+    """The rest of the line after the last "answer is", "answer:" or similar; or the text below a heading "Answer"."""
     for begin in reversed(list(_STATES.finditer(text.text))):
         before = text.text[max(0, begin.start() - 30) : begin.start()]
         if re.search(r"\b(?:find|get|obtain|reach|determine|compute|check)\w{0,3}\s+(?:\w+\s+){0,2}$", before, re.I):
@@ -166,7 +166,7 @@ def stated(text: Found) -> Found | None:
             continue
         end = text.text.find("\n", begin.end())
         rest = text.part(begin.end(), len(text.text) if end < 0 else end)
-        if not rest.strip(" *:$").text:  # the answer may stand on the next line
+        if not rest.strip(" *:$").text:  # the answer may be on the next line
             rest = text.part(begin.end(), len(text.text))
         closing = rest.text.lower().find("</answer")
         rest = rest.part(0, closing) if closing >= 0 else rest
@@ -176,15 +176,15 @@ def stated(text: Found) -> Found | None:
 
 
 def sentence_of(text: Found) -> Found:
-    """Up to the end of the first sentence, or of the line."""
+    """The text up to the end of its first sentence or line."""
     end = re.search(r"[.!?](?:\s|$)|\n", text.text.rstrip())
     return text.part(0, end.start() if end else len(text.text))
 
 
 def gives_up(mark: Found) -> bool:
     """Whether a marked answer says, before any number, that there is no solution."""
-    said = sentence_of(mark).text
-    return says_unsolvable(said) and re.search(r"\d", said) is None
+    sentence = sentence_of(mark).text
+    return says_unsolvable(sentence) and re.search(r"\d", sentence) is None
 
 
 _STATES = lazy_pattern(
@@ -192,18 +192,18 @@ _STATES = lazy_pattern(
     r"|^\W{0,9}(?:final )?(?<!</)answer(?!>)\W{0,6}$",
     re.I | re.M,
 )
-MOST_BOXES, MOST_LABELS, MOST_SKIPPED = 50, 5, 20
-"""Boxes that are looked at, from the end; labels of other problems, from the beginning; places that are skipped."""
+MAX_BOXES, MAX_LABELS, MAX_SKIPPED = 50, 5, 20
+"""Limits of the search: boxes from the end, labels of other problems from the beginning, and skipped places."""
 
 
 def fenced(text: Found) -> Found | None:
-    """In the last code fence; one that is never closed reaches to the end."""
+    """The content of the last code fence. A fence that is never closed ends with the text."""
     fences = fences_of(text)
     return fences[-1] if fences else None
 
 
 def fences_of(text: Found) -> list[Found]:
-    """Every code fence, in order."""
+    """The contents of all code fences, in order."""
     pattern = r"```[ \t]*[\w+-]*[ \t]*\n?(.*?)(?:```|\Z)"
     return [text.part(*m.span(1)) for m in re.finditer(pattern, text.text, re.S) if m[1].strip()]
 

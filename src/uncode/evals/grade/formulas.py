@@ -1,7 +1,7 @@
-"""Whether two formulas are the same: math-verify, in a process that may be killed.
+"""Comparison of formulas with math-verify, in a separate process that can be killed.
 
-The process is started with the first question and kept. sympy can take minutes and gigabytes for a short formula, so a
-question has a time limit and the process a memory limit; where either is reached the answer is "not the same".
+The process starts with the first comparison and is kept. sympy can take minutes and gigabytes for a short formula, so
+a comparison has a time limit and the process a memory limit. If one is reached, the formulas count as different.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from .find import everything
 from .number_words import number_words
 from .numbers import is_asserted
 
-SECONDS = 60.0
-"""For one question; the process itself gives up after ten seconds of processor time."""
-LONGEST = 2000
-"""Characters of a formula; the longest of MATH has a few hundred."""
+MAX_SECONDS = 60.0
+"""For one comparison. The process itself gives up after ten seconds of CPU time."""
+MAX_FORMULA_CHARACTERS = 2000
+"""The longest formula of MATH has a few hundred characters."""
 _SIDE_BY_SIDE = r"(?<![_\d])\d+(?:[^\S\n]|~|\\[,;: ]|\\q?quad(?![a-z]))+\d"
 _TEMPERATURE = (
     r"(?P<ring>\^\s?\{?\s?\\circ\s?\}?|\\degree\b|\u00b0)(?:\s|~|\\[,;! ])*"
     r"(?:\\(?:text|mathrm|rm)\s?\{\s?[CFK]\s?\}|[CFK]\b)"
 )
-"""Degrees of a scale, such as 82^\\circ\\text{F}."""
-_SPELT = {
+"""A temperature, such as 82^\\circ\\text{F}."""
+_LATEX_COMMANDS = {
     "\u221a": r"\sqrt ",
     "\u00b2": "^2",
     "\u00b3": "^3",
@@ -50,27 +50,27 @@ _SPELT = {
     "\u222a": r"\cup ",
     "\u2208": r"\in ",
 }
-"""Signs that LaTeX has commands for."""
+"""The LaTeX commands of some Unicode signs."""
 
 
 class Formulas:
-    """Answers questions of equality. Safe to share between threads; they take turns."""
+    """Compares formulas. It may be shared between threads, which take turns."""
 
-    def __init__(self, seconds: float = SECONDS) -> None:
+    def __init__(self, seconds: float = MAX_SECONDS) -> None:
         self._seconds, self._lock = seconds, threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
 
     def same(self, gold: str, answer: str) -> tuple[bool, str]:
-        """Whether `answer` is `gold`, and a clause that says so."""
+        """Whether `answer` equals `gold`, and the reason."""
         if re.search(_TEMPERATURE, gold) is None:
             answer = re.sub(_TEMPERATURE, r"\g<ring>", answer)
-        if plain(gold) == plain(answer):
+        if normal_form(gold) == normal_form(answer):
             return True, "the same, but for its looks"
         fault = fault_of(gold, answer)
         if fault is not None:
             return False, fault
         with self._lock:
-            equal = self._ask({"gold": gold, "answer": listed(joined(spelt(answer)))})
+            equal = self._ask({"gold": gold, "answer": with_commas(with_joined_thousands(with_latex_commands(answer)))})
         if equal is None:
             return False, "comparing them took too long"
         return equal, "equal by math-verify" if equal else "not equal by math-verify"
@@ -82,7 +82,7 @@ class Formulas:
             self._process = None
 
     def _ask(self, question: dict[str, str]) -> bool | None:
-        for _ in range(2):  # a process that had ended before it was asked is started anew
+        for _ in range(2):  # if the process had died before, a second one is started
             process = self._process = self._process or _start()
             assert process.stdin is not None and process.stdout is not None
             try:
@@ -96,17 +96,19 @@ class Formulas:
                 return None
             except BrokenPipeError:
                 self.close()
-            except BaseException:  # whoever was interrupted must not leave an answer for the next question
+            except BaseException:  # an interrupted comparison must not leave its result to the next one
                 self.close()
                 raise
         return None
 
 
 def fault_of(gold: str, answer: str) -> str | None:
-    """Why an answer cannot be one, whatever math-verify makes of it."""
-    if len(answer) > LONGEST:
+    """The reason why an answer is wrong regardless of math-verify; else None."""
+    if len(answer) > MAX_FORMULA_CHARACTERS:
         return f"a formula of {len(answer):,} characters"
-    if re.search(_SIDE_BY_SIDE, joined(answer)) and not re.search(_SIDE_BY_SIDE, joined(gold)):
+    if re.search(_SIDE_BY_SIDE, with_joined_thousands(answer)) and not re.search(
+        _SIDE_BY_SIDE, with_joined_thousands(gold)
+    ):
         return "several numbers side by side"
     if "\\begin" not in answer and re.search(r"\\\\|\n", answer.strip()) and not re.search(r"\\\\|\n", gold):
         return "several lines"
@@ -123,7 +125,7 @@ def fault_of(gold: str, answer: str) -> str | None:
 
 
 def is_value(gold: str) -> bool:
-    """Whether a gold answer is neither an inequality nor an interval, so that no bound or denial can be right."""
+    """Whether a gold answer is neither an inequality nor an interval. Then no bound or denial can be correct."""
     bare = gold.replace("\\left", "").strip()
     return (
         not bounds_formula(gold)
@@ -133,9 +135,9 @@ def is_value(gold: str) -> bool:
     )
 
 
-def plain(formula: str) -> str:
-    """A formula without what changes only its looks, fractions and roots with all their braces."""
-    formula = re.sub(r"(\\[dt]?frac\s?\d)\s+(?=\d)", r"\1", joined(formula))
+def normal_form(formula: str) -> str:
+    """A formula without markup that only changes its looks, and with all braces of fractions and roots."""
+    formula = re.sub(r"(\\[dt]?frac\s?\d)\s+(?=\d)", r"\1", with_joined_thousands(formula))
     formula = re.sub(_SIDE_BY_SIDE, lambda m: re.sub(r"(?<=\d)\D+(?=\d)", "|", m[0]), formula)  # 1 2 is not 12
     text = re.sub(r"\\(?:left|right|displaystyle|!|,|;|:|quad|qquad|\s)|[$~]|\\[()\[\]]", "", formula)
     text = re.sub(r"\\(?:text|mathrm|textbf|mathbf|mbox)\{([^{}]*)\}", r"\1", text)
@@ -147,30 +149,30 @@ def plain(formula: str) -> str:
     return re.sub(r"\s|\^\{?\\circ\}?", "", text).rstrip(".")
 
 
-def joined(formula: str) -> str:
-    """Thousands set off by blanks, as one number."""
+def with_joined_thousands(formula: str) -> str:
+    """The formula with blanks between thousands removed."""
     pattern = r"(?<![\d.])\d{1,3}(?:(?:[ ~]|\\[,!; ]|\{,\})\d{3})+(?!\d)"
     return re.sub(pattern, lambda m: re.sub(r"\D", "", m[0]), formula)
 
 
-def listed(formula: str) -> str:
-    """With commas between values that words or boxes set apart: "3 and 4" are two values, not the first."""
+def with_commas(formula: str) -> str:
+    """The formula with commas between values that words or boxes separate: "3 and 4" are two values."""
     between_boxes = r"\}[$\s\\()\[\]]*(?:or|and|,|;)[$\s\\()\[\]]*(?:boxed|fbox)\s?\{"
     apart = rf"{between_boxes}|\$?\s*(?:\\text\{{[^{{}}]*)?\b(?:and|or)\b(?:[^{{}}]*\}})?\s*\$?"
     return re.sub(apart, ", ", formula)
 
 
-def spelt(formula: str) -> str:
-    """With LaTeX's commands for signs that have one."""
+def with_latex_commands(formula: str) -> str:
+    """The formula with LaTeX commands for Unicode signs, and digits for number words."""
     formula = _digits_for_words(formula)
     formula = re.sub(r"\s*(-?\d+(?:\.\d+)?)[eE]([-+]?\d{1,2})(?![\w.])", r"\1 \\times 10^{\2}", formula, count=1)
     formula = re.sub(r"(?<=[\d)}])!=", "! =", formula)
     formula = re.sub("\u221a\\s?(\\d+|[a-z])", r"\\sqrt{\1}", formula)
-    return "".join(_SPELT.get(sign, sign) for sign in formula)
+    return "".join(_LATEX_COMMANDS.get(sign, sign) for sign in formula)
 
 
 def _digits_for_words(formula: str) -> str:
-    """The number of a phrase such as "eighteen apples", in digits; anything else as it is."""
+    """A phrase such as "eighteen apples" as its number in digits. Other formulas are returned unchanged."""
     text = everything(formula)
     words = number_words(text)
     if len(words) != 1 or re.search(r"\d", formula) or not is_asserted(words[0][1], text):

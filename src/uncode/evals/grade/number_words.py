@@ -30,7 +30,7 @@ _WORDS = lazy_pattern(
 
 
 def number_words(text: Found) -> list[tuple[Fraction, Found]]:
-    """Every number in words, in order, with its place."""
+    """All numbers in words, in order, with their places."""
     return [(_value(match), text.part(*match.span())) for match in _WORDS.finditer(text.text)]
 
 

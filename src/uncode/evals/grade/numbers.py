@@ -1,4 +1,4 @@
-"""Numbers as people and models write them: signs, currencies, separators of thousands, fractions, powers of ten."""
+"""Reads numbers in a text: signs, currencies, thousands separators, fractions, powers of ten."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import itertools
 import re
 from fractions import Fraction
 
-from .claims import CONTEXT, is_bound
+from .claims import CONTEXT_CHARACTERS, is_bound
 from .find import Found
 from .number_words import number_words
 from .pattern import lazy_pattern
@@ -35,22 +35,22 @@ _SCALES = {"hundred": 100, "thousand": 1000, "million": 10**6, "billion": 10**9}
 _OPERATOR = lazy_pattern(r"[-+*/\u00d7\u00f7\u2212^]|\\(?:times|cdot|div|pm)\b|\d\s*[xX]\s*$")
 _HEDGE = lazy_pattern(r"[\s\\{}$()a-z]{0,12}?(?:\bor\b|\band\b|,|;|/)[\s\\{}$()a-z-]{0,12}|\s+", re.I)
 _Number = tuple[Fraction, Found]
-"""A value, and where it stands."""
-LONGEST = 400
-"""Digits of a number; one of more is none."""
-MOST_NUMBERS = 60
-"""Numbers of an answer; a list of more is none."""
+"""A value and its place."""
+MAX_NUMBER_CHARACTERS = 400
+"""A longer number is ignored."""
+MAX_NUMBERS = 60
+"""An answer with more numbers has no value."""
 
 
 def numbers(text: Found, most: int | None = None) -> list[_Number]:
-    """Every number of a text, or the first `most`, in order, with its place."""
+    """All numbers of a text, or the first `most`, in order, with their places."""
     found, whole = list[_Number](), text.text
     for match in itertools.islice(_NUMBER.finditer(whole), most):
         sign = match["sign"] or ""
         subtracts = bool(sign) and _subtracts(text.whole, text.start + match.start(), sign)
         value = _value(match, negative=bool(match["minus"]) or (bool(sign) and not subtracts))
         power = _POWER_OF_TEN.match(whole, match.end()) if value is not None and abs(value) == 10 else None
-        if value is not None and power is not None:  # 10^3, which is a number as 1000 is
+        if value is not None and power is not None:  # 10^3 is the number 1000
             value = value / 10 * Fraction(10) ** _exponent(power["power"])
         if value is not None:
             start = match.start() + (len(sign) if subtracts else 0)
@@ -59,9 +59,9 @@ def numbers(text: Found, most: int | None = None) -> list[_Number]:
 
 
 def asserted(text: Found) -> list[_Number]:
-    """The numbers of a text that it gives as values: digits, else words; without those it denies or gives as bounds."""
-    every = numbers(text, MOST_NUMBERS + 1)
-    found = [number for number in every if is_asserted(number[1], text)] if len(every) <= MOST_NUMBERS else []
+    """The numbers that a text asserts, in digits or else in words. Denied numbers and bounds are left out."""
+    every = numbers(text, MAX_NUMBERS + 1)
+    found = [number for number in every if is_asserted(number[1], text)] if len(every) <= MAX_NUMBERS else []
     words = [number for number in number_words(text) if is_asserted(number[1], text)]
     if not words or (found and not _begins(text, words[0][1])):
         return found
@@ -70,19 +70,19 @@ def asserted(text: Found) -> list[_Number]:
 
 
 def is_asserted(place: Found, region: Found) -> bool:
-    """Whether a number of a region is given as a value. What is said outside the region does not make it a bound."""
-    low = max(region.start, place.start - CONTEXT)
-    inside = place.whole[low : min(region.end, place.end + CONTEXT)]
+    """Whether a region asserts a number as a value. Words outside the region cannot make it a bound."""
+    low = max(region.start, place.start - CONTEXT_CHARACTERS)
+    inside = place.whole[low : min(region.end, place.end + CONTEXT_CHARACTERS)]
     return not place.is_denied and not is_bound(inside, place.start - low, place.end - low)
 
 
 def _begins(text: Found, words: Found) -> bool:
-    """Whether a text begins with a number in words; "one" may be a pronoun, so it does not count here."""
+    """Whether a text begins with a number in words. "one" does not count, because it may be a pronoun."""
     return words.text.lower() != "one" and re.fullmatch(r"\W{0,6}", text.whole[text.start : words.start]) is not None
 
 
 def _subtracts(text: str, at: int, sign: str) -> bool:
-    """Whether a minus takes away from what stands before it ("10 - 5"), or is a list's dash, rather than a sign."""
+    """Whether a minus subtracts ("10 - 5") or is the dash of a list, rather than a sign."""
     before = text[max(0, at - 8) : at]
     last = before.rstrip()[-1:]
     begins_line = before.rstrip(" \t")[-1:] in ("", "\n")
@@ -90,16 +90,16 @@ def _subtracts(text: str, at: int, sign: str) -> bool:
 
 
 def only_number(text: Found) -> _Number | None:
-    """The number of an answer: the only value in it, or behind its last equals sign; a calculation is none."""
-    part, found = _behind_equals(text, asserted(text))
+    """The single value of an answer, or the value after its last equals sign; None for a calculation."""
+    part, found = _after_equals(text, asserted(text))
     if not found or any(value != found[0][0] for value, _ in found) or _computes(part, found):
         return None
     return found[-1]
 
 
 def stated_number(text: Found) -> _Number | None:
-    """The number a sentence begins with, unless it offers several, or computes."""
-    part, found = _behind_equals(text, asserted(text))
+    """The first number of a sentence; None if the sentence offers several numbers or is a calculation."""
+    part, found = _after_equals(text, asserted(text))
     if not found or _computes(part, found[:2]):
         return None
     gap = _between(part, found[0][1], found[1][1]) if len(found) > 1 and found[1][0] != found[0][0] else ""
@@ -107,8 +107,8 @@ def stated_number(text: Found) -> _Number | None:
     return None if hedges else found[0]
 
 
-def _behind_equals(text: Found, found: list[_Number]) -> tuple[Found, list[_Number]]:
-    """What stands behind the last equals sign, and the numbers there. "which is more than 17" gives no value."""
+def _after_equals(text: Found, found: list[_Number]) -> tuple[Found, list[_Number]]:
+    """The text after the last equals sign, and its numbers. "which is" counts only if a number follows."""
     signs = [m.end() for m in re.finditer(r"=|\u2248|\\approx", text.text)]
     last = max((number[1].start - text.start for number in found), default=0)
     signs += [m.end() for m in re.finditer(r"\bwhich (?:is|makes|gives)\b", text.text) if m.end() <= last]
@@ -121,7 +121,7 @@ def _between(text: Found, first: Found, second: Found) -> str:
 
 
 def _computes(text: Found, found: list[_Number]) -> bool:
-    """Whether nothing but an operator stands between two numbers, or a power behind one."""
+    """Whether only an operator stands between two numbers, or a power follows one."""
     gaps = [_between(text, a[1], b[1]) for a, b in itertools.pairwise(found)]
     words = re.compile(r"(?<![\\a-z])[a-z]{3,}\s")
     joined = any(len(gap) < 40 and _OPERATOR.search(gap) and not words.search(gap) for gap in gaps)
@@ -129,17 +129,17 @@ def _computes(text: Found, found: list[_Number]) -> bool:
 
 
 def _is_raised(after: str) -> bool:
-    """Whether a power stands behind a number. The ring of a degree is no power."""
+    """Whether a power follows a number. A degree sign is not a power."""
     return after[:2].lstrip().startswith("^") and not _UNIT_POWER.match(after)
 
 
 def as_fraction(text: str) -> Fraction:
-    """The exact value of digits with separators of thousands."""
+    """The exact value of digits with thousands separators."""
     return Fraction(re.sub(r"[^\d.]", "", text))
 
 
 def _value(match: re.Match[str], negative: bool) -> Fraction | None:
-    if len(match[0]) > LONGEST:
+    if len(match[0]) > MAX_NUMBER_CHARACTERS:
         return None
     value = _signed(match["over"] or match["over_digit"] or match["plain"])
     under = match["under"] or match["under_digit"] or match["divisor"]

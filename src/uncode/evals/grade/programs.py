@@ -1,4 +1,4 @@
-"""Grading by running tests: what HumanEval and MBPP share."""
+"""Grading by running tests, for HumanEval and MBPP."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from ..task import Grade
 from .code import Reading
 
 
-def judged(sandbox: Sandbox, suite: Suite, programs: list[Reading]) -> Grade:
-    """The grade of the first reading that is a program."""
+def run_tests(sandbox: Sandbox, suite: Suite, programs: list[Reading]) -> Grade:
+    """Grade the first reading that is a valid program."""
     if not programs:
         return Grade(False, None, f"no function named {' or '.join(suite.names)}")
     verdict = sandbox.judge(suite, *(program.source for program in programs))
@@ -16,7 +16,7 @@ def judged(sandbox: Sandbox, suite: Suite, programs: list[Reading]) -> Grade:
     return Grade(verdict.passed, chosen.place.span, verdict.why)
 
 
-def silent(sandbox: Sandbox, script: str, text: str) -> Grade:
-    """The released rule: the answer and its tests in one file, right if nothing is written to standard error."""
+def run_script(sandbox: Sandbox, script: str, text: str) -> Grade:
+    """Grade by the released rule: the answer and its tests are one script, which must not write to standard error."""
     verdict = sandbox.silent(script)
     return Grade(verdict.passed, (0, len(text)), verdict.why)

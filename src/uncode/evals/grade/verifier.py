@@ -1,4 +1,4 @@
-"""The process that asks math-verify; started by `formulas.py`, a line of JSON a question. Imports nothing of ours."""
+"""The math-verify process of `formulas.py`. It reads one JSON line per comparison and imports nothing of uncode."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import resource
 import signal
 import sys
 
-MEMORY = 3 << 30
-SECONDS = 10.0
+MEMORY_BYTES = 3 << 30
+CPU_SECONDS = 10.0
 
 
 def _give_up(*_: object) -> None:
@@ -17,7 +17,7 @@ def _give_up(*_: object) -> None:
 
 
 def main() -> None:
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     from math_verify import ExprExtractionConfig, LatexExtractionConfig, parse, verify
 
     logging.disable(logging.CRITICAL)
@@ -25,12 +25,11 @@ def main() -> None:
     signal.signal(signal.SIGPROF, _give_up)
     print("ready", flush=True)
     for line in sys.stdin:
-        asked = json.loads(line)
-        signal.setitimer(signal.ITIMER_PROF, SECONDS)  # of processor time, so that a busy machine changes nothing
+        pair = json.loads(line)
+        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)  # CPU time, so that a busy machine does not matter
         try:
             gold, answer = (
-                parse(f"${asked[name]}$", extraction_config=reading, parsing_timeout=None)
-                for name in ("gold", "answer")
+                parse(f"${pair[name]}$", extraction_config=reading, parsing_timeout=None) for name in ("gold", "answer")
             )
             same = bool(answer) and verify(gold, answer, timeout_seconds=None)
         except (Exception, RecursionError, MemoryError):

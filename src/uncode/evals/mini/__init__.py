@@ -1,1 +1,1 @@
-"""The mini-suite: every preset on the seven families, the paper's Table 1 in miniature."""
+"""The mini-suite: every preset on the seven mini families, as a small version of the paper's Table 1."""

@@ -1,4 +1,4 @@
-"""The samplers of the mini-suite, with settings in proportion to the paper's."""
+"""The samplers of the mini-suite, with the paper's settings scaled to shorter answers."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from .names import BLOCKS, UNCODE, UNSEEN, semi_ar
 
 
 def baselines(length: int) -> dict[str, Sampler]:
-    """All presets that are not Uncode's, for answers of `length` tokens."""
+    """All presets other than Uncode's, for answers of `length` tokens."""
     block = -(-length // BLOCKS)
     found = (
         presets.uniform(),
@@ -25,12 +25,12 @@ def baselines(length: int) -> dict[str, Sampler]:
         presets.remdm(block_length=block),
         presets.dream(alg="entropy", steps=length),
     )
-    named = {sampler.name: sampler for sampler in found}
-    return named | {semi_ar(blocks): presets.semi_ar(blocks=blocks) for blocks in (BLOCKS, BLOCKS // 2, 2 * BLOCKS)}
+    by_name = {sampler.name: sampler for sampler in found}
+    return by_name | {semi_ar(blocks): presets.semi_ar(blocks=blocks) for blocks in (BLOCKS, BLOCKS // 2, 2 * BLOCKS)}
 
 
 def calibrated(length: int, table: Table, rate: float) -> dict[str, Sampler]:
-    """Uncode's other presets at a rate, for answers of `length` tokens."""
+    """Uncode's other presets with a rate, for answers of `length` tokens."""
     block = -(-length // BLOCKS)
     found = (
         presets.uncode(frequency=table, rate=rate, special="unseen"),
@@ -42,5 +42,5 @@ def calibrated(length: int, table: Table, rate: float) -> dict[str, Sampler]:
 
 
 def at_rate(table: Table, rate: float) -> Sampler:
-    """Uncode with end tokens neither pushed nor pulled: they are in no corpus."""
+    """Uncode with a rate and `special="neutral"`, because no corpus contains EOS."""
     return presets.uncode(frequency=table, rate=rate, special="neutral")

@@ -1,4 +1,4 @@
-"""A whole run of the mini-suite: the families one after the other, or at the same time in processes of their own."""
+"""A run of the mini-suite: the families one after the other, or in parallel processes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...core.denoiser import Denoiser
 from ...core.errors import require
 from ...core.pieces.piece import Table
 from ...core.support.paths import make_folder
-from ...files import only_one, require_same_job
+from ...files import exclusive_lock, require_same_job
 from ...models import TABLE, folder_of
 from ..families import FAMILIES
 from ..sandbox import NoJail
@@ -28,7 +28,7 @@ from .run import OnProgress, Suite
 
 @dataclass(frozen=True)
 class Job:
-    """What is asked for."""
+    """The settings of a run."""
 
     model: str
     device: str | None
@@ -37,16 +37,16 @@ class Job:
     batch: int
     seed: int
     rates: Mapping[str, float] | None
-    """Uncode's rates, for a quick run; None: all presets, and the rates are found."""
+    """Uncode's rates, for a quick run. With None, all presets run and the rates are chosen."""
     folder: Path | None
     families: tuple[str, ...] = tuple(FAMILIES)
 
     def run(self, workers: int, on_progress: OnProgress) -> Results:
-        """All families of the job. Those that are finished in the folder are not run again."""
+        """Run all families of the job, except those that are finished in the folder."""
         if self.folder is None:
             return self._results(workers, on_progress)
         make_folder(self.folder)
-        with only_one(self.folder / "mini.lock", self.folder, "writing results"):
+        with exclusive_lock(self.folder / "mini.lock", self.folder, "writing results"):
             results = self._results(workers, on_progress)
             results.save(self.folder / "results.json")
         return results
@@ -57,7 +57,7 @@ class Job:
         else:
             parts = self._in_processes(workers, on_progress)
         about = next(iter(parts.values())).about
-        others = {name: self._begun(name, about) for name in FAMILIES if name not in parts}
+        others = {name: self._load_part(name, about) for name in FAMILIES if name not in parts}
         parts |= {name: part for name, part in others.items() if part.cells}
         parts = {name: parts[name] for name in FAMILIES if name in parts}
         results = Results.of(parts, biases_of(parts))
@@ -74,15 +74,19 @@ class Job:
         return {name: found[name] for name in self.families}
 
     def part(self, name: str, on_progress: OnProgress = lambda message: None) -> Part:
-        """One family, from the beginning or from where it was left."""
+        """Run one family, or resume it."""
         warnings.simplefilter("once", NoJail)
         denoiser = load(self.model, device=self.device, dtype=self.dtype)
         table = denoiser.frequency
-        require(table is not None, f"'{self.model}' has no frequency table of its own, which the mini-suite needs.")
+        require(
+            table is not None, f"'{self.model}' has no frequency table, which the mini-suite needs: run `uncode count`."
+        )
         assert table is not None
         about = self._about(denoiser, table)
         began = time.monotonic()
-        suite = Suite(denoiser, table, FAMILIES[name], self._begun(name, about), self.batch, self.folder, on_progress)
+        suite = Suite(
+            denoiser, table, FAMILIES[name], self._load_part(name, about), self.batch, self.folder, on_progress
+        )
         if self.rates is None:
             suite.full()
         else:
@@ -92,14 +96,14 @@ class Job:
         return suite.part
 
     def _about(self, denoiser: Denoiser, table: Table) -> dict[str, Any]:
-        """What the numbers depend on."""
+        """Everything that the results depend on."""
         folder = folder_of(self.model) or Path()
         weights = sorted(file for file in folder.glob("*.safetensors") if file.name != TABLE)
         return {
             "model": Path(self.model).resolve().name,
             "weights": hashlib.sha256(b"".join(file.read_bytes() for file in weights)).hexdigest()[:16],
             "table": table.sha256[:16],
-            "held_out": problems(),
+            "held_out": problems_digest(),
             "device": denoiser.device.type,
             "dtype": str(denoiser.dtype).removeprefix("torch."),
             "problems": self.problems,
@@ -107,16 +111,16 @@ class Job:
             "rates": None if self.rates is None else dict(self.rates),
         }
 
-    def _begun(self, name: str, about: dict[str, Any]) -> Part:
-        """What there is of a family in the folder, if it is of the same run."""
+    def _load_part(self, name: str, about: dict[str, Any]) -> Part:
+        """The results of a family in the folder, or an empty part. Raise if they belong to another run."""
         if self.folder is None or not (self.folder / f"{name}.json").is_file():
             return Part(about)
         found = Part.load(self.folder / f"{name}.json")
-        require_same_job(self.folder, "a run", about, found.about, "remove what is there")
+        require_same_job(self.folder, "a run", about, found.about, "remove the results there")
         return found
 
 
-def problems() -> str:
-    """What tells one set of tested problems from another."""
+def problems_digest() -> str:
+    """A fingerprint of the test problems of all families."""
     keys = "".join(family.key(example) for family in FAMILIES.values() for example in family.examples())
     return hashlib.sha256(keys.encode()).hexdigest()[:16]

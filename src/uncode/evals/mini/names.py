@@ -1,19 +1,19 @@
-"""What the samplers of the mini-suite are called, and the rates among which one is chosen. Imports no torch."""
+"""The names of the mini-suite's samplers, and the candidate rates. This module imports no torch."""
 
 from __future__ import annotations
 
 RATES = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
-"""Candidates for Uncode's positional rate: the paper's four, and smaller ones, for answers here are shorter."""
+"""Candidates for Uncode's positional rate: the paper's four, and smaller ones for shorter answers."""
 BLOCKS = 8
-"""Of block-wise samplers: 256 tokens in blocks of 32, in small."""
+"""The number of blocks of block-wise samplers, as in the paper (256 tokens in blocks of 32)."""
 UNCODE = "uncode"
 UNSEEN = "uncode unseen"
-"""End tokens as the most informative of all, which is what the released tables imply and the preset's default."""
+"""Uncode with `special="unseen"`, the preset's default: EOS counts as the most informative token, as in the release."""
 QUICK = ("uniform", "confidence", "semi_ar", "left_to_right", UNCODE)
 
 
 def semi_ar(blocks: int) -> str:
-    """The name of semi-AR; with as many blocks as the paper has, it needs none."""
+    """The name of semi-AR with a number of blocks, which is left out if it is the paper's."""
     return "semi_ar" if blocks == BLOCKS else f"semi_ar {blocks}"
 
 

@@ -1,4 +1,4 @@
-"""The mini-suite's tables, as rows of text: the terminal and the card print the same."""
+"""The mini-suite's tables as rows of text, for the terminal and for the model card."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def short(family: str) -> str:
 
 
 def accuracy(results: Results, intervals: bool = False) -> Table:
-    """Per cent right of every sampler on every family; the average, and how far Uncode is ahead of it."""
+    """The accuracy of every sampler on every family, the average, and Uncode's lead over the sampler."""
     families = list(results.cells)
     rows = []
     for name in _ordered(results):
@@ -36,15 +36,15 @@ def accuracy(results: Results, intervals: bool = False) -> Table:
         cells_text = ["" if c is None else _percent(c.accuracy, intervals) for c in cells]
         average = results.average(name)
         mean = "" if average is None else _percent(average, True)
-        ahead = "" if name == UNCODE or name not in results.gaps else _ahead(results, name)
+        lead = "" if name == UNCODE or name not in results.gaps else _lead(results, name)
         forwards = [cell.forwards for cell in cells if cell is not None]
-        rows.append([_told(results, name), *cells_text, mean, ahead, f"{np.mean(forwards):.0f}"])
+        rows.append([_label(results, name), *cells_text, mean, lead, f"{np.mean(forwards):.0f}"])
     titles = ["sampler", *(short(f) for f in families), "average", f"{UNCODE} minus it", "forwards"]
     return Table(titles, rows)
 
 
 def rates(results: Results) -> Table:
-    """The mean predictive entropy at every candidate rate, and what the accuracy was there."""
+    """The mean predictive entropy and the accuracy at every candidate rate."""
     rows = []
     for family, found in results.entropies.items():
         for what in ("entropy", "right, %"):
@@ -57,7 +57,7 @@ def rates(results: Results) -> Table:
 
 
 def biases(results: Results) -> Table:
-    """When boundary tokens and trivial tokens are written by confidence."""
+    """When the confidence sampler writes boundary tokens and trivial tokens."""
     boundary = ("first_before_middle", "last_before_middle", "ends_before_middle")
     trivial = ("trivial_early", "trivial_early_left_to_right", "trivial_excess")
     rows = [
@@ -68,14 +68,14 @@ def biases(results: Results) -> Table:
 
 
 def times(results: Results) -> Table:
-    """When confidence writes each tenth of the answer's span."""
+    """When the confidence sampler writes each tenth of the answer's span."""
     rows = [[short(name), *(_interval(part) for part in of["when"])] for name, of in results.biases.items()]
     parts = len(next(iter(results.biases.values()))["when"])
     return Table(["family", *(f"tenth {n}" for n in range(1, parts + 1))], rows)
 
 
 def best_fixed(results: Results) -> float:
-    """The one rate that is best on the average, found with the labels."""
+    """The rate with the best average accuracy, found with the labels."""
 
     def mean(rate: float) -> float:
         solved = results.solved(with_rate(rate))
@@ -85,7 +85,7 @@ def best_fixed(results: Results) -> float:
 
 
 def _ordered(results: Results) -> list[str]:
-    """Baselines, Uncode by the chosen rates, Uncode at the best fixed one, its other presets, its other rates."""
+    """The rows in order: baselines, Uncode with chosen rates, with the best fixed rate, other presets, other rates."""
     names = results.samplers()
     if not results.entropies:
         return names
@@ -99,7 +99,7 @@ def _ordered(results: Results) -> list[str]:
     )
 
 
-def _told(results: Results, name: str) -> str:
+def _label(results: Results, name: str) -> str:
     if name == UNCODE and results.entropies:
         return f"{UNCODE}, label-free rates"
     if results.entropies and name == with_rate(best_fixed(results)):
@@ -112,12 +112,12 @@ def _percent(interval: Sequence[float], whole: bool) -> str:
     return f"{estimate:z.1f} [{low:z.1f}, {high:z.1f}]" if whole else f"{estimate:z.1f}"
 
 
-def _ahead(results: Results, name: str) -> str:
-    """How far Uncode is ahead of a sampler, as :func:`uncode.stats.paired_difference` has it."""
+def _lead(results: Results, name: str) -> str:
+    """Uncode's lead over a sampler with its interval, as in :func:`uncode.stats.paired_difference`."""
     gap, ours, theirs = results.gaps[name], results.solved(UNCODE), results.solved(name)
     assert ours is not None and theirs is not None
-    alike = bool((ours - theirs == ours[0] - theirs[0]).all())
-    estimate, low, high = (100 * value for value in (newcombe(ours, theirs) if alike else gap))
+    is_constant = bool((ours - theirs == ours[0] - theirs[0]).all())
+    estimate, low, high = (100 * value for value in (newcombe(ours, theirs) if is_constant else gap))
     return f"{estimate:+z.1f} [{low:+z.1f}, {high:+z.1f}]"
 
 

@@ -1,4 +1,4 @@
-"""What the mini-suite found: a file a family, written anew after every cell, so that nothing finished is lost."""
+"""Results of the mini-suite: one file per family, rewritten after every cell, so that no finished cell is lost."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Cell:
     """One sampler on one family."""
 
     right: str
-    """A 1 for each problem that is solved, a 0 for each other."""
+    """For each problem 1 if it was solved, else 0."""
     hasty: str
-    """A 1 for each problem where an end token was written in the first quarter of the forwards."""
+    """For each problem 1 if an EOS token was written in the first quarter of the forwards, else 0."""
     forwards: float
     """The mean number of forwards."""
     tokens: float
-    """The mean number of tokens before the end token."""
+    """The mean number of tokens before the first EOS token."""
 
     @property
     def solved(self) -> np.ndarray:
@@ -42,16 +42,16 @@ class Cell:
 
 @dataclass
 class Part:
-    """One family."""
+    """The results of one family."""
 
     about: dict[str, Any]
     """The model, the seed, the precision, the number of problems."""
     cells: dict[str, Cell] = field(default_factory=dict)
-    """By sampler."""
+    """The cells by sampler."""
     entropies: dict[str, float] = field(default_factory=dict)
-    """By rate: the mean predictive entropy on problems without labels."""
+    """The mean predictive entropy on problems without labels, by rate."""
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """By sampler: what was written when, for each problem."""
+    """The measures of the decoding order for each problem, by sampler."""
     seconds: float = 0.0
 
     def save(self, path: Path) -> None:
@@ -63,18 +63,18 @@ class Part:
         try:
             return cls(**data | {"cells": {name: Cell(**cell) for name, cell in data["cells"].items()}})
         except (TypeError, KeyError, AttributeError) as error:
-            raise UncodeError(f"'{path}' is no file of results ({error}).") from error
+            raise UncodeError(f"'{path}' is not a file of results ({error}).") from error
 
 
 @dataclass
 class Results:
-    """All cells of a run, the rates that were chosen, and the biases of the model."""
+    """The results of a run: all cells, the entropies that choose the rates, and the biases."""
 
     about: dict[str, Any]
     cells: dict[str, dict[str, Cell]]
-    """By family, then by sampler."""
+    """The cells by family, then by sampler."""
     entropies: dict[str, dict[str, float]]
-    """By family, then by rate."""
+    """The entropies by family, then by rate."""
     biases: dict[str, Any]
 
     @classmethod
@@ -87,37 +87,37 @@ class Results:
         )
 
     def rate(self, family: str) -> float:
-        """The rate with the least mean predictive entropy; of equals, the smallest."""
+        """The rate with the smallest mean predictive entropy; of equal ones, the smallest rate."""
         require(family in self.entropies, f"no rate was chosen for {family}: run `uncode mini` without --quick first.")
-        return least(self.entropies[family])
+        return best_rate(self.entropies[family])
 
     def cell(self, family: str, sampler: str) -> Cell | None:
-        """A cell; Uncode without a rate is the one at the family's own."""
+        """The cell of a sampler. "uncode" without a rate is Uncode with the family's chosen rate."""
         cells = self.cells.get(family, {})
         if sampler == UNCODE and UNCODE not in cells and family in self.entropies:
             sampler = with_rate(self.rate(family))
         return cells.get(sampler)
 
     def samplers(self) -> list[str]:
-        """Every sampler that has a cell, in the order they were run; Uncode without a rate first among its own."""
+        """All samplers with a cell, in the order they were run. "uncode" without a rate comes before other Uncodes."""
         names = list(dict.fromkeys(name for cells in self.cells.values() for name in cells))
         own = [name for name in names if name.startswith(UNCODE)]
         others = [name for name in names if name not in own]
         return others + ([UNCODE] if UNCODE not in own and self.entropies else []) + own
 
     def solved(self, sampler: str) -> np.ndarray | None:
-        """Right or wrong on all problems of all families, which have equally many; None where a cell is missing."""
+        """Right (1) or wrong (0) on the problems of all families; None if a cell is missing."""
         cells = [self.cell(family, sampler) for family in self.cells]
         return None if any(cell is None for cell in cells) else np.concatenate([c.solved for c in cells if c])
 
     def average(self, sampler: str) -> Interval | None:
-        """The share that is right, of all problems of all families, with Wilson's interval."""
+        """The accuracy on the problems of all families, with Wilson's interval."""
         solved = self.solved(sampler)
         return None if solved is None else wilson(int(solved.sum()), len(solved))
 
     @cached_property
     def gaps(self) -> dict[str, Interval]:
-        """How far Uncode is ahead of each sampler that has every family, by the paired bootstrap; made once."""
+        """Uncode's lead over each sampler with results for every family, by the paired bootstrap."""
         ours, solved = self.solved(UNCODE), {name: self.solved(name) for name in self.samplers()}
         theirs = {name: marks for name, marks in solved.items() if marks is not None}
         if ours is None or not theirs:
@@ -126,7 +126,7 @@ class Results:
         return dict(zip(theirs, found, strict=True))
 
     def sizes(self) -> list[int]:
-        """How many problems each family has: they are resampled within it."""
+        """The number of problems in each family. The bootstrap resamples within families."""
         return [len(next(iter(cells.values())).right) for cells in self.cells.values()]
 
     def save(self, path: Path) -> None:
@@ -135,16 +135,16 @@ class Results:
     @classmethod
     def load(cls, path: Path) -> Results:
         data = _read(path)
-        require("orders" not in data, f"'{path}' holds one family: show the results.json beside it.")
+        require("orders" not in data, f"'{path}' holds one family only: show the results.json in its folder.")
         try:
             cells = {f: {s: Cell(**cell) for s, cell in of.items()} for f, of in data["cells"].items()}
             return cls(**data | {"cells": cells})
         except (TypeError, KeyError, AttributeError) as error:
-            raise UncodeError(f"'{path}' is no file of results ({error}).") from error
+            raise UncodeError(f"'{path}' is not a file of results ({error}).") from error
 
 
-def least(entropies: Mapping[str, float]) -> float:
-    """The rate with the least entropy; of equals, the smallest."""
+def best_rate(entropies: Mapping[str, float]) -> float:
+    """The rate with the smallest entropy; of equal ones, the smallest rate."""
     return float(min(entropies, key=lambda rate: (entropies[rate], float(rate))))
 
 
@@ -153,6 +153,6 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise UncodeError(f"'{path}' is no file of results ({error}).") from error
-    require(isinstance(data, dict), f"'{path}' is no file of results.")
+        raise UncodeError(f"'{path}' is not a file of results ({error}).") from error
+    require(isinstance(data, dict), f"'{path}' is not a file of results.")
     return dict(data)

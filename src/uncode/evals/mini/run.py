@@ -1,4 +1,4 @@
-"""Running the mini-suite: decode, grade, note; a cell that is there already is not run again."""
+"""Runs the mini-suite: decode, grade, record. Finished cells are not run again."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ from ...core.stepper.requests import DecodeOptions
 from ...core.support.paths import make_folder
 from ...core.support.write import write_whole
 from ...core.trace import Trace
-from ...prompt import Prompt, answers, canvas_of, read_prompts
+from ...prompt import Prompt, answer_texts, canvas_of, read_prompts
 from ...samplers.interventions import trivial_ids
 from ...samplers.presets import confidence, left_to_right
 from ..families.family import Family
 from .biases import order_of
 from .contenders import at_rate, baselines, calibrated
 from .names import QUICK, RATES, UNCODE, with_rate
-from .results import Cell, Part, least
+from .results import Cell, Part, best_rate
 
-STEP_SECONDS = 10.0
-"""How often a decode that takes long says how far it is."""
+REPORT_SECONDS = 10.0
+"""Seconds between two progress reports of a decode."""
 OnProgress = Callable[[str], None]
-"""Called with a line about what comes next."""
+"""Called with a line of text about the current work."""
 
 
 @dataclass
 class Suite:
-    """A family put to a model with its table."""
+    """One family on a model with its frequency table."""
 
     denoiser: Denoiser
     table: Table
@@ -47,13 +47,13 @@ class Suite:
     part: Part
     batch: int
     folder: Path | None
-    """Where results and answers go."""
+    """The folder for results and answers."""
     on_progress: OnProgress
     grades: dict[tuple[str, str], bool] = field(default_factory=dict)
-    """By problem and answer: samplers often agree, and running a program takes longer than writing it."""
+    """Grades by problem and answer, so that equal answers of several samplers are graded once."""
 
     def full(self) -> None:
-        """All presets; Uncode at every candidate rate, its other presets at the one chosen without labels."""
+        """Run all presets: Uncode with every candidate rate, its other presets with the rate chosen without labels."""
         length, entropies = self.family.length, self.part.entropies
         self._cells(baselines(length))
         for rate in RATES:
@@ -61,7 +61,7 @@ class Suite:
             if f"{rate:g}" not in entropies:
                 entropies[f"{rate:g}"] = self._entropy(rate)
                 self.save()
-        self._cells(calibrated(length, self.table, least(entropies)))
+        self._cells(calibrated(length, self.table, best_rate(entropies)))
         for sampler in (confidence(), left_to_right()):
             if sampler.name not in self.part.orders:
                 self.on_progress(f"{self.family.name}, {sampler.name}, its order")
@@ -69,7 +69,7 @@ class Suite:
                 self.save()
 
     def quick(self, rate: float) -> None:
-        """Five presets, Uncode at a rate that is known already."""
+        """Run five presets, Uncode with a known rate."""
         known = baselines(self.family.length) | {UNCODE: at_rate(self.table, rate)}
         self._cells({name: known[name] for name in QUICK})
 
@@ -84,14 +84,14 @@ class Suite:
         examples = self.examples
         texts, forwards, lengths, hasty = list[str](), list[int](), list[int](), ""
         for trace, prompts in self._decoded(examples, sampler):
-            texts += answers(self.denoiser, prompts, trace)
+            texts += answer_texts(self.denoiser, prompts, trace)
             forwards += trace.forwards.tolist()
             ended = torch.isin(trace.generated, torch.tensor(self.denoiser.eos_ids))
             lengths += torch.where(ended.any(1), ended.long().argmax(1), trace.generated.shape[1]).tolist()
             early = (trace.commit_step >= 0) & (trace.commit_step < trace.forwards[:, None] / 4)
             hasty += "".join("1" if row else "0" for row in (ended & early).any(1).tolist())
         self._grade(examples, texts)
-        self._keep(name, [e.id for e in examples], texts)
+        self._write_answers(name, [e.id for e in examples], texts)
         right = "".join("1" if self.grades[e.id, text] else "0" for e, text in zip(examples, texts, strict=True))
         return Cell(right, hasty, round(sum(forwards) / len(forwards), 2), round(sum(lengths) / len(lengths), 2))
 
@@ -109,7 +109,7 @@ class Suite:
     def _decoded(
         self, examples: Sequence[Any], sampler: Sampler, what: str | None = None, **decode_options: Any
     ) -> list[tuple[Trace, list[Prompt]]]:
-        """The traces of some problems, a batch at a time; problem n has the seed of the suite plus n."""
+        """The traces of the problems, decoded in batches. Problem n has the seed of the suite plus n."""
         options: DecodeOptions = decode_options  # type: ignore[assignment]
         found, last, forwards = [], time.monotonic(), 0
         for start in range(0, len(examples), self.batch):
@@ -119,14 +119,14 @@ class Suite:
             run = steps(self.denoiser, canvas_of(self.denoiser, prompts), sampler, seed, **options)
             for _ in run:
                 forwards += 1
-                if time.monotonic() - last > STEP_SECONDS:
+                if time.monotonic() - last > REPORT_SECONDS:
                     last = time.monotonic()
                     self.on_progress(f"{self.family.name}, {what or sampler.name}: forward {forwards}")
             found.append((run.trace(), prompts))
         return found
 
     def _entropy(self, rate: float) -> float:
-        """The mean predictive entropy of problems whose answers nobody looks at."""
+        """The mean predictive entropy on the problems without labels."""
         problems = self.family.unlabelled()
         what = f"rate {rate:g} ({RATES.index(rate) + 1} of {len(RATES)}) on {len(problems)} unlabelled problems"
         self.on_progress(f"{self.family.name}, {what}")
@@ -137,8 +137,8 @@ class Suite:
         traces = [trace for trace, _ in self._decoded(self.examples, sampler)]
         return order_of(traces, trivial_ids(self.denoiser.tokenizer), self.denoiser.eos_ids)
 
-    def _keep(self, name: str, ids: list[str], texts: list[str]) -> None:
-        """The answers as a file of their own, to be read or graded again."""
+    def _write_answers(self, name: str, ids: list[str], texts: list[str]) -> None:
+        """Write the answers to a file, to be read or graded again."""
         if self.folder is None:
             return
         folder = self.folder / "answers"

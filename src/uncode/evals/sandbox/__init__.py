@@ -1,4 +1,4 @@
-"""A sandbox for generated programs: the candidate in a jail, the tests outside it, plain data between them."""
+"""A sandbox for generated programs. The candidate runs in a jail, the tests outside; they exchange plain data."""
 
 from __future__ import annotations
 

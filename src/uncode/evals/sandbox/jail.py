@@ -1,4 +1,4 @@
-"""The walls: namespaces, by ourselves or through bubblewrap; else limits alone and a loud notice."""
+"""Jails: namespaces of our own, bubblewrap, or only resource limits with a warning."""
 
 from __future__ import annotations
 
@@ -18,81 +18,81 @@ from typing import Any, ClassVar
 
 from ...core.errors import UncodeError, require, suggest
 
-HERE = b"here\n"
-"""What a role of the guest says first: its walls stand."""
+READY = b"here\n"
+"""The first message of every guest process. It means that the jail is set up."""
 GUEST = Path(__file__).parent / "guest"
 HARNESS, PYTHON = "/harness", "/python"
-"""Where a jail shows the guest's package, and an interpreter that is not in one of the system's own places."""
+"""The paths inside a jail of the guest's package, and of an interpreter outside the system's folders."""
 _START = "import sys; sys.path.insert(0, sys.argv[1]); from guest.{} import main; main()"
 _SYSTEM = ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/etc/ld.so.cache", "/nix/store")
-"""Where an interpreter's shared libraries may lie."""
+"""Folders that may hold the interpreter's shared libraries."""
 _NEUTRAL = ("/usr", "/usr/local")
-"""Places of an interpreter that say nothing about the host, as the store of Nix: it stays there."""
+"""Prefixes of an interpreter that reveal nothing about the host. They keep their path inside, as the Nix store does."""
 
 
 class NoJail(UserWarning):
-    """Generated programs run without walls around them."""
+    """Warns that generated programs run without a jail."""
 
 
 @dataclass(frozen=True)
 class View:
-    """What a process in a jail sees."""
+    """The file system and the environment of a process in a jail."""
 
     python: str
-    """The interpreter's path, as seen inside."""
+    """The path of the interpreter inside the jail."""
     harness: str
-    """The folder that holds the guest's package, as seen inside."""
+    """The folder of the guest's package inside the jail."""
     folders: list[list[str]] = field(default_factory=list)
-    """What is shown, as [source, place]: the interpreter, its libraries and the system's, the guest's files."""
+    """Mounted folders as [source, place]: the interpreter, its libraries, the system's libraries, the guest's files."""
     hidden: list[str] = field(default_factory=list)
-    """Places in them that are covered with an empty folder: installed packages."""
+    """Folders in them that are covered by an empty folder: installed packages."""
     environment: dict[str, str] = field(default_factory=dict)
-    """What the interpreter needs to start; the guest forgets it at once."""
+    """Variables that the interpreter needs to start. The guest clears them at once."""
 
 
 class Jail(ABC):
-    """A way to start a bare Python interpreter that sees nothing but itself."""
+    """Starts a bare Python interpreter that is isolated from the host."""
 
     name: ClassVar[str]
     walled: ClassVar[bool] = True
-    """Whether it sees a file system, processes and a network of its own."""
+    """Whether the process has its own file system, process and network namespaces."""
     own_files: ClassVar[bool] = False
-    """Whether it may write: into a folder of its own, with a limit on bytes and on files."""
+    """Whether the process may write files, to its own folder, with limits on bytes and on the number of files."""
 
     def command(self, role: str, settings: Mapping[str, Any]) -> list[str]:
-        """The command line that starts `role` of the guest inside the walls."""
+        """The command line that starts a guest process with this role inside the jail."""
         view = self.view()
         request = {**settings, "own_files": self.own_files}
         return [*self.walls(request), *_python(view.python, "boot"), view.harness, role, json.dumps(request)]
 
     def view(self) -> View:
-        """What is seen inside."""
+        """The view of a process in this jail."""
         return _view()
 
     @abstractmethod
     def walls(self, settings: Mapping[str, Any]) -> list[str]:
-        """What stands before the interpreter on the command line."""
+        """The words before the interpreter on the command line."""
 
     def works(self) -> bool:
-        """Whether a program can be started in it here."""
+        """Whether a program can be started in this jail on this machine."""
         try:
             return self.fault() is None
         except (OSError, UncodeError, subprocess.TimeoutExpired):
             return False
 
     def fault(self) -> str | None:
-        """None, or what a program that should end at once says instead."""
+        """The error of a trivial program in this jail; None if it runs."""
         limits = {"cpu": 10, "memory": 1 << 30, "disk": 1 << 20, "files": 64, "answer": 1 << 20, "wall": 10}
         command = self.command("script", {"limits": limits})
         done = subprocess.run(command, input=b"pass", capture_output=True, timeout=30, env={}, cwd="/", check=False)
         complaint = done.stderr.decode(errors="replace").strip()
-        return None if done.stdout == HERE and not complaint else complaint or f"exit code {done.returncode}"
+        return None if done.stdout == READY and not complaint else complaint or f"exit code {done.returncode}"
 
 
 class Bubblewrap(Jail):
-    """By the program that Flatpak uses, for systems that let it, but not others, make user namespaces.
+    """bubblewrap, the program that Flatpak uses. Some systems let only it create user namespaces.
 
-    It bounds the bytes of its folder, but not the number of files, which cost the kernel memory: so none may be made.
+    It limits the bytes in its folder, but not the number of files, which take kernel memory. So writing is forbidden.
     """
 
     name = "bubblewrap"
@@ -100,7 +100,7 @@ class Bubblewrap(Jail):
     def walls(self, settings: Mapping[str, Any]) -> list[str]:
         found = shutil.which("bwrap")
         if found is None:
-            raise UncodeError("bubblewrap (bwrap) is not installed.")
+            raise UncodeError("bubblewrap (bwrap) is not installed: install it, or choose another jail.")
         words = [found, "--unshare-all", "--unshare-user", "--disable-userns", "--die-with-parent", "--new-session"]
         words += ["--uid", "65534", "--gid", "65534", "--hostname", "jail", "--clearenv", "--cap-drop", "ALL"]
         view = self.view()
@@ -120,7 +120,7 @@ class Bubblewrap(Jail):
 
 
 class Namespaces(Jail):
-    """By a first process of the guest's (`guest/enter.py`), which then becomes the one that is walled in."""
+    """Namespaces that a first guest process (`guest/enter.py`) creates before it executes the interpreter inside."""
 
     name = "namespaces"
     own_files = True
@@ -138,7 +138,7 @@ class Namespaces(Jail):
 
 
 class Bare(Jail):
-    """No walls: a process with limits and, on Linux, without the system calls that reach others or change files."""
+    """No jail: a process with resource limits and, on Linux, a seccomp filter against writing and reaching others."""
 
     name = "bare"
     walled = False
@@ -151,21 +151,23 @@ class Bare(Jail):
 
 
 JAILS: dict[str, type[Jail]] = {jail.name: jail for jail in (Namespaces, Bubblewrap, Bare)}
-"""From best to worst."""
+"""The jails, from best to worst."""
 
 
 def interpreter() -> str:
-    """The interpreter itself, not the virtual environment's link to it."""
+    """The path of the interpreter itself, not of a virtual environment's link."""
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable) or sys.executable)
 
 
 @functools.cache
 def find_jail(name: str | None = None) -> Jail:
-    """The jail of that name, or the best that works here; a loud notice where there is none."""
+    """The jail of that name, or the best one that works here. Warns if that is `bare`."""
     if name is not None:
         require(name in JAILS, f"there is no jail named '{name}': {suggest(name, JAILS)}")
         jail = JAILS[name]()
-        require(jail.works(), f"the jail '{name}' does not work here: leave it out to take the best that does.")
+        require(
+            jail.works(), f"the jail '{name}' does not work here: leave the name out to use the best one that does."
+        )
         return jail
     for kind in JAILS.values():
         jail = kind()
@@ -184,19 +186,19 @@ _NOTICE = (
 
 
 _BUILT = ("_sysconfig*.py", "_sysconfig*.json", "build-details.json", "__pycache__/_sysconfigdata*")
-"""Files of the interpreter's that list the paths it was built with."""
+"""Files of the interpreter that list its build paths."""
 
 
 def _python(program: str, module: str) -> list[str]:
-    """A bare interpreter that runs a module of the guest's; the folder of its package is the next word."""
+    """The command of a bare interpreter that runs a guest module. The next word must be the package's folder."""
     return [program, "-I", "-S", "-B", "-X", "utf8", "-c", _START.format(module)]
 
 
 @functools.cache
 def _view() -> View:
-    """The interpreter and its libraries, the system's, and the guest's files; no installed packages.
+    """A view of the interpreter, its libraries, the system's libraries and the guest's files, without packages.
 
-    An interpreter in a folder of the host's own, such as a user's home, is shown as /python: that path is not seen.
+    An interpreter in a folder such as a user's home appears as /python, so that its path is not visible.
     """
     prefix, program = os.path.realpath(sys.base_prefix), interpreter()
     under = program.startswith(f"{prefix}/")
@@ -211,11 +213,13 @@ def _view() -> View:
         if os.path.lexists(source) and not any(f"{source}/".startswith(f"{other}/") for other in folders):
             folders.append(source)
     real = [folder for folder in folders if not os.path.islink(folder)]
-    hidden = [found for folder in real for found in _found(folder, "python*/site-packages", "python*/dist-packages")]
+    hidden = [
+        found for folder in real for found in _matching_paths(folder, "python*/site-packages", "python*/dist-packages")
+    ]
     built: list[str] = []
     if not stays:
-        hidden += _found(f"{prefix}/lib", "pkgconfig", "python*/config-*")
-        built += _found(f"{prefix}/lib", *(f"python*/{name}" for name in _BUILT))
+        hidden += _matching_paths(f"{prefix}/lib", "pkgconfig", "python*/config-*")
+        built += _matching_paths(f"{prefix}/lib", *(f"python*/{name}" for name in _BUILT))
     return View(
         python=place(program),
         harness=HARNESS,
@@ -229,7 +233,7 @@ def _view() -> View:
     )
 
 
-def _found(folder: str, *patterns: str) -> list[str]:
-    """What is in a folder by those patterns; not by way of links, whose ends are found where they are."""
+def _matching_paths(folder: str, *patterns: str) -> list[str]:
+    """The paths in a folder that match the patterns, without those behind links."""
     found = (path for pattern in patterns for path in sorted(glob.glob(f"{glob.escape(folder)}/{pattern}")))
     return [path for path in found if os.path.realpath(path) == path]

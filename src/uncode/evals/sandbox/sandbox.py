@@ -1,4 +1,4 @@
-"""Judging a program: one process in the jail, one with the tests, both ended when the verdict is in."""
+"""The sandbox: one process in the jail runs the program, another one runs the tests."""
 
 from __future__ import annotations
 
@@ -16,39 +16,40 @@ from dataclasses import dataclass, field
 from typing import IO, Any
 
 from ...core.errors import UncodeError, require
-from .jail import HERE, Jail, find_jail
+from .jail import READY, Jail, find_jail
 
-_GRACE = 5.0
-"""Seconds beyond the wall-clock limit for starting two interpreters and for the referee's last word."""
+_GRACE_SECONDS = 5.0
+"""Seconds beyond the wall-clock limit, to start two interpreters and to receive the referee's verdict."""
 
 _ENDED_BY: dict[int, str] = {
     signal.SIGALRM: "the program took too long",
     signal.SIGXCPU: "the answer could not be compared: it took too much processor time",
 }
-"""By the referee's exit code: the limit that ended it."""
+"""The reason for a verdict, by the exit code of a referee that a limit has ended."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What a program may use."""
+    """Resource limits of a program."""
 
     cpu: int = 15
-    """Seconds of processor time, for the program and again for the tests (at least five); MBPP's slowest takes five."""
+    """Seconds of CPU time, for the program and for the tests (at least five) each. MBPP's slowest takes five."""
     wall: float = 120.0
-    """Seconds from the first word of the tests to the last; many more, so that a busy machine changes no verdict."""
+    """Seconds of wall-clock time for all tests. It is much larger, so that a busy machine changes no verdict."""
     memory: int = 1 << 30
     """Bytes of address space."""
     disk: int = 32 << 20
-    """Bytes it may write, in a file and altogether."""
+    """Bytes that the program may write, per file and in total."""
     files: int = 64
-    """Open descriptors."""
+    """The number of open file descriptors."""
     answer: int = 8 << 20
-    """Bytes of one answer."""
+    """Bytes of one returned value."""
 
     def __post_init__(self) -> None:
         for name, value in dataclasses.asdict(self).items():
             number = isinstance(value, (int, float) if name == "wall" else int) and not isinstance(value, bool)
-            require(number, f"the limit '{name}' is a number{' without decimals' * (name != 'wall')}, not {value!r}.")
+            kind = "a number" if name == "wall" else "a whole number"
+            require(number, f"the limit '{name}' must be {kind}, not {value!r}.")
             require(value > 0, f"the limit '{name}' must be positive, not {value}.")
         least = 64 << 20
         require(
@@ -63,13 +64,13 @@ class Suite:
     names: tuple[str, ...]
     tests: tuple[str, ...]
     setup: str = ""
-    """What runs before them: imports, helpers the tests use."""
+    """Code that runs before the tests: their imports and helpers."""
 
     def __post_init__(self) -> None:
         for name in ("names", "tests"):
             value = getattr(self, name)
             listed = not isinstance(value, str) and len(value) > 0 and all(isinstance(item, str) for item in value)
-            require(listed, f"a suite's {name} are a list of strings, at least one, not {value!r}.")
+            require(listed, f"a suite's {name} must be a list of at least one string, not {value!r}.")
 
 
 @dataclass(frozen=True)
@@ -77,20 +78,20 @@ class Verdict:
     passed: bool
     why: str
     program: int | None = None
-    """Which of the programs was judged: the first that is Python, has the functions and does not fail on loading."""
+    """The number of the judged program: the first one that is Python, defines the functions and loads."""
     seconds: float = 0.0
 
 
 @dataclass(frozen=True)
 class Sandbox:
-    """Runs generated programs. Safe to share between threads; each judgement has processes of its own."""
+    """Runs generated programs. It may be shared between threads; each verdict has its own processes."""
 
     limits: Limits = field(default_factory=Limits)
     jail: Jail = field(default_factory=find_jail)
 
     def judge(self, suite: Suite, *programs: str) -> Verdict:
-        """Whether the first program that has the functions passes the tests."""
-        require(len(programs) > 0, "there is no program to judge.")
+        """Test the first program that defines the functions."""
+        require(len(programs) > 0, "there is no program to judge: give at least one.")
         start = time.monotonic()
         job = {"programs": programs, "names": suite.names, "tests": suite.tests, "setup": suite.setup}
         verdict = self._referee(json.dumps(job).encode())
@@ -99,11 +100,11 @@ class Sandbox:
         return Verdict(verdict["passed"], _visible(verdict["why"]), verdict["chosen"], time.monotonic() - start)
 
     def silent(self, script: str, wall: float = 10.0) -> Verdict:
-        """Whether a script ends in time and writes nothing to standard error: the released rule, and no proof."""
+        """Run a script. It passes if it ends in time without output on standard error, which is the released rule."""
         start = time.monotonic()
         pipe = subprocess.PIPE
         with self._process("script", {}, stdin=pipe, stdout=pipe, stderr=pipe) as process:
-            why = _heard(process, script.encode(errors="replace"), wall)
+            why = _script_error(process, script.encode(errors="replace"), wall)
         return Verdict(why is None, _visible(why or "nothing on standard error"), 0, time.monotonic() - start)
 
     def _referee(self, job: bytes) -> dict[str, Any]:
@@ -125,22 +126,22 @@ class Sandbox:
             for end in (*questions, *answers):
                 end.close()
             try:
-                out, err = referee.communicate(job, timeout=self.limits.wall + _GRACE)
+                out, err = referee.communicate(job, timeout=self.limits.wall + _GRACE_SECONDS)
             except subprocess.TimeoutExpired:
                 return {"passed": False, "why": "the program took too long", "chosen": None}
-        if not out.startswith(HERE):
+        if not out.startswith(READY):
             raise UncodeError(f"the referee's jail did not start: {_visible(err.decode(errors='replace'))[-300:]}.")
         try:
-            return dict(json.loads(out.removeprefix(HERE)))
+            return dict(json.loads(out.removeprefix(READY)))
         except ValueError:
-            # The referee itself was ended by a limit: a test, or comparing an answer, took too much memory or time.
+            # A limit has ended the referee itself: a test or a comparison took too much memory or time.
             lines = err.decode(errors="replace").strip().splitlines()
             why = f"the answer could not be compared: {lines[-1] if lines else 'it took too much'}"
             return {"passed": False, "why": _ENDED_BY.get(referee.returncode, why), "chosen": None}
 
     @contextlib.contextmanager
     def _process(self, role: str, settings: dict[str, Any], **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
-        """A process of the guest's, killed with all its children at the end."""
+        """A guest process, which is killed with all its children at the end."""
         command = self.jail.command(role, settings | {"limits": dataclasses.asdict(self.limits)})
         with _folder(self.jail.walled) as folder:
             options = {"stdout": subprocess.DEVNULL, "env": {}, "cwd": folder, "start_new_session": True} | streams
@@ -160,7 +161,7 @@ class Sandbox:
 
 @contextlib.contextmanager
 def _folder(walled: bool) -> Iterator[str]:
-    """Where a process is started: walls bring their own folder; without them an empty one is made."""
+    """The working folder of a process: the jail's own, or an empty temporary one without a jail."""
     if walled:
         yield "/"
         return
@@ -169,7 +170,7 @@ def _folder(walled: bool) -> Iterator[str]:
 
 
 def _visible(text: str) -> str:
-    """On one line, without characters a terminal obeys: part of it is the program's own words."""
+    """The text on one line, without control characters, because a part of it comes from the program."""
     return "".join(c if c.isprintable() else " " for c in text)
 
 
@@ -178,28 +179,28 @@ def _pipe(stack: contextlib.ExitStack) -> tuple[IO[bytes], IO[bytes]]:
     return stack.enter_context(open(reading, "rb", 0)), stack.enter_context(open(writing, "wb", 0))
 
 
-def _heard(process: subprocess.Popen[bytes], script: bytes, wall: float) -> str | None:
-    """None where the script ends in silence; else what it said last, or that it did not end."""
+def _script_error(process: subprocess.Popen[bytes], script: bytes, wall: float) -> str | None:
+    """The last line that a script wrote to standard error, or a timeout; None if it ended without output."""
     assert process.stdin is not None and process.stdout is not None and process.stderr is not None
     with contextlib.suppress(BrokenPipeError):
         process.stdin.write(script)
         process.stdin.close()
-    if process.stdout.readline() != HERE:
+    if process.stdout.readline() != READY:
         complaint = process.stderr.read(2000).decode(errors="replace")
         raise UncodeError(f"the jail did not start: {_visible(complaint)[-300:]}.")
-    said, until, poll = b"", time.monotonic() + wall, select.poll()
+    output, until, poll = b"", time.monotonic() + wall, select.poll()
     poll.register(process.stderr, select.POLLIN)
-    while len(said) < 1 << 16 and poll.poll(max(0.0, until - time.monotonic()) * 1000):
+    while len(output) < 1 << 16 and poll.poll(max(0.0, until - time.monotonic()) * 1000):
         part = os.read(process.stderr.fileno(), 1 << 16)
         if not part:
             break
-        said += part
-        until = min(until, time.monotonic() + 1.0)  # it has failed: its last words are awaited, but not for long
-    if said:
-        lines = said.decode(errors="replace").strip().splitlines()
+        output += part
+        until = min(until, time.monotonic() + 1.0)  # it has failed; wait one second for the rest of its message
+    if output:
+        lines = output.decode(errors="replace").strip().splitlines()
         return f"on standard error: {lines[-1][:200] if lines else 'blanks'}"
     try:
-        process.wait(max(0.1, until - time.monotonic()))  # it may have closed standard error and gone on
+        process.wait(max(0.1, until - time.monotonic()))  # it may have closed standard error and continue
     except subprocess.TimeoutExpired:
         return "the script took too long"
     return None

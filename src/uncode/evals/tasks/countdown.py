@@ -20,12 +20,12 @@ class Puzzle(Example):
     numbers: tuple[int, ...]
     target: int
     reference: str
-    """One derivation of many: what the released rule looks for."""
+    """One of many derivations: the one that the released rule looks for."""
 
 
 @final
 class Countdown(Task[Puzzle]):
-    """Our rule accepts any derivation, as one expression or as a chain of equations, with exact values."""
+    """Our rule accepts any derivation, as one expression or as a chain of equations. Values are exact."""
 
     name = "countdown"
     title = "Countdown"
@@ -44,13 +44,13 @@ class Countdown(Task[Puzzle]):
             verdict
             for region in _regions(before_next(text, "Numbers:", _derives), example.target)
             for grouped in (False, True)
-            if (verdict := _judged(example, region, grouped)) is not None
+            if (verdict := _grade(example, region, grouped)) is not None
         ]
         right = next((verdict for verdict in verdicts if verdict.correct), None)
         return right or (verdicts[0] if verdicts else Grade(False, None, "there is no expression"))
 
     def paper(self, example: Puzzle, text: str) -> Grade:
-        """The reference derivation occurs in the text, letter for letter."""
+        """The reference derivation must occur in the text, character by character."""
         at = text.find(example.reference)
         if at < 0:
             return Grade(False, None, f"{example.reference} does not occur")
@@ -62,10 +62,10 @@ def _derives(text: Found) -> bool:
 
 
 def _regions(text: Found, target: int) -> list[Found]:
-    """Where the answer stands: what is marked, and the whole text where nothing is.
+    """The places where the answer may be: a marked part, or the whole text without a mark.
 
-    Where a mark holds the target alone, the derivation is what stands before it. What is stated may go on over lines,
-    so it has two readings.
+    If a mark holds only the target, the derivation is the text before it. A stated answer may continue over several
+    lines, so it has two readings.
     """
     for finder in (tagged, boxed, closed, stated, fenced):
         found = first_of([finder], text)
@@ -79,8 +79,8 @@ def _regions(text: Found, target: int) -> list[Found]:
     return [text]
 
 
-def _judged(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
-    """The last expression that reaches the target; what comes after it may only explain its numbers."""
+def _grade(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
+    """Grade the last expression that reaches the target. Later equations may only explain its numbers."""
     every = equations(region, grouped)
     if not every:
         return None
@@ -95,16 +95,16 @@ def _judged(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
     last = reaching[-1]
     steps = derivation(last, _attempt(last, found), [Fraction(n) for n in example.numbers])
     if steps is None:
-        return Grade(False, last.place.span, f"{last.place.text} does not use {_listed(example)} once each")
+        return Grade(False, last.place.span, f"{last.place.text} does not use {_numbers_text(example)} once each")
     after = [equation for equation in found if equation.place.start > last.place.start]
     if any(later not in steps for later in after):
         return _wrong(after[-1], example)
     span = min(s.place.start for s in steps), max(s.place.end for s in steps)
-    return Grade(True, span, f"reaches {example.target} with {_listed(example)}")
+    return Grade(True, span, f"reaches {example.target} with {_numbers_text(example)}")
 
 
 def _attempt(last: Equation, found: list[Equation]) -> list[Equation]:
-    """The equations of the attempt that `last` belongs to, and those after it: a step given up before is no step."""
+    """The equations of the attempt that `last` belongs to, and later ones. Abandoned attempts do not count."""
     before = [equation for equation in found if equation.place.start <= last.place.start]
     for n in range(len(before) - 1, 0, -1):
         if abandons(last.place.whole[before[n - 1].place.end : before[n].place.start]):
@@ -119,5 +119,5 @@ def _wrong(equation: Equation, example: Puzzle) -> Grade:
     return Grade(False, equation.place.span, f"{equation_text} does not reach {example.target}")
 
 
-def _listed(example: Puzzle) -> str:
+def _numbers_text(example: Puzzle) -> str:
     return ", ".join(map(str, example.numbers))

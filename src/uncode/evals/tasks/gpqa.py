@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from ..data import Source
-from ..grade.choices import chosen
+from ..grade.choices import chosen_letter
 from ..grade.find import readable
 from ..task import Example, Grade, Grader, Settings, Task
 
@@ -21,7 +21,7 @@ _FIELDS = (
     ("question", "correct_answer", "option_A", "option_B", "option_C"),
     ("Question", "Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3"),
 )
-"""Of the release's file, and of the hub's."""
+"""The fields of the release's file, and of the hub's."""
 
 
 @dataclass(frozen=True)
@@ -29,12 +29,12 @@ class Question(Example):
     question: str
     choices: tuple[str, ...]
     answer: str
-    """The letter of the right choice."""
+    """The letter of the correct choice."""
 
 
 @final
 class Gpqa(Task[Question]):
-    """The order of the choices follows from the question's text alone, so that it is the same on every machine."""
+    """The order of the choices depends on the question's text alone, so it is the same on every machine."""
 
     name = "gpqa"
     title = "GPQA"
@@ -57,44 +57,44 @@ class Gpqa(Task[Question]):
         return super().graders | {"paper_strict": self.paper_strict}
 
     def ours(self, example: Question, text: str) -> Grade:
-        found = chosen(readable(_without_words(text, example.choices)))
+        found = chosen_letter(readable(_without_words(text, example.choices)))
         if found is None:
             return Grade(False, None, "no single choice is named")
         right = found.text.upper() == example.answer
         return Grade(right, found.span, f"{found.text.upper()} is {'the' if right else 'not the'} right choice")
 
     def paper(self, example: Question, text: str) -> Grade:
-        """lm-eval's gpqa, flexible-extract: the last (X), else a choice's words, else a letter behind a colon."""
+        """lm-eval's gpqa, filter flexible-extract: the last (X), else a choice's text, else a letter after a colon."""
         if found := list(re.finditer(r"(\([A-Z]\))", text)):
             return _lm_eval(example, found[-1][1], found[-1].span(1))
         words = {_no_case(choice): f"({letter})" for letter, choice in zip(LETTERS, example.choices, strict=True)}
-        said = re.findall("|".join(re.escape(word) for word in words), _no_case(text))
-        if said and said[-1].strip():
-            return _lm_eval(example, words.get(said[-1].strip(), said[-1]), None)
+        matched = re.findall("|".join(re.escape(word) for word in words), _no_case(text))
+        if matched and matched[-1].strip():
+            return _lm_eval(example, words.get(matched[-1].strip(), matched[-1]), None)
         if found := list(re.finditer(r":[\s]*(A|B|C|D)", text)):
             return _lm_eval(example, f"({found[-1][1]})", found[-1].span(1))
         return Grade(False, None, "no pattern matches")
 
     def paper_strict(self, example: Question, text: str) -> Grade:
-        """The same, filter strict-match: what follows the first "The answer is ", less its last character."""
+        """lm-eval's gpqa, filter strict-match: the text after the first "The answer is ", less its last character."""
         found = re.search(r"(?<=The answer is )(.*)(?=.)", text)
         return _lm_eval(example, found[1].strip(), found.span(1)) if found else Grade(False, None, "no pattern matches")
 
 
 def _without_words(text: str, choices: tuple[str, ...]) -> str:
-    """A text in which the words of the choices, which may hold letters of their own, are struck out."""
+    """A text with the texts of the choices blanked out, because they may contain letters too."""
     for choice in sorted(choices, key=len, reverse=True):
         text = text.replace(choice, "~" * len(choice)) if len(choice) > 3 else text
     return text
 
 
 def _no_case(text: str) -> str:
-    """Without case and punctuation, as the harness compares."""
+    """The text without case and punctuation, as lm-eval compares it."""
     return "".join(c for c in text.strip().lower() if not unicodedata.category(c).startswith("P"))
 
 
-def _lm_eval(example: Question, said: str, span: tuple[int, int] | None) -> Grade:
-    """Equal after case and ASCII punctuation are removed from both."""
-    kept = re.sub(r"[!-/:-@\[-`{-~]", "", said).lower()
+def _lm_eval(example: Question, matched: str, span: tuple[int, int] | None) -> Grade:
+    """Compare without case and ASCII punctuation."""
+    kept = re.sub(r"[!-/:-@\[-`{-~]", "", matched).lower()
     same = kept == example.answer.lower()
-    return Grade(same, span, f"'{said}' is {'' if same else 'not '}({example.answer})")
+    return Grade(same, span, f"'{matched}' is {'' if same else 'not '}({example.answer})")

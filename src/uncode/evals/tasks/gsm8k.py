@@ -9,13 +9,13 @@ from fractions import Fraction
 from typing import Any, final
 
 from ..data import Source
-from ..grade.find import Found, boxed, finished, first_of, readable, sentence_of, stated, tagged
+from ..grade.find import Found, boxed, first_of, readable, sentence_of, stated, tagged, without_open_equation
 from ..grade.number_words import number_words
-from ..grade.numbers import MOST_NUMBERS, as_fraction, asserted, is_asserted, numbers, only_number, stated_number
+from ..grade.numbers import MAX_NUMBERS, as_fraction, asserted, is_asserted, numbers, only_number, stated_number
 from ..task import Example, Grade, Grader, Settings, Task
 
-LONGEST_TEXT = 2000
-"""Characters that are looked at, from the end, where no number is marked."""
+MAX_TAIL_CHARACTERS = 2000
+"""If no number is marked, only the last characters of a text are read."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Problem(Example):
 
 @final
 class Gsm8k(Task[Problem]):
-    """Our rule takes the marked number (`####`, tags, box, "the answer is"), else the last; as exact values."""
+    """Our rule takes the marked number (`####`, tags, box, "the answer is"), else the last one. Values are exact."""
 
     name = "gsm8k"
     title = "GSM8K"
@@ -58,13 +58,13 @@ class Gsm8k(Task[Problem]):
         return _compared(example, *found) if found else Grade(False, region.span, f"{region.text} is not one number")
 
     def strict(self, example: Problem, text: str) -> Grade:
-        """Only a number behind `####`, as the prompt asks."""
+        """Accept only a number after `####`, as the prompt demands."""
         region = first_of([_hashed], readable(text))
         found = stated_number(region) if region else None
         return _compared(example, *found) if found else Grade(False, None, "there is no number behind ####")
 
     def paper(self, example: Problem, text: str) -> Grade:
-        """lm-eval's gsm8k (version 3), filter flexible-extract; the paper does not say which filter it reports."""
+        """lm-eval's gsm8k (version 3), filter flexible-extract. The paper does not say which filter it reports."""
         found = list(re.finditer(r"(-?[$0-9.,]{2,})|(-?[0-9]+)", text))
         return _lm_eval(example, found[-1] if found else None)
 
@@ -74,16 +74,16 @@ class Gsm8k(Task[Problem]):
 
 
 def answer_of(text: Found) -> tuple[Found | None, Callable[[Found], tuple[Fraction, Found] | None]]:
-    """Where a text gives its answer, and how it is read: behind ####, boxed, in tags, stated; else its last number."""
+    """The place of the answer and its reader: after ####, boxed, in tags, stated, or the last number."""
     hashed = first_of([_hashed], text, _asserts_no_number)
     if hashed is not None:
         return hashed, stated_number
     marked = first_of(_MARKS, text, _asserts_no_number)
     if marked is not None:
         return marked, only_number
-    said = first_of([stated], text, lambda place: _asserts_no_number(sentence_of(place)))
-    if said is not None and asserted(sentence_of(said)) and not _is_solution(said):
-        return sentence_of(said), stated_number
+    statement = first_of([stated], text, lambda place: _asserts_no_number(sentence_of(place)))
+    if statement is not None and asserted(sentence_of(statement)) and not _is_solution(statement):
+        return sentence_of(statement), stated_number
     limit = first_of([_hashed, *_MARKS, stated], text, _is_no_limit)
     if limit is not None:
         return sentence_of(limit), only_number
@@ -91,8 +91,8 @@ def answer_of(text: Found) -> tuple[Found | None, Callable[[Found], tuple[Fracti
 
 
 def _last_number(text: Found) -> Found | None:
-    """The last number that is given as a value and not denied later; words count where a text has no digit."""
-    tail = finished(text).tail(LONGEST_TEXT)
+    """The last number that is asserted and not denied later. Number words count only in a text without digits."""
+    tail = without_open_equation(text).tail(MAX_TAIL_CHARACTERS)
     denied: set[Fraction] = set()
     for value, place in reversed(numbers(tail)):
         if place.is_denied:
@@ -108,14 +108,16 @@ def _last_number(text: Found) -> Found | None:
 
 
 def _asserts_no_number(place: Found) -> bool:
-    """Whether a mark holds numbers, and each is denied or a bound."""
+    """Whether a mark holds numbers that are all denied or bounds."""
     return bool(numbers(place, 1) or number_words(place)) and not asserted(place)
 
 
 def _is_no_limit(place: Found) -> bool:
-    """Whether a mark gives no bound for its answer. A number that is denied leaves the answer open."""
-    said = sentence_of(place)
-    limits = any(not number.is_denied and not is_asserted(number, said) for _, number in numbers(said, MOST_NUMBERS))
+    """Whether a mark holds no bound. A denied number is not a bound."""
+    sentence = sentence_of(place)
+    limits = any(
+        not number.is_denied and not is_asserted(number, sentence) for _, number in numbers(sentence, MAX_NUMBERS)
+    )
     return not limits or _is_solution(place)
 
 
@@ -128,15 +130,17 @@ _MARKS = (_box_in_tags, boxed, tagged)
 
 
 def _hashed(text: Found) -> Found | None:
-    """What stands behind the last #### that has a number behind it, on its line."""
+    """The rest of the line after the last #### that is followed by a number."""
     lines = [text.part(*m.span(1)) for m in re.finditer(r"####(.*)", text.text)]
     return next((line for line in reversed(lines) if numbers(line, 1) or number_words(line)), None)
 
 
-def _is_solution(said: Found) -> bool:
-    """Whether "Answer:" begins a worked solution of several sentences, rather than stating a number."""
-    colon = said.whole[: said.start].rstrip().endswith(":")
-    return colon and bool(numbers(Found(said.whole, sentence_of(said).end, len(said.whole)).tail(LONGEST_TEXT)))
+def _is_solution(statement: Found) -> bool:
+    """Whether "Answer:" starts a worked solution of several sentences, rather than stating a number."""
+    colon = statement.whole[: statement.start].rstrip().endswith(":")
+    return colon and bool(
+        numbers(Found(statement.whole, sentence_of(statement).end, len(statement.whole)).tail(MAX_TAIL_CHARACTERS))
+    )
 
 
 def _compared(example: Problem, value: Fraction, place: Found) -> Grade:
@@ -146,12 +150,12 @@ def _compared(example: Problem, value: Fraction, place: Found) -> Grade:
 
 
 def _lm_eval(example: Problem, match: re.Match[str] | None) -> Grade:
-    """Equal strings, after what the harness removes from both is removed."""
+    """Compare the strings after removing what lm-eval removes from both."""
     if match is None:
         return Grade(False, None, "the pattern matches nothing")
     group = next((n for n, part in enumerate(match.groups(), 1) if part), 0)
-    said, gold = match[group].strip(), example.answer
+    matched, gold = match[group].strip(), example.answer
     for pattern in (",", r"\$", r"(?s).*#### ", r"\.$"):
-        said, gold = re.sub(pattern, "", said), re.sub(pattern, "", gold)
-    same = said.lower() == gold.lower()
-    return Grade(same, match.span(group), f"'{said}' is {'' if same else 'not '}'{gold}'")
+        matched, gold = re.sub(pattern, "", matched), re.sub(pattern, "", gold)
+    same = matched.lower() == gold.lower()
+    return Grade(same, match.span(group), f"'{matched}' is {'' if same else 'not '}'{gold}'")

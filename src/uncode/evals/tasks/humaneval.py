@@ -9,7 +9,7 @@ from typing import Any, final
 
 from ..data import Source
 from ..grade.code import readings
-from ..grade.programs import judged, silent
+from ..grade.programs import run_script, run_tests
 from ..sandbox import Sandbox, Suite
 from ..task import Example, Grade, Settings, Task
 
@@ -22,12 +22,12 @@ class Problem(Example):
     test: str
     """Source that defines `check(candidate)`."""
     solution: str
-    """The body of a right function."""
+    """The body of a correct function."""
 
 
 @final
 class HumanEval(Task[Problem]):
-    """The whole function or its body alone, in any layout; the tests run outside the candidate's jail."""
+    """Our rule accepts the whole function or its body, in any layout. The tests run outside the candidate's jail."""
 
     name = "humaneval"
     title = "HumanEval"
@@ -48,11 +48,11 @@ class HumanEval(Task[Problem]):
     def ours(self, example: Problem, text: str) -> Grade:
         tests = (example.test, f"check({example.entry})")
         suite = Suite((example.entry,), tests, setup=example.stub)
-        return judged(self.sandbox, suite, readings(text, example.entry, example.stub))
+        return run_tests(self.sandbox, suite, readings(text, example.entry, example.stub))
 
     def paper(self, example: Problem, text: str) -> Grade:
-        """The stub under another name, the text without its fences, the tests: one script, silent or not."""
+        """The stub under another name, the text without its fences, and the tests, as one script."""
         renamed = example.stub.replace(example.entry, f"{example.entry}_prompt")
         answer = text.replace("```python", "\n").replace("```", "\n")
         main = f'if __name__ == "__main__":\n    check({example.entry})'
-        return silent(self.sandbox, f"{renamed}{answer}\n{example.test}\n{main}", text)
+        return run_script(self.sandbox, f"{renamed}{answer}\n{example.test}\n{main}", text)

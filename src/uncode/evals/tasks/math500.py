@@ -10,28 +10,28 @@ from typing import Any, final
 
 from ..data import Source
 from ..grade.claims import bounds_formula
-from ..grade.find import Found, before_next, boxed, fenced, finished, first_of, sentence_of, stated, tagged
-from ..grade.formulas import Formulas, is_value, plain
+from ..grade.find import Found, before_next, boxed, fenced, first_of, sentence_of, stated, tagged, without_open_equation
+from ..grade.formulas import Formulas, is_value, normal_form
 from ..grade.number_words import number_words
 from ..grade.numbers import is_asserted, numbers
 from ..task import Example, Grade, Settings, Task
 
 _OPEN, _CLOSE = r"(?:(?<!\\)\$\$?|\\\(|\\\[)", r"(?:(?<!\\)\$\$?|\\\)|\\\])"
-"""Around a formula; a dollar behind a backslash is money."""
-LONGEST = 2000
-"""Characters of a sentence, and of the end of a text, that are looked at."""
+"""The delimiters of a formula. A dollar after a backslash is money."""
+MAX_CHARACTERS = 2000
+"""Sentences are cut at this length, and only this much of the end of a text is read."""
 
 
 @dataclass(frozen=True)
 class Problem(Example):
     problem: str
     answer: str
-    """In LaTeX, without the box."""
+    """The answer in LaTeX, without the box."""
 
 
 @final
 class Math500(Task[Problem]):
-    """Our rule compares the last box, or the final answer where there is none, with math-verify."""
+    """Our rule compares the last box, or without a box the final answer, with math-verify."""
 
     name = "math500"
     title = "MATH500"
@@ -59,7 +59,7 @@ class Math500(Task[Problem]):
         return Grade(same, found.span, f"{_short(found.text)} and {_short(example.answer)}: {why}")
 
     def paper(self, example: Problem, text: str) -> Grade:
-        r"""The gold string occurs in what stands between the last `boxed{` of a line and that line's last brace."""
+        r"""The gold string must occur between the last `boxed{` and the last brace of its line."""
         for pattern in (r"boxed{(.*)}", r"framebox{(.*)}"):
             found = list(re.finditer(pattern, text, flags=re.MULTILINE))
             if found and found[-1][1]:
@@ -71,16 +71,16 @@ class Math500(Task[Problem]):
 
 
 def restates(example: Problem, answer: str) -> bool:
-    """Whether an answer is a formula of the problem, which equals the gold answer without being one."""
-    said = plain(answer)
-    computes = re.search(r"[-+*/^!]|\\[a-zA-Z]{2,}", said.removeprefix("-")) is not None
-    return computes and said in plain(example.problem) and said != plain(example.answer)
+    """Whether an answer repeats a formula of the problem. It may equal the gold answer without solving anything."""
+    normal = normal_form(answer)
+    computes = re.search(r"[-+*/^!]|\\[a-zA-Z]{2,}", normal.removeprefix("-")) is not None
+    return computes and normal in normal_form(example.problem) and normal != normal_form(example.answer)
 
 
 def answer_of(text: Found, wants_value: bool = True) -> Found | None:
-    """The last box; else what is tagged, stated or fenced; else the last formula or number.
+    """The last box; else the tagged, stated or fenced answer; else the last formula or number.
 
-    `wants_value`: a mark that holds a bound counts only where no other mark holds a value.
+    If `wants_value`, a mark with a bound counts only if no other mark holds a value.
     """
     found = (_marked(text, _holds_bound) if wants_value else None) or _marked(text, None) or _last(text, wants_value)
     return _bare(found) if found is not None else None
@@ -95,24 +95,26 @@ def _marked(text: Found, skip: Callable[[Found], bool] | None) -> Found | None:
     region = first_of([tagged], text, skip)
     found = first_of([boxed], region or text, skip) or first_of([boxed], text, skip) or region
     if found is None:
-        said = first_of([stated], text, skip)
-        found = _sentence(said) if said else first_of([fenced], text, skip)
+        statement = first_of([stated], text, skip)
+        found = _sentence(statement) if statement else first_of([fenced], text, skip)
     return found
 
 
 def _sentence(text: Found) -> Found:
-    """The formula that begins a statement, or the statement up to the end of its sentence or an explanation."""
-    begin = text.text[:LONGEST]
+    """The formula at the beginning of a statement, or the statement up to its end or an explanation."""
+    begin = text.text[:MAX_CHARACTERS]
     several = re.match(rf"[\s*:]{{0,9}}{_OPEN}(.*?{_CLOSE}\s*(?:and|or|,)\s*{_OPEN}.*?){_CLOSE}", begin, re.S)
     delimited = several or re.match(rf"[\s*:]{{0,9}}{_OPEN}(.*?){_CLOSE}", begin, re.S)
     if delimited:
         return text.part(*delimited.span(1))
-    end = re.search(r"[.!?](?:\s|$)|\n\s*\n|,? (?:since|because|which|so|where|as)\b| \([a-z]", text.text[:LONGEST])
+    end = re.search(
+        r"[.!?](?:\s|$)|\n\s*\n|,? (?:since|because|which|so|where|as)\b| \([a-z]", text.text[:MAX_CHARACTERS]
+    )
     return _number_in_words(text.part(0, end.start() if end else len(text.text)))
 
 
 def _number_in_words(text: Found) -> Found:
-    """The one number of a phrase ("9 divisors"); a formula stays as it is."""
+    """The single number of a phrase ("9 divisors"). A formula is returned unchanged."""
     found = numbers(text) or number_words(text)
     return found[0][1] if len(found) == 1 and _in_words(text.text) and is_asserted(found[0][1], text) else text
 
@@ -122,9 +124,9 @@ def _in_words(text: str) -> bool:
 
 
 def _last(text: Found, wants_value: bool) -> Found | None:
-    """A text of one line without a formula, as it is; else the last formula, or a number that comes after it."""
-    text = finished(text)
-    tail = text.tail(LONGEST)
+    """The last formula, or a number after it. A one-line text without a formula is returned unchanged."""
+    text = without_open_equation(text)
+    tail = text.tail(MAX_CHARACTERS)
     formulas = list(re.finditer(rf"{_OPEN}([^$]+?){_CLOSE}", tail.text))
     formulas = [formula for formula in formulas if not tail.part(*formula.span(1)).is_denied]
     rest = tail.part(formulas[-1].end() if formulas else 0, len(tail.text))
@@ -137,13 +139,13 @@ def _last(text: Found, wants_value: bool) -> Found | None:
 
 
 def _bare(found: Found) -> Found | None:
-    """Without blanks, dollars, emphasis and the full stop around it; None where nothing is left."""
+    """The answer without surrounding blanks, dollars, emphasis and full stop; None if nothing is left."""
     found = found.strip().strip("*`_").strip()
-    delimited = re.fullmatch(rf"{_OPEN}(.*?){_CLOSE}\.?", found.text[:LONGEST], re.S)
+    delimited = re.fullmatch(rf"{_OPEN}(.*?){_CLOSE}\.?", found.text[:MAX_CHARACTERS], re.S)
     if delimited and not re.search(_CLOSE, delimited[1]):
         found = found.part(*delimited.span(1)).strip()
     opened = re.match(rf"{_OPEN}\s*", found.text)
-    if opened and not re.search(_CLOSE, found.text[opened.end() : LONGEST]):  # a formula that is never closed
+    if opened and not re.search(_CLOSE, found.text[opened.end() : MAX_CHARACTERS]):  # a formula that is never closed
         found = found.part(opened.end(), len(found.text))
     found = found.part(0, len(found.text) - 1) if re.search(r"[^\\.]\.$", found.text[-2:]) else found
     return found if found.text else None

@@ -10,7 +10,7 @@ from typing import Any, final
 
 from ..data import Source
 from ..grade.code import readings
-from ..grade.programs import judged, silent
+from ..grade.programs import run_script, run_tests
 from ..sandbox import Sandbox, Suite
 from ..task import Example, Grade, Settings, Task
 
@@ -20,10 +20,10 @@ class Problem(Example):
     number: int
     description: str
     entry: str
-    """The function the tests call."""
+    """The function that the tests call."""
     signature: str
     imports: tuple[str, ...]
-    """What the tests need, and what they take for granted because the reference imports it."""
+    """The imports of the tests, and those of the reference solution, which the tests rely on."""
     tests: tuple[str, ...]
     solution: str
 
@@ -55,19 +55,19 @@ class Mbpp(Task[Problem]):
 
     def ours(self, example: Problem, text: str) -> Grade:
         suite = Suite((example.entry,), example.tests, setup="\n".join(example.imports))
-        return judged(self.sandbox, suite, readings(text, example.entry))
+        return run_tests(self.sandbox, suite, readings(text, example.entry))
 
     def paper(self, example: Problem, text: str) -> Grade:
-        """The first fence marked python, or the whole text; then the tests without their imports, in one script."""
+        """The first python fence or the whole text, and the tests without their imports, as one script."""
         parts = text.split("```python")
         code = parts[1].split("```")[0] if len(parts) > 1 else text.replace("```", "\n")
         header = f'"""\nTest file for task_id: {example.number}\nProblem description: {example.description}\n"""'
         tests = "\n\n".join(example.tests)
-        return silent(self.sandbox, f"{header}\n\n\n\n{code}\n\n{tests}\n", text)
+        return run_script(self.sandbox, f"{header}\n\n\n\n{code}\n\n{tests}\n", text)
 
 
 def _entry(code: str, tests: tuple[str, ...]) -> str:
-    """The first function the tests call that the reference defines; one of them is named like a builtin."""
+    """The first function that the tests call and the reference defines. One of them has the name of a builtin."""
     defined = set(re.findall(r"^\s*def\s+(\w+)", code, re.M))
     called = [name for test in tests for name in re.findall(r"\b([A-Za-z_]\w*)\s*\(", test)]
     found = next((name for name in called if name in defined), None)

@@ -17,16 +17,16 @@ _LABEL = r"(?P<label>(?:[a-z]+ )?r(?:ow)?\s?\d?\W{0,6}(?:is\W{1,3})?|\d[.):]\s{1
 _ROW = lazy_pattern(
     rf"\W{{0,12}}{_LABEL}\W{{0,6}}" + r"\W{0,6}".join(["([0-4])"] * 4) + r"(?:\W{0,6}([0-4]))?\W{0,12}", re.I
 )
-_WIDEST = 120
-"""Characters of a line that may be a row."""
+_MAX_ROW_CHARACTERS = 120
+"""A longer line is not a row of the grid."""
 
 
 @dataclass(frozen=True)
 class Puzzle(Example):
     clues: str
-    """Sixteen digits, row by row; 0 is an empty cell."""
+    """Sixteen digits, row by row. 0 is an empty cell."""
     solution: str
-    """One solution; a quarter of the puzzles have several."""
+    """One solution. A quarter of the puzzles have several."""
 
 
 @final
@@ -59,7 +59,7 @@ class Sudoku(Task[Puzzle]):
         return Grade(fault is None, place.span, fault or f"{cells} keeps the clues and the rules")
 
     def paper(self, example: Puzzle, text: str) -> Grade:
-        """In tags, the sixteen digits and nothing else; without tags, the one known solution anywhere."""
+        """With tags, they must hold exactly the known solution; without tags, it may be anywhere in the text."""
         match = re.search(r"<answer>(.*?)</answer>", text, re.DOTALL)
         if match is not None:
             same = match[1].strip() == example.solution
@@ -69,7 +69,7 @@ class Sudoku(Task[Puzzle]):
 
 
 def fault_of(cells: str, clues: str) -> str | None:
-    """None for a solution; else the first rule it breaks."""
+    """The first rule that a grid breaks; None for a solution."""
     if "0" in cells:
         return "a cell is empty"
     if any(clue not in ("0", cell) for cell, clue in zip(cells, clues, strict=True)):
@@ -88,9 +88,9 @@ _UNITS = (
 
 
 def grid_of(text: Found, clues: str) -> tuple[str, Found] | None:
-    """The grid of the marked answer, or that answer itself where it holds none or several; else the text's last.
+    """The grid in the marked answer; that answer itself if it holds no grid or several; else the last grid of the text.
 
-    The puzzle itself, quoted beside a solution, is no answer.
+    The puzzle, quoted next to a solution, is not an answer.
     """
     for finder in (tagged, boxed, closed, stated, fenced):
         region = first_of([finder], text)
@@ -110,7 +110,7 @@ def grid_of(text: Found, clues: str) -> tuple[str, Found] | None:
 
 
 def _answers(region: Found, clues: str) -> list[tuple[str, Found]]:
-    """The grids of a region that are not denied, without the puzzle where there are others."""
+    """The grids of a region that are not denied. The puzzle is left out if there are other grids."""
     grids = [grid for grid in grids_of(region) or _only_digits(region) if not grid[1].is_denied]
     return [grid for grid in grids if grid[0] != clues] or grids
 
@@ -120,7 +120,7 @@ def _solved(text: Found) -> bool:
 
 
 def _only_digits(text: Found) -> list[tuple[str, Found]]:
-    """A place whose digits, but for the numbers of rows, are sixteen."""
+    """The grid of a text that holds sixteen digits, not counting row numbers."""
     bare = re.sub(r"(?i)\brow\s?\d|\br\d\b|<[^<>]{1,20}>|\\[a-z]+", lambda m: " " * len(m[0]), text.text)
     digits = list(re.finditer(r"\d", bare))
     if len(digits) != 16 or any(m[0] not in "01234" for m in digits):
@@ -129,18 +129,22 @@ def _only_digits(text: Found) -> list[tuple[str, Found]]:
 
 
 def grids_of(text: Found) -> list[tuple[str, Found]]:
-    """Every four rows of four digits on lines of their own, and every sixteen digits with no letter between them."""
+    """All grids: four lines of four digits each, or sixteen digits with no letter between them."""
     found = _by_rows(text) or _by_digits(text)
     solid = [(m[0], text.part(*m.span())) for m in re.finditer(r"(?<!\d)[0-4]{16}(?!\d)", text.text)]
     return sorted({grid[1].span: grid for grid in (*found, *solid)}.values(), key=lambda grid: grid[1].end)
 
 
 def _by_rows(text: Found) -> list[tuple[str, Found]]:
-    """Lines of four digits, with or without a label; blank lines and rulers may come between."""
+    """Grids of four lines with four digits, with or without labels. Blank lines and rulers may come between."""
     groups: list[list[_Row]] = [[]]
     at = 0
     for line in text.text.split("\n"):
-        bare = re.sub(r"\\[a-z]+(?:\{[a-z|]*\})*", lambda m: " " * len(m[0]), line) if len(line) <= _WIDEST else "?"
+        bare = (
+            re.sub(r"\\[a-z]+(?:\{[a-z|]*\})*", lambda m: " " * len(m[0]), line)
+            if len(line) <= _MAX_ROW_CHARACTERS
+            else "?"
+        )
         match = _ROW.fullmatch(bare.rstrip())
         if match is not None:
             numbered = match[6] is not None
@@ -168,12 +172,12 @@ class _Row:
     cells: str
     label: str
     numbered: bool
-    """Whether the label is a digit without a sign behind it, which may be a fifth cell instead."""
+    """Whether the label is a bare digit, which may also be a fifth cell."""
     place: Found
 
 
 def _without_header(rows: list[_Row]) -> list[_Row]:
-    """Without the numbers of the columns: 1 2 3 4 above labelled rows, or above four rows."""
+    """The rows without a header of column numbers: 1 2 3 4 above labelled rows, or above four rows."""
     kept = []
     for n, row in enumerate(rows):
         counts = row.cells in ("1234", "0123") and not row.label

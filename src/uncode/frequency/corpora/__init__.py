@@ -1,1 +1,1 @@
-"""What is counted: files, folders, addresses, dataset ids and corpus specs, read as documents."""
+"""Corpora: files, folders, URLs, dataset ids and corpus specs, read as documents."""

@@ -1,4 +1,4 @@
-"""Corpora: what to count, from paths, globs, folders, addresses and dataset ids to a list of shards."""
+"""Corpora: paths, globs, folders, URLs and dataset ids, resolved to a list of shards."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from typing import Any
 
 from ...core.errors import UncodeError, require, suggest
 from ...extras import needed
-from ...fetch import is_offline, silent_hub
-from .shards import COMPRESSIONS, FORMATS, GUESSED, STDIN, Format, Shard, divide, kind_of, said
+from ...fetch import is_offline, unreachable_hub
+from .shards import COMPRESSIONS, FORMATS, GUESSED, STDIN, Format, Shard, divide, kind_of, one_line
 from .totals import Totals
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
@@ -24,12 +24,12 @@ _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
 
 @dataclass(frozen=True)
 class Source:
-    """Where documents come from, and how they are read."""
+    """A source of documents, and how to read it."""
 
     where: str
-    """A file, glob, folder, address (s3://, hf://, https://, ...), dataset id, or - for standard input."""
+    """A file, glob, folder, URL (s3://, hf://, https://, ...), dataset id, or - for standard input."""
     format: Format | None = None
-    """None: as the files' names say."""
+    """None: by the names of the files."""
     fields: tuple[str, ...] = ("text",)
     encoding: str = "utf-8"
     config: str | None = None
@@ -40,7 +40,7 @@ class Source:
 
 @dataclass(frozen=True)
 class Corpus:
-    """Sources in their order, and how much of them: the first documents, or a part drawn by their content."""
+    """Sources in order, with limits: the first documents, or a sample of them."""
 
     name: str
     sources: tuple[Source, ...]
@@ -50,41 +50,41 @@ class Corpus:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        require(len(self.sources) > 0, "there is nothing to count: name a file, a folder or a dataset.")
+        require(len(self.sources) > 0, "the corpus has no source: name a file, a folder or a dataset.")
         require(0 < self.sample <= 1, f"sample must be above 0 and at most 1, not {self.sample:g}.")
         for name in ("max_bytes", "max_documents"):
             limit = getattr(self, name)
             require(limit is None or limit > 0, f"{name} must be above 0, not {limit}.")
 
-    def has_room_for(self, size: int, documents: int) -> bool:
-        """Whether so many bytes in so many documents are within the limits."""
+    def allows(self, size: int, documents: int) -> bool:
+        """Whether totals of `size` bytes and `documents` documents are within the limits."""
         fits = self.max_bytes is None or size <= self.max_bytes
         return fits and (self.max_documents is None or documents <= self.max_documents)
 
-    def is_full_with(self, size: int, documents: int) -> bool:
-        """Whether so much is just what the limits allow."""
+    def is_reached_by(self, size: int, documents: int) -> bool:
+        """Whether these totals reach a limit exactly."""
         return size == self.max_bytes or documents == self.max_documents
 
-    def less(self, totals: Totals) -> Corpus | None:
-        """What is left of the limits after so much; None where nothing is."""
-        if self.is_full_with(totals.bytes, totals.documents):
+    def remaining_after(self, totals: Totals) -> Corpus | None:
+        """The corpus with the limits that remain after `totals`; None if a limit is reached."""
+        if self.is_reached_by(totals.bytes, totals.documents):
             return None
-        most_bytes = None if self.max_bytes is None else self.max_bytes - totals.bytes
-        most_documents = None if self.max_documents is None else self.max_documents - totals.documents
-        return replace(self, max_bytes=most_bytes, max_documents=most_documents)
+        left_bytes = None if self.max_bytes is None else self.max_bytes - totals.bytes
+        left_documents = None if self.max_documents is None else self.max_documents - totals.documents
+        return replace(self, max_bytes=left_bytes, max_documents=left_documents)
 
     def shards(self) -> list[Shard]:
-        """All shards, in order; a file that is named twice is read once."""
+        """All shards, in order. A file that is named twice is read once."""
         found: dict[tuple[str, tuple[str, ...]], Shard] = {}
         for source in self.sources:
             for path in _files(source):
                 shard = _shard(path, source)
-                found.setdefault((_where(path), shard.fields), shard)
+                found.setdefault((_canonical(path), shard.fields), shard)
         return [part for shard in found.values() for part in divide(shard)]
 
 
 def read_size(text: str) -> int:
-    """Bytes from a text such as 16GB, 1.5 GiB or 300000."""
+    """The number of bytes in a text such as 16GB, 1.5 GiB or 300000."""
     match = _SIZE.fullmatch(text.strip())
     require(match is not None, f"'{text}' is not a size: write 16GB, 500MB or a number of bytes.")
     assert match is not None
@@ -97,7 +97,7 @@ def _shard(path: str, source: Source) -> Shard:
     kind, compression = kind_of(path)
     chosen = source.format or ("text" if path == STDIN else kind)
     endings = ", ".join([*FORMATS, *COMPRESSIONS])
-    require(chosen is not None, f"'{path}': its name does not say what it is ({endings}): give --format.")
+    require(chosen is not None, f"'{path}' has no known ending ({endings}): give its `format=`.")
     assert chosen is not None
     encoding = _check_encoding(source.encoding)
     size, stamp = (0, "" if source.format else GUESSED) if path == STDIN else _stat(path)
@@ -105,20 +105,20 @@ def _shard(path: str, source: Source) -> Shard:
 
 
 def _check_encoding(encoding: str) -> str:
-    """An encoding's usual name, if files in it can be read line by line."""
+    """The canonical name of an encoding. Raise if files in it cannot be read line by line."""
     try:
         name = codecs.lookup(encoding).name
         if name == "utf-8-sig":
             return "utf-8"
-        plain = "\n".encode(encoding) == b"\n" and codecs.getincrementaldecoder(encoding) is not None
+        has_lines = "\n".encode(encoding) == b"\n" and codecs.getincrementaldecoder(encoding) is not None
     except (LookupError, UnicodeError):
-        raise UncodeError(f"'{encoding}' is not an encoding Python knows.") from None
-    require(plain, f"files in {encoding} cannot be read line by line: convert them to UTF-8 (iconv).")
+        raise UncodeError(f"'{encoding}' is not an encoding that Python knows: give another `encoding=`.") from None
+    require(has_lines, f"files in {encoding} cannot be read line by line: convert them to UTF-8 (iconv).")
     return name
 
 
 def _stat(path: str) -> tuple[int, str]:
-    """A file's size, and what tells whether it has changed."""
+    """A file's size, and a stamp that changes with its content: mtime, ETag or similar."""
     if "://" not in path:
         facts = os.stat(path)
         return facts.st_size, str(facts.st_mtime_ns)
@@ -130,14 +130,14 @@ def _stat(path: str) -> tuple[int, str]:
 
 
 def _files(source: Source) -> Iterator[str]:
-    """The files a source stands for, in the order of their names."""
+    """The files of a source, sorted by name."""
     where = source.where
     if where == STDIN:
         yield where
     elif "://" in where:
         yield from _remote_files(where, source)
     elif os.path.isdir(where):
-        yield from _chosen(sorted(_walk(where)), source, where)
+        yield from _with_known_endings(sorted(_walk(where)), source, where)
     elif os.path.isfile(where):
         yield where
     elif glob.has_magic(where):
@@ -149,7 +149,7 @@ def _files(source: Source) -> Iterator[str]:
 
 
 def is_dataset_id(where: str) -> bool:
-    """Whether a source can only be a dataset id (owner/name): nothing of that name is here."""
+    """Whether a source can only be a dataset id (owner/name), because there is no such file or folder."""
     return _ID.fullmatch(where) is not None and not os.path.exists(where) and not os.path.exists(os.path.dirname(where))
 
 
@@ -159,15 +159,17 @@ def _walk(folder: str) -> Iterator[str]:
         yield from (os.path.join(at, name) for name in files if not name.startswith("."))
 
 
-def _chosen(paths: list[str], source: Source, where: str) -> list[str]:
-    """Of a folder's files those whose names say what they are; all of them if a format is given."""
+def _with_known_endings(paths: list[str], source: Source, where: str) -> list[str]:
+    """The files of a folder that have a known ending; all of them if a format is given."""
     found = paths if source.format else [path for path in paths if kind_of(path)[0]]
-    require(len(found) > 0, f"'{where}' holds no file of a known kind ({', '.join(FORMATS)}): give --format.")
+    require(
+        len(found) > 0, f"'{where}' holds no file with a known ending ({', '.join(FORMATS)}): give their `format=`."
+    )
     return found
 
 
-def _where(path: str) -> str:
-    """The one name of a file, however it was written."""
+def _canonical(path: str) -> str:
+    """The canonical path or URL of a file."""
     if "://" not in path:
         return os.path.realpath(path)
     filesystem, inside = _remote(path)
@@ -175,8 +177,8 @@ def _where(path: str) -> str:
     return os.path.realpath(inside) if local else filesystem.unstrip_protocol(inside)
 
 
-def _shown(paths: list[str], inside: str) -> list[str]:
-    """Without hidden files and those in hidden folders, from this depth on."""
+def _without_hidden(paths: list[str], inside: str) -> list[str]:
+    """The paths that are not hidden, nor in a hidden folder below `inside`."""
     base = inside.count("/")
     return [path for path in paths if not any(part.startswith(".") for part in path.split("/")[base:])]
 
@@ -196,22 +198,22 @@ def _remote_files(where: str, source: Source) -> list[str]:
             wild = inside.split("/")
             first = next(n for n, part in enumerate(wild) if glob.has_magic(part))
             found = sorted(path for path, fact in facts.items() if fact["type"] == "file")
-            found = _shown(found, "/".join(wild[: first + 1]))
+            found = _without_hidden(found, "/".join(wild[: first + 1]))
             require(len(found) > 0, f"no file matches '{where}'.")
         elif not where.startswith("http") and filesystem.isdir(inside):
-            found = _chosen(_shown(sorted(filesystem.find(inside)), inside + "/"), source, where)
+            found = _with_known_endings(_without_hidden(sorted(filesystem.find(inside)), inside + "/"), source, where)
         else:
             return [where]
         return [filesystem.unstrip_protocol(path) for path in found]
 
 
 def _dataset_files(source: Source) -> list[str]:
-    """The files of a dataset on the hub, as its card divides them into configurations and splits."""
+    """The files of a dataset on the hub, for the source's configuration and split."""
     where = source.where
     absent = f"there is no file or folder '{where}' here, and"
     require(is_dataset_id(where), f"{absent} it is not a dataset id (owner/name): check the path.")
     datasets = needed("datasets", "corpora", f"{absent} reading it as a dataset id")
-    if (hub := silent_hub(where)) is not None:
+    if (hub := unreachable_hub(where)) is not None:
         raise UncodeError(
             f"{absent} as a dataset id it cannot be fetched, because the hub ({hub}) cannot be reached: check the "
             "path, or try again with a network."
@@ -229,15 +231,15 @@ def _dataset_files(source: Source) -> list[str]:
 
 @contextmanager
 def _one_sentence(where: str, begins: str = "") -> Iterator[None]:
-    """Turn the many errors of hubs and clouds into one sentence; `begins` is what it says first."""
+    """Turn the errors of hubs and clouds into an UncodeError of one sentence, which starts with `begins`."""
     begins = begins or f"'{where}' cannot be read"
     try:
         yield
     except UncodeError:
         raise
-    except ImportError as error:  # fsspec names the packages of a file system
-        extra = "pip install 'uncode[corpora]'" if where.startswith("http") else said(error)
-        raise UncodeError(f"{begins}, because a package for such addresses is missing: {extra}.") from error
-    except Exception as error:  # each file system has its own kinds
-        why = said(error) if str(error) != where else "no file is there, or the server cannot be reached"
+    except ImportError as error:  # fsspec names the missing package of a file system
+        extra = "pip install 'uncode[corpora]'" if where.startswith("http") else one_line(error)
+        raise UncodeError(f"{begins}, because a package for such URLs is missing: {extra}.") from error
+    except Exception as error:  # each file system has its own classes
+        why = one_line(error) if str(error) != where else "no file is there, or the server cannot be reached"
         raise UncodeError(f"{begins}: {why}.") from error

@@ -1,4 +1,4 @@
-"""Readers: the records of a shard, one by one, good and bad. Memory stays flat whatever the file."""
+"""Readers: iterate over the records of a shard, good and bad. Memory is bounded for any file."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ from typing import IO, Any, NamedTuple
 
 from ...core.errors import UncodeError
 from ..plain_words import json_fault, not_text
-from .shards import GUESSED, STDIN, Shard, open_file, opened, parquet, said
+from .shards import GUESSED, STDIN, Shard, one_line, open_file, opened, parquet
 
-PAGE = 1 << 20
-"""A text file is read in pages: the lines that begin within so many bytes. Longer lines are cut at a space."""
-LONGEST = 1 << 25
-"""A longer line is no record: its tokens would not fit into a small memory."""
+PAGE_BYTES = 1 << 20
+"""A text file is read in pages: the lines that begin within this many bytes. Longer lines are cut at a space."""
+MAX_LINE_BYTES = 1 << 25
+"""A longer line is a bad record: its tokens would not fit into a small memory."""
 
 
 class Record(NamedTuple):
-    """A document: its texts, one for each chosen field; or the reason why it cannot be read."""
+    """A document: one text for each chosen field; or, for a bad record, the reason why it cannot be read."""
 
     line: int
-    """Where a bad one begins: a line of the file, or a row of a Parquet file, from 1."""
+    """The first line of a bad record in the file, or its row in a Parquet file, from 1."""
     texts: tuple[str, ...]
     why: str = ""
     lines: int = 1
-    """Lines of a page of text: each of them could have been bad."""
+    """The number of lines in a page of text. Each counts as a record for the share of bad records."""
 
 
-class Bad(ValueError):
-    """Why a record cannot be used."""
+class BadRecord(ValueError):
+    """The reason why a record cannot be used."""
 
 
 class Reader:
-    """The records of one shard; `position` says how many bytes of its file have been read."""
+    """Iterates over the records of one shard."""
 
     def __init__(self, shard: Shard) -> None:
         self.shard = shard
@@ -47,7 +47,7 @@ class Reader:
 
     @property
     def position(self) -> int:
-        """Bytes read of the part of the file that is this shard's; 0 where that is not known."""
+        """Bytes of the shard that have been read; 0 if unknown."""
         if self._raw is None or self._raw.closed or self.shard.path == STDIN or self.shard.format == "parquet":
             return 0
         return min(max(0, self._raw.tell() - self.shard.start), self.shard.size)
@@ -58,15 +58,15 @@ class Reader:
         try:
             with opened(shard) as (stream, self._raw):
                 for record in kinds[shard.format](stream, shard):
-                    yield self.placed(record) if record.why else record
+                    yield self.with_file_line(record) if record.why else record
         except (OSError, EOFError, ValueError, zlib.error) as error:
-            reason = said(error)
+            reason = one_line(error)
             raise UncodeError(
-                f"'{shard.path}' could not be read to its end ({reason}): mend it or leave it out."
+                f"'{shard.path}' could not be read to its end ({reason}): repair it or leave it out."
             ) from error
 
-    def placed(self, bad: Record) -> Record:
-        """A bad record with its line counted from the start of the file, not of the shard."""
+    def with_file_line(self, bad: Record) -> Record:
+        """A bad record with its line number counted from the start of the file, not of the shard."""
         if self.shard.format == "parquet" or not self.shard.start:
             return bad
         if self._before is None:
@@ -75,16 +75,16 @@ class Reader:
 
 
 def _lines_before(shard: Shard) -> int:
-    """How many lines of the file belong to earlier shards."""
+    """The number of lines in earlier shards of the file."""
     found, left = 0, shard.start - 1
     with open_file(shard.path) as file:
-        while left > 0 and (part := file.read(min(left, PAGE))):
+        while left > 0 and (part := file.read(min(left, PAGE_BYTES))):
             found, left = found + part.count(b"\n"), left - len(part)
-        return found + 1  # the line that reaches into this shard
+        return found + 1  # plus the line that reaches into this shard
 
 
 def _lines(stream: IO[bytes], shard: Shard, longest: int) -> Iterator[tuple[int, bytes]]:
-    """The lines that begin in the shard, each with the place of its first byte; long ones come in parts."""
+    """The lines that begin in the shard, each with the offset of its first byte. Long lines come in parts."""
     if shard.start:
         at, inside = stream.seek(shard.start - 1), True
         while inside and (part := stream.readline(longest)):
@@ -103,15 +103,17 @@ def _lines(stream: IO[bytes], shard: Shard, longest: int) -> Iterator[tuple[int,
 
 
 def _text(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
-    """Pages of whole lines; a line longer than a page comes by itself, in parts."""
+    """Pages of whole lines. A line longer than a page is read by itself, in parts."""
     page: list[bytes] = []
     number, page_at, long_line = 1, 0, None
-    for at, part in _lines(stream, shard, PAGE):
+    for at, part in _lines(stream, shard, PAGE_BYTES):
         ends = part.endswith(b"\n")
         if at == 0 and shard.path == STDIN and shard.stamp == GUESSED and part.startswith(b'{"'):
-            raise UncodeError("this looks like JSON lines: say --format jsonl, or --format text to count it as it is.")
-        is_long = long_line is not None or (not ends and len(part) >= PAGE - len(codecs.BOM_UTF8))
-        if page and (is_long or at // PAGE != page_at):
+            raise UncodeError(
+                "standard input looks like JSON lines: give `format=jsonl`, or `format=text` to count it as plain text."
+            )
+        is_long = long_line is not None or (not ends and len(part) >= PAGE_BYTES - len(codecs.BOM_UTF8))
+        if page and (is_long or at // PAGE_BYTES != page_at):
             yield from _page(page, number - len(page), shard)
             page = []
         if is_long:
@@ -119,7 +121,7 @@ def _text(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
             yield from long_line.add(part, ends)
             long_line = None if ends else long_line
         else:
-            page_at = page_at if page else at // PAGE
+            page_at = page_at if page else at // PAGE_BYTES
             page.append(part)
         number += ends or not is_long
     if long_line is not None:
@@ -129,7 +131,7 @@ def _text(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
 
 
 class _LongLine:
-    """A line longer than a page: documents of about a page, cut at a space where there is one."""
+    """A line longer than a page, as documents of about a page. It is cut at spaces where possible."""
 
     def __init__(self, number: int, encoding: str) -> None:
         self.number, self.encoding, self.rest = number, encoding, ""
@@ -151,7 +153,7 @@ class _LongLine:
 
 
 def _page(lines: list[bytes], first: int, shard: Shard) -> Iterator[Record]:
-    """A page as one document; where a line of it cannot be decoded, that line is bad and the others are kept."""
+    """A page as one document. A line that cannot be decoded is a bad record; the other lines are kept."""
     try:
         yield Record(first, (b"".join(lines).decode(shard.encoding),), lines=len(lines))
     except ValueError:
@@ -167,13 +169,13 @@ def _page(lines: list[bytes], first: int, shard: Shard) -> Iterator[Record]:
 
 def _jsonl(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
     paths, number, skipping = _paths(shard), 0, False
-    for at, line in _lines(stream, shard, LONGEST):
+    for at, line in _lines(stream, shard, MAX_LINE_BYTES):
         begins = not skipping
-        skipping = len(line) >= LONGEST - len(codecs.BOM_UTF8) and not line.endswith(b"\n")
+        skipping = len(line) >= MAX_LINE_BYTES - len(codecs.BOM_UTF8) and not line.endswith(b"\n")
         number += begins
         if skipping or not begins:
             if begins:
-                yield Record(number, (), f"longer than {LONGEST >> 20} MB")
+                yield Record(number, (), f"longer than {MAX_LINE_BYTES >> 20} MB")
             continue
         if line.isspace():
             continue
@@ -183,14 +185,14 @@ def _jsonl(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
             yield Record(number, _pick(json.loads(line.decode(shard.encoding)), paths))
         except UnicodeDecodeError:
             yield Record(number, (), not_text(shard.encoding))
-        except Bad as error:
+        except BadRecord as error:
             yield Record(number, (), str(error))
         except (ValueError, RecursionError) as error:
             yield Record(number, (), f"not valid JSON ({json_fault(error, one_line=True)})")
 
 
 def _csv(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
-    csv.field_size_limit(LONGEST)  # the csv module's own limit is for the whole process
+    csv.field_size_limit(MAX_LINE_BYTES)  # this limit of the csv module holds for the whole process
     encoding = "utf-8-sig" if codecs.lookup(shard.encoding).name == "utf-8" else shard.encoding
     text = io.TextIOWrapper(stream, encoding, errors="surrogateescape", newline="")
     try:
@@ -209,9 +211,9 @@ def _csv(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
             except csv.Error as error:
                 yield Record(line, (), f"not CSV: {error}")
                 continue
-            lacks = [header[column] for column in columns if column >= len(row)]
-            if row and lacks:
-                yield Record(line, (), f"no field '{lacks[0]}'")
+            absent = [header[column] for column in columns if column >= len(row)]
+            if row and absent:
+                yield Record(line, (), f"no field '{absent[0]}'")
             elif row:
                 yield Record(line, tuple(row[column] for column in columns))
     finally:
@@ -247,7 +249,7 @@ def _rows(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
 
 
 def _no_column(shard: Shard, name: str, known: list[str]) -> UncodeError:
-    return UncodeError(f"'{shard.path}' has no column '{name}'; it has {', '.join(known)}: choose with --field.")
+    return UncodeError(f"'{shard.path}' has no column '{name}', only {', '.join(known)}: choose one with `fields=`.")
 
 
 def _paths(shard: Shard) -> list[list[str]]:
@@ -255,7 +257,7 @@ def _paths(shard: Shard) -> list[list[str]]:
 
 
 def _pick(record: Any, paths: list[list[str]]) -> tuple[str, ...]:
-    """The texts of the chosen fields; a path goes through objects by name and through every item of a list."""
+    """The texts of the chosen fields. A path follows the keys of objects and all items of lists."""
     return tuple(text for path in paths for text in _follow(record, path, ".".join(path)))
 
 
@@ -265,11 +267,11 @@ def _follow(value: Any, path: list[str], name: str) -> Iterator[str]:
             yield from _follow(item, path, name)
     elif path:
         if not isinstance(value, dict):
-            raise Bad(f"no field '{name}': not an object")
+            raise BadRecord(f"no field '{name}': not an object")
         if path[0] not in value:
-            raise Bad(f"no field '{name}'")
+            raise BadRecord(f"no field '{name}'")
         yield from _follow(value[path[0]], path[1:], name)
     elif isinstance(value, str):
         yield value
     else:
-        raise Bad(f"the field '{name}' is {'null' if value is None else type(value).__name__}, not text")
+        raise BadRecord(f"the field '{name}' is {'null' if value is None else type(value).__name__}, not text")

@@ -1,4 +1,4 @@
-"""Shards: what a corpus is divided into. Each is read by itself, whoever reads the others."""
+"""Shards: the parts of a corpus that are read independently, by any process."""
 
 from __future__ import annotations
 
@@ -32,24 +32,24 @@ FORMATS: dict[str, Format] = {
 COMPRESSIONS = {".gz": "gz", ".zst": "zst", ".zstd": "zst", ".bz2": "bz2"}
 STDIN = "-"
 GUESSED = "format guessed"
-"""The stamp of standard input if nobody said what it is."""
-BUFFER = 1 << 22
-"""Bytes read at a time: every read lets other threads run, and waiting to go on costs more than reading."""
-SPAN = 1 << 28
-"""Plain files of lines are divided into shards of so many bytes; a multiple of a page of text."""
+"""The stamp of standard input if the caller gave no format."""
+BUFFER_BYTES = 1 << 22
+"""Bytes read at a time. Each read releases the GIL, and waiting for it again costs more than the read itself."""
+SHARD_BYTES = 1 << 28
+"""Uncompressed files of lines are divided into shards of this size, a multiple of PAGE_BYTES."""
 
 
 @dataclass(frozen=True)
 class Shard:
-    """A file, or a part of one: lines that begin in the bytes `start` to `stop`, or these row groups."""
+    """A file, or a part of one: the lines that begin in the bytes `start` to `stop`, or these row groups of Parquet."""
 
     path: str
     format: Format
     compression: str
     size: int
-    """Bytes of the file this shard reads, 0 where that is not known; for progress."""
+    """Bytes of the file that this shard reads, for progress; 0 if unknown."""
     stamp: str = ""
-    """What tells whether a file has changed."""
+    """Changes with the content of the file: mtime, ETag or similar."""
     fields: tuple[str, ...] = ("text",)
     encoding: str = "utf-8"
     start: int = 0
@@ -57,7 +57,7 @@ class Shard:
 
 
 def kind_of(path: str) -> tuple[Format | None, str]:
-    """Format and compression by a file's name; no format where the name does not tell."""
+    """The format and the compression by a file's ending. The format of an unknown ending is None."""
     stem, ending = os.path.splitext(path.partition("?")[0].lower())
     compression = COMPRESSIONS.get(ending, "")
     if compression:
@@ -71,38 +71,38 @@ def divide(whole: Shard) -> list[Shard]:
         return [whole]
     if whole.format == "parquet":
         return list(_row_groups(whole))
-    if whole.format not in ("text", "jsonl") or whole.size <= SPAN:
+    if whole.format not in ("text", "jsonl") or whole.size <= SHARD_BYTES:
         return [whole]
-    starts = range(0, whole.size, SPAN)
-    return [replace(whole, size=min(SPAN, whole.size - at), start=at, stop=at + SPAN) for at in starts]
+    starts = range(0, whole.size, SHARD_BYTES)
+    return [replace(whole, size=min(SHARD_BYTES, whole.size - at), start=at, stop=at + SHARD_BYTES) for at in starts]
 
 
 def _row_groups(whole: Shard) -> Iterator[Shard]:
-    """Runs of row groups of about SPAN bytes each."""
+    """Shards of consecutive row groups, of about SHARD_BYTES each."""
     with opened(whole) as (stream, _):
         footer = parquet(stream, whole.path).metadata
         sizes = [footer.row_group(n).total_byte_size for n in range(footer.num_row_groups)]
     first, held = 0, 0
     for n, size in enumerate(sizes, 1):
         held += size
-        if held >= SPAN or n == len(sizes):
+        if held >= SHARD_BYTES or n == len(sizes):
             share = whole.size * (n - first) // max(len(sizes), 1)
             yield replace(whole, start=first, stop=n, size=share)
             first, held = n, 0
 
 
 def parquet(stream: IO[bytes], path: str) -> Any:
-    """An open Parquet file."""
+    """Open a Parquet file."""
     reader = needed("pyarrow.parquet", "corpora", "reading Parquet")
     try:
         return reader.ParquetFile(stream)
-    except Exception as error:  # pyarrow's own kinds
-        raise UncodeError(f"'{path}' is no Parquet file: {said(error)}.") from error
+    except Exception as error:  # pyarrow has its own classes
+        raise UncodeError(f"'{path}' is not a Parquet file: {one_line(error)}.") from error
 
 
 @contextmanager
 def opened(shard: Shard) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The decompressed bytes of a shard's file, and the file as it is, whose position tells the progress."""
+    """A stream of a shard's decompressed bytes, and the raw file, whose position is the progress."""
     if shard.path == STDIN:
         yield sys.stdin.buffer, sys.stdin.buffer
         return
@@ -115,13 +115,13 @@ def opened(shard: Shard) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
 
 
 def open_file(path: str) -> Any:
-    """A local file, or one that fsspec can reach."""
+    """Open a local file, or a URL with fsspec."""
     try:
         if "://" not in path:
-            return open(path, "rb", buffering=BUFFER)
+            return open(path, "rb", buffering=BUFFER_BYTES)
         import fsspec
 
-        return io.BufferedReader(fsspec.open(path, "rb").open(), BUFFER)
+        return io.BufferedReader(fsspec.open(path, "rb").open(), BUFFER_BYTES)
     except (OSError, ValueError, ImportError) as error:
         raise UncodeError(f"'{path}' cannot be opened: {error}.") from error
 
@@ -131,18 +131,18 @@ def _decompressed(raw: IO[bytes], compression: str) -> IO[bytes]:
         return gzip.GzipFile(fileobj=raw)  # type: ignore[return-value]
     if compression == "bz2":
         return bz2.BZ2File(raw)
-    require(compression == "zst", f"'{compression}' is not a compression uncode reads.")
+    require(compression == "zst", f"'{compression}' is not a known compression: decompress the file first.")
     zstandard = needed("zstandard", "corpora", "reading zst")
-    return io.BufferedReader(_Frames(raw, zstandard), BUFFER)
+    return io.BufferedReader(_Frames(raw, zstandard), BUFFER_BYTES)
 
 
-def said(error: BaseException) -> str:
-    """What an error says, on one line and without its full stop."""
+def one_line(error: BaseException) -> str:
+    """The message of an error on one line, without its full stop."""
     return (" ".join(str(error).split()) or type(error).__name__).rstrip(".")
 
 
 class _Frames(io.RawIOBase):
-    """The frames of a zst file; an error where the last one is cut off, which zstandard's own reader passes over."""
+    """The decompressed frames of a zst file. A truncated last frame is an error; zstandard's own reader ignores it."""
 
     def __init__(self, raw: IO[bytes], zstandard: Any) -> None:
         self.raw, self.zstandard = raw, zstandard
@@ -153,7 +153,7 @@ class _Frames(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Fill the buffer with what comes next, 0 at the end."""
+        """Read the next bytes into the buffer. Returns 0 at the end."""
         while not self.plain:
             self.packed = self.packed or self.raw.read(1 << 14)
             if not self.packed:

@@ -1,4 +1,4 @@
-"""What has been read of a corpus: how much, and what of it was bad."""
+"""Totals of a corpus: records, documents and bytes read so far, and bad records."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import dataclasses
 from dataclasses import dataclass, field
 
 MAX_REPORTED = 20
-"""Bad records that are reported one by one."""
+"""At most this many bad records are reported one by one."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """A bad record, and where it is."""
+    """A bad record: its file, its line and the reason."""
 
     file: str
     line: int
@@ -23,7 +23,7 @@ class Fault:
 
 @dataclass
 class Totals:
-    """What has been read so far."""
+    """Totals of the records read so far."""
 
     records: int = 0
     documents: int = 0
@@ -32,11 +32,11 @@ class Totals:
     faults: list[Fault] = field(default_factory=list)
 
     def copy(self) -> Totals:
-        """As it is now."""
+        """A snapshot of the totals."""
         return dataclasses.replace(self, faults=list(self.faults))
 
     def add(self, other: Totals) -> None:
-        """Those of another shard."""
+        """Add the totals of another shard."""
         for name in ("records", "documents", "bytes", "bad"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.faults = (self.faults + other.faults)[:MAX_REPORTED]

@@ -1,1 +1,1 @@
-"""Counting tokens over a corpus: in processes or on Ray, with checkpoints."""
+"""Counting of tokens over a corpus: on one machine or on Ray, with checkpoints."""

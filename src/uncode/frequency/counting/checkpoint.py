@@ -1,4 +1,4 @@
-"""What has been counted so far, in a file beside the table to be: whole or not at all, and of one job."""
+"""Checkpoints of a count: a file next to the output table, written atomically, from which the count is resumed."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from safetensors.numpy import save
 from ...core.errors import UncodeError
 from ...core.support.arrays import Ints
 from ...core.support.write import write_whole
-from ...files import only_one, require_same_job
+from ...files import exclusive_lock, require_same_job
 from ..corpora.totals import Fault, Totals
 from .job import Place
 
 SAVE_SECONDS = 5.0
-"""It is not written more often than this."""
-VERSION = 1
+"""The checkpoint is written at most this often."""
+CHECKPOINT_VERSION = 1
 
 
 def checkpoint_of(out: Path) -> Path:
-    """The file that a killed count of the table `out` goes on from."""
+    """The file from which a killed count of the table `out` is resumed."""
     return out.with_name(out.name + ".counting")
 
 
-class _Reached(NamedTuple):
+class _State(NamedTuple):
     counts: Ints
     totals: Totals
     place: Place
@@ -39,36 +39,36 @@ class _Reached(NamedTuple):
 
 
 class Checkpoint:
-    """The counts and the place they reach, in memory and in a file."""
+    """The counts so far and the place up to which they reach, in memory and in a file."""
 
     def __init__(self, path: Path, identity: dict[str, str], size: int) -> None:
         self.path, self.identity = path, identity
-        self._reached = _Reached(np.zeros(size, dtype=np.int64), Totals(), Place(), frozenset())
+        self._state = _State(np.zeros(size, dtype=np.int64), Totals(), Place(), frozenset())
         self._saved = time.monotonic()
 
     @property
     def counts(self) -> Ints:
-        return self._reached.counts
+        return self._state.counts
 
     @property
     def totals(self) -> Totals:
-        return self._reached.totals
+        return self._state.totals
 
     @property
     def place(self) -> Place:
-        return self._reached.place
+        return self._state.place
 
     @property
     def ahead(self) -> frozenset[int]:
-        """Shards beyond the place that are counted too; a cluster does not keep the order."""
-        return self._reached.ahead
+        """Shards after the place that are counted already. A cluster finishes shards in any order."""
+        return self._state.ahead
 
     @classmethod
     @contextmanager
     def open(cls, out: Path, identity: dict[str, str], size: int, restart: bool = False) -> Iterator[Checkpoint]:
-        """That of a table to be written to `out`: as it was left, or a new one. One process at a time."""
+        """Open the checkpoint of the table `out`, or create it. Only one process at a time can hold it open."""
         path = checkpoint_of(out)
-        with only_one(path.with_name(path.name + ".lock"), out, "counting"):
+        with exclusive_lock(path.with_name(path.name + ".lock"), out, "counting"):
             state = cls(path, identity, size)
             if restart:
                 path.unlink(missing_ok=True)
@@ -78,30 +78,35 @@ class Checkpoint:
                 yield state
             except UncodeError as error:
                 if state.totals.documents == 0:
-                    state.done()  # there is nothing to go on from
+                    state.done()  # there is nothing to resume
                 if not path.is_file():
                     raise
                 raise UncodeError(
-                    f"{error} What was counted is in '{path}': the same command goes on from it, or begins again with "
-                    "--restart."
+                    f"{error} The counts so far are in '{path}': the same command resumes there, or starts again with "
+                    "`restart=True`."
                 ) from error
 
     def advance(self, counts: Ints, totals: Totals, place: Place, counted: int | None = None) -> None:
-        """Add what a batch gave; `totals` are those of everything up to `place`, and of the shard that is `counted`."""
+        """Add the counts of a batch.
+
+        `totals` are the totals of everything counted, up to `place`. `counted` is a shard counted out of order.
+        """
         ahead = self.ahead | ({counted} if counted is not None else set())
         while place.shard in ahead:
             place = Place(place.shard + 1)
         beyond = frozenset(number for number in ahead if number > place.shard)
-        self._reached = _Reached(self.counts + counts, totals, place, beyond)  # all at once, whatever interrupts
+        self._state = _State(
+            self.counts + counts, totals, place, beyond
+        )  # one assignment, so that an interrupt cannot split it
         if time.monotonic() - self._saved > SAVE_SECONDS:
             self.save()
 
     def save(self) -> None:
-        """Write it all, if there is anything: to a new file that then takes the place of the old one."""
+        """Write the checkpoint atomically, unless nothing was read yet."""
         if self.totals.records == 0:
             return
         state = {
-            "version": VERSION,
+            "version": CHECKPOINT_VERSION,
             "identity": self.identity,
             "totals": dataclasses.asdict(self.totals),
             "place": dataclasses.asdict(self.place),
@@ -111,7 +116,7 @@ class Checkpoint:
         self._saved = time.monotonic()
 
     def done(self) -> None:
-        """The table is written: the file is not needed any more."""
+        """Delete the checkpoint. Call this after the table is written."""
         self.path.unlink(missing_ok=True)
 
     def _read(self) -> None:
@@ -119,9 +124,9 @@ class Checkpoint:
             with safe_open(self.path, framework="np") as file:
                 state, counts = json.loads((file.metadata() or {})["state"]), file.get_tensor("so_far")
         except (SafetensorError, KeyError, ValueError) as error:
-            raise UncodeError(f"'{self.path}' cannot be read ({error}): begin again with --restart.") from error
-        theirs = state["identity"] if state["version"] == VERSION else {}
-        require_same_job(self.path, "a count", self.identity, theirs, "begin again with --restart")
+            raise UncodeError(f"'{self.path}' cannot be read ({error}): start again with `restart=True`.") from error
+        theirs = state["identity"] if state["version"] == CHECKPOINT_VERSION else {}
+        require_same_job(self.path, "a count", self.identity, theirs, "start again with `restart=True`")
         faults = [Fault(**fault) for fault in state["totals"].pop("faults")]
         totals = Totals(**state["totals"], faults=faults)
-        self._reached = _Reached(counts, totals, Place(**state["place"]), frozenset(state["ahead"]))
+        self._state = _State(counts, totals, Place(**state["place"]), frozenset(state["ahead"]))

@@ -1,4 +1,4 @@
-"""Counting on a cluster: Ray Data maps over the shards, the driver adds. The same counts as on one machine."""
+"""Counting on a cluster: Ray Data maps over the shards, and the driver adds up. The counts are those of one machine."""
 
 from __future__ import annotations
 
@@ -22,30 +22,33 @@ from ..corpora.corpus import Corpus
 from ..corpora.shards import STDIN, Shard
 from ..corpora.totals import Fault, Totals
 from .checkpoint import Checkpoint
-from .encoder import Encoder, revived
-from .job import Job, Place, Rules
-from .report import OnProgress, Report, share
+from .encoder import Encoder, tokenizer_from_json
+from .job import BadRecordRules, Job, Place
+from .report import OnProgress, Report, share_done
 from .words import Cutter
 
-WAVE = 4
-"""Where only the first documents are wanted, so many shards for each processor are counted at a time."""
+SHARDS_PER_CPU = 4
+"""With limits, shards are counted in waves of this many per CPU, so that few are counted in vain."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """What one shard gave."""
+    """The counts of one shard."""
 
     counts: Ints
     totals: Totals
-    enough: bool
-    """Whether it was left because the corpus is large enough."""
+    reached_limit: bool
+    """Whether counting stopped within the shard at a limit of the corpus."""
 
 
 def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, on_progress: OnProgress | None) -> None:
-    """Count what is left of a job; the checkpoint is kept up as shards come in."""
+    """Count the rest of a job. The checkpoint advances with every finished shard."""
     backend, paths = encoder.backend, {shard.path for shard in job.shards}
-    require(backend is not None, "a cluster needs a tokenizer of the `tokenizers` library: count without --ray.")
-    require(STDIN not in paths, "a cluster cannot read standard input: write it to files.")
+    require(
+        backend is not None,
+        "a cluster cannot use this tokenizer, which is not of the `tokenizers` library: count without `ray=`.",
+    )
+    require(STDIN not in paths, "a cluster cannot read standard input: write the text to files.")
     with _connected(address) as ray:
         run = _Pipeline(ray, job, ray.put((encoder.json, encoder.splits_special)), encoder.size)
         limited = job.corpus.max_bytes is not None or job.corpus.max_documents is not None
@@ -62,50 +65,52 @@ def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, on
 
 
 Advance = tuple[Result, Place, int | None]
-"""What a shard gave, the place that is reached with it, and its number where it is not in order."""
+"""The result of a shard, the place after it, and the number of the shard if it came out of order."""
 
 
 def _in_any_order(job: Job, run: _Pipeline, state: Checkpoint) -> Iterator[Advance]:
-    """Every shard that is left, as it is done."""
+    """The results of all remaining shards, as they finish."""
     left = [number for number in range(state.place.shard, len(job.shards)) if number not in state.ahead]
     for number, result in run(left, state.place, job.corpus):
         yield result, state.place, number
 
 
 def _in_order(job: Job, run: _Pipeline, state: Checkpoint) -> Iterator[Advance]:
-    """The first shards, a wave at a time, until the corpus is large enough."""
+    """The results of the first shards, a wave at a time, until a limit of the corpus is reached."""
     end = Place(len(job.shards))
-    while state.place.shard < end.shard and (given := job.corpus.less(state.totals)) is not None:
+    while state.place.shard < end.shard and (given := job.corpus.remaining_after(state.totals)) is not None:
         first = state.place.shard
         wave = range(first, min(first + run.wave, end.shard))
         results = dict(run(wave, state.place, given))
         for number in wave:
-            left, result = job.corpus.less(state.totals), results[number]
+            left, result = job.corpus.remaining_after(state.totals), results[number]
             if left is None:
                 break
             size, documents = result.totals.bytes, result.totals.documents
-            fits = left.has_room_for(size, documents) and not left.is_full_with(size, documents)
-            if left != given and (result.enough or not fits):
-                result = dict(run([number], state.place, left))[number]  # it was given more than is left by now
-            yield result, end if result.enough else Place(number + 1), None
-            if result.enough:
+            fits = left.allows(size, documents) and not left.is_reached_by(size, documents)
+            if left != given and (result.reached_limit or not fits):
+                result = dict(run([number], state.place, left))[
+                    number
+                ]  # count it again: its limits were larger than what remains now
+            yield result, end if result.reached_limit else Place(number + 1), None
+            if result.reached_limit:
                 return
 
 
 def _report(job: Job, state: Checkpoint) -> Report:
     done = sum(job.shards[n].size for n in {*range(state.place.shard), *state.ahead})
-    return Report(state.totals, int(state.counts.sum()), share(job, state.totals, done))
+    return Report(state.totals, int(state.counts.sum()), share_done(job, state.totals, done))
 
 
 class _Pipeline:
-    """Shards in, results out, as Ray Data hands them over. Tasks of nodes that die are run again elsewhere."""
+    """A Ray Data pipeline from shards to results. Ray reruns the tasks of nodes that die."""
 
     def __init__(self, ray: Any, job: Job, tokenizer: Any, size: int) -> None:
         self.ray, self.job, self.tokenizer, self.size = ray, job, tokenizer, size
-        self.wave = WAVE * max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        self.wave = SHARDS_PER_CPU * max(int(ray.cluster_resources().get("CPU", 1)), 1)
 
     def __call__(self, numbers: Iterable[int], start: Place, corpus: Corpus) -> Iterator[tuple[int, Result]]:
-        """Count these shards, the first of them from `start` on, each up to the limits of `corpus`."""
+        """Count these shards, the first one from `start`, each up to the limits of `corpus`."""
         data = needed("ray.data", "cluster", "counting on a cluster")
         items = [
             {
@@ -137,15 +142,15 @@ class _Pipeline:
 
 
 def count_shard(item: dict[str, Any], tokenizer: Any, cutter: Cutter | None, corpus: Corpus) -> dict[str, Any]:
-    """Count one shard, on a worker. Bad records are judged by the driver, which sees those of all shards."""
-    os.environ.setdefault("RAYON_NUM_THREADS", "1")  # a task has one processor
+    """Count one shard, on a worker. The driver checks the share of bad records, over all shards."""
+    os.environ.setdefault("RAYON_NUM_THREADS", "1")  # a task has one CPU
     encoder, counts = _encoder(tokenizer), None
     shard, start = json.loads(item["shard"]), Place(**json.loads(item["start"]))
-    job = Job(corpus, (Shard(**shard | {"fields": tuple(shard["fields"])}),), cutter, Rules(allowed=1.0))
+    job = Job(corpus, (Shard(**shard | {"fields": tuple(shard["fields"])}),), cutter, BadRecordRules(allow_bad=1.0))
     try:
         for batch in job.batches(encoder, start, Totals()):
-            some = batch.work()
-            counts = some if counts is None else counts + some
+            new = batch.work()
+            counts = new if counts is None else counts + new
     except UncodeError as error:
         return {"number": item["number"], "error": str(error), "result": b""}
     assert counts is not None
@@ -155,27 +160,27 @@ def count_shard(item: dict[str, Any], tokenizer: Any, cutter: Cutter | None, cor
         "ids": ids,
         "counts": counts[ids],
         "totals": np.frombuffer(totals, np.uint8),
-        "enough": np.array([batch.enough]),
+        "enough": np.array([batch.reached_limit]),
     }
     return {"number": item["number"], "error": "", "result": save(tensors)}
 
 
 @lru_cache(maxsize=1)
 def _encoder(tokenizer: Any) -> Encoder:
-    """The tokenizer, made once in a worker's life."""
+    """The tokenizer, built once per worker process."""
     import ray
 
-    return Encoder(revived(*ray.get(tokenizer)))
+    return Encoder(tokenizer_from_json(*ray.get(tokenizer)))
 
 
 def _absolute(shard: Shard) -> Shard:
-    """A worker may stand in another folder."""
+    """The shard with an absolute path, because a worker may run in another folder."""
     return shard if "://" in shard.path else replace(shard, path=os.path.abspath(shard.path))
 
 
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
-    """Ray, connected to a cluster; one that this process is connected to already is used and left as it is."""
+    """Ray, connected to a cluster. An existing connection of this process is used and left open."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics
     ray = needed("ray", "cluster", "counting on a cluster")
     needed("ray.data", "cluster", "counting on a cluster")
@@ -183,10 +188,10 @@ def _connected(address: str) -> Iterator[Any]:
     if ours:
         try:
             ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
-        except Exception as error:  # each kind of address fails in its own way
-            said = " ".join(str(error).split())
+        except Exception as error:  # each kind of address fails with its own class
+            reason = " ".join(str(error).split())
             raise UncodeError(
-                f"no Ray cluster answers at '{address or 'this machine'}': {said.rstrip('.')}."
+                f"no Ray cluster answers at '{address or 'this machine'}': {reason.rstrip('.')}."
             ) from error
     ray.data.DataContext.get_current().enable_progress_bars = False
     logging.getLogger("ray.data").setLevel(logging.ERROR)

@@ -1,4 +1,4 @@
-"""Counting: a corpus and a tokenizer become a frequency table. A kill at any moment costs some seconds of work."""
+"""Counting: from a corpus and a tokenizer to a frequency table. A kill at any moment costs a few seconds of work."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ from ..provenance import Provenance
 from ..table import FrequencyTable
 from .checkpoint import Checkpoint, checkpoint_of
 from .encoder import Encoder
-from .job import Batch, Job, Rules
-from .report import OnProgress, Report, share
+from .job import BadRecordRules, Batch, Job
+from .report import OnProgress, Report, share_done
 from .words import cutter_for
 
 
 @dataclass(frozen=True)
 class Counted:
-    """The table, and what happened on the way."""
+    """The table, and how it was counted."""
 
     table: FrequencyTable
     totals: Totals
     resumed: bool
-    """Whether it went on from an earlier run."""
+    """Whether the count was resumed from an earlier run."""
     by_words: bool
     reused: bool = False
-    """Whether the table was there already, made by the same job: nothing was counted."""
+    """Whether the same job had written the table already, so that nothing was counted."""
 
 
 def count(
@@ -49,7 +49,7 @@ def count(
     *,
     tokenizer_name: str = "",
     revision: str = "",
-    rules: Rules | None = None,
+    rules: BadRecordRules | None = None,
     plain: bool = False,
     restart: bool = False,
     reuse: bool = False,
@@ -57,17 +57,17 @@ def count(
     ray: str | None = None,
     on_progress: OnProgress | None = None,
 ) -> Counted:
-    """Count a corpus into the table file `out`; what was counted before a kill is not counted again.
+    """Count a corpus and write the table to `out`. A killed count is resumed.
 
-    With `reuse` a table at `out` that the same job made is left as it is. `shards` are the corpus's, where they are
-    known already. `plain` tokenizes whole texts instead of distinct words (the same counts, slower). `ray` is the
-    address of a Ray cluster; "local" makes one on this machine, and "" takes one that runs here or makes one.
+    With `reuse`, a table at `out` from the same job is returned as it is. `shards` are the shards of the corpus, if the
+    caller has them already. `plain` tokenizes whole texts instead of distinct words (the same counts, slower). `ray` is
+    the address of a Ray cluster; "local" starts one on this machine, and "" uses a running one or starts one.
     """
     encoder = Encoder(tokenizer)
     cutter = None if plain or encoder.backend is None else cutter_for(encoder.backend)
-    job = Job(corpus, tuple(corpus.shards() if shards is None else shards), cutter, rules or Rules())
+    job = Job(corpus, tuple(corpus.shards() if shards is None else shards), cutter, rules or BadRecordRules())
     made_by = {"tokenizer": tokenizer_name, "revision": revision, "job": job.digest(encoder), "version": __version__}
-    if reuse and (found := _finished(corpus, Path(out), made_by)) is not None:
+    if reuse and (found := _existing_table(corpus, Path(out), made_by)) is not None:
         return Counted(found, Totals(), resumed=False, by_words=cutter is not None, reused=True)
     with Checkpoint.open(Path(out), job.identity(encoder), encoder.size, restart) as state:
         resumed = state.totals.records > 0
@@ -78,47 +78,49 @@ def count(
 
             count_on_ray(job, encoder, state, ray, on_progress)
         job.rules.check(state.totals, ended=True)
-        require(state.totals.documents > 0, _nothing(corpus))
+        require(state.totals.documents > 0, _nothing_counted(corpus))
         table = _table(corpus, job, state, tokenizer, made_by)
         table.save(out, force=True)
         state.done()
     return Counted(table, state.totals, resumed, cutter is not None)
 
 
-def _finished(corpus: Corpus, out: Path, made_by: dict[str, str]) -> FrequencyTable | None:
-    """The table that this job made already, whole and without bad records, which would have to be reported again."""
+def _existing_table(corpus: Corpus, out: Path, made_by: dict[str, str]) -> FrequencyTable | None:
+    """The table that this job wrote earlier, or None. A table with bad records is counted again, to report them."""
     if not made_by["job"] or not out.is_file() or checkpoint_of(out).exists():
         return None
     try:
         table = FrequencyTable.load(out)
-    except UncodeError:  # another file, which --force may replace
+    except UncodeError:  # not a table; the caller has checked that it may be replaced
         return None
     same = all(getattr(table.made, key) == value for key, value in made_by.items())
     return table if same and table.name == corpus.name and not table.made.bad else None
 
 
-def _nothing(corpus: Corpus) -> str:
-    limits = f", or the first document is larger than --max-bytes ({corpus.max_bytes:,})" if corpus.max_bytes else ""
-    return f"nothing was counted: the sources hold no document that could be read{limits}."
+def _nothing_counted(corpus: Corpus) -> str:
+    limit = f", or the first document is larger than `max_bytes=` ({corpus.max_bytes:,})" if corpus.max_bytes else ""
+    return f"nothing was counted: the sources hold no document that could be read{limit}."
 
 
 def _count_here(job: Job, encoder: Encoder, state: Checkpoint, on_progress: OnProgress | None) -> None:
-    """Read and cut on this thread while the tokenizer, which has threads of its own, is at the batch before."""
+    """Count on this machine. This thread reads and splits a batch while the tokenizer's threads encode the last one."""
     progress, pending = _Progress(job, state, on_progress), deque[tuple[Batch, Future[Ints]]]()
 
     def add_first() -> None:
         batch, counts = pending[0]
-        state.advance(counts.result(), batch.totals, batch.place)  # if this is interrupted, the batch is still first
+        state.advance(
+            counts.result(), batch.totals, batch.place
+        )  # popped afterwards: an interrupt must not lose the batch
         pending.popleft()
         progress.show()
 
     with ThreadPoolExecutor(1) as thread:
         try:
-            for batch in job.batches(encoder, state.place, state.totals.copy(), progress.tell, state.ahead):
+            for batch in job.batches(encoder, state.place, state.totals.copy(), progress.on_record, state.ahead):
                 pending.append((batch, thread.submit(batch.work)))
                 if len(pending) > 1:
                     add_first()
-        finally:  # also after an error or Ctrl-C, what is read is kept
+        finally:  # also after an error or Ctrl-C, so that batches already read are counted
             try:
                 while pending:
                     add_first()
@@ -127,17 +129,17 @@ def _count_here(job: Job, encoder: Encoder, state: Checkpoint, on_progress: OnPr
 
 
 class _Progress:
-    """Tells a watcher how much is read, ten times a second at most, and how much is counted, after every batch."""
+    """Calls `on_progress` with the bytes read, at most ten times per second, and after every counted batch."""
 
     def __init__(self, job: Job, state: Checkpoint, on_progress: OnProgress | None) -> None:
         self.job, self.state, self.on_progress = job, state, on_progress
         self.before = [0, *accumulate(shard.size for shard in job.shards)]
         self.totals, self.share, self.last = state.totals, 0.0, 0.0
 
-    def tell(self, totals: Totals, shard: int, position: int) -> None:
+    def on_record(self, totals: Totals, shard: int, position: int) -> None:
         if self.on_progress is not None and time.monotonic() - self.last > 0.1:
             self.totals, self.last = totals, time.monotonic()
-            self.share = share(self.job, totals, self.before[shard] + position)
+            self.share = share_done(self.job, totals, self.before[shard] + position)
             self.show()
 
     def show(self) -> None:
@@ -147,9 +149,9 @@ class _Progress:
 
 def _table(corpus: Corpus, job: Job, state: Checkpoint, tokenizer: Any, made_by: dict[str, str]) -> FrequencyTable:
     limits = {key: getattr(corpus, key) for key in ("max_bytes", "max_documents")}
-    asked = {key: value for key, value in limits.items() if value is not None}
+    settings = {key: value for key, value in limits.items() if value is not None}
     if corpus.sample < 1:
-        asked |= {"sample": corpus.sample, "seed": corpus.seed}
+        settings |= {"sample": corpus.sample, "seed": corpus.seed}
     fields = {shard.path: list(shard.fields) for shard in job.shards if shard.format != "text"}
     chosen = list(dict.fromkeys(name for names in fields.values() for name in names))
     made = Provenance(
@@ -160,7 +162,7 @@ def _table(corpus: Corpus, job: Job, state: Checkpoint, tokenizer: Any, made_by:
         documents=state.totals.documents,
         tokens=int(state.counts.sum()),
         bad=state.totals.bad,
-        settings=json.dumps(asked | ({"fields": chosen} if chosen else {})),
+        settings=json.dumps(settings | ({"fields": chosen} if chosen else {})),
         date=datetime.now(UTC).date().isoformat(),
         **made_by,
     )

@@ -1,4 +1,4 @@
-"""Token counts of texts, by any tokenizer."""
+"""Counts of the tokens in texts, with any tokenizer."""
 
 from __future__ import annotations
 
@@ -14,92 +14,97 @@ from ...core.errors import UncodeError
 from ...core.support.arrays import Ints
 
 Item = TypeVar("Item")
-AT_ONCE = 1 << 20
-"""Characters that are tokenized at a time: tokens take fifty times the memory of their text."""
+BATCH_CHARACTERS = 1 << 20
+"""Characters that are tokenized at a time. Tokens take fifty times the memory of their text."""
 
 
 class Encoder:
-    """What a tokenizer makes of a text by itself: no special tokens around it, nothing cut off or filled up."""
+    """A tokenizer without special tokens, truncation and padding."""
 
     def __init__(self, tokenizer: Any) -> None:
         self.tokenizer = tokenizer
         self.size = 1 + max(tokenizer.get_vocab().values())
         self.backend, self.json = _bare(getattr(tokenizer, "backend_tokenizer", tokenizer))
         self.splits_special = bool(getattr(self.backend, "encode_special_tokens", False))
-        """Whether special tokens that stand in a text are read as text; a setting that is not in the JSON."""
-        said = f"{self.json or f'{type(tokenizer)} {tokenizer.get_vocab()}'} {self.splits_special}"
-        self.sha256 = hashlib.sha256(said.encode()).hexdigest()
-        """Of everything that decides which tokens a text has."""
+        """Whether special tokens in a text are tokenized as plain text. The JSON does not hold this setting."""
+        settings = f"{self.json or f'{type(tokenizer)} {tokenizer.get_vocab()}'} {self.splits_special}"
+        self.sha256 = hashlib.sha256(settings.encode()).hexdigest()
+        """A fingerprint of everything that decides the tokens of a text."""
 
     def count(self, texts: Iterable[str]) -> Ints:
-        """How often each token occurs in these texts: int64 `[size]`."""
+        """The count of each token in these texts: int64 `[size]`."""
         counts = np.zeros(self.size, dtype=np.int64)
-        for some in _batches(texts, len):
-            flat = np.fromiter(chain.from_iterable(self._ids(some)), np.int64)
+        for batch in _batches(texts, len):
+            flat = np.fromiter(chain.from_iterable(self._ids(batch)), np.int64)
             counts += np.bincount(flat, minlength=self.size)
         return counts
 
     def count_words(self, words: Mapping[str, int]) -> Ints:
-        """How often each token occurs in words of which each stands for so many of itself.
+        """The count of each token in these words, given the count of each word.
 
-        Words of equal counts go together: a tokenizer takes a list of words as one text, and it is faster on few
-        long texts than on many short ones.
+        Words of equal counts are tokenized together as one list, because a tokenizer is faster on few long texts than
+        on many short ones.
         """
         counts, groups = np.zeros(self.size, dtype=np.int64), defaultdict(list)
         for word, times in words.items():
             groups[times].append(word)
-        lists = ((some, times) for times, group in groups.items() for some in _batches(group, len, AT_ONCE >> 9))
-        for some in _batches(lists, lambda pair: sum(map(len, pair[0]))):
-            ids = self._ids([words for words, _ in some], is_pretokenized=True)
+        per_list = BATCH_CHARACTERS >> 9
+        lists = ((part, times) for times, group in groups.items() for part in _batches(group, len, per_list))
+        for batch in _batches(lists, lambda pair: sum(map(len, pair[0]))):
+            ids = self._ids([words for words, _ in batch], is_pretokenized=True)
             lengths = np.fromiter(map(len, ids), np.int64, len(ids))
             flat = np.fromiter(chain.from_iterable(ids), np.int64, int(lengths.sum()))
-            np.add.at(counts, flat, np.repeat([times for _, times in some], lengths))
+            np.add.at(counts, flat, np.repeat([times for _, times in batch], lengths))
         return counts
 
     def _ids(self, texts: list[Any], is_pretokenized: bool = False) -> list[list[int]]:
-        """The tokens of each text, or of each list of words."""
+        """The token ids of each text, or of each list of words."""
         if self.backend is None:
             return [self.tokenizer.encode(text, add_special_tokens=False) for text in texts]
         encoded = self.backend.encode_batch_fast(texts, is_pretokenized=is_pretokenized, add_special_tokens=False)
         return [encoding.ids for encoding in encoded]
 
 
-def revived(said: str, splits_special: bool) -> Any:
-    """A tokenizer from its JSON and the setting that is not in it."""
+def tokenizer_from_json(text: str, splits_special: bool) -> Any:
+    """A tokenizer from its JSON, and from the one setting that the JSON does not hold."""
     from tokenizers import Tokenizer
 
-    made = Tokenizer.from_str(said)
-    made.encode_special_tokens = splits_special
-    return made
+    tokenizer = Tokenizer.from_str(text)
+    tokenizer.encode_special_tokens = splits_special
+    return tokenizer
 
 
 def _bare(backend: Any) -> tuple[Any, str]:
-    """A `tokenizers` tokenizer that neither cuts off nor fills up, a copy if this one does, and the tokenizer as JSON;
-    None for one of another kind."""
+    """A `tokenizers` tokenizer without truncation and padding (a copy if this one has them), and its JSON.
+
+    None and "" for a tokenizer of another library.
+    """
     from tokenizers import Tokenizer
 
     if not isinstance(backend, Tokenizer):
         return None, ""
-    said = backend.to_str()
+    text = backend.to_str()
     bare = backend
     if backend.truncation or backend.padding:
-        bare = revived(said, backend.encode_special_tokens)
+        bare = tokenizer_from_json(text, backend.encode_special_tokens)
         bare.no_truncation()
         bare.no_padding()
     if getattr(bare.model, "dropout", None):
-        raise UncodeError("this tokenizer drops merges at random (dropout), so its tokens cannot be counted.")
-    return bare, said
+        raise UncodeError(
+            "this tokenizer drops merges at random: set its dropout to 0, since random tokens cannot be counted."
+        )
+    return bare, text
 
 
-def _batches(items: Iterable[Item], size: Callable[[Item], int], most: int = AT_ONCE) -> Iterator[list[Item]]:
-    """Lists of items of about this size together."""
-    some: list[Item] = []
+def _batches(items: Iterable[Item], size: Callable[[Item], int], total: int = BATCH_CHARACTERS) -> Iterator[list[Item]]:
+    """Lists of items whose sizes sum to about `total`."""
+    batch: list[Item] = []
     held = 0
     for item in items:
-        some.append(item)
+        batch.append(item)
         held += size(item)
-        if held >= most:
-            yield some
-            some, held = [], 0
-    if some:
-        yield some
+        if held >= total:
+            yield batch
+            batch, held = [], 0
+    if batch:
+        yield batch

@@ -1,4 +1,4 @@
-"""A job: one corpus, one tokenizer. It is read in batches; each says how far it reaches, so that counting can go on."""
+"""A count job: one corpus and one tokenizer. It is read in batches, each with a place from which to resume."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from .tally import Tally, Work
 from .words import Cutter
 
 BATCH_SECONDS = 10.0
-"""A batch is ended after so long, that a kill may cost little."""
-ENOUGH = 1000
-"""Records that must have been read before a share of bad ones means anything."""
+"""A batch ends after this time at the latest, so that a kill costs little work."""
+MIN_JUDGED_RECORDS = 1000
+"""The share of bad records is checked from this many records on, and at the end."""
 
 
 @dataclass(frozen=True)
 class Place:
-    """How far counting has come: all shards before this one, and so many records of it, with their checksum."""
+    """A position in the corpus: all shards before `shard`, and `records` records of it, with their checksum."""
 
     shard: int = 0
     records: int = 0
@@ -37,52 +37,52 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Rules:
-    """What is done about bad records."""
+class BadRecordRules:
+    """When bad records stop the count: at the first one, or at a share of them."""
 
     strict: bool = False
-    allowed: float = 0.01
+    allow_bad: float = 0.01
 
     def check(self, totals: Totals, ended: bool = False) -> None:
-        """Raise if there are too many of them."""
+        """Raise if there are too many bad records."""
         if not totals.bad:
             return
         first = totals.faults[0]
         require(not self.strict, f"a bad record stops a strict count: {first}.")
         require(
-            totals.bad <= self.allowed * totals.records or not (ended or totals.records >= ENOUGH),
-            f"bad records: {totals.bad:,} of {totals.records:,}, more than the {100 * self.allowed:.3g} % that "
-            f"--allow-bad {self.allowed:g} allows; the first is {first}: check the files and --field, or raise "
-            "--allow-bad.",
+            totals.bad <= self.allow_bad * totals.records or not (ended or totals.records >= MIN_JUDGED_RECORDS),
+            f"{totals.bad:,} of {totals.records:,} records are bad, more than the {100 * self.allow_bad:.3g} % that "
+            f"`allow_bad={self.allow_bad:g}` allows (the first: {first}): check the files and `fields=`, or raise "
+            "`allow_bad=`.",
         )
 
 
 @dataclass
 class Batch:
-    """Work for the tokenizer; what has been read and how far, once it is done."""
+    """Work for the tokenizer, with the totals and the place after it."""
 
     work: Work
     totals: Totals
     place: Place
-    enough: bool = False
-    """Whether reading ends here because the corpus is large enough."""
+    reached_limit: bool = False
+    """Whether reading ended here at a limit of the corpus."""
 
 
-Tell = Callable[[Totals, int, int], None]
-"""Called after every record with the totals, the number of the shard and how many bytes of it are read."""
+OnRecord = Callable[[Totals, int, int], None]
+"""Called after every record with the totals, the number of the shard and the bytes read of it."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What is counted, and how."""
+    """A corpus to count, and how to count it."""
 
     corpus: Corpus
     shards: tuple[Shard, ...]
     cutter: Cutter | None
-    rules: Rules = field(default_factory=Rules)
+    rules: BadRecordRules = field(default_factory=BadRecordRules)
 
     def identity(self, encoder: Encoder) -> dict[str, str]:
-        """What must be the same for counting to go on where it stopped."""
+        """The values that must be equal to resume a count."""
         facts = dataclasses.asdict(self.corpus)
         limits = {key: facts[key] for key in ("max_bytes", "max_documents", "sample", "seed")}
         files = [(s.path, s.size, s.stamp, s.start, s.stop) for s in self.shards]
@@ -91,7 +91,7 @@ class Job:
         return {"tokenizer": encoder.sha256} | reading
 
     def digest(self, encoder: Encoder) -> str:
-        """A checksum of that identity; empty where a source cannot be seen to be the same again."""
+        """A checksum of the identity; empty if a source cannot be recognised again (standard input, no stamp)."""
         seen = all(shard.stamp and shard.path != STDIN for shard in self.shards)
         return _digest(self.identity(encoder)) if seen else ""
 
@@ -100,45 +100,45 @@ class Job:
         encoder: Encoder,
         start: Place,
         totals: Totals,
-        tell: Tell | None = None,
+        on_record: OnRecord | None = None,
         done: frozenset[int] = frozenset(),
     ) -> Iterator[Batch]:
-        """Read from `start` to the end, or to where the corpus is large enough, but for shards that are `done`.
+        """Read from `start` to the end or to a limit of the corpus, and skip the shards in `done`.
 
-        `totals` are those of all that was read before.
+        `totals` are the totals of everything before `start`.
         """
         tally, end = Tally(encoder, self.cutter), Place(len(self.shards))
-        began, patience = time.monotonic(), min(2.0, BATCH_SECONDS)  # the first is short, to have something to show
+        began, patience = time.monotonic(), min(2.0, BATCH_SECONDS)  # the first batch is short, to show progress soon
         for number in (n for n in range(start.shard, end.shard) if n not in done):
             reader = Reader(self.shards[number])
             for record, data, place in _records(reader, start if number == start.shard else Place(number)):
                 totals.records += record.lines
                 if data is None:
-                    self._note(Fault(reader.shard.path, record.line, record.why), totals)
+                    self._add_fault(Fault(reader.shard.path, record.line, record.why), totals)
                 elif self._is_drawn(data):
                     size, documents = totals.bytes + len(data), totals.documents + 1
-                    if taken := self.corpus.has_room_for(size, documents):
+                    if taken := self.corpus.allows(size, documents):
                         totals.bytes, totals.documents = size, documents
                         for text in record.texts:
                             tally.add(text)
-                    if not taken or self.corpus.is_full_with(size, documents):
-                        yield Batch(tally.take(), totals.copy(), end, enough=True)
+                    if not taken or self.corpus.is_reached_by(size, documents):
+                        yield Batch(tally.take(), totals.copy(), end, reached_limit=True)
                         return
-                if tell is not None:
-                    tell(totals, number, reader.position)
-                if tally.full or time.monotonic() - began > patience:
+                if on_record is not None:
+                    on_record(totals, number, reader.position)
+                if tally.is_full or time.monotonic() - began > patience:
                     yield Batch(tally.take(), totals.copy(), place)
                     began, patience = time.monotonic(), min(2 * patience, BATCH_SECONDS)
         yield Batch(tally.take(), totals.copy(), end)
 
-    def _note(self, fault: Fault, totals: Totals) -> None:
+    def _add_fault(self, fault: Fault, totals: Totals) -> None:
         totals.bad += 1
         if len(totals.faults) < MAX_REPORTED:
             totals.faults.append(fault)
         self.rules.check(totals)
 
     def _is_drawn(self, data: bytes) -> bool:
-        """Whether a document is in the sample: by its content, so wherever and in whatever order it is read."""
+        """Whether a document is in the sample. A hash of its content decides, whatever the order of reading."""
         if self.corpus.sample == 1:
             return True
         drawn = hashlib.blake2b(data, digest_size=8, key=str(self.corpus.seed).encode()[:64]).digest()
@@ -146,7 +146,7 @@ class Job:
 
 
 def _records(reader: Reader, start: Place) -> Iterator[tuple[Record, bytes | None, Place]]:
-    """The records after `start`, each with its text in bytes, None if it is bad, and the place after it."""
+    """The records after `start`, each with its text in bytes (None if it is bad) and the place after it."""
     done = checksum = 0
     for read in reader:
         record, data = _in_bytes(read, reader)
@@ -160,7 +160,7 @@ def _records(reader: Reader, start: Place) -> Iterator[tuple[Record, bytes | Non
 
 
 def _checksum(data: bytes, before: int) -> int:
-    """Of a document's length and both its ends: enough to see that a file has changed, and no second pass over it."""
+    """A checksum of a document's length and both ends. It detects a changed file without hashing all of it."""
     return zlib.crc32(b"%d %b %b" % (len(data), data[:1024], data[-1024:]), before)
 
 
@@ -170,11 +170,11 @@ def _in_bytes(record: Record, reader: Reader) -> tuple[Record, bytes | None]:
     try:
         return record, "".join(record.texts).encode()
     except UnicodeEncodeError:  # half of a surrogate pair, or a byte that could not be decoded
-        return reader.placed(record._replace(why=not_text(reader.shard.encoding))), None
+        return reader.with_file_line(record._replace(why=not_text(reader.shard.encoding))), None
 
 
 def _changed(reader: Reader) -> str:
-    return f"'{reader.shard.path}' is no longer what was counted before: begin again with --restart."
+    return f"'{reader.shard.path}' has changed since it was counted: start again with `restart=True`."
 
 
 def _digest(value: Any) -> str:

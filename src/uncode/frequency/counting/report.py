@@ -1,4 +1,4 @@
-"""How far a count has come, for progress bars."""
+"""Progress of a count, for progress bars."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from .job import Job
 
 @dataclass(frozen=True)
 class Report:
-    """How far counting has come."""
+    """The progress of a count."""
 
     totals: Totals
     tokens: int
-    """Those that are counted already; the tokenizer is a batch behind the reader."""
+    """Tokens counted so far. The tokenizer is one batch behind the reader."""
     share: float
-    """Of the whole, from 0 to 1; 0 where that is not known."""
+    """The share of the corpus that is done, from 0 to 1; 0 if unknown."""
 
 
 OnProgress = Callable[[Report], None]
 
 
-def share(job: Job, totals: Totals, read: int) -> float:
-    """Which part of the whole is done: by the files' bytes, or by a limit that will be reached before."""
-    whole, corpus = sum(shard.size for shard in job.shards), job.corpus
-    parts = [read / whole if whole and all(shard.size for shard in job.shards) else 0.0]
+def share_done(job: Job, totals: Totals, read: int) -> float:
+    """The share of the corpus that is done, by bytes of the files or by the limit that is nearer to its end."""
+    total, corpus = sum(shard.size for shard in job.shards), job.corpus
+    parts = [read / total if total and all(shard.size for shard in job.shards) else 0.0]
     parts += [totals.bytes / corpus.max_bytes] if corpus.max_bytes else []
     parts += [totals.documents / corpus.max_documents] if corpus.max_documents else []
     return min(max(parts), 1.0)

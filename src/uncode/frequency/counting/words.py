@@ -1,7 +1,7 @@
-"""Where text may be cut so that its tokens do not change, found by asking the tokenizer itself.
+"""Splitting text into words without changing its tokens. The rules are tested on the tokenizer itself.
 
-Tokenizing is a homomorphism where it cannot see across a cut: T(xy) = T(x) T(y). Then it is enough to count
-distinct pieces of text and to tokenize each once, times its count.
+If a tokenizer cannot look across a cut, then T(xy) = T(x) T(y). So it is enough to count distinct words, to tokenize
+each of them once, and to multiply by its count.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-# A word is the blanks before it and what follows up to the next blank. Blanks are spaces and tabs, no others. After a
-# character that some tokenizer takes for white space, turns into it or drops (controls, no-break and zero-width spaces,
-# marks of direction, the replacement character, ...) nothing is cut, since it may look back at the whole run.
+# A word is the blanks before it and the characters up to the next blank. Blanks are spaces and tabs only. There is no
+# cut after the characters in _OTHER (controls, no-break and zero-width spaces, direction marks, the replacement
+# character, ...): some tokenizers treat them as white space or drop them, and so may look back at the whole run.
 _OTHER = (
     r"\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\xa0\xad\u034f\u0600-\u0605\u061c\u115f\u1160\u1680\u17b4\u17b5\u180b-\u180f"
     r"\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2581\u3000\u3164\ud800-\uf8ff\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff"
@@ -25,15 +25,16 @@ _OTHER = (
 )
 _MARKS = r"!-&(-/:-@\[-`{-~"  # ASCII that is printed and is no letter, digit or apostrophe
 
-SLICE = 1 << 20
-"""Characters of a text that are cut at a time, since a list of words takes many times the memory of their text."""
+SLICE_CHARACTERS = 1 << 20
+"""Characters that are split at a time. A list of words takes many times the memory of their text."""
 
 
 def _rule(blank: str, stop: str, inside: str, tail: str, finer: int) -> re.Pattern[str]:
-    """Words: blanks, and what follows up to a `stop`; after white space that is `inside` a word it goes on.
+    """The pattern of a word: blanks, then characters up to a `stop`. White space in `inside` does not end a word.
 
-    `finer` than 0, a word ends too after letters and digits (of ASCII) before a mark or white space; finer than 1,
-    before the last of several blanks. `tail` is what may follow a word, and white space by itself.
+    With `finer` > 0, a word also ends after ASCII letters and digits before a punctuation mark or white space. With
+    `finer` > 1, it also ends before the last of several blanks. `tail` matches what may follow a word, and white space
+    alone.
     """
     word = rf"[{blank}]*[^{stop}]+(?:(?<=[{inside}{_OTHER}])[{blank}]+[^{stop}]*)*{tail}"
     if finer > 0:
@@ -47,33 +48,33 @@ _KINDS = {
     "spaces": (r" \t", r" \t", r"\r\n", r"|[ \t]+"),
 }
 RULES = {f"{kind} {finer}": _rule(*_KINDS[kind], finer) for finer in (2, 1, 0) for kind in _KINDS}
-"""From the finest to the coarsest. Lines: a blank begins a word, and a line end closes one (Qwen, Dream, LLaMA-3).
-Breaks: a blank or a line end begins a word (GPT-2, BERT, T5). Spaces: a blank begins a word."""
+"""Rules from the finest to the coarsest. "lines": a blank starts a word, and a line end closes one (Qwen, Dream,
+LLaMA-3). "breaks": a blank or a line end starts a word (GPT-2, BERT, T5). "spaces": a blank starts a word."""
 
 
 @dataclass(frozen=True)
 class Cutter:
-    """Cuts text into words where its tokens do not change."""
+    """Splits text into words without changing its tokens."""
 
     rule: str
     added: tuple[str, ...] = ()
-    """The tokenizer's added tokens: a text with one of them in it is not cut."""
+    """The tokenizer's added tokens. A text that contains one of them is not split."""
 
     def words(self, text: str) -> list[str]:
-        """The words of a text, most of which recur; together they are the text."""
+        """The words of a text. Joined, they are the text."""
         return [text] if self._added.search(text) else RULES[self.rule].findall(text)
 
     def slices(self, text: str) -> Iterator[str]:
-        """A text in slices that are cut between words, and not near an added token; most texts are one."""
-        start, size, margin = 0, SLICE, max(map(len, self.added), default=0) + 2
+        """Slices of a long text, cut between words and not near an added token. Most texts are one slice."""
+        start, size, margin = 0, SLICE_CHARACTERS, max(map(len, self.added), default=0) + 2
         while len(text) - start > size:
             words = RULES[self.rule].findall(text, start, start + size)
-            end = start + sum(map(len, words[:-2]))  # the last ones may go on
+            end = start + sum(map(len, words[:-2]))  # the last words may continue after the slice
             if end == start or self._added.search(text, max(end - margin, start), end + margin):
                 size *= 2
             else:
                 yield text[start:end]
-                start, size = end, SLICE
+                start, size = end, SLICE_CHARACTERS
         yield text[start:]
 
     @cached_property
@@ -82,12 +83,12 @@ class Cutter:
 
 
 def cutter_for(backend: Any) -> Cutter | None:
-    """The finest cuts that leave this tokenizer's tokens as they are, or None if there are none."""
+    """The cutter with the finest rule that leaves this tokenizer's tokens unchanged, or None if no rule does."""
     added = backend.get_added_tokens_decoder().values()
     if backend.pre_tokenizer is None or not _is_known(backend.normalizer) or any(map(_looks_around, added)):
         return None
     added = tuple(token.content for token in added)
-    texts, same = list(_awkward_texts()), _Sameness(backend)
+    texts, same = list(_difficult_texts()), _SameTokens(backend)
     for rule in RULES:
         cutter = Cutter(rule, added)
         if all(same(text, cutter.words(text)) for text in texts):
@@ -102,25 +103,25 @@ _NORMALIZERS = {
 
 
 def _is_known(normalizer: Any) -> bool:
-    """Whether it is known how far a normalizer looks; regular expressions of its own may look anywhere."""
+    """Whether the reach of a normalizer is known. A custom regular expression may look anywhere."""
     return normalizer is None or _all_known(json.loads(normalizer.__getstate__()))
 
 
-def _all_known(said: dict[str, Any]) -> bool:
-    if said["type"] == "Sequence":
-        return all(map(_all_known, said["normalizers"]))
-    if said["type"] == "Replace":
-        return "String" in said["pattern"] or said["pattern"].get("Regex") == " {2,}"
-    return said["type"] in _NORMALIZERS
+def _all_known(state: dict[str, Any]) -> bool:
+    if state["type"] == "Sequence":
+        return all(map(_all_known, state["normalizers"]))
+    if state["type"] == "Replace":
+        return "String" in state["pattern"] or state["pattern"].get("Regex") == " {2,}"
+    return state["type"] in _NORMALIZERS
 
 
 def _looks_around(token: Any) -> bool:
-    """Whether an added token is sought in normalized text and reaches further than the letters of one word."""
+    """Whether an added token is matched in normalized text, beyond the letters of one word."""
     return token.normalized and (token.lstrip or token.rstrip or token.single_word or not token.content.isalnum())
 
 
-class _Sameness:
-    """Whether a text and its pieces have the same words before the model and the same tokens after it."""
+class _SameTokens:
+    """Tests whether a text and its pieces have the same pre-tokens and the same tokens."""
 
     def __init__(self, backend: Any) -> None:
         self.backend = backend
@@ -131,7 +132,8 @@ class _Sameness:
             return True
         words, ids = self._read(text)
         read = [self._read(piece) for piece in pieces]
-        return words == [w for ws, _ in read for w in ws] and ids == [i for _, some in read for i in some]
+        same_words = words == [word for piece, _ in read for word in piece]
+        return same_words and ids == [number for _, piece in read for number in piece]
 
     def _read(self, text: str) -> tuple[list[str], list[int]]:
         if text not in self.seen:
@@ -142,16 +144,16 @@ class _Sameness:
         return self.seen[text]
 
 
-def _awkward_texts() -> Iterator[str]:
-    """Texts over a few characters that matter most: all that are short, and some of the longer ones; and texts over
-    characters of every kind, drawn with a fixed seed."""
+def _difficult_texts() -> Iterator[str]:
+    """Test texts: all short texts over the few most critical characters, and random texts over these and many others.
+    The seed is fixed."""
     few = [" ", "\n", "\r", "\t", "a", "B", "1", ".", "'", "\xa0", "\u0301"]
     for length in (2, 3):
         yield from map("".join, itertools.product(few, repeat=length))
-    dice = random.Random(0)
+    generator = random.Random(0)
     for _ in range(3000):
-        yield "".join(dice.choices(few, k=dice.randint(4, 8)))
-        yield "".join(dice.choices([*few, *_MANY], k=dice.randint(4, 14)))
+        yield "".join(generator.choices(few, k=generator.randint(4, 8)))
+        yield "".join(generator.choices([*few, *_MANY], k=generator.randint(4, 14)))
 
 
 _MANY = [

@@ -1,5 +1,5 @@
-"""What runs on the other side: the candidate's process, the referee's, and the walls around them.
+"""The guest: the processes of the candidate and of the referee, and the confinement around them.
 
-These files import the standard library and each other, nothing else: they are read by a bare interpreter
-(`python -I -S`) that sees this folder and no other part of the project.
+These files import only the standard library and each other, because a bare interpreter (`python -I -S`) runs them and
+sees no other part of the project.
 """

@@ -1,4 +1,4 @@
-"""Where the bare interpreter begins, inside the walls: which role it has."""
+"""The entry point of the bare interpreter inside the jail. It starts the process's role."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROLES = {"candidate": candidate.main, "referee": referee.main, "script": script.
 
 
 def main() -> None:
-    """`argv`: the folder of this package (read before), the role, the settings as JSON."""
+    """`argv`: the folder of this package (already used), the role, the settings as JSON."""
     harness, role, settings = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
     del sys.argv[1:]
     os.environ.clear()

@@ -1,4 +1,4 @@
-"""Shown in place of the interpreter's `_sysconfigdata`, which lists the host's paths it was built with."""
+"""Replaces the interpreter's `_sysconfigdata` inside the jail, which lists build paths of the host."""
 
 from __future__ import annotations
 

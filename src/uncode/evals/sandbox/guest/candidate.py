@@ -1,7 +1,7 @@
-"""The candidate's process: loads a program and answers calls of its functions with plain data.
+"""The candidate's process: it loads a program and answers calls of its functions with plain data.
 
-Nothing here is secret, and nothing here is trusted: a program may rewrite this module while it runs. All it gains is
-the right to send plain data, which it had before.
+Nothing in this process is secret or trusted. A program may rewrite this module at run time; it can still only send
+plain data.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def main(settings: dict[str, Any]) -> None:
     warnings.simplefilter("ignore")
     signal.signal(signal.SIGXCPU, _too_long)
     try:
-        pipe.send("here")  # what fails before this is the jail's fault, what fails after it the program's
+        pipe.send("here")  # errors before this message are the jail's, errors after it the program's
         serve(pipe)
-    except Broken:  # nobody asks any more
+    except Broken:  # the referee has closed the pipe
         os._exit(0)
 
 
 class TimeLimit(BaseException):
-    """The processor time is used up; a second more, and the kernel kills."""
+    """The CPU time is used up. One second later the kernel kills the process."""
 
 
 def _too_long(*_: object) -> None:
@@ -53,21 +53,21 @@ def serve(pipe: Pipe) -> None:
         chosen, space = load(job["programs"], job["names"])
         pipe.send({"loaded": chosen})
     except BaseException as error:
-        pipe.send({"raised": _told(error)})
+        pipe.send({"raised": _described(error)})
     while True:
         call = pipe.receive()
         try:
             result = space[call["name"]](*decode(call["args"]), **decode(call["kwargs"]))
             answer = {"value": encode(result)}
         except BaseException as error:
-            answer = {"raised": _told(error)}
+            answer = {"raised": _described(error)}
         pipe.send(answer)
 
 
 def load(programs: list[str], names: list[str]) -> tuple[int, dict[str, Any]]:
-    """Run the first program that is Python, has the functions asked for and does not fail; else the first one's fault.
+    """Run the first program that is Python, defines the functions and does not fail. Else raise the first error.
 
-    A program that leaves (`sys.exit`) has decided: no other is tried.
+    A program that calls `sys.exit` ends the search; no other program is tried.
     """
     fault: Exception | None = None
     for number, source in enumerate(programs):
@@ -79,7 +79,7 @@ def load(programs: list[str], names: list[str]) -> tuple[int, dict[str, Any]]:
             sys.modules["solution"] = module
             exec(
                 compile(source, "<solution>", "exec", dont_inherit=True), module.__dict__
-            )  # in its jail, which is what this process is
+            )  # safe here, because this process is the jail
             return number, module.__dict__
         except (Exception, RecursionError, MemoryError) as error:
             fault = fault or error
@@ -87,7 +87,7 @@ def load(programs: list[str], names: list[str]) -> tuple[int, dict[str, Any]]:
 
 
 def _defines(tree: ast.Module, names: list[str]) -> bool:
-    """Whether the names are bound at the top, be it in an `if` or a `try`; methods do not count."""
+    """Whether the names are bound at the top level, including in an `if` or a `try`. Methods do not count."""
     found: set[str] = set()
     open_nodes: list[ast.AST] = list(tree.body)
     for node in open_nodes:
@@ -102,7 +102,7 @@ def _defines(tree: ast.Module, names: list[str]) -> bool:
     return found.issuperset(names)
 
 
-def _told(error: BaseException) -> list[str]:
+def _described(error: BaseException) -> list[str]:
     try:
         return [type(error).__name__, str(error)[:500]]
     except BaseException:

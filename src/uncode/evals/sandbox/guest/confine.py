@@ -1,4 +1,4 @@
-"""The walls a process puts around itself before it reads a line of the candidate: limits, no rights, refused calls."""
+"""Confinement of a process by itself, before it reads any candidate code: limits, no privileges, a seccomp filter."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _DUMPABLE, _DEATH_SIGNAL, _NO_HUGE_PAGES 
 _PENDING_SIGNALS = 64
 
 Line = tuple[int, int, int, int]
-"""An instruction of the kernel's filter: what to do, how far to jump if true, if false, and a number."""
+"""A BPF instruction of the filter: the opcode, the jump if true, the jump if false, and a number."""
 
 
 _LINUX_LIMITS = {"RLIMIT_SIGPENDING": _PENDING_SIGNALS, "RLIMIT_MSGQUEUE": 0}
-"""Memory of the kernel's: signals that wait, and queues of messages."""
+"""Limits of kernel memory: pending signals and message queues."""
 
 
 def limit(limits: dict[str, Any]) -> None:
-    """Bound processor time, memory, files; soft and hard alike, so that they cannot be raised again.
+    """Limit CPU time, memory and files. Soft and hard limits are equal, so that they cannot be raised again.
 
-    But for processor time: a second before the end there is a signal, so that an honest program can say why it ends.
+    CPU time is the exception: a signal arrives one second before the hard limit, so that the process can report it.
     """
     for what, most in (
         (resource.RLIMIT_CPU, limits["cpu"] + 1),
@@ -47,7 +47,7 @@ def limit(limits: dict[str, Any]) -> None:
 
 
 def confine(limits: dict[str, Any], own_files: bool) -> None:
-    """All walls at once. `own_files`: what is written here is thrown away, so that writing may be allowed."""
+    """Apply the whole confinement. With `own_files`, writing is allowed, because the files are discarded."""
     limit(limits)
     if sys.platform == "linux":
         drop_rights()
@@ -56,27 +56,26 @@ def confine(limits: dict[str, Any], own_files: bool) -> None:
 
 
 def die_with_parent() -> None:
-    """Where the process that started this one ends, however it ends, this one is killed."""
+    """Let the kernel kill this process when its parent ends."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DEATH_SIGNAL, signal.SIGKILL)
 
 
 def hide() -> None:
-    """Others of the same user may not look into this process's memory."""
+    """Forbid other processes of the same user to read this process's memory."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_DUMPABLE, 0)
 
 
 def use_small_pages() -> None:
-    """No transparent huge pages: one page of 4 KB that is kept holds all 2 MB of a huge one.
-
-    The limit on address space counts 4 KB for it. Kernels without huge pages refuse the call, and need it not.
+    """Disable transparent huge pages. One 4 KB page in use keeps all 2 MB of a huge page in memory, but the limit on
+    address space counts only 4 KB. Kernels without huge pages refuse the call and do not need it.
     """
     ctypes.CDLL(None).prctl(_NO_HUGE_PAGES, 1, 0, 0, 0)
 
 
 def drop_rights() -> None:
-    """No rights of root, not even inside, and no way to new ones."""
+    """Drop all capabilities, and the ability to gain new privileges."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "the kernel does not promise to give no new rights")
@@ -86,7 +85,7 @@ def drop_rights() -> None:
 
 
 def refuse_calls(own_files: bool) -> None:
-    """Install a seccomp filter. On machines whose numbers are not known there is none; the jail's walls stand alone."""
+    """Install a seccomp filter. On unknown architectures there is none, and the jail alone protects the host."""
     known = syscalls.ARCHITECTURES.get(os.uname().machine)
     if known is None:
         return
@@ -99,13 +98,13 @@ def refuse_calls(own_files: bool) -> None:
 
 
 def _filter(architecture: int, column: int, own_files: bool) -> bytes:
-    """The filter as the kernel's small machine code, eight bytes an instruction."""
+    """The filter as BPF code, eight bytes per instruction."""
     lines: list[Line] = [
         (_LOAD, 0, 0, 4),
         (_EQUAL, 1, 0, architecture),
         _refuse(errno.EPERM),
         (_LOAD, 0, 0, 0),
-        (_AT_LEAST, 0, 1, 0x40000000),  # x86's second set of numbers
+        (_AT_LEAST, 0, 1, 0x40000000),  # the x32 system calls
         _refuse(errno.EPERM),
         (_AT_LEAST, 0, 1, syscalls.NEWEST + 1),
         _refuse(errno.ENOSYS),
@@ -120,7 +119,7 @@ def _filter(architecture: int, column: int, own_files: bool) -> bytes:
         lines += _when(numbers[column], [_ALLOWED])
     for numbers in syscalls.PRETENDED.values():
         lines += _when(numbers[column], [_refuse(0)])
-    # clone3 is "not there", so that the library asks with clone, whose refusal it understands
+    # clone3 returns ENOSYS, so that the C library falls back to clone, whose error it understands
     lines += _when(syscalls.THREADS["clone3"][column], [_refuse(errno.ENOSYS)])
     lines += _when(syscalls.THREADS["clone"][column], [_refuse(errno.EAGAIN)])
     lines.append(_refuse(errno.EPERM))
@@ -131,17 +130,17 @@ _ALLOWED: Line = (_RETURN, 0, 0, _ALLOW)
 
 
 def _refuse(code: int) -> Line:
-    """The call is not made; it gives the error `code`, or success for 0."""
+    """Do not make the call; return the error `code`, or success for 0."""
     return (_RETURN, 0, 0, _REFUSE | code)
 
 
 def _when(number: int | None, lines: list[Line]) -> list[Line]:
-    """The lines, which end with a decision, for the call of that number; nothing where there is none."""
+    """Run the lines, which end with a decision, for the system call with this number; no lines if it is None."""
     return [] if number is None else [(_EQUAL, 0, len(lines), number), *lines]
 
 
 def _test(argument: int, how: str, values: tuple[int, ...], code: int) -> list[Line]:
-    """Refuse by an argument's lower 32 bits; else go on."""
+    """Refuse the call by an argument's lower 32 bits; else continue."""
     load, refuse = (_LOAD, 0, 0, 16 + 8 * argument), _refuse(code)
     if how == syscalls.ANY_BIT:
         return [load, (_ANY_BIT, 0, 1, values[0]), refuse]

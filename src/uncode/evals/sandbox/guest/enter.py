@@ -1,8 +1,8 @@
-"""Walls of the kernel's own, without bubblewrap: user, mount, process, network, IPC and host-name namespaces.
+"""The namespaces jail: user, mount, PID, network, IPC and UTS namespaces, without bubblewrap.
 
-The process unshares, forks (the child is the first process of its own process namespace), and builds a root of an
-empty memory disk with the interpreter's folders bound read-only. No /proc is mounted. Then the child starts the
-interpreter anew, as it is seen inside: nothing that was read outside, such as a path of the host, is left in memory.
+The process unshares and forks. The child is the first process of its PID namespace. It builds a root from an empty
+tmpfs, with the interpreter's folders bound read-only and without /proc. Then it executes the interpreter inside, so
+that nothing from outside, such as a path of the host, stays in memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HERE, _ALL_BELOW = -100, 0x8000
 
 
 def main() -> None:
-    """`argv`: the folder of this package (read before), the settings as JSON, the command to run inside."""
+    """`argv`: the folder of this package (already used), the settings as JSON, the command to run inside."""
     settings, command = json.loads(sys.argv[2]), sys.argv[3:]
     die_with_parent()
     enter(settings["descriptors"])
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def enter(descriptors: list[int]) -> None:
-    """Return in the child, inside; the parent waits for it and ends as it ends."""
+    """Enter the namespaces. The child returns; the parent waits for it and exits with its code."""
     user, group = os.getuid(), os.getgid()
     _call("unshare", _USER | _MOUNT | _PROCESS | _NETWORK | _IPC | _HOST)
     for name, text in (
@@ -46,7 +46,7 @@ def enter(descriptors: list[int]) -> None:
             file.write(text)
     child = os.fork()
     if child:
-        for descriptor in {0, 1, 2, *descriptors}:  # the other side must see the child's end
+        for descriptor in {0, 1, 2, *descriptors}:  # so that the other side sees when the child ends
             os.close(descriptor)
         code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         os._exit(code if code >= 0 else 128 - code)
@@ -54,9 +54,9 @@ def enter(descriptors: list[int]) -> None:
 
 
 def _build(folders: list[list[str]], hidden: list[str], disk: int) -> None:
-    """A root of [source, place] folders, some places in them hidden, /dev/null, and an empty folder to work in."""
+    """Build the root: [source, place] folders, hidden places, /dev/null, and an empty working folder."""
     _mount(None, "/", None, _RECURSIVE | _PRIVATE)
-    _mount("tmpfs", "/tmp", "tmpfs", _NO_SUID | _NO_DEVICES)  # a place to build in, over /tmp until it is the root
+    _mount("tmpfs", "/tmp", "tmpfs", _NO_SUID | _NO_DEVICES)  # a temporary root to build in
     os.makedirs("/tmp/old")
     _call("pivot_root", b"/tmp", b"/tmp/old")
     os.mkdir("/new")
@@ -69,7 +69,7 @@ def _build(folders: list[list[str]], hidden: list[str], disk: int) -> None:
     _mount("tmpfs", "/new/box", "tmpfs", _NO_SUID | _NO_DEVICES, f"size={disk},mode=700,nr_inodes=1000")
     os.chdir("/new")
     _call("pivot_root", b".", b".")
-    _call("umount2", b".", _DETACH)  # both the old root and the place it was built in
+    _call("umount2", b".", _DETACH)  # the old root and the temporary root
     _mount(None, "/", None, _REMOUNT | _BIND | _READ_ONLY | _NO_SUID | _NO_DEVICES)
     os.chdir("/box")
 
@@ -84,9 +84,9 @@ def _bind(source: str, place: str) -> None:
     elif not os.path.exists(place):
         os.makedirs(os.path.dirname(place), exist_ok=True)
         os.close(os.open(place, os.O_CREAT | os.O_WRONLY, 0o444))
-    _mount(source, place, None, _BIND | _RECURSIVE)  # what is mounted below may not be left out
+    _mount(source, place, None, _BIND | _RECURSIVE)  # recursive: mounts below the source must be included
     flags = _READ_ONLY | _NO_SUID | (0 if source.startswith("/old/dev/") else _NO_DEVICES)
-    settings = struct.pack("=QQQQ", flags, 0, 0, 0)  # a device is written to all the same; its mode and times are not
+    settings = struct.pack("=QQQQ", flags, 0, 0, 0)  # devices stay writable; their mode and times do not
     _call("mount_setattr", _HERE, place.encode(), _ALL_BELOW, settings, len(settings))
 
 

@@ -1,4 +1,4 @@
-"""A line of JSON at a time, over two descriptors, with a limit on its size and on the waiting."""
+"""Messages as lines of JSON over two file descriptors, with limits on size and waiting time."""
 
 from __future__ import annotations
 
@@ -10,21 +10,23 @@ from typing import Any
 
 
 class Broken(Exception):
-    """The other side is gone, silent or talking nonsense; the message says which."""
+    """The other side has closed the pipe, timed out or sent an invalid message."""
 
 
 class Pipe:
     def __init__(self, reading: int, writing: int, most: int, until: float | None = None) -> None:
-        """`most` bytes a message; `until` is when to stop waiting, by `time.monotonic`."""
+        """A message has at most `most` bytes. Waiting stops at the time `until`, by `time.monotonic`."""
         self.reading, self.writing, self.most, self.until = reading, writing, most, until
-        self.buffer = bytearray()  # grows in place: a program may send its answer a byte at a time
+        self.buffer = bytearray()  # grows in place, because a program may send single bytes
 
     def send(self, message: Any) -> None:
         data = memoryview(json.dumps(message).encode() + b"\n")
         while data:
             self._wait(self.writing, select.POLLOUT)
             try:
-                data = data[os.write(self.writing, data[:4096]) :]  # so much a pipe that is ready takes at once
+                data = data[
+                    os.write(self.writing, data[:4096]) :
+                ]  # a ready pipe accepts this many bytes without blocking
             except OSError as error:
                 raise Broken("the program ended before it answered") from error
 
@@ -51,8 +53,8 @@ class Pipe:
     def _wait(self, descriptor: int, event: int) -> None:
         if self.until is None:
             return
-        poll = select.poll()  # select itself fails for descriptors above 1023
+        poll = select.poll()  # select() fails for descriptors above 1023
         poll.register(descriptor, event)
         left = self.until - time.monotonic()
-        if left <= 0 or not poll.poll(left * 1000):  # a side that is always ready has no more time than a slow one
+        if left <= 0 or not poll.poll(left * 1000):  # the deadline also ends a side that is always ready
             raise Broken("the program took too long")

@@ -1,10 +1,10 @@
-"""Plain data as JSON, and back: what may cross between the candidate and the tests.
+"""Plain data as JSON and back. Only plain data passes between the candidate and the tests.
 
-A value that arrives is built anew from numbers, strings and containers, so nothing of the sender's classes comes
-with it: an object that calls itself equal to everything is, on this side, a `NoPlainData` that equals nothing.
+A received value is rebuilt from numbers, strings and containers, without the sender's classes. An object that claims to
+equal everything arrives as a `NoPlainData`, which equals nothing.
 
-What arrives is bounded before it is built. A few bytes can ask for much work: a fraction written `1e99999999`, a range
-of 10^18 numbers, a set of integers that all have the same hash.
+Values are bounded before they are built, because a few bytes can cause much work: a fraction written `1e99999999`, a
+range of 10^18 numbers, a set of integers with equal hashes.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from fractions import Fraction
 from itertools import groupby
 from typing import Any
 
-MOST_ITEMS = 200_000
-"""Of one message, over all its containers."""
+MAX_ITEMS = 200_000
+"""The items of one message, in all its containers."""
 MAX_INT_BITS = 1 << 20
-"""Of an integer: about 315,000 digits."""
+"""The bits of an integer, about 315,000 digits."""
 MAX_FRACTION_BITS = 1 << 16
-"""Of a fraction's numerator or denominator, and of a decimal's digits: reducing a fraction takes quadratic time."""
+"""The bits of a fraction's numerator and denominator, and of a decimal. Reducing a fraction takes quadratic time."""
 MAX_EXPONENT = 10_000
-"""Of a decimal: as an integer it has as many digits."""
+"""The exponent of a decimal. As an integer it would have as many digits."""
 MAX_COLLISIONS = 1_000_000
-"""Pairs of keys with one hash, over all sets and dictionaries of a message: every such pair is compared."""
+"""Pairs of keys with equal hashes, in all sets and dictionaries of a message. Each such pair is compared."""
 
 
 class NotPlain(ValueError):
-    """A value, or a message, that is not plain data."""
+    """A value or a message is not plain data."""
 
 
 class NoPlainData:
-    """Stands for an object that may not cross, such as a match: true or false, and equal to nothing else."""
+    """A placeholder for an object that cannot be sent, such as a match. It is true or false, and equals only itself."""
 
     def __init__(self, name: str, truth: bool) -> None:
         self.name, self.truth = name, truth
@@ -47,13 +47,13 @@ class NoPlainData:
 
 
 def encode(value: Any) -> Any:
-    """A value as JSON: scalars as they are, the rest as {tag: contents}."""
+    """A value as JSON: scalars unchanged, other values as {tag: contents}."""
     return _Encoder().encode(value)
 
 
 class _Encoder:
     def __init__(self) -> None:
-        self.left = MOST_ITEMS
+        self.left = MAX_ITEMS
 
     def encode(self, value: Any) -> Any:
         if value is None or isinstance(value, (bool, str)):
@@ -91,7 +91,7 @@ class _Encoder:
         for value in values:
             self.left -= 1
             if self.left < 0:
-                raise NotPlain(f"a value of more than {MOST_ITEMS} items")
+                raise NotPlain(f"a value of more than {MAX_ITEMS} items")
             yield value
 
 
@@ -117,8 +117,8 @@ def _unhex(text: str, most: int) -> int:
 
 
 def _bounded(numbers: range) -> range:
-    if numbers[MOST_ITEMS:]:
-        raise NotPlain(f"a range of more than {MOST_ITEMS} items")
+    if numbers[MAX_ITEMS:]:
+        raise NotPlain(f"a range of more than {MAX_ITEMS} items")
     return numbers
 
 
@@ -155,7 +155,7 @@ _MADE_OF_KEYS: dict[str, Callable[[list[Any]], Any]] = {"set": set, "frozenset":
 
 
 def decode(encoded: Any) -> Any:
-    """The value that `encode` wrote; anything else is an error."""
+    """The value that `encode` wrote. Anything else is an error."""
     try:
         return _Decoder().decode(encoded)
     except (AttributeError, KeyError, TypeError, ValueError, ArithmeticError, RecursionError) as error:
@@ -164,7 +164,7 @@ def decode(encoded: Any) -> Any:
 
 class _Decoder:
     def __init__(self) -> None:
-        self.left = 2 * MOST_ITEMS  # a dictionary's keys and values are counted one by one here
+        self.left = 2 * MAX_ITEMS  # here the keys and the values of a dictionary count separately
         self.collisions_left = MAX_COLLISIONS
 
     def decode(self, encoded: Any) -> Any:
@@ -176,7 +176,7 @@ class _Decoder:
                 raise NotPlain("a message of too many items")
             return [self.decode(item) for item in encoded]
         ((tag, contents),) = encoded.items()
-        if isinstance(contents, str):  # a string is a series too: it may stand for none here
+        if isinstance(contents, str):  # a string is iterable too, so it must not be taken for a list of items
             return _MADE_OF_TEXT[tag](contents)
         if not isinstance(contents, list):
             raise NotPlain("a message that is no plain data")
@@ -189,11 +189,11 @@ class _Decoder:
         return _MADE_OF_ITEMS[tag](items)
 
     def _count_collisions(self, keys: Iterable[Any]) -> None:
-        """Refuse keys of one hash before they are put into one table, where each is compared with all before it.
+        """Refuse keys with equal hashes before they enter a hash table, which compares each with all others.
 
-        An integer's hash is its remainder by a fixed prime, so a program can choose them.
+        The hash of an integer is its remainder by a fixed prime, so a program can construct collisions.
         """
-        for _, same in groupby(sorted(map(hash, keys))):  # sorted: a table of hashes could be attacked in turn
+        for _, same in groupby(sorted(map(hash, keys))):  # sorted, because a Counter could be attacked the same way
             number = sum(1 for _ in same)
             self.collisions_left -= number * (number - 1)
         if self.collisions_left < 0:

@@ -1,7 +1,7 @@
-"""The referee's process: runs the tests, and asks the candidate's process for every call of its functions.
+"""The referee's process: it runs the tests and forwards their function calls to the candidate's process.
 
-The tests are the benchmark's own and are trusted; the answers are not. They arrive as plain data, within limits of
-size and time, and are compared here, where the candidate cannot reach.
+The tests come from the benchmark and are trusted; returned values are not. They arrive as plain data, with limits of
+size and time, and are compared in this process, which the candidate cannot reach.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from .pipe import Broken, Pipe
 from .plain import NotPlain, decode, encode
 
 OWN_LIMITS = {"memory": 1 << 30, "files": 64}
-"""Of the referee, whatever the candidate's are: it only compares."""
+"""The referee's limits, independent of the candidate's, because it only compares."""
 MIN_CPU_SECONDS = 5
-"""Processor time of the referee, where the candidate has less: the tests are not the candidate's."""
-LAST_WORD_SECONDS = 0.5
-"""After the wall limit, for a referee that has seen it and says so."""
+"""The referee's minimum CPU time, even if the candidate has less."""
+VERDICT_SECONDS = 0.5
+"""Time after the wall-clock limit for the referee to report it."""
 
 
 class CandidateError(Exception):
-    """What the candidate raised, where it is no exception of Python's own."""
+    """An exception of the candidate that is not built into Python."""
 
 
 class Fault(Exception):
-    """The tests themselves cannot be run: nobody's answer is judged."""
+    """The tests themselves cannot be run, so there is no verdict."""
 
 
 def main(settings: dict[str, Any]) -> None:
@@ -45,15 +45,15 @@ def main(settings: dict[str, Any]) -> None:
     with open(0, "rb", closefd=False) as stream:
         job = json.load(stream)
     result = os.dup(1)
-    os.write(result, b"here\n")  # what fails before this is the jail's fault
+    os.write(result, b"here\n")  # errors before this message are the jail's
     silence(0, 1)
     limits = settings["limits"]
     limit(limits | OWN_LIMITS | {"cpu": max(limits["cpu"], MIN_CPU_SECONDS)})
     end_at_once(signal.SIGXCPU, signal.SIGALRM)
-    signal.setitimer(signal.ITIMER_REAL, limits["wall"] + LAST_WORD_SECONDS)
+    signal.setitimer(signal.ITIMER_REAL, limits["wall"] + VERDICT_SECONDS)
     drop_rights()
     warnings.simplefilter("ignore")
-    random.seed(0)  # some tests draw their cases: every candidate gets the same
+    random.seed(0)  # some tests draw random cases; every candidate gets the same ones
     reading, writing = settings["pipe"]
     pipe = Pipe(reading, writing, limits["answer"], time.monotonic() + limits["wall"])
     with open(result, "w") as out:
@@ -62,11 +62,11 @@ def main(settings: dict[str, Any]) -> None:
 
 
 def end_at_once(*signals: int) -> None:
-    """At these signals the process ends, with the signal's number as its exit code.
+    """End the process at these signals, with the number of the signal as its exit code.
 
-    A handler in Python would wait until the comparison returns to the interpreter, and a set of bad keys does not for
-    hours. The default action is not taken by the first process of a namespace, which the referee is. So the handler is
-    the C library's own `_exit`, which the kernel calls with the signal's number.
+    A Python handler would run only after a comparison returns to the interpreter, which may take hours for a set of bad
+    keys. The kernel ignores the default action for the first process of a namespace, which the referee is. So the
+    handler is the C library's `_exit`, which receives the number of the signal.
     """
     libc = ctypes.CDLL(None)
     libc.signal.argtypes = [ctypes.c_int, ctypes.c_void_p]
@@ -86,7 +86,7 @@ def judge(job: dict[str, Any], pipe: Pipe) -> dict[str, Any]:
         loaded = pipe.receive()
         chosen = loaded.get("loaded") if isinstance(loaded, dict) else None
         if type(chosen) is not int or not 0 <= chosen < len(job["programs"]):
-            return {"passed": False, "why": f"the program does not load: {_shown(loaded)}", "chosen": None}
+            return {"passed": False, "why": f"the program does not load: {_load_error(loaded)}", "chosen": None}
         why = run(job, pipe)
     except Broken as error:
         why = str(error)
@@ -96,23 +96,23 @@ def judge(job: dict[str, Any], pipe: Pipe) -> dict[str, Any]:
 
 
 def run(job: dict[str, Any], pipe: Pipe) -> str | None:
-    """Run the tests; None, or why the first one failed."""
+    """Run the tests. Returns None, or why the first failing test failed."""
     space: dict[str, Any] = {"__name__": "tests"}
     try:
         exec(compile(job["setup"], "<setup>", "exec", dont_inherit=True), space)
     except Exception as error:
         raise Fault(f"the set-up of the tests fails: {type(error).__name__}: {error}") from error
-    asked = Asked(pipe)
-    space |= {name: asked.function(name) for name in job["names"]}
+    candidate = RemoteFunctions(pipe)
+    space |= {name: candidate.function(name) for name in job["names"]}
     for code in _compiled(job["tests"]):
         try:
             exec(code, space)
         except (Broken, Fault):
             raise
         except BaseException as error:
-            if isinstance(error, (NameError, ImportError)) and error is not asked.raised:
+            if isinstance(error, (NameError, ImportError)) and error is not candidate.raised:
                 raise Fault(f"a test fails by itself: {type(error).__name__}: {error}") from error
-            return _failed(error, job["tests"], asked)
+            return _failed(error, job["tests"], candidate)
     return None
 
 
@@ -124,8 +124,8 @@ def _compiled(tests: list[str]) -> list[Any]:
         raise Fault(f"a test is no Python: {error}") from error
 
 
-class Asked:
-    """The candidate's functions, as the tests see them, and what the last call gave."""
+class RemoteFunctions:
+    """Proxies of the candidate's functions for the tests, with the result of the last call."""
 
     def __init__(self, pipe: Pipe) -> None:
         self.pipe = pipe
@@ -133,18 +133,18 @@ class Asked:
         self.raised: Exception | None = None
 
     def function(self, name: str) -> Callable[..., Any]:
-        """A function that has the candidate's function of that name called, and gives what it gave."""
+        """A proxy that calls the candidate's function of that name and returns its result."""
 
-        def ask(*args: Any, **kwargs: Any) -> Any:
+        def proxy(*args: Any, **kwargs: Any) -> Any:
             return self.call(name, args, kwargs)
 
-        ask.__name__ = name
-        return ask
+        proxy.__name__ = name
+        return proxy
 
     def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         try:
             self.pipe.send({"name": name, "args": encode(args), "kwargs": encode(kwargs)})
-        except NotPlain as error:  # the arguments are the tests' own, or answers they hand back
+        except NotPlain as error:  # the arguments come from the tests, or are earlier results
             raise Broken(f"it was to be called with {error}") from error
         reply = self.pipe.receive()
         if isinstance(reply, dict) and "value" in reply:
@@ -162,19 +162,19 @@ class Asked:
 def _brief(value: Any) -> str:
     try:
         text = repr(value)
-    except (ValueError, RecursionError):  # a number of too many digits, a list too deep
+    except (ValueError, RecursionError):  # too many digits, or a list nested too deeply
         return f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _raised(reply: Any) -> Exception:
-    """The exception the candidate says it raised: Python's own by that name, so that tests may expect it."""
+    """The exception that the candidate raised. Built-in exceptions keep their class, because tests may expect it."""
     try:
         name, message = (str(part) for part in reply["raised"])
     except (KeyError, TypeError, ValueError) as error:
         raise Broken("the program wrote something that is no answer") from error
     kind = getattr(builtins, name, None)
-    loops = name in ("StopIteration", "StopAsyncIteration")  # would end a loop of the tests in silence
+    loops = name in ("StopIteration", "StopAsyncIteration")  # would silently end a loop of the tests
     if isinstance(kind, type) and issubclass(kind, Exception) and not loops:
         try:
             return kind(message)
@@ -183,27 +183,27 @@ def _raised(reply: Any) -> Exception:
     return CandidateError(f"{name}: {message}" if message else name)
 
 
-def _shown(loaded: Any) -> str:
+def _load_error(loaded: Any) -> str:
     try:
         return ": ".join(part for part in loaded["raised"] if part)[:300]
     except (KeyError, TypeError):
         return "it wrote something that is no answer"
 
 
-def _failed(error: BaseException, tests: list[str], asked: Asked) -> str:
-    """The line of the tests that failed, and how."""
+def _failed(error: BaseException, tests: list[str], candidate: RemoteFunctions) -> str:
+    """The line of the tests that failed, and the error."""
     frames = [f for f in traceback.extract_tb(error.__traceback__) if f.filename.startswith("<test ")]
     line = ""
     if frames:
         source = tests[int(frames[-1].filename[6:-1]) - 1].splitlines()
         line = source[(frames[-1].lineno or 1) - 1].strip() if source else ""
-    if error is asked.raised:
-        return f"failed: {line[:200]}, and it raised {_named(error)}"
-    reason = "" if isinstance(error, AssertionError) else f" ({_named(error)})"
-    return f"failed: {line[:200]}{asked.returned}{reason}"
+    if error is candidate.raised:
+        return f"failed: {line[:200]}, and it raised {_error_text(error)}"
+    reason = "" if isinstance(error, AssertionError) else f" ({_error_text(error)})"
+    return f"failed: {line[:200]}{candidate.returned}{reason}"
 
 
-def _named(error: BaseException) -> str:
+def _error_text(error: BaseException) -> str:
     if isinstance(error, CandidateError):
         return str(error)[:200]
     return f"{type(error).__name__}: {str(error)[:200]}"

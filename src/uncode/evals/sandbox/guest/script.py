@@ -1,4 +1,4 @@
-"""A whole script in the jail, judged by nothing but what it writes to standard error: the released rule."""
+"""Runs a whole script in the jail, for the released rule, which looks at standard error only."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def main(settings: dict[str, Any]) -> None:
     started = os.dup(1)
     silence(0, 1)
     confine(settings["limits"], settings["own_files"])
-    os.write(started, b"here\n")  # what fails before this is the jail's fault
+    os.write(started, b"here\n")  # errors before this message are the jail's
     os.close(started)
     module = types.ModuleType("__main__")
     module.__dict__["__file__"] = "script.py"
     module.__dict__["__builtins__"] = builtins
-    builtins.__dict__.update(exit=sys.exit, quit=sys.exit)  # what `site` brings, which is not loaded here
+    builtins.__dict__.update(exit=sys.exit, quit=sys.exit)  # normally set by `site`, which is not loaded here
     sys.modules["__main__"] = module
     exec(compile(source.removeprefix("\ufeff"), "<script>", "exec", dont_inherit=True), module.__dict__)

@@ -1,9 +1,8 @@
-"""System calls a candidate may make, by what they are for; all others are refused.
+"""The system calls that a candidate may make, by purpose. All others are refused.
 
-Numbers as (x86_64, aarch64), None where there is none, from the kernel's headers (asm/unistd_64.h and
-asm-generic/unistd.h). A list of what is allowed, not of what is refused: the kernel has many calls by which a process
-holds memory that its limit on address space does not count (`vmsplice`, `memfd_create`, `landlock_create_ruleset`),
-and every release adds some.
+Numbers are (x86_64, aarch64), or None if there is none, from the kernel's headers (asm/unistd_64.h and
+asm-generic/unistd.h). This is an allow list, because many calls hold memory that the limit on address space does not
+count (`vmsplice`, `memfd_create`, `landlock_create_ruleset`), and every kernel release adds some.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import os
 
 ARCHITECTURES = {"x86_64": (0xC000003E, 0), "aarch64": (0xC00000B7, 1)}
-"""For each machine the kernel's word for it, and the column of the tables below."""
+"""For each architecture its audit constant, and its column in the tables below."""
 
 Numbers = dict[str, tuple[int | None, int | None]]
 
@@ -59,7 +58,7 @@ FILES: Numbers = {
     "flistxattr": (196, 13),
     "umask": (95, 166),
 }
-"""Reading, and writing to what is open already."""
+"""Reading, and writing to open files."""
 
 WAITING: Numbers = {
     "pipe": (22, None),
@@ -80,7 +79,7 @@ WAITING: Numbers = {
     "getpeername": (52, 205),
     "getsockopt": (55, 209),
 }
-"""Pipes, events and the pair of sockets that asyncio wakes itself with. `sendmsg` passes descriptors on: not here."""
+"""Pipes, events, and the socket pair of asyncio. `sendmsg` is missing, because it can pass descriptors."""
 
 MEMORY: Numbers = {
     "brk": (12, 214),
@@ -150,7 +149,7 @@ ITSELF: Numbers = {
     "wait4": (61, 260),
     "waitid": (247, 95),
 }
-"""What a process asks about itself, and its end. It has no children to wait for, but may ask."""
+"""Information about the process itself, and its exit. It has no children, but may call wait."""
 
 ALLOWED: Numbers = FILES | WAITING | MEMORY | TIME | HANDLERS | ITSELF
 
@@ -188,35 +187,35 @@ CHANGING: Numbers = {
     "copy_file_range": (326, 285),
     "flock": (73, 32),
 }
-"""Changes to files: allowed only where there is a file system of one's own."""
+"""Changes to files, allowed only if the jail has its own file system."""
 
 PRETENDED: Numbers = {
     "fsync": (74, 82),
     "fdatasync": (75, 83),
 }
-"""Answered with success and not done: the files are thrown away, and a flush of the host's disk slows others."""
+"""These return success without doing anything: the files are discarded, and a flush would slow down the host."""
 
 THREADS: Numbers = {
     "clone": (56, 220),
     "clone3": (435, 435),
 }
-"""Refused in words that the C library understands, so that Python says it cannot start a thread."""
+"""Refused with errors that the C library understands, so that Python reports that it cannot start a thread."""
 
 SET_UP: Numbers = {
     "pivot_root": (155, 41),
     "mount_setattr": (442, 442),
 }
-"""Refused as well; the walls are built with them (`enter.py`), and older C libraries have no function for them."""
+"""Refused too. `enter.py` builds the jail with them, and older C libraries have no function for them."""
 
 ANY_BIT, ALL_BITS, NOT_ONE_OF = "any bit", "all bits", "not one of"
 
 Rule = tuple[int, str, tuple[int, ...]]
-"""Which argument is looked at, how, and the values with which the call is refused."""
+"""The number of an argument, a test, and the values for which the call is refused."""
 
 SHARED, ANONYMOUS, LOCKED, HUGE = 0x01, 0x20, 0x2000, 0x40000
 """Flags of mmap."""
 DESCRIPTORS, LOCKS = (0, 1, 2, 3, 4, 1030, 1032), (5, 6, 7)
-"""What fcntl may do: copies of descriptors and their flags; locks, for sqlite. Not owners, who get signals."""
+"""Allowed fcntl commands: copies of descriptors, their flags, and locks (for sqlite). Not owners, who get signals."""
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 BY_ARGUMENT: dict[str, tuple[tuple[int | None, int | None], tuple[Rule, ...]]] = {
@@ -240,7 +239,7 @@ WITHOUT_FILES: dict[str, tuple[tuple[int | None, int | None], tuple[Rule, ...]]]
     "fcntl": ((72, 25), ((1, NOT_ONE_OF, DESCRIPTORS),)),
     "mmap": ((9, 222), ((3, ANY_BIT, (SHARED | LOCKED | HUGE,)),)),  # /dev/zero, shared, is anonymous memory too
 }
-"""The rules that differ where there is no file system of one's own."""
+"""The rules that differ if the jail has no file system of its own."""
 
 TO_ONESELF: Numbers = {
     "kill": (62, 129),
@@ -251,4 +250,4 @@ TO_ONESELF: Numbers = {
 """Allowed if the first argument is this process."""
 
 NEWEST = 462
-"""The newest call known here: later ones are answered with "not there", so that the C library does without."""
+"""The newest known call. Later ones return ENOSYS, so that the C library falls back to older ones."""
