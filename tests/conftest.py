@@ -52,6 +52,25 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 @pytest.fixture(scope="session", autouse=True)
+def _tokenizers_are_probed_once() -> Iterator[None]:
+    """`cutter_for` asks a tokenizer about thousands of texts, a second of work, and answers alike each time."""
+    from uncode.frequency.counting import count
+
+    found: dict[str, Any] = {}
+
+    def once(backend: Any) -> Any:
+        content = backend.to_str()
+        if content not in found:
+            found[content] = cutter_for(backend)
+        return found[content]
+
+    cutter_for = count.cutter_for
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(count, "cutter_for", once)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
 def _models_on_the_cpu() -> Iterator[None]:
     """Tests that name no device mean the CPU, on a machine with a GPU too."""
     with pytest.MonkeyPatch.context() as patch:
