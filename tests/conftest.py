@@ -1,5 +1,6 @@
 """Shared set-up: one thread per worker, so that parallel workers do not fight over the cores."""
 
+import compileall
 import os
 import sys
 from collections.abc import Generator, Iterator
@@ -11,6 +12,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # no test may wait for a network; those of t
 import pytest
 import torch
 from hypothesis import settings
+
+from uncode.evals.sandbox.jail import GUEST
 
 torch.set_num_threads(1)
 settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=40)
@@ -49,6 +52,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return file if file.endswith(WHOLE) else nodeid
 
     return Together(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _the_guest_is_compiled() -> None:
+    """As pip compiles it when it installs: a jail cannot write bytecode, and would compile the guest at each start."""
+    compileall.compile_dir(GUEST, quiet=1)
 
 
 @pytest.fixture(scope="session", autouse=True)
