@@ -10,7 +10,6 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
-OF_CORE := tests/core tests/samplers tests/parity tests/test_arguments.py tests/test_invariants.py tests/test_numerics.py tests/test_prompt.py tests/test_reprs.py
 
 .PHONY: demo test check bench docs verify clean
 
@@ -37,8 +36,7 @@ check: $(VENV)/dev
 	@$(BIN)/mypy
 
 test: check
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q $(OF_CORE) --cov=src/uncode/core --cov-branch --cov-report=term --cov-fail-under=95
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q $(addprefix --ignore=,$(OF_CORE))
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q --cov=src/uncode/core --cov-branch --cov-report=term --cov-fail-under=95
 
 verify: test
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -m slow

@@ -1,7 +1,9 @@
 """Shared set-up: one thread per worker, so that parallel workers do not fight over the cores."""
 
+import compileall
 import os
 import sys
+import threading
 from collections.abc import Generator, Iterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,8 @@ import pytest
 import torch
 from hypothesis import settings
 
+from uncode.evals.sandbox.jail import GUEST
+
 torch.set_num_threads(1)
 settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=40)
 settings.register_profile("soak", deadline=None, max_examples=1000)
@@ -20,20 +24,22 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))
 HERE = Path(__file__).parent
 WHOLE = ("backbones/test_hub.py", "evals/test_regrade.py", "frequency/test_cluster.py", "parity/test_models.py")
 """Files whose tests share something that takes long to make: one worker runs all of such a file."""
-UNWATCHED = ("evals", "frequency", "cli")
-"""Folders that are not about core: with coverage, which is core's alone, their tests would take twice as long."""
+WATCHED = ("core", "samplers", "test_arguments.py", "test_numerics.py", "test_prompt.py", "test_reprs.py")
+"""The tests that count for core's coverage. They reach all of it, and a tracer slows the others by a quarter."""
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Not by pytest-cov's `no_cover`, which leaves a tracer running in the workers of xdist."""
-    tracer = sys.gettrace()
-    if item.path.relative_to(HERE).parts[0] in UNWATCHED:
+    here, later = sys.gettrace(), threading.gettrace()
+    if item.path.relative_to(HERE).parts[0] not in WATCHED:
         sys.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
     try:
-        yield
+        return (yield)
     finally:
-        sys.settrace(tracer)
+        sys.settrace(here)
+        threading.settrace(later)  # type: ignore[arg-type]
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -49,6 +55,31 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
             return file if file.endswith(WHOLE) else nodeid
 
     return Together(config, log) if config.getvalue("dist") == "loadgroup" else None
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _the_guest_is_compiled() -> None:
+    """As pip compiles it when it installs: a jail cannot write bytecode, and would compile the guest at each start."""
+    compileall.compile_dir(GUEST, quiet=1)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _tokenizers_are_probed_once() -> Iterator[None]:
+    """`cutter_for` asks a tokenizer about thousands of texts, a second of work, and answers alike each time."""
+    from uncode.frequency.counting import count
+
+    found: dict[str, Any] = {}
+
+    def once(backend: Any) -> Any:
+        content = backend.to_str()
+        if content not in found:
+            found[content] = cutter_for(backend)
+        return found[content]
+
+    cutter_for = count.cutter_for
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(count, "cutter_for", once)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)

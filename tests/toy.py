@@ -8,6 +8,8 @@ stored keys outside it, store what is to be kept. Weights are Philox noise, the 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cache
 
@@ -105,6 +107,34 @@ class ToyNetwork:
             x = self.attend(layer, x, self.rotate(q, positions), self.rotate(k, positions), v, valid)
         return self.logits(x)
 
+    def of_rows(self, rows: Tensor) -> ToyNetwork:
+        """The network of those rows: it is the same for all."""
+        return self
+
+
+class ToyNetworks(ToyNetwork):
+    """Networks side by side, their weights stacked: row r of a batch goes through the r-th."""
+
+    def __init__(self, networks: Sequence[ToyNetwork]) -> None:
+        self.embed, self.place, self.bias, self.head = (
+            torch.stack([getattr(each, name) for each in networks]) for name in ("embed", "place", "bias", "head")
+        )
+        self.bias = self.bias[:, None]
+        self.layers = [
+            Layer(*(torch.stack(weights) for weights in zip(*(vars(layer).values() for layer in layers), strict=True)))
+            for layers in zip(*(each.layers for each in networks), strict=True)
+        ]
+
+    def enter(self, tokens: Tensor, positions: Tensor) -> Tensor:
+        rows = torch.arange(len(tokens))[:, None]
+        return self.embed[rows, tokens] + self.place[rows, positions.clamp(min=0)]
+
+    def of_rows(self, rows: Tensor) -> ToyNetworks:
+        kept = copy(self)
+        kept.embed, kept.place, kept.bias, kept.head = (t[rows] for t in (self.embed, self.place, self.bias, self.head))
+        kept.layers = [Layer(*(weight[rows] for weight in vars(layer).values())) for layer in self.layers]
+        return kept
+
 
 def fingerprint(logits: Tensor) -> str:
     """A hash of logits, rounded so that the order of additions does not matter."""
@@ -128,6 +158,13 @@ class ToyDenoiser(Denoiser):
         self.forwards = 0
         self.about = {"model": f"toy-{seed}"}
 
+    @classmethod
+    def side_by_side(cls, models: Sequence[ToyDenoiser]) -> ToyDenoiser:
+        """One model for a batch with a row for each of these."""
+        made = cls(0)
+        made.network, made.about = ToyNetworks([model.network for model in models]), {"model": "toys"}
+        return made
+
     def open(self, rows: int, length: int) -> ToySession:
         return ToySession(self, rows, length)
 
@@ -136,14 +173,14 @@ class ToySession:
     """Keys and values of every layer, `[B, L, heads, dim]`, rotated where they are used."""
 
     def __init__(self, denoiser: ToyDenoiser, rows: int, length: int) -> None:
-        self.denoiser = denoiser
+        self.denoiser, self.network = denoiser, denoiser.network
         shape = (rows, length, HEADS, WIDTH // HEADS)
         self.stored = [
             (torch.full(shape, torch.nan).double(), torch.full(shape, torch.nan).double()) for _ in range(LAYERS)
         ]
 
     def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
-        net, valid, length = self.denoiser.network, layout.valid, tokens.shape[1]
+        net, valid, length = self.network, layout.valid, tokens.shape[1]
         self.denoiser.forwards += 1
         if plan.keep.width == 0 and plan.reuse.width == 0:  # nothing is cached, so there is a shorter way
             return rows_of(net(tokens, valid), plan)
@@ -188,3 +225,4 @@ class ToySession:
 
     def keep(self, rows: Tensor) -> None:
         self.stored = [(k[rows], v[rows]) for k, v in self.stored]
+        self.network = self.network.of_rows(rows)

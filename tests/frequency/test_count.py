@@ -290,15 +290,25 @@ def test_parts_of_a_large_file_are_counted_as_one(tmp_path: Path, monkeypatch: p
 
 
 SLOW = """
-import sys, time
+import os, sys, time
 from uncode.frequency.counting import checkpoint, job
 from tests.frequency.test_count import counted
 job.BATCH_SECONDS = checkpoint.SAVE_SECONDS = 0.0
 from pathlib import Path
 real = checkpoint.Checkpoint.advance
 checkpoint.Checkpoint.advance = lambda self, *batch: (time.sleep(0.002), real(self, *batch))[1]
-counted(Path(sys.argv[1]), *map(Path, sys.argv[2:]))
+for _ in sys.stdin:
+    process = os.fork()
+    if process == 0:
+        try:
+            counted(Path(sys.argv[1]), *map(Path, sys.argv[2:]))
+            os._exit(0)
+        finally:
+            os._exit(1)
+    print(process, flush=True)
+    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
 """
+"""Counts in a new process for every line it reads, and says its number and how it ended. The imports are made once."""
 
 
 def test_kill_9_at_random_moments_changes_nothing(tmp_path: Path) -> None:
@@ -307,22 +317,38 @@ def test_kill_9_at_random_moments_changes_nothing(tmp_path: Path) -> None:
     texts = documents(1200)
     files = [write(tmp_path / f"{n}.jsonl", texts[300 * n : 300 * n + 300]) for n in range(4)]
     out, kept = tmp_path / "t.safetensors", tmp_path / "t.safetensors.counting"
-    path = os.pathsep.join([str(SRC), str(SRC.parent)])
-    words = [sys.executable, "-c", SLOW, str(out), *map(str, files)]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), str(SRC.parent)])}
+    words, pipe = [sys.executable, "-c", SLOW, str(out), *map(str, files)], subprocess.PIPE
     reached = []
-    for moment in moments if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else moments[1::2]:
-        process = subprocess.Popen(words, env=os.environ | {"PYTHONPATH": path})
-        while _records(kept) < moment:
-            assert process.poll() is None
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        assert process.wait() == -signal.SIGKILL and not out.exists()
-        reached.append(_records(kept))
-    assert reached == sorted(set(reached)) and reached[-1] < 1200
-    subprocess.run(words, env=os.environ | {"PYTHONPATH": path}, check=True)
+    with subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, text=True) as parent:
+        for moment in moments if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else moments[1::2]:
+            process = _begin(parent)
+            while _records(kept) < moment:
+                os.kill(process, 0)  # an error if it has ended
+                time.sleep(0.005)
+            os.kill(process, signal.SIGKILL)
+            assert _told(parent) == -signal.SIGKILL and not out.exists()
+            reached.append(_records(kept))
+        assert reached == sorted(set(reached)) and reached[-1] < 1200
+        _begin(parent)
+        assert _told(parent) == 0
+        parent.stdin.close()  # type: ignore[union-attr]
     assert FrequencyTable.load(out) == expected("split", texts)
     assert FrequencyTable.load(out).made.documents == 1200
     assert not list(tmp_path.glob("*.counting*"))
+
+
+def _begin(parent: subprocess.Popen[str]) -> int:
+    """The number of a process that begins to count."""
+    assert parent.stdin is not None
+    parent.stdin.write("\n")
+    parent.stdin.flush()
+    return _told(parent)
+
+
+def _told(parent: subprocess.Popen[str]) -> int:
+    assert parent.stdout is not None
+    return int(parent.stdout.readline())
 
 
 def _records(path: Path) -> int:

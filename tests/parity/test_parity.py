@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from tests.toy import EOS, EOT, MASK, ToyDenoiser, fingerprint
-from uncode import Canvas, FrequencyTable, Sampler, decode, legacy, presets
+from uncode import Canvas, FrequencyTable, Sampler, Trace, decode, legacy, presets
 
 DATA = Path(__file__).parent / "data"
 SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
@@ -126,25 +126,43 @@ def test_every_recording_is_used() -> None:
     assert {p.stem for p in DATA.glob("*.json") if not p.stem.startswith("model-")} == set(SAMPLERS)
 
 
+def together(cases: list[dict[str, Any]], sampler: Sampler | list[Sampler], seeds: list[int] | int = 0) -> Trace:
+    """The cases in one batch of unequal prompts, each row on the network of its case."""
+    canvas = Canvas.after_prompt([case["prompt"] for case in cases], length=32, mask_id=MASK, pad_id=0)
+    return decode(ToyDenoiser.side_by_side([denoiser(case) for case in cases]), canvas, sampler, seeds)
+
+
 @pytest.mark.parametrize(("name", "settings"), CASES, ids=[f"{n}:{s}" for n, s in CASES])
 def test_published_function(name: str, settings: str) -> None:
-    """Every setting on every third of its recorded networks; on all of them under `make verify`."""
+    """Every setting on all of its recorded networks, in one batch; the first alone too, under `make verify` each.
+
+    Recordings that are batches themselves are decoded as such, every third of them, and all under `make verify`.
+    """
     record = load(name)
     cases = [case for case in record["cases"] if json.dumps(case["settings"]) == settings]
     assert len({case["network"] for case in cases}) >= 20
     sampler = SAMPLERS[name](json.loads(settings), record)
-    for case in cases if SOAK else cases[::3]:
+    single, batches = ([case for case in cases if key in case] for key in ("prompt", "prompts"))
+    if single:
+        trace = together(single, sampler, [case["network"] for case in single])
+        for row, case in enumerate(single):
+            assert trace.generated[row].tolist() == case["tokens"]
+            assert as_recorded(int(trace.forwards[row]), case, sampler)
+    for case in cases if SOAK else single[:1] + batches[::3]:
         model = denoiser(case)
         trace = decode(model, canvas_of(case), sampler, seed=case["network"])
         assert trace.generated.tolist() == (case["tokens"] if "prompts" in case else [case["tokens"]])
         assert len(trace) == model.forwards
-        if sampler.name == "dream" and sampler.policy.select.may_wait and len(trace) < case["forwards"]:
-            continue  # its coins filled the row before the last step; Dream then runs forwards for nothing
-        assert len(trace) == case["forwards"] - case.get("wasted", 0)
+        assert as_recorded(len(trace), case, sampler)
+
+
+def as_recorded(forwards: int, case: dict[str, Any], sampler: Sampler) -> bool:
+    """Dream runs forwards for nothing where its coins fill the row before the last step."""
+    may_be_fewer = sampler.name == "dream" and sampler.policy.select.may_wait and forwards < case["forwards"]
+    return may_be_fewer or forwards == case["forwards"] - case.get("wasted", 0)
 
 
 def test_the_paper_and_the_release_agree_where_the_clip_does_not_bind() -> None:
-    """On every third of the recorded networks; on all of them under `make verify`."""
     record = load("uncode-generate_with_pc_sampler")
     loose = [
         case
@@ -152,48 +170,44 @@ def test_the_paper_and_the_release_agree_where_the_clip_does_not_bind() -> None:
         if case["settings"]["alpha"] == 10 and blocks(case["settings"]) == 1 and "temperature" not in case["settings"]
     ]
     assert len(loose) >= 80
-    for case in loose if SOAK else loose[::3]:
-        s = case["settings"]
-        sampler = presets.uncode(steps=s["steps"], frequency=table(record), rate=float(s["lambd"]), special="counted")
-        assert decode(denoiser(case), canvas_of(case), sampler).generated[0].tolist() == case["tokens"]
+    samplers = [
+        presets.uncode(steps=s["steps"], frequency=table(record), rate=float(s["lambd"]), special="counted")
+        for s in (case["settings"] for case in loose)
+    ]
+    assert together(loose, samplers).generated.tolist() == [case["tokens"] for case in loose]
 
 
 def test_the_paper_clips_surprisal_and_the_release_the_product() -> None:
     record = load("uncode-generate_with_pc_sampler")
-    differ = 0
-    for case in record["cases"]:
-        s = case["settings"]
-        if s["alpha"] == 2 and blocks(s) == 1:
-            sampler = presets.uncode(steps=s["steps"], frequency=table(record), rate=s["lambd"], clip=2.0)
-            differ += decode(denoiser(case), canvas_of(case), sampler).generated[0].tolist() != case["tokens"]
-    assert differ > 0
+    tight = [case for case in record["cases"] if case["settings"]["alpha"] == 2 and blocks(case["settings"]) == 1]
+    samplers = [
+        presets.uncode(steps=s["steps"], frequency=table(record), rate=s["lambd"], clip=2.0)
+        for s in (case["settings"] for case in tight)
+    ]
+    assert together(tight, samplers).generated.tolist() != [case["tokens"] for case in tight]
 
 
 def test_factor_is_right_and_the_release_is_off_by_one() -> None:
-    record = load("uncode-generate_with_fast_dllm")
-    differ = 0
-    for case in record["cases"]:
-        s = case["settings"]
-        if "factor" in s:
-            sampler = presets.fast_dllm_factor(factor=s["factor"], block_length=s["block_length"])
-            trace = decode(denoiser(case), canvas_of(case), sampler)
-            differ += len(trace) != case["forwards"]
-            for step in range(len(trace)):  # no token below its threshold, except the best one of its step
-                p = trace.logp[0][trace.commit_step[0] == step].exp().sort(descending=True).values
-                bars = 1 - s["factor"] / (torch.arange(1, len(p) + 1) + 1)
-                assert bool((p[1:] >= bars[1:]).all())
-    assert differ > 0
+    cases = [case for case in load("uncode-generate_with_fast_dllm")["cases"] if "factor" in case["settings"]]
+    settings = [case["settings"] for case in cases]
+    samplers = [presets.fast_dllm_factor(factor=s["factor"], block_length=s["block_length"]) for s in settings]
+    trace = together(cases, samplers)
+    assert trace.forwards.tolist() != [case["forwards"] for case in cases]
+    for row, s in enumerate(settings):
+        for step in range(int(trace.forwards[row])):  # no token below its threshold, except the best one of its step
+            p = trace.logp[row][trace.commit_step[row] == step].exp().sort(descending=True).values
+            bars = 1 - s["factor"] / (torch.arange(1, len(p) + 1) + 1)
+            assert bool((p[1:] >= bars[1:]).all())
 
 
 def test_end_tokens_wait_at_every_temperature() -> None:
     """LLaDA's switch without its bug: no position that proposes an end token goes before one that does not."""
-    for seed in range(20):
-        model = ToyDenoiser(seed, boost=3.0)
-        canvas = Canvas.after_prompt([[1, 2, 3]], length=32, mask_id=31)
-        sampler = presets.llada(steps=32, block_length=32, temperature=0.7, confidence_eos_eot_inf=True)
-        trace = decode(model, canvas, sampler, seed=seed, drafts=True)
-        for step, draft in enumerate(trace.drafts[0]):
-            here = trace.commit_step[0] == step
-            if bool(torch.isin(trace.generated[0][here], torch.tensor([EOS, EOT])).any()):
-                left = trace.commit_step[0] >= step
-                assert bool(torch.isin(torch.tensor(draft)[left], torch.tensor([EOS, EOT])).all())
+    model = ToyDenoiser.side_by_side([ToyDenoiser(seed, boost=3.0) for seed in range(20)])
+    canvas = Canvas.after_prompt([[1, 2, 3]] * 20, length=32, mask_id=MASK)
+    sampler = presets.llada(steps=32, block_length=32, temperature=0.7, confidence_eos_eot_inf=True)
+    trace = decode(model, canvas, sampler, seed=list(range(20)), drafts=True)
+    ends = torch.tensor([EOS, EOT])
+    for tokens, steps, drafts in zip(trace.generated, trace.commit_step, trace.drafts, strict=True):
+        for step, draft in enumerate(drafts):
+            if bool(torch.isin(tokens[steps == step], ends).any()):
+                assert bool(torch.isin(torch.tensor(draft)[steps >= step], ends).all())

@@ -110,7 +110,8 @@ class Task(ABC, Generic[E]):
     def grade(self, example: E, text: str, metric: str = "correct") -> Grade:
         """Grade an answer by a metric. The answer is cut at the task's stop strings first."""
         graders = self.graders
-        require(metric in graders, f"{self.title} has no metric '{metric}': {suggest(metric, graders)}")
+        if metric not in graders:
+            raise UncodeError(f"{self.title} has no metric '{metric}': {suggest(metric, graders)}")
         return graders[metric](example, self.answer(text, metric))
 
     def answer(self, text: str, metric: str = "correct") -> str:

@@ -102,11 +102,11 @@ def _devices() -> list[dict[str, Any]]:
 
     from ...core.support.memory import free_bytes, gigabytes
 
-    free_bytes = free_bytes(torch.device("cpu"))
+    free = free_bytes(torch.device("cpu"))
     cpu = {
         "name": "cpu",
         "what": f"{os.cpu_count()} cores, {torch.get_num_threads()} threads, {torch.backends.cpu.get_cpu_capability()}",
-        "memory": "free memory unknown" if free_bytes is None else f"{gigabytes(free_bytes)} free",
+        "memory": "free memory unknown" if free is None else f"{gigabytes(free)} free",
         "dtypes": ["float32", "float64", "bfloat16 (slow)" if not _cpu_has_bfloat16() else "bfloat16"],
     }
     return [cpu, *(_gpu(number) for number in range(torch.cuda.device_count()))]

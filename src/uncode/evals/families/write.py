@@ -18,9 +18,9 @@ from .family import TESTED, UNLABELLED
 SEED = 2026
 
 
-def lines_of(name: str) -> str:
-    """The content of a family's file."""
-    found = FAMILIES[name].problems(TESTED + UNLABELLED, SEED, testing=True)
+def lines_of(name: str, count: int = TESTED + UNLABELLED) -> str:
+    """The content of a family's file, or its first `count` lines."""
+    found = FAMILIES[name].problems(count, SEED, testing=True)
     rows = ({key: value for key, value in asdict(example).items() if key != "id"} for example in found)
     return "".join(json.dumps(row) + "\n" for row in rows)
 
