@@ -1,10 +1,13 @@
 """Shared set-up: one thread per worker, so that parallel workers do not fight over the cores."""
 
 import compileall
+import importlib
 import os
+import pkgutil
 import sys
 import threading
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +16,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # no test may wait for a network; those of t
 import pytest
 import torch
 from hypothesis import settings
-
-from uncode.evals.sandbox.jail import GUEST
 
 torch.set_num_threads(1)
 settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=40)
@@ -28,18 +29,36 @@ WATCHED = ("core", "samplers", "test_arguments.py", "test_numerics.py", "test_pr
 """The tests that count for core's coverage. They reach all of it, and a tracer slows the others by a quarter."""
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+@contextmanager
+def untraced() -> Iterator[None]:
     """Not by pytest-cov's `no_cover`, which leaves a tracer running in the workers of xdist."""
     here, later = sys.gettrace(), threading.gettrace()
-    if item.path.relative_to(HERE).parts[0] not in WATCHED:
-        sys.settrace(None)
-        threading.settrace(None)  # type: ignore[arg-type]
+    sys.settrace(None)
+    threading.settrace(None)  # type: ignore[arg-type]
     try:
-        return (yield)
+        yield
     finally:
         sys.settrace(here)
         threading.settrace(later)  # type: ignore[arg-type]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Coverage sees core being imported; what the tests import besides is imported faster without a tracer."""
+    import uncode.core
+
+    for module in pkgutil.walk_packages(uncode.core.__path__, "uncode.core."):
+        if not module.name.endswith("_triton"):
+            importlib.import_module(module.name)
+    with untraced():
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    watched = item.path.relative_to(HERE).parts[0] in WATCHED
+    with nullcontext() if watched else untraced():
+        return (yield)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -60,6 +79,8 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session", autouse=True)
 def _the_guest_is_compiled() -> None:
     """As pip compiles it when it installs: a jail cannot write bytecode, and would compile the guest at each start."""
+    from uncode.evals.sandbox.jail import GUEST
+
     compileall.compile_dir(GUEST, quiet=1)
 
 
