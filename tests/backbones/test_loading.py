@@ -128,7 +128,7 @@ def test_a_folder_without_a_model_suggests_the_one_below(tmp_path: Path) -> None
     for refuse in (check_name, uncode.load):
         with pytest.raises(UncodeError, match=rf"has no config\.json; did you mean '{tmp_path}/model'\?$"):
             refuse(str(tmp_path))
-    with pytest.raises(UncodeError, match="is a file: give the folder it lies in"):
+    with pytest.raises(UncodeError, match="is a file: give its folder"):
         check_name(str(tmp_path / "model" / "config.json"))
     with pytest.raises(UncodeError, match="no model is named 'tny': did you mean tiny"):
         check_name("tny")

@@ -222,7 +222,7 @@ def test_guided_likelihood_hides_the_prompt_alone() -> None:
         (PROMPT, [99], {}, "outside the vocabulary"),
         (PROMPT, ANSWER, {"samples": 0}, "at least 1"),
         (PROMPT, ANSWER, {"samples": 5.5}, "whole numbers"),
-        ("add", "3", {}, "are token ids, not texts"),
+        ("add", "3", {}, "must be lists of token ids"),
         (PROMPT, ANSWER, {"method": "montecarlo"}, "'monte carlo' or 'exact'"),
         (PROMPT, ANSWER * 4, {"method": "exact"}, "can be masked in 65535 ways"),
     ],

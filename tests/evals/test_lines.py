@@ -73,7 +73,10 @@ def test_a_bad_second_line_of_an_answers_file_is_not_called_line_1(tmp_path: Pat
     for bad, message in [
         ("{", r"^line 2 of 'answers\.jsonl' is not JSON \(Expecting property name .* at column 2\): correct or remove"),
         ('{"question": 5, "output": "x", "gold": 1}', "^line 2 of .* cannot be graded"),
-        ('{"question": "?", "output": "x", "gold": null}', r"^line 2 of .* \(it has no gold answer; give the data"),
+        (
+            '{"question": "?", "output": "x", "gold": null}',
+            r"^line 2 of .* \(it has no gold answer; give the benchmark",
+        ),
         ('{"question": "?", "output": null, "gold": 1}', r"^line 2 of .* \(its text is None\)"),
     ]:
         path.write_text(f"{good}\n{bad}\n{good}\n")

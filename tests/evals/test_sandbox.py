@@ -240,7 +240,7 @@ def test_faults_of_the_tests_or_the_jail_are_nobodys_wrong_answer(
         with pytest.raises(UncodeError, match=f"the limit '{next(iter(limits))}'"):
             Limits(**limits)
     for names, tests in (("f", ("assert f()",)), (("f",), "assert f()"), (("f",), ())):
-        with pytest.raises(UncodeError, match="are a list of strings"):
+        with pytest.raises(UncodeError, match="must be a list of at least one string"):
             Suite(names, tests)
     with pytest.raises(UncodeError, match="no program to judge"):
         walled.judge(SORTING)
