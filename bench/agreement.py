@@ -67,7 +67,7 @@ def plainly(made: Transformer, model: TransformerDenoiser, canvas: Canvas, sampl
     """The tokens of the eager path: separate matrices, no fused kernels, no CUDA graphs."""
     for layer in made.layers:
         assert isinstance(layer, Layer)
-        layer.unjoin()
+        layer.unfuse()
     with patch("uncode.core.support.triton_support.why_not", lambda: "this is the plain path"):
         return decode(model, canvas, sampler, seed).tokens
 
@@ -83,7 +83,7 @@ def differing(seed: int) -> Counter[str]:
     model = TransformerDenoiser(made, KINDS[seed % len(KINDS)][0], mask_id=0, eos_ids=(END,))
     for sampler in samplers(made.shape.vocab):
         plain = plainly(made, model, canvas, sampler, seed)
-        made.join()
+        made.fuse()
         fast = decode(model, canvas, sampler, seed).tokens
         found[sampler.name] += int((plain != fast).any(-1).sum())
         found["rows"] += len(PROMPTS)

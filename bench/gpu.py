@@ -99,7 +99,7 @@ def network(layers: int) -> Transformer:
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.normal_(0.0 if parameter.dim() == 2 else 1.0, 0.02, generator=random)
-    made.join()
+    made.fuse()
     torch.cuda.empty_cache()
     return made
 

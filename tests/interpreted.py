@@ -110,7 +110,7 @@ def heads(qkv: Tensor, rope: Rope, columns: Tensor | None, fuse: bool) -> tuple[
     cache = None if columns is None else LayerCache([], (3, 3, 7, 12), columns)
     if not fuse:
         return attention.split_heads(qkv, 6, 3, rope, cache)
-    pointwise_triton.apply_rope(qkv, 6, 3, rope, cache)
+    pointwise_triton.rope_and_cache(qkv, 6, 3, rope, cache)
     split = qkv.view(2, 3, 12, 12).transpose(1, 2)
     return split[:, :6], *((split[:, 6:9], split[:, 9:]) if cache is None else cache.read(2))
 
@@ -155,7 +155,7 @@ def network() -> None:
     for parameter in made.parameters():
         parameter.normal_(float(parameter.dim() == 1), 0.15, generator=random)
     with patch("uncode.backbones.transformer.network.MAX_TRANSPOSED", 0):  # stored as on a GPU
-        made.join()
+        made.fuse()
     model = TransformerDenoiser(made, DREAM, mask_id=0, eos_ids=(1,))
     canvas = Canvas.after_prompt([[5, 6, 7], [8]], 6, 0)
     sampler = presets.semi_ar(blocks=2, cache="dual")

@@ -66,7 +66,7 @@ def with_the_demo(page: Path, others: bool = True) -> str:
     from uncode.viewer.page import Trajectory
 
     def solve(family: Any, *rest: Any) -> Trajectory:
-        shown = others or family.name == three_orders.SHOWN[1]
+        shown = others or family.name == three_orders.DEMO_FAMILIES[1]
         return real(family, *rest) if shown else Trajectory("not solved", {})
 
     real = three_orders._solve
@@ -82,9 +82,15 @@ def with_the_demo(page: Path, others: bool = True) -> str:
 
 
 def test_the_readme_shows_the_demo() -> None:
-    """Whole demos are made in test_mini."""
+    """Whole demos are made in test_mini, of an untrained model, and below."""
     page = ROOT / "README.md"
     assert DEMO.search(page.read_text()) and with_the_demo(page, others=False) == page.read_text()
+
+
+@pytest.mark.slow
+def test_the_whole_demo_shows_it_too() -> None:
+    page = ROOT / "README.md"
+    assert with_the_demo(page) == page.read_text()
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from uncode.backbones.function import rows_of
+from uncode.backbones.columns import wanted_logits
 from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.noise import PhiloxNoise, Purpose
 from uncode.core.pieces.cache import Plan
@@ -182,9 +182,9 @@ class ToySession:
     def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
         net, valid, length = self.network, layout.valid, tokens.shape[1]
         self.denoiser.forwards += 1
-        if plan.keep.width == 0 and plan.reuse.width == 0:  # nothing is cached, so there is a shorter way
-            return rows_of(net(tokens, valid), plan)
-        fresh, reuse, keep = (torch.from_numpy(s.mask(length)) for s in (plan.window, plan.reuse, plan.keep))
+        if plan.store.width == 0 and plan.reuse.width == 0:  # nothing is cached, so there is a shorter way
+            return wanted_logits(net(tokens, valid), plan)
+        fresh, reuse, keep = (torch.from_numpy(s.mask(length)) for s in (plan.window, plan.reuse, plan.store))
         visible = (fresh | reuse) & valid
         positions = valid.long().cumsum(-1) - 1
         columns = torch.from_numpy(np.minimum(plan.window.start[:, None] + np.arange(plan.window.width), length - 1))

@@ -86,7 +86,7 @@ def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) -> Te
         return Span(np.full(rows, first), np.full(rows, last))
 
     session = denoiser.open(rows, length)
-    plan = Plan(window=span(0, length), wanted=span(start, length), keep=span(0, 0), reuse=span(0, 0))
+    plan = Plan(window=span(0, length), wanted=span(start, length), store=span(0, 0), reuse=span(0, 0))
     logits = session.logits(tokens, Layout.without_padding(given), plan)
     logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
     found = logp.gather(-1, truth[start:].expand(rows, -1)[..., None])[..., 0]

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from tests.checkpoints import like_the_toy
 from uncode.backbones.guidance import Guided
-from uncode.backbones.transformer.cuda_graph import MAX_TOKENS, CapturedForward, Forward, ForwardInputs, GraphPool
+from uncode.backbones.transformer.cuda_graph import MAX_TOKENS, CapturedForward, Forward, ForwardInputs, GraphCache
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.stepper.decode import advance, decode
@@ -52,7 +52,7 @@ def captured(model: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def opened(rows: int, length: int) -> Any:
         session = opens(rows, length)
-        session.graphs = GraphPool(Again)
+        session.graphs = GraphCache(Again)
         return session
 
     monkeypatch.setattr(model, "open", opened)
@@ -87,7 +87,7 @@ def test_a_forward_is_captured_at_its_second_use_and_serves_fewer_rows() -> None
         tokens = torch.arange(rows * length).view(rows, length)
         return ForwardInputs(tokens, angle, angle, None, None, torch.arange(length)[None])
 
-    pool = GraphPool(Again)
+    pool = GraphCache(Again)
     for rows in (8, 8, 8, 7, 5, 4, 4):
         found = pool(forward, inputs(rows))
         assert torch.equal(found, inputs(rows).tokens[..., None].float())
@@ -129,10 +129,10 @@ def test_rows_that_join_and_leave_find_what_is_stored(monkeypatch: pytest.Monkey
             if step in joins:
                 prompt, length = joins[step]
                 state.add(Canvas.after_prompt([prompt], length=length, mask_id=model.mask_id), sampler)
-            if not state.over:
+            if not state.all_finished:
                 advance(state)
                 found |= {int(i): t for i, t in zip(state.rows.ids, state.batch.tokens.clone(), strict=True)}
-                if state.ended:
+                if state.any_finished:
                     state.keep(np.flatnonzero(~state.rows.finished))
         return [found[row] for row in sorted(found)]
 
@@ -159,7 +159,7 @@ def test_without_memory_for_a_capture_forwards_stay_plain() -> None:
             raise torch.OutOfMemoryError
 
     angle = torch.zeros(1, 1, 4, 2)
-    pool, inputs = GraphPool(Full), ForwardInputs(torch.ones(2, 4), angle, angle, None, None, torch.zeros(1, 4))
+    pool, inputs = GraphCache(Full), ForwardInputs(torch.ones(2, 4), angle, angle, None, None, torch.zeros(1, 4))
     for _ in range(3):
         assert torch.equal(pool(lambda given: given.tokens, inputs), inputs.tokens)
     assert pool.full and not pool.graphs

@@ -31,7 +31,7 @@ from uncode import Canvas, UncodeError, decode, presets
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.dialects.registry import DIALECTS as FAMILIES
 from uncode.backbones.loading import memory
-from uncode.backbones.loading.checkpoint import INDEX, survey, usual_dtype
+from uncode.backbones.loading.checkpoint import INDEX, read_headers, usual_dtype
 from uncode.backbones.loading.load import expected
 from uncode.backbones.transformer import duration
 from uncode.backbones.transformer.network import Transformer
@@ -70,7 +70,7 @@ def test_dtype(tmp_path: Path, dialect: str) -> None:
     folder = save(tmp_path, config(0), half)
     assert uncode.load(folder, device="cpu").dtype == torch.float32
     assert uncode.load(folder, dtype="bfloat16").dtype == torch.bfloat16
-    entries = survey(folder)
+    entries = read_headers(folder)
     assert usual_dtype(entries, torch.device("cuda")) == torch.bfloat16  # as stored
     wide = uncode.load(folder, dtype="float32")
     assert wide.dtype == torch.float32
@@ -325,7 +325,7 @@ def test_large_models_are_announced(capsys: pytest.CaptureFixture[str], monkeypa
     cpu = torch.device("cpu")
     memory.announce("org/tiny", 1000, torch.float32, cpu)
     assert capsys.readouterr().err == ""
-    monkeypatch.setattr(memory, "free", lambda device: 20_000_000_000)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 20_000_000_000)
     memory.announce("org/big", 8_015_581_184, torch.bfloat16, cpu)
     shown = capsys.readouterr().err
     assert shown == "org/big: 8.02 B parameters, 16.0 GB in bfloat16; cpu has 20.0 GB free.\n"

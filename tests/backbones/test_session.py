@@ -54,11 +54,11 @@ def test_a_window_gives_the_logits_of_a_whole_forward_while_nothing_has_changed(
     session = model.open(3, LENGTH)
     rows = spans(*everything)
     whole = session.logits(
-        ids, Layout(valid, ~valid), Plan(spans(*everything), rows, keep=spans(*everything), reuse=spans(*[(0, 0)] * 3))
+        ids, Layout(valid, ~valid), Plan(spans(*everything), rows, store=spans(*everything), reuse=spans(*[(0, 0)] * 3))
     )
     window = spans(*WINDOWS[name])
     part = session.logits(
-        ids, Layout(valid, ~valid), Plan(window, rows, keep=spans(*[(0, 0)] * 3), reuse=spans(*everything))
+        ids, Layout(valid, ~valid), Plan(window, rows, store=spans(*[(0, 0)] * 3), reuse=spans(*everything))
     )
     computed = torch.from_numpy(window.mask(LENGTH)) & valid
     torch.testing.assert_close(part[computed], whole[computed], atol=1e-12, rtol=0)
@@ -69,12 +69,12 @@ def test_padding_changes_nothing(dialect: str) -> None:
     model, (ids, valid) = like_the_toy(dialect, 2), padded()
     none = spans(*[(0, 0)] * 3)
     found = model.open(3, LENGTH).logits(
-        ids, Layout(valid, ~valid), Plan(*(spans(*[(0, LENGTH)] * 3),) * 2, keep=none, reuse=none)
+        ids, Layout(valid, ~valid), Plan(*(spans(*[(0, LENGTH)] * 3),) * 2, store=none, reuse=none)
     )
     for row in range(3):
         alone, length = ids[row : row + 1, valid[row]], int(valid[row].sum())
         every, nothing = spans((0, length)), spans((0, 0))
-        plan = Plan(every, every, keep=nothing, reuse=nothing)
+        plan = Plan(every, every, store=nothing, reuse=nothing)
         logits = model.open(1, length).logits(alone, Layout.without_padding(alone > 0), plan)
         torch.testing.assert_close(found[row, valid[row]], logits[0], atol=1e-12, rtol=0)
 
@@ -89,7 +89,7 @@ def test_keys_are_stored_in_place_and_only_where_a_cache_wants_them() -> None:
     state = State(model)
     state.add(canvas, presets.semi_ar(blocks=3, cache="dual"))
     places = set()
-    while not state.over:
+    while not state.all_finished:
         advance(state)
         places.add(tuple(t.data_ptr() for pair in state.session.cache.buffers for t in pair))
     assert len(places) == 1
@@ -181,7 +181,7 @@ def test_the_exact_likelihood_is_the_mean_over_all_orders(dialect: str) -> None:
     for order in itertools.permutations(range(4)):
         ids = torch.tensor([[*PROMPT, *[MASK] * 4]])
         for place in order:
-            plan = Plan(every, every, keep=nothing, reuse=nothing)
+            plan = Plan(every, every, store=nothing, reuse=nothing)
             logits = model.open(1, 7).logits(ids, Layout.without_padding(ids != MASK), plan)
             total += float(logits[0, 3 + place].log_softmax(-1)[ANSWER[place]])
             ids[0, 3 + place] = ANSWER[place]

@@ -109,23 +109,23 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) -> None:
     network = deepcopy(like_the_toy(dialect, 5).network).to(dtype)
-    assert not any(layer.is_joined for layer in network.layers)  # a copy is not joined
+    assert not any(layer.is_fused for layer in network.layers)  # a copy is not joined
     tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
     angles = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=dtype)
     before = {name: parameter.clone() for name, parameter in network.named_parameters()}
     apart = network.logits(*network(tokens, (angles.cos(), angles.sin())))
     with torch.enable_grad():
         learning = network.logits(*network(tokens, (angles.cos(), angles.sin())))
-    network.join()
-    assert all(layer.is_joined for layer in network.layers)
+    network.fuse()
+    assert all(layer.is_fused for layer in network.layers)
     together = network.logits(*network(tokens, (angles.cos(), angles.sin())))
     torch.testing.assert_close(together, apart, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(learning, apart, atol=1e-4, rtol=1e-4)
     for name, parameter in network.named_parameters():
         assert torch.equal(parameter, before[name])
     layer = network.layers[0]
-    assert isinstance(layer, Layer) and layer.joined_qkv is not None
-    assert layer.k.weight.untyped_storage().data_ptr() == layer.joined_qkv[0].untyped_storage().data_ptr()
+    assert isinstance(layer, Layer) and layer.fused_qkv is not None
+    assert layer.k.weight.untyped_storage().data_ptr() == layer.fused_qkv[0].untyped_storage().data_ptr()
 
 
 @pytest.mark.parametrize("index", [torch.tensor([[2, 3, 4]]), torch.tensor([[0, 5, 1], [8, 2, 2]])])
@@ -141,7 +141,7 @@ def test_columns_that_are_wanted_are_those_of_all(index: torch.Tensor) -> None:
 
 def test_a_joined_network_learns_and_moves() -> None:
     network = deepcopy(like_the_toy("llada", 5).network)
-    network.join()
+    network.fuse()
     network.requires_grad_(True)
     angles = torch.rand(1, 1, 4, network.shape.head_width // 2)
     rope = angles.cos().double(), angles.sin().double()
@@ -149,8 +149,8 @@ def test_a_joined_network_learns_and_moves() -> None:
     assert all(parameter.grad is not None for parameter in network.parameters())
     assert network.embed.weight.dtype == torch.float64
     network.float()
-    network.unjoin_moved_layers()
-    assert not any(layer.is_joined for layer in network.layers)
+    network.unfuse_moved_layers()
+    assert not any(layer.is_fused for layer in network.layers)
     with torch.no_grad():
         network(torch.arange(1, 5)[None], (angles.cos(), angles.sin()))
 

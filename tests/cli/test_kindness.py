@@ -93,7 +93,7 @@ def test_mini_answers_can_be_regraded(tmp_path: Path) -> None:
 
 
 def test_memory_is_asked_for_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "free", lambda device: 10**8)
+    monkeypatch.setattr(memory, "free_bytes", lambda device: 10**8)
     shown = run("decode", "add 3 4 5", "--model", "toy", "--length", "999999999")
     assert shown.returncode == 2 and "needs about 64.0 GB" in shown.stderr and "use a shorter length" in shown.stderr
     with pytest.raises(uncode.UncodeError, match=r"it needs about 0.2 GB, but cpu has 0.1 GB free: do less"):

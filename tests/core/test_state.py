@@ -89,7 +89,7 @@ def test_a_finished_row_stays_as_it_is_beside_a_remasker() -> None:
     canvas = Canvas.after_prompt([[1, 2], [3, 4]], length=[9, 30], mask_id=MASK)
     state.add(canvas, [presets.remdm(block_length=16), presets.confidence()])
     ended = None
-    while not state.over:
+    while not state.all_finished:
         advance(state)
         if state.rows.finished[0]:
             ended = state.batch.tokens[0].clone() if ended is None else ended
@@ -108,7 +108,7 @@ def test_a_row_that_cannot_join_leaves_the_others_alone() -> None:
     two = Canvas.after_prompt([[1], [2]], length=5, mask_id=MASK)
     with pytest.raises(UncodeError, match="covers 5 tokens"):
         state.add(two, [presets.entropy(), presets.uncode(frequency=torch.ones(5))])
-    while not state.over:
+    while not state.all_finished:
         advance(state)
     assert state.read(0).forwards == 9
 
@@ -195,7 +195,7 @@ def test_a_forward_that_runs_ahead_of_a_look_changes_nothing(cache: Literal["non
         state.lookahead.is_async = is_async
         state.add(Canvas.after_prompt([[1, 2]], 30, MASK), sampler)
         steps = 0
-        while not state.over:
+        while not state.all_finished:
             advance(state)
             steps += 1
         found.append((state.read(0), steps, model.forwards))
@@ -226,7 +226,7 @@ def test_rows_that_come_and_go_find_no_logits_of_others(seed: int, boost: float)
                 waiting -= 1
             advance(state)
             rows |= {int(state.rows.ids[r]): state.read(int(r)) for r in np.flatnonzero(state.rows.finished)}
-            if state.ended:
+            if state.any_finished:
                 state.keep(np.flatnonzero(~state.rows.finished))
         found.append(rows)
     plain, ahead = found

@@ -51,7 +51,7 @@ def span(first: int, last: int, rows: int = 2) -> Span:
 
 
 def full(keep: Span) -> Plan:
-    return Plan(window=span(0, LENGTH), wanted=span(0, LENGTH), keep=keep, reuse=span(0, 0))
+    return Plan(window=span(0, LENGTH), wanted=span(0, LENGTH), store=keep, reuse=span(0, 0))
 
 
 def difference(found: Tensor, published: Tensor, model: TransformerDenoiser) -> float:
@@ -84,10 +84,10 @@ def differences(model: TransformerDenoiser, dialect: str, number: int) -> dict[s
     prefix, dual = model.open(2, LENGTH), model.open(2, LENGTH)
     forward(prefix, "tokens", "full", full(span(0, START)))
     rest, block, nothing = span(START, LENGTH), span(START, STOP), span(0, 0)
-    forward(prefix, "after", "prefix", Plan(window=rest, wanted=rest, keep=nothing, reuse=span(0, START)))
+    forward(prefix, "after", "prefix", Plan(window=rest, wanted=rest, store=nothing, reuse=span(0, START)))
     forward(dual, "tokens", "full", full(span(0, LENGTH)))
     for tokens, recorded_as in (("after", "dual"), ("after2", "dual2")):
-        plan = Plan(window=block, wanted=block, keep=nothing, reuse=span(0, LENGTH))
+        plan = Plan(window=block, wanted=block, store=nothing, reuse=span(0, LENGTH))
         forward(dual, tokens, recorded_as, plan)
     return found
 

@@ -11,7 +11,7 @@ from torch import Tensor
 
 import uncode
 from tests.checkpoints import like_the_toy
-from tests.toy import ToyDenoiser
+from tests.toy import ToyDenoiser, ToySession
 from uncode import Canvas, FunctionDenoiser, Guided, UncodeError, decode, presets
 from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.pieces.cache import Plan
@@ -138,7 +138,7 @@ class FirstColumns(HashSession):
     """Row 0's columns for all rows."""
 
     def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
-        whole = Plan(plan.window, plan.window, plan.keep, plan.reuse)
+        whole = Plan(plan.window, plan.window, plan.store, plan.reuse)
         start, width = int(plan.wanted.start[0]), plan.wanted.width
         return super().logits(tokens, layout, whole)[:, start : start + width]
 
@@ -171,7 +171,49 @@ class NoCacheAtAll(HashSession):
         return super().logits(torch.where(seen, tokens, 0), layout, plan)
 
 
+class KeepsNoOrder(ToySession):
+    """Its cache is cut when rows leave, not re-indexed."""
+
+    def keep(self, rows: Tensor) -> None:
+        super().keep(torch.arange(len(rows)))
+
+
+class GrowsOnTheWrongSide(ToySession):
+    """Its cache grows on the right where the canvas grows on the left."""
+
+    def add(self, rows: int, left: int, right: int) -> None:
+        super().add(rows, right, left)
+
+
+class NewRowsFirst(ToySession):
+    """New rows come first in its cache."""
+
+    def add(self, rows: int, left: int, right: int) -> None:
+        old = len(self.stored[0][0])
+        super().add(rows, left, right)
+        super().keep(torch.arange(old + rows).roll(rows))
+
+
+class FaultyToy(ToyDenoiser):
+    """The toy network with a faulty session."""
+
+    def __init__(self, session: type[ToySession]) -> None:
+        super().__init__(1)
+        self.session, self.about = session, {"model": "mine"}
+
+    def open(self, rows: int, length: int) -> ToySession:
+        return self.session(self, rows, length)
+
+
+class NotOpened(Denoiser):
+    mask_id, vocab_size = 5, 6
+
+
 FAULTS: list[tuple[Denoiser, str]] = [
+    (FaultyToy(KeepsNoOrder), r"mine: after keep\(\) its KV cache holds other rows than those that stayed"),
+    (FaultyToy(GrowsOnTheWrongSide), r"mine: after add\(\) its KV cache is in other columns or rows than the tokens"),
+    (FaultyToy(NewRowsFirst), r"mine: after add\(\) its KV cache is in other columns or rows than the tokens"),
+    (NotOpened(), r"NotOpened defines no open\(rows, length\): return a session from it"),
     (Faulty(WholeCanvas), r"mine returns logits of shape \(2, 11, 20\), not \(2, 5, 20\): return the columns of plan"),
     (Faulty(Unbarred), "mine gives the mask token a probability"),
     (Faulty(NotANumber), "mine gives the mask token a probability|mine returns NaN or infinite logits"),

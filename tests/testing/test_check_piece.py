@@ -159,6 +159,43 @@ class Numbers(Selector):
 
 
 @dataclass(frozen=True)
+class EveryOther(Selector):
+    """It tells columns of the window apart by their number."""
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        even = torch.arange(view.tokens.shape[1]) % 2 == 0
+        chosen = ranking.top(3) & even
+        return torch.where(chosen.any(-1, keepdim=True), chosen, ranking.top(1))
+
+
+@dataclass(frozen=True)
+class Reorders(Selector):
+    """It works in the ranking's own score."""
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        chosen = ranking.top(1)
+        ranking.score.mul_(2.0)
+        return chosen
+
+
+@dataclass(frozen=True)
+class ReadsSteps(Score):
+    """It reads the steps of a schedule, and does not say so."""
+
+    def __call__(self, view: View) -> Tensor:
+        return view.places * (1.0 + view.block_steps)
+
+
+@dataclass(frozen=True)
+class ErasesForEver(Remasker):
+    """It takes the best token back at every step."""
+
+    def __call__(self, view: View) -> Tensor:
+        assert view.own is not None and view.logp_at_commit is not None
+        return Ranking(view.logp_at_commit, view.own).top(1)
+
+
+@dataclass(frozen=True)
 class Slow(TopK):
     """It is done sooner than it says."""
 
@@ -248,7 +285,7 @@ class NeverKept(CachePolicy):
 
     def __call__(self, place: Place) -> Plan:
         nothing, everything = place.span(0, 0), place.span(0, place.length)
-        return Plan(window=place.block, wanted=place.wanted, keep=nothing, reuse=everything)
+        return Plan(window=place.block, wanted=place.wanted, store=nothing, reuse=everything)
 
 
 @dataclass(frozen=True)
@@ -267,7 +304,7 @@ class Miser(NoCache):
 
     def __call__(self, place: Place) -> Plan:
         nothing = place.span(0, 0)
-        return Plan(window=place.block, wanted=place.wanted, keep=nothing, reuse=nothing)
+        return Plan(window=place.block, wanted=place.wanted, store=nothing, reuse=nothing)
 
 
 FAULTS: list[tuple[Piece, str]] = [
@@ -284,6 +321,10 @@ FAULTS: list[tuple[Piece, str]] = [
     (Shy(), "Shy selects nothing while masks are left, and its may_wait is False"),
     (Numbers(), "Numbers must return which positions it selects as booleans, not torch.int64"),
     (Slow(), "Slow.min_steps says 24 for a block that it fills in 12 steps"),
+    (EveryOther(), "EveryOther gives row [0-2] another result alone"),
+    (Reorders(), "Reorders writes into ranking.score: copy it first"),
+    (ReadsSteps(), "ReadsSteps reads view.block_steps: set needs_schedule = True"),
+    (ErasesForEver(), r"the limit of sampler 'custom' \(ErasesForEver\)"),
     (Half(), "Half must return whole numbers, not torch.float32"),
     (Unshared(), "Unshared.shares gives a block with masks no step"),
     (ErasesAll(), "ErasesAll erases positions outside view.own"),

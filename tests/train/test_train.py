@@ -433,7 +433,7 @@ def test_the_verb_draws_trains_and_goes_on(config: TrainConfig, tmp_path: Path) 
 
 
 def test_files_of_0_1_0_are_still_read(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
-    """0.1.0 called the training examples lessons, in configs, checkpoints and folders, and a config's sha256 recipe."""
+    """The training examples were called lessons in configs, checkpoints and folders, and a config's sha256 recipe."""
     old_toml, out = tmp_path / "old.toml", tmp_path / "out"
     old_toml.write_text(as_toml(config).replace("[examples]", "[lessons]"))
     assert TrainConfig.load(old_toml) == config

@@ -36,7 +36,7 @@ def columns(span: Span) -> Ints:
     return span.start[:, None] + np.arange(span.width)
 
 
-def rows_of(logits: Tensor, plan: Plan) -> Tensor:
+def wanted_logits(logits: Tensor, plan: Plan) -> Tensor:
     """The columns of whole-canvas logits `[B, L, V]` that a plan asks for."""
     if plan.wanted.uniform:  # at every step of most decodes, so without the arithmetic of a Pick
         return logits.narrow(1, int(plan.wanted.start[0]), plan.wanted.width)

@@ -14,7 +14,7 @@ from ..core.errors import UncodeError, require, shown
 from ..core.pieces.cache import Plan
 from ..core.pieces.piece import Table
 from ..core.support.arguments import checks_arguments, whole_number
-from .columns import Pick, columns, rows_of
+from .columns import Pick, columns, wanted_logits
 from .loading.device import parse_device
 
 
@@ -86,7 +86,7 @@ class FunctionSession:
             self.version = layout.version
         logits = self._run(tokens, layout.valid)
         if not self.denoiser.shifted:
-            return rows_of(logits, plan) + self.bar
+            return wanted_logits(logits, plan) + self.bar
         if self.plan is not plan:
             before = np.maximum(columns(plan.wanted) - 1, self.first[:, None])  # a row's first token predicts itself
             self.source, self.plan = Pick(before, tokens.shape[1], tokens.device), plan

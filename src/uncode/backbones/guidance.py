@@ -65,7 +65,7 @@ class GuidedSession:
 
     def _double(self, plan: Plan) -> Plan:
         if self._plan is None or self._plan[0] is not plan:
-            names = ("window", "wanted", "keep", "reuse")
+            names = ("window", "wanted", "store", "reuse")
             self._plan = plan, Plan(**{name: _double(getattr(plan, name)) for name in names})
         return self._plan[1]
 

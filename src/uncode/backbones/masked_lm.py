@@ -18,9 +18,9 @@ from ..core.errors import UncodeError, require
 from ..core.pieces.cache import Plan
 from ..models import sampler_files
 from .columns import Pick, columns
-from .loading.checkpoint import complain, read_json, survey, usual_dtype
+from .loading.checkpoint import complain, read_headers, read_json, usual_dtype
 from .loading.memory import WORTH_A_LINE, announce
-from .loading.tokenizer import fits
+from .loading.tokenizer import check_vocab
 
 _ERRORS_ALONE = 40
 _NO_MASK = "neither tokenizer nor configuration names a mask token: add a tokenizer, or give wrap a mask_id."
@@ -155,7 +155,7 @@ def read(
     folder: Path, tokenizer: Any, device: torch.device, dtype: torch.dtype | None, about: dict[str, Any]
 ) -> MaskedLMDenoiser:
     """A masked LM from a folder; a head that the folder does not hold is an error, never random numbers."""
-    entries = survey(folder)
+    entries = read_headers(folder)
     dtype = dtype or usual_dtype(entries, device)
     parameters = sum(e.count for e in entries.values() if e.is_float)
     announce(about["model"], parameters, dtype, device)
@@ -186,7 +186,7 @@ def read(
         },
     )
     if tokenizer is not None:
-        fits(tokenizer, int(read_json(folder / "config.json").get("vocab_size", 1 << 40)), folder)
+        check_vocab(tokenizer, int(read_json(folder / "config.json").get("vocab_size", 1 << 40)), folder)
     return MaskedLMDenoiser(model.to(device), tokenizer, about=about, samplers=sampler_files(str(folder)))
 
 

@@ -91,7 +91,7 @@ class Belief:
     @property
     def standing(self) -> Tensor:
         """The log probability of the token that stands there now."""
-        assert self.stands is not None, "only remaskers that ask for it have it"
+        assert self.stands is not None, "this remasker reads belief.standing: set needs_standing = True on its class"
         return self.stands - self.log_total
 
     def at(self, step: Tensor) -> Belief:

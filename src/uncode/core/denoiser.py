@@ -11,7 +11,7 @@ from typing import Any, Protocol
 import torch
 from torch import Tensor
 
-from .errors import require
+from .errors import UncodeError, require
 from .pieces.cache import Plan
 from .pieces.piece import Table
 
@@ -89,7 +89,7 @@ class Denoiser:
 
     def open(self, rows: int, length: int) -> Session:
         """A session for a batch of `rows` with `length` columns."""
-        raise NotImplementedError
+        raise UncodeError(f"{type(self).__name__} defines no open(rows, length): return a session from it.")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ _LONGEST_CHARACTER = 4
 
 
 def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:
-    """What each token adds to the text of those before it; a character of several tokens is the last one's.
+    """What each token adds to the text of those before it. A character of several tokens belongs to the last one.
 
     A token alone may read otherwise than in its place: many bring the space before them only there.
     """

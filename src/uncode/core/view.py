@@ -73,7 +73,7 @@ class View:
 
 
 class Ranking:
-    """Positions from best to worst among some: larger score first, the lowest position on ties, -inf never."""
+    """Ranks the positions `among` by score, highest first. Ties go to the lowest position; -inf is never chosen."""
 
     def __init__(self, score: Tensor, among: Tensor) -> None:
         self.score = torch.where(among, score, never(score))

@@ -136,7 +136,7 @@ def preset(function: Callable[P, Sampler]) -> Callable[P, Sampler]:
 
 
 PRESETS: dict[str, Callable[..., Sampler]] = {}
-"""Every preset by its name, in the order of this file."""
+"""Every preset by its name, in the order of `presets.py`."""
 
 
 def drawn(temperature: float, ban: tuple[int | str, ...] = ()) -> Proposal:

@@ -1,4 +1,4 @@
-"""Checks for whoever writes a piece or a denoiser: every promise of the contract, one sentence per broken one."""
+"""Checks for authors of pieces and denoisers: every promise of the contract, one sentence per broken one."""
 
 from .contract import ContractError
 from .denoisers import check_denoiser

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 from ..core.errors import UncodeError
 
@@ -49,5 +50,6 @@ def _fault_of(culprit: str, check: Check) -> str:
     except Exception as error:  # whatever the code under test raises is its fault
         place = traceback.extract_tb(error.__traceback__)[-1]
         first = (str(error).splitlines() or ["no message"])[0].rstrip(".")
-        return f"{culprit} raised {type(error).__name__} in {place.name}, line {place.lineno}: {first}."
+        where = f"{place.name}, {Path(place.filename).name} line {place.lineno}"
+        return f"{culprit} raised {type(error).__name__} in {where}: {first}."
     return ""

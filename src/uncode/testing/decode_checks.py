@@ -79,7 +79,7 @@ def _busy_decode(model: HashDenoiser, sampler: Sampler, canvas: Callable[[list[i
             row_id = int(state.rows.ids[at])
             if row_id in names:
                 found[names[row_id]] = state.read(int(at))
-        if state.ended:
+        if state.any_finished:
             state.keep(np.flatnonzero(~state.rows.finished))
     return found
 

@@ -19,6 +19,7 @@ _PROMPTS, _LENGTHS = (6, 3, 4), (5, 7, 4)
 """Tokens of the three rows before the generated span, and in it."""
 
 
+@torch.inference_mode()
 def check_denoiser(denoiser: Denoiser, *, tolerance: float | None = None) -> None:
     """Raise :class:`ContractError` unless the model keeps every promise that the stepper relies on.
 
@@ -38,13 +39,15 @@ class _Trial:
         self.denoiser, self.name = denoiser, name
         usual = 0.02 if denoiser.dtype.itemsize == 2 else 1e-4
         self.tolerance = usual if tolerance is None else tolerance
+        self.lengths = _LENGTHS if denoiser.sees_padding else None
+        """Of the answers, where rows may differ in length."""
 
     def checks(self) -> Iterator[Check]:
         yield from (self.has_sound_ids, self.returns_logits, self.leaves_its_input_alone, self.repeats_itself)
         yield from (self.returns_what_is_wanted, self.keeps_rows_apart, self.lets_rows_leave, self.lets_rows_join)
         yield self.handles_padding
         if self.denoiser.has_kv_cache:
-            yield self.reuses_its_cache
+            yield from (self.reuses_its_cache, self.moves_its_cache, self.grows_its_cache)
 
     # -- inputs ----------------------------------------------------------------------------------
 
@@ -65,8 +68,7 @@ class _Trial:
         """Logits of the whole generated span, `[B, S, V]`, in float64."""
         opened = self.denoiser.open(*canvas.tokens.shape) if session is None else session
         layout = Layout(canvas.valid, canvas.given, version)
-        with torch.inference_mode():
-            return opened.logits(canvas.tokens.clone(), layout, _everything(canvas)).double().clone()
+        return opened.logits(canvas.tokens.clone(), layout, _everything(canvas)).double().clone()
 
     def agree(self, one: Tensor, other: Tensor, sentence: str) -> None:
         """Raise unless two tensors of logits are the same but for rounding."""
@@ -74,7 +76,8 @@ class _Trial:
         finite = one.isfinite() & other.isfinite()
         scale = float(one[finite].abs().max()) if bool(finite.any()) else 1.0
         near = bool(((one - other).abs()[finite] <= self.tolerance * max(scale, 1e-6)).all())
-        expect(near and torch.equal(one == -torch.inf, other == -torch.inf), sentence)
+        same = torch.equal(one == -torch.inf, other == -torch.inf) and torch.equal(one.isnan(), other.isnan())
+        expect(near and same, sentence)
 
     # -- promises --------------------------------------------------------------------------------
 
@@ -89,9 +92,8 @@ class _Trial:
     def returns_logits(self) -> None:
         """It returns logits [B, W, V] of the wanted columns, -inf for the mask token"""
         canvas, den = self.canvas([0, 1]), self.denoiser
-        with torch.inference_mode():
-            session, layout = den.open(*canvas.tokens.shape), Layout(canvas.valid, canvas.given)
-            logits = session.logits(canvas.tokens, layout, _everything(canvas))
+        session, layout = den.open(*canvas.tokens.shape), Layout(canvas.valid, canvas.given)
+        logits = session.logits(canvas.tokens, layout, _everything(canvas))
         expect(isinstance(logits, Tensor), f"{self.name} must return a tensor of logits, not {type(logits).__name__}.")
         expected, shape = (2, canvas.span, den.vocab_size), tuple(logits.shape)
         advice = ": return the columns of plan.wanted alone" if shape[1:2] == (canvas.tokens.shape[1],) else ""
@@ -107,8 +109,7 @@ class _Trial:
         """It never writes into tokens or the layout"""
         canvas = self.canvas([0, 1])
         tokens, layout = canvas.tokens.clone(), Layout(canvas.valid.clone(), canvas.given.clone())
-        with torch.inference_mode():
-            self.denoiser.open(*tokens.shape).logits(tokens, layout, _everything(canvas))
+        self.denoiser.open(*tokens.shape).logits(tokens, layout, _everything(canvas))
         expect(torch.equal(tokens, canvas.tokens), f"{self.name} writes into the tokens that it is given.")
         same = torch.equal(layout.valid, canvas.valid) and torch.equal(layout.given, canvas.given)
         expect(same, f"{self.name} writes into the layout that it is given.")
@@ -118,11 +119,10 @@ class _Trial:
         canvas = self.canvas([0, 1])
         session, layout = self.denoiser.open(*canvas.tokens.shape), Layout(canvas.valid, canvas.given)
         plan = _everything(canvas)
-        with torch.inference_mode():
-            first = session.logits(canvas.tokens, layout, plan)
-            before = first.double().clone()
-            first.zero_()
-            after = session.logits(canvas.tokens, layout, plan).double()
+        first = session.logits(canvas.tokens, layout, plan)
+        before = first.double().clone()
+        first.zero_()
+        after = session.logits(canvas.tokens, layout, plan).double()
         sentence = "returns other logits for the same tokens: switch dropout off, and return a tensor of your own"
         self.agree(before, after, f"{self.name} {sentence}.")
 
@@ -132,8 +132,7 @@ class _Trial:
         whole, layout = self.run(canvas), Layout(canvas.valid, canvas.given)
         start = np.array([canvas.start + 1, canvas.start + 2])
         plan = _plan(canvas, Span(start, start + 2))
-        with torch.inference_mode():
-            some = self.denoiser.open(*canvas.tokens.shape).logits(canvas.tokens.clone(), layout, plan).double()
+        some = self.denoiser.open(*canvas.tokens.shape).logits(canvas.tokens.clone(), layout, plan).double()
         expected = torch.stack([whole[0, 1:3], whole[1, 2:4]])
         self.agree(
             some, expected, f"{self.name} returns other columns than plan.wanted, which may differ between rows."
@@ -187,11 +186,48 @@ class _Trial:
         session, tokens = self.denoiser.open(*canvas.tokens.shape), canvas.tokens.clone()
         rows, length = canvas.rows, canvas.tokens.shape[1]
         block, everything, nothing = (_span(rows, *ends) for ends in ((canvas.start, length), (0, length), (0, 0)))
-        with torch.inference_mode():
-            session.logits(tokens, layout, Plan(everything, block, keep=everything, reuse=nothing))
-            cached = session.logits(tokens, layout, Plan(block, block, keep=nothing, reuse=everything)).double()
+        session.logits(tokens, layout, Plan(everything, block, store=everything, reuse=nothing))
+        cached = session.logits(tokens, layout, Plan(block, block, store=nothing, reuse=everything)).double()
         sentence = "gives other logits with its KV cache, although no token has changed: set has_kv_cache to False"
         self.agree(cached, full, f"{self.name} {sentence}, or store and reuse what the plan says.")
+
+    def moves_its_cache(self) -> None:
+        """After keep, the cached keys and values are those of the rows that stay"""
+        session, canvas = self._filled([0, 1, 2])
+        rows = torch.tensor([2, 0], device=canvas.tokens.device)
+        session.keep(rows)
+        layout, length = Layout(canvas.valid[rows], canvas.given[rows], 1), canvas.tokens.shape[1]
+        span, everything, nothing = (_span(2, *ends) for ends in ((canvas.start, length), (0, length), (0, 0)))
+        plan = Plan(span, span, store=nothing, reuse=everything)
+        cached = session.logits(canvas.tokens[rows], layout, plan).double()
+        self._agree_by_row(cached, [2, 0], "after keep() its KV cache holds other rows than those that stayed")
+
+    def grows_its_cache(self) -> None:
+        """After add, the cached keys and values are in the columns where the rows' tokens are now"""
+        session, small = self._filled([2])
+        canvas = self.canvas([2, 0, 1], self.lengths)
+        session.add(2, canvas.start - small.start, canvas.span - small.span)
+        layout, length = Layout(canvas.valid, canvas.given, 1), canvas.tokens.shape[1]
+        window = Span(np.array([canvas.start, 0, 0]), np.full(3, length))  # the first row reuses, the others are new
+        reuse, wanted = Span(np.zeros(3, dtype=np.int64), np.array([length, 0, 0])), _span(3, canvas.start, length)
+        plan = Plan(window, wanted, store=_span(3, 0, 0), reuse=reuse)
+        cached = session.logits(canvas.tokens.clone(), layout, plan).double()
+        self._agree_by_row(cached, [2, 0, 1], "after add() its KV cache is in other columns or rows than the tokens")
+
+    def _filled(self, rows: list[int]) -> tuple[Session, Canvas]:
+        """A session that has stored the keys and values of all columns of these rows."""
+        canvas = self.canvas(rows, self.lengths)
+        session, length = self.denoiser.open(*canvas.tokens.shape), canvas.tokens.shape[1]
+        span, everything, nothing = (_span(len(rows), *e) for e in ((canvas.start, length), (0, length), (0, 0)))
+        layout = Layout(canvas.valid, canvas.given)
+        session.logits(canvas.tokens.clone(), layout, Plan(everything, span, store=everything, reuse=nothing))
+        return session, canvas
+
+    def _agree_by_row(self, cached: Tensor, rows: list[int], fault: str) -> None:
+        """Raise unless each row of `cached` has the logits of the row alone, without a cache."""
+        for at, row in enumerate(rows):
+            alone = self.run(self.canvas([row], self.lengths))
+            self.agree(cached[at : at + 1, : alone.shape[1]], alone, f"{self.name}: {fault}.")
 
 
 _PADDING = "raise an error for rows of unequal length, or mask the padding and set sees_padding to True"
@@ -215,7 +251,7 @@ def _span(rows: int, start: int, stop: int) -> Span:
 def _plan(canvas: Canvas, wanted: Span) -> Plan:
     """A forward without a cache."""
     nothing = _span(canvas.rows, 0, 0)
-    return Plan(_span(canvas.rows, 0, canvas.tokens.shape[1]), wanted, keep=nothing, reuse=nothing)
+    return Plan(_span(canvas.rows, 0, canvas.tokens.shape[1]), wanted, store=nothing, reuse=nothing)
 
 
 def _everything(canvas: Canvas) -> Plan:

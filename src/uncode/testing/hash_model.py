@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from ..backbones.columns import rows_of
+from ..backbones.columns import wanted_logits
 from ..core.denoiser import Denoiser, Layout
 from ..core.pieces.cache import Plan
 
@@ -50,7 +50,7 @@ class HashSession:
         logits = (values.double() / _PRIME * sharpness[:, :, None]).float()
         logits[..., self.denoiser.mask_id] = -torch.inf
         computed = torch.from_numpy(plan.window.mask(length)) & valid
-        return rows_of(logits.masked_fill_(~computed[:, :, None], torch.nan), plan)
+        return wanted_logits(logits.masked_fill_(~computed[:, :, None], torch.nan), plan)
 
     def add(self, rows: int, left: int, right: int) -> None:
         """Nothing is stored, so nothing moves."""

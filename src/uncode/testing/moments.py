@@ -39,10 +39,14 @@ class Moment:
     """Which of the rows under test are here."""
     forwards: list[int]
     """How many steps each has behind it."""
+    has_schedule: bool = True
+    """Whether the view shows each block's share of the steps, as beside a selector with a schedule."""
 
     def fresh_view(self, remasking: bool = False) -> View:
         """A copy of the view with its belief; for remaskers after the best position was committed."""
         view = _copy(self.view)
+        if not self.has_schedule:
+            view.block_steps = 0
         view.belief = Belief.of(self.logits, None, view.tokens if remasking else None)
         if remasking:
             chosen = Ranking(view.belief.logp, view.eligible).top(1)
@@ -61,7 +65,7 @@ class Moment:
 
 def moments(model: HashDenoiser, rows: tuple[int, ...] = (0, 1, 2)) -> list[Moment]:
     """Every step of these rows. Beside several rows decodes one with wider blocks."""
-    narrow, wide = _carrier(Blocks(length=4)), _carrier(Blocks(length=_NEIGHBOUR_LENGTH))
+    narrow, wide = _carrier(Blocks(length=3)), _carrier(Blocks(length=_NEIGHBOUR_LENGTH))
     prompts, lengths = [[1 + row, 2, 3][: 1 + row] for row in rows], [LENGTHS[row] for row in rows]
     samplers, seeds = [narrow] * len(rows), [10 + row for row in rows]
     if len(rows) > 1:
@@ -95,7 +99,7 @@ def _steps(state: State, rows: tuple[int, ...]) -> Iterator[Moment]:
                 forwards=state.record.forwards[index, 0].tolist(),
             )
         advance(state)
-        if state.ended:
+        if state.any_finished:
             state.keep(np.flatnonzero(~state.rows.finished))
 
 

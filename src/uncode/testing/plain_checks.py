@@ -75,7 +75,7 @@ def check_cache(piece: CachePolicy) -> None:
     for step in range(6):
         age = np.array([step, step])
         plan = piece(Place(block, age, wanted, length))
-        spans = [plan.window, plan.wanted, plan.keep, plan.reuse]
+        spans = [plan.window, plan.wanted, plan.store, plan.reuse]
         window, asked, keep, reuse = (span.mask(length) for span in spans)
         expect(bool((window | ~block.mask(length)).all()), f"{name} does not compute the whole open block.")
         expect(bool((asked == wanted.mask(length)).all()), f"{name} asks for other columns than place.wanted.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
+from dataclasses import fields, replace
 
 import torch
 from torch import Tensor
@@ -47,6 +47,7 @@ def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
 
     def remembers_nothing() -> None:
         """It is a function of its view"""
+        is_deterministic()  # a random result would look like a memory
         used = fresh()
         for moment in together:
             if _differ(_result(used, moment, facts), _result(fresh(), moment, facts)):
@@ -72,7 +73,17 @@ def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
                         "the columns of the row's open block, and formulas that hold for numbers and [B, 1] tensors."
                     )
 
+    def states_its_needs() -> None:
+        """It reads the steps of a schedule only if it says so"""
+        if piece.needs_schedule or isinstance(piece, Quota | Selector | Proposal):
+            return
+        for moment in together:
+            without = replace(moment, has_schedule=False)
+            if _differ(_result(fresh(), moment, facts), _result(fresh(), without, facts)):
+                raise Fault(f"{name} reads view.block_steps: set needs_schedule = True on its class.")
+
     yield from (has_the_right_form, is_deterministic, remembers_nothing, writes_nothing, ignores_neighbours)
+    yield states_its_needs
 
 
 def _result(piece: Piece, moment: Moment, facts: Facts) -> list[Tensor]:
@@ -154,7 +165,9 @@ def _check_writes(piece: Piece, moment: Moment, facts: Facts) -> None:
     if isinstance(piece, Proposal):
         piece(logits, view)
     elif isinstance(piece, Selector):
-        piece(Ranking(view.belief.logp, view.eligible), view)
+        ranking, untouched = (Ranking(v.belief.logp, v.eligible) for v in (view, before))
+        piece(ranking, view)
+        expect(_equal(ranking.score, untouched.score), f"{name} writes into ranking.score: copy it first.")
     elif isinstance(piece, Score | Quota | Remasker):
         piece(view)
     for field in (f.name for f in fields(view) if isinstance(getattr(view, f.name), Tensor)):

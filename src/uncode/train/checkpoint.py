@@ -34,7 +34,7 @@ def check_same_config(path: Path, config: TrainConfig) -> None:
             notes = file.metadata() or {}
     except SafetensorError as error:
         raise UncodeError(f"'{path}' cannot be read ({error}): delete it to start again.") from error
-    if notes.get("sha256", notes.get("recipe")) == config.sha256:  # 0.1.0 called it recipe
+    if notes.get("sha256", notes.get("recipe")) == config.sha256:  # formerly called recipe
         return
     was = with_new_names(json.loads(notes.get("config", "{}")))
     now = json.loads(json.dumps(config.settings))

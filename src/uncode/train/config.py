@@ -15,7 +15,7 @@ from ..toml_file import read_toml
 
 T = TypeVar("T")
 OLD_TABLES = {"lessons": "examples"}
-"""Tables of a config by the names they had in 0.1.0; files and checkpoints with these names are still read."""
+"""Tables of a config by their former names; files and checkpoints with these names are still read."""
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class TrainConfig:
 
     @property
     def sha256(self) -> str:
-        """A fingerprint of all settings, under the names of 0.1.0, whose runs can be resumed."""
+        """A fingerprint of all settings, under the former names, so that older runs can be resumed."""
         values = asdict(self)
         return _digest(values | {old: values.pop(new) for old, new in OLD_TABLES.items()})
 

@@ -58,7 +58,7 @@ class Shards:
 
 
 def examples_file(folder: Path) -> Path:
-    """The file of training examples in a folder. 0.1.0 called it `lessons.npz`, which is still read."""
+    """The file of training examples in a folder. The former name `lessons.npz` is still read."""
     only_old = (folder / OLD_EXAMPLES_FILE).is_file() and not (folder / EXAMPLES_FILE).is_file()
     return folder / (OLD_EXAMPLES_FILE if only_old else EXAMPLES_FILE)
 

@@ -23,8 +23,8 @@ from ...core.errors import UncodeError, require
 from ...core.support.allocate import empty_tensor
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
-_PIECE = 1 << 24
-_BITS = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
+_READ_BYTES = 1 << 24
+_DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
 @dataclass(frozen=True)
@@ -40,11 +40,11 @@ class Entry:
 
     @property
     def is_float(self) -> bool:
-        return self.kind in _BITS
+        return self.kind in _DTYPES
 
     @property
     def dtype(self) -> torch.dtype:
-        return _BITS[self.kind]
+        return _DTYPES[self.kind]
 
     @property
     def count(self) -> int:
@@ -64,7 +64,7 @@ def read_json(file: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def survey(folder: Path) -> dict[str, Entry]:
+def read_headers(folder: Path) -> dict[str, Entry]:
     """Name, shape and type of every tensor in a folder's safetensors files, from their headers."""
     if (folder / INDEX).is_file():
         return _sharded(folder)
@@ -135,13 +135,13 @@ def usual_dtype(entries: Mapping[str, Entry], device: torch.device) -> torch.dty
     return torch.promote_types(stored, torch.float32) if device.type == "cpu" else stored
 
 
-def all_floats(entries: Mapping[str, Entry]) -> None:
+def check_dtypes(entries: Mapping[str, Entry]) -> None:
     """Raise unless every tensor is one that can be read: quantised weights cannot."""
     strange = sorted(f"{name} ({e.kind})" for name, e in entries.items() if not e.is_float)
-    complain(f"uncode reads weights stored as {', '.join(_BITS)}", {"stored otherwise": strange})
+    complain(f"uncode reads weights stored as {', '.join(_DTYPES)}", {"stored otherwise": strange})
 
 
-def match(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]], where: str) -> None:
+def check_shapes(found: Mapping[str, tuple[int, ...]], expected: Mapping[str, tuple[int, ...]], where: str) -> None:
     """Raise one error that lists every name that is missing, unexpected or of another shape."""
     complain(
         f"the weights in '{where}' do not fit its configuration",
@@ -189,7 +189,7 @@ def fill(
 
 def _read(entry: Entry, flat: Tensor) -> Iterator[int]:
     """Copy a tensor from its file, piece by piece; yields the bytes of each."""
-    piece = bytearray(min(_PIECE, entry.bytes))
+    piece = bytearray(min(_READ_BYTES, entry.bytes))
     numbers = torch.frombuffer(piece, dtype=entry.dtype) if piece else flat
     at = 0
     with entry.file.open("rb") as stored:

@@ -34,7 +34,7 @@ class Placement:
                 self.network, no_split_module_classes=[Layer.__name__], dtype=dtype
             )
         assert isinstance(device_map, Mapping)
-        # maps of 0.1.0 call the layers blocks
+        # older maps call the layers blocks
         return {re.sub(r"^blocks\b", "layers", name): device for name, device in device_map.items()}
 
     def place(self, name: str) -> torch.device:

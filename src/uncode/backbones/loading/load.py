@@ -20,11 +20,11 @@ from ..dialects.registry import dialect_of
 from ..toy import toy
 from ..transformer.network import Transformer
 from . import hub
-from .checkpoint import all_floats, assign, fill, match, read_json, survey, usual_dtype
+from .checkpoint import assign, check_dtypes, check_shapes, fill, read_headers, read_json, usual_dtype
 from .device import Device, Dtype, parse_device, parse_dtype
 from .device_map import DeviceMap, Placement
 from .memory import announce, check_memory
-from .tokenizer import fits, id_of, tokenizer_of
+from .tokenizer import check_vocab, id_of, tokenizer_of
 
 
 @checks_arguments()
@@ -110,32 +110,32 @@ def _read(
 ) -> TransformerDenoiser:
     """A checkpoint of a dialect. All that can be wrong is found before the first parameter is allocated."""
     device, dtype, device_map = wish
-    network, entries = Transformer(dialect.shape(config)), survey(folder)
-    match({name: entry.shape for name, entry in entries.items()}, expected(network, dialect), str(folder))
-    all_floats(entries)
+    network, entries = Transformer(dialect.shape(config)), read_headers(folder)
+    check_shapes({name: entry.shape for name, entry in entries.items()}, expected(network, dialect), str(folder))
+    check_dtypes(entries)
     if tokenizer is not None:
-        fits(tokenizer, network.shape.vocab, folder)
+        check_vocab(tokenizer, network.shape.vocab, folder)
     facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
     dtype = dtype or usual_dtype(entries, device)
     if device_map is None:
         announce(about["model"], network.shape.parameters, dtype, device)
         fill(network, entries, dialect.published, lambda _: device, dtype)
-        _join(network)
+        _fuse(network)
     else:
         placed = Placement(network, device_map, dtype)
         announce(about["model"], network.shape.parameters, dtype, *placed.devices)
         fill(network, entries, dialect.published, placed.place, dtype)
         placed.attach()
         if len(placed.devices) == 1:
-            _join(network)
+            _fuse(network)
     table = FrequencyTable.load(folder / TABLE, tokenizer) if (folder / TABLE).is_file() else None
     facts |= {"frequency": table, "samplers": sampler_files(str(folder))}
     return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
 
 
-def _join(network: Transformer) -> None:
-    network.join()
-    if network.embed.weight.is_cuda:  # what the matrices took apart is of no use to anyone here
+def _fuse(network: Transformer) -> None:
+    network.fuse()
+    if network.embed.weight.is_cuda:  # return the memory of the unfused matrices to the GPU
         torch.cuda.empty_cache()
 
 
@@ -197,7 +197,7 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
 def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: dict[str, Any]) -> TransformerDenoiser:
     """Our network over the parameters of a published model."""
     network, state = Transformer(dialect.shape(config)), model.state_dict()
-    match({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
+    check_shapes({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
     for name in dict(network.named_parameters()):
         assign(network, name, state[dialect.published(name)])
     facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)

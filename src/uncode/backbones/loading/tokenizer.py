@@ -34,7 +34,7 @@ def tokenizer_of(folder: Path, general: bool = True) -> Any:
         raise UncodeError(f"the tokenizer in '{folder}' cannot be read: {reason[0] if reason else error!r}.") from error
 
 
-def fits(tokenizer: Any, vocab_size: int, where: object) -> None:
+def check_vocab(tokenizer: Any, vocab_size: int, where: object) -> None:
     """Raise if the tokenizer knows ids that the model does not have."""
     largest = max(tokenizer.get_vocab().values(), default=0)
     require(

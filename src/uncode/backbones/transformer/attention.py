@@ -1,4 +1,4 @@
-"""Attention of a layer: heads from the joined QKV projection, RoPE, the KV cache, and the product itself."""
+"""Attention of a layer: heads from the fused QKV projection, RoPE, the KV cache, and the product itself."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MIN_WIDTH = 2048
 def split_heads(
     qkv: Tensor, heads: int, key_heads: int, rope: Rope, cache: LayerCache | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values `[B, heads, T, d]` of the joined projection `[B, T, (heads + 2 key_heads) d]`.
+    """Queries, keys and values `[B, heads, T, d]` of the fused projection `[B, T, (heads + 2 key_heads) d]`.
 
     Queries and keys are rotated. With a cache the fresh keys and values are written to it, and the keys and values
     of all columns are returned.
@@ -27,7 +27,7 @@ def split_heads(
     if use_triton(qkv):
         from . import pointwise_triton
 
-        pointwise_triton.apply_rope(qkv, heads, key_heads, rope, cache)
+        pointwise_triton.rope_and_cache(qkv, heads, key_heads, rope, cache)
     else:
         rotated = apply_rope(rotated, rope)
         if cache is not None:

@@ -109,7 +109,7 @@ class CapturedForward:
         own = self.inputs.tokens
         return rows == len(own) or (rows < len(own) < 2 * rows and own.numel() <= MAX_PADDED_TOKENS)
 
-    def can_replace(self, inputs: ForwardInputs) -> bool:
+    def can_serve(self, inputs: ForwardInputs) -> bool:
         """Whether its replay computes the forward of `inputs`."""
         return self.can_run(len(inputs.tokens)) and self.inputs.fits(inputs)
 
@@ -140,12 +140,12 @@ def _stream(device: torch.device) -> torch.cuda.Stream:
     return stream
 
 
-class GraphPool:
+class GraphCache:
     """The captured forwards of a session. A forward runs plainly when its shapes are new, and is captured at their
     second use.
 
-    As rows leave a batch, a forward captured with more rows is replayed for a while: what it computes for the missing
-    rows is written to the KV cache's spare column. Where there is no memory for a capture, forwards stay plain.
+    As rows leave a batch, a forward captured with more rows is replayed for a while. The missing rows write into their
+    own rows of the KV cache, which no row uses any more. Where there is no memory for a capture, forwards stay plain.
     """
 
     def __init__(self, graph: Callable[[Forward, ForwardInputs, Any], CapturedForward] = CapturedForward) -> None:
@@ -167,7 +167,7 @@ class GraphPool:
     def __call__(self, forward: Forward, inputs: ForwardInputs) -> Tensor:
         if self.full or inputs.tokens.numel() > MAX_TOKENS:
             return forward(inputs)
-        found = [graph for graph in self.graphs if graph.can_replace(inputs)]
+        found = [graph for graph in self.graphs if graph.can_serve(inputs)]
         if not found and inputs.shapes not in self.seen:
             self.seen.add(inputs.shapes)
             return forward(inputs)  # which also warms up kernels, outside of any graph

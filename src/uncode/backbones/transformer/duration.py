@@ -1,4 +1,4 @@
-"""How long a forward takes on a CPU, said before a long one: Ctrl-C is noticed between operations, and not within one.
+"""Warn before a forward that takes over a minute on a CPU, because Ctrl-C takes effect only between operations.
 
 Attention over L positions is one operation of L x L products for each layer. At 100,000 positions it takes seconds
 to minutes, while it needs little memory.

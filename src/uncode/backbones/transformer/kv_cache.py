@@ -1,8 +1,10 @@
 """The KV cache: rotated keys and values of every layer, written in place.
 
-A buffer has one column more than the canvas, `[B, key heads, L + 1, d]`. A forward computes some columns whose keys
-nobody will read (the one left of a shifted window, rows that have left a captured batch); it writes them to that spare
-column, so that no kernel needs a branch.
+On a CPU :meth:`LayerCache.write` writes it; on a GPU the RoPE kernel does (`pointwise_triton.rope_and_cache`).
+
+A buffer has one column more than the canvas, `[B, key heads, L + 1, d]`. With a shifted window a forward computes one
+column whose keys are never read; it writes them to that spare column, so that no kernel needs a branch. Rows that have
+left a captured batch write into their own buffer rows, which no row uses any more.
 """
 
 from __future__ import annotations

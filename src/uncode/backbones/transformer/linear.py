@@ -20,22 +20,22 @@ MAX_ROWS = 64
 """Tokens of a forward (queries of a row, for attention) up to which the kernels are faster than torch's."""
 MIN_WEIGHTS = 2**22
 """Numbers of a matrix that take longer to be read than a kernel takes to be launched."""
-BLOCK_N, BLOCK_K = 128, 256
+N_MULTIPLE, K_MULTIPLE = 128, 256
 """What a matrix's rows and columns must be a multiple of, so that the kernels' tiles divide it."""
 CAPABILITY = 9
 """Compute capability on which the kernels were measured to pay (Hopper)."""
 
-Joined = tuple[Tensor, Tensor | None]
+Fused = tuple[Tensor, Tensor | None]
 """Weights and biases of several linear maps, one below the other."""
 
 
-def joined_linear(h: Tensor, joined: Joined | None, linears: Sequence[nn.Linear]) -> Tensor:
+def fused_linear(h: Tensor, fused: Fused | None, linears: Sequence[nn.Linear]) -> Tensor:
     """Several linear maps of one input, their outputs side by side."""
-    if torch.is_grad_enabled():  # training: small matrices, joined at every step for one product forth and back
+    if torch.is_grad_enabled():  # training: small matrices, fused at every step for one product forth and back
         bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
         return functional.linear(h, torch.cat([linear.weight for linear in linears]), bias)
-    if joined is not None:
-        return _linear(h, *joined)
+    if fused is not None:
+        return _linear(h, *fused)
     return torch.cat([linear(h) for linear in linears], -1)
 
 
@@ -48,13 +48,13 @@ def _linear(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return functional.linear(h, weight, bias)
 
 
-def swiglu(h: Tensor, joined: Joined | None, gate: nn.Linear, up: nn.Linear) -> Tensor:
+def swiglu(h: Tensor, fused: Fused | None, gate: nn.Linear, up: nn.Linear) -> Tensor:
     """`silu(gate(h)) * up(h)`."""
-    if joined is not None and is_skinny(h, joined[0]):
+    if fused is not None and is_skinny(h, fused[0]):
         from . import linear_triton
 
-        return linear_triton.swiglu(h, joined[0])
-    return silu_mul(joined_linear(h, joined, (gate, up)))
+        return linear_triton.swiglu(h, fused[0])
+    return silu_mul(fused_linear(h, fused, (gate, up)))
 
 
 def split_k_linear(h: Tensor, linear: nn.Linear) -> Tensor:
@@ -71,8 +71,8 @@ def split_k_linear(h: Tensor, linear: nn.Linear) -> Tensor:
 def is_skinny(h: Tensor, weight: Tensor) -> bool:
     """Whether few tokens meet a large matrix that the kernels' tiles divide, on a GPU where the kernels pay."""
     n, k = weight.shape
-    divides = weight.numel() >= MIN_WEIGHTS and n % BLOCK_N == 0 and k % BLOCK_K == 0 and weight.is_contiguous()
-    beside = weight.device == h.device and weight.dtype == h.dtype  # else the module's own hooks bring them together
+    divides = weight.numel() >= MIN_WEIGHTS and n % N_MULTIPLE == 0 and k % K_MULTIPLE == 0 and weight.is_contiguous()
+    beside = weight.device == h.device and weight.dtype == h.dtype  # else accelerate's hooks move them to one device
     return divides and beside and h.numel() <= MAX_ROWS * k and pays_on(h)
 
 

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ...core.support.allocate import empty_tensor
 from .attention import attention, split_heads
 from .kv_cache import LayerCache
-from .linear import Joined, joined_linear, split_k_linear, swiglu
+from .linear import Fused, fused_linear, split_k_linear, swiglu
 from .pointwise import add_norm, gather_columns
 from .rope import Rope
 
@@ -86,8 +86,8 @@ class Layer(nn.Module):
         super().__init__()
         width, keys, bias = shape.width, shape.key_heads * shape.head_width, shape.qkv_bias
         self.heads, self.key_heads = shape.heads, shape.key_heads
-        self.joined_qkv: Joined | None = None
-        self.joined_gate_up: Joined | None = None
+        self.fused_qkv: Fused | None = None
+        self.fused_gate_up: Fused | None = None
         self.attention_norm = RMSNorm(width, shape.eps)
         self.q = Linear(width, width, bias=bias)
         self.k = Linear(width, keys, bias=bias)
@@ -113,43 +113,43 @@ class Layer(nn.Module):
         but only they go through the MLP.
         """
         x, h = self.attention_norm(x, delta)
-        qkv = joined_linear(h, self.joined_qkv, (self.q, self.k, self.v))
+        qkv = fused_linear(h, self.fused_qkv, (self.q, self.k, self.v))
         q, k, v = split_heads(qkv, self.heads, self.key_heads, rope, cache)
         if wanted is not None:
             x, q = gather_columns(x, wanted), gather_columns(q, wanted)
         x, h = self.mlp_norm(x, split_k_linear(attention(q, k, v, mask), self.out))
-        return x, split_k_linear(swiglu(h, self.joined_gate_up, self.gate, self.up), self.down)
+        return x, split_k_linear(swiglu(h, self.fused_gate_up, self.gate, self.up), self.down)
 
-    def join(self) -> None:
+    def fuse(self) -> None:
         """Join the QKV projections, and gate and up: one product takes the place of several.
 
-        The parameters become views of the joined matrices, so nothing is held twice.
+        The parameters become views of the fused matrices, so nothing is held twice.
         """
-        self.joined_qkv = _joined((self.q, self.k, self.v))
-        self.joined_gate_up = _joined((self.gate, self.up))
+        self.fused_qkv = _fused((self.q, self.k, self.v))
+        self.fused_gate_up = _fused((self.gate, self.up))
         for alone in (self.out, self.down):
             _stack([alone.weight])
 
     @property
-    def is_joined(self) -> bool:
-        """Whether the parameters are still views of the joined matrices; moving or converting a network copies them."""
-        pairs = ((self.joined_qkv, (self.q, self.k, self.v)), (self.joined_gate_up, (self.gate, self.up)))
-        return all(joined is not None and _same_memory(joined[0], part.weight) for joined, of in pairs for part in of)
+    def is_fused(self) -> bool:
+        """Whether the parameters are still views of the fused matrices; moving or converting a network copies them."""
+        pairs = ((self.fused_qkv, (self.q, self.k, self.v)), (self.fused_gate_up, (self.gate, self.up)))
+        return all(fused is not None and _same_memory(fused[0], part.weight) for fused, of in pairs for part in of)
 
-    def unjoin(self) -> None:
+    def unfuse(self) -> None:
         """One product for each matrix again."""
-        self.joined_qkv = self.joined_gate_up = None
+        self.fused_qkv = self.fused_gate_up = None
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy is not joined: its parameters would be no views of its copied joined matrices."""
-        return self.__dict__ | {"joined_qkv": None, "joined_gate_up": None}
+        """A copy is not fused: its parameters would be no views of its copied fused matrices."""
+        return self.__dict__ | {"fused_qkv": None, "fused_gate_up": None}
 
 
 def _same_memory(a: Tensor, b: Tensor) -> bool:
     return a.dtype == b.dtype and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
 
 
-def _joined(linears: Sequence[Linear]) -> Joined:
+def _fused(linears: Sequence[Linear]) -> Fused:
     bias = None if linears[0].bias is None else _stack([linear.bias for linear in linears])
     return _stack([linear.weight for linear in linears]), bias
 
@@ -221,18 +221,18 @@ class Transformer(nn.Module):
         logits: Tensor = self.head(self.norm(x, delta)[1])
         return logits
 
-    def join(self) -> None:
-        """Fewer, larger products; see :meth:`Layer.join`."""
+    def fuse(self) -> None:
+        """Fewer, larger products; see :meth:`Layer.fuse`."""
         for layer in self._own_layers:
-            layer.join()
+            layer.fuse()
         if not self.shape.tied:  # an embedding is read by rows
             _stack([self.head.weight])
 
-    def unjoin_moved_layers(self) -> None:
-        """Unjoin the layers that were moved or converted since they were joined."""
+    def unfuse_moved_layers(self) -> None:
+        """Unjoin the layers that were moved or converted since they were fused."""
         for layer in self._own_layers:
-            if not layer.is_joined:
-                layer.unjoin()
+            if not layer.is_fused:
+                layer.unfuse()
 
     @property
     def _own_layers(self) -> list[Layer]:

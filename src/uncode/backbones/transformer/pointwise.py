@@ -39,7 +39,7 @@ def gather_columns(x: Tensor, index: Tensor) -> Tensor:
 
 
 def silu_mul(gate_up: Tensor) -> Tensor:
-    """`silu(gate) * up` of the joined projection `[..., 2 hidden]`."""
+    """`silu(gate) * up` of the fused projection `[..., 2 hidden]`."""
     if use_triton(gate_up):
         from . import pointwise_triton
 

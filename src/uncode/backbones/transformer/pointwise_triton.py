@@ -88,8 +88,8 @@ def _apply_rope(
         tl.store(value + HALF, b, mask=is_value)
 
 
-def apply_rope(x: Tensor, heads: int, key_heads: int, rope: Rope, cache: LayerCache | None) -> None:
-    """Rotate the queries and keys of a joined projection `[B, T, (heads + 2 key_heads) d]` in place.
+def rope_and_cache(x: Tensor, heads: int, key_heads: int, rope: Rope, cache: LayerCache | None) -> None:
+    """Rotate the queries and keys of a fused projection `[B, T, (heads + 2 key_heads) d]` in place.
 
     With a cache the rotated keys and the values are written to it instead.
     """

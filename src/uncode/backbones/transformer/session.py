@@ -14,7 +14,7 @@ from ...core.denoiser import Layout
 from ...core.pieces.cache import Plan, Span
 from ...core.support.transfer import upload
 from ..columns import Pick, columns
-from .cuda_graph import ForwardInputs, GraphPool
+from .cuda_graph import ForwardInputs, GraphCache
 from .kv_cache import KVCache
 from .network import Transformer
 from .pointwise import at_least_float32
@@ -45,7 +45,7 @@ class PreparedPass:
         device, length, window = rows.valid.device, rows.length, plan.window
         self.plan = plan
         fresh = window.mask(length)
-        is_cached = plan.keep.width > 0 or plan.reuse.width > 0 or not fresh.all()
+        is_cached = plan.store.width > 0 or plan.reuse.width > 0 or not fresh.all()
         computed = Span(np.maximum(window.start - shift, 0), window.stop)
         self.tokens = Pick(columns(computed), length, device)
         cos, sin = (self.tokens(t)[:, None].contiguous() for t in rows.rope)
@@ -80,9 +80,9 @@ class TransformerSession:
         self.version: int | None = None
         """Of the layout that `positions` are of."""
         self.prepared: PreparedPass | None = None
-        network.unjoin_moved_layers()
+        network.unfuse_moved_layers()
         on_one_gpu = barred.is_cuda and {parameter.device for parameter in network.parameters()} == {barred.device}
-        self.graphs = GraphPool() if on_one_gpu else None
+        self.graphs = GraphCache() if on_one_gpu else None
 
     def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
         prepared = self._prepare(layout, plan)

@@ -85,7 +85,7 @@ def command(
 
 
 def _examples_folder(out: Path) -> Path:
-    """The folder of the training examples in a run's folder. 0.1.0 called it `lessons`, which is still used."""
+    """The folder of the training examples in a run's folder. The former name `lessons` is still used."""
     only_old = (out / "lessons").is_dir() and not (out / "examples").is_dir()
     return out / ("lessons" if only_old else "examples")
 

@@ -50,8 +50,8 @@ class Plan:
     """Recompute keys, values and hidden states here, from the tokens as they stand."""
     wanted: Span
     """Return logits of these columns; every row has the same width. Entries outside the window are undefined."""
-    keep: Span
-    """Store the fresh keys and values of these columns. What was stored of other columns of the window is lost."""
+    store: Span
+    """Columns whose fresh keys and values later plans may reuse. A session may also store the rest of the window."""
     reuse: Span
     """Attend to the stored keys and values of these columns, except where the window is fresh."""
 
@@ -102,7 +102,7 @@ class NoCache(CachePolicy):
 
     def __call__(self, place: Place) -> Plan:
         everything, nothing = place.span(0, place.length), place.span(0, 0)
-        return Plan(window=everything, wanted=place.wanted, keep=nothing, reuse=nothing)
+        return Plan(window=everything, wanted=place.wanted, store=nothing, reuse=nothing)
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ class _BlockCache(CachePolicy):
         return Plan(
             window=Span(np.where(fresh, 0, window.start), np.where(fresh, place.length, window.stop)),
             wanted=place.wanted,
-            keep=Span(np.where(fresh, stored.start, 0), np.where(fresh, stored.stop, 0)),
+            store=Span(np.where(fresh, stored.start, 0), np.where(fresh, stored.stop, 0)),
             reuse=Span(np.where(fresh, 0, stored.start), np.where(fresh, 0, stored.stop)),
         )
 

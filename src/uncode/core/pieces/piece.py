@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 ENTRY_POINTS = "uncode.pieces"
-MOST_BITS = 31
+MAX_BITS = 31
 """Whole numbers lie below 2^31, as lengths do: the product of two of them is exact in 64 bits."""
 
 
@@ -250,9 +250,9 @@ def _read_float(value: float, where: str) -> float:
 
 
 def _read_int(value: int, where: str) -> int:
-    if abs(value) < 1 << MOST_BITS:
+    if abs(value) < 1 << MAX_BITS:
         return value
-    raise SettingError(f"{where} must be a whole number below 2^{MOST_BITS}, not {shown(value)}.")
+    raise SettingError(f"{where} must be a whole number below 2^{MAX_BITS}, not {shown(value)}.")
 
 
 def _read_any(value: Any, hints: tuple[Any, ...], where: str, tables: Resolver | None) -> Any:

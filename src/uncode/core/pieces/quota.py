@@ -38,7 +38,7 @@ class Schedule(Piece):
     def min_steps(self, masked: Ints, steps: Ints) -> Ints:
         """The fewest steps that fill a block with so many masks and so large a share of the steps, `[B]`.
 
-        The host does not sync with the device before. 0, where nobody knows, makes it sync after every step.
+        The host first syncs after this many steps. Return 0 if it is unknown: the host then syncs after every step.
         """
         return np.zeros_like(masked)
 

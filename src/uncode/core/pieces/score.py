@@ -20,8 +20,8 @@ from ..support.reprs import brief
 from ..view import View
 from .piece import Piece, Table
 
-_LEAST_LOG_MARGIN = math.log(1e-30)
-_LEAST_SURPRISAL = 1e-6
+_MIN_LOG_MARGIN = math.log(1e-30)
+_MIN_SURPRISAL = 1e-6
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Margin(Score):
     """Log of the gap between the two most likely tokens."""
 
     def __call__(self, view: View) -> Tensor:
-        return view.belief.log_margin.clamp(min=_LEAST_LOG_MARGIN)
+        return view.belief.log_margin.clamp(min=_MIN_LOG_MARGIN)
 
 
 @dataclass(frozen=True)
@@ -167,7 +167,7 @@ class Informativeness(Score):
 
     def _log_weights(self, surprisal: Tensor, ends: tuple[int, ...]) -> Tensor:
         clip = float(surprisal.max()) if self.clip is None else self.clip
-        clipped = surprisal.clamp(min=_LEAST_SURPRISAL, max=clip)
+        clipped = surprisal.clamp(min=_MIN_SURPRISAL, max=clip)
         if self.special != "counted":
             share = (-surprisal).exp()
             mean = float((share * clipped).sum() / share.sum())

@@ -74,7 +74,7 @@ def advance(state: State) -> Step:
     8. Ask the stop rule; record; hand out the step. The host syncs only where a block can be filled or a row can end;
        see :mod:`.lookahead`.
     """
-    if state.over:
+    if state.all_finished:
         raise UncodeError("there is no unfinished row to advance: add rows first.")
     with at_most(state.threads):
         return _advance(state)
@@ -146,7 +146,7 @@ def _check_first_forward(state: State, logits: Tensor, width: int) -> None:
 def _write(state: State, decision: Decision) -> None:
     """Commit what was chosen, erase what was taken back."""
     chosen, record = decision.chosen, state.record
-    if decision.erased is not None and state.ended:
+    if decision.erased is not None and state.any_finished:
         decision.erased = decision.erased & (state.batch.alive > 0)
     state.blocks.tokens.write(chosen, decision.belief.token)
     record.step_here.write(chosen, record.forwards)
@@ -297,7 +297,7 @@ class Steps:
     def _harvest(self) -> None:
         """Rows that have finished leave the batch."""
         state = self.state
-        if state.ended:
+        if state.any_finished:
             for row in np.flatnonzero(state.rows.finished):
                 self._rows[int(state.rows.ids[row])] = found = state.read(int(row))
                 _check_beliefs(state, int(row), found)

@@ -47,7 +47,7 @@ class Planner:
 
         mixed = len(plans) > 1
         self.current = plan = (
-            Plan(window=mix("window"), wanted=mix("wanted"), keep=mix("keep"), reuse=mix("reuse"))
+            Plan(window=mix("window"), wanted=mix("wanted"), store=mix("store"), reuse=mix("reuse"))
             if mixed
             else plans[0]
         )

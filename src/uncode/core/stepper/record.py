@@ -1,7 +1,7 @@
 """What is remembered of every row while it is decoded: O(L) buffers on the device, read when asked for.
 
-Steps are noted as they come and folded into the buffers a few at a time, or when the window moves: what is
-recorded then costs a step next to nothing.
+Steps are noted as they come, and folded into the buffers 32 at a time or when the window moves. That keeps recording
+cheap.
 """
 
 from __future__ import annotations

@@ -59,9 +59,9 @@ class State:
         """Forwards of the batch so far."""
         self.unchecked = True
         """Whether the session has not run a forward yet."""
-        self.ended = False
+        self.any_finished = False
         """Whether some row has finished and is still here."""
-        self.over = True
+        self.all_finished = True
         """Whether no row goes on."""
         self.threads: int | None = None
         """The most threads a step uses on a CPU."""
@@ -153,7 +153,7 @@ class State:
         """Rows came or went: sort them into lanes again, and drop lanes without rows."""
         used, self.rows.lane = np.unique(self.rows.lane, return_inverse=True)
         self.lanes = [self.lanes[number] for number in used]
-        self.ended, self.over = bool(self.rows.finished.any()), bool(self.rows.finished.all())
+        self.any_finished, self.all_finished = bool(self.rows.finished.any()), bool(self.rows.finished.all())
         erases = np.array([lane.sampler.policy.remask.erases for lane in self.lanes], dtype=bool)
         self.erasing, self.erases = erases[self.rows.lane], bool(erases.any())
         self.oldest = int(min(self.rows.born, default=self.clock))
@@ -206,7 +206,7 @@ class State:
         over = closed & (~rows.later.any(1) | done)
         rows.block_step[closed & ~over] = -1
         rows.finished |= over
-        self.ended, self.over = bool(rows.finished.any()), bool(rows.finished.all())
+        self.any_finished, self.all_finished = bool(rows.finished.any()), bool(rows.finished.all())
         self.count_ahead()
         if closed.any():
             self.lookahead.must_open_blocks = True
@@ -238,8 +238,9 @@ class State:
         over = np.flatnonzero((self.clock - self.rows.born >= self.rows.limit) & ~self.rows.finished)
         if len(over):
             row = int(over[0])
-            spec = self.spec_of(row)
+            policy = (spec := self.spec_of(row)).policy
+            slow = policy.remask if policy.remask.erases else policy.select
             raise Stalled(
                 f"row {int(self.rows.ids[row])} is not finished after {int(self.rows.limit[row])} forwards, the limit "
-                f"of sampler '{spec.name}' ({type(spec.policy.select).__name__}): raise the limit or change it."
+                f"of sampler '{spec.name}' ({type(slow).__name__}): raise the limit or change it."
             )

@@ -1,7 +1,6 @@
 """Small copies between host and device that do not wait for the device's other work.
 
-A plain copy from the host returns when the device has got to it, which is after the whole forward that runs
-meanwhile; so does every operation that is given a tensor of the host where one of the device belongs.
+A blocking copy waits for the forward that is running. So does an operation that mixes tensors of host and device.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ def upload(array: NDArray[Any], device: torch.device) -> Tensor:
 
 
 class Download:
-    """A tensor on its way to the host: what the device is given to do after it need not be waited for."""
+    """A tensor on its way to the host. Work that is launched later does not delay it."""
 
     def __init__(self, tensor: Tensor) -> None:
         self._there = tensor.to("cpu", non_blocking=tensor.is_cuda)

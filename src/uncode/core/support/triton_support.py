@@ -1,4 +1,4 @@
-"""Whether Triton kernels run here: the one place that chooses between a kernel and plain torch."""
+"""Whether Triton kernels can run here. `linear` and `attention` add conditions of their own."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def _record(folder: Path) -> dict[str, Any]:
     file = folder / "training.json"
     require(file.is_file(), f"'{folder}' has no training.json: it was not made by `uncode train`.")
     record: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
-    record.setdefault("config", record.get("recipe"))  # the key of 0.1.0
+    record.setdefault("config", record.get("recipe"))  # the former key
     return record
 
 
