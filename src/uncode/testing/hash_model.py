@@ -28,6 +28,12 @@ class HashDenoiser(Denoiser):
         self.eos_ids = (vocab_size - 2, vocab_size - 3)
         self.about = {"model": "hash", "tokenizer": fingerprint}
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, HashDenoiser) and (self.vocab_size, self.about) == (other.vocab_size, other.about)
+
+    def __hash__(self) -> int:
+        return hash(self.vocab_size)
+
     def open(self, rows: int, length: int) -> HashSession:
         return HashSession(self)
 

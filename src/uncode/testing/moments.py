@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,13 @@ class Moment:
         return (offsets >= start) & (offsets < start + length)
 
 
+@cache
+def moments_alone(model: HashDenoiser) -> dict[tuple[int, int], Moment]:
+    """Every step of each row alone, by the row and by the steps it has behind it."""
+    return {(row, moment.forwards[0]): moment for row in range(len(LENGTHS)) for moment in moments(model, (row,))}
+
+
+@cache
 def moments(model: HashDenoiser, rows: tuple[int, ...] = (0, 1, 2)) -> list[Moment]:
     """Every step of these rows. Beside several rows decodes one with wider blocks."""
     narrow, wide = _carrier(Blocks(length=3)), _carrier(Blocks(length=_NEIGHBOUR_LENGTH))

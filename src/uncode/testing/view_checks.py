@@ -20,7 +20,7 @@ from ..core.view import Ranking, View
 from .contract import Check, Fault, expect
 from .copies import fresh_copy
 from .hash_model import HashDenoiser
-from .moments import LENGTHS, Moment, moments
+from .moments import Moment, moments, moments_alone
 
 SEES_VIEWS = (Score, Selector, Quota, Remasker, Proposal)
 
@@ -28,8 +28,7 @@ SEES_VIEWS = (Score, Selector, Quota, Remasker, Proposal)
 def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
     """The promises of a piece that sees a view."""
     name, facts = type(piece).__name__, Facts.of(model)
-    together = moments(model)
-    alone = {(row, m.forwards[0]): m for row in range(len(LENGTHS)) for m in moments(model, (row,))}
+    together, alone = moments(model), moments_alone(model)
 
     def fresh() -> Piece:
         return fresh_copy(piece).bind(facts)
@@ -64,9 +63,10 @@ def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
     def ignores_neighbours() -> None:
         """A row has the same result alone and beside rows with wider blocks"""
         for moment in together:
+            together_result = _result(fresh(), moment, facts)
             for at, (row, forwards) in enumerate(zip(moment.rows, moment.forwards, strict=True)):
                 single = alone[row, forwards]
-                pair = zip(_result(fresh(), moment, facts), _result(fresh(), single, facts), strict=True)
+                pair = zip(together_result, _result(fresh(), single, facts), strict=True)
                 if any(not _equal(_own(ours, moment, at), _own(theirs, single, 0)) for ours, theirs in pair):
                     raise Fault(
                         f"{name} gives row {row} another result alone than beside a row with wider blocks: use only "

@@ -28,7 +28,7 @@ def train_tokenizer(texts: Iterable[str], size: int, folder: Path) -> None:
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    wrapped = PreTrainedTokenizerFast(  # type: ignore[no-untyped-call]
+    wrapped = PreTrainedTokenizerFast(
         tokenizer_object=tokenizer, mask_token=MASK, eos_token=END, pad_token=END, clean_up_tokenization_spaces=False
     )
     wrapped.save_pretrained(str(folder))
