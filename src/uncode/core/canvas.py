@@ -73,6 +73,17 @@ class Canvas:
             valid[row, columns] = True
         return cls(tokens, valid, mask_id, start)
 
+    def padded(self, left: int, right: int) -> Canvas:
+        """The same rows with more padding."""
+        filler = int(self.mask_id == 0)  # any token but the mask
+        more = (left, right)
+        return Canvas(
+            tokens=torch.nn.functional.pad(self.tokens, more, value=filler),
+            valid=torch.nn.functional.pad(self.valid, more, value=False),
+            mask_id=self.mask_id,
+            start=self.start + left,
+        )
+
     def __repr__(self) -> str:
         columns = counted(self.tokens.shape[1], "column")
         return f"Canvas({counted(self.rows, 'row')}, {columns}, {int(self.masked.sum())} masked)"

@@ -48,7 +48,10 @@ class Session(Protocol):
         ...
 
     def add(self, rows: int, left: int, right: int) -> None:
-        """Rows join at the end; all rows grow by `left` and `right` columns."""
+        """Rows join at the end; all rows grow by `left` and `right` columns, or lose them where a number is negative.
+
+        No valid column is ever lost.
+        """
         ...
 
     def keep(self, rows: Tensor) -> None:

@@ -19,8 +19,21 @@ class SettingError(UncodeError):
         self.path = path
 
 
-class Stalled(UncodeError):
+class RowError(UncodeError):
+    """A row cannot be decoded; the other rows of its batch could be."""
+
+    def __init__(self, message: str, row: int | None = None) -> None:
+        super().__init__(message)
+        self.row = row
+        """The id of the row; None where no single row is to blame."""
+
+
+class Stalled(RowError):
     """Decoding can make no further progress; the message names the piece that refuses."""
+
+
+class BadLogits(RowError):
+    """The model returned logits that no sampler can use; the message names the model."""
 
 
 def require(condition: bool, message: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from torch import Tensor
 
 from .denoiser import Denoiser
-from .errors import UncodeError, require, shown
+from .errors import BadLogits, UncodeError, require, shown
 
 
 def model_name(denoiser: Denoiser) -> str:
@@ -49,10 +49,11 @@ def mask_not_barred(denoiser: Denoiser) -> UncodeError:
     )
 
 
-def bad_logits(denoiser: Denoiser, kind: str, where: str = "") -> UncodeError:
-    """The error that names the model. `kind` is what its logits are."""
+def bad_logits(denoiser: Denoiser, kind: str, where: str = "", row: int | None = None) -> BadLogits:
+    """The error that names the model. `kind` is what its logits are, `row` the id of the row that met them."""
     dtype = str(denoiser.dtype).removeprefix("torch.")
-    return UncodeError(
+    return BadLogits(
         f"the model '{model_name(denoiser)}' returned {kind} logits{where}: check its weights, or load it in another "
-        f"dtype than {dtype or 'this one'}."
+        f"dtype than {dtype or 'this one'}.",
+        row,
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -46,3 +46,23 @@ class RowRecord:
     """Every write and erasure, in order; empty unless a remasker ran."""
     drafts: list[list[int]]
     """The whole proposal of each step, by offset; empty unless asked for."""
+
+    def without_padding(self, before: int, start: int, span: int) -> RowRecord:
+        """The record as of the row alone: `start` columns before the generated span, of which the batch has `before`,
+        and `span` columns in it."""
+
+        def cut(values: Tensor) -> Tensor:
+            return values[:span].clone()
+
+        return replace(
+            self,
+            tokens=self.tokens[before - start : before + span].clone(),
+            commit_step=cut(self.commit_step),
+            runner_up=cut(self.runner_up),
+            logp=cut(self.logp),
+            entropy=cut(self.entropy),
+            margin=cut(self.margin),
+            score=cut(self.score),
+            terms={name: cut(term) for name, term in self.terms.items()},
+            drafts=[draft[:span] for draft in self.drafts],
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,7 +15,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..version import __version__
 from .canvas import Canvas
+from .denoiser import Denoiser
 from .errors import UncodeError, require, shown
 from .pieces.piece import FORMER_NAMES
 from .pieces.policy import Sampler
@@ -238,6 +241,17 @@ class Trace:
         links stay links."""
         check_replaces(path, "trace", force)
         write_whole(path, self.to_json(tokenizer))
+
+
+def header_of(denoiser: Denoiser, observe: str) -> dict[str, Any]:
+    """What a trace says about the model and what was recorded."""
+    versions = {"uncode": __version__, "torch": str(torch.__version__), "python": platform.python_version()}
+    return dict(denoiser.about) | {
+        "dtype": str(denoiser.dtype).removeprefix("torch."),
+        "special_ids": sorted({denoiser.mask_id, *denoiser.eos_ids}),
+        "observe": observe,
+        "versions": versions,
+    }
 
 
 def _common(header: dict[str, Any], data: dict[str, Any]) -> dict[str, Any]:

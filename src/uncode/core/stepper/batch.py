@@ -46,6 +46,13 @@ class Batch:
         self.layout = Layout(self.valid, self.given, self.layout.version + 1)
         return max(left, 0), max(right, 0)
 
+    def crop(self, left: int, right: int) -> None:
+        """Drop columns that are padding in every row."""
+        kept = slice(left, self.tokens.shape[1] - right)
+        self.tokens, self.valid, self.given = (t[:, kept].clone() for t in (self.tokens, self.valid, self.given))
+        self.start -= left
+        self.layout = Layout(self.valid, self.given, self.layout.version + 1)
+
     def keep(self, rows: Tensor) -> None:
         """Only these rows stay, in this order."""
         self.tokens, self.valid, self.given = self.tokens[rows], self.valid[rows], self.given[rows]

@@ -22,7 +22,7 @@ from ..support.arrays import Ints
 from ..support.reprs import counted
 from ..support.threads import at_most
 from ..support.transfer import Download
-from ..trace import Trace
+from ..trace import Trace, header_of
 from ..view import View
 from .decide import Decision, Lane, decide
 from .requests import DecodeOptions, Samplers, Seeds
@@ -211,11 +211,12 @@ def _check_logits(state: State, logits: Tensor, eligible: Tensor, suspects: NDAr
 def _bad_logits(state: State, row: int, offset: int, kind: str) -> UncodeError:
     """The error for a row of the batch and an offset; positions count from the row's first valid token."""
     first = int(state.batch.valid[row].long().argmax())
-    where = f" at position {state.batch.start + offset - first} of row {int(state.rows.ids[row])}"
-    return bad_logits(state.denoiser, kind, where)
+    name = int(state.rows.ids[row])
+    where = f" at position {state.batch.start + offset - first} of row {name}"
+    return bad_logits(state.denoiser, kind, where, name)
 
 
-def _check_beliefs(state: State, row: int, found: RowRecord) -> None:
+def check_beliefs(state: State, row: int, found: RowRecord) -> None:
     """Raise if a finished row has a token without a probability: bad logits after a block's first step."""
     wrong = (found.commit_step >= 0) & found.entropy.isnan()
     if bool(wrong.any()) and not found.sampler.propose.ban:  # a ban of all tokens leaves none either
@@ -223,13 +224,22 @@ def _check_beliefs(state: State, row: int, found: RowRecord) -> None:
 
 
 def _check_limit(state: State) -> None:
-    """Raise where a row has used up its forwards; the one that is run then is only for the error."""
-    try:
-        state.check_limit()
-    except Stalled:
-        eligible = state.blocks.window.restrict(state.blocks.tokens.read() == state.facts.mask_id)
-        _check_logits(state, _forward(state), eligible, ~state.rows.finished)
-        raise
+    """Raise :class:`Stalled` where a row has used up its forwards, or name the model if its logits are the reason."""
+    rows = state.rows
+    if state.clock < state.deadline:
+        return
+    over = np.flatnonzero((state.clock - rows.born >= rows.limit) & ~rows.finished)
+    if not len(over):
+        return
+    _check_logits(state, _forward(state), view_of(state).eligible, ~rows.finished)
+    row = int(over[0])
+    spec = state.spec_of(row)
+    slow = spec.policy.remask if spec.policy.remask.erases else spec.policy.select
+    raise Stalled(
+        f"row {int(rows.ids[row])} is not finished after {int(rows.limit[row])} forwards, the limit of sampler "
+        f"'{spec.name}' ({type(slow).__name__}): raise the limit or change it.",
+        int(rows.ids[row]),
+    )
 
 
 def _ask_stop_rules(state: State) -> Tensor:
@@ -255,7 +265,8 @@ def _check_progress(state: State, decision: Decision, stuck: NDArray[np.bool_]) 
         if not lane.sampler.policy.select.may_wait:
             raise Stalled(
                 f"row {int(state.rows.ids[row])} cannot go on: {_culprit(lane, decision, int(row))} "
-                f"and masks are left; change it in sampler '{lane.spec.name}'."
+                f"and masks are left; change it in sampler '{lane.spec.name}'.",
+                int(state.rows.ids[row]),
             )
 
 
@@ -298,16 +309,21 @@ class Steps:
         """Rows that have finished leave the batch."""
         state = self.state
         if state.any_finished:
-            for row in np.flatnonzero(state.rows.finished):
-                self._rows[int(state.rows.ids[row])] = found = state.read(int(row))
-                _check_beliefs(state, int(row), found)
+            rows = np.flatnonzero(state.rows.finished).tolist()
+            for row, found in zip(rows, state.read_rows(rows), strict=True):
+                self._rows[int(state.rows.ids[row])] = found
+                check_beliefs(state, row, found)
             state.keep(np.flatnonzero(~state.rows.finished))
 
     def trace(self) -> Trace:
         """What happened, once every row has finished."""
         for _ in self:
             pass
-        return Trace.of(self._canvas, [self._rows[row] for row in sorted(self._rows)], self.state.header())
+        return Trace.of(
+            self._canvas,
+            [self._rows[row] for row in sorted(self._rows)],
+            header_of(self.state.denoiser, self.state.observe),
+        )
 
 
 @checks_arguments(rest=OPTION_PARAMETERS)

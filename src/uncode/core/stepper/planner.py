@@ -30,7 +30,8 @@ class Planner:
         self._uses_cache = any(not isinstance(lane.spec.cache, NoCache) for lane in lanes)
         seen = valid.cpu().numpy()
         self._first, self._lengths = np.argmax(seen, 1), seen.sum(1)
-        self._history = [entry for entry in self._history if np.isin(entry[1], rows.ids).any()]
+        here = set(rows.ids.tolist())
+        self._history = [entry for entry in self._history if not here.isdisjoint(entry[1].tolist())]
 
     def changes(self, block_step: Ints) -> bool:
         """Whether a cache policy asks for another plan at this step; the blocks are the same."""

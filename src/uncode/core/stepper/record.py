@@ -59,6 +59,12 @@ class Record:
         self.mean_entropy, self.forwards = self.mean_entropy[index], self.forwards[index]
         self.events, self.drafts = [self.events[r] for r in rows], [self.drafts[r] for r in rows]
 
+    def crop(self, right: int) -> None:
+        """Drop the last offsets, which no row has."""
+        span = self.commit_step.shape[1] - right
+        self.commit, self.commit_step = self.commit[..., :span].clone(), self.commit_step[:, :span].clone()
+        self.drafts = [[draft[:span] for draft in drafts] for drafts in self.drafts]
+
     def reserve(self, steps: int) -> None:
         """Make room for a row that takes `steps` forwards."""
         if steps + CHUNK >= self.mean_entropy.shape[1]:
@@ -129,6 +135,15 @@ class Record:
         return (column + self._first_offset + nothing_left).expand_as(chosen)
 
     # -- reading ---------------------------------------------------------------------------------
+
+    def on_host(self, rows: list[int]) -> Record:
+        """The record of some rows on the host, with one copy per buffer; to be read."""
+        self.fold()
+        host, index = Record(torch.device("cpu")), torch.tensor(rows, device=self.forwards.device)
+        host.commit, host.commit_step = self.commit[:, index].cpu(), self.commit_step[index].cpu()
+        host.mean_entropy, host.forwards = self.mean_entropy[index].cpu(), self.forwards[index].cpu()
+        host.events, host.drafts = [self.events[r] for r in rows], [self.drafts[r] for r in rows]
+        return host
 
     def read(self, row: int, *, tokens: Tensor, sampler: Sampler, seed: int, window: Tensor) -> RowRecord:
         """All that is known of a row: what this record holds, and what the caller knows."""

@@ -6,17 +6,13 @@ arrays on the host.
 
 from __future__ import annotations
 
-import platform
-from typing import Any
-
 import numpy as np
 import torch
 from torch import Tensor
 
-from ...version import __version__
 from ..canvas import Canvas
 from ..denoiser import Denoiser, Facts, Session
-from ..errors import Stalled, require, shown
+from ..errors import require, shown
 from ..noise import PhiloxNoise
 from ..pieces.cache import Place, Plan, Span
 from ..pieces.policy import Sampler
@@ -120,26 +116,39 @@ class State:
         self.rows = self.rows.take(rows)
         self._regroup()
 
+    @torch.inference_mode()
+    def trim(self, least: float = 0.0) -> None:
+        """Drop the columns that are padding in every row, where they are at least this share of the canvas."""
+        seen = self.batch.valid.any(0).cpu().numpy()
+        left, right = int(seen.argmax()), int(seen[::-1].argmax())
+        if not left + right or left + right < least * len(seen):
+            return
+        self.record.fold()
+        self.settle()
+        self.batch.crop(left, right)
+        self.record.crop(right)
+        self.session.add(0, -left, -right)
+        self._regroup()
+
     def read(self, row: int) -> RowRecord:
         """All that is known of a row: its tokens, its sampler and what was recorded of it."""
-        rows, forwards = self.rows, int(self.record.forwards[row])
-        return self.record.read(
-            row,
-            tokens=self.batch.tokens[row],
-            sampler=self.spec_of(row),
-            seed=int(self.batch.seeds[row]),
-            window=self.planner.recomputed(int(rows.ids[row]), int(rows.born[row]), forwards),
-        )
+        return self.read_rows([row])[0]
 
-    def header(self) -> dict[str, Any]:
-        """What a trace says about the model and what was recorded."""
-        versions = {"uncode": __version__, "torch": str(torch.__version__), "python": platform.python_version()}
-        return dict(self.denoiser.about) | {
-            "dtype": str(self.denoiser.dtype).removeprefix("torch."),
-            "special_ids": sorted({self.facts.mask_id, *self.facts.eos_ids}),
-            "observe": self.observe,
-            "versions": versions,
-        }
+    def read_rows(self, rows: list[int]) -> list[RowRecord]:
+        """The same of several rows; they are copied to the host together."""
+        index = torch.tensor(rows, dtype=torch.int64, device=self.facts.device)
+        record, tokens = self.record.on_host(rows), self.batch.tokens[index].cpu()
+        seeds, ids, born = self.batch.seeds[index, 0].tolist(), self.rows.ids, self.rows.born
+        return [
+            record.read(
+                at,
+                tokens=tokens[at],
+                sampler=self.spec_of(row),
+                seed=seeds[at],
+                window=self.planner.recomputed(int(ids[row]), int(born[row]), int(record.forwards[at])),
+            )
+            for at, row in enumerate(rows)
+        ]
 
     def spec_of(self, row: int) -> Sampler:
         """A row's sampler, as the caller gave it."""
@@ -230,17 +239,3 @@ class State:
 
     def _plan_changes(self) -> bool:
         return self.planner.changes(self.rows.block_step + self.lookahead.since_sync)
-
-    def check_limit(self) -> None:
-        """Raise :class:`Stalled` when a row has used up its forwards."""
-        if self.clock < self.deadline:
-            return
-        over = np.flatnonzero((self.clock - self.rows.born >= self.rows.limit) & ~self.rows.finished)
-        if len(over):
-            row = int(over[0])
-            policy = (spec := self.spec_of(row)).policy
-            slow = policy.remask if policy.remask.erases else policy.select
-            raise Stalled(
-                f"row {int(self.rows.ids[row])} is not finished after {int(self.rows.limit[row])} forwards, the limit "
-                f"of sampler '{spec.name}' ({type(slow).__name__}): raise the limit or change it."
-            )
