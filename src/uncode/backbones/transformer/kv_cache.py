@@ -66,14 +66,44 @@ class KVCache:
         shape = (self.capacity, self.key_heads, self.length + 1, self.head_width)
         return [LayerCache(buffers, shape, columns) for buffers in self.buffers]
 
+    def reserve(self, rows: int) -> bool:
+        """Make room for so many rows. Returns whether the buffers moved."""
+        self.rows = 0  # nothing in them is kept
+        return self.add(rows, 0, 0)
+
+    def resize(self, length: int) -> bool:
+        """Buffers for another number of columns, without content."""
+        self.length, self.buffers, self.capacity = length, [[] for _ in self.buffers], 0
+        return True
+
+    def copy_to(self, other: KVCache, rows: Tensor) -> None:
+        """The first entries of this cache become `rows` of the other."""
+        for mine, theirs in zip(self.buffers, other.buffers, strict=True):
+            for source, target in zip(mine, theirs, strict=True):
+                target.index_copy_(0, rows.to(target.device), source[: len(rows)])
+
+    def copy_from(self, other: KVCache, rows: Tensor) -> None:
+        """`rows` of the other cache become the first entries of this one."""
+        for number, theirs in enumerate(other.buffers):
+            shape = (self.capacity, self.key_heads, self.length + 1, self.head_width)
+            mine = LayerCache(self.buffers[number], shape, rows).allocated(theirs[0])
+            for source, target in zip(theirs, mine, strict=True):
+                target[: len(rows)] = source[rows.to(source.device)]
+
+    @property
+    def is_allocated(self) -> bool:
+        """Whether a forward has written to it."""
+        return all(self.buffers)
+
     def add(self, rows: int, left: int, right: int) -> bool:
-        """Make room for more rows and columns. Returns whether the buffers had to move."""
-        moves = left > 0 or right > 0 or self.rows + rows > self.capacity
+        """Make room for more rows and columns; negative numbers drop columns. Returns whether the buffers moved."""
+        moves = left != 0 or right != 0 or self.rows + rows > self.capacity
         if moves:
             self.length += left + right
             used = [[buffer[: self.rows] for buffer in pair] for pair in self.buffers]
-            self.buffers = [[functional.pad(b, (0, 0, left, right, 0, 0, 0, rows)) for b in pair] for pair in used]
-            self.capacity = self.rows + rows
+            self.capacity = max(self.capacity, self.rows + rows)
+            more = (0, 0, left, right, 0, 0, 0, self.capacity - self.rows)
+            self.buffers = [[functional.pad(buffer, more) for buffer in pair] for pair in used]
         self.rows += rows
         return moves
 

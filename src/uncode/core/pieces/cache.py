@@ -36,6 +36,10 @@ class Span:
         """Columns of the widest row."""
         return int((self.stop - self.start).max())
 
+    def take(self, rows: Ints) -> Span:
+        """The spans of some of the rows."""
+        return Span(self.start[rows], self.stop[rows])
+
     def mask(self, length: int) -> NDArray[np.bool_]:
         """`[B, length]`: which columns belong to the span."""
         columns = np.arange(length)
@@ -54,6 +58,10 @@ class Plan:
     """Columns whose fresh keys and values later plans may reuse. A session may also store the rest of the window."""
     reuse: Span
     """Attend to the stored keys and values of these columns, except where the window is fresh."""
+
+    def take(self, rows: Ints) -> Plan:
+        """The plan of some of the rows."""
+        return Plan(*(span.take(rows) for span in (self.window, self.wanted, self.store, self.reuse)))
 
 
 @dataclass(frozen=True)
