@@ -21,9 +21,10 @@ ALLOWED_IMPORTS = {
     "backbones": {"core", "frequency", "models"},
     "viewer": {"core"},
     "testing": {"core", "backbones"},
-    "evals": {"core", "models", "frequency", "samplers", "backbones"},
+    "engine": {"core"},
+    "evals": {"core", "engine", "models", "frequency", "samplers", "backbones"},
     "train": {"core", "frequency", "samplers", "backbones", "evals"},
-    "cli": {"core", "models", "frequency", "samplers", "backbones", "viewer", "evals", "train"},
+    "cli": {"core", "engine", "models", "frequency", "samplers", "backbones", "viewer", "evals", "train"},
 }
 """The packages that a package may import."""
 

@@ -1,0 +1,251 @@
+"""The engine: continuous batching over the one stepper."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Unpack
+
+import numpy as np
+import torch
+
+from ..core.canvas import Canvas
+from ..core.denoiser import Denoiser
+from ..core.errors import RowError, UncodeError, require
+from ..core.row_record import RowRecord
+from ..core.stepper.decode import Step, advance, check_beliefs
+from ..core.stepper.requests import DecodeOptions
+from ..core.stepper.state import State
+from ..core.support.arguments import whole_number
+from ..core.trace import Trace, header_of
+from .memory import MemoryBudget
+from .queue import Queue, Waiting
+from .request import Request, Result
+
+COLUMN_STEP = 64
+"""On a GPU, columns are added to a batch in multiples of this: a new width costs new CUDA graphs."""
+TRIM_SHARE = 0.25
+"""Columns that no row uses any more are dropped when they are this share of the canvas."""
+QUEUED_AHEAD = 2
+"""Batches of requests that `run` keeps waiting, so that an endless iterable is never read to its end."""
+
+
+@dataclass
+class _Active:
+    """A request in the batch."""
+
+    waiting: Waiting
+    since: float
+
+
+class Engine:
+    """Decodes requests in one running batch. Rows join between forwards and leave when they finish.
+
+    `step` runs one forward and never blocks otherwise, so an event loop can drive it; `run` drains an iterable. A row's
+    result equals the row decoded alone. Requests join in the order in which they came; one that does not fit into the
+    batch is overtaken a bounded number of times, so none starves.
+
+    `max_rows` bounds the batch. `memory` is the number of bytes that forwards may take; None is 80 % of what is free.
+    The remaining options are those of :func:`uncode.decode`.
+    """
+
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        *,
+        max_rows: int = 32,
+        memory: int | None = None,
+        **options: Unpack[DecodeOptions],
+    ) -> None:
+        self.denoiser = denoiser
+        self.max_rows = whole_number(max_rows, "max_rows", 1)
+        self.budget = MemoryBudget(torch.device(denoiser.device), memory)
+        self.forwards = 0
+        """Forwards of all batches so far."""
+        self.last_step: Step | None = None
+        """The last forward, for callers who stream; valid until the next one."""
+        self._options, self._queue, self._tickets = options, Queue(), itertools.count()
+        self._state = State(denoiser, **options)
+        self._active: dict[int, _Active] = {}
+        """Requests in the batch, by the id of their row."""
+        self._results: list[Result] = []
+        on_gpu = torch.device(denoiser.device).type == "cuda"
+        self._column_step = COLUMN_STEP if on_gpu and denoiser.sees_padding else 1
+
+    # -- requests --------------------------------------------------------------------------------
+
+    def submit(self, request: Request) -> int:
+        """Put a request into the queue. Returns a ticket, with which it can be cancelled."""
+        require(isinstance(request, Request), f"submit takes a Request, not {type(request).__name__}.")
+        ticket = next(self._tickets)
+        self._queue.push(Waiting(ticket, request, time.monotonic()))
+        return ticket
+
+    def cancel(self, ticket: int) -> bool:
+        """Drop a request, waiting or in the batch. Returns whether it was there; it has no result then."""
+        if self._queue.remove(ticket) is not None:
+            return True
+        found = [row for row, active in self._active.items() if active.waiting.ticket == ticket]
+        for row in found:
+            del self._active[row]
+            self._keep(self._state.rows.ids != row)
+        return bool(found)
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing waits, runs or is finished and not yet handed out."""
+        return not (self._queue or self._active or self._results)
+
+    @property
+    def waiting(self) -> int:
+        """Requests in the queue."""
+        return len(self._queue)
+
+    @property
+    def running(self) -> int:
+        """Rows in the batch."""
+        return len(self._active)
+
+    def ticket_of(self, row: int) -> int | None:
+        """The ticket of a row of :attr:`last_step`, by the row's id."""
+        active = self._active.get(row)
+        return None if active is None else active.waiting.ticket
+
+    # -- steps -----------------------------------------------------------------------------------
+
+    def step(self) -> list[Result]:
+        """Let requests join, run one forward, and return the results of the rows that it finished."""
+        self._admit()
+        if self._active:
+            self._advance()
+        found, self._results = self._results, []
+        return found
+
+    def run(self, requests: Iterable[Request]) -> Iterator[Result]:
+        """The results of all requests, in the order in which they finish."""
+        source = iter(requests)
+        while True:
+            missing = QUEUED_AHEAD * self.max_rows - len(self._queue)
+            for request in itertools.islice(source, max(missing, 0)):
+                self.submit(request)
+            if self.is_idle:
+                return
+            yield from self.step()
+
+    def _admit(self) -> None:
+        """Let requests join while rows and memory allow."""
+        space = self.max_rows - len(self._active)
+        if not space or not self._queue:
+            return
+        start, span, rows = self._shape()
+
+        def fits(request: Request) -> bool:
+            nonlocal start, span, rows
+            canvas = request.canvas
+            step = self._column_step
+            wide, long = (-(-n // step) * step for n in (max(start, canvas.start), max(span, canvas.span)))
+            alone = rows == 0
+            same = alone or self.denoiser.sees_padding or (start, span) == (canvas.start, canvas.span)
+            if not alone and not (same and self.budget.allows((rows + 1) * (wide + long))):
+                return False
+            start, span, rows = wide, long, rows + 1
+            return True
+
+        taken = self._queue.take(fits, space)
+        if taken:
+            self._join(taken)
+
+    def _shape(self) -> tuple[int, int, int]:
+        """Columns before the generated span, columns in it, and rows of the batch."""
+        if not self._active:
+            return 0, 0, 0
+        batch = self._state.batch
+        return batch.start, batch.span, len(self._active)
+
+    def _join(self, taken: list[Waiting]) -> None:
+        """Requests become rows. One that the stepper refuses is a result with an error."""
+        if not self._active:
+            self._state = State(self.denoiser, **self._options)
+        now = time.monotonic()
+        try:
+            requests = [waiting.request for waiting in taken]
+            canvas = _together([request.canvas for request in requests], self._column_step)
+            ids = self._state.add(canvas, [r.sampler for r in requests], [r.seed for r in requests])
+        except UncodeError as error:
+            if len(taken) == 1:
+                self._fail(taken[0], error, now)
+            else:  # find out which of them it is
+                for waiting in taken:
+                    self._join([waiting])
+            return
+        for row, waiting in zip(ids, taken, strict=True):
+            self._active[row] = _Active(waiting, now)
+
+    def _advance(self) -> None:
+        tokens = self._state.batch.tokens.numel()
+        try:
+            with self.budget.measuring(tokens):
+                self.last_step = advance(self._state)
+        except RowError as error:
+            self._restart(error, error.row)
+        except torch.OutOfMemoryError as error:
+            self.budget.shrink(tokens)
+            alone = next(iter(self._active)) if len(self._active) == 1 else None
+            self._restart(UncodeError(f"one row does not fit into memory: {_first_line(error)}"), alone)
+        else:
+            self.forwards += 1
+            self._harvest()
+
+    def _restart(self, error: UncodeError, row: int | None) -> None:
+        """A forward failed: `row` leaves with the error. All others start again, which gives the same results."""
+        if row is None and isinstance(error, RowError):
+            raise error
+        if row is not None:
+            self._fail(self._active.pop(row).waiting, error, time.monotonic())
+        self._queue.push_back([active.waiting for active in self._active.values()])
+        self._active = {}
+
+    def _fail(self, waiting: Waiting, error: UncodeError, now: float) -> None:
+        self._results.append(Result(waiting.request, None, error, waited=now - waiting.since))
+
+    def _harvest(self) -> None:
+        """Rows that have finished leave the batch with their traces."""
+        state = self._state
+        if not state.any_finished:
+            return
+        now = time.monotonic()
+        rows = np.flatnonzero(state.rows.finished).tolist()
+        for at, record in zip(rows, state.read_rows(rows), strict=True):
+            active = self._active.pop(int(state.rows.ids[at]))
+            try:
+                check_beliefs(state, at, record)
+            except RowError as error:
+                self._fail(active.waiting, error, now)
+            else:
+                self._results.append(self._result(record, active, now))
+        self._keep(~state.rows.finished)
+
+    def _result(self, record: RowRecord, active: _Active, now: float) -> Result:
+        request, batch = active.waiting.request, self._state.batch
+        record = record.without_padding(batch.start, request.canvas.start, request.canvas.span)
+        trace = Trace.of(request.canvas, [record], header_of(self.denoiser, self._state.observe))
+        return Result(request, trace, seconds=now - active.since, waited=active.since - active.waiting.since)
+
+    def _keep(self, rows: np.ndarray) -> None:
+        self._state.keep(np.flatnonzero(rows))
+        if len(self._state.rows):
+            self._state.trim(TRIM_SHARE)
+
+
+def _together(canvases: list[Canvas], step: int) -> Canvas:
+    """One canvas of rows, its columns rounded up to multiples of `step` on both sides of the span's start."""
+    heads = [canvas.tokens[0, : canvas.start] for canvas in canvases]
+    tails = [canvas.tokens[0, canvas.start :] for canvas in canvases]
+    whole = Canvas._assemble(heads, tails, canvases[0].mask_id, None)
+    return whole.padded(-whole.start % step, -whole.span % step)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).splitlines() or [""])[0]

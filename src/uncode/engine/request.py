@@ -1,0 +1,44 @@
+"""What is asked of the engine, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..core.canvas import Canvas
+from ..core.errors import UncodeError, require, shown
+from ..core.pieces.policy import Sampler
+from ..core.trace import Trace
+
+
+@dataclass(frozen=True, eq=False)
+class Request:
+    """One row to decode. Its result does not depend on the rows beside it."""
+
+    canvas: Canvas
+    """Of one row."""
+    sampler: Sampler
+    seed: int = 0
+    key: Any = None
+    """Whatever the caller wants to find on the result."""
+
+    def __post_init__(self) -> None:
+        require(isinstance(self.canvas, Canvas), f"a request holds a Canvas of one row, not {shown(self.canvas)}.")
+        rows = self.canvas.rows
+        require(rows == 1, f"a request holds a canvas of one row, not of {rows}: make a request for each row.")
+        require(isinstance(self.sampler, Sampler), f"a request holds a Sampler, not {shown(self.sampler)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Result:
+    """A request that has left the engine: with a trace, or with the error that ended it."""
+
+    request: Request
+    trace: Trace | None
+    """Of the one row, as if it had been decoded alone."""
+    error: UncodeError | None = None
+    """Why it could not be decoded."""
+    seconds: float = 0.0
+    """From the step at which it joined the batch to its last one."""
+    waited: float = 0.0
+    """Seconds in the queue."""

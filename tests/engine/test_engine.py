@@ -1,0 +1,277 @@
+"""The engine: every row equals the row alone, none starves, rows are cancelled, failures stay with their row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Literal
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from tests import grid
+from tests.checkpoints import like_the_toy
+from tests.test_invariants import canvases, samplers
+from tests.toy import MASK, ToyDenoiser
+from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, UncodeError, decode, load, presets
+from uncode.backbones.transformer import session
+from uncode.core.denoiser import Denoiser
+from uncode.core.pieces.score import Confidence, Score
+from uncode.core.view import View
+from uncode.engine import Engine, Request, Result
+from uncode.engine.queue import MAX_OVERTAKEN
+from uncode.testing.hash_model import HashDenoiser
+
+MODELS = {"toy": ToyDenoiser, "llada": lambda seed: like_the_toy("llada", seed), "hash": lambda seed: HashDenoiser()}
+
+
+@dataclass
+class Arrival:
+    canvas: Canvas
+    sampler: Sampler
+    seed: int
+    at: int
+    """The step before which it arrives."""
+    cancelled: int | None
+    """Steps after its arrival at which it is cancelled."""
+    ticket: int = field(default=-1)
+
+
+@st.composite
+def arrivals(draw: st.DrawFn) -> Arrival:
+    return Arrival(
+        draw(canvases()),
+        draw(samplers()),
+        draw(st.integers(0, 99)),
+        draw(st.integers(0, 25)),
+        draw(st.sampled_from([None, None, None, 0, 3, 9])),
+    )
+
+
+def check_alone(model: Denoiser, result: Result) -> None:
+    """The result is that of a decode of the row alone."""
+    request = result.request
+    alone = decode(model, request.canvas, request.sampler, [request.seed])
+    assert result.trace is not None and result.error is None
+    assert torch.equal(result.trace.tokens, alone.tokens)
+    assert torch.equal(result.trace.commit_step, alone.commit_step)
+    assert torch.equal(result.trace.window, alone.window)
+    assert result.trace.events == alone.events
+    torch.testing.assert_close(result.trace.logp, alone.logp, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+@given(
+    st.sampled_from(sorted(MODELS)),
+    st.integers(0, 7),
+    st.lists(arrivals(), min_size=1, max_size=7),
+    st.sampled_from([1, 2, 3, 8]),
+)
+def test_every_row_equals_the_row_alone(kind: str, seed: int, rows: list[Arrival], most: int) -> None:
+    """Whatever arrives when, with whatever sampler and length, and whoever is cancelled."""
+    model = MODELS[kind](seed)
+    engine, clock, found, dropped = Engine(model, max_rows=most), 0, list[Result](), set[int]()
+    while clock <= 40 or not engine.is_idle:
+        for number, row in enumerate(rows):
+            if row.at == clock:
+                row.ticket = engine.submit(Request(row.canvas, row.sampler, row.seed, key=number))
+            if row.cancelled is not None and row.at + row.cancelled == clock and engine.cancel(row.ticket):
+                dropped.add(number)
+        found += engine.step()
+        assert engine.running <= most
+        clock += 1
+    assert sorted(result.request.key for result in found) == sorted(set(range(len(rows))) - dropped)
+    for result in found:
+        check_alone(model, result)
+
+
+def requests(count: int, **options: object) -> Iterator[Request]:
+    for number in range(count):
+        canvas = Canvas.after_prompt([[1] * (1 + number % 4)], length=3 + 5 * (number % 5), mask_id=MASK)
+        yield Request(canvas, presets.semi_ar(blocks=2, cache="dual"), number, key=number)
+
+
+@pytest.mark.parametrize("kind", ["llada", "dream"])
+@pytest.mark.parametrize("cache", ["prefix", "dual"])
+def test_rows_that_refresh_are_computed_apart(
+    kind: str, cache: Literal["prefix", "dual"], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rows join at different steps, so that some refresh their KV cache while others compute a block."""
+    monkeypatch.setattr(session, "MIN_WIDE_COLUMNS", 1)
+    apart, real = list[int](), session.TransformerSession._run_apart
+
+    def watched(self: session.TransformerSession, wide: session.WideRows, tokens: Tensor) -> Tensor:
+        apart.append(len(wide.rows))
+        return real(self, wide, tokens)
+
+    monkeypatch.setattr(session.TransformerSession, "_run_apart", watched)
+    model = like_the_toy(kind, 3)
+    engine, found = Engine(model, max_rows=4), list[Result]()
+    for number in range(9):
+        canvas = Canvas.after_prompt([[1 + number] * (1 + number % 3)], length=8 + 5 * (number % 4), mask_id=MASK)
+        engine.submit(Request(canvas, presets.semi_ar(blocks=3, cache=cache), number))
+        found += engine.step()
+    while not engine.is_idle:
+        found += engine.step()
+    assert len(found) == 9 and len(apart) > 5
+    for result in found:
+        check_alone(model, result)
+
+
+def test_run_drains_an_iterable_and_reads_it_as_it_goes() -> None:
+    read = list[int]()
+
+    def source() -> Iterator[Request]:
+        for request in requests(40):
+            read.append(request.key)
+            yield request
+
+    run = Engine(ToyDenoiser(1), max_rows=4).run(source())
+    first = next(run)
+    assert len(read) < 20
+    found = [first, *run]
+    assert sorted(result.request.key for result in found) == list(range(40)) == read
+    for result in found:
+        check_alone(ToyDenoiser(1), result)
+
+
+def test_short_requests_do_not_wait_for_long_ones() -> None:
+    engine = Engine(ToyDenoiser(1), max_rows=2)
+    long = Canvas.after_prompt([[1]], length=60, mask_id=MASK)
+    short = Canvas.after_prompt([[2]], length=4, mask_id=MASK)
+    engine.submit(Request(long, presets.confidence(), key="long"))
+    for number in range(5):
+        engine.submit(Request(short, presets.confidence(), key=number))
+    order = [result.request.key for _ in range(80) for result in engine.step()]
+    assert order == [0, 1, 2, 3, 4, "long"]
+
+
+def test_no_request_starves() -> None:
+    """Rows of another length cannot join a model without padding; each is overtaken a bounded number of times."""
+    model = load("toy")
+    engine = Engine(model, max_rows=2)
+    common, rare = (Canvas.after_prompt([[2, 20, 21, 22]], length=n, mask_id=model.mask_id) for n in (6, 9))
+    for number in range(3):
+        engine.submit(Request(common, presets.confidence(), key=number))
+    engine.submit(Request(rare, presets.confidence(), key="rare"))
+    order, number = [], 3
+    while "rare" not in order:
+        if engine.waiting < 3:
+            engine.submit(Request(common, presets.confidence(), key=number))
+            number += 1
+        order += [result.request.key for result in engine.step()]
+    assert len(order) <= 3 + MAX_OVERTAKEN + 2
+
+
+@dataclass(frozen=True)
+class Refuses(Score):
+    """It bars every position from some offset on."""
+
+    def __call__(self, view: View) -> Tensor:
+        return torch.where(view.offsets >= 4, -torch.inf, view.belief.logp)
+
+
+def test_a_row_that_stalls_leaves_alone() -> None:
+    model, engine = ToyDenoiser(2), Engine(ToyDenoiser(2), max_rows=4)
+    stuck = Request(Canvas.after_prompt([[3]], 7, MASK), Sampler(Policy(Confidence() + Refuses())), key="stuck")
+    found = {result.request.key: result for result in engine.run([*requests(3), stuck, *requests(6)])}
+    assert isinstance(found["stuck"].error, Stalled) and found["stuck"].trace is None
+    assert "Refuses scored every open position -inf" in str(found["stuck"].error)
+    for key, result in found.items():
+        if key != "stuck":
+            check_alone(model, result)
+
+
+def test_a_request_that_cannot_join_is_an_error_of_its_own() -> None:
+    """A token outside the vocabulary; a sampler that needs a cache on a model without one."""
+    model = load("toy")
+    canvas = Canvas.after_prompt([[2, 20]], length=6, mask_id=model.mask_id)
+    good = Request(canvas, presets.confidence(), key="good")
+    bad = [
+        Request(Canvas.after_prompt([[2, 4000]], length=6, mask_id=model.mask_id), presets.confidence(), key="token"),
+        Request(canvas, presets.semi_ar(blocks=2, cache="dual"), key="cache"),
+    ]
+    found = {result.request.key: result for result in Engine(model).run([good, *bad, good])}
+    assert "token 4000 of the canvas is outside the vocabulary" in str(found["token"].error)
+    assert "has no KV cache" in str(found["cache"].error)
+    assert found["good"].error is None
+
+
+class Limited:
+    """A function that has memory for so many tokens."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens, self.largest = tokens, 0
+
+    def __call__(self, tokens: Tensor, valid: Tensor) -> Tensor:
+        if tokens.numel() > self.tokens:
+            raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate much\nmore")
+        self.largest = max(self.largest, tokens.numel())
+        return torch.sin(torch.arange(tokens.shape[1])[None, :, None] * 3.0 + torch.arange(12.0)).expand(
+            len(tokens), -1, -1
+        )
+
+
+def test_a_batch_that_does_not_fit_shrinks_and_goes_on() -> None:
+    memory = Limited(35)
+    model = FunctionDenoiser(memory, mask_id=11, vocab_size=12, padding=True)
+    canvases = [Canvas.after_prompt([[1, 2]], length=5, mask_id=11) for _ in range(12)]
+    found = list(Engine(model, max_rows=12).run(Request(c, presets.confidence(), n) for n, c in enumerate(canvases)))
+    assert len(found) == 12 and all(result.error is None for result in found)
+    assert 14 <= memory.largest <= 35
+    memory.tokens = 5
+    (alone,) = Engine(model).run([Request(canvases[0], presets.confidence())])
+    assert "one row does not fit into memory: CUDA out of memory. Tried to allocate much" in str(alone.error)
+
+
+def test_a_memory_limit_bounds_the_batch() -> None:
+    engine = Engine(ToyDenoiser(1), max_rows=16)
+    engine.budget.limit, engine.budget.per_token = 100, 1.0
+    running = []
+    for request in requests(8):
+        engine.submit(request)
+    while not engine.is_idle:
+        engine.step()
+        running.append(engine.running)
+    assert 2 <= max(running) <= 100 // 9
+
+
+def test_what_was_measured_grows_with_the_batch() -> None:
+    engine = Engine(load("tiny"), max_rows=8)
+    canvas = Canvas.after_prompt([[5, 6, 7]], length=24, mask_id=engine.denoiser.mask_id)
+    assert len(list(engine.run(Request(canvas, presets.tau_leaping(tau=8), n) for n in range(8)))) == 8
+    assert engine.budget.measured == 8 * 27 and engine.budget.per_token > 0
+
+
+def test_drafts_and_the_whole_span_are_recorded() -> None:
+    request = next(requests(1))
+    engine = Engine(ToyDenoiser(1), observe="span", drafts=True)
+    (result,) = engine.run([Request(request.canvas, presets.confidence(), 0)])
+    alone = decode(ToyDenoiser(1), request.canvas, presets.confidence(), 0, observe="span", drafts=True)
+    assert result.trace is not None and result.trace.drafts == alone.drafts
+    torch.testing.assert_close(result.trace.sequence_entropy, alone.sequence_entropy)
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Request(3, presets.confidence()), "a request holds a Canvas of one row, not 3"),
+        (
+            lambda: Request(Canvas.after_prompt([[1], [2]], 3, MASK), presets.confidence()),
+            "make a request for each row",
+        ),
+        (lambda: Request(Canvas.after_prompt([[1]], 3, MASK), "confidence"), "a request holds a Sampler"),
+        (lambda: Engine(ToyDenoiser(1), max_rows=0), "max_rows"),
+        (lambda: Engine(ToyDenoiser(1)).submit(3), "submit takes a Request, not int"),
+    ],
+)
+def test_mistakes_are_one_sentence(make: object, sentence: str) -> None:
+    with pytest.raises(UncodeError, match=sentence):
+        make()  # type: ignore[operator]
+
+
+def test_grid_samplers_need_the_grid_table() -> None:
+    """The strategies above draw from the grid; its table fits the toy's vocabulary."""
+    assert len(grid.TABLE.surprisal()) == ToyDenoiser(1).vocab_size
