@@ -7,6 +7,7 @@ from typing import Any, Required, TypedDict, Unpack, overload
 
 from .core.denoiser import Denoiser
 from .core.errors import require, shown
+from .core.pieces.policy import Sampler
 from .core.pieces.stop import AfterEos
 from .core.stepper.decode import Steps, steps
 from .core.stepper.requests import Samplers, Seeds, each_sampler
@@ -66,7 +67,12 @@ def generate(
 
 def start_decode(denoiser: Denoiser, prompts: list[Prompt], sampler: Samplers, seed: Seeds, stop_at_eos: bool) -> Steps:
     """The decode of the prompts, before its first step. Gaps in a text are always filled completely."""
-    stops = stop_at_eos and len(denoiser.eos_ids) > 0
     each = each_sampler(sampler, len(prompts))
-    samplers = [s.stopping(AfterEos()) if stops and p.is_continued else s for s, p in zip(each, prompts, strict=True)]
+    samplers = [sampler_for(denoiser, p, s, stop_at_eos) for s, p in zip(each, prompts, strict=True)]
     return steps(denoiser, canvas_of(denoiser, prompts), samplers, seed)
+
+
+def sampler_for(denoiser: Denoiser, prompt: Prompt, sampler: Sampler, stop_at_eos: bool) -> Sampler:
+    """The sampler with the stop rule of a prompt: an answer may end at an EOS token, gaps are filled completely."""
+    stops = stop_at_eos and len(denoiser.eos_ids) > 0 and prompt.is_continued
+    return sampler.stopping(AfterEos()) if stops else sampler

@@ -216,7 +216,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
 def test_a_bad_line_is_told_before_anything_is_decoded(
     tmp_path: Path, line: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(many, "start_decode", lambda *_: pytest.fail("something was decoded"))
+    monkeypatch.setattr(many, "Engine", lambda *_, **__: pytest.fail("something was decoded"))
     source, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
     source.write_text(f'"add 1 2 3"\n{line}\n')
     with pytest.raises(UncodeError, match=message):
@@ -234,15 +234,15 @@ def test_gaps_alone_take_no_length(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 5), tmp_path / "answers.jsonl"
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN, "--batch", "2"]
-    real, calls = many.start_decode, itertools.count()
+    real = many._results
 
     def interrupted(*given: Any) -> Any:
-        if next(calls) == 1:
-            raise KeyboardInterrupt
-        return real(*given)
+        yield from itertools.islice(real(*given), 2)
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(many, "start_decode", interrupted)
-    shown = call(*words)
+    with monkeypatch.context() as patch:
+        patch.setattr(many, "_results", interrupted)
+        shown = call(*words)
     assert "stopped after 2 of 5 answers; the same command resumes there" in shown.stderr
     assert shown.exit_code != 0 and len(lines(out)) == 2
     assert ", 2 of them of an earlier run" in call(*words).stdout

@@ -94,7 +94,7 @@ def test_a_family_is_run_once_and_the_same_in_any_batch(
     for name in ("confidence", "remdm", "fast_dllm"):
         alone._cells({name: baselines(24)[name]})
         assert alone.part.cells[name] == part.cells[name]
-    monkeypatch.setattr(running, "steps", None)  # nothing is decoded again
+    monkeypatch.setattr(running, "Engine", None)  # nothing is decoded again
     again = replace(suite(folder, tmp_path), part=Part.load(tmp_path / "mini_choice.json"))
     again.full()
     assert again.part == part
@@ -271,7 +271,7 @@ def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_rate(
     with pytest.raises(KeyboardInterrupt):
         running_suite.full()
     assert messages[0] == "mini_choice, rate 0 (1 of 2) on 2 unlabelled problems"
-    assert messages[1] == f"{messages[0]}: forward 1" and len(messages) > 20
+    assert messages[1] == f"{messages[0]}: 0 of 2, forward 1" and len(messages) > 20
     assert set(Part.load(tmp_path / "mini_choice.json").entropies) == {"0"}
 
 

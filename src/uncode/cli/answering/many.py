@@ -1,22 +1,23 @@
-"""Answering a file of prompts in batches. The answers are written to a file as they are made."""
+"""Answering a file of prompts on the engine. The answers are written to a file as they are made."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import typer
 
 from ...core.denoiser import Denoiser
-from ...core.errors import require
+from ...core.errors import UncodeError, require
 from ...core.pieces.policy import Sampler
+from ...engine import Engine, Request
 from ...files import Journal
-from ...generation import start_decode
+from ...generation import sampler_for
 from ...models import BUILT_IN, folder_of
-from ...prompt import Prompt, answer_texts
+from ...prompt import Prompt, answer_texts, canvas_of
 from ..options import DEFAULT_LENGTH
 from ..progress import item_bar
 from .familiar import advise
@@ -63,8 +64,9 @@ def answer_file(
         missing = [item for item in zip(lines, rows, strict=True) if item[0].id not in done]
         try:
             with item_bar("answering") as on_progress:
-                for part in _batches(missing, batch, settings.denoiser.sees_padding):
-                    journal.add(_decode(settings, part, lambda more: on_progress(len(journal.rows) + more, len(lines))))
+                for row in _results(settings, missing, batch):
+                    journal.add([row])
+                    on_progress(len(journal.rows), len(lines))
         except KeyboardInterrupt:
             kept = f"stopped after {len(journal.rows)} of {len(lines)} answers; the same command resumes there"
             typer.echo(kept, err=True)
@@ -96,30 +98,26 @@ def _job(settings: DecodeSettings, prompts: PromptFile, model: str) -> dict[str,
     }
 
 
-def _batches(items: list[Item], size: int, padded: bool) -> list[list[Item]]:
-    """Batches of similar lengths, the longest first: they need little padding, and a lack of memory shows at once."""
+def _results(settings: DecodeSettings, items: list[Item], batch: int) -> Iterator[dict[str, Any]]:
+    """The answers, in the order in which they are finished. Each prompt has its own seed, so its answer does not depend
+    on the prompts beside it."""
 
-    def shape(item: Item) -> tuple[int, int]:
+    def size(item: Item) -> tuple[int, int]:
         return len(item[1].ids), item[1].gaps[0][0]
 
-    batches: list[list[Item]] = []
-    for item in sorted(items, key=shape, reverse=True):
-        full = not batches or len(batches[-1]) == size
-        if full or not (padded or shape(item) == shape(batches[-1][0])):
-            batches.append([])
-        batches[-1].append(item)
-    return batches
-
-
-def _decode(settings: DecodeSettings, items: list[Item], on_progress: Callable[[int], None]) -> list[dict[str, Any]]:
-    """The answers to a batch. Each prompt has its own seed, so its answer does not depend on the batch."""
-    lines, prompts = [item[0] for item in items], [item[1] for item in items]
-    seeds = [settings.seed + one.number if one.seed is None else one.seed for one in lines]
-    run = start_decode(settings.denoiser, prompts, settings.sampler, seeds, settings.stop_at_eos)
-    finished = 0
-    for step in run:
-        finished += len(step.finished)
-        on_progress(finished)
-    trace = run.trace()
-    results = zip(lines, seeds, answer_texts(settings.denoiser, prompts, trace), trace.forwards.tolist(), strict=True)
-    return [one.as_row() | {"text": text, "forwards": forwards, "seed": seed} for one, seed, text, forwards in results]
+    denoiser = settings.denoiser
+    requests = (  # the longest first: rows of similar length need little padding
+        Request(
+            canvas_of(denoiser, [prompt]),
+            sampler_for(denoiser, prompt, settings.sampler, settings.stop_at_eos),
+            settings.seed + one.number if one.seed is None else one.seed,
+            key=(one, prompt),
+        )
+        for one, prompt in sorted(items, key=size, reverse=True)
+    )
+    for result in Engine(denoiser, max_rows=batch).run(requests):
+        one, prompt = result.request.key
+        if result.trace is None:
+            raise UncodeError(f"{one.where}: {result.error}")
+        text = answer_texts(denoiser, [prompt], result.trace)[0]
+        yield one.as_row() | {"text": text, "forwards": len(result.trace), "seed": result.request.seed}

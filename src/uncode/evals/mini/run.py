@@ -14,14 +14,15 @@ from typing import Any
 import torch
 
 from ...core.denoiser import Denoiser
+from ...core.errors import UncodeError
 from ...core.pieces.piece import Table
 from ...core.pieces.policy import Sampler
 from ...core.pieces.stop import AfterEos
-from ...core.stepper.decode import steps
 from ...core.stepper.requests import DecodeOptions
 from ...core.support.paths import make_folder
 from ...core.support.write import write_whole
 from ...core.trace import Trace
+from ...engine import Engine, Request
 from ...prompt import Prompt, answer_texts, canvas_of, read_prompts
 from ...samplers.interventions import trivial_ids
 from ...samplers.presets import confidence, left_to_right
@@ -83,8 +84,8 @@ class Suite:
     def _cell(self, name: str, sampler: Sampler) -> Cell:
         examples = self.examples
         texts, forwards, lengths, hasty = list[str](), list[int](), list[int](), ""
-        for trace, prompts in self._decoded(examples, sampler):
-            texts += answer_texts(self.denoiser, prompts, trace)
+        for trace, prompt in self._decoded(examples, sampler):
+            texts += answer_texts(self.denoiser, [prompt], trace)
             forwards += trace.forwards.tolist()
             ended = torch.isin(trace.generated, torch.tensor(self.denoiser.eos_ids))
             lengths += torch.where(ended.any(1), ended.long().argmax(1), trace.generated.shape[1]).tolist()
@@ -108,22 +109,25 @@ class Suite:
 
     def _decoded(
         self, examples: Sequence[Any], sampler: Sampler, what: str | None = None, **decode_options: Any
-    ) -> list[tuple[Trace, list[Prompt]]]:
-        """The traces of the problems, decoded in batches. Problem n has the seed of the suite plus n."""
+    ) -> list[tuple[Trace, Prompt]]:
+        """The trace of each problem, decoded on the engine. Problem n has the seed of the suite plus n."""
         options: DecodeOptions = decode_options  # type: ignore[assignment]
-        found, last, forwards = [], time.monotonic(), 0
-        for start in range(0, len(examples), self.batch):
-            texts = [self.family.prompt(example) for example in examples[start : start + self.batch]]
-            prompts = read_prompts(self.denoiser, texts, self.family.length)
-            seed = self.part.about["seed"] + start
-            run = steps(self.denoiser, canvas_of(self.denoiser, prompts), sampler, seed, **options)
-            for _ in run:
-                forwards += 1
-                if time.monotonic() - last > REPORT_SECONDS:
-                    last = time.monotonic()
-                    self.on_progress(f"{self.family.name}, {what or sampler.name}: forward {forwards}")
-            found.append((run.trace(), prompts))
-        return found
+        engine, last = Engine(self.denoiser, max_rows=self.batch, **options), time.monotonic()
+        texts = [self.family.prompt(example) for example in examples]
+        prompts, seed = read_prompts(self.denoiser, texts, self.family.length), self.part.about["seed"]
+        for number, prompt in enumerate(prompts):
+            engine.submit(Request(canvas_of(self.denoiser, [prompt]), sampler, seed + number, key=number))
+        found = dict[int, Trace]()
+        while not engine.is_idle:
+            for result in engine.step():
+                if result.trace is None:
+                    raise UncodeError(f"{self.family.name}, {sampler.name}: {result.error}")
+                found[result.request.key] = result.trace
+            if time.monotonic() - last > REPORT_SECONDS:
+                last = time.monotonic()
+                done = f"{len(found)} of {len(prompts)}"
+                self.on_progress(f"{self.family.name}, {what or sampler.name}: {done}, forward {engine.forwards}")
+        return [(found[number], prompt) for number, prompt in enumerate(prompts)]
 
     def _entropy(self, rate: float) -> float:
         """The mean predictive entropy on the problems without labels."""
