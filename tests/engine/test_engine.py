@@ -21,7 +21,7 @@ from uncode.backbones.transformer import session
 from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.score import Confidence, Score
 from uncode.core.view import View
-from uncode.engine import Engine, Request, Result
+from uncode.engine import Engine, Request, Result, memory
 from uncode.engine.queue import MAX_OVERTAKEN
 from uncode.testing.hash_model import HashDenoiser
 
@@ -215,13 +215,13 @@ class Limited:
 
 
 def test_a_batch_that_does_not_fit_shrinks_and_goes_on() -> None:
-    memory = Limited(35)
-    model = FunctionDenoiser(memory, mask_id=11, vocab_size=12, padding=True)
+    limited = Limited(35)
+    model = FunctionDenoiser(limited, mask_id=11, vocab_size=12, padding=True)
     canvases = [Canvas.after_prompt([[1, 2]], length=5, mask_id=11) for _ in range(12)]
     found = list(Engine(model, max_rows=12).run(Request(c, presets.confidence(), n) for n, c in enumerate(canvases)))
     assert len(found) == 12 and all(result.error is None for result in found)
-    assert 14 <= memory.largest <= 35
-    memory.tokens = 5
+    assert 14 <= limited.largest <= 35
+    limited.tokens = 5
     (alone,) = Engine(model).run([Request(canvases[0], presets.confidence())])
     assert "one row does not fit into memory: CUDA out of memory. Tried to allocate much" in str(alone.error)
 
@@ -238,11 +238,13 @@ def test_a_memory_limit_bounds_the_batch() -> None:
     assert 2 <= max(running) <= 100 // 9
 
 
-def test_what_was_measured_grows_with_the_batch() -> None:
+def test_bytes_per_token_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory, "_allocated", lambda device: 1000)
+    monkeypatch.setattr(memory, "_peak", lambda device: 1000 + 8 * 27 * 50)
     engine = Engine(load("tiny"), max_rows=8)
     canvas = Canvas.after_prompt([[5, 6, 7]], length=24, mask_id=engine.denoiser.mask_id)
     assert len(list(engine.run(Request(canvas, presets.tau_leaping(tau=8), n) for n in range(8)))) == 8
-    assert engine.budget.measured == 8 * 27 and engine.budget.per_token > 0
+    assert engine.budget.measured == 8 * 27 and engine.budget.per_token == 50
 
 
 def test_drafts_and_the_whole_span_are_recorded() -> None:
