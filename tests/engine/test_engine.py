@@ -70,7 +70,7 @@ def check_alone(model: Denoiser, result: Result) -> None:
     st.sampled_from([1, 2, 3, 8]),
 )
 def test_every_row_equals_the_row_alone(kind: str, seed: int, rows: list[Arrival], most: int) -> None:
-    """Whatever arrives when, with whatever sampler and length, and whoever is cancelled."""
+    """Whatever arrives when, with whatever sampler and length, and whichever row is cancelled."""
     model = MODELS[kind](seed)
     engine, clock, found, dropped = Engine(model, max_rows=most), 0, list[Result](), set[int]()
     while clock <= 40 or not engine.is_idle:
@@ -266,6 +266,10 @@ def test_drafts_and_the_whole_span_are_recorded() -> None:
         ),
         (lambda: Request(Canvas.after_prompt([[1]], 3, MASK), "confidence"), "a request holds a Sampler"),
         (lambda: Engine(ToyDenoiser(1), max_rows=0), "max_rows"),
+        (
+            lambda: Engine(ToyDenoiser(1)).submit(Request(Canvas.after_prompt([[1]], 3, 5), presets.confidence())),
+            "mask_id=5, but the model's mask id is 31",
+        ),
         (lambda: Engine(ToyDenoiser(1)).submit(3), "submit takes a Request, not int"),
     ],
 )

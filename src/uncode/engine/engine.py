@@ -79,6 +79,8 @@ class Engine:
     def submit(self, request: Request) -> int:
         """Put a request into the queue. Returns a ticket, with which it can be cancelled."""
         require(isinstance(request, Request), f"submit takes a Request, not {type(request).__name__}.")
+        ours, theirs = self.denoiser.mask_id, request.canvas.mask_id
+        require(ours == theirs, f"the canvas was made with mask_id={theirs}, but the model's mask id is {ours}.")
         ticket = next(self._tickets)
         self._queue.push(Waiting(ticket, request, time.monotonic()))
         return ticket
