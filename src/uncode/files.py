@@ -10,40 +10,53 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from .core.errors import UncodeError, require
 from .core.support.json_lines import read_json_lines
 from .core.support.write import is_stream, write_whole
 
 FLUSH_SECONDS = 0.5
+LOCK_POLL_SECONDS = 0.05
 MAX_LISTED_DIFFERENCES = 3
 _DIGEST = re.compile(r"[0-9a-f]{16,}")
 
 
 @contextmanager
-def exclusive_lock(lock: Path, out: Path, doing: str) -> Iterator[None]:
-    """Hold a lock file. The system releases the lock when the process ends, in whatever way."""
+def exclusive_lock(lock: Path, out: Path, doing: str, wait_seconds: float = 0.0) -> Iterator[None]:
+    """Hold a lock file. The system releases the lock when the process ends, in whatever way.
+
+    If another process holds it, wait up to `wait_seconds`, then raise.
+    """
     try:
         import fcntl
     except ImportError:  # this system has no such locks
         yield
         return
-    try:
-        number = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
-    except OSError as error:
-        raise UncodeError(f"'{out}' cannot be written: {error.strerror}.") from error
-    with open(number, "w") as file:
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            number = os.open(lock, os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0), 0o666)
+        except OSError as error:
+            raise UncodeError(f"'{out}' cannot be written: {error.strerror}.") from error
+        file = open(number, "w")  # noqa: SIM115  # closed below
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if lock.exists() and os.path.samestat(os.fstat(number), lock.stat()):
+                break  # else its last holder has removed the file since we opened it
+            file.close()
         except BlockingIOError:
-            raise UncodeError(
-                f"another process is {doing} into '{out}': wait for it, or choose another output."
-            ) from None
-        try:
-            yield
-        finally:
-            lock.unlink(missing_ok=True)
+            file.close()
+            if time.monotonic() > deadline:
+                raise UncodeError(
+                    f"another process is {doing} into '{out}': wait for it, or choose another output."
+                ) from None
+            time.sleep(LOCK_POLL_SECONDS)
+    try:
+        yield
+    finally:
+        lock.unlink(missing_ok=True)
+        file.close()
 
 
 def require_same_job(path: Path, what: str, ours: Mapping[str, Any], theirs: Mapping[str, Any], instead: str) -> None:
@@ -82,6 +95,40 @@ def _is_short(value: Any) -> bool:
 
 def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value).replace("null", "none")
+
+
+class LineFile:
+    """A file of JSON lines to which one process appends.
+
+    A line is with the operating system when `add` returns, so a kill loses no line. It is on the disk within about
+    FLUSH_SECONDS, or when the file is closed.
+    """
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self._synced = file, time.monotonic()
+
+    @classmethod
+    @contextmanager
+    def open(cls, path: Path) -> Iterator[LineFile]:
+        """Open a file, or make it. Half a line at its end, which a kill has left, is removed."""
+        with open(path, "a+b", buffering=0) as file:
+            file.seek(0)
+            end = file.read().rfind(b"\n") + 1
+            file.truncate(end)
+            lines = cls(file)
+            try:
+                yield lines
+            finally:
+                os.fsync(file.fileno())
+
+    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Append rows."""
+        content = _lines(rows)
+        while content:
+            content = content[self._file.write(content) :]
+        if time.monotonic() - self._synced > FLUSH_SECONDS:
+            os.fsync(self._file.fileno())
+            self._synced = time.monotonic()
 
 
 class Journal:
@@ -192,6 +239,12 @@ def read_finished(out: Path, command: Mapping[str, Any]) -> list[dict[str, Any]]
     return _read_rows(out, content) if content.endswith(b"\n") else []
 
 
+def read_rows(out: Path) -> list[dict[str, Any]]:
+    """The rows of a file of JSON lines. Half a line at its end, which a kill has left, is not read."""
+    content = out.read_bytes()
+    return _read_rows(out, content[: content.rfind(b"\n") + 1])
+
+
 def _read_rows(out: Path, content: bytes) -> list[dict[str, Any]]:
     try:
         rows = [row for _, row in read_json_lines(content.decode(), f"'{out}'")]
@@ -209,5 +262,5 @@ def read_text(path: Path | Traversable) -> str:
         raise UncodeError(f"'{path}' is not UTF-8 text ({error}): convert it first.") from error
 
 
-def _lines(rows: Sequence[dict[str, Any]]) -> bytes:
+def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return "".join(json.dumps(row, ensure_ascii=False) + "\n" for row in rows).encode()

@@ -1,0 +1,171 @@
+"""Run folders: `run.json` describes the cells of a run, `samples*.jsonl` hold its samples, one line each.
+
+Every process of a run appends to a file of its own, so no two processes write into one file, on one machine or on
+several that share the folder. Lines are found by their keys, so it does not matter which file holds them. The process
+that finds the run complete merges all files into `samples.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import UncodeError, require
+from ...core.support.paths import make_folder, require_folder
+from ...core.support.write import write_whole
+from ...files import LineFile, exclusive_lock, read_rows
+from .sample import Sample
+
+SCHEMA = 1
+INFO, SAMPLES = "run.json", "samples.jsonl"
+LOCK_SECONDS = 60.0
+"""How long a process waits for another one that is writing `run.json`."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One sampler on one task with one model: everything that its samples have in common."""
+
+    model: str
+    task: str
+    sampler: str
+    """The sampler's label."""
+    fingerprint: str
+    """Of the weights and their dtype."""
+    definition: Mapping[str, Any]
+    """The sampler as data."""
+    length: int
+    """Tokens to generate."""
+    seed: int
+    """Of the first example; example n has this seed plus n."""
+
+    @property
+    def name(self) -> tuple[str, str, str]:
+        return self.model, self.task, self.sampler
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What `run.json` says about a run."""
+
+    config: str
+    """The name of the config."""
+    title: str
+    cells: tuple[Cell, ...] = ()
+    baseline: str = ""
+    """The sampler's label that others are compared with."""
+    paper: str = ""
+    """The paper's table of the same kind, if there is one."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    schema: int = SCHEMA
+
+    def with_cells(self, cells: Iterable[Cell], folder: Path) -> RunInfo:
+        """The same run with more cells. A cell of the same name must be the same cell."""
+        found = {cell.name: cell for cell in self.cells}
+        for cell in cells:
+            known = found.setdefault(cell.name, cell)
+            if known != cell:
+                other = next(key for key, value in asdict(cell).items() if value != asdict(known)[key])
+                raise UncodeError(
+                    f"'{folder}' holds answers of '{cell.sampler}' on {cell.task} by {cell.model} with another "
+                    f"{_WORDS.get(other, other)}: choose another `out=`, or another label."
+                )
+        return replace(self, cells=tuple(found.values()))
+
+
+_WORDS = {"fingerprint": "checkpoint or dtype", "definition": "definition of the sampler"}
+
+
+class RunFolder:
+    """A run on disk."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    @classmethod
+    def existing(cls, path: str | Path) -> RunFolder:
+        """The folder of a run that was begun before."""
+        path = Path(path)
+        require_folder(path)
+        require((path / INFO).is_file(), f"'{path}' is no run folder: it has no {INFO} (`uncode eval` makes one).")
+        return cls(path)
+
+    @classmethod
+    def create(cls, path: str | Path, info: RunInfo) -> RunFolder:
+        """Open a run's folder, or make it. The cells of `info` are added to those that it holds."""
+        folder = cls(Path(path))
+        make_folder(folder.path)
+        with folder.locked():
+            if (folder.path / INFO).is_file():
+                known = folder.info()
+                require(
+                    known.config == info.config,
+                    f"'{path}' is a run of the config '{known.config}', not '{info.config}': choose another `out=`.",
+                )
+                info = replace(known.with_cells(info.cells, folder.path), versions=info.versions)
+            else:
+                others = sorted(file.name for file in folder.path.iterdir() if file.name != f"{INFO}.lock")
+                require(not others, f"'{path}' is not empty and no run folder (it holds {others[:3]}): choose another.")
+            write_whole(folder.path / INFO, json.dumps(asdict(info), indent=1) + "\n")
+        return folder
+
+    def info(self) -> RunInfo:
+        """What `run.json` says."""
+        file = self.path / INFO
+        try:
+            data = json.loads(file.read_text(encoding="utf-8"))
+            require(data["schema"] == SCHEMA, f"'{file}' has schema {data['schema']}; this version reads {SCHEMA}.")
+            return RunInfo(**{**data, "cells": tuple(Cell(**cell) for cell in data["cells"])})
+        except (OSError, ValueError, LookupError, TypeError) as error:
+            raise UncodeError(f"'{file}' is damaged ({type(error).__name__}): restore it, or run again.") from error
+
+    def samples(self) -> list[Sample]:
+        """All samples. If an example of a cell was answered more than once (its prompt changed), the last one."""
+        found = {(s.model, s.task, s.sampler, s.id): s for s in self.all_samples()}
+        return list(found.values())
+
+    def all_samples(self) -> list[Sample]:
+        """Every sample once, in the order in which they were written."""
+        found = dict[str, Sample]()
+        for file in self.files():
+            for number, row in enumerate(read_rows(file), 1):
+                try:
+                    sample = Sample.from_row(row)
+                except (LookupError, TypeError) as error:
+                    raise UncodeError(f"line {number} of '{file}' is no sample ({error}): remove the line.") from error
+                found.setdefault(sample.key, sample)
+        return list(found.values())
+
+    def files(self) -> list[Path]:
+        """The files of samples. The merged one comes first."""
+        parts = sorted(self.path.glob("samples.*.jsonl"), key=lambda file: (len(file.name), file.name))
+        return [file for file in (self.path / SAMPLES, *parts) if file.is_file()]
+
+    @contextmanager
+    def writing(self, process: int) -> Iterator[LineFile]:
+        """The file to which this process appends. Only one process at a time can hold it."""
+        file = self.path / f"samples.{process}.jsonl"
+        with exclusive_lock(file.with_suffix(".lock"), self.path, "writing samples"), LineFile.open(file) as lines:
+            yield lines
+
+    def merge(self, samples: Sequence[Sample]) -> None:
+        """Write all samples into one file and remove the others. A kill in between loses nothing."""
+        with self.locked():
+            write_whole(self.path / SAMPLES, "".join(_line(sample) for sample in samples))
+            for file in self.files():
+                if file.name != SAMPLES:
+                    file.unlink(missing_ok=True)
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder's lock while `run.json` or the merged file changes."""
+        with exclusive_lock(self.path / f"{INFO}.lock", self.path, "writing", wait_seconds=LOCK_SECONDS):
+            yield
+
+
+def _line(sample: Sample) -> str:
+    return json.dumps(sample.as_row(), ensure_ascii=False) + "\n"

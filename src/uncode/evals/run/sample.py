@@ -1,0 +1,77 @@
+"""Samples: one decoded and graded answer each, and one line of a run's journal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ..task import Grade
+
+KEY_CHARACTERS = 32
+"""Length of a key, in hexadecimal digits."""
+
+
+def digest(value: Any) -> str:
+    """A fingerprint of JSON data. Equal data have equal fingerprints, in whatever order their names come."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:KEY_CHARACTERS]
+
+
+def sample_key(request: Mapping[str, Any], model: str, sampler: Mapping[str, Any], seed: int) -> str:
+    """The identity of a sample: what was asked, of which weights, with which sampler and seed.
+
+    It knows no process, no folder and no label. So work is never repeated, and never mistaken for other work.
+    """
+    return digest([dict(request), model, dict(sampler), seed])
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One answer of a model to one example, with its grades."""
+
+    key: str
+    model: str
+    """The model's name in the config."""
+    task: str
+    sampler: str
+    """The sampler's label in the config."""
+    id: str
+    """The example's id."""
+    prompt_sha256: str
+    """Of the prompt's token ids."""
+    seed: int
+    text: str
+    token_ids: tuple[int, ...]
+    """The generated tokens, up to and including the first EOS."""
+    grades: Mapping[str, Grade]
+    """By metric. `correct` is our grader, `paper` the rule of the released code."""
+    forwards: int
+    tokens: int
+    """Generated tokens before the first EOS."""
+    seconds: float
+    """Its share of the time: of each forward, the seconds divided by the rows in it. Shares add up to the whole."""
+    first_eos_step: int | None = None
+    """The forward that wrote the first EOS, counted from 0; None if none was written."""
+    entropy: float | None = None
+    """The mean predictive entropy (the paper's H_seq), for samplers that are run with `observe`."""
+    order: Mapping[str, Any] | None = None
+    """Measures of the decoding order, for samplers that are run with `measure_order`."""
+
+    def as_row(self) -> dict[str, Any]:
+        """The sample as a line of the journal. Values that were not measured are left out."""
+        row = {name: value for name, value in asdict(self).items() if value is not None or name == "first_eos_step"}
+        grades = {metric: grade._asdict() for metric, grade in self.grades.items()}
+        return row | {"token_ids": list(self.token_ids), "grades": grades}
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Sample:
+        """The sample of a line."""
+        grades = {metric: _grade(grade) for metric, grade in row["grades"].items()}
+        return cls(**{**row, "token_ids": tuple(row["token_ids"]), "grades": grades})
+
+
+def _grade(row: Mapping[str, Any]) -> Grade:
+    span: Sequence[int] | None = row["span"]
+    return Grade(row["correct"], None if span is None else (span[0], span[1]), row["why"])
