@@ -74,7 +74,7 @@ def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: 
     assert isinstance(length, Sequence)
     require(len(length) == len(prompts), f"{len(length)} lengths were given for {len(prompts)} prompts.")
     return [
-        _with_gaps(denoiser, str(p), n) if gap else _with_answer(denoiser, p, n)
+        _with_gaps(denoiser, str(p), n) if gap else with_answer(denoiser, p, n)
         for p, gap, n in zip(prompts, gapped, length, strict=True)
     ]
 
@@ -139,7 +139,8 @@ def _frame(denoiser: Denoiser) -> tuple[list[int], list[int]]:
     return list(before), list(after)
 
 
-def _with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None) -> Prompt:
+def with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None) -> Prompt:
+    """A prompt and masks for its answer. `<mask:3>` in the prompt is ordinary text here."""
     require(isinstance(length, int), "the length of the answer is missing: give one, or mark gaps with <mask:12>.")
     assert isinstance(length, int)
     require(length > 0, f"the length to generate must be at least 1, not {shown(length)}.")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from ..core.denoiser import Denoiser
 from ..core.pieces.piece import Table
@@ -52,6 +53,9 @@ class TransformerDenoiser(Denoiser):
     @property
     def dtype(self) -> torch.dtype:  # type: ignore[override]
         return self.network.embed.weight.dtype
+
+    def weights(self) -> Iterable[tuple[str, Tensor]]:
+        return self.network.named_parameters()
 
     def open(self, rows: int, length: int) -> TransformerSession:
         shape, tokens = self.network.shape, rows * length

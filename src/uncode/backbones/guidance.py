@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -34,6 +36,9 @@ class Guided(Denoiser):
 
     def __repr__(self) -> str:
         return f"Guided({self.denoiser!r}, scale={self.scale})"
+
+    def weights(self) -> Iterable[tuple[str, Tensor]]:
+        return self.denoiser.weights()
 
     def open(self, rows: int, length: int) -> GuidedSession:
         return GuidedSession(self, rows, length)

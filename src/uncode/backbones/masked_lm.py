@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -59,6 +59,10 @@ class MaskedLMDenoiser(Denoiser):
             f"special ids {sorted(barred)} do not lie inside the vocabulary of {self.vocab_size}.",
         )
         self.barred = torch.tensor(sorted(barred), device=self.device)
+
+    def weights(self) -> Iterable[tuple[str, Tensor]]:
+        found: Iterable[tuple[str, Tensor]] = self.model.named_parameters()
+        return found
 
     def __repr__(self) -> str:
         return f"MaskedLMDenoiser({self.about['model']}, {self.dtype}, {self.device})"

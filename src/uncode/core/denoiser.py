@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -89,6 +89,10 @@ class Denoiser:
     """Whether a batch may hold rows of unequal length."""
     has_kv_cache: bool = False
     """Whether its sessions store keys and values as a plan says. Without, samplers with a cache are refused."""
+
+    def weights(self) -> Iterable[tuple[str, Tensor]]:
+        """The named parameters, of which evaluations make a fingerprint; none where they are not known."""
+        return ()
 
     def open(self, rows: int, length: int) -> Session:
         """A session for a batch of `rows` with `length` columns."""

@@ -38,6 +38,8 @@ class _Active:
 
     waiting: Waiting
     since: float
+    share: float = 0.0
+    """Seconds of its forwards so far, each divided by the rows in it."""
 
 
 class Engine:
@@ -186,7 +188,7 @@ class Engine:
             self._active[row] = _Active(waiting, now)
 
     def _advance(self) -> None:
-        tokens = self._state.batch.tokens.numel()
+        tokens, began = self._state.batch.tokens.numel(), time.monotonic()
         try:
             with self.budget.measuring(tokens):
                 self.last_step = advance(self._state)
@@ -198,6 +200,9 @@ class Engine:
             self._restart(UncodeError(f"one row does not fit into memory: {_first_line(error)}"), alone)
         else:
             self.forwards += 1
+            share = (time.monotonic() - began) / len(self._active)
+            for active in self._active.values():
+                active.share += share
             self._harvest()
 
     def _restart(self, error: UncodeError, row: int | None) -> None:
@@ -233,7 +238,8 @@ class Engine:
         request, batch = active.waiting.request, self._state.batch
         record = record.without_padding(batch.start, request.canvas.start, request.canvas.span)
         trace = Trace.of(request.canvas, [record], header_of(self.denoiser, self._state.observe))
-        return Result(request, trace, seconds=now - active.since, waited=active.since - active.waiting.since)
+        waited = active.since - active.waiting.since
+        return Result(request, trace, seconds=now - active.since, waited=waited, share_seconds=active.share)
 
     def _keep(self, rows: np.ndarray) -> None:
         self._state.keep(np.flatnonzero(rows))

@@ -40,5 +40,7 @@ class Result:
     """Why it could not be decoded."""
     seconds: float = 0.0
     """From the step at which it joined the batch to its last one."""
+    share_seconds: float = 0.0
+    """Its share of the time: of each forward, the seconds divided by the rows in it. The shares of all rows add up."""
     waited: float = 0.0
     """Seconds in the queue."""

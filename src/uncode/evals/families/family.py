@@ -15,12 +15,14 @@ from typing import Any, ClassVar, TypeVar
 from ...core.errors import require
 from ...files import read_text
 from ..data import Source, parse
-from ..task import Example, Grade, Task
+from ..task import Example, Grade, Settings, Task
 from ..tasks import find_task
 
 E = TypeVar("E", bound=Example)
 TESTED, UNLABELLED = 256, 64
 """Problems per family in the package's files: for testing, and for choices without labels."""
+BLOCKS = 8
+"""Blocks of block-wise samplers, as in the paper (256 tokens in blocks of 32)."""
 HELD_OUT_EVERY = 8
 """One problem in eight is never trained on."""
 
@@ -40,6 +42,9 @@ class Family(Task[E]):
 
     def __init_subclass__(cls) -> None:
         cls.source = Source(f"{cls.name}.jsonl")
+        rate = find_task(cls.like).settings.rate
+        block_length = -(-cls.length // BLOCKS)
+        cls.settings = Settings(shots=0, length=cls.length, rate=rate, chat=False, block_length=block_length)
 
     @abstractmethod
     def draw(self, random: Random) -> E:

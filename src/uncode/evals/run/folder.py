@@ -8,6 +8,7 @@ that finds the run complete merges all files into `samples.jsonl`.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -110,8 +111,19 @@ class RunFolder:
             else:
                 others = sorted(file.name for file in folder.path.iterdir() if file.name != f"{INFO}.lock")
                 require(not others, f"'{path}' is not empty and no run folder (it holds {others[:3]}): choose another.")
-            write_whole(folder.path / INFO, json.dumps(asdict(info), indent=1) + "\n")
+            folder._write(info)
         return folder
+
+    def add_cells(self, cells: Sequence[Cell]) -> None:
+        """Note cells in `run.json`. A cell of the same name must be the same cell."""
+        info = self.info()
+        if all(cell in info.cells for cell in cells):
+            return
+        with self.locked():
+            self._write(self.info().with_cells(cells, self.path))
+
+    def _write(self, info: RunInfo) -> None:
+        write_whole(self.path / INFO, json.dumps(asdict(info), indent=1) + "\n")
 
     def info(self) -> RunInfo:
         """What `run.json` says."""
@@ -150,6 +162,14 @@ class RunFolder:
         """The file to which this process appends. Only one process at a time can hold it."""
         file = self.path / f"samples.{process}.jsonl"
         with exclusive_lock(file.with_suffix(".lock"), self.path, "writing samples"), LineFile.open(file) as lines:
+            yield lines
+
+    @contextmanager
+    def writing_traces(self, cell: Cell, process: int) -> Iterator[LineFile]:
+        """The file to which this process appends the traces of a cell."""
+        name = re.sub(r"[^\w.-]+", "-", f"{cell.model}-{cell.task}-{cell.sampler}")
+        make_folder(self.path / "traces")
+        with LineFile.open(self.path / "traces" / f"{name}.{process}.jsonl") as lines:
             yield lines
 
     def merge(self, samples: Sequence[Sample]) -> None:

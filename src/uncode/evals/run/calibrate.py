@@ -1,0 +1,91 @@
+"""The label-free choice of Uncode's rate: the least mean predictive entropy on examples whose labels are not read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from ...core.errors import require
+from ..families.family import Family
+from ..task import Example, Task
+from .config import SamplerEntry
+from .folder import RunFolder, RunInfo
+from .model import EvaluatedModel, Question
+from .options import OnProgress, Progress, RunOptions
+from .recorder import Recorder, versions
+from .sample import Sample
+
+
+@dataclass(frozen=True)
+class RateChoice:
+    """The samples at each rate. The chosen rate has the least mean predictive entropy."""
+
+    samples: dict[float, list[Sample]]
+
+    @property
+    def entropies(self) -> dict[float, float]:
+        return {rate: mean_entropy(samples) for rate, samples in self.samples.items()}
+
+    @property
+    def rate(self) -> float:
+        """Of equal entropies, the smaller rate."""
+        entropies = self.entropies
+        return min(entropies, key=lambda rate: (entropies[rate], rate))
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Decodes the same examples at several rates."""
+
+    model: EvaluatedModel
+    task: Task[Any]
+    entry: SamplerEntry
+    rates: tuple[float, ...]
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        require(len(set(self.rates)) > 1, "a choice needs at least two different rates: give several.")
+
+    def examples(self, count: int, data: Path | None = None) -> list[Example]:
+        """Examples to calibrate on: a family's own without labels, or a random part of a benchmark."""
+        if isinstance(self.task, Family):
+            return list(self.task.unlabelled(data)[:count])
+        examples = self.task.examples(data)
+        return examples if len(examples) <= count else Random(self.seed).sample(examples, count)
+
+    def run(
+        self, examples: Sequence[Example], out: Path, options: RunOptions, on_progress: OnProgress, labels: bool = False
+    ) -> RateChoice:
+        """Decode the examples at every rate into a folder of samples. Those that the folder holds are not made again.
+
+        With `labels` the answers are graded too, which does not change the choice.
+        """
+        title = f"Mean predictive entropy of {self.entry.label} at {len(self.rates)} rates"
+        folder = RunFolder.create(out, RunInfo("calibration", title, versions=versions()))
+        questions = [self._question(example, number) for number, example in enumerate(examples)]
+        found: dict[float, list[Sample]] = {rate: [] for rate in self.rates}
+        with Recorder.open(folder, options) as recorder:
+            for number, rate in enumerate(self.rates):
+                sampler = self.model.prepare(self.entry, self.task.settings, {"rate": rate})
+                label, cell = f"{self.entry.label} {rate:g}", f"{self.task.name}, rate {rate:g} without labels"
+                seed, before = self.seed, number * len(questions)
+                for sample in recorder.samples(
+                    self.model, self.task, sampler, label, questions, seed, observe=True, is_graded=labels
+                ):
+                    found[rate].append(sample)
+                    done = before + len(found[rate])
+                    on_progress(Progress(cell, done, len(questions) * len(self.rates), 0, 0))
+        return RateChoice(found)
+
+    def _question(self, example: Example, number: int) -> Question:
+        ids = self.model.encode(self.task.prompt(example), self.task.settings.chat)
+        return Question(example, ids, self.task.settings.length, self.seed + number)
+
+
+def mean_entropy(samples: Sequence[Sample]) -> float:
+    """The mean predictive entropy of a set of answers."""
+    values = [sample.entropy for sample in samples if sample.entropy is not None]
+    return round(sum(values) / len(values), 6)

@@ -1,0 +1,202 @@
+"""Evaluation configs: TOML files that name the models, tasks and samplers of a table. This module imports no torch."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ...core.errors import UncodeError, require, shown, suggest
+from ...core.pieces.piece import read_value
+from ...samplers.catalog import find
+from ...toml_file import read_toml
+from ..names import TASK_NAMES, find_task_or_family
+from ..task import Settings
+
+AUTOREGRESSIVE = "autoregressive"
+"""The name that stands for a sampler where the model is autoregressive."""
+AUTOREGRESSIVE_OPTIONS = ("temperature",)
+LABEL_FREE = "label-free"
+"""As the value of `rate`: choose it for each task by the mean predictive entropy, without labels."""
+_SETTING = re.compile(r"\$(\w+?)(?:\*(\d+))?")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class SamplerEntry:
+    """A row of the table: a sampler, with options that may depend on the task."""
+
+    preset: str
+    """A preset, the path of a sampler file, or `autoregressive`."""
+    label: str = ""
+    """The name of the row. By default that of the preset."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """`$length`, `$rate` and `$block_length` stand for the task's setting, `$block_length*4` for four times that."""
+    tasks: tuple[str, ...] = ()
+    """The tasks of this row; none means all."""
+    stop_at_eos: bool = True
+    """Whether an answer may end at an EOS token. Without, every mask is filled."""
+    measure_order: bool = False
+    """Whether to record when each part of the answer was written."""
+
+    def options_for(self, settings: Settings) -> dict[str, Any]:
+        """The options on a task with these settings."""
+        return {name: _setting(value, settings) for name, value in self.options.items()}
+
+    def runs_on(self, task: str) -> bool:
+        return not self.tasks or task in self.tasks
+
+
+@dataclass(frozen=True)
+class EvalConfig:
+    """What `uncode eval` runs: every sampler on every task with every model."""
+
+    name: str
+    title: str
+    models: tuple[str, ...]
+    tasks: tuple[str, ...]
+    samplers: tuple[SamplerEntry, ...]
+    baseline: str = ""
+    """The label of the sampler that reports compare others with."""
+    paper: str = ""
+    """The paper's table of the same kind."""
+    seed: int = 0
+    """Of the first example of a task; example n has this seed plus n."""
+    rates: tuple[float, ...] = (0.0, 0.25, 0.5, 1.0)
+    """Candidates for `rate = "label-free"`."""
+    calibration_examples: int = 64
+    """Examples without labels on which that rate is chosen."""
+
+    @classmethod
+    def load(cls, source: str | Path) -> EvalConfig:
+        """Load a config of the package by its name, or a TOML file."""
+        own = package_configs()
+        path = own.get(str(source), Path(source))
+        if not path.is_file():
+            raise UncodeError(f"no evaluation config is named '{source}', and there is no such file: {_near(source)}")
+        data = read_toml(path, "evaluation config")
+        try:
+            return cls.read({"name": path.stem} | data)
+        except UncodeError as error:
+            raise UncodeError(f"in the evaluation config '{path.name}', {error}") from None
+
+    @classmethod
+    def read(cls, data: Mapping[str, Any]) -> EvalConfig:
+        """Build a config from the data of a TOML file, and check its names and values."""
+        rows = data.get("samplers", ())
+        require(isinstance(rows, Sequence) and not isinstance(rows, str), "samplers must be a list of tables.")
+        entries = tuple(_read_entry(row, number) for number, row in enumerate(rows, 1))
+        config: EvalConfig = _read(cls, dict(data), "the top level", samplers=entries)
+        for name in ("models", "tasks", "samplers"):
+            require(len(getattr(config, name)) > 0, f"{name} is empty: name at least one.")
+        for task in (*config.tasks, *(task for entry in entries for task in entry.tasks)):
+            require(task in TASK_NAMES, f"there is no task named '{task}': {suggest(task, TASK_NAMES)}")
+        labels = [entry.label for entry in entries]
+        twice = [label for label in labels if labels.count(label) > 1]
+        require(not twice, f"two samplers have the label '{twice[0] if twice else ''}': give each a label of its own.")
+        known = config.baseline in labels or not config.baseline
+        require(known, f"the baseline '{config.baseline}' is no label of a sampler: {suggest(config.baseline, labels)}")
+        require(config.calibration_examples > 0, "calibration_examples must be above 0.")
+        return config
+
+    def narrowed(
+        self, models: Sequence[str] = (), tasks: Sequence[str] = (), samplers: Sequence[str] = ()
+    ) -> EvalConfig:
+        """The same config with other models, and with only these tasks and samplers."""
+        full = [find_task_or_family(task).name for task in tasks]
+        chosen = _chosen(full, self.tasks, "task", self.name)
+        labels = _chosen(samplers, [entry.label for entry in self.samplers], "sampler", self.name)
+        entries = tuple(entry for entry in self.samplers if entry.label in labels)
+        return replace(self, models=tuple(models) or self.models, tasks=chosen, samplers=entries)
+
+
+def package_configs() -> dict[str, Path]:
+    """The paths of the package's own configs, by name."""
+    folder = Path(__file__).parent / "configs"
+    return {name: folder / f"{name}.toml" for name in PACKAGE_CONFIGS}
+
+
+PACKAGE_CONFIGS = ("main", "dream", "efficient", "priors", "corpora", "autoregressive", "mini")
+
+
+def _near(source: str | Path) -> str:
+    return suggest(str(source), PACKAGE_CONFIGS)
+
+
+def _read_entry(row: Any, number: int) -> SamplerEntry:
+    where = f"sampler {number}"
+    require(isinstance(row, Mapping), f"{where} must be a table, not {shown(row)}.")
+    options = row.get("options", {})
+    require(isinstance(options, Mapping), f"the options of {where} must be a table, not {shown(options)}.")
+    entry: SamplerEntry = _read(SamplerEntry, dict(row), where, options=dict(options))
+    _check_options(entry)
+    default = Path(entry.preset).stem if entry.preset.endswith(".toml") else entry.preset
+    return replace(entry, label=entry.label or default)
+
+
+def _check_options(entry: SamplerEntry) -> None:
+    """Raise if the preset or one of its options does not exist, or a value is of the wrong type."""
+    if entry.preset == AUTOREGRESSIVE:
+        for name in entry.options:
+            known = AUTOREGRESSIVE_OPTIONS
+            require(name in known, f"an autoregressive model has no option '{name}': {suggest(name, known)}")
+        return
+    if entry.preset.endswith(".toml"):
+        require(not entry.options, f"the sampler file '{entry.preset}' takes no options: edit a copy of the file.")
+        return
+    preset = find(entry.preset)
+    for name, value in entry.options.items():
+        option = preset.option(name)
+        if name == "rate" and value == LABEL_FREE:
+            continue
+        if isinstance(value, str) and value.startswith("$"):
+            _setting(value, Settings(shots=0, length=1, rate=0.0, chat=False, block_length=1))
+        elif name != "frequency":
+            option.check(None if value == "none" else value)
+
+
+def _setting(value: Any, settings: Settings) -> Any:
+    """The value of an option; `$NAME` and `$NAME*N` stand for a setting of the task."""
+    if not isinstance(value, str) or not value.startswith("$"):
+        return value
+    found = _SETTING.fullmatch(value)
+    known = ("length", "rate", "block_length")
+    if found is None or found[1] not in known:
+        raise UncodeError(f"'{value}' stands for no setting of a task: use ${', $'.join(known)}.")
+    setting = getattr(settings, found[1])
+    return setting * int(found[2]) if found[2] else setting
+
+
+def _chosen(wanted: Iterable[str], known: Sequence[str], what: str, config: str) -> tuple[str, ...]:
+    """The known names that are wanted, in their own order; all of them if none is named."""
+    wanted = list(wanted)
+    for name in wanted:
+        require(name in known, f"the config '{config}' has no {what} '{name}': {suggest(name, known)}")
+    return tuple(name for name in known if not wanted or name in wanted)
+
+
+def _read(cls: Callable[..., T], data: dict[str, Any], where: str, **read: Any) -> T:
+    """Read a dataclass from a table of the file; the values in `read` have been read already."""
+    known = {f.name: f.type for f in fields(cls)}  # type: ignore[arg-type]
+    for key in data:
+        require(key in known, f"{where} has no setting '{key}': {suggest(key, known)}")
+    required = {"SamplerEntry": ("preset",), "EvalConfig": ("title", "models", "tasks")}[cls.__name__]
+    missing = [name for name in required if name not in data]
+    require(not missing, f"{where} needs a value for {', '.join(missing)}.")
+    values = {
+        key: read_value(value, _HINTS[str(known[key])], f"{key} of {where}")
+        for key, value in data.items()
+        if key not in read
+    }
+    return cls(**values, **read)
+
+
+_HINTS: dict[str, Any] = {
+    "str": str,
+    "int": int,
+    "bool": bool,
+    "tuple[str, ...]": tuple[str, ...],
+    "tuple[float, ...]": tuple[float, ...],
+}

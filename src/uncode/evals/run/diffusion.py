@@ -1,0 +1,114 @@
+"""Masked diffusion models under evaluation, decoded on the engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from ...core.canvas import Canvas
+from ...core.denoiser import Denoiser
+from ...core.errors import UncodeError, require
+from ...core.pieces.piece import Table
+from ...core.pieces.policy import Sampler
+from ...core.pieces.stop import AfterEos
+from ...core.trace import Trace
+from ...engine import Engine, Request, Result
+from ...prompt import Prompt, encode
+from ...samplers import lookup
+from ...samplers.interventions import trivial_ids
+from ..task import Settings
+from .config import AUTOREGRESSIVE, SamplerEntry
+from .model import Answer, EvaluatedModel, PreparedSampler, Question, weights_fingerprint
+from .order import order_of
+
+FINGERPRINTED = ("guidance", "revision", "tokenizer")
+"""Of what a denoiser says about itself, this decides its answers. A folder's name does not."""
+
+
+class DiffusionModel(EvaluatedModel):
+    """A denoiser under evaluation. `frequency` replaces the tables that the config names."""
+
+    def __init__(self, name: str, denoiser: Denoiser, frequency: Table | None = None) -> None:
+        require(denoiser.tokenizer is not None, f"'{name}' has no tokenizer, which an evaluation needs.")
+        self.name, self.denoiser, self.frequency = name, denoiser, frequency
+        about = {key: value for key, value in denoiser.about.items() if key in FINGERPRINTED}
+        self.fingerprint = weights_fingerprint(denoiser.weights(), about | {"dtype": denoiser.dtype})
+
+    @cached_property
+    def _trivial(self) -> tuple[int, ...]:
+        return trivial_ids(self.denoiser.tokenizer)
+
+    def encode(self, prompt: str, chat: bool) -> tuple[int, ...]:
+        before, _ = self.denoiser.frame
+        ids = encode(self.denoiser, [{"role": "user", "content": prompt}] if chat else prompt)
+        require(self.denoiser.mask_id not in ids, "the prompt contains the mask token, which only decoding may write.")
+        return (*before, *ids)
+
+    def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
+        require(
+            entry.preset != AUTOREGRESSIVE,
+            f"'{self.name}' is a masked diffusion model, and '{entry.label}' is for autoregressive ones.",
+        )
+        sampler = self._sampler(entry, entry.options_for(settings) | dict(options))
+        if entry.stop_at_eos and self.denoiser.eos_ids:
+            sampler = sampler.stopping(AfterEos())
+        return PreparedSampler(entry, sampler, sampler.to_dict())
+
+    def _sampler(self, entry: SamplerEntry, options: dict[str, Any]) -> Sampler:
+        named = options.pop("frequency", None)
+        table = self.frequency or named or self.denoiser.frequency
+        if lookup.is_file(entry.preset):
+            return lookup.load(entry.preset, frequency=table)
+        values = {key: None if value == "none" else value for key, value in options.items()}
+        if not lookup.takes_table(entry.preset, values):
+            return lookup.load(entry.preset, **values)
+        require(
+            table is not None,
+            f"the sampler '{entry.label}' needs a frequency table, and '{self.name}' has none: give `frequency=TABLE` "
+            "(`uncode count` makes one).",
+        )
+        return lookup.load(entry.preset, frequency=table, **values)
+
+    def answers(
+        self, sampler: PreparedSampler, questions: Sequence[Question], batch: int, observe: bool = False
+    ) -> Iterator[tuple[Question, Answer]]:
+        engine = Engine(self.denoiser, max_rows=batch, observe="span" if observe else "open")
+        after = list(self.denoiser.frame[1])
+        longest_first = sorted(questions, key=lambda one: -(len(one.prompt_ids) + one.length))
+        for result in engine.run(self._request(one, sampler.sampler, after) for one in longest_first):
+            question: Question = result.request.key
+            if result.trace is None:
+                raise UncodeError(f"{question.example.id}, {sampler.entry.label}: {result.error}")
+            yield question, self._answer(question, result, result.trace, sampler.entry, observe)
+
+    def _request(self, question: Question, sampler: Sampler, after: list[int]) -> Request:
+        mask_id = self.denoiser.mask_id
+        row = [*question.prompt_ids, *[mask_id] * question.length, *after]
+        return Request(Canvas.infill([row], mask_id=mask_id), sampler, question.seed, key=question)
+
+    def _answer(self, question: Question, result: Result, trace: Trace, entry: SamplerEntry, observe: bool) -> Answer:
+        start = len(question.prompt_ids)
+        span = slice(start, start + question.length)
+        row = trace.tokens[0].tolist()
+        generated, eos_ids = row[span], self.denoiser.eos_ids
+        tokens = next((at for at, token in enumerate(generated) if token in eos_ids), len(generated))
+        return Answer(
+            text=Prompt(row, [(span.start, span.stop)]).answer(self.denoiser, row),
+            token_ids=tuple(generated[: tokens + 1]),
+            forwards=int(trace.forwards[0]),
+            tokens=tokens,
+            seconds=result.share_seconds,
+            first_eos_step=_first_eos_step(trace, eos_ids),
+            entropy=float(trace.sequence_entropy[0]) if observe else None,
+            order=order_of(trace, self._trivial, eos_ids) if entry.measure_order else None,
+            trace=trace,
+        )
+
+
+def _first_eos_step(trace: Trace, eos_ids: tuple[int, ...]) -> int | None:
+    """The forward that wrote the first EOS; None if none did."""
+    written = torch.isin(trace.generated[0], torch.tensor(eos_ids)) & (trace.commit_step[0] >= 0)
+    return int(trace.commit_step[0][written].min()) if bool(written.any()) else None

@@ -1,0 +1,103 @@
+"""The interface of a model under evaluation: it reads prompts, and answers them in any order."""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from ...core.trace import Trace
+from ..task import Example, Settings
+from .config import SamplerEntry
+from .sample import digest
+
+NUMBERS_PER_PARAMETER = 1024
+"""A fingerprint reads this many numbers of each parameter, evenly spread."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """An example of a task as a model reads it."""
+
+    example: Example
+    prompt_ids: tuple[int, ...]
+    length: int
+    """Tokens to generate."""
+    seed: int
+
+    @property
+    def prompt_sha256(self) -> str:
+        return hashlib.sha256(" ".join(map(str, self.prompt_ids)).encode()).hexdigest()
+
+    def request(self, task: str) -> dict[str, Any]:
+        """What is asked, for the key of a sample."""
+        return {"task": task, "id": self.example.id, "prompt": self.prompt_sha256, "length": self.length}
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a model answered."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    forwards: int
+    tokens: int
+    seconds: float
+    first_eos_step: int | None = None
+    entropy: float | None = None
+    order: Mapping[str, Any] | None = None
+    trace: Trace | None = None
+
+
+@dataclass(frozen=True)
+class PreparedSampler:
+    """A sampler of the config, ready for one model and one task."""
+
+    entry: SamplerEntry
+    sampler: Any
+    """Whatever the model's `answers` takes."""
+    definition: Mapping[str, Any]
+    """The sampler as data."""
+
+
+class EvaluatedModel(ABC):
+    """A model under evaluation."""
+
+    name: str
+    """As the config names it."""
+    fingerprint: str
+    """Of its weights and their dtype."""
+
+    @abstractmethod
+    def encode(self, prompt: str, chat: bool) -> tuple[int, ...]:
+        """The token ids of a prompt; with `chat` it is a user message, through the chat template."""
+
+    @abstractmethod
+    def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
+        """The sampler of a row of the table. `options` replace those of the entry."""
+
+    @abstractmethod
+    def answers(
+        self, sampler: PreparedSampler, questions: Sequence[Question], batch: int, observe: bool = False
+    ) -> Iterator[tuple[Question, Answer]]:
+        """The answers, in the order in which they are finished. `observe` records the mean predictive entropy."""
+
+
+def weights_fingerprint(weights: Iterable[tuple[str, Tensor]], about: Mapping[str, Any]) -> str:
+    """A fingerprint of a model: names, shapes, dtypes and evenly spread numbers of all parameters.
+
+    Training changes every number of a parameter that it changes at all, so reading a part of each is enough.
+    """
+    found = hashlib.sha256(digest({name: str(value) for name, value in about.items()}).encode())
+    for name, tensor in weights:
+        flat = tensor.detach().reshape(-1)
+        step = max(1, flat.numel() // NUMBERS_PER_PARAMETER)
+        part = flat[::step].contiguous().cpu()
+        found.update(f"{name} {tuple(tensor.shape)} {tensor.dtype}".encode())
+        found.update(part.view(torch.uint8).numpy().tobytes())
+    return found.hexdigest()[:32]

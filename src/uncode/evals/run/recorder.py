@@ -1,0 +1,119 @@
+"""Decodes and grades the samples of a cell, and appends each to the run folder. Known samples are not repeated."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from ...files import LineFile
+from ...version import __version__
+from ..task import Example, Grade, Task
+from .folder import Cell, RunFolder
+from .grading import GradingPool
+from .model import Answer, EvaluatedModel, PreparedSampler, Question
+from .options import RunOptions
+from .sample import Sample, sample_key
+
+PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
+Answered = tuple[Question, Answer]
+
+
+class Recorder:
+    """The samples of a run folder, and this process's file in it."""
+
+    def __init__(self, folder: RunFolder, options: RunOptions, lines: LineFile, pool: GradingPool) -> None:
+        self.folder, self.options, self._lines, self._pool = folder, options, lines, pool
+        self._done = {sample.key: sample for sample in folder.all_samples()}
+
+    @classmethod
+    @contextmanager
+    def open(cls, folder: RunFolder, options: RunOptions) -> Iterator[Recorder]:
+        """Open this process's file, and start the threads that grade."""
+        with ExitStack() as stack:
+            pool = GradingPool(options.graders)
+            stack.callback(pool.close)
+            lines = stack.enter_context(folder.writing(options.process))
+            yield cls(folder, options, lines, pool)
+
+    def samples(
+        self,
+        model: EvaluatedModel,
+        task: Task[Any],
+        sampler: PreparedSampler,
+        label: str,
+        questions: Sequence[Question],
+        seed: int,
+        *,
+        observe: bool = False,
+        is_graded: bool = True,
+    ) -> Iterator[Sample]:
+        """The samples of a cell: first those that the folder holds, then the others as they are finished."""
+        definition, length = dict(sampler.definition), task.settings.length
+        cell = Cell(model.name, task.name, label, model.fingerprint, definition, length, seed)
+        self.folder.add_cells([cell])
+        extra = {"observe": "span"} if observe else {}
+        keys = {
+            one: sample_key(one.request(task.name) | extra, cell.fingerprint, definition, one.seed) for one in questions
+        }
+        yield from (self._done[key] for key in keys.values() if key in self._done)
+        missing = [one for one, key in keys.items() if key not in self._done]
+        answers = self._answers(cell, model, sampler, missing, observe)
+        for (question, answer), grades in self._graded(task, answers, is_graded):
+            sample = sample_of(cell, keys[question], question, answer, grades)
+            self._lines.add([sample.as_row()])
+            self._done[sample.key] = sample
+            yield sample
+
+    def _answers(
+        self, cell: Cell, model: EvaluatedModel, sampler: PreparedSampler, questions: Sequence[Question], observe: bool
+    ) -> Iterator[Answered]:
+        keeps = self.options.traces and bool(questions)
+        with self.folder.writing_traces(cell, self.options.process) if keeps else nullcontext() as traces:
+            for question, answer in model.answers(sampler, questions, self.options.batch, observe):
+                if traces is not None and answer.trace is not None:
+                    traces.add([answer.trace.row(0, id=question.example.id)])
+                yield question, answer
+
+    def _graded(
+        self, task: Task[Any], answers: Iterator[Answered], is_graded: bool
+    ) -> Iterator[tuple[Answered, Mapping[str, Grade]]]:
+        if not is_graded:
+            return ((one, {}) for one in answers)
+        stream: Iterator[tuple[Example, str, Answered]] = ((one[0].example, one[1].text, one) for one in answers)
+        return self._pool.graded(task, stream)
+
+
+def sample_of(cell: Cell, key: str, question: Question, answer: Answer, grades: Mapping[str, Grade]) -> Sample:
+    """The line of an answer."""
+    return Sample(
+        key=key,
+        model=cell.model,
+        task=cell.task,
+        sampler=cell.sampler,
+        id=question.example.id,
+        prompt_sha256=question.prompt_sha256,
+        seed=question.seed,
+        text=answer.text,
+        token_ids=answer.token_ids,
+        grades=grades,
+        forwards=answer.forwards,
+        tokens=answer.tokens,
+        seconds=round(answer.seconds, 6),
+        first_eos_step=answer.first_eos_step,
+        entropy=answer.entropy,
+        order=answer.order,
+    )
+
+
+def versions() -> dict[str, str]:
+    """The versions of everything that can change an answer."""
+    found = {"uncode": __version__, "python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            found[name] = "not installed"
+    return found

@@ -1,0 +1,143 @@
+"""Runs an evaluation: every sampler of a config on every task with every model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import require
+from ..names import find_task_or_family
+from ..task import Example, Task
+from .calibrate import Calibration
+from .config import LABEL_FREE, EvalConfig, SamplerEntry
+from .folder import RunFolder, RunInfo
+from .model import EvaluatedModel, PreparedSampler, Question
+from .options import OnProgress, Progress, RunOptions
+from .recorder import Recorder, versions
+
+CALIBRATION = "calibration"
+"""The folder inside a run's for the samples from which label-free rates are chosen."""
+
+
+@dataclass
+class Runner:
+    """One process of a run. All processes of a run share its folder, and divide its examples among them."""
+
+    config: EvalConfig
+    out: Path
+    load: Callable[[str], EvaluatedModel]
+    """Loads a model of the config by its name."""
+    options: RunOptions = field(default_factory=RunOptions)
+    on_progress: OnProgress = lambda progress: None
+    on_model: Callable[[EvaluatedModel], None] = lambda model: None
+    """Called when a model is loaded, before its first cell."""
+
+    def __post_init__(self) -> None:
+        require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
+        self.tasks: dict[str, Task[Any]] = {name: find_task_or_family(name) for name in self.config.tasks}
+        self._rates: dict[tuple[str, str], float] = {}
+        self._finished = 0
+
+    @cached_property
+    def examples(self) -> dict[str, list[Example]]:
+        """The examples of every task. They are read before any model is loaded, so that missing data is found first."""
+        limit = self.options.limit
+        return {name: task.examples(self.options.data)[:limit] for name, task in self.tasks.items()}
+
+    @cached_property
+    def total(self) -> int:
+        """The samples of this process."""
+        rows = [
+            sum(self._is_mine(task, n) for n in range(len(self.examples[task]))) * len(self.entries(task))
+            for task in self.tasks
+        ]
+        return sum(rows) * len(self.config.models)
+
+    def run(self) -> bool:
+        """Fill the run folder. Returns whether the run is complete: other processes may still be at work."""
+        config, _ = self.config, self.total
+        info = RunInfo(config.name, config.title, (), config.baseline, config.paper, versions())
+        folder = RunFolder.create(self.out, info)
+        with Recorder.open(folder, self.options) as recorder:
+            for name in config.models:
+                model = self.load(name)
+                self.on_model(model)
+                for task in self.tasks.values():
+                    self._run_task(recorder, model, task)
+        return self._merge_if_complete(folder)
+
+    def entries(self, task: str) -> list[SamplerEntry]:
+        """The samplers of a task."""
+        return [entry for entry in self.config.samplers if entry.runs_on(task)]
+
+    def questions(self, model: EvaluatedModel, task: Task[Any]) -> list[Question]:
+        """This process's examples of a task, as the model reads them."""
+        found = []
+        for number, example in enumerate(self.examples[task.name]):
+            if self._is_mine(task.name, number):
+                ids = model.encode(task.prompt(example), task.settings.chat)
+                found.append(Question(example, ids, task.settings.length, self.config.seed + number))
+        return found
+
+    def prepared(self, model: EvaluatedModel, task: Task[Any], entry: SamplerEntry) -> PreparedSampler:
+        """The sampler of a cell; a label-free rate is chosen first."""
+        options = {"rate": self.label_free_rate(model, task)} if entry.options.get("rate") == LABEL_FREE else {}
+        return model.prepare(entry, task.settings, options)
+
+    def label_free_rate(self, model: EvaluatedModel, task: Task[Any]) -> float:
+        """The rate with the least mean predictive entropy on examples without labels, as in the paper's appendix."""
+        name = model.name, task.name
+        if name not in self._rates:
+            entry = next(one for one in self.config.samplers if one.options.get("rate") == LABEL_FREE)
+            calibration = Calibration(model, task, entry, self.config.rates, self.config.seed)
+            examples = calibration.examples(self.config.calibration_examples, self.options.data)
+            choice = calibration.run(examples, self.out / CALIBRATION, self.options, self.on_progress)
+            self._rates[name] = choice.rate
+        return self._rates[name]
+
+    def _is_mine(self, task: str, number: int) -> bool:
+        """Whether an example belongs to this process. A batch stays together, so that every process has full ones."""
+        first = list(self.tasks).index(task)
+        return (first + number // self.options.batch) % self.options.processes == self.options.process
+
+    def _run_task(self, recorder: Recorder, model: EvaluatedModel, task: Task[Any]) -> None:
+        questions = self.questions(model, task)
+        for entry in self.entries(task.name) if questions else ():
+            self._run_cell(recorder, model, task, entry, questions)
+
+    def _run_cell(
+        self,
+        recorder: Recorder,
+        model: EvaluatedModel,
+        task: Task[Any],
+        entry: SamplerEntry,
+        questions: Sequence[Question],
+    ) -> None:
+        sampler, right = self.prepared(model, task, entry), 0
+        cell = f"{task.name}, {entry.label}"
+        name = f"{model.name}, {cell}" if len(self.config.models) > 1 else cell
+        self.on_progress(Progress(name, self._finished, self.total, 0, 0))
+        samples = recorder.samples(model, task, sampler, entry.label, questions, self.config.seed)
+        for answered, sample in enumerate(samples, 1):
+            right += sample.grades["correct"].correct
+            self._finished += 1
+            self.on_progress(Progress(name, self._finished, self.total, right, answered))
+
+    def _merge_if_complete(self, folder: RunFolder) -> bool:
+        """Merge the files of all processes, if every cell has a sample of every example."""
+        samples = folder.all_samples()
+        found = {(s.model, s.task, s.sampler, s.id) for s in samples}
+        wanted = {
+            (model, task, entry.label, example.id)
+            for model in self.config.models
+            for task in self.tasks
+            for entry in self.entries(task)
+            for example in self.examples[task]
+        }
+        if not wanted <= found:
+            return False
+        folder.merge(samples)
+        return True
