@@ -21,14 +21,18 @@ from uncode.core.trace import Trace
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.write import lines_of
 from uncode.evals.mini import names, report
-from uncode.evals.mini import run as running
-from uncode.evals.mini.biases import biases_of, order_of
+from uncode.evals.mini.biases import biases_of
 from uncode.evals.mini.card import card
-from uncode.evals.mini.contenders import baselines, calibrated
 from uncode.evals.mini.job import Job
 from uncode.evals.mini.names import RATES, UNCODE, with_rate
-from uncode.evals.mini.results import Cell, Part, Results
-from uncode.evals.mini.run import Suite
+from uncode.evals.mini.results import Cell, FamilyResults, Results
+from uncode.evals.run import diffusion
+from uncode.evals.run.config import EvalConfig
+from uncode.evals.run.folder import RunFolder
+from uncode.evals.run.load_model import load_model
+from uncode.evals.run.options import Progress, RunOptions
+from uncode.evals.run.order import order_of
+from uncode.evals.run.runner import Runner
 from uncode.samplers.presets import PRESETS
 from uncode.stats import wilson
 from uncode.train.config import TrainConfig
@@ -58,21 +62,27 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer rates, problems without labels and tokens: a model that has learnt nothing takes every step."""
-    monkeypatch.setattr(running, "RATES", RATES[:2])
+    load = EvalConfig.load
+    monkeypatch.setattr(EvalConfig, "load", lambda name: replace(load(name), rates=RATES[:2]))
     family = type(FAMILIES["mini_choice"])
-    monkeypatch.setattr(family, "length", 24)
+    monkeypatch.setattr(family, "settings", replace(family.settings, length=24, block_length=3))
     monkeypatch.setattr(family, "unlabelled", lambda self, data=None: self._held_out(data)[256:258])
 
 
-def suite(folder: Path, out: Path | None, batch: int = 2, family: str = "mini_choice") -> Suite:
-    model = uncode.load(folder)
-    return Suite(model, model.frequency, FAMILIES[family], Part(dict(ABOUT)), batch, out, lambda message: None)  # type: ignore[attr-defined]
+def job(folder: Path, out: Path, rates: dict[str, float] | None = None, batch: int = 2) -> Job:
+    return Job(str(folder), "cpu", None, 2, batch, 0, rates, out, ("mini_choice",))
+
+
+def ignore(progress: Progress) -> None:
+    pass
 
 
 def test_every_preset_takes_part() -> None:
-    known = [*baselines(80), UNCODE, *calibrated(80, uncode.load("toy").frequency, 0.1)]  # type: ignore[attr-defined]
-    assert set(known) - {"semi_ar 4", "semi_ar 16", names.UNSEEN} == set(PRESETS)
-    assert set(names.QUICK) <= set(known) and len(names.QUICK) == 5
+    config = EvalConfig.load("mini")
+    assert {entry.preset for entry in config.samplers} == set(PRESETS)
+    labels = [entry.label for entry in config.samplers]
+    assert set(names.QUICK) <= set(labels) and len(names.QUICK) == 5
+    assert {with_rate(rate) for rate in RATES} <= set(labels) and config.rates == RATES
     assert {0.0, 0.25, 0.5, 1.0} <= set(RATES)
 
 
@@ -80,43 +90,39 @@ def test_every_preset_takes_part() -> None:
 def test_a_family_is_run_once_and_the_same_in_any_batch(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = suite(folder, tmp_path)
-    first.full()
-    part = first.part
-    assert list(part.cells)[: len(baselines(24))] == list(baselines(24))
-    assert {with_rate(0.0), with_rate(0.02), "uncode_tau"} <= set(part.cells)
-    assert set(part.entropies) == {"0", "0.02"} and all(value > 0 for value in part.entropies.values())
-    assert set(part.orders) == {"confidence", "left_to_right"}
-    assert Part.load(tmp_path / "mini_choice.json") == part
-    answers = (tmp_path / "answers" / "mini_choice-uncode-0.02.jsonl").read_text().splitlines()
-    assert [json.loads(line)["id"] for line in answers] == ["mini_choice/0", "mini_choice/1"]
-    alone = suite(folder, None, batch=1)
-    for name in ("confidence", "remdm", "fast_dllm"):
-        alone._cells({name: baselines(24)[name]})
-        assert alone.part.cells[name] == part.cells[name]
-    monkeypatch.setattr(running, "Engine", None)  # nothing is decoded again
-    again = replace(suite(folder, tmp_path), part=Part.load(tmp_path / "mini_choice.json"))
-    again.full()
-    assert again.part == part
+    results = job(folder, tmp_path / "run").run(1, ignore)
+    cells = results.cells["mini_choice"]
+    assert list(cells)[:4] == ["uniform", "confidence", "entropy", "margin"] and len(cells) == 26
+    assert {with_rate(0.0), with_rate(0.02), "uncode_tau"} <= set(cells) and UNCODE not in cells
+    entropies = results.entropies["mini_choice"]
+    assert set(entropies) == {"0", "0.02"} and all(value > 0 for value in entropies.values())
+    assert set(results.biases) == {"mini_choice", "all"}
+    assert Results.load(tmp_path / "run" / "results.json") == results
+    samples = RunFolder(tmp_path / "run").samples()
+    assert len({(sample.sampler, sample.id) for sample in samples}) == len(samples) == 2 * 29
+    alone = replace(job(folder, tmp_path / "alone", {"mini_choice": 0.02}, batch=1)).run(1, ignore)
+    for name in ("confidence", "semi_ar", "left_to_right"):
+        assert alone.cells["mini_choice"][name] == cells[name]
+    assert alone.cells["mini_choice"][UNCODE] == cells[with_rate(0.02)]
+    monkeypatch.setattr(diffusion, "Engine", None)  # nothing is decoded again
+    assert job(folder, tmp_path / "run").run(1, ignore) == results
 
 
 def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
     families = ("mini_choice", "mini_sudoku")
-    job = Job(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
-    messages: list[str] = []
-    results = job.run(workers=2, on_progress=messages.append)
-    assert sorted(messages) == sorted(f"{name} is done" for name in families)
+    quick = Job(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
+    messages: list[Progress] = []
+    results = quick.run(workers=2, on_progress=messages.append)
+    assert [one.cell for one in messages] == ["process 1 of 2 is done", "process 2 of 2 is done"]
     assert tuple(results.cells) == families
-    assert all(list(cells) == list(names.QUICK) for cells in results.cells.values())
+    assert all(sorted(cells) == sorted(names.QUICK) for cells in results.cells.values())
     assert Results.load(tmp_path / "results.json") == results
-    with pytest.raises(UncodeError, match="a run begun with seed 0, now 1"):
-        replace(job, seed=1).part("mini_choice")
-    with pytest.raises(UncodeError, match=r"a run begun with rates.mini_choice 0.5, now 0.1"):
-        replace(job, rates={"mini_choice": 0.1}).part("mini_choice")
-    one = replace(job, families=("mini_choice",)).run(workers=1, on_progress=messages.append)
+    with pytest.raises(UncodeError, match="with another seed"):
+        replace(quick, seed=1).run(1, ignore)
+    with pytest.raises(UncodeError, match=r"'uncode' on mini_choice .* with another definition of the sampler"):
+        replace(quick, rates=dict.fromkeys(families, 0.1)).run(1, ignore)
+    one = replace(quick, families=("mini_choice",)).run(workers=1, on_progress=ignore)
     assert tuple(one.cells) == families  # what is there stays in the table
-    with pytest.raises(UncodeError, match="holds one family"):
-        Results.load(tmp_path / "mini_choice.json")
 
 
 def test_the_table_in_a_models_folder_is_its_own(folder: Path) -> None:
@@ -145,7 +151,7 @@ def results() -> Results:
     entropies = {"mini_story": {"0": 0.5, "0.1": 0.2}, "mini_sudoku": {"0": 0.1, "0.1": 0.1}}
     ordered = {"when": np.linspace(0.05, 0.95, 10)[None].repeat(4, 0), "early": [0.25] * 4, "overall": [0.5] * 4}
     ends = ordered | {"when": np.array([0.1, 0.3, 0.5, 0.7, 0.9, 0.9, 0.7, 0.5, 0.3, 0.1])[None].repeat(4, 0)}
-    part = Part({}, orders={"confidence": ends | {"early": [0.5] * 4}, "left_to_right": ordered})
+    part = FamilyResults({}, orders={"confidence": ends | {"early": [0.5] * 4}, "left_to_right": ordered})
     return Results(dict(ABOUT, problems=4), cells, entropies, biases_of({"mini_story": part}))
 
 
@@ -192,9 +198,9 @@ def test_what_is_measured_of_a_trace() -> None:
     values: dict[str, Any] = {"tokens": tokens, "commit_step": torch.tensor(commits), "canvas": canvas}
     for name, value in values.items():
         object.__setattr__(trace, name, value)
-    seen = order_of([trace], trivial=(5,), ends=(1,))
-    assert seen["early"] == [0.5] and seen["overall"] == [0.125]  # 5, 9, 5, 9 first; two of sixteen
-    assert seen["when"][0][0] == 0.0526 and seen["when"][0][4] == 0.8947 and seen["when"][0][9] == 0.1053
+    seen = order_of(trace, trivial=(5,), eos_ids=(1,))
+    assert seen["early"] == 0.5 and seen["overall"] == 0.125  # 5, 9, 5, 9 first; two of sixteen
+    assert seen["when"][0] == 0.0526 and seen["when"][4] == 0.8947 and seen["when"][9] == 0.1053
 
 
 def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp_path: Path) -> None:
@@ -253,26 +259,22 @@ def test_names_known_without_torch_are_those_of_the_loader() -> None:
 
 
 @pytest.mark.usefixtures("short")
-def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_rate(
-    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    messages: list[str] = []
-    running_suite = replace(suite(folder, tmp_path), on_progress=messages.append)
-    monkeypatch.setattr(running, "REPORT_SECONDS", 0.0)
-    monkeypatch.setattr(running_suite, "_cells", lambda samplers: None)
-    entropy = running_suite._entropy
+def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_answer(folder: Path, tmp_path: Path) -> None:
+    messages: list[Progress] = []
 
-    def stopped(rate: float) -> float:
-        if rate:
+    def stop_at_the_second_rate(progress: Progress) -> None:
+        messages.append(progress)
+        if "rate 0.02" in progress.cell:
             raise KeyboardInterrupt
-        return entropy(rate)
 
-    monkeypatch.setattr(running_suite, "_entropy", stopped)
+    config = replace(job(folder, tmp_path).config, samplers=job(folder, tmp_path).config.samplers[-6:-5])
+    runner = Runner(config, tmp_path, lambda name: load_model(name, config, device="cpu"), RunOptions(batch=2, limit=1))
+    runner.on_progress = stop_at_the_second_rate
     with pytest.raises(KeyboardInterrupt):
-        running_suite.full()
-    assert messages[0] == "mini_choice, rate 0 (1 of 2) on 2 unlabelled problems"
-    assert messages[1] == f"{messages[0]}: 0 of 2, forward 1" and len(messages) > 20
-    assert set(Part.load(tmp_path / "mini_choice.json").entropies) == {"0"}
+        runner.run()
+    assert [one.cell for one in messages[:2]] == ["mini_choice, rate 0 without labels"] * 2
+    assert (messages[1].done, messages[1].total) == (2, 4)
+    assert len(RunFolder(tmp_path / "calibration").samples()) == 3  # the first rate's, and one of the second
 
 
 def test_the_demo_draws_what_is_commonest(results: Results) -> None:

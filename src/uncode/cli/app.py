@@ -6,7 +6,21 @@ import typer
 
 from ..version import __version__
 from .command import Command
-from .verbs import compare, count, decode, demo, doctor, mini, models, regrade, samplers, table, tasks, train
+from .verbs import (
+    compare,
+    count,
+    decode,
+    demo,
+    doctor,
+    evaluate,
+    mini,
+    models,
+    regrade,
+    samplers,
+    table,
+    tasks,
+    train,
+)
 
 app = typer.Typer(
     name="uncode",
@@ -23,6 +37,7 @@ for _verb, _module in (
     ("samplers", samplers),
     ("models", models),
     ("tasks", tasks),
+    ("eval", evaluate),
     ("regrade", regrade),
     ("mini", mini),
     ("train", train),

@@ -10,6 +10,7 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from ..evals.run.options import Progress as RunProgress
 from ..frequency.counting.report import OnProgress, Report
 
 
@@ -31,6 +32,55 @@ def item_bar(what: str) -> Iterator[Callable[[int, int], None]]:
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+@contextmanager
+def eval_bar(name: str) -> Iterator[Callable[[RunProgress], None]]:
+    """A bar for `uncode eval`: the cell, its accuracy, time left. Without a terminal, a line every half minute."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _eval_lines(console)
+        return
+    columns = (
+        TextColumn("{task.description}", markup=False),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[accuracy]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=None, accuracy="")
+
+        def on_progress(report: RunProgress) -> None:
+            bar.update(
+                task, description=report.cell, completed=report.done, total=report.total, accuracy=_accuracy(report)
+            )
+
+        yield on_progress
+
+
+def _accuracy(report: RunProgress) -> str:
+    return f"{100 * report.right / report.answered:.1f} % right" if report.answered and report.right >= 0 else ""
+
+
+def _eval_lines(console: Console, every: float = 30.0) -> Callable[[RunProgress], None]:
+    began = last = time.monotonic()
+    first: int | None = None
+
+    def on_progress(report: RunProgress) -> None:
+        nonlocal last, first
+        first = report.done if first is None else first
+        now = time.monotonic()
+        if now - last < every:
+            return
+        last = now
+        made = report.done - first
+        left = f", about {(now - began) / made * (report.total - report.done) / 60:.0f} min left" if made else ""
+        accuracy = f", {_accuracy(report)}" if report.answered else ""
+        line = f"{report.cell}: {report.done:,} of {report.total:,} answers{accuracy}{left}"
+        console.print(line, highlight=False, soft_wrap=True)
+
+    return on_progress
 
 
 @contextmanager

@@ -108,6 +108,11 @@ class Engine:
         return len(self._queue)
 
     @property
+    def tokens(self) -> int:
+        """Tokens of the batch, padding included."""
+        return self._state.batch.tokens.numel() if self._active else 0
+
+    @property
     def running(self) -> int:
         """Rows in the batch."""
         return len(self._active)

@@ -17,7 +17,7 @@ from ...core.pieces.policy import Sampler
 from ...evals.families import FAMILIES
 from ...evals.families.family import Family
 from ...evals.mini.card import results_of
-from ...evals.mini.contenders import at_rate, baselines
+from ...evals.mini.contenders import at_rate
 from ...evals.mini.names import UNCODE
 from ...evals.mini.report import short
 from ...evals.mini.results import Results
@@ -25,6 +25,7 @@ from ...evals.task import Grade
 from ...generation import start_decode
 from ...models import TABLE
 from ...prompt import answer_texts, read_prompts
+from ...samplers.presets import confidence, semi_ar
 from ...viewer.moments import summary
 from ...viewer.page import Trajectory, Verdict, write_page
 from .drawing import cells_of, draw, merge_ends
@@ -52,7 +53,7 @@ def show(model: str, folder: Path, page: Path, seed: int) -> None:
         example = family.examples()[drawn.choice(_typical_problems(results, name))]
         console.rule(Text(f"{short(name)}: a problem like those of {family.real.title}"))
         console.print(Text(family.prompt(example) + "\n"))
-        known = baselines(family.length) | {UNCODE: at_rate(table, rates[name])}
+        known = {"confidence": confidence(), "semi_ar": semi_ar(), UNCODE: at_rate(table, rates[name])}
         solved = [_solve(family, example, known[sampler], denoiser, console) for sampler in SAMPLERS]
         console.print(_pattern(results, name, [t.verdict is not None and t.verdict.right for t in solved]))
         trajectories += solved

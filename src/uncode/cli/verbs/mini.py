@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -23,7 +20,6 @@ if TYPE_CHECKING:
     from ...evals.mini import report
     from ...evals.mini.job import Job
     from ...evals.mini.results import Results
-    from ...evals.mini.run import OnProgress
 
 SUMMARY = "The paper's main table in miniature, on a small model."
 FAMILY_COUNT = 7
@@ -58,7 +54,7 @@ Workers = Annotated[
 ]
 Seed = Annotated[int | None, Option(metavar="N", help="Seed of all randomness.  [default: 0]")]
 Out = Annotated[
-    Path | None, Option(metavar="DIR", help="A folder for results and answers, from which a run is resumed.")
+    Path | None, Option(metavar="DIR", help="A run folder for answers and results, from which a run is resumed.")
 ]
 Show = Annotated[Path | None, Option(metavar="FILE", help="Print the results in a file.")]
 Card = Annotated[bool, Option("--card", help="Print the model card.")]
@@ -83,6 +79,7 @@ def command(
 
     Uncode's rate is chosen per family without labels: of seven rates, the one with the smallest mean predictive
     entropy on 64 other problems, independent of --problems. That takes minutes on a CPU. --quick uses known rates.
+    This is the config `mini` of `uncode eval`, with tables of its own.
 
     Examples:
 
@@ -126,11 +123,13 @@ def command(
 
 
 def _run(job: Job, workers: int, out: Path | None) -> Results:
+    from ..progress import eval_bar
+
     try:
-        with _progress() as on_progress:
+        with eval_bar("mini") as on_progress:
             return job.run(workers, on_progress)
     except KeyboardInterrupt:
-        resumes = f"'{out}' holds the finished cells, and the same command resumes there"
+        resumes = f"'{out}' holds the answers so far, and the same command resumes there"
         typer.echo(f"stopped; {'nothing was kept: give --out DIR to keep it' if out is None else resumes}", err=True)
         raise
 
@@ -140,22 +139,6 @@ def _report(results: Results, as_json: bool) -> None:
         typer.echo(json.dumps(asdict(results), indent=1))
     else:
         _print(results)
-
-
-@contextmanager
-def _progress() -> Iterator[OnProgress]:
-    """Show the current sampler and family on standard error."""
-    from rich.console import Console
-
-    console = Console(stderr=True)
-    if not console.is_terminal:
-        began = time.monotonic()
-        yield lambda message: console.print(
-            f"{time.monotonic() - began:6.0f} s  {message}", highlight=False, soft_wrap=True
-        )
-        return
-    with console.status("") as status:
-        yield status.update
 
 
 def _print(results: Results) -> None:

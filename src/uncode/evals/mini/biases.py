@@ -2,43 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-import torch
 
-from ...core.trace import Trace
 from ...stats import Interval, mean_interval, paired_bootstrap
-from .results import Part
-
-SPAN_PARTS = 10
-"""The answer's span is divided into this many equal parts."""
+from ..run.order import SPAN_PARTS
+from .results import FamilyResults
 
 
-def order_of(traces: Sequence[Trace], trivial: tuple[int, ...], ends: tuple[int, ...]) -> dict[str, Any]:
-    """Measures of the decoding order, for each problem.
-
-    `when`: the mean time at which each part of the span was written, from 0 (first) to 1 (last). `early`: the share of
-    trivial tokens among the first quarter of the text tokens that were written. `overall`: their share in the text.
-    """
-    when, early, overall = list[list[float]](), list[float](), list[float]()
-    for trace in traces:
-        is_trivial = torch.isin(trace.generated, torch.tensor(trivial)).numpy()
-        text = ~torch.isin(trace.generated, torch.tensor(ends)).numpy()
-        for row, steps in enumerate(trace.commit_step.numpy()):
-            order = steps.argsort(kind="stable")
-            rank = np.empty(len(order))
-            rank[order] = np.linspace(0, 1, len(order))
-            when.append([round(float(part.mean()), 4) for part in np.array_split(rank, SPAN_PARTS)])
-            written = [place for place in order if text[row, place]]
-            first = written[: -(-len(written) // 4)]
-            early.append(round(float(is_trivial[row, first].mean()), 4) if first else 0.0)
-            overall.append(round(float(is_trivial[row, written].mean()), 4) if written else 0.0)
-    return {"when": when, "early": early, "overall": overall}
-
-
-def biases_of(parts: Mapping[str, Part]) -> dict[str, Any]:
+def biases_of(parts: Mapping[str, FamilyResults]) -> dict[str, Any]:
     """Both biases of the confidence sampler, compared with left to right, for each family and for all together."""
     seen = {name: part.orders for name, part in parts.items() if part.orders}
     if not seen:

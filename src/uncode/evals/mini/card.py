@@ -12,8 +12,9 @@ from ...frequency import FrequencyTable
 from ...models import TABLE
 from ...stats import Interval
 from ..families import FAMILIES
+from ..families.family import BLOCKS
 from . import report
-from .names import BLOCKS, RATES, UNCODE, with_rate
+from .names import RATES, UNCODE, with_rate
 from .results import Results
 
 CURVE_POINTS = 12

@@ -1,29 +1,35 @@
-"""A run of the mini-suite: the families one after the other, or in parallel processes."""
+"""A run of the mini-suite: the config `mini` on a model, in one process or in several, and its results."""
 
 from __future__ import annotations
 
 import hashlib
 import multiprocessing
-import time
+import tempfile
 import warnings
 from collections.abc import Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...backbones.loading.load import load
-from ...core.denoiser import Denoiser
 from ...core.errors import require
-from ...core.pieces.piece import Table
-from ...core.support.paths import make_folder
-from ...files import exclusive_lock, require_same_job
 from ...models import TABLE, folder_of
 from ..families import FAMILIES
+from ..run.config import EvalConfig
+from ..run.diffusion import DiffusionModel
+from ..run.folder import RunFolder
+from ..run.load_model import load_model
+from ..run.model import EvaluatedModel
+from ..run.options import OnProgress, RunOptions
+from ..run.runner import CALIBRATION, Runner
 from ..sandbox import NoJail
 from .biases import biases_of
-from .results import Part, Results
-from .run import OnProgress, Suite
+from .from_run import family_results
+from .names import QUICK
+from .results import Results
+
+RESULTS = "results.json"
 
 
 @dataclass(frozen=True)
@@ -39,64 +45,73 @@ class Job:
     rates: Mapping[str, float] | None
     """Uncode's rates, for a quick run. With None, all presets run and the rates are chosen."""
     folder: Path | None
+    """The run folder; with None the answers are not kept."""
     families: tuple[str, ...] = tuple(FAMILIES)
 
+    @property
+    def config(self) -> EvalConfig:
+        """The config `mini` for this model and these families."""
+        config = EvalConfig.load("mini").narrowed([self.model], self.families, () if self.rates is None else QUICK)
+        return config.with_seed(self.seed)
+
     def run(self, workers: int, on_progress: OnProgress) -> Results:
-        """Run all families of the job, except those that are finished in the folder."""
-        if self.folder is None:
-            return self._results(workers, on_progress)
-        make_folder(self.folder)
-        with exclusive_lock(self.folder / "mini.lock", self.folder, "writing results"):
-            results = self._results(workers, on_progress)
-            results.save(self.folder / "results.json")
+        """Run all families of the job, except the samples that the folder holds."""
+        temporary = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(str(self.folder))
+        with temporary as path:
+            out = Path(path)
+            job = replace(self, folder=out)
+            about = job.run_process(0, 1, on_progress) if workers == 1 else job._run_processes(workers, on_progress)
+            results = job.results(about)
+            if self.folder is not None:
+                results.save(out / RESULTS)
         return results
 
-    def _results(self, workers: int, on_progress: OnProgress) -> Results:
-        if workers == 1:
-            parts = {name: self.part(name, on_progress) for name in self.families}
-        else:
-            parts = self._in_processes(workers, on_progress)
-        about = next(iter(parts.values())).about
-        others = {name: self._load_part(name, about) for name in FAMILIES if name not in parts}
-        parts |= {name: part for name, part in others.items() if part.cells}
-        parts = {name: parts[name] for name in FAMILIES if name in parts}
-        results = Results.of(parts, biases_of(parts))
-        results.about["seconds"] = round(sum(part.seconds for part in parts.values()), 1)
+    def results(self, about: dict[str, Any]) -> Results:
+        """The results of everything that the folder holds, of the first problems."""
+        assert self.folder is not None
+        folder, calibration = RunFolder(self.folder), self.folder / CALIBRATION
+        found = family_results(folder, RunFolder(calibration) if calibration.is_dir() else None, self.problems)
+        results = Results.of({name: replace(one, about=about) for name, one in found.items()}, biases_of(found))
+        results.about["seconds"] = round(sum(sample.seconds for sample in folder.samples()), 1)
         return results
 
-    def _in_processes(self, workers: int, on_progress: OnProgress) -> dict[str, Part]:
+    def _run_processes(self, workers: int, on_progress: OnProgress) -> dict[str, Any]:
+        """Run several processes. Each has whole families, as long as a batch holds all problems of one."""
+        from ..run.options import Progress
+
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            futures = {pool.submit(self.part, name): name for name in self.families}
-            found = {}
-            for future in as_completed(futures):
-                found[futures[future]] = future.result()
-                on_progress(f"{futures[future]} is done")
-        return {name: found[name] for name in self.families}
+            futures = [pool.submit(self.run_process, number, workers) for number in range(workers)]
+            for done, _ in enumerate(as_completed(futures), 1):
+                on_progress(Progress(f"process {done} of {workers} is done", done, workers, 0, 0))
+        return futures[0].result()
 
-    def part(self, name: str, on_progress: OnProgress = lambda message: None) -> Part:
-        """Run one family, or resume it."""
+    def run_process(self, process: int, processes: int, on_progress: OnProgress | None = None) -> dict[str, Any]:
+        """Run one process's part. Returns what the results depend on."""
         warnings.simplefilter("once", NoJail)
-        denoiser = load(self.model, device=self.device, dtype=self.dtype)
-        table = denoiser.frequency
+        assert self.folder is not None
+        about: dict[str, Any] = {}
+
+        def load(name: str) -> EvaluatedModel:
+            model = load_model(name, config, device=self.device, dtype=self.dtype)
+            assert isinstance(model, DiffusionModel)
+            about.update(self._about(model))
+            return model
+
+        config = self.config
+        options = RunOptions(self.batch, limit=self.problems, process=process, processes=processes)
+        runner = Runner(config, self.folder, load, options, known_rates=self.rates or {})
+        if on_progress is not None:
+            runner.on_progress = on_progress
+        runner.run()
+        return about
+
+    def _about(self, model: DiffusionModel) -> dict[str, Any]:
+        """Everything that the results depend on."""
+        table = model.denoiser.frequency
         require(
             table is not None, f"'{self.model}' has no frequency table, which the mini-suite needs: run `uncode count`."
         )
         assert table is not None
-        about = self._about(denoiser, table)
-        began = time.monotonic()
-        suite = Suite(
-            denoiser, table, FAMILIES[name], self._load_part(name, about), self.batch, self.folder, on_progress
-        )
-        if self.rates is None:
-            suite.full()
-        else:
-            suite.quick(self.rates[name])
-        suite.part.seconds += time.monotonic() - began
-        suite.save()
-        return suite.part
-
-    def _about(self, denoiser: Denoiser, table: Table) -> dict[str, Any]:
-        """Everything that the results depend on."""
         folder = folder_of(self.model) or Path()
         weights = sorted(file for file in folder.glob("*.safetensors") if file.name != TABLE)
         return {
@@ -104,20 +119,12 @@ class Job:
             "weights": hashlib.sha256(b"".join(file.read_bytes() for file in weights)).hexdigest()[:16],
             "table": table.sha256[:16],
             "held_out": problems_digest(),
-            "device": denoiser.device.type,
-            "dtype": str(denoiser.dtype).removeprefix("torch."),
+            "device": model.denoiser.device.type,
+            "dtype": str(model.denoiser.dtype).removeprefix("torch."),
             "problems": self.problems,
             "seed": self.seed,
             "rates": None if self.rates is None else dict(self.rates),
         }
-
-    def _load_part(self, name: str, about: dict[str, Any]) -> Part:
-        """The results of a family in the folder, or an empty part. Raise if they belong to another run."""
-        if self.folder is None or not (self.folder / f"{name}.json").is_file():
-            return Part(about)
-        found = Part.load(self.folder / f"{name}.json")
-        require_same_job(self.folder, "a run", about, found.about, "remove the results there")
-        return found
 
 
 def problems_digest() -> str:

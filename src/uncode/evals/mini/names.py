@@ -4,17 +4,10 @@ from __future__ import annotations
 
 RATES = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 """Candidates for Uncode's positional rate: the paper's four, and smaller ones for shorter answers."""
-BLOCKS = 8
-"""The number of blocks of block-wise samplers, as in the paper (256 tokens in blocks of 32)."""
 UNCODE = "uncode"
 UNSEEN = "uncode unseen"
 """Uncode with `special="unseen"`, the preset's default: EOS counts as the most informative token, as in the release."""
 QUICK = ("uniform", "confidence", "semi_ar", "left_to_right", UNCODE)
-
-
-def semi_ar(blocks: int) -> str:
-    """The name of semi-AR with a number of blocks, which is left out if it is the paper's."""
-    return "semi_ar" if blocks == BLOCKS else f"semi_ar {blocks}"
 
 
 def with_rate(rate: float) -> str:

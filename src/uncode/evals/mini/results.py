@@ -41,7 +41,7 @@ class Cell:
 
 
 @dataclass
-class Part:
+class FamilyResults:
     """The results of one family."""
 
     about: dict[str, Any]
@@ -53,17 +53,6 @@ class Part:
     orders: dict[str, dict[str, Any]] = field(default_factory=dict)
     """The measures of the decoding order for each problem, by sampler."""
     seconds: float = 0.0
-
-    def save(self, path: Path) -> None:
-        write_whole(path, json.dumps(asdict(self)) + "\n")
-
-    @classmethod
-    def load(cls, path: Path) -> Part:
-        data = _read(path)
-        try:
-            return cls(**data | {"cells": {name: Cell(**cell) for name, cell in data["cells"].items()}})
-        except (TypeError, KeyError, AttributeError) as error:
-            raise UncodeError(f"'{path}' is not a file of results ({error}).") from error
 
 
 @dataclass
@@ -78,7 +67,7 @@ class Results:
     biases: dict[str, Any]
 
     @classmethod
-    def of(cls, parts: Mapping[str, Part], biases: dict[str, Any]) -> Results:
+    def of(cls, parts: Mapping[str, FamilyResults], biases: dict[str, Any]) -> Results:
         return cls(
             about=dict(next(iter(parts.values())).about),
             cells={name: part.cells for name, part in parts.items()},
@@ -135,7 +124,6 @@ class Results:
     @classmethod
     def load(cls, path: Path) -> Results:
         data = _read(path)
-        require("orders" not in data, f"'{path}' holds one family only: show the results.json in its folder.")
         try:
             cells = {f: {s: Cell(**cell) for s, cell in of.items()} for f, of in data["cells"].items()}
             return cls(**data | {"cells": cells})

@@ -101,6 +101,10 @@ class EvalConfig:
         require(config.calibration_examples > 0, "calibration_examples must be above 0.")
         return config
 
+    def with_seed(self, seed: int) -> EvalConfig:
+        """The same config with another seed."""
+        return replace(self, seed=seed)
+
     def narrowed(
         self, models: Sequence[str] = (), tasks: Sequence[str] = (), samplers: Sequence[str] = ()
     ) -> EvalConfig:

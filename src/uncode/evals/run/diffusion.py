@@ -76,16 +76,16 @@ class DiffusionModel(EvaluatedModel):
         self, sampler: PreparedSampler, questions: Sequence[Question], batch: int, observe: bool = False
     ) -> Iterator[tuple[Question, Answer]]:
         engine = Engine(self.denoiser, max_rows=batch, observe="span" if observe else "open")
-        after = list(self.denoiser.frame[1])
         longest_first = sorted(questions, key=lambda one: -(len(one.prompt_ids) + one.length))
-        for result in engine.run(self._request(one, sampler.sampler, after) for one in longest_first):
+        for result in engine.run(self.request(one, sampler.sampler) for one in longest_first):
             question: Question = result.request.key
             if result.trace is None:
                 raise UncodeError(f"{question.example.id}, {sampler.entry.label}: {result.error}")
             yield question, self._answer(question, result, result.trace, sampler.entry, observe)
 
-    def _request(self, question: Question, sampler: Sampler, after: list[int]) -> Request:
-        mask_id = self.denoiser.mask_id
+    def request(self, question: Question, sampler: Sampler) -> Request:
+        """The row of a question, for the engine."""
+        mask_id, after = self.denoiser.mask_id, self.denoiser.frame[1]
         row = [*question.prompt_ids, *[mask_id] * question.length, *after]
         return Request(Canvas.infill([row], mask_id=mask_id), sampler, question.seed, key=question)
 

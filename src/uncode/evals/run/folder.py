@@ -19,7 +19,7 @@ from ...core.errors import UncodeError, require
 from ...core.support.paths import make_folder, require_folder
 from ...core.support.write import write_whole
 from ...files import LineFile, exclusive_lock, read_rows
-from .sample import Sample
+from .sample import CellName, Sample
 
 SCHEMA = 1
 INFO, SAMPLES = "run.json", "samples.jsonl"
@@ -45,7 +45,7 @@ class Cell:
     """Of the first example; example n has this seed plus n."""
 
     @property
-    def name(self) -> tuple[str, str, str]:
+    def name(self) -> CellName:
         return self.model, self.task, self.sampler
 
 
@@ -137,19 +137,19 @@ class RunFolder:
 
     def samples(self) -> list[Sample]:
         """All samples. If an example of a cell was answered more than once (its prompt changed), the last one."""
-        found = {(s.model, s.task, s.sampler, s.id): s for s in self.all_samples()}
+        found = {(sample.cell, sample.id): sample for sample in self.all_samples()}
         return list(found.values())
 
     def all_samples(self) -> list[Sample]:
         """Every sample once, in the order in which they were written."""
-        found = dict[str, Sample]()
+        found = dict[tuple[str, CellName], Sample]()
         for file in self.files():
             for number, row in enumerate(read_rows(file), 1):
                 try:
                     sample = Sample.from_row(row)
                 except (LookupError, TypeError) as error:
                     raise UncodeError(f"line {number} of '{file}' is no sample ({error}): remove the line.") from error
-                found.setdefault(sample.key, sample)
+                found.setdefault((sample.key, sample.cell), sample)
         return list(found.values())
 
     def files(self) -> list[Path]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -15,7 +16,7 @@ from .folder import Cell, RunFolder
 from .grading import GradingPool
 from .model import Answer, EvaluatedModel, PreparedSampler, Question
 from .options import RunOptions
-from .sample import Sample, sample_key
+from .sample import CellName, Sample, sample_key
 
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 Answered = tuple[Question, Answer]
@@ -26,7 +27,10 @@ class Recorder:
 
     def __init__(self, folder: RunFolder, options: RunOptions, lines: LineFile, pool: GradingPool) -> None:
         self.folder, self.options, self._lines, self._pool = folder, options, lines, pool
-        self._done = {sample.key: sample for sample in folder.all_samples()}
+        self._done: dict[str, dict[CellName, Sample]] = {}
+        """The samples by key, then by the cell that they belong to."""
+        for sample in folder.all_samples():
+            self._done.setdefault(sample.key, {})[sample.cell] = sample
 
     @classmethod
     @contextmanager
@@ -58,14 +62,26 @@ class Recorder:
         keys = {
             one: sample_key(one.request(task.name) | extra, cell.fingerprint, definition, one.seed) for one in questions
         }
-        yield from (self._done[key] for key in keys.values() if key in self._done)
+        yield from (self._known(key, cell) for key in keys.values() if key in self._done)
         missing = [one for one, key in keys.items() if key not in self._done]
+        if not missing:
+            return
         answers = self._answers(cell, model, sampler, missing, observe)
         for (question, answer), grades in self._graded(task, answers, is_graded):
-            sample = sample_of(cell, keys[question], question, answer, grades)
-            self._lines.add([sample.as_row()])
-            self._done[sample.key] = sample
-            yield sample
+            yield self._add(sample_of(cell, keys[question], question, answer, grades))
+
+    def _known(self, key: str, cell: Cell) -> Sample:
+        """The sample of a key. If another cell made it (the same sampler under another label), it is noted for both."""
+        samples = self._done[key]
+        if cell.name not in samples:
+            model, task, sampler = cell.name
+            self._add(replace(next(iter(samples.values())), model=model, task=task, sampler=sampler))
+        return self._done[key][cell.name]
+
+    def _add(self, sample: Sample) -> Sample:
+        self._lines.add([sample.as_row()])
+        self._done.setdefault(sample.key, {})[sample.cell] = sample
+        return sample
 
     def _answers(
         self, cell: Cell, model: EvaluatedModel, sampler: PreparedSampler, questions: Sequence[Question], observe: bool

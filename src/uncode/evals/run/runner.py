@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -32,6 +32,8 @@ class Runner:
     """Loads a model of the config by its name."""
     options: RunOptions = field(default_factory=RunOptions)
     on_progress: OnProgress = lambda progress: None
+    known_rates: Mapping[str, float] = field(default_factory=dict)
+    """Label-free rates by task, which are not chosen again."""
     on_model: Callable[[EvaluatedModel], None] = lambda model: None
     """Called when a model is loaded, before its first cell."""
 
@@ -89,6 +91,8 @@ class Runner:
 
     def label_free_rate(self, model: EvaluatedModel, task: Task[Any]) -> float:
         """The rate with the least mean predictive entropy on examples without labels, as in the paper's appendix."""
+        if task.name in self.known_rates:
+            return self.known_rates[task.name]
         name = model.name, task.name
         if name not in self._rates:
             entry = next(one for one in self.config.samplers if one.options.get("rate") == LABEL_FREE)
@@ -129,9 +133,9 @@ class Runner:
     def _merge_if_complete(self, folder: RunFolder) -> bool:
         """Merge the files of all processes, if every cell has a sample of every example."""
         samples = folder.all_samples()
-        found = {(s.model, s.task, s.sampler, s.id) for s in samples}
+        found = {(sample.cell, sample.id) for sample in samples}
         wanted = {
-            (model, task, entry.label, example.id)
+            ((model, task, entry.label), example.id)
             for model in self.config.models
             for task in self.tasks
             for entry in self.entries(task)

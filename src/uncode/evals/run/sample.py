@@ -10,6 +10,8 @@ from typing import Any
 
 from ..task import Grade
 
+CellName = tuple[str, str, str]
+"""The model, the task and the sampler's label."""
 KEY_CHARACTERS = 32
 """Length of a key, in hexadecimal digits."""
 
@@ -58,6 +60,10 @@ class Sample:
     """The mean predictive entropy (the paper's H_seq), for samplers that are run with `observe`."""
     order: Mapping[str, Any] | None = None
     """Measures of the decoding order, for samplers that are run with `measure_order`."""
+
+    @property
+    def cell(self) -> CellName:
+        return self.model, self.task, self.sampler
 
     def as_row(self) -> dict[str, Any]:
         """The sample as a line of the journal. Values that were not measured are left out."""

@@ -1,0 +1,216 @@
+"""`uncode eval`: models, samplers and benchmarks of a config, into a run folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ...core.errors import require
+from ..loading import loading
+from ..options import Data, Device, Dtype, Json, Revision, complete_model, complete_table
+from ..printing import printing
+
+if TYPE_CHECKING:
+    from ...evals.run.config import EvalConfig
+    from ...evals.run.model import EvaluatedModel
+    from ...evals.run.runner import Runner
+
+SUMMARY = "Run a benchmark config: the paper's tables, or your own."
+DEFAULT_BATCH = 32
+LONG_SECONDS = 60.0
+"""Runs that will take longer announce their time and memory."""
+Option = typer.Option
+
+
+def complete_config(incomplete: str) -> list[str]:
+    from ...evals.run.config import PACKAGE_CONFIGS
+
+    return [name for name in PACKAGE_CONFIGS if name.startswith(incomplete)]
+
+
+ConfigName = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="CONFIG",
+        help="A config of the package (see --list), or a config file (.toml).",
+        autocompletion=complete_config,
+    ),
+]
+ListConfigs = Annotated[bool, Option("--list", help="List the configs of the package.")]
+Models = Annotated[
+    list[str] | None,
+    Option(
+        "--model",
+        metavar="MODEL",
+        help="This model instead of the config's; may be repeated.",
+        autocompletion=complete_model,
+    ),
+]
+Tasks = Annotated[str | None, Option(metavar="NAME,...", help="Only these tasks of the config.")]
+Samplers = Annotated[str | None, Option(metavar="LABEL,...", help="Only these samplers of the config.")]
+Limit = Annotated[int | None, Option(min=1, metavar="N", help="Only the first N examples of each task.")]
+Seed = Annotated[int | None, Option(metavar="N", help="Seed of all randomness.  [default: the config's]")]
+Batch = Annotated[int, Option(min=1, metavar="N", help="The most answers that are decoded at a time.")]
+Frequency = Annotated[
+    str | None,
+    Option(
+        metavar="TABLE",
+        help="This frequency table instead of the config's: a file or a name.",
+        autocompletion=complete_table,
+    ),
+]
+Traces = Annotated[bool, Option("--traces", help="Keep the trace of every answer, in RUN/traces.")]
+Backend = Annotated[
+    str | None, Option(metavar="NAME", help="For autoregressive models: transformers or vllm.  [default: transformers]")
+]
+Out = Annotated[
+    Path | None, Option(metavar="DIR", help="The run folder; a run is resumed there.  [default: runs/CONFIG]")
+]
+
+
+def command(
+    config: ConfigName = None,
+    list_configs: ListConfigs = False,
+    models: Models = None,
+    tasks: Tasks = None,
+    samplers: Samplers = None,
+    limit: Limit = None,
+    seed: Seed = None,
+    batch: Batch = DEFAULT_BATCH,
+    data: Data = None,
+    frequency: Frequency = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    revision: Revision = None,
+    backend: Backend = None,
+    traces: Traces = False,
+    out: Out = None,
+    as_json: Json = False,
+) -> None:
+    """Run every sampler of a config on every task with every model, and write each answer to a run folder.
+
+    The same command resumes a run that was stopped, and repeats nothing. `uncode report RUN` prints the tables,
+    `uncode regrade RUN` grades the answers again. The processes of `accelerate launch -m uncode eval ...` or torchrun
+    share the run.
+
+    Examples:
+
+      uncode eval --list
+      uncode eval mini --tasks mini_story --samplers confidence,uncode --limit 20 --out story
+      uncode eval main --data ./data --tasks gsm8k,sudoku --batch 16
+      uncode eval main --model ./my-llada --frequency llada --out my-llada
+      accelerate launch --num_processes 8 -m uncode eval main --out main
+    """
+    if list_configs:
+        _list(as_json)
+        return
+    require(config is not None, "there is nothing to run: give a config, or --list to see those of the package.")
+    from ...evals.run.config import EvalConfig
+
+    chosen = EvalConfig.load(str(config)).narrowed(models or (), _names(tasks), _names(samplers))
+    if seed is not None:
+        chosen = chosen.with_seed(seed)
+    folder = out or Path("runs") / chosen.name
+    with loading():
+        runner = _runner(chosen, folder, batch, data, limit, traces, (device, dtype, revision, frequency, backend))
+    _run(runner, folder, as_json)
+
+
+def _names(text: str | None) -> list[str]:
+    return [name.strip() for name in (text or "").split(",") if name.strip()]
+
+
+def _list(as_json: bool) -> None:
+    from ...evals.run.config import PACKAGE_CONFIGS, EvalConfig
+
+    configs = [EvalConfig.load(name) for name in PACKAGE_CONFIGS]
+    if as_json:
+        rows = [{"name": c.name, "title": c.title, "models": c.models, "tasks": c.tasks} for c in configs]
+        typer.echo(json.dumps(rows, indent=2))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("config", "what it runs", "models", "tasks", "samplers"):
+        table.add_column(title, justify="right" if title in ("models", "tasks", "samplers") else "left")
+    for c in configs:
+        table.add_row(c.name, c.title, *(str(len(part)) for part in (c.models, c.tasks, c.samplers)))
+    with printing() as console:
+        console.print(table)
+
+
+def _runner(
+    config: EvalConfig,
+    folder: Path,
+    batch: int,
+    data: Path | None,
+    limit: int | None,
+    traces: bool,
+    model_options: tuple[str | None, str | None, str | None, str | None, str | None],
+) -> Runner:
+    from ...evals.run.load_model import load_model
+    from ...evals.run.options import RunOptions
+    from ...evals.run.processes import ProcessPlace
+    from ...evals.run.runner import Runner
+    from ...models import names
+
+    for name in config.models:
+        names.check_name(name)
+    place = ProcessPlace.from_environment()
+    device, dtype, revision, frequency, backend = model_options
+    device = place.device(device)
+
+    def load(name: str) -> EvaluatedModel:
+        return load_model(
+            name, config, device=device, dtype=dtype, revision=revision, frequency=frequency, backend=backend
+        )
+
+    options = RunOptions(batch, data, limit, traces, place.process, place.processes)
+    return Runner(config, folder, load, options)
+
+
+def _run(runner: Runner, folder: Path, as_json: bool) -> None:
+    import warnings
+
+    from ...evals.sandbox import NoJail
+    from ..progress import eval_bar
+
+    warnings.simplefilter("once", NoJail)
+    place = runner.options
+    try:
+        with eval_bar(runner.config.name) as on_progress:
+            runner.on_progress = on_progress
+            runner.on_model = lambda model: _announce(runner, model)
+            is_complete = runner.run()
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
+        raise
+    if not is_complete:
+        typer.echo(f"process {place.process} of {place.processes} is done; others are still at work", err=True)
+        return
+    if as_json:
+        typer.echo(json.dumps({"run": str(folder), "samples": runner.total}))
+    else:
+        typer.echo(f"{folder}: the run is complete; `uncode report {folder}` prints its tables.", err=True)
+
+
+def _announce(runner: Runner, model: EvaluatedModel) -> None:
+    """Say how long a long run will take, and how much memory."""
+    from ...core.support.memory import gigabytes
+    from ...evals.run.diffusion import DiffusionModel
+    from ...evals.run.estimate import estimate
+
+    found = estimate(runner, model) if isinstance(model, DiffusionModel) else None
+    if found is None or found.seconds < LONG_SECONDS:
+        return
+    most = "at most " if found.is_upper_bound else "about "
+    memory = "" if found.bytes is None else f" and {gigabytes(found.bytes)} of memory above the weights"
+    typer.echo(f"{model.name}: {found.samples:,} answers, {most}{_duration(found.seconds)}{memory}", err=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"

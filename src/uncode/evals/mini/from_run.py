@@ -1,0 +1,84 @@
+"""The results of the mini-suite from the samples of its run folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from ..families import FAMILIES
+from ..run.calibrate import mean_entropy
+from ..run.folder import RunFolder
+from ..run.sample import Sample
+from .names import UNCODE, with_rate
+from .results import Cell, FamilyResults, best_rate
+
+WHOLE = " whole"
+"""The end of the label of a sampler that fills every mask, for the measures of order."""
+HASTY_SHARE = 4
+"""An answer is hasty if an EOS token is written in the first quarter of its forwards."""
+
+
+def family_results(folder: RunFolder, calibration: RunFolder | None, problems: int) -> dict[str, FamilyResults]:
+    """The results of each family on its first problems, in the order of the paper's tables."""
+    grouped = _grouped(folder.samples())
+    entropies = {} if calibration is None else _grouped(calibration.samples())
+    labels = list(dict.fromkeys(cell.sampler for cell in folder.info().cells))
+    found = {}
+    for name, family in FAMILIES.items():
+        ids = [example.id for example in family.examples()[:problems]]
+        complete = {label: rows for label in labels if (rows := _in_order(grouped.get((name, label), ()), ids))}
+        if not complete:
+            continue
+        chosen = {
+            label.rpartition(" ")[2]: mean_entropy(rows) for (task, label), rows in entropies.items() if task == name
+        }
+        cells = {label: cell_of(rows) for label, rows in complete.items() if not label.endswith(WHOLE)}
+        if chosen and with_rate(best_rate(chosen)) in cells:
+            cells.pop(UNCODE, None)  # it is Uncode at the chosen rate
+        found[name] = FamilyResults(
+            about={},
+            cells=cells,
+            entropies=chosen,
+            orders={
+                label.removesuffix(WHOLE): _orders(rows) for label, rows in complete.items() if label.endswith(WHOLE)
+            },
+            seconds=sum(sample.seconds for rows in complete.values() for sample in rows),
+        )
+    return found
+
+
+def cell_of(samples: Sequence[Sample]) -> Cell:
+    """One sampler on one family, its samples in the order of the problems."""
+    count = len(samples)
+    return Cell(
+        right=_marks(sample.grades["correct"].correct for sample in samples),
+        hasty=_marks(is_hasty(sample) for sample in samples),
+        forwards=round(sum(sample.forwards for sample in samples) / count, 2),
+        tokens=round(sum(sample.tokens for sample in samples) / count, 2),
+    )
+
+
+def is_hasty(sample: Sample) -> bool:
+    return sample.first_eos_step is not None and sample.first_eos_step < sample.forwards / HASTY_SHARE
+
+
+def _marks(values: Iterable[bool]) -> str:
+    return "".join("1" if value else "0" for value in values)
+
+
+def _orders(samples: Sequence[Sample]) -> dict[str, list[Any]]:
+    """The measures of order, a list each."""
+    return {name: [(sample.order or {})[name] for sample in samples] for name in ("when", "early", "overall")}
+
+
+def _grouped(samples: Iterable[Sample]) -> dict[tuple[str, str], list[Sample]]:
+    found = dict[tuple[str, str], list[Sample]]()
+    for sample in samples:
+        found.setdefault((sample.task, sample.sampler), []).append(sample)
+    return found
+
+
+def _in_order(samples: Iterable[Sample], ids: Sequence[str]) -> list[Sample]:
+    """The samples of these examples, in this order; none if one is missing."""
+    by_id = {sample.id: sample for sample in samples}
+    return [by_id[name] for name in ids] if all(name in by_id for name in ids) else []

@@ -1,0 +1,91 @@
+"""Time and memory of a run, from a few measured forwards."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ...core.pieces.policy import Sampler
+from ...engine import Engine
+from ..task import Task
+from .config import LABEL_FREE
+
+if TYPE_CHECKING:
+    from .diffusion import DiffusionModel
+    from .model import Question
+    from .runner import Runner
+
+MEASURED_FORWARDS = 4
+"""Forwards of the measured batch. The first is not counted: it compiles and allocates."""
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What a run of one model will take."""
+
+    seconds: float
+    samples: int
+    bytes: int | None
+    """Above the weights, at the peak of a forward; None where it cannot be measured."""
+    is_upper_bound: bool
+    """Whether a sampler stops early or commits several tokens at a time, so that fewer forwards may do."""
+
+
+def estimate(runner: Runner, model: DiffusionModel) -> Estimate | None:
+    """Measure the first batch of the task with the longest prompts, and scale by tokens times forwards.
+
+    A forward without a KV cache computes every token of the canvas, so a run with caches takes less. None if nothing
+    is left to measure.
+    """
+    work, samples, is_bound = 0.0, 0, False
+    longest: tuple[int, Task[Any], list[Question]] | None = None
+    for task in runner.tasks.values():
+        questions = runner.questions(model, task)
+        if not questions:
+            continue
+        widths = [len(one.prompt_ids) + one.length for one in questions]
+        if longest is None or max(widths) > longest[0]:
+            longest = max(widths), task, questions
+        for entry in runner.entries(task.name):
+            rate = {"rate": 0.0} if entry.options.get("rate") == LABEL_FREE else {}
+            sampler = model.prepare(entry, task.settings, rate).sampler
+            forwards, exact = expected_forwards(sampler, task.settings.length)
+            work += forwards * sum(widths)
+            samples += len(questions)
+            is_bound |= not exact
+    if longest is None:
+        return None
+    _, task, questions = longest
+    entry = runner.entries(task.name)[0]
+    rate = {"rate": 0.0} if entry.options.get("rate") == LABEL_FREE else {}
+    sampler = model.prepare(entry, task.settings, rate).sampler
+    per_token, peak = measure(model, sampler, questions, runner.options.batch)
+    return Estimate(work * per_token, samples, peak, is_bound)
+
+
+def expected_forwards(sampler: Sampler, length: int) -> tuple[int, bool]:
+    """The forwards of an answer, and whether that is exact. Without a schedule it is at most one for each token."""
+    shares = int(sampler.policy.select.shares(np.full((1, 1), length)).sum())
+    return shares or length, bool(shares) and not sampler.policy.stop.stops
+
+
+def measure(
+    model: DiffusionModel, sampler: Sampler, questions: Sequence[Question], batch: int
+) -> tuple[float, int | None]:
+    """Seconds per token of a forward, and its peak of memory in bytes."""
+    engine = Engine(model.denoiser, max_rows=batch)
+    for question in sorted(questions, key=lambda one: -len(one.prompt_ids))[:batch]:
+        engine.submit(model.request(question, sampler))
+    rates = []
+    for _ in range(MEASURED_FORWARDS):
+        began = time.monotonic()
+        engine.step()
+        seconds, tokens = time.monotonic() - began, engine.tokens
+        if tokens:
+            rates.append(seconds / tokens)
+    peak = int(engine.budget.per_token * engine.budget.measured)
+    return min(rates[1:] or rates), peak or None
