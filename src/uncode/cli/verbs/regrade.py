@@ -32,7 +32,7 @@ TITLES = ("answers", "n", "correct, %", "paper, %", "gained", "lost")
 
 
 def command(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Answers, as JSON lines.")],
+    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Answers, as JSON lines, or one run folder.")],
     task: Annotated[
         str | None,
         typer.Option(
@@ -61,15 +61,25 @@ def command(
     prints it), or {"question": ..., "output": ..., "gold": ...}, as d1 publishes LLaDA's answers. The latter hold the
     problem, and need --data only to check it. A warning names lines with the prompt of another problem.
 
+    The answers of a run folder are graded again in place, without decoding.
+
     Examples:
 
       uncode regrade gsm8k_256.jsonl --data ./data
       uncode regrade answers.jsonl --task humaneval --data ./data --out graded.jsonl
       uncode regrade math500_128.jsonl math500_256.jsonl --show 20
+      uncode regrade runs/main --data ./data
     """
     from ...evals.regrade import read_answers, sample, task_of
     from ...evals.sandbox import NoJail
 
+    if any(file.is_dir() for file in files):
+        alone = task is None and out is None and not show
+        require(
+            alone and len(files) == 1, "a run folder is graded alone: give one folder, and --data if it needs data."
+        )
+        _regrade_run(files[0], data, workers, as_json)
+        return
     _check_files(files, out)
     warnings.simplefilter("always", NoJail)
     tasks = [task_of(path, task) for path in files]
@@ -86,6 +96,31 @@ def command(
     for group in graded:
         for number in sample(group, show, seed):
             _print_disagreement(group, number)
+
+
+def _regrade_run(path: Path, data: Path | None, workers: int, as_json: bool) -> None:
+    """Grade a run's answers again, write them back, and say what changed."""
+    from ...evals.run.folder import RunFolder
+    from ...evals.run.regrade_run import regrade_run
+    from ...stats import wilson
+    from ..progress import item_bar
+
+    with item_bar("grading") as on_progress:
+        cells = regrade_run(RunFolder.existing(path), data, workers, on_progress)
+    if as_json:
+        typer.echo(json.dumps([vars(cell) for cell in cells], indent=2))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("task", "sampler", "n", "correct, %", "before, %", "changed"):
+        table.add_column(title, justify="left" if title in ("task", "sampler") else "right")
+    for cell in cells:
+        now, before = wilson(cell.right, cell.answers).percent(), 100 * cell.right_before / cell.answers
+        name = f"{cell.cell[1]}", cell.cell[2]
+        table.add_row(*name, str(cell.answers), now.replace(" %", "", 1), f"{before:.1f}", str(cell.changed))
+    with printing() as console:
+        console.print(table, width=None if console.is_terminal else 1000)
 
 
 def _check_files(files: list[Path], out: Path | None) -> None:

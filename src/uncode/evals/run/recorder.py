@@ -3,21 +3,26 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, contextmanager, nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from threading import Lock
 from typing import Any
 
 from ...files import LineFile
 from ...version import __version__
-from ..task import Example, Grade, Task
+from ..task import Grade, Task
 from .folder import Cell, RunFolder
-from .grading import GradingPool
+from .grading import Grades, GradingPool
 from .model import Answer, EvaluatedModel, PreparedSampler, Question
 from .options import RunOptions
 from .sample import CellName, Sample, sample_key
 
+MAX_PENDING = 256
+"""Answers that wait for their grades; then decoding waits too."""
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 Answered = tuple[Question, Answer]
 
@@ -27,6 +32,7 @@ class Recorder:
 
     def __init__(self, folder: RunFolder, options: RunOptions, lines: LineFile, pool: GradingPool) -> None:
         self.folder, self.options, self._lines, self._pool = folder, options, lines, pool
+        self._lock = Lock()
         self._done: dict[str, dict[CellName, Sample]] = {}
         """The samples by key, then by the cell that they belong to."""
         for sample in folder.all_samples():
@@ -37,9 +43,9 @@ class Recorder:
     def open(cls, folder: RunFolder, options: RunOptions) -> Iterator[Recorder]:
         """Open this process's file, and start the threads that grade."""
         with ExitStack() as stack:
+            lines = stack.enter_context(folder.writing(options.process))
             pool = GradingPool(options.graders)
             stack.callback(pool.close)
-            lines = stack.enter_context(folder.writing(options.process))
             yield cls(folder, options, lines, pool)
 
     def samples(
@@ -66,9 +72,28 @@ class Recorder:
         missing = [one for one, key in keys.items() if key not in self._done]
         if not missing:
             return
-        answers = self._answers(cell, model, sampler, missing, observe)
-        for (question, answer), grades in self._graded(task, answers, is_graded):
-            yield self._add(sample_of(cell, keys[question], question, answer, grades))
+        pending: list[Future[Sample]] = []
+        for question, answer in self._answers(cell, model, sampler, missing, observe):
+            make = partial(sample_of, cell, keys[question], question, answer)
+            pending.append(self._graded(task, question, answer, make) if is_graded else _done(self._add(make({}))))
+            yield from _finished(pending, wait_for_one=len(pending) >= MAX_PENDING)
+        while pending:
+            yield from _finished(pending, wait_for_one=True)
+
+    def _graded(
+        self, task: Task[Any], question: Question, answer: Answer, make: Callable[[Mapping[str, Grade]], Sample]
+    ) -> Future[Sample]:
+        """The sample once it is graded. The thread that graded it appends it, so it never waits for the next answer."""
+        made: Future[Sample] = Future()
+
+        def finish(grades: Future[Grades]) -> None:
+            try:
+                made.set_result(self._add(make(grades.result())))
+            except BaseException as error:
+                made.set_exception(error)
+
+        self._pool.submit(task, question.example, answer.text).add_done_callback(finish)
+        return made
 
     def _known(self, key: str, cell: Cell) -> Sample:
         """The sample of a key. If another cell made it (the same sampler under another label), it is noted for both."""
@@ -79,8 +104,9 @@ class Recorder:
         return self._done[key][cell.name]
 
     def _add(self, sample: Sample) -> Sample:
-        self._lines.add([sample.as_row()])
-        self._done.setdefault(sample.key, {})[sample.cell] = sample
+        with self._lock:
+            self._lines.add([sample.as_row()])
+            self._done.setdefault(sample.key, {})[sample.cell] = sample
         return sample
 
     def _answers(
@@ -93,13 +119,21 @@ class Recorder:
                     traces.add([answer.trace.row(0, id=question.example.id)])
                 yield question, answer
 
-    def _graded(
-        self, task: Task[Any], answers: Iterator[Answered], is_graded: bool
-    ) -> Iterator[tuple[Answered, Mapping[str, Grade]]]:
-        if not is_graded:
-            return ((one, {}) for one in answers)
-        stream: Iterator[tuple[Example, str, Answered]] = ((one[0].example, one[1].text, one) for one in answers)
-        return self._pool.graded(task, stream)
+
+def _done(sample: Sample) -> Future[Sample]:
+    made: Future[Sample] = Future()
+    made.set_result(sample)
+    return made
+
+
+def _finished(pending: list[Future[Sample]], wait_for_one: bool) -> Iterator[Sample]:
+    """Take the finished samples out of `pending`."""
+    if wait_for_one:
+        wait(pending, return_when=FIRST_COMPLETED)
+    finished = [one for one in pending if one.done()]
+    pending[:] = [one for one in pending if one not in finished]
+    for one in finished:
+        yield one.result()
 
 
 def sample_of(cell: Cell, key: str, question: Question, answer: Answer, grades: Mapping[str, Grade]) -> Sample:

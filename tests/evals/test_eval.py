@@ -1,0 +1,461 @@
+"""Evaluation runs: what a config may say, what a run folder keeps, and that nothing is lost, mixed or repeated."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import uncode
+from tests.cli.running import ROOT, run
+from tests.evals.small_models import small_model, write_gpqa
+from uncode import UncodeError
+from uncode.evals.families import FAMILIES
+from uncode.evals.run.config import PACKAGE_CONFIGS, EvalConfig, SamplerEntry
+from uncode.evals.run.diffusion import DiffusionModel
+from uncode.evals.run.estimate import estimate, expected_forwards
+from uncode.evals.run.folder import RunFolder, RunInfo
+from uncode.evals.run.model import Answer, EvaluatedModel, PreparedSampler, Question
+from uncode.evals.run.options import Progress, RunOptions
+from uncode.evals.run.processes import ProcessPlace
+from uncode.evals.run.runner import Runner
+from uncode.evals.run.sample import Sample, digest
+from uncode.evals.task import Settings
+from uncode.evals.tasks import TASKS
+from uncode.samplers import presets
+
+DATA = ROOT.parent / "shared" / "data"
+TASK = "mini_choice"
+
+
+class EchoModel(EvaluatedModel):
+    """Answers at once with a text that depends on the prompt, the sampler and the seed, and counts its answers."""
+
+    def __init__(self, name: str = "echo", fingerprint: str = "one") -> None:
+        self.name, self.fingerprint, self.answered = name, fingerprint, 0
+        self.stop_after: int | None = None
+
+    def encode(self, prompt: str, chat: bool) -> tuple[int, ...]:
+        return tuple(prompt.encode())
+
+    def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
+        definition = {"preset": entry.preset, **entry.options_for(settings), **options}
+        return PreparedSampler(entry, definition, definition)
+
+    def answers(
+        self, sampler: PreparedSampler, questions: Sequence[Question], batch: int, observe: bool = False
+    ) -> Iterator[tuple[Question, Answer]]:
+        for question in questions:
+            if self.stop_after is not None and self.answered >= self.stop_after:
+                raise KeyboardInterrupt
+            self.answered += 1
+            word = digest([question.prompt_sha256, dict(sampler.definition), question.seed])
+            entropy = float(sampler.definition["rate"]) if observe else None
+            yield question, Answer(word, (1, 2), forwards=2, tokens=1, seconds=0.5, entropy=entropy)
+
+
+def config(*samplers: dict[str, Any], **more: Any) -> EvalConfig:
+    rows = list(samplers) or [{"preset": "confidence"}, {"preset": "uncode", "options": {"rate": "$rate"}}]
+    data = {"name": "test", "title": "A test", "models": ["echo"], "tasks": [TASK], "samplers": rows}
+    return EvalConfig.read(data | more)
+
+
+def runner(out: Path, model: EvaluatedModel, config: EvalConfig, **options: Any) -> Runner:
+    return Runner(config, out, lambda name: model, RunOptions(**{"batch": 2, "limit": 5, **options}))
+
+
+def lines(folder: Path) -> list[dict[str, Any]]:
+    """All lines of a run's journal, sorted, without what a clock measured."""
+    rows = [json.loads(line) for file in RunFolder(folder).files() for line in file.read_text().splitlines()]
+    return sorted(({**row, "seconds": 0} for row in rows), key=lambda row: (row["key"], row["sampler"]))
+
+
+# -- configs ---------------------------------------------------------------------------------------
+
+
+def test_the_package_has_the_papers_tables() -> None:
+    configs = {name: EvalConfig.load(name) for name in PACKAGE_CONFIGS}
+    assert set(configs) == {"main", "dream", "efficient", "priors", "corpora", "autoregressive", "mini"}
+    for name, one in configs.items():
+        assert one.tasks == (tuple(FAMILIES) if name == "mini" else tuple(TASKS)), name
+    labels = [entry.label for entry in configs["main"].samplers]
+    assert labels == ["uniform", "confidence", "entropy", "margin", "eb", "semi_ar", "fast_dllm", "uncode"]
+    assert len(configs["autoregressive"].models) == 3
+    countdown = configs["main"].samplers[-1].options_for(TASKS["countdown"].settings)
+    assert countdown == {"rate": 0.5, "frequency": "llada"}
+    blocks = {task: configs["efficient"].samplers[-1].options_for(TASKS[task].settings) for task in TASKS}
+    assert {task: options["block_length"] for task, options in blocks.items()} == {
+        "humaneval": 32, "mbpp": 16, "gsm8k": 32, "math500": 128, "gpqa": 32, "countdown": 32, "sudoku": 32,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"tasks": ["gsm8"]}, "there is no task named 'gsm8': did you mean 'gsm8k'?"),
+        ({"samplers": [{"preset": "confidnce"}]}, "no sampler is named 'confidnce': did you mean 'confidence'?"),
+        ({"samplers": [{"preset": "uncode", "options": {"rat": 1}}]}, "no option 'rat': did you mean 'rate'?"),
+        ({"samplers": [{"preset": "uncode", "options": {"rate": "x"}}]}, "rate must be a number, not 'x'."),
+        ({"samplers": [{"preset": "uncode", "options": {"rate": "$rte"}}]}, "'$rte' stands for no setting of a task"),
+        ({"samplers": [{"preset": "eb"}, {"preset": "eb"}]}, "two samplers have the label 'eb'"),
+        ({"samplers": []}, "samplers is empty: name at least one."),
+        ({"samplers": "eb"}, "samplers must be a list of tables."),
+        ({"baseline": "confidenc"}, "the baseline 'confidenc' is no label of a sampler: did you mean 'confidence'?"),
+        ({"sed": 1}, "the top level has no setting 'sed': did you mean 'seed'?"),
+        ({"seed": "one"}, "seed of the top level must be a whole number, not 'one'."),
+        ({"samplers": [{"preset": "autoregressive", "options": {"rate": 1}}]}, "has no option 'rate'"),
+    ],
+)
+def test_a_wrong_config_is_one_sentence(change: dict[str, Any], message: str, tmp_path: Path) -> None:
+    with pytest.raises(UncodeError) as found:
+        config(**change) if "samplers" not in change else EvalConfig.read(
+            {"name": "x", "title": "x", "models": ["tiny"], "tasks": [TASK], **change}
+        )
+    assert message in str(found.value)
+
+
+def test_a_config_is_narrowed_and_misspelt_names_are_suggested() -> None:
+    main = EvalConfig.load("main")
+    one = main.narrowed(["tiny"], ["gsm8k"], ["uncode", "confidence"])
+    assert one.models == ("tiny",) and one.tasks == ("gsm8k",)
+    assert [entry.label for entry in one.samplers] == ["confidence", "uncode"]
+    with pytest.raises(UncodeError, match=r"the config 'main' has no sampler 'uncod': did you mean 'uncode'"):
+        main.narrowed(samplers=["uncod"])
+    with pytest.raises(UncodeError, match="the config 'main' has no task 'mini_story'"):
+        main.narrowed(tasks=["mini_story"])
+
+
+# -- the run folder --------------------------------------------------------------------------------
+
+
+def test_a_run_keeps_every_answer_with_its_grades(tmp_path: Path) -> None:
+    model, seen = EchoModel(), list[Progress]()
+    made = runner(tmp_path / "run", model, config())
+    made.on_progress = seen.append
+    assert made.run() and model.answered == 10
+    assert (seen[-1].done, seen[-1].total, seen[-1].answered) == (10, 10, 5)
+    folder = RunFolder.existing(tmp_path / "run")
+    info = folder.info()
+    assert info.title == "A test" and info.versions["uncode"] == uncode.__version__
+    assert [cell.sampler for cell in info.cells] == ["confidence", "uncode"]
+    samples = folder.samples()
+    assert len(samples) == 10 and [file.name for file in folder.files()] == ["samples.jsonl"]
+    assert all(set(sample.grades) == {"correct", "paper"} for sample in samples)
+    assert [s.seed for s in samples[:5]] == [0, 1, 2, 3, 4] and samples[0].prompt_sha256 != samples[1].prompt_sha256
+    row = json.loads(json.dumps(samples[0].as_row()))
+    assert Sample.from_row(row) == samples[0]
+    assert not list((tmp_path / "run").glob("*.lock"))
+
+
+def test_a_stopped_run_is_resumed_and_repeats_nothing(tmp_path: Path) -> None:
+    whole = EchoModel()
+    runner(tmp_path / "whole", whole, config()).run()
+    for stop in (1, 2, 4, 2):
+        model = EchoModel()
+        model.stop_after = stop
+        with pytest.raises(KeyboardInterrupt):
+            runner(tmp_path / "run", model, config()).run()
+    last = EchoModel()
+    assert runner(tmp_path / "run", last, config()).run()
+    assert last.answered == 1
+    assert lines(tmp_path / "run") == lines(tmp_path / "whole")
+
+
+def test_samplers_models_seeds_and_prompts_never_mix(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    out, model = tmp_path / "run", EchoModel()
+    runner(out, model, config({"preset": "uncode", "options": {"rate": 0.5}})).run()
+    with pytest.raises(UncodeError, match="answers of 'uncode' on mini_choice by echo with another definition"):
+        runner(out, model, config({"preset": "uncode", "options": {"rate": 0.25}})).run()
+    with pytest.raises(UncodeError, match="with another checkpoint or dtype"):
+        runner(out, EchoModel(fingerprint="two"), config({"preset": "uncode", "options": {"rate": 0.5}})).run()
+    with pytest.raises(UncodeError, match="with another seed"):
+        runner(out, model, config({"preset": "uncode", "options": {"rate": 0.5}}, seed=7)).run()
+    assert len(lines(out)) == 5
+    twin = config({"preset": "uncode", "label": "twin", "options": {"rate": 0.5}})
+    before = model.answered
+    assert runner(out, model, twin).run() and model.answered == before  # the same sampler under another label
+    other = config({"preset": "uncode", "label": "other", "options": {"rate": 0.25}})
+    assert runner(out, model, other).run() and model.answered == before + 5
+    by_label = {label: [s.text for s in RunFolder(out).samples() if s.sampler == label] for label in ("twin", "other")}
+    assert not set(by_label["twin"]) & set(by_label["other"])
+    family = type(FAMILIES[TASK])
+    monkeypatch.setattr(family, "form", "Changed: " + family.form)
+    assert runner(out, model, other).run() and model.answered == before + 10  # a changed prompt is a new request
+    assert len([s for s in RunFolder(out).samples() if s.sampler == "other"]) == 5
+
+
+@pytest.mark.parametrize("processes", [2, 3])
+def test_processes_share_a_run_and_make_the_same_journal(tmp_path: Path, processes: int) -> None:
+    runner(tmp_path / "alone", EchoModel(), config()).run()
+    out, counts = tmp_path / "run", list[int]()
+    killed = EchoModel()
+    killed.stop_after = 1
+    with pytest.raises(KeyboardInterrupt):  # a process of an earlier try, which had other processes beside it
+        runner(out, killed, config(), process=1, processes=2).run()
+    for process in range(processes):
+        model = EchoModel()
+        is_last = runner(out, model, config(), process=process, processes=processes).run()
+        counts.append(model.answered)
+        assert is_last is (process == processes - 1)
+    assert sum(counts) == 9 and all(count <= 6 for count in counts)
+    assert lines(out) == lines(tmp_path / "alone")
+    assert [file.name for file in RunFolder(out).files()] == ["samples.jsonl"]
+
+
+def test_two_processes_of_one_number_are_refused(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, RunInfo("test", "A test"))
+    with folder.writing(0), pytest.raises(UncodeError, match="another process is writing samples into"):
+        runner(tmp_path, EchoModel(), config()).run()
+
+
+def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(UncodeError, match="is not empty and no run folder"):
+        runner(tmp_path, EchoModel(), config()).run()
+    assert [file.name for file in tmp_path.iterdir()] == ["notes.txt"]
+    with pytest.raises(UncodeError, match=r"it has no run.json"):
+        RunFolder.existing(tmp_path)
+    runner(tmp_path / "run", EchoModel(), config()).run()
+    with pytest.raises(UncodeError, match="is a run of the config 'test', not 'other'"):
+        runner(tmp_path / "run", EchoModel(), replace(config(), name="other")).run()
+
+
+def test_half_a_line_is_dropped_and_a_damaged_file_is_named(tmp_path: Path) -> None:
+    runner(tmp_path, EchoModel(), config()).run()
+    whole = lines(tmp_path)
+    file = tmp_path / "samples.jsonl"
+    content = file.read_bytes()
+    (tmp_path / "samples.3.jsonl").write_bytes(content[: content.index(b"\n") + 40])  # a copy and half a line
+    file.write_bytes(content[:-9])
+    model = EchoModel()
+    assert runner(tmp_path, model, config()).run() and model.answered == 1
+    assert lines(tmp_path) == whole
+    (tmp_path / "run.json").write_text("{")
+    with pytest.raises(UncodeError, match=r"run.json' is damaged"):
+        RunFolder(tmp_path).info()
+
+
+def test_the_label_free_rate_is_chosen_once(tmp_path: Path) -> None:
+    free = {"preset": "uncode", "options": {"rate": "label-free"}}
+    eb = {"preset": "uncode_eb", "options": {"rate": "label-free"}}
+    model = EchoModel()
+    chosen = config(free, eb, rates=[0.5, 0.0, 1.0], calibration_examples=3)
+    assert runner(tmp_path, model, chosen).run()
+    assert model.answered == 3 * 3 + 2 * 5
+    assert {cell.definition["rate"] for cell in RunFolder(tmp_path).info().cells} == {0.0}  # the least entropy
+    calibration = RunFolder(tmp_path / "calibration").samples()
+    assert len(calibration) == 9 and all(not sample.grades for sample in calibration)
+    assert {sample.id for sample in calibration}.isdisjoint(e.id for e in FAMILIES[TASK].examples())
+
+
+# -- real models -----------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    return {name: small_model(tmp_path_factory.mktemp(name) / name, name) for name in ("llada", "dream")}
+
+
+@pytest.fixture(scope="module")
+def table(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    found = {}
+    for name, folder in models.items():
+        text = tmp_path_factory.mktemp("text") / "text.txt"
+        text.write_text("the quick brown fox, and 12 more of them.\n")
+        found[name] = text.with_suffix(".safetensors")
+        assert run("count", str(text), "--tokenizer", str(folder), "--out", str(found[name])).returncode == 0
+    return found
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The benchmarks' files, and a GPQA of two rows."""
+    if not DATA.is_dir():
+        pytest.skip("../shared/data is not here")
+    folder = tmp_path_factory.mktemp("data")
+    for file in DATA.glob("*.*"):
+        (folder / file.name).symlink_to(file)
+    write_gpqa(folder)
+    return folder
+
+
+def evaluate(
+    name: str, models: dict[str, Path], table: dict[str, Path], data: Path, out: Path
+) -> subprocess.CompletedProcess[str]:
+    dialect = "dream" if name == "dream" else "llada"
+    options = ["--model", str(models[dialect]), "--frequency", str(table[dialect]), "--data", str(data)]
+    return run("eval", name, *options, "--limit", "1", "--out", str(out))
+
+
+REAL = [name for name in PACKAGE_CONFIGS if name not in ("mini", "autoregressive")]
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_every_config_runs_with_short_answers(
+    name: str, models: dict[str, Path], table: dict[str, Path], data: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    for task in TASKS.values():
+        monkeypatch.setattr(task, "settings", replace(task.settings, length=8, block_length=4))
+    done = evaluate(name, models, table, data, tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    samples, expected = RunFolder(tmp_path / "run").samples(), EvalConfig.load(name)
+    assert len(samples) == len(expected.tasks) * len(expected.samplers)
+    assert all(len(sample.token_ids) <= 8 for sample in samples)
+    assert sum(sample.grades["correct"].correct for sample in samples) == 0  # a random model is right by luck alone
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", REAL)
+def test_every_config_runs_with_the_papers_lengths(
+    name: str, models: dict[str, Path], table: dict[str, Path], data: Path, tmp_path: Path
+) -> None:
+    done = evaluate(name, models, table, data, tmp_path / "run")
+    assert done.returncode == 0, done.stderr
+    cells = RunFolder(tmp_path / "run").info().cells
+    assert {cell.task: cell.length for cell in cells} == {task: TASKS[task].settings.length for task in TASKS}
+
+
+def test_an_answer_is_that_of_generate_alone_and_in_any_batch(
+    models: dict[str, Path], table: dict[str, Path], tmp_path: Path
+) -> None:
+    denoiser = uncode.load(models["llada"], device="cpu")
+    model = DiffusionModel("small", denoiser, uncode.FrequencyTable.load(table["llada"]))
+    entry = SamplerEntry("uncode", "uncode", {"rate": 0.1})
+    settings = Settings(shots=0, length=12, rate=0.0, chat=True, block_length=4)
+    sampler = model.prepare(entry, settings, {})
+    texts = ["One <mask:3> two", "A longer question than that?", "x"]
+    examples = FAMILIES[TASK].examples()[:3]
+    questions = [
+        Question(example, model.encode(text, chat=True), 12, seed)
+        for seed, (text, example) in enumerate(zip(texts, examples, strict=True))
+    ]
+    found = {question.seed: answer for question, answer in model.answers(sampler, questions, batch=3)}
+    for seed, text in enumerate(texts):
+        messages = [{"role": "user", "content": text}]
+        alone = uncode.generate(denoiser, messages, sampler=sampler.sampler, length=12, seed=seed)
+        assert found[seed].text == alone
+        assert found[seed].forwards <= 12 and found[seed].seconds > 0
+
+
+def test_a_fingerprint_knows_weights_and_dtype(models: dict[str, Path], tmp_path: Path) -> None:
+    one, again = (DiffusionModel(name, uncode.load(models["llada"], device="cpu")) for name in ("a", "b"))
+    assert one.fingerprint == again.fingerprint
+    other = small_model(tmp_path / "other", "llada", seed=1)
+    half = DiffusionModel("a", uncode.load(models["llada"], device="cpu", dtype="bfloat16"))
+    prints = {one.fingerprint, half.fingerprint, DiffusionModel("a", uncode.load(other, device="cpu")).fingerprint}
+    assert len(prints) == 3
+
+
+def test_an_estimate_counts_forwards(models: dict[str, Path], tmp_path: Path) -> None:
+    assert expected_forwards(presets.confidence(), 64) == (64, True)
+    assert expected_forwards(presets.tau_leaping(), 64) == (32, True)
+    assert expected_forwards(presets.eb(), 64) == (64, False)
+    model = DiffusionModel("small", uncode.load(models["llada"], device="cpu"))
+    made = runner(tmp_path, model, config({"preset": "confidence"}, {"preset": "eb"}))
+    found = estimate(made, model)
+    assert found is not None and found.samples == 10 and found.seconds > 0 and found.is_upper_bound
+
+
+def test_traces_are_kept_on_request(models: dict[str, Path], tmp_path: Path) -> None:
+    words = ("eval", "mini", "--model", str(models["llada"]), "--tasks", TASK, "--samplers", "eb", "--limit", "2")
+    assert run(*words, "--traces", "--out", str(tmp_path / "run")).returncode == 0
+    (file,) = (tmp_path / "run" / "traces").iterdir()
+    trace = uncode.Trace.load(file)
+    assert len(trace.forwards) == 2 and trace.samplers[0].name == "eb"
+
+
+def test_a_run_is_graded_again_without_decoding(models: dict[str, Path], tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    words = ("eval", "mini", "--model", str(models["llada"]), "--tasks", TASK, "--samplers", "eb", "--limit", "2")
+    assert run(*words, "--out", str(out)).returncode == 0
+    before = (out / "samples.jsonl").read_text()
+    (out / "samples.jsonl").write_text(before.replace('"correct": false', '"correct": true', 1))
+    shown = run("regrade", str(out))
+    assert shown.returncode == 0 and shown.stdout.split()[-1] == "1"
+    assert (out / "samples.jsonl").read_text() == before
+    assert "graded alone" in run("regrade", str(out), "--task", "gsm8k").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("eval",), "there is nothing to run: give a config"),
+        (("eval", "maim"), "no evaluation config is named 'maim', and there is no such file: did you mean 'main'?"),
+        (("eval", "main", "--samplers", "uncod"), "has no sampler 'uncod': did you mean 'uncode'?"),
+        (("eval", "main", "--tasks", "gsm9k"), "did you mean 'gsm8k'?"),
+        (("eval", "main", "--model", "nosuchmodel/"), "nosuchmodel"),
+        (("eval", "main", "--limit", "0"), "--limit"),
+    ],
+)
+def test_a_wrong_command_is_one_sentence(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    done = run(*words)
+    assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+# -- kill -9 ---------------------------------------------------------------------------------------
+
+
+def _start(model: Path, out: Path, environment: Mapping[str, str] | None = None) -> subprocess.Popen[bytes]:
+    words = ["eval", "mini", "--model", str(model), "--tasks", "mini_choice,mini_algebra", "--samplers", "eb,margin"]
+    command = [sys.executable, "-m", "uncode", *words, "--limit", "6", "--batch", "2", "--out", str(out)]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), **(environment or {})}
+    return subprocess.Popen(command, env=env, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+
+
+def _count(out: Path) -> int:
+    return sum(file.read_bytes().count(b"\n") for file in out.glob("samples*.jsonl"))
+
+
+@pytest.mark.slow
+def test_a_run_killed_five_times_makes_the_same_journal(models: dict[str, Path], tmp_path: Path) -> None:
+    assert _start(models["llada"], tmp_path / "whole").wait(300) == 0
+    out, drawn = tmp_path / "run", random.Random(0)
+    for kill in range(5):
+        process = _start(models["llada"], out)
+        wanted = _count(out) + drawn.randint(1, 3)
+        while _count(out) < wanted and process.poll() is None:
+            time.sleep(0.005)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        assert _count(out) < 24, kill
+    assert _start(models["llada"], out).wait(300) == 0
+    assert lines(out) == lines(tmp_path / "whole") and len(lines(out)) == 24
+
+
+@pytest.mark.slow
+def test_one_of_two_processes_is_killed_and_three_resume(models: dict[str, Path], tmp_path: Path) -> None:
+    assert _start(models["llada"], tmp_path / "whole").wait(300) == 0
+    out = tmp_path / "run"
+    two = [_start(models["llada"], out, {"RANK": str(rank), "WORLD_SIZE": "2"}) for rank in range(2)]
+    while _count(out) < 3 and two[0].poll() is None:
+        time.sleep(0.005)
+    two[0].kill()
+    for process in two:
+        process.wait(300)
+    assert two[1].returncode == 0 and _count(out) < 24
+    three = [_start(models["llada"], out, {"RANK": str(rank), "WORLD_SIZE": "3"}) for rank in range(3)]
+    assert [process.wait(300) for process in three] == [0, 0, 0]
+    assert lines(out) == lines(tmp_path / "whole")
+
+
+def test_the_place_of_a_process_comes_from_the_environment() -> None:
+    assert ProcessPlace.from_environment({}) == ProcessPlace(0, 1, 0)
+    found = ProcessPlace.from_environment({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1"})
+    assert found == ProcessPlace(5, 8, 1)
+    with pytest.raises(UncodeError, match="RANK is set and the other"):
+        ProcessPlace.from_environment({"RANK": "1"})
+    with pytest.raises(UncodeError, match="RANK is 3, but WORLD_SIZE is 2"):
+        ProcessPlace.from_environment({"RANK": "3", "WORLD_SIZE": "2"})
+    with pytest.raises(UncodeError, match="must be whole numbers"):
+        ProcessPlace.from_environment({"RANK": "x", "WORLD_SIZE": "2"})
