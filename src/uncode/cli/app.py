@@ -6,7 +6,7 @@ import typer
 
 from ..version import __version__
 from .command import Command
-from .verbs import compare, count, decode, demo, doctor, mini, models, regrade, samplers, table, tasks, train
+from .verbs import compare, count, decode, demo, doctor, mini, models, regrade, report, samplers, table, tasks, train
 
 app = typer.Typer(
     name="uncode",
@@ -24,6 +24,7 @@ for _verb, _module in (
     ("models", models),
     ("tasks", tasks),
     ("regrade", regrade),
+    ("report", report),
     ("mini", mini),
     ("train", train),
     ("count", count),
