@@ -128,7 +128,10 @@ def _html_cell(cell: str, row: int, column: int, table: Table, repeats: bool) ->
     if column < table.labels:
         return f'<td class="label">{escape(cell)}</td>'
     found = _DETAIL.fullmatch(cell)
-    text = escape(cell) if not found else f"{escape(found['main'])} <small>{escape(found['detail'])}</small>"
+    text = escape(cell)
+    if found:
+        detail = escape(found["detail"]).replace("] (", "]<br>(")
+        text = f"{escape(found['main'])} <small>{detail}</small>"
     return f"<td>{f'<b>{text}</b>' if (row, column) in table.best else text}</td>"
 
 

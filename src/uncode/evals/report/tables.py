@@ -145,7 +145,7 @@ def _difference_cell(one: Analysis, sampler: str, task: str) -> str:
     assert score is not None
     mark = "*" if found.corrected < SIGNIFICANT else ""
     count = "" if found.pairs == score.total else f" (n {found.pairs})"
-    return f"{points(found.difference)}{mark}{count}"
+    return f"{points(found.difference, mark)}{count}"
 
 
 def _best(one: Analysis, metric: str, stride: int, offset: int) -> frozenset[tuple[int, int]]:

@@ -14,10 +14,10 @@ def percent(value: Interval) -> str:
     return f"{estimate} [{low}, {high}]"
 
 
-def points(value: Interval) -> str:
-    """A difference of shares as `+14.6 [+8.2, +21.0]`."""
+def points(value: Interval, mark: str = "") -> str:
+    """A difference of shares as `+14.6 [+8.2, +21.0]`, with a mark behind the estimate."""
     estimate, low, high = (f"{100 * part:+z.1f}" for part in value)
-    return f"{estimate} [{low}, {high}]"
+    return f"{estimate}{mark} [{low}, {high}]"
 
 
 def p_value(value: float) -> str:
