@@ -271,3 +271,15 @@ def test_stars_follow_the_corrected_p_value(one: Analysis) -> None:
     assert rows[BETTER][1].startswith("+30.0* [") and "*" not in rows[BETTER][2]
     table = paired_tests(one)
     assert list(table.rows[0]) == ["gsm8k", BETTER, "40", "12", "0", table.rows[0][5], "0.0005", "0.0010"]
+
+
+def test_the_order_of_the_samples_changes_nothing(tmp_path: Path) -> None:
+    marks = {(LLADA, "gsm8k", label): given for label, given in GSM8K.items()}
+    first = make_run(tmp_path / "one", marks)
+    second = make_run(tmp_path / "two", dict(reversed(marks.items())))
+    file = second / "samples.0.jsonl"
+    lines = file.read_text().splitlines(keepends=True)
+    file.write_text("".join(reversed(lines)))
+    one, two = (records(read_runs([folder]), CHOICES) for folder in (first, second))
+    key = ("sampler", "task", "metric")
+    assert sorted(one, key=lambda r: [r[k] for k in key]) == sorted(two, key=lambda r: [r[k] for k in key])

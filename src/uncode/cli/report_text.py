@@ -29,8 +29,8 @@ def print_document(results: Results, choices: Choices) -> None:
             console.rule(escape(section.title), align="left")
             for table in section.tables:
                 console.print(f"\n[bold]{escape(table.caption)}[/bold]")
-                for columns in fitting(table, console.width):
-                    console.print(_grid(table, columns))
+                for number, columns in enumerate(fitting(table, console.width)):
+                    console.print(*([""] if number else []), _grid(table, columns), sep="\n")
                 for note in table.notes:
                     console.print(f"[dim]{escape(note)}[/dim]")
             console.print()

@@ -47,7 +47,7 @@ def speedup(baseline: Sequence[Score], other: Sequence[Score]) -> Speedup:
     """Compare the costs of two samplers. Both sequences hold the same tasks in the same order."""
     ours, theirs = [], []
     for base, score in zip(baseline, other, strict=True):
-        for id in base.samples.keys() & score.samples.keys():
+        for id in sorted(base.samples.keys() & score.samples.keys()):
             theirs.append(base.samples[id])
             ours.append(score.samples[id])
     base_cost, cost = Cost.of(theirs), Cost.of(ours)
@@ -55,7 +55,7 @@ def speedup(baseline: Sequence[Score], other: Sequence[Score]) -> Speedup:
 
 
 def _paired(a: Mapping[str, bool], b: Mapping[str, bool]) -> tuple[list[bool], list[bool]]:
-    common = [id for id in a if id in b]
+    common = sorted(a.keys() & b.keys())  # by id, so the bootstrap does not depend on the order of the files
     return [a[id] for id in common], [b[id] for id in common]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +52,7 @@ class Cost(NamedTuple):
     def of(cls, samples: Iterable[Sample]) -> Cost:
         found = list(samples)
         tokens, forwards = sum(s.tokens for s in found), sum(s.forwards for s in found)
-        return cls(len(found), tokens, forwards, sum(s.seconds for s in found))
+        return cls(len(found), tokens, forwards, math.fsum(s.seconds for s in found))
 
     @property
     def tokens_per_forward(self) -> float | None:
