@@ -257,6 +257,17 @@ def test_html_escapes_and_loads_nothing(results: Results) -> None:
     assert "1.0 <small>[0.5, 2.0]</small>" in hostile
 
 
+def test_long_tables_are_folded_on_the_page() -> None:
+    def page(rows: int) -> str:
+        table = Table(["sampler", "x"], [[f"row {n}", "1"] for n in range(rows)], "Many")
+        return formats.html(Document("t", [Section("m", [table])]))
+
+    assert "<details>" not in page(40)
+    tags = _Tags()
+    tags.feed(page(41))
+    assert not tags.open and "<summary><h3>Many</h3></summary>" in page(41) and "row 40" in page(41)
+
+
 def test_markdown_has_whole_rows(results: Results) -> None:
     text = formats.markdown(HOSTILE)
     assert "| &lt;b>a_b\\|c&lt;/b> | 1.0 [0.5, 2.0] |" in text

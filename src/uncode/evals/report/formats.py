@@ -14,6 +14,8 @@ from .table import Document, Section, Table
 
 FORMATS = ("markdown", "csv", "latex", "html")
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html", ".htm": "html"}
+LONG_ROWS = 40
+"""A longer table is folded on the page; a click opens it."""
 
 _LATEX = {
     "\\": r"\textbackslash{}",
@@ -112,12 +114,15 @@ def _html_table(table: Table) -> str:
         rows.append(f"<tr{begins}>{cells}</tr>")
         before = row[0]
     notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
-    return (
-        f"<h3>{escape(table.caption)}</h3>\n"
+    body = (
         f'<div class="scroll"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n'
         + "\n".join(rows)
         + f"\n</tbody>\n</table></div>\n<ul>{notes}</ul>"
     )
+    caption = f"<h3>{escape(table.caption)}</h3>"
+    if len(table.rows) <= LONG_ROWS:
+        return f"{caption}\n{body}"
+    return f"<details>\n<summary>{caption}</summary>\n{body}\n</details>"
 
 
 def _html_cell(cell: str, row: int, column: int, table: Table, repeats: bool) -> str:
