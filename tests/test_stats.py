@@ -206,3 +206,52 @@ def test_bootstraps_at_once_are_those_one_by_one() -> None:
         assert found == [paired_bootstrap(ours, other, resamples=300, groups=groups) for other in others]
     with pytest.raises(UncodeError, match="right or wrong"):
         paired_bootstraps([0.5, 1.0], [[0, 1], [1, 1]])
+
+
+def test_holm_by_hand() -> None:
+    """Sorted: 0.005 x 4, 0.01 x 3, 0.03 x 2, 0.04 x 1, and never below the one before."""
+    assert stats.holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert stats.holm([0.02]) == [0.02] and stats.holm([]) == []
+    assert stats.holm([0.9, 0.6]) == [1.0, 1.0]
+    with pytest.raises(UncodeError, match="between 0 and 1"):
+        stats.holm([0.2, 1.1])
+
+
+@given(st.lists(st.floats(0, 1), max_size=20))
+def test_holm_keeps_the_order_and_lies_between_the_value_and_bonferroni(values: list[float]) -> None:
+    found = stats.holm(values)
+    ordered = sorted(zip(values, found, strict=True))
+    assert [after for _, after in ordered] == sorted(found)
+    assert all(p <= after <= min(1.0, p * len(values)) + 1e-12 for p, after in ordered)
+    if values:
+        assert min(found) == min(1.0, min(values) * len(values))
+
+
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=8), st.floats(0.001, 0.5))
+def test_holm_rejects_what_the_step_down_procedure_rejects(values: list[float], level: float) -> None:
+    rejected = 0
+    for rank, p in enumerate(sorted(values)):
+        if p * (len(values) - rank) > level:
+            break
+        rejected += 1
+    assert sum(p <= level for p in stats.holm(values)) == rejected
+
+
+def test_the_mean_of_intervals_adds_squares() -> None:
+    found = stats.mean_of_intervals([Interval(0.5, 0.2, 0.9), Interval(0.1, 0.1 - 0.4, 0.4)])
+    assert found == pytest.approx((0.3, 0.3 - 0.25, 0.3 + 0.25))
+    one = wilson(3, 17)
+    assert stats.mean_of_intervals([one]) == pytest.approx(one)
+    with pytest.raises(UncodeError, match="at least one interval"):
+        stats.mean_of_intervals([])
+
+
+def test_the_mean_of_wilson_intervals_covers_the_mean() -> None:
+    """Two tasks of 40 and 200 examples, one of them hard: 95 % of the intervals hold the true mean."""
+    draws, shares, sizes = np.random.default_rng(0), (0.05, 0.6), (40, 200)
+    covered = 0
+    for _ in range(2000):
+        parts = [wilson(int(draws.binomial(n, p)), n) for n, p in zip(sizes, shares, strict=True)]
+        found = stats.mean_of_intervals(parts)
+        covered += found.low <= sum(shares) / 2 <= found.high
+    assert 0.93 <= covered / 2000 <= 0.98

@@ -145,6 +145,31 @@ def mcnemar(a: ArrayLike, b: ArrayLike) -> McNemar:
     return McNemar(only_a, only_b, _binomial_p_value(min(only_a, only_b), only_a + only_b))
 
 
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction of several p-values, in their order. A corrected value below 0.05 is significant, and
+    the probability of any false one among them stays below 0.05."""
+    require(all(0 <= p <= 1 for p in p_values), "p-values must lie between 0 and 1.")
+    corrected, largest = [0.0] * len(p_values), 0.0
+    for rank, place in enumerate(sorted(range(len(p_values)), key=lambda n: p_values[n])):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
+        corrected[place] = largest
+    return corrected
+
+
+def mean_of_intervals(intervals: Sequence[Interval]) -> Interval:
+    """The unweighted mean of independent estimates, with the interval that follows from theirs.
+
+    The distances from each estimate to its bounds are added in squares, as variances are (MOVER; Zou and Donner,
+    Statistics in Medicine 27, 2008). So it inherits what Wilson's and Newcombe's intervals do near 0 and 1.
+    """
+    require(len(intervals) > 0, "there are no estimates: give at least one interval.")
+    count = len(intervals)
+    mean = math.fsum(one.estimate for one in intervals) / count
+    below = math.sqrt(math.fsum((one.estimate - one.low) ** 2 for one in intervals)) / count
+    above = math.sqrt(math.fsum((one.high - one.estimate) ** 2 for one in intervals)) / count
+    return Interval(mean, mean - below, mean + above)
+
+
 def pearson(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Interval:
     """Pearson's r with the interval of Fisher's z, which is [-1, 1] for fewer than four points."""
     first, second = _pair(x, y)

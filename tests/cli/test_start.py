@@ -69,6 +69,8 @@ QUICK = [
     ["regrade", "nowhere.jsonl"],
     ["regrade", TABLE, TABLE],
     ["regrade", TABLE],
+    ["report", "nowhere"],
+    ["report", "src", "--format", "latx"],
     ["mini", "--card"],
     ["mini", "--show", str(TINY / "results.json")],
     ["mini", "--model", "toy"],

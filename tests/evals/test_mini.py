@@ -164,7 +164,7 @@ def test_the_rate_is_chosen_by_entropy_and_ties_go_to_the_smallest(results: Resu
 
 
 def test_the_tables_say_what_the_results_hold(results: Results) -> None:
-    titles, rows = report.accuracy(results)
+    titles, rows, *_ = report.accuracy(results)
     table = {row[0]: dict(zip(titles, row, strict=True)) for row in rows}
     assert table["confidence"]["story"] == "50.0" and table["semi_ar"]["sudoku"] == "75.0"
     assert table["uncode, label-free rates"]["average"].startswith("50.0 [")

@@ -17,9 +17,9 @@ from ..printing import printing
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ...evals.mini import report
     from ...evals.mini.job import Job
     from ...evals.mini.results import Results
+    from ...evals.report.table import Table
 
 SUMMARY = "The paper's main table in miniature, on a small model."
 FAMILY_COUNT = 7
@@ -158,10 +158,10 @@ def _print(results: Results) -> None:
             _show(console, report.times(results))
 
 
-def _show(console: Console, table: report.Table) -> None:
-    from rich.table import Table
+def _show(console: Console, table: Table) -> None:
+    from rich.table import Table as Grid
 
-    shown = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    shown = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     for number, title in enumerate(table.titles):
         shown.add_column(title, justify="right" if number else "left", no_wrap=True)
     for row in table.rows:

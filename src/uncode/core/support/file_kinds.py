@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tomllib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,8 +12,15 @@ from ..errors import require
 from .paths import kind_at
 from .write import is_stream
 
-Kind = Literal["trace", "page", "frequency table", "sampler file"]
+Kind = Literal["trace", "page", "frequency table", "sampler file", "report"]
 _PART = 1 << 16
+_REPORTS = (
+    b"<!-- uncode report -->",
+    b"% uncode report",
+    b"model,sampler,task,metric,",
+    b'<meta name="generator" content="uncode report">',
+)
+"""How a report begins: in Markdown, LaTeX, CSV and HTML."""
 _SAMPLER_KEYS = {"name", "policy", "propose", "cache", "limit"}
 
 
@@ -26,8 +34,9 @@ def check_replaces(path: str | Path, kind: Kind, force: bool, how: str = "force=
         return
     with open(path, "rb") as file:
         begin = file.read(_PART)
-    same = {"trace": _is_trace, "page": _is_page, "frequency table": _is_table, "sampler file": _is_sampler}[kind]
-    require(same(begin), f"'{path}' exists and is not a {kind}: choose another name, or replace it with {how}.")
+    require(
+        _CHECKS[kind](begin), f"'{path}' exists and is not a {kind}: choose another name, or replace it with {how}."
+    )
 
 
 def _is_trace(begin: bytes) -> bool:
@@ -37,6 +46,11 @@ def _is_trace(begin: bytes) -> bool:
 
 def _is_page(begin: bytes) -> bool:
     return b'<meta name="generator" content="uncode">' in begin
+
+
+def _is_report(begin: bytes) -> bool:
+    *begins, generator = _REPORTS
+    return begin.startswith(tuple(begins)) or (begin.startswith(b"<!DOCTYPE html>") and generator in begin)
 
 
 def _is_table(begin: bytes) -> bool:
@@ -56,3 +70,12 @@ def _is_sampler(begin: bytes) -> bool:
     except ValueError:
         return False
     return "policy" in data and set(data) <= _SAMPLER_KEYS
+
+
+_CHECKS: dict[Kind, Callable[[bytes], bool]] = {
+    "trace": _is_trace,
+    "page": _is_page,
+    "frequency table": _is_table,
+    "sampler file": _is_sampler,
+    "report": _is_report,
+}

@@ -13,6 +13,7 @@ from ...models import TABLE
 from ...stats import Interval
 from ..families import FAMILIES
 from ..families.family import BLOCKS
+from ..report.table import Table
 from . import report
 from .names import RATES, UNCODE, with_rate
 from .results import Results
@@ -80,7 +81,7 @@ def _training(record: dict[str, Any]) -> str:
     curve = record["curve"]
     places = {round(n * (len(curve) - 1) / (CURVE_POINTS - 1)) for n in range(CURVE_POINTS)}
     shown = [curve[place] for place in sorted(places)]
-    table = report.Table(["step", *(f"{step:,}" for step, _ in shown)], [["loss", *(f"{x:.3f}" for _, x in shown)]])
+    table = Table(["step", *(f"{step:,}" for step, _ in shown)], [["loss", *(f"{x:.3f}" for _, x in shown)]])
     return (
         f"The training config `{record['config']}`, seed {record['seed']}: {record['steps']:,} steps, "
         f"{record['tokens'] / 1e6:,.0f} M tokens in {record['seconds']:.0f} s (device: {record['device']}, torch "
@@ -259,7 +260,7 @@ def _tables(folder: Path) -> str:
     return (
         "Counted by `uncode count` with the model's tokenizer, without special tokens. The first table is the model's "
         "own, counted from the curriculum. The others are for comparisons of corpora.\n\n"
-        + report.Table(["file", "corpus", "tokens"], rows).markdown()
+        + Table(["file", "corpus", "tokens"], rows).markdown()
     )
 
 

@@ -3,24 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 
 from ...stats import newcombe
+from ..report.table import Table
 from .names import RATES, UNCODE, UNSEEN, with_rate
 from .results import Results
-
-
-class Table(NamedTuple):
-    """Titles and rows."""
-
-    titles: Sequence[str]
-    rows: Sequence[Sequence[str]]
-
-    def markdown(self) -> str:
-        lines = [self.titles, ["---"] + ["---:"] * (len(self.titles) - 1), *self.rows]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
 def short(family: str) -> str:

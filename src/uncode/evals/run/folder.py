@@ -62,6 +62,8 @@ class RunInfo:
     paper: str = ""
     """The paper's table of the same kind, if there is one."""
     versions: Mapping[str, str] = field(default_factory=dict)
+    examples: Mapping[str, int] = field(default_factory=dict)
+    """How many examples of each task were asked for."""
     schema: int = SCHEMA
 
     def with_cells(self, cells: Iterable[Cell], folder: Path) -> RunInfo:
@@ -107,7 +109,9 @@ class RunFolder:
                     known.config == info.config,
                     f"'{path}' is a run of the config '{known.config}', not '{info.config}': choose another `out=`.",
                 )
-                info = replace(known.with_cells(info.cells, folder.path), versions=info.versions)
+                counts = {task: max(count, known.examples.get(task, 0)) for task, count in info.examples.items()}
+                examples = {**known.examples, **counts}
+                info = replace(known.with_cells(info.cells, folder.path), versions=info.versions, examples=examples)
             else:
                 others = sorted(file.name for file in folder.path.iterdir() if file.name != f"{INFO}.lock")
                 require(not others, f"'{path}' is not empty and no run folder (it holds {others[:3]}): choose another.")

@@ -60,8 +60,8 @@ class Runner:
 
     def run(self) -> bool:
         """Fill the run folder. Returns whether the run is complete: other processes may still be at work."""
-        config, _ = self.config, self.total
-        info = RunInfo(config.name, config.title, (), config.baseline, config.paper, versions())
+        config, counts = self.config, {task: len(examples) for task, examples in self.examples.items()}
+        info = RunInfo(config.name, config.title, (), config.baseline, config.paper, versions(), counts)
         folder = RunFolder.create(self.out, info)
         with Recorder.open(folder, self.options) as recorder:
             for name in config.models:

@@ -1,0 +1,69 @@
+"""A report on the terminal. A table that is too wide is split into several, each with the names of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from ..evals.report.table import Table
+from ..evals.report.tables import document
+from .printing import printing
+
+if TYPE_CHECKING:
+    from ..evals.report.analysis import Choices
+    from ..evals.report.scores import Results
+
+GAP = 2
+"""Blanks between two columns."""
+
+
+def print_document(results: Results, choices: Choices) -> None:
+    """Print every table of the report."""
+    made = document(results, choices)
+    with printing() as console:
+        console.print(f"[bold]{escape(made.title)}[/bold]")
+        for section in made.sections:
+            console.rule(escape(section.title), align="left")
+            for table in section.tables:
+                console.print(f"\n[bold]{escape(table.caption)}[/bold]")
+                for number, columns in enumerate(fitting(table, console.width)):
+                    console.print(*([""] if number else []), _grid(table, columns), sep="\n")
+                for note in table.notes:
+                    console.print(f"[dim]{escape(note)}[/dim]")
+            console.print()
+
+
+def fitting(table: Table, width: int) -> Iterator[list[int]]:
+    """The columns of each part: the labels, and as many other columns as fit into the width; at least one."""
+    widths = [max(map(len, column)) + GAP for column in zip(table.titles, *table.rows, strict=True)]
+    labels = list(range(table.labels))
+    used, part = sum(widths[: table.labels]), list[int]()
+    room = used
+    for column in range(table.labels, len(widths)):
+        if part and room + widths[column] > width + GAP:
+            yield [*labels, *part]
+            part, room = [], used
+        part.append(column)
+        room += widths[column]
+    yield [*labels, *part]
+
+
+def _grid(table: Table, columns: Sequence[int]) -> Grid:
+    grid = Grid(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
+    for column in columns:
+        is_label = column < table.labels
+        title = escape(table.titles[column])
+        grid.add_column(title, justify="left" if is_label else "right", overflow="fold", no_wrap=not is_label)
+    before = ""
+    for r, row in enumerate(table.rows):
+        cells = [_cell(row[column], (r, column) in table.best) for column in columns]
+        grid.add_row("" if row[0] == before else cells[0], *cells[1:])
+        before = row[0]
+    return grid
+
+
+def _cell(text: str, is_best: bool) -> str:
+    return f"[bold]{escape(text)}[/bold]" if is_best else escape(text)

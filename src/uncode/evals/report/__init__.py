@@ -1,0 +1,1 @@
+"""Reports of evaluation runs: numbers from samples, paired tests, tables, and the formats they are written in."""

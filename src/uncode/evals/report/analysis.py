@@ -1,0 +1,174 @@
+"""Everything that a report says about one model, as numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cached_property
+
+from ...core.errors import UncodeError, require, suggest
+from ...stats import Interval, mean_of_intervals
+from ..paper import Figure, paper_tables
+from ..paper.tables import AVERAGE
+from .aup import Point, aup, families
+from .compare import Comparison, Speedup, compare, speedup
+from .scores import Cost, Results, Score
+
+
+@dataclass(frozen=True)
+class Choices:
+    """What the caller chose for the whole report."""
+
+    metric: str = "correct"
+    baseline: str = ""
+    """The label of the sampler that others are compared with; empty: no comparison."""
+    with_paper: bool = False
+    paper_model: str = ""
+    """The paper's model for models that the paper does not have, such as a local folder."""
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics that are shown side by side; the chosen one first."""
+        return list(dict.fromkeys([self.metric, "correct", "paper"]))
+
+
+def check_choices(results: Results, metric: str, baseline: str | None, paper_model: str) -> str:
+    """Raise if a name is unknown. Returns the baseline: the given one, else the one that the runs name."""
+    known = results.metrics
+    require(not known or metric in known, f"no sample has the metric '{metric}': {suggest(metric, known)}")
+    models = paper_tables().models
+    require(paper_model in ("", *models), f"the paper has no model '{paper_model}': {suggest(paper_model, models)}")
+    if baseline is not None:
+        labels = results.samplers()
+        require(baseline in labels, f"no run has the sampler '{baseline}': {suggest(baseline, labels)}")
+        return baseline
+    named = {info.baseline for info in results.infos if info.baseline}
+    if len(named) > 1:
+        raise UncodeError(f"the runs name different baselines ({', '.join(sorted(named))}): choose one by `baseline=`.")
+    return "".join(named)
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """One model of the results."""
+
+    results: Results
+    model: str
+    choices: Choices
+
+    @cached_property
+    def tasks(self) -> list[str]:
+        return self.results.tasks(self.model)
+
+    @cached_property
+    def samplers(self) -> list[str]:
+        return self.results.samplers(self.model)
+
+    @cached_property
+    def metrics(self) -> list[str]:
+        """The chosen metrics that this model's samples have."""
+        found = [score for task in self.tasks for score in self._scores(task).values()]
+        return [metric for metric in self.choices.metrics if any(score.right(metric) for score in found)]
+
+    @property
+    def baseline(self) -> str:
+        """The baseline, if this model has it; else empty."""
+        return self.choices.baseline if self.choices.baseline in self.samplers else ""
+
+    @property
+    def others(self) -> list[str]:
+        """The samplers that are compared with the baseline."""
+        return [label for label in self.samplers if self.baseline and label != self.baseline]
+
+    def score(self, sampler: str, task: str) -> Score | None:
+        return self.results.scores.get((self.model, task, sampler))
+
+    def accuracy(self, sampler: str, task: str, metric: str) -> Interval | None:
+        score = self.score(sampler, task)
+        return score.accuracy(metric) if score else None
+
+    def is_complete(self, sampler: str, task: str, metric: str) -> bool:
+        score = self.score(sampler, task)
+        return score is not None and score.is_complete(metric)
+
+    def average(self, sampler: str, metric: str) -> Interval | None:
+        """The mean over all tasks; None if one of them is missing or incomplete."""
+        if not self._has_all(sampler, metric):
+            return None
+        found = [self.accuracy(sampler, task, metric) for task in self.tasks]
+        return mean_of_intervals([one for one in found if one is not None])
+
+    @cached_property
+    def comparisons(self) -> dict[tuple[str, str], Comparison]:
+        """By sampler and task, for the chosen metric."""
+        found = dict[tuple[str, str], Comparison]()
+        for task in self.tasks:
+            base = self.score(self.baseline, task) if self.baseline else None
+            if base is not None:
+                scores = {label: score for label, score in self._scores(task).items() if label != self.baseline}
+                compared = compare(base, scores, self.choices.metric)
+                found |= {(label, task): comparison for label, comparison in compared.items()}
+        return found
+
+    def average_difference(self, sampler: str) -> Interval | None:
+        """The mean difference over all tasks; None if one of them is missing or incomplete."""
+        metric = self.choices.metric
+        if not (self._has_all(sampler, metric) and self._has_all(self.baseline, metric)):
+            return None
+        return mean_of_intervals([self.comparisons[sampler, task].difference for task in self.tasks])
+
+    def cost(self, sampler: str, task: str | None = None) -> Cost:
+        """Of one task, or of all."""
+        scores = [self.score(sampler, one) for one in (self.tasks if task is None else [task])]
+        return Cost.of(sample for score in scores if score for sample in score.samples.values())
+
+    def speedup(self, sampler: str, task: str | None = None) -> Speedup:
+        """Over the baseline on one task, or on all of them together."""
+        tasks = self.tasks if task is None else [task]
+        pairs = [(self.score(self.baseline, one), self.score(sampler, one)) for one in tasks]
+        both = [(base, score) for base, score in pairs if base and score]
+        return speedup([base for base, _ in both], [score for _, score in both])
+
+    @cached_property
+    def families(self) -> dict[str, list[str]]:
+        return families(self.samplers)
+
+    def aup(self, family: str, task: str) -> float | None:
+        """The AUP of a family on a task, from its complete cells."""
+        metric = self.choices.metric
+        accuracies = {one: self.accuracy(one, task, metric) for one in self._complete(task)}
+        best = max((100 * one.estimate for one in accuracies.values() if one), default=0.0)
+        points = []
+        for label in self.families[family]:
+            parallelism, accuracy = self.cost(label, task).tokens_per_forward, accuracies.get(label)
+            if accuracy and parallelism is not None:
+                points.append(Point(parallelism, 100 * accuracy.estimate))
+        return aup(points, best)
+
+    @property
+    def paper_model(self) -> str:
+        """The model whose rows of the paper are shown."""
+        return self.model if self.model in paper_tables().models else self.choices.paper_model or self.model
+
+    def paper_key(self, sampler: str) -> tuple[str, str, str] | None:
+        """The row of the paper for a sampler."""
+        names = [(self.model, task, sampler) for task in self.tasks]
+        table = next((self.results.papers[name] for name in names if name in self.results.papers), "")
+        return paper_tables().find(self.paper_model, sampler, table)
+
+    def figure(self, sampler: str, column: str) -> Figure | None:
+        """The paper's figure. Its average is given only beside ours of the same tasks."""
+        key = self.paper_key(sampler)
+        if key is None or (column == AVERAGE and set(self.tasks) != set(paper_tables().sizes)):
+            return None
+        return paper_tables().figure(key, column)
+
+    def _scores(self, task: str) -> dict[str, Score]:
+        found = {label: self.score(label, task) for label in self.samplers}
+        return {label: score for label, score in found.items() if score is not None}
+
+    def _complete(self, task: str) -> Iterable[str]:
+        return [label for label in self.samplers if self.is_complete(label, task, self.choices.metric)]
+
+    def _has_all(self, sampler: str, metric: str) -> bool:
+        return all(self.is_complete(sampler, task, metric) for task in self.tasks)

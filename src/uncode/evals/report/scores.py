@@ -1,0 +1,128 @@
+"""The samples of one or several runs, by cell: accuracies and costs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from ...core.errors import require
+from ...stats import Interval, wilson
+from ..names import TASK_NAMES
+from ..run.folder import RunFolder, RunInfo
+from ..run.sample import CellName, Sample
+
+
+@dataclass(frozen=True)
+class Score:
+    """The samples of one cell."""
+
+    samples: Mapping[str, Sample]
+    """By the example's id."""
+    total: int
+    """The examples of the task."""
+
+    def right(self, metric: str) -> dict[str, bool]:
+        """Whether each example is right. Samples without this metric are left out."""
+        return {id: s.grades[metric].correct for id, s in self.samples.items() if metric in s.grades}
+
+    def accuracy(self, metric: str) -> Interval | None:
+        """The share of right answers with its 95 % Wilson interval; None if no sample has the metric."""
+        right = self.right(metric)
+        return wilson(sum(right.values()), len(right)) if right else None
+
+    def is_complete(self, metric: str) -> bool:
+        return 0 < self.total == len(self.right(metric))
+
+
+class Cost(NamedTuple):
+    """What some answers cost together."""
+
+    answers: int
+    tokens: int
+    forwards: int
+    seconds: float
+
+    @classmethod
+    def of(cls, samples: Iterable[Sample]) -> Cost:
+        found = list(samples)
+        tokens, forwards = sum(s.tokens for s in found), sum(s.forwards for s in found)
+        return cls(len(found), tokens, forwards, math.fsum(s.seconds for s in found))
+
+    @property
+    def tokens_per_forward(self) -> float | None:
+        return self.tokens / self.forwards if self.forwards else None
+
+
+@dataclass(frozen=True)
+class Results:
+    """All cells of the runs."""
+
+    infos: tuple[RunInfo, ...]
+    scores: Mapping[CellName, Score]
+    papers: Mapping[CellName, str]
+    """The paper's table that the run of a cell names; empty if it names none."""
+
+    @property
+    def models(self) -> list[str]:
+        return list(dict.fromkeys(model for model, _, _ in self.scores))
+
+    @property
+    def metrics(self) -> list[str]:
+        """Every metric of any sample. Our grader comes first, the released rule second."""
+        found = {metric for score in self.scores.values() for s in score.samples.values() for metric in s.grades}
+        return sorted(found, key=lambda metric: (metric != "correct", metric != "paper", metric))
+
+    def tasks(self, model: str) -> list[str]:
+        """The tasks of a model, in the paper's order; others after them."""
+        found = list(dict.fromkeys(task for one, task, _ in self.scores if one == model))
+        order = [*TASK_NAMES, *found]
+        return sorted(found, key=order.index)
+
+    def samplers(self, model: str | None = None) -> list[str]:
+        return list(dict.fromkeys(sampler for one, _, sampler in self.scores if model in (None, one)))
+
+
+def read_runs(paths: Sequence[Path]) -> Results:
+    """The cells of several runs together. The same cell in two of them is an error."""
+    infos, samples, papers = [], dict[CellName, dict[str, Sample]](), dict[CellName, str]()
+    homes = dict[CellName, Path]()
+    for path in paths:
+        folder = RunFolder.existing(path)
+        info = folder.info()
+        infos.append(info)
+        found = _by_cell(info, folder.samples())
+        for name in found:
+            require(name not in homes, _is_twice(name, homes.get(name, path), path))
+        homes |= dict.fromkeys(found, path)
+        samples |= found
+        papers |= dict.fromkeys(found, info.paper)
+    require(bool(samples), f"'{paths[0]}' holds no cells yet: fill it with `uncode eval` first.")
+    totals = _totals(infos, samples)
+    scores = {name: Score(rows, totals[name[1]]) for name, rows in samples.items()}
+    return Results(tuple(infos), scores, papers)
+
+
+def _totals(infos: Sequence[RunInfo], samples: Mapping[CellName, Mapping[str, Sample]]) -> dict[str, int]:
+    """The examples of each task: those that were asked for, or those that any cell has answered if these are more."""
+    ids = dict[str, set[str]]()
+    for (_, task, _), rows in samples.items():
+        ids.setdefault(task, set()).update(rows)
+    asked = {task: max((info.examples.get(task, 0) for info in infos), default=0) for task in ids}
+    return {task: max(asked[task], len(found)) for task, found in ids.items()}
+
+
+def _by_cell(info: RunInfo, samples: Iterable[Sample]) -> dict[CellName, dict[str, Sample]]:
+    found = {cell.name: dict[str, Sample]() for cell in info.cells}
+    for sample in samples:
+        found.setdefault((sample.model, sample.task, sample.sampler), {})[sample.id] = sample
+    return found
+
+
+def _is_twice(name: CellName, home: Path, path: Path) -> str:
+    if home.resolve() == path.resolve():
+        return f"'{path}' is given twice: name each run once."
+    model, task, sampler = name
+    return f"'{sampler}' on {task} by {model} is in '{home}' and in '{path}': give only one of the two runs."

@@ -1,0 +1,185 @@
+"""The tables of a report, from the numbers of each model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ...stats import Interval
+from ..paper import paper_tables
+from .analysis import Analysis, Choices
+from .paper_table import paper_table
+from .scores import Results
+from .table import Document, Section, Table
+from .text import NONE, number, p_value, percent, points, times
+
+SIGNIFICANT = 0.05
+RULES = {"correct": "our grader", "paper": "the rule of the released code"}
+
+
+def document(results: Results, choices: Choices) -> Document:
+    """The whole report: one section per model."""
+    titles = list(dict.fromkeys(info.title or info.config for info in results.infos))
+    return Document("; ".join(titles), [_section(Analysis(results, model, choices)) for model in results.models])
+
+
+def _section(one: Analysis) -> Section:
+    tables = [accuracy(one)]
+    if one.others:
+        tables += [differences(one), tests(one)]
+    tables.append(costs(one))
+    if one.others:
+        tables.append(speedups(one))
+    if one.families:
+        tables.append(parallelism(one))
+    if one.choices.with_paper:
+        tables.append(paper_table(one))
+    return Section(one.model, [table for table in tables if table.rows])
+
+
+def accuracy(one: Analysis) -> Table:
+    """The accuracy of every sampler on every task by each rule, and the average."""
+    rows, best = [], frozenset[tuple[int, int]]()
+    for metric in one.metrics:
+        best |= _best(one, metric, len(one.metrics), one.metrics.index(metric))
+    for sampler in one.samplers:
+        for metric in one.metrics:
+            cells = [_accuracy_cell(one, sampler, task, metric) for task in one.tasks]
+            rows.append([sampler, metric, *cells, _or_none(one.average(sampler, metric))])
+    rules = [f"'{metric}' is {RULES[metric]}" for metric in one.metrics if metric in RULES]
+    notes = [
+        f"{_sizes(one)}.",
+        f"In brackets: 95 % Wilson intervals. {', '.join(rules)}." if rules else "In brackets: 95 % Wilson intervals.",
+        "The average is the mean over the tasks; its interval adds the squares of theirs. There is none where a task "
+        "is missing or incomplete (n of N).",
+    ]
+    titles = ["sampler", "rule", *one.tasks, "average"]
+    return Table(titles, rows, "Accuracy, %", notes, best, labels=2)
+
+
+def differences(one: Analysis) -> Table:
+    """Each sampler minus the baseline, by the chosen metric."""
+    rows = []
+    for sampler in one.others:
+        cells = [_difference_cell(one, sampler, task) for task in one.tasks]
+        rows.append([sampler, *cells, _points_or_none(one.average_difference(sampler))])
+    notes = [
+        "Over the examples that both have answered; in brackets: 95 % intervals of the paired bootstrap.",
+        f"A star marks a p-value of McNemar's test below {SIGNIFICANT} after Holm's correction.",
+    ]
+    caption = f"Difference from {one.baseline}, points ({one.choices.metric})"
+    return Table(["sampler", *one.tasks, "average"], rows, caption, notes)
+
+
+def tests(one: Analysis) -> Table:
+    """McNemar's test of each sampler against the baseline on each task."""
+    rows = []
+    for task in one.tasks:
+        for sampler in one.others:
+            if found := one.comparisons.get((sampler, task)):
+                only_it, only_base, p = found.test
+                counts = [str(value) for value in (found.pairs, only_it, only_base)]
+                rows.append([task, sampler, *counts, points(found.difference), p_value(p), p_value(found.corrected)])
+    titles = ["task", "sampler", "n", "only it right", "only baseline right", "difference, points", "p", "Holm p"]
+    notes = [
+        "n counts the examples that both have answered. Holm's correction is over the samplers of a task: "
+        f"{len(one.others)} here."
+    ]
+    return Table(titles, rows, f"Paired tests against {one.baseline} ({one.choices.metric})", notes, labels=2)
+
+
+def costs(one: Analysis) -> Table:
+    """What an answer costs, over all tasks."""
+    rows = []
+    for sampler in one.samplers:
+        cost = one.cost(sampler)
+        if cost.answers:
+            means = [number(cost.forwards / cost.answers), number(cost.seconds / cost.answers)]
+            rows.append([sampler, str(cost.answers), number(cost.tokens_per_forward), *means, number(cost.seconds)])
+    titles = ["sampler", "answers", "tokens per forward", "forwards", "seconds", "seconds in all"]
+    notes = ["Means per answer, over all tasks. Tokens are those before the first EOS."]
+    return Table(titles, rows, "Cost", notes)
+
+
+def speedups(one: Analysis) -> Table:
+    """The baseline's cost divided by each sampler's, in seconds and in forwards."""
+    rows = []
+    for sampler in one.others:
+        for what in ("seconds", "forwards"):
+            found = [one.speedup(sampler, task) for task in (*one.tasks, None)]
+            values = [times(speed.seconds if what == "seconds" else speed.forwards) for speed in found]
+            rows.append([sampler, what, *values, str(found[-1].pairs)])
+    titles = ["sampler", "of", *one.tasks, "all", "n"]
+    notes = ["Ratios of totals over the n examples that both have answered."]
+    return Table(titles, rows, f"Speed-up over {one.baseline}", notes, labels=2)
+
+
+def parallelism(one: Analysis) -> Table:
+    """The AUP of samplers that were run at several budgets."""
+    rows = []
+    for family, members in one.families.items():
+        found = [one.aup(family, task) for task in one.tasks]
+        known = [value for value in found if value is not None]
+        mean = sum(known) / len(known) if len(known) == len(found) else None
+        rows.append([family, str(len(members)), *(number(value) for value in found), number(mean)])
+    notes = [
+        "Area under accuracy (%) against tokens per forward, as d3LLM defines it; complete cells only.",
+    ]
+    titles = ["sampler", "budgets", *one.tasks, "average"]
+    return Table(titles, rows, f"Accuracy under parallelism ({one.choices.metric})", notes)
+
+
+def _accuracy_cell(one: Analysis, sampler: str, task: str, metric: str) -> str:
+    score = one.score(sampler, task)
+    if score is None:
+        return NONE
+    found = score.accuracy(metric)
+    count = "" if score.is_complete(metric) else f"({len(score.right(metric))} of {score.total})"
+    return f"{percent(found)} {count}".strip() if found else count
+
+
+def _difference_cell(one: Analysis, sampler: str, task: str) -> str:
+    found = one.comparisons.get((sampler, task))
+    if found is None:
+        return NONE
+    score = one.score(sampler, task)
+    assert score is not None
+    mark = "*" if found.corrected < SIGNIFICANT else ""
+    count = "" if found.pairs == score.total else f" (n {found.pairs})"
+    return f"{points(found.difference, mark)}{count}"
+
+
+def _best(one: Analysis, metric: str, stride: int, offset: int) -> frozenset[tuple[int, int]]:
+    """The cells with the best accuracy of a metric, among the complete ones of each column."""
+    if len(one.samplers) < 2:
+        return frozenset()
+    columns: list[Mapping[str, Interval | None]] = [
+        {s: one.accuracy(s, task, metric) for s in one.samplers if one.is_complete(s, task, metric)}
+        for task in one.tasks
+    ]
+    columns.append({sampler: one.average(sampler, metric) for sampler in one.samplers})
+    found = set()
+    for position, column in enumerate(columns):
+        estimates = {sampler: value.estimate for sampler, value in column.items() if value}
+        top = max(estimates.values(), default=0.0)
+        rows = [one.samplers.index(sampler) for sampler, value in estimates.items() if value == top > 0]
+        found |= {(row * stride + offset, position + 2) for row in rows}
+    return frozenset(found)
+
+
+def _sizes(one: Analysis) -> str:
+    """The number of examples of each task, and of its benchmark if that has more."""
+    sizes = paper_tables().sizes
+    parts = []
+    for task in one.tasks:
+        total = max(score.total for (_, name, _), score in one.results.scores.items() if name == task)
+        whole = sizes.get(task, total)
+        parts.append(f"{task} {total}" + (f" of {whole}" if whole > total else ""))
+    return "Examples: " + ", ".join(parts)
+
+
+def _or_none(value: Interval | None) -> str:
+    return percent(value) if value else NONE
+
+
+def _points_or_none(value: Interval | None) -> str:
+    return points(value) if value else NONE
