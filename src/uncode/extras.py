@@ -13,6 +13,7 @@ EXTRAS = {
     "devices": (("accelerate",), "one model over several devices (device_map)"),
     "corpora": (("datasets", "pyarrow", "zstandard"), "counting over dataset ids, Parquet and zst files"),
     "cluster": (("ray",), "counting on a cluster"),
+    "plots": (("matplotlib",), "figures (`uncode calibrate --plot`)"),
     "train": (("reasoning_gym",), "the tiny model's curriculum"),
 }
 """For each extra its packages, and what they enable."""

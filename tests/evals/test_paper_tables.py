@@ -18,9 +18,9 @@ IMPOSSIBLE = {
     ("efficient", LLADA, "tau_leaping", "gpqa", 28.9),
     ("efficient", LLADA, "fast_dllm", "humaneval", 35.0),
     ("efficient", LLADA, "fast_dllm", "gpqa", 27.8),
-    ("corpora", LLADA, "uncode c4-50g", "humaneval", 42.2),
-    ("corpora", LLADA, "uncode c4-200g", "humaneval", 42.9),
-    ("corpora", LLADA, "uncode c4-400g", "humaneval", 42.9),
+    ("corpora", LLADA, "uncode c4-50gb", "humaneval", 42.2),
+    ("corpora", LLADA, "uncode c4-200gb", "humaneval", 42.9),
+    ("corpora", LLADA, "uncode c4-400gb", "humaneval", 42.9),
 }
 WRONG_AVERAGES = {("main", NEWER, "fast_dllm", "average", 36.7), ("efficient", LLADA, "fast_dllm", "average", 33.9)}
 DOUBTFUL = {

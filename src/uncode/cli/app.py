@@ -7,6 +7,7 @@ import typer
 from ..version import __version__
 from .command import Command
 from .verbs import (
+    calibrate,
     compare,
     count,
     decode,
@@ -41,6 +42,7 @@ for _verb, _module in (
     ("eval", evaluate),
     ("regrade", regrade),
     ("report", report),
+    ("calibrate", calibrate),
     ("mini", mini),
     ("train", train),
     ("count", count),

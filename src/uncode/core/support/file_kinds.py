@@ -12,7 +12,7 @@ from ..errors import require
 from .paths import kind_at
 from .write import is_stream
 
-Kind = Literal["trace", "page", "frequency table", "sampler file", "report"]
+Kind = Literal["trace", "page", "frequency table", "sampler file", "report", "figure"]
 _PART = 1 << 16
 _REPORTS = (
     b"<!-- uncode report -->",
@@ -53,6 +53,11 @@ def _is_report(begin: bytes) -> bool:
     return begin.startswith(tuple(begins)) or (begin.startswith(b"<!DOCTYPE html>") and generator in begin)
 
 
+def _is_figure(begin: bytes) -> bool:
+    """A picture that names us as the program that made it."""
+    return begin.startswith((b"\x89PNG", b"%PDF", b"<?xml")) and b"uncode" in begin
+
+
 def _is_table(begin: bytes) -> bool:
     """A safetensors file: the length of its header in eight bytes, then the header as JSON."""
     length = int.from_bytes(begin[:8], "little")
@@ -78,4 +83,5 @@ _CHECKS: dict[Kind, Callable[[bytes], bool]] = {
     "frequency table": _is_table,
     "sampler file": _is_sampler,
     "report": _is_report,
+    "figure": _is_figure,
 }

@@ -9,6 +9,7 @@ from random import Random
 from typing import Any
 
 from ...core.errors import require
+from ...stats import Interval, pearson, wilson
 from ..families.family import Family
 from ..task import Example, Task
 from .config import SamplerEntry
@@ -89,3 +90,20 @@ def mean_entropy(samples: Sequence[Sample]) -> float:
     """The mean predictive entropy of a set of answers."""
     values = [sample.entropy for sample in samples if sample.entropy is not None]
     return round(sum(values) / len(values), 6)
+
+
+def accuracies(choice: RateChoice, metric: str = "correct") -> dict[float, Interval]:
+    """The accuracy at each rate, if the answers were graded."""
+    return {
+        rate: wilson(sum(sample.grades[metric].correct for sample in samples), len(samples))
+        for rate, samples in choice.samples.items()
+    }
+
+
+def correlation(choice: RateChoice) -> Interval | None:
+    """Pearson's r of mean predictive entropy and accuracy over the rates; None if one of them does not vary."""
+    entropies = list(choice.entropies.values())
+    right = [interval.estimate for interval in accuracies(choice).values()]
+    if len(set(entropies)) < 2 or len(set(right)) < 2:
+        return None
+    return pearson(entropies, right)

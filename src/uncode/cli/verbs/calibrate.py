@@ -1,0 +1,194 @@
+"""`uncode calibrate`: choose Uncode's rate for a task without labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...core.errors import UncodeError, require
+from ...extras import check_installed
+from ..loading import loading
+from ..options import (
+    Data,
+    Device,
+    Dtype,
+    Force,
+    Frequency,
+    Json,
+    Model,
+    Revision,
+    Seed,
+    Settings,
+    complete_task,
+    read_settings,
+)
+from ..outputs import check_output
+from ..printing import printing
+
+if TYPE_CHECKING:
+    from ...evals.run.calibrate import RateChoice
+    from ...stats import Interval
+
+SUMMARY = "Choose Uncode's rate for a task without labels."
+DEFAULT_RATES, DEFAULT_EXAMPLES, DEFAULT_BATCH = "0,0.25,0.5,1.0", 100, 32
+Option = typer.Option
+TaskName = Annotated[
+    str, typer.Argument(metavar="TASK", help="A task; see `uncode tasks`.", autocompletion=complete_task)
+]
+Rates = Annotated[str, Option(metavar="RATE,...", help="The candidates.")]
+Examples = Annotated[int, Option("--n", min=1, metavar="N", help="Examples to decode at each rate.")]
+PresetName = Annotated[str, Option("--sampler", metavar="NAME", help="An Uncode preset.")]
+Labels = Annotated[bool, Option("--labels", help="Grade the answers too: accuracy at each rate, and Pearson's r.")]
+Plot = Annotated[
+    Path | None, Option(metavar="FILE", help="Draw entropy (and accuracy) against the rate: .png, .pdf or .svg.")
+]
+Batch = Annotated[int, Option(min=1, metavar="N", help="The most answers that are decoded at a time.")]
+Out = Annotated[
+    Path | None, Option(metavar="FILE", help="The sampler file with the chosen rate.  [default: TASK.toml]")
+]
+RunDir = Annotated[
+    Path | None, Option("--run", metavar="DIR", help="The folder for the answers.  [default: runs/calibrate-TASK]")
+]
+
+
+def command(
+    task: TaskName,
+    model: Model = "tiny",
+    sampler: PresetName = "uncode",
+    settings: Settings = None,
+    frequency: Frequency = None,
+    rates: Rates = DEFAULT_RATES,
+    examples: Examples = DEFAULT_EXAMPLES,
+    labels: Labels = False,
+    plot: Plot = None,
+    seed: Seed = 0,
+    batch: Batch = DEFAULT_BATCH,
+    data: Data = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    revision: Revision = None,
+    out: Out = None,
+    run: RunDir = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Decode some examples of a task at several rates, and choose the rate with the least mean predictive entropy.
+
+    No label is read for the choice (the paper's appendix on adaptive lambda). The chosen sampler is written to a file
+    that `--sampler` of other commands takes. The same command resumes a run that was stopped.
+
+    Examples:
+
+      uncode calibrate mini_story --n 16 --rates 0,0.1,0.5
+      uncode calibrate gsm8k --model GSAI-ML/LLaDA-8B-Instruct --frequency llada --data ./data
+      uncode calibrate mini_sudoku --n 32 --labels --plot sudoku.png
+    """
+    from ...evals.names import find_task_or_family
+
+    chosen = find_task_or_family(task)
+    candidates = read_rates(rates)
+    options = _options(sampler, settings)
+    target = out or Path(f"{chosen.name}.toml")
+    check_output(target, "--out", "sampler file", force)
+    if plot is not None:
+        check_installed("matplotlib", "plots", "--plot")
+        known = plot.suffix.lower() in (".png", ".pdf", ".svg")
+        require(known, f"--plot takes a .png, .pdf or .svg file, not '{plot}'.")
+        check_output(plot, "--plot", "figure", force)
+    with loading():
+        from ...evals.run.calibrate import Calibration
+        from ...evals.run.config import EvalConfig, SamplerEntry
+        from ...evals.run.load_model import load_model
+        from ...evals.run.options import RunOptions
+
+        entry = SamplerEntry(sampler, sampler, options)
+        config = EvalConfig("calibrate", "", (model,), (chosen.name,), (entry,))
+        evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
+    calibration = Calibration(evaluated, chosen, entry, candidates, seed)
+    folder = run or Path("runs") / f"calibrate-{chosen.name}"
+    from ..progress import eval_bar
+
+    try:
+        with eval_bar(f"calibrate {chosen.name}") as on_progress:
+            choice = calibration.run(
+                calibration.examples(examples, data), folder, RunOptions(batch, data), on_progress, labels
+            )
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
+        raise
+    _write(calibration.model.prepare(entry, chosen.settings, {"rate": choice.rate}).sampler, target, force)
+    if plot is not None:
+        from ...evals.run.rate_figure import draw_rates
+
+        draw_rates(choice, chosen.title, plot)
+    _show(choice, labels, target, as_json)
+
+
+def read_rates(text: str) -> tuple[float, ...]:
+    """The candidates of `--rates`."""
+    try:
+        found = tuple(float(part) for part in text.split(",") if part.strip())
+    except ValueError:
+        raise UncodeError(f"--rates takes numbers with commas between them, not '{text}'.") from None
+    require(all(0 <= rate < float("inf") for rate in found), f"--rates must be 0 or more, not '{text}'.")
+    require(len(set(found)) > 1, f"--rates needs at least two different rates to choose from, not '{text}'.")
+    return tuple(dict.fromkeys(found))
+
+
+def _options(sampler: str, settings: list[str] | None) -> dict[str, Any]:
+    from ...samplers.catalog import find
+
+    names = [option.name for option in find(sampler).options]
+    require("rate" in names, f"the sampler '{sampler}' has no rate to choose: give an Uncode preset.")
+    options = read_settings(sampler, settings)
+    require("rate" not in options, "the rate is what is chosen: leave --set rate out.")
+    return options
+
+
+def _write(sampler: Any, target: Path, force: bool) -> None:
+    """Write the sampler without its stop rule, which belongs to the run."""
+    from ...core.pieces.stop import AtTheEnd
+
+    sampler.stopping(AtTheEnd()).save(target, force=force)
+
+
+def _show(choice: RateChoice, labels: bool, target: Path, as_json: bool) -> None:
+    from ...evals.run.calibrate import accuracies, correlation
+
+    right = accuracies(choice) if labels else {}
+    found = correlation(choice) if labels else None
+    if as_json:
+        rows = [
+            {"rate": rate, "entropy": entropy, "accuracy": right[rate].estimate if labels else None}
+            for rate, entropy in choice.entropies.items()
+        ]
+        data = {
+            "rate": choice.rate,
+            "rates": rows,
+            "pearson": found.estimate if found else None,
+            "sampler": str(target),
+        }
+        typer.echo(json.dumps(data, indent=2))
+        return
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for title in ("rate", "mean predictive entropy", *(["accuracy, %"] if labels else []), ""):
+        table.add_column(title, justify="right")
+    for rate, entropy in choice.entropies.items():
+        accuracy = [right[rate].percent().replace(" %", "", 1)] if labels else []
+        table.add_row(f"{rate:g}", f"{entropy:.4f}", *accuracy, "chosen" if rate == choice.rate else "")
+    with printing() as console:
+        console.print(table)
+        if labels:
+            console.print(f"\n{_pearson(found)}")
+    typer.echo(f"{target}: the sampler with rate {choice.rate:g}.", err=True)
+
+
+def _pearson(found: Interval | None) -> str:
+    if found is None:
+        return "Pearson's r: none, because the accuracy or the entropy is the same at every rate."
+    return f"Pearson's r of entropy and accuracy: {found:.2f} (95 % interval)"
