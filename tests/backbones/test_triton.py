@@ -36,10 +36,10 @@ def test_every_kernel_computes_what_the_plain_code_does() -> None:
 
 
 POINTERS = {
-    "_partial_sums": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 seeds:i64 offsets:i32 steps:i32 temperatures:fp64 "
-    "peaks:fp64 picks:i32",
-    "_merge_parts": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 peaks:fp64 picks:i32 top:fp32 best:i64 rest:fp32 "
-    "second:fp32 slope:fp32 drawn:i64",
+    "_partial_sums": "logits:bf16 part_tops:fp32 part_sumexp:fp32 part_exp_bits:fp32 "
+    "seeds:i64 offsets:i32 steps:i32 temperatures:fp64 peaks:fp64 picks:i32",
+    "_merge_parts": "logits:bf16 part_tops:fp32 part_sumexp:fp32 part_exp_bits:fp32 peaks:fp64 picks:i32 "
+    "top:fp32 best:i64 sumexp_others:fp32 exp_second:fp32 sum_exp_bits:fp32 drawn:i64",
     "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16",
     "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64",
     "_silu_mul": "gate_up:bf16 out:bf16",

@@ -24,7 +24,7 @@ def test_a_belief_in_parts_is_the_belief(some: int) -> None:
     whole = Belief.of(LOGITS)
     with patch("uncode.core.belief.CHUNK_LOGITS", some):
         parts = Belief.of(LOGITS)
-    for name in ("token", "rest", "second", "slope"):
+    for name in ("token", "sumexp_others", "exp_second", "sum_exp_bits"):
         assert torch.equal(getattr(parts, name), getattr(whole, name))
 
 
@@ -34,7 +34,7 @@ def test_a_position_alone_is_the_position_among_others() -> None:
     whole = Belief.of(logits)
     for part in (slice(0, 1), slice(6, 7), slice(1, 3), slice(2, 7)):
         some = Belief.of(logits[:, part])
-        for name in ("token", "rest", "second", "slope"):
+        for name in ("token", "sumexp_others", "exp_second", "sum_exp_bits"):
             assert torch.equal(getattr(some, name), getattr(whole, name)[:, part])
 
 
