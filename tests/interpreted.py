@@ -110,7 +110,7 @@ def heads(qkv: Tensor, rope: Rope, columns: Tensor | None, fuse: bool) -> tuple[
     """Queries, keys and values of six heads and three key heads, by the kernel or by the plain code."""
     cache = None if columns is None else LayerCache([], (3, 3, 7, 12), columns)
     if not fuse:
-        return attention.split_heads(qkv, 6, 3, rope, cache)
+        return attention.rope_and_cache_qkv(qkv, 6, 3, rope, cache)
     pointwise_triton.rope_and_cache(qkv, 6, 3, rope, cache)
     split = qkv.view(2, 3, 12, 12).transpose(1, 2)
     return split[:, :6], *((split[:, 6:9], split[:, 9:]) if cache is None else cache.read(2))

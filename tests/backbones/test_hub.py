@@ -75,9 +75,9 @@ class Runner:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def load(self, name: str | Path, **wish: str) -> Outcome:
+    def load(self, name: str | Path, **options: str) -> Outcome:
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"name": str(name), **wish}) + "\n")
+        self.process.stdin.write(json.dumps({"name": str(name), **options}) + "\n")
         self.process.stdin.flush()
         alarm = Timer(60, self.process.kill)
         alarm.start()
@@ -145,8 +145,8 @@ def online(hub: Hub, home: Path) -> Iterator[Runner]:
 @pytest.fixture(scope="module")
 def downloaded(online: Runner) -> dict[str, Outcome]:
     """What is in the cache from here on."""
-    wishes: dict[str, dict[str, str]] = {LLADA: {}, "some/dream": {}, "some/private": {"token": TOKEN}}
-    return {name: online.load(name, **wish) for name, wish in wishes.items()} | {
+    requests: dict[str, dict[str, str]] = {LLADA: {}, "some/dream": {}, "some/private": {"token": TOKEN}}
+    return {name: online.load(name, **options) for name, options in requests.items()} | {
         "older": online.load(LLADA, revision="v0")
     }
 

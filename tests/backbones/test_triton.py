@@ -134,9 +134,9 @@ def test_columns_that_are_wanted_are_those_of_all(index: torch.Tensor) -> None:
     tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
     angles = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=torch.float64)
     whole = network.logits(*network(tokens, (angles.cos(), angles.sin())))
-    some = network.logits(*network(tokens, (angles.cos(), angles.sin()), wanted=index))
+    partial = network.logits(*network(tokens, (angles.cos(), angles.sin()), wanted=index))
     rows = torch.arange(2)[:, None]
-    torch.testing.assert_close(some, whole[rows, index.expand(2, -1)], atol=1e-12, rtol=0)
+    torch.testing.assert_close(partial, whole[rows, index.expand(2, -1)], atol=1e-12, rtol=0)
 
 
 def test_a_joined_network_learns_and_moves() -> None:

@@ -60,8 +60,8 @@ def toy() -> FunctionDenoiser:
     texts = [_texts(*abc) for abc in itertools.product(range(1, 10), repeat=3)]
     ids = [tokenizer.encode(text) for styles in texts for text in styles]
     memory = torch.tensor([row + [1] * (LENGTH - len(row)) for row in ids])
-    places = torch.arange(LENGTH)
-    nearness = (-(places[:, None] - places).abs() / _REACH).exp() * _STRICTNESS
+    positions = torch.arange(LENGTH)
+    nearness = (-(positions[:, None] - positions).abs() / _REACH).exp() * _STRICTNESS
 
     def logits(tokens: Tensor) -> Tensor:
         rows, length = tokens.shape
