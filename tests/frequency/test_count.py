@@ -27,7 +27,7 @@ from uncode.frequency.corpora.totals import Totals
 from uncode.frequency.counting import checkpoint, job
 from uncode.frequency.counting.count import Counted, count
 from uncode.frequency.counting.encoder import Encoder
-from uncode.frequency.counting.job import BadRecordRules, Place
+from uncode.frequency.counting.job import BadRecordRules, ResumePoint
 from uncode.frequency.counting.report import Report
 from uncode.frequency.fingerprint import special_ids
 
@@ -224,7 +224,7 @@ def test_shards_that_a_cluster_counted_are_not_counted_again_here(tmp_path: Path
     encoder = Encoder(tokenizer)
     whole = job.Job(corpus, tuple(corpus.shards()), None)
     with checkpoint.Checkpoint.open(out, whole.identity(encoder), encoder.size) as state:
-        state.advance(encoder.count(texts[20:30]), Totals(10, 10, 1), Place(), counted=2)
+        state.advance(encoder.count(texts[20:30]), Totals(10, 10, 1), ResumePoint(), counted=2)
         state.save()
     done = count(corpus, tokenizer, out)
     assert done.resumed and done.table == expected("split", texts) and done.totals.documents == 40

@@ -26,9 +26,9 @@ from uncode.frequency.corpora import readers, shards
 from uncode.frequency.corpora.corpus import Corpus, Source
 from uncode.frequency.corpora.readers import Reader, Record
 from uncode.frequency.corpora.shards import Shard
-from uncode.frequency.corpora.totals import Fault, Totals
+from uncode.frequency.corpora.totals import BadRecord, Totals
 from uncode.frequency.counting.encoder import Encoder
-from uncode.frequency.counting.job import BadRecordRules, Job, Place
+from uncode.frequency.counting.job import BadRecordRules, Job, ResumePoint
 
 BOM = b"\xef\xbb\xbf"
 DOCUMENTS = [
@@ -122,11 +122,11 @@ def encoder() -> Encoder:
     return Encoder(TOKENIZERS["byte-level"]())
 
 
-def faults(encoder: Encoder, path: Path, **how: Any) -> list[Fault]:
+def faults(encoder: Encoder, path: Path, **how: Any) -> list[BadRecord]:
     """What counting says of the bad records of a file."""
     corpus = Corpus("corpus", (Source(str(path), **how),))
     job = Job(corpus, tuple(corpus.shards()), None, BadRecordRules(allow_bad=1))
-    return [batch.totals for batch in job.batches(encoder, Place(), Totals())][-1].faults
+    return [batch.totals for batch in job.batches(encoder, ResumePoint(), Totals())][-1].faults
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
@@ -478,9 +478,9 @@ def test_the_position_goes_through_the_shard(packing: str, tmp_path: Path) -> No
     with small(1 << 14, 1 << 13):
         for shard in Corpus("corpus", (Source(str(path)),)).shards():
             reader = Reader(shard)
-            positions = [reader.position, *(reader.position for _ in reader)]
-            assert positions == sorted(positions) and positions[0] == 0 and positions[-1] == shard.size
-            assert packing or len(set(positions)) == len(positions)
+            progress = [reader.bytes_read, *(reader.bytes_read for _ in reader)]
+            assert progress == sorted(progress) and progress[0] == 0 and progress[-1] == shard.size
+            assert packing or len(set(progress)) == len(progress)
 
 
 @pytest.mark.parametrize("packing", PACKS)

@@ -28,7 +28,7 @@ from uncode.cli.verbs.train import complete_config
 from uncode.evals.families import FAMILIES
 from uncode.models import TINY
 from uncode.train import run as running
-from uncode.train.batches import Batch, Batches
+from uncode.train.batches import Batches, TrainBatch
 from uncode.train.checkpoint import check_same_config
 from uncode.train.config import TrainConfig, package_configs
 from uncode.train.curriculum import curriculum, draw
@@ -206,10 +206,10 @@ def test_every_example_of_a_family_is_taught_as_often_whatever_its_length(folder
             assert abs(taught[1][family] / taught[0][family] / drawn.mean() - 1) < 0.1
 
 
-def some_batch(rows: int = 4000, length: int = 40, prompt: int = 10, text: int = 30) -> Batch:
+def some_batch(rows: int = 4000, length: int = 40, prompt: int = 10, text: int = 30) -> TrainBatch:
     tokens = torch.arange(rows * length).view(rows, length) % 50 + 2
     places = torch.arange(length)
-    return Batch(
+    return TrainBatch(
         tokens, (places >= prompt).expand(rows, length), ((places >= prompt) & (places < text)).expand(rows, length)
     )
 
@@ -244,7 +244,7 @@ def test_a_share_of_the_rows_hides_a_suffix() -> None:
 def test_a_suffix_teaches_nothing_about_the_length_of_answers() -> None:
     """Short and long texts are cut at a place of both equally often, by weight."""
     short, long = some_batch(rows=20000, text=14), some_batch(rows=20000, text=34)
-    both = Batch(*(torch.cat(parts) for parts in zip(vars(short).values(), vars(long).values(), strict=True)))
+    both = TrainBatch(*(torch.cat(parts) for parts in zip(vars(short).values(), vars(long).values(), strict=True)))
     found = mask_answers(both, MASK_ID, 1.0, torch.Generator().manual_seed(2))
     assert float(found.weight.mean()) == pytest.approx(1.0)
     for cut in range(4):

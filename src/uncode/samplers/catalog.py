@@ -86,7 +86,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Entry:
+class SamplerEntry:
     """What a sampler's signature and docstring say."""
 
     name: str
@@ -109,7 +109,7 @@ class Entry:
 
 
 @cache
-def catalog() -> dict[str, Entry]:
+def catalog() -> dict[str, SamplerEntry]:
     """Every sampler by the name the command line knows it by, in the order of the files."""
     shared = next(f for f in _functions("registry.py") if f.name == "calibrated")
     presets = {f.name: _entry(f, f.name, shared) for f in _functions("presets.py") if _is_sampler(f)}
@@ -117,7 +117,7 @@ def catalog() -> dict[str, Entry]:
     return presets | {name: _entry(f, name, shared) for name, f in quirks.items()}
 
 
-def find(name: str, own: Iterable[str] = ()) -> Entry:
+def find(name: str, own: Iterable[str] = ()) -> SamplerEntry:
     """The sampler of that name, or an error with the near one; `own` are the names of a model's own sampler files."""
     known = catalog()
     if name not in known:
@@ -135,7 +135,7 @@ def _is_sampler(function: ast.FunctionDef) -> bool:
     return isinstance(function.returns, ast.Name) and function.returns.id == "Sampler"
 
 
-def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> Entry:
+def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> SamplerEntry:
     arguments = function.args
     options = [_option(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
     if arguments.kwarg is not None:  # **calibration: the settings every Uncode preset takes
@@ -144,7 +144,7 @@ def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> Ent
     _, _, rest = text.partition("Source:")
     body = re.sub(r"\s+", " ", rest).strip()
     source, start, defaults = re.match(r"(.*?)(\s(?=Defaults? ?)|$)(.*)", body).groups()  # type: ignore[union-attr]
-    return Entry(name, tuple(options), text.splitlines()[0], source.rstrip("."), (start + defaults).strip())
+    return SamplerEntry(name, tuple(options), text.splitlines()[0], source.rstrip("."), (start + defaults).strip())
 
 
 def _option(argument: ast.arg, default: ast.expr | None) -> Option:

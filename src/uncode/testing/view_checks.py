@@ -17,7 +17,7 @@ from ..core.pieces.remask import Remasker
 from ..core.pieces.score import Score
 from ..core.pieces.select import Selector
 from ..core.view import Ranking, View
-from .contract import Check, Fault, expect
+from .contract import BrokenPromise, Check, expect
 from .copies import fresh_copy
 from .hash_model import HashDenoiser
 from .moments import Moment, moments, moments_alone
@@ -42,7 +42,7 @@ def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
         """It gives one result for one view"""
         for moment in together[:3]:
             if _differ(_result(fresh(), moment, facts), _result(fresh(), moment, facts)):
-                raise Fault(f"{name} gives two results for the same view: draw random numbers from view.noise.")
+                raise BrokenPromise(f"{name} gives two results for the same view: draw random numbers from view.noise.")
 
     def remembers_nothing() -> None:
         """It is a function of its view"""
@@ -50,7 +50,7 @@ def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
         used = fresh()
         for moment in together:
             if _differ(_result(used, moment, facts), _result(fresh(), moment, facts)):
-                raise Fault(
+                raise BrokenPromise(
                     f"{name} remembers earlier steps: its result differs from that of a new {name} for the same view. "
                     "Compute it from the view alone; rows leave and blocks open between two steps."
                 )
@@ -68,7 +68,7 @@ def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
                 single = alone[row, forwards]
                 pair = zip(together_result, _result(fresh(), single, facts), strict=True)
                 if any(not _equal(_own(ours, moment, at), _own(theirs, single, 0)) for ours, theirs in pair):
-                    raise Fault(
+                    raise BrokenPromise(
                         f"{name} gives row {row} another result alone than beside a row with wider blocks: use only "
                         "the columns of the row's open block, and formulas that hold for numbers and [B, 1] tensors."
                     )
@@ -80,7 +80,7 @@ def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
         for moment in together:
             without = replace(moment, has_schedule=False)
             if _differ(_result(fresh(), moment, facts), _result(fresh(), without, facts)):
-                raise Fault(f"{name} reads view.block_steps: set needs_schedule = True on its class.")
+                raise BrokenPromise(f"{name} reads view.block_steps: set needs_schedule = True on its class.")
 
     yield from (has_the_right_form, is_deterministic, remembers_nothing, writes_nothing, ignores_neighbours)
     yield states_its_needs

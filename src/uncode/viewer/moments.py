@@ -40,12 +40,12 @@ def first_end(row: Row) -> int | None:
 
 def answer_steps(row: Row) -> tuple[int, int] | None:
     """The first and the last step that committed a token of the answer; None if no grader has marked the answer."""
-    span, texts = row.get("answer_span"), row.get("generated_texts")
-    if span is None or texts is None:
+    answer_span, texts = row.get("answer_span"), row.get("generated_texts")
+    if answer_span is None or texts is None:
         return None
     found, at = [], 0
     for text, step in zip(texts, row["commit_step"], strict=True):
-        if at < span[1] and at + len(text) > span[0] and step >= 0:
+        if at < answer_span[1] and at + len(text) > answer_span[0] and step >= 0:
             found.append(step)
         at += len(text)
     return (min(found), max(found)) if found else None

@@ -139,8 +139,8 @@ class ExponentialPosition(Score):
         require(self.rate >= 0 and math.isfinite(self.rate), f"rate must be a number of at least 0, not {self.rate}.")
 
     def __call__(self, view: View) -> Tensor:
-        places = view.places if self.origin == "span" else view.places - view.block_start
-        return places * -self.rate
+        offsets = view.places if self.origin == "span" else view.places - view.block_start
+        return offsets * -self.rate
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ class WindowedTensor:
     """The columns of a window `[..., B, W]` in a tensor over the generated span, `[..., B, S]`."""
 
     def __init__(self, window: Window, span: Tensor) -> None:
-        self.span = span
+        self.whole = span
         self._view: Tensor | None = None
         if window.offsets.shape[0] == 1:
             first = int(window.start[0])
@@ -63,11 +63,11 @@ class WindowedTensor:
 
     def read(self) -> Tensor:
         """The columns as they are now; a view where all rows have the same window."""
-        return self._view if self._view is not None else self.span.gather(-1, self._index)
+        return self._view if self._view is not None else self.whole.gather(-1, self._index)
 
     def write(self, where: Tensor, values: Tensor) -> None:
         """Write `values` at the columns `where`."""
         if self._view is not None:
             torch.where(where, values, self._view, out=self._view)
         else:
-            self.span.scatter_(-1, self._index, torch.where(where, values, self.read()))
+            self.whole.scatter_(-1, self._index, torch.where(where, values, self.read()))
