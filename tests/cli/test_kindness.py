@@ -14,7 +14,7 @@ import torch
 
 import uncode
 from tests.cli.running import TOY, run
-from uncode.cli.answering.familiar import is_familiar
+from uncode.cli.answering.prompt_notes import is_familiar
 from uncode.core.support import memory, threads
 from uncode.core.support.memory import require_memory
 from uncode.evals.families import FAMILIES

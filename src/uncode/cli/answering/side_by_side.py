@@ -17,9 +17,9 @@ from ...prompt import answer_texts
 from ...viewer.moments import first_end, summary
 from ...viewer.page import Trajectory, write_page
 from ..progress import item_bar
+from .answer_file import DecodeSettings
 from .drawing import cells_of, draw, legend
-from .familiar import advise
-from .many import DecodeSettings
+from .prompt_notes import advise
 from .prompts import read_prompt
 
 MIN_COLUMN_WIDTH = 34

@@ -86,7 +86,7 @@ def command(
     found = find_sampler(sampler, model)
     options = read_settings(found, settings)
 
-    from ..answering.finished import command_of, report_if_finished
+    from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import read_file, read_typed
 
     prompt_file = None if source is None else read_file(source, out)
@@ -97,9 +97,9 @@ def command(
         return
     text = None if prompt is None else read_typed(prompt)
     with loading():
+        from ..answering.answer_file import DecodeSettings, answer_file
+        from ..answering.answer_prompt import answer_one
         from ..answering.choices import ModelChoice, SamplerChoice
-        from ..answering.many import DecodeSettings, answer_file
-        from ..answering.one import answer_one
 
         chosen = SamplerChoice(found, options, frequency)
         denoiser, (built,) = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])

@@ -20,8 +20,8 @@ from ...models import BUILT_IN, folder_of
 from ...prompt import Prompt, answer_texts, canvas_of
 from ..options import DEFAULT_LENGTH
 from ..progress import item_bar
-from .familiar import advise
-from .finished import report_done
+from .finished_answers import report_done
+from .prompt_notes import advise
 from .prompts import PromptFile, PromptLine
 
 Item = tuple[PromptLine, Prompt]

@@ -16,10 +16,10 @@ from ...generation import start_decode
 from ...prompt import answer_texts
 from ...viewer.moments import moments
 from ..progress import item_bar
+from .answer_file import DecodeSettings
 from .drawing import END, STYLES
-from .familiar import advise
 from .live import show_live
-from .many import DecodeSettings
+from .prompt_notes import advise
 from .prompts import read_prompt
 
 
