@@ -48,7 +48,7 @@ class Layer:
 class ToyNetwork:
     """The network alone: hidden states of any columns, given keys and values of all others.
 
-    `boost` is added to the logits of the two end tokens, for tests that need them.
+    `boost` is added to the logits of the two EOS tokens, for tests that need them.
     """
 
     def __init__(self, seed: int, boost: float = 0.0) -> None:

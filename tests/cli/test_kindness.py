@@ -55,7 +55,7 @@ def test_a_model_s_own_sampler_is_printed() -> None:
     assert json.loads(run("samplers", "story", "--json").stdout)["name"] == "uncode"
 
 
-def test_the_order_shows_a_run_of_end_tokens_as_one() -> None:
+def test_the_order_shows_a_run_of_eos_tokens_as_one() -> None:
     shown = run("decode", *TOY, "add 3 4 5", "--sampler", "confidence", "--order").stdout
     assert shown.count("∎") == 1 and "∎ x " in shown
 

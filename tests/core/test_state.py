@@ -185,7 +185,7 @@ def test_a_step_waits_for_the_device_once_at_most(
 
 
 @pytest.mark.parametrize("cache", ["none", "dual"])
-@pytest.mark.parametrize("boost", [-50.0, 3.0])  # an end token that never comes, and one that does
+@pytest.mark.parametrize("boost", [-50.0, 3.0])  # an EOS token that never comes, and one that does
 def test_a_forward_that_runs_ahead_of_a_look_changes_nothing(cache: Literal["none", "dual"], boost: float) -> None:
     sampler = presets.semi_ar(blocks=3, cache=cache).stopping(AfterEos())
     found = []

@@ -36,7 +36,7 @@ from uncode.train.export import export
 from uncode.train.muon import UPDATE_RMS, Muon, orthogonalize
 from uncode.train.objective import loss_of, mask_answers
 from uncode.train.prepare import TEXTS_FILE, load_examples, prepare
-from uncode.train.run import END_ID, MASK_ID, Run, learning_rate, shape_of
+from uncode.train.run import EOS_ID, MASK_ID, Run, learning_rate, shape_of
 from uncode.train.shards import EXAMPLES_FILE, Shards
 
 CONFIGS = Path(uncode.__file__).parent / "train" / "configs"
@@ -159,25 +159,25 @@ def test_shards_hold_the_training_examples(config: TrainConfig, folder: Path) ->
     short = [(f, n) for f, n in wanted if sum(len(tokenizer.encode(text)) for text in n) <= longest]
     assert texts == [(f, example.prompt, example.response) for f, example in short]
     assert 0.7 * len(wanted) < len(short) < len(wanted)
-    assert tokenizer.mask_token_id == MASK_ID and tokenizer.eos_token_id == END_ID
+    assert tokenizer.mask_token_id == MASK_ID and tokenizer.eos_token_id == EOS_ID
     assert (folder / TEXTS_FILE).read_text().count("\n") == len(wanted)
 
 
-def test_a_batch_is_training_examples_with_end_tokens(config: TrainConfig, folder: Path) -> None:
+def test_a_batch_is_training_examples_padded_with_eos(config: TrainConfig, folder: Path) -> None:
     shards = Shards.load(folder / EXAMPLES_FILE)
     known = {tuple(prompt + answer): len(prompt) for _, prompt, answer in rows_of(shards)}
-    batches = Batches(shards, config, END_ID, CPU)
+    batches = Batches(shards, config, EOS_ID, CPU)
     for step in range(4):
         batch = batches.batch(step)
         length = batch.tokens.shape[1]
         assert length in config.examples.lengths and len(batch.tokens) == config.schedule.tokens // length
         for row, answer in zip(batch.tokens.tolist(), batch.answer.tolist(), strict=True):
-            text = tuple(row[: row.index(END_ID)])
-            assert set(row[len(text) :]) == {END_ID} and length - len(text) >= config.examples.spare
+            text = tuple(row[: row.index(EOS_ID)])
+            assert set(row[len(text) :]) == {EOS_ID} and length - len(text) >= config.examples.spare
             assert answer.index(True) == known[text] and all(answer[known[text] :])
-        assert torch.equal(batch.text, batch.answer & (batch.tokens != END_ID))
-        assert torch.equal(batch.tokens, Batches(shards, config, END_ID, CPU).batch(step).tokens)
-    other = Batches(shards, replace(config, seed=1), END_ID, CPU).batch(0)
+        assert torch.equal(batch.text, batch.answer & (batch.tokens != EOS_ID))
+        assert torch.equal(batch.tokens, Batches(shards, config, EOS_ID, CPU).batch(step).tokens)
+    other = Batches(shards, replace(config, seed=1), EOS_ID, CPU).batch(0)
     same = batches.batch(0)
     assert other.tokens.shape != same.tokens.shape or not torch.equal(other.tokens, same.tokens)
 
@@ -186,7 +186,7 @@ def test_every_example_of_a_family_is_taught_as_often_whatever_its_length(folder
     """How long a row is tells nothing about the answer, and short answers are not taught more often than drawn."""
     shards = Shards.load(folder / EXAMPLES_FILE)
     many = replace(config, schedule=replace(config.schedule, tokens=14400))
-    batches = Batches(shards, many, END_ID, CPU)
+    batches = Batches(shards, many, EOS_ID, CPU)
     taught = [Counter[int](), Counter[int]()]
     answers: dict[int, list[float]] = {length: [] for length in config.examples.lengths}
     prompts = {tuple(prompt): family for family, prompt, _ in rows_of(shards)}
@@ -228,7 +228,7 @@ def test_prompts_are_never_hidden_and_the_share_is_uniform() -> None:
     assert abs(float((found - share[:, 0]).mean())) < 0.01
     weight = (masked.masked * masked.weight)[:, 10:].mean(0)
     assert (weight - 1).abs().max() < 0.6  # every token counts one on the average: Eq. 1
-    assert masked.masked[:, 10:].float().mean(0).std() < 0.02  # every place alike, the end tokens too
+    assert masked.masked[:, 10:].float().mean(0).std() < 0.02  # every place alike, the EOS tokens too
 
 
 def test_a_share_of_the_rows_hides_a_suffix() -> None:
@@ -236,7 +236,7 @@ def test_a_share_of_the_rows_hides_a_suffix() -> None:
     whole = (found.weight == 1)[:, 0]
     assert abs(float(whole.float().mean()) - 0.25) < 0.03
     hidden = found.masked[whole][:, 10:].int()
-    assert (hidden.diff(dim=1) >= 0).all() and hidden[:, -10:].all()  # the end tokens always
+    assert (hidden.diff(dim=1) >= 0).all() and hidden[:, -10:].all()  # the EOS tokens always
     starts = torch.bincount(30 - hidden.sum(1), minlength=21) / len(hidden)
     assert len(starts) == 21 and (starts - 1 / 21).abs().max() < 0.03  # any place of the text alike, and its end
 
@@ -378,7 +378,7 @@ def test_what_it_exports_is_a_model(config: TrainConfig, folder: Path, tmp_path:
     run = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     export(run, folder, tmp_path)
     model = uncode.load(tmp_path)
-    assert (model.mask_id, model.eos_ids, model.vocab_size) == (MASK_ID, (END_ID,), config.network.vocab)
+    assert (model.mask_id, model.eos_ids, model.vocab_size) == (MASK_ID, (EOS_ID,), config.network.vocab)
     text = uncode.generate(model, "Problem: Compute 3 + 4\nSolution:", sampler=uncode.presets.confidence(), length=8)
     assert isinstance(text, str)
     tokens = torch.randint(2, config.network.vocab, (1, 20), generator=torch.Generator().manual_seed(0))

@@ -1,9 +1,9 @@
 """The toy model: three-number sums, remembered and read locally. It needs no weights and decodes in milliseconds.
 
-It remembers every problem "add a b c" with three styles of answer, padded with end tokens as instruction
+It remembers every problem "add a b c" with three styles of answer, padded with EOS tokens as instruction
 data is, and predicts each position from the remembered texts that agree with what it sees. A
 disagreement counts less the farther away it is, so what it believes near the end of an answer hardly
-depends on the question: the local bias and the early end tokens of real masked diffusion models.
+depends on the question: the local bias and the early EOS tokens of real masked diffusion models.
 """
 
 from __future__ import annotations

@@ -114,15 +114,15 @@ class FirstThenThreshold(Threshold):
 
 @dataclass(frozen=True)
 class SuppressAfterDraw(Sample):
-    """LLaDA's confidence_eos_eot_inf as published (generate.py; ML-GSAI/LLaDA#137): end tokens are removed after the
+    """LLaDA's confidence_eos_eot_inf as published (generate.py; ML-GSAI/LLaDA#137): EOS tokens are removed after the
     draw, both of them at temperature 0 but only the second above it."""
 
     _after: ClassVar[Tensor | None] = None
 
     def bind(self, facts: Facts) -> Self:
-        ends = facts.eos_ids if self.temperature == 0 else facts.eos_ids[1:]
+        removed = facts.eos_ids if self.temperature == 0 else facts.eos_ids[1:]
         bar = torch.zeros(facts.vocab_size, device=facts.device)
-        bar[list(ends)] = float("-inf")
+        bar[list(removed)] = float("-inf")
         return super().bind(facts).holding(_after=bar)
 
     def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:

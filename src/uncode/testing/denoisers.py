@@ -56,7 +56,7 @@ class _Trial:
         generator = torch.Generator().manual_seed(5)
         special = {self.denoiser.mask_id, *self.denoiser.eos_ids}
         usual = torch.tensor([i for i in range(min(self.denoiser.vocab_size, 5000)) if i not in special])
-        expect(len(usual) > 0, f"{self.name} has no token but its mask and end tokens: vocab_size is wrong.")
+        expect(len(usual) > 0, f"{self.name} has no token but its mask and EOS tokens: vocab_size is wrong.")
         drawn = [usual[torch.randint(len(usual), (max(_PROMPTS),), generator=generator)] for _ in _PROMPTS]
         sizes = [_PROMPTS[row] if lengths else _PROMPTS[0] for row in rows]
         prompts = [drawn[row][:size].tolist() for row, size in zip(rows, sizes, strict=True)]

@@ -27,9 +27,9 @@ class TrainBatch:
 class Batches:
     """Batches by step. Every run of a config draws the same rows at step `s`, also after an interruption."""
 
-    def __init__(self, shards: Shards, config: TrainConfig, end_id: int, device: torch.device) -> None:
+    def __init__(self, shards: Shards, config: TrainConfig, eos_id: int, device: torch.device) -> None:
         examples = config.examples
-        self.config, self.end_id, self.device = config, end_id, device
+        self.config, self.eos_id, self.device = config, eos_id, device
         sizes = shards.prompts.astype(np.int64) + shards.answers
         self.sizes, self.prompts = (self._to_device(a) for a in (sizes, shards.prompts.astype(np.int64)))
         self.starts = self._to_device(np.cumsum(sizes) - sizes)
@@ -58,7 +58,7 @@ class Batches:
         size, start, prompt = (t[rows, None] for t in (self.sizes, self.starts, self.prompts))
         gathered = self.tokens[(start + positions).clamp(max=len(self.tokens) - 1)].long()
         answer = positions >= prompt
-        return TrainBatch(torch.where(positions < size, gathered, self.end_id), answer, answer & (positions < size))
+        return TrainBatch(torch.where(positions < size, gathered, self.eos_id), answer, answer & (positions < size))
 
     def _to_device(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device)

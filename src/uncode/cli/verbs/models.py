@@ -38,7 +38,7 @@ def command(as_json: Json = False) -> None:
             console.print(
                 f"[bold]{dialect.model_type}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
                 f"of width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
-                f"  vocabulary {shape.vocab}, mask {ids['mask']}, ends {ids['eos']} and {ids['turn']}"
+                f"  vocabulary {shape.vocab}, mask {ids['mask']}, EOS {ids['eos']} and {ids['turn']}"
             )
             console.print(_table([entry for entry in entries if entry["family"] == dialect.model_type]), "")
         console.print(

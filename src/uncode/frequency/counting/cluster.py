@@ -28,7 +28,7 @@ from .report import OnProgress, Report, share_done
 from .words import Cutter
 
 SHARDS_PER_CPU = 4
-"""With limits, shards are counted in waves of this many per CPU, so that few are counted in vain."""
+"""With limits, shards are counted in waves of this many per CPU, so that few counted shards are discarded."""
 
 
 @dataclass(frozen=True)
