@@ -155,7 +155,7 @@ def test_a_sampler_and_a_seed_for_each_prompt() -> None:
         (lambda m: uncode.Trace.load("nowhere.jsonl"), "there is no trace 'nowhere.jsonl'"),
     ],
 )
-def test_things_of_another_kind(call: Any, message: str) -> None:
+def test_arguments_of_the_wrong_type_are_one_sentence(call: Any, message: str) -> None:
     with pytest.raises(UncodeError, match=message):
         call(writes("the"))
 

@@ -221,7 +221,7 @@ def test_a_private_model_needs_a_token(online: Runner, downloaded: dict[str, Out
     loaded(online.load(name, token=TOKEN), downloaded[name])
 
 
-def test_a_hub_out_of_order_leaves_the_cache(hub: Hub, online: Runner, downloaded: dict[str, Outcome]) -> None:
+def test_the_cache_is_used_while_the_hub_fails(hub: Hub, online: Runner, downloaded: dict[str, Outcome]) -> None:
     """An overloaded hub, and a stranger who answers everything with a page of his own."""
     name = "some/busy"
     first = online.load(name)

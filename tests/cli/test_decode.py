@@ -213,7 +213,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
         ('{"prompt": "add <mask:2>", "length": 3}', "line 2 of '.*': a text with gaps has no answer length"),
     ],
 )
-def test_a_bad_line_is_told_before_anything_is_decoded(
+def test_an_invalid_line_is_reported_before_anything_is_decoded(
     tmp_path: Path, line: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer_file, "Engine", lambda *_, **__: pytest.fail("something was decoded"))
@@ -249,7 +249,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [row["id"] for row in lines(out)] == [0, 1, 2, 3, 4]
 
 
-def test_a_killed_run_goes_on(tmp_path: Path) -> None:
+def test_a_killed_run_resumes(tmp_path: Path) -> None:
     source, out, again = prompts(tmp_path / "prompts.jsonl", 80), tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     words = ["decode", *TOY, "--input", str(source), *DRAWN, "--batch", "2"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}

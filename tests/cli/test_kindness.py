@@ -92,7 +92,7 @@ def test_mini_answers_can_be_regraded(tmp_path: Path) -> None:
     assert graded["task"] == "mini_algebra" and graded["metrics"]["correct"]["estimate"] == 1.0
 
 
-def test_memory_is_asked_for_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_checked_before_it_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda device: 10**8)
     shown = run("decode", "add 3 4 5", "--model", "toy", "--length", "999999999")
     assert shown.returncode == 2 and "needs about 64.0 GB" in shown.stderr and "use a shorter length" in shown.stderr

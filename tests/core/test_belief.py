@@ -47,7 +47,7 @@ def test_tokens_drawn_in_parts_are_those_drawn_at_once(chunk: int, by_row: bool)
         assert torch.equal(Draw(0.8, NOISE, offsets)(LOGITS), wanted)
 
 
-def test_a_draw_is_proposed_without_a_look_at_the_vocabulary() -> None:
+def test_a_draw_is_proposed_without_reading_the_logits() -> None:
     there = torch.ones(LOGITS.shape[:2], dtype=torch.bool)
     view = View(there.long(), there, OFFSETS, OFFSETS.double(), 0, 1, 1, 1, 0, NOISE)
     proposed, believed = Sample(temperature=0.8)(LOGITS, view)
@@ -57,7 +57,7 @@ def test_a_draw_is_proposed_without_a_look_at_the_vocabulary() -> None:
     torch.testing.assert_close(belief.logp, LOGITS.log_softmax(-1).gather(-1, belief.token[..., None])[..., 0])
 
 
-def test_what_kernels_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_why_kernels_do_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     why_not.cache_clear()
     monkeypatch.setattr("uncode.core.support.triton_support.find_spec", lambda name: object())
     monkeypatch.setattr("shutil.which", lambda name: None)

@@ -156,7 +156,7 @@ class BarsEverything(Score):
         return view.places - torch.inf
 
 
-def test_a_hopeless_row_is_stalled_after_one_forward() -> None:
+def test_a_row_without_candidates_stalls_after_one_forward() -> None:
     model = ToyDenoiser(0)
     with pytest.raises(Stalled):
         decode(model, canvas(40), Sampler(Policy(BarsEverything())))

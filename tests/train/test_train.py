@@ -182,7 +182,7 @@ def test_a_batch_is_training_examples_padded_with_eos(config: TrainConfig, folde
     assert other.tokens.shape != same.tokens.shape or not torch.equal(other.tokens, same.tokens)
 
 
-def test_every_example_of_a_family_is_taught_as_often_whatever_its_length(folder: Path, config: TrainConfig) -> None:
+def test_every_example_of_a_family_is_drawn_equally_often(folder: Path, config: TrainConfig) -> None:
     """How long a row is tells nothing about the answer, and short answers are not taught more often than drawn."""
     shards = Shards.load(folder / EXAMPLES_FILE)
     many = replace(config, schedule=replace(config.schedule, tokens=14400))
@@ -264,7 +264,7 @@ def weights(run: Run) -> dict[str, Tensor]:
     return {name: parameter.detach().clone() for name, parameter in run.network.named_parameters()}
 
 
-def test_it_learns_and_goes_on_where_it_was_interrupted(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
+def test_it_learns_and_resumes_after_an_interruption(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
     shards, reported = Shards.load(folder / EXAMPLES_FILE), list[int]()
     whole = Run(config, shards, CPU)
     whole.train(tmp_path, lambda progress: reported.append(progress.step))
@@ -374,7 +374,7 @@ def test_muon_makes_its_updates_orthogonal_whatever_their_shape() -> None:
         assert float((change * parameter.grad).sum()) > 0  # downhill
 
 
-def test_what_it_exports_is_a_model(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
+def test_the_exported_folder_loads_as_a_model(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
     run = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     export(run, folder, tmp_path)
     model = uncode.load(tmp_path)
@@ -403,7 +403,7 @@ def test_examples_that_are_missing_or_damaged(tmp_path: Path) -> None:
         Shards.load(tmp_path / EXAMPLES_FILE)
 
 
-def test_the_verb_draws_trains_and_goes_on(config: TrainConfig, tmp_path: Path) -> None:
+def test_the_verb_prepares_trains_and_resumes(config: TrainConfig, tmp_path: Path) -> None:
     made, out = tmp_path / "config.toml", tmp_path / "out"
     made.write_text(as_toml(replace(config, name="little", schedule=replace(config.schedule, steps=3))))
     words = ("train", str(made), "--out", str(out), "--device", "cpu")
