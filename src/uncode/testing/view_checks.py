@@ -20,7 +20,7 @@ from ..core.view import Ranking, View
 from .contract import BrokenPromise, Check, expect
 from .copies import fresh_copy
 from .hash_model import HashDenoiser
-from .moments import Moment, moments, moments_alone
+from .recorded_steps import Moment, moments, moments_alone
 
 SEES_VIEWS = (Score, Selector, Quota, Remasker, Proposal)
 
