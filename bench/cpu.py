@@ -64,7 +64,7 @@ def answers(model: Any, other: Published, cache: str, prompt: Tensor, length: in
     if not torch.equal(trace.tokens, wanted):
         sys.exit(f"the two differ with the cache '{cache}' after {prompt.tolist()}")
     stopped, _ = seconds(lambda: decode(model, canvas, sampler.stopping(AfterEos())))
-    return {"published": theirs, "ours": ours, "until the end token": stopped}
+    return {"published": theirs, "ours": ours, "until EOS": stopped}
 
 
 def with_a_load(model: Any) -> None:
@@ -102,7 +102,7 @@ def main() -> None:
     model: Any = uncode.load("tiny", device="cpu", dtype="float32")
     other = as_published(model.network)
     print(f"tiny, float32, {chosen.threads} threads, torch {torch.__version__}; milliseconds an answer, means")
-    print(f"{'cache':8}{'published':>11}{'ours':>8}{'x':>6}{'until the end token':>21}{'x':>6}")
+    print(f"{'cache':8}{'published':>11}{'ours':>8}{'x':>6}{'until EOS':>21}{'x':>6}")
     slow = []
     for cache in ("none", "prefix", "dual"):
         found = [

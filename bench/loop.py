@@ -44,8 +44,8 @@ def copied_loop(
         proposal = torch.where(masked, proposal, canvas)
         if frequency is not None:
             weighed = torch.clamp(-confidence * torch.log(frequency[proposal] + 1e-9), max=10.0)
-            place = torch.arange(canvas.shape[1], dtype=torch.float32)
-            confidence = torch.exp(-0.25 * place) * weighed
+            offset = torch.arange(canvas.shape[1], dtype=torch.float32)
+            confidence = torch.exp(-0.25 * offset) * weighed
         confidence = torch.where(masked, confidence, -torch.inf)
         chosen = torch.zeros_like(proposal, dtype=torch.bool)
         for row in range(confidence.shape[0]):

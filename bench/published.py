@@ -41,8 +41,8 @@ class Rotary(nn.Module):
     def __init__(self, shape: Shape, device: torch.device) -> None:
         super().__init__()
         steps = torch.arange(0, shape.head_width, 2, device=device, dtype=torch.float) / shape.head_width
-        places = torch.arange(shape.context, device=device, dtype=torch.float)
-        angles = torch.einsum("i, j -> ij", places, 1.0 / shape.theta**steps)
+        positions = torch.arange(shape.context, device=device, dtype=torch.float)
+        angles = torch.einsum("i, j -> ij", positions, 1.0 / shape.theta**steps)
         both = torch.cat((angles, angles), dim=-1)
         self.sin, self.cos = both.sin()[None, None], both.cos()[None, None]
 
@@ -88,10 +88,10 @@ class Layer(nn.Module):
         if past is not None and replace is None:
             k, v = (torch.cat(both, dim=-2) for both in zip(past, (k, v), strict=True))
         elif past is not None and replace is not None:
-            places = replace[:1].nonzero(as_tuple=True)[1]
-            past[0][:, :, places] = k
-            past[1][:, :, places] = v
-            (k, v), end = past, places.max() + 1
+            positions = replace[:1].nonzero(as_tuple=True)[1]
+            past[0][:, :, positions] = k
+            past[1][:, :, positions] = v
+            (k, v), end = past, positions.max() + 1
         kept = (k, v)
         q, k = self.rotary(q, k, end)
         seen = self.attend(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False)

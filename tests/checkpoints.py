@@ -207,7 +207,7 @@ def checkpoint(folder: Path, dialect: str, number: int, shards: int = 1) -> Path
 
 
 def tokens(vocab: int, seed: int, rows: int, length: int) -> Tensor:
-    """Ordinary token ids (no mask, no end tokens), `[rows, length]`."""
+    """Ordinary token ids (no mask, no EOS tokens), `[rows, length]`."""
     noise = numbers(seed, 77, rows, length).abs()
     return (noise * 1e6).long() % (vocab - 3)
 

@@ -54,23 +54,24 @@ def belief() -> None:
             logits[1, 0] = 1
             noise = PhiloxNoise(torch.tensor([[-5], [2**40 + 7]]), torch.tensor([[3], [11]]))
             draw = Draw(0.7, noise, torch.arange(4)[None] + 17)
-            top, best, rest, second, slope, drawn = belief_triton.sums(logits, draw)
+            top, best, sumexp_others, exp_second, sum_exp_bits, drawn = belief_triton.sums(logits, draw)
             exact = Belief.of(logits.double())
             assert torch.equal(best, exact.token)
             assert drawn is not None and torch.equal(drawn, Belief.of(logits.double(), draw).token)
             assert torch.equal(top.double(), logits.double().amax(-1))
-            for found, wanted in ((rest, exact.rest), (second, exact.second), (slope, exact.slope)):
+            sums = ((sumexp_others, exact.sumexp_others), (exp_second, exact.exp_second))
+            for found, wanted in (*sums, (sum_exp_bits, exact.sum_exp_bits)):
                 close(found, wanted)
             alone = belief_triton.sums(logits[1:, 2:3])
-            assert torch.equal(alone[2][0, 0], rest[1, 2]) and torch.equal(alone[4][0, 0], slope[1, 2])
+            assert torch.equal(alone[2][0, 0], sumexp_others[1, 2]) and torch.equal(alone[4][0, 0], sum_exp_bits[1, 2])
 
 
 def not_a_number() -> None:
     """What is not a number is never certain."""
     logits = torch.randn(1, 3, 100)
     logits[0, 0], logits[0, 1, 7], logits[0, 2] = torch.nan, torch.nan, -torch.inf
-    _, best, rest, *_ = belief_triton.sums(logits)
-    assert rest.isnan().all() and bool((best < 100).all())
+    _, best, sumexp_others, *_ = belief_triton.sums(logits)
+    assert sumexp_others.isnan().all() and bool((best < 100).all())
 
 
 def layers(dtype: torch.dtype) -> None:
@@ -109,7 +110,7 @@ def heads(qkv: Tensor, rope: Rope, columns: Tensor | None, fuse: bool) -> tuple[
     """Queries, keys and values of six heads and three key heads, by the kernel or by the plain code."""
     cache = None if columns is None else LayerCache([], (3, 3, 7, 12), columns)
     if not fuse:
-        return attention.split_heads(qkv, 6, 3, rope, cache)
+        return attention.rope_and_cache_qkv(qkv, 6, 3, rope, cache)
     pointwise_triton.rope_and_cache(qkv, 6, 3, rope, cache)
     split = qkv.view(2, 3, 12, 12).transpose(1, 2)
     return split[:, :6], *((split[:, 6:9], split[:, 9:]) if cache is None else cache.read(2))

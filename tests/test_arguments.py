@@ -99,7 +99,7 @@ IDS = [
 
 
 @pytest.mark.parametrize("ids", IDS)
-def test_prompts_that_are_no_token_ids(ids: Any) -> None:
+def test_prompts_that_are_not_token_ids_are_refused(ids: Any) -> None:
     for call in (lambda: Canvas.after_prompt(ids, length=2, mask_id=0), lambda: Canvas.infill(ids, mask_id=0)):
         with pytest.raises(
             UncodeError, match=r"prompts are token ids, .*, not .*: encode texts with the model's tokenizer"
@@ -110,7 +110,7 @@ def test_prompts_that_are_no_token_ids(ids: Any) -> None:
 @pytest.mark.parametrize(
     "ids", [[np.int64(1), 2], [torch.tensor(1), 2], (1, 2), range(1, 3), np.array([1, 2], np.int32)]
 )
-def test_prompts_that_are(ids: Any) -> None:
+def test_token_ids_of_every_type_are_accepted(ids: Any) -> None:
     assert Canvas.after_prompt(ids, length=np.int64(1), mask_id=np.int64(0)).tokens.tolist() == [[1, 2, 0]]
     assert Canvas.after_prompt([ids, []], length=1, mask_id=0).tokens.tolist() == [[1, 2, 0], [1, 1, 0]]
 

@@ -60,7 +60,7 @@ def together(parts: list[Canvas]) -> Canvas:
 
 
 @given(samplers(), canvases(), SEEDS, st.booleans())
-def test_one_row(sampler: Sampler, canvas: Canvas, seed: int, is_async: bool) -> None:
+def test_invariants_of_one_row(sampler: Sampler, canvas: Canvas, seed: int, is_async: bool) -> None:
     """Given positions stay, a step is a forward, commits are eligible, erasures are ours, no mask is left."""
     model, before = ToyDenoiser(seed), canvas
     run = steps(model, before, sampler, seed)

@@ -134,7 +134,7 @@ def test_files_and_functions_are_short() -> None:
                 assert (node.end_lineno or 0) - node.lineno <= 60, f"{file.name}:{node.name}"
 
 
-def test_no_six_lines_stand_twice() -> None:
+def test_no_six_lines_are_repeated() -> None:
     """Runs of six code lines that occur again, in this file or another."""
     seen: dict[tuple[str, ...], str] = {}
     for file in FILES:

@@ -64,14 +64,14 @@ def fill(text: str, *words: str, **settings: Any) -> str:
         ("def f(x):\n    <mask:1>", [" cat"], "def f(x):\n    cat"),
         ("héllo 字 <mask:1>\n", [" cat"], "héllo 字 cat\n"),
         ("sat <mask:1><mask:3>", [" 字"], "sat 字"),  # a character over the border of two gaps
-        ("the <mask:2> sat", [" cat", "<eos>"], "the cat sat"),  # an end token in a gap ends nothing
+        ("the <mask:2> sat", [" cat", "<eos>"], "the cat sat"),  # an EOS token in a gap ends nothing
     ],
 )
 def test_gaps_are_filled_and_the_rest_is_untouched(text: str, words: list[str], filled: str) -> None:
     assert fill(text, *words) == filled
 
 
-def test_an_answer_ends_at_its_end_token() -> None:
+def test_an_answer_ends_at_its_first_eos() -> None:
     assert fill("the cat", " sat", "<eos>", " on", " the", length=4) == " sat"
 
 
@@ -155,7 +155,7 @@ def test_a_sampler_and_a_seed_for_each_prompt() -> None:
         (lambda m: uncode.Trace.load("nowhere.jsonl"), "there is no trace 'nowhere.jsonl'"),
     ],
 )
-def test_things_of_another_kind(call: Any, message: str) -> None:
+def test_arguments_of_the_wrong_type_are_one_sentence(call: Any, message: str) -> None:
     with pytest.raises(UncodeError, match=message):
         call(writes("the"))
 

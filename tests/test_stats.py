@@ -107,7 +107,7 @@ def test_the_seed_decides_and_the_chunks_do_not(monkeypatch: pytest.MonkeyPatch)
         assert mean_interval(values, resamples=500, seed=4) == expected
 
 
-def test_the_bootstrap_of_what_does_not_vary_is_a_point() -> None:
+def test_the_bootstrap_interval_of_a_constant_is_a_point() -> None:
     assert mean_interval([0.1] * 33, resamples=50) == pytest.approx((0.1, 0.1, 0.1), abs=1e-15)
     assert paired_bootstrap([True], [False], resamples=50) == (1, 1, 1)
 
@@ -198,7 +198,7 @@ def test_errors_are_one_sentence(call: Any, message: str) -> None:
     assert str(error.value).endswith(".") and "\n" not in str(error.value)
 
 
-def test_bootstraps_at_once_are_those_one_by_one() -> None:
+def test_batched_bootstraps_equal_single_ones() -> None:
     draws = np.random.default_rng(7)
     ours, others = draws.integers(2, size=60), draws.integers(2, size=(5, 60))
     for groups in (None, [20, 40]):

@@ -23,7 +23,7 @@ from uncode.core.noise import PhiloxNoise, Purpose
 from uncode.core.pieces.cache import Plan
 
 VOCAB, MASK, EOS, EOT = 32, 31, 30, 29
-WIDTH, HEADS, LAYERS, SHARPNESS, FOCUS, PLACES = 24, 2, 2, 5.0, 2.0, 512
+WIDTH, HEADS, LAYERS, SHARPNESS, FOCUS, MAX_POSITIONS = 24, 2, 2, 5.0, 2.0, 512
 
 
 def numbers(seed: int, stream: int, *shape: int) -> Tensor:
@@ -48,12 +48,12 @@ class Layer:
 class ToyNetwork:
     """The network alone: hidden states of any columns, given keys and values of all others.
 
-    `boost` is added to the logits of the two end tokens, for tests that need them.
+    `boost` is added to the logits of the two EOS tokens, for tests that need them.
     """
 
     def __init__(self, seed: int, boost: float = 0.0) -> None:
         self.embed = numbers(seed, 0, VOCAB, WIDTH)
-        self.place = numbers(seed, 99, PLACES, WIDTH)
+        self.pos_embed = numbers(seed, 99, MAX_POSITIONS, WIDTH)
         self.bias = torch.zeros(VOCAB, dtype=torch.float64)
         self.bias[[EOS, EOT]] = boost
         self.head = numbers(seed, 1, WIDTH, VOCAB) * SHARPNESS / WIDTH**0.5
@@ -64,8 +64,8 @@ class ToyNetwork:
         ]
 
     def enter(self, tokens: Tensor, positions: Tensor) -> Tensor:
-        """Embeddings; every place has its own, so that a row of masks is not all alike."""
-        return self.embed[tokens] + self.place[positions.clamp(min=0)]
+        """Embeddings; every position has its own, so that a row of masks is not all alike."""
+        return self.embed[tokens] + self.pos_embed[positions.clamp(min=0)]
 
     @staticmethod
     def norm(x: Tensor) -> Tensor:
@@ -116,8 +116,8 @@ class ToyNetworks(ToyNetwork):
     """Networks side by side, their weights stacked: row r of a batch goes through the r-th."""
 
     def __init__(self, networks: Sequence[ToyNetwork]) -> None:
-        self.embed, self.place, self.bias, self.head = (
-            torch.stack([getattr(each, name) for each in networks]) for name in ("embed", "place", "bias", "head")
+        self.embed, self.pos_embed, self.bias, self.head = (
+            torch.stack([getattr(each, name) for each in networks]) for name in ("embed", "pos_embed", "bias", "head")
         )
         self.bias = self.bias[:, None]
         self.layers = [
@@ -127,11 +127,13 @@ class ToyNetworks(ToyNetwork):
 
     def enter(self, tokens: Tensor, positions: Tensor) -> Tensor:
         rows = torch.arange(len(tokens))[:, None]
-        return self.embed[rows, tokens] + self.place[rows, positions.clamp(min=0)]
+        return self.embed[rows, tokens] + self.pos_embed[rows, positions.clamp(min=0)]
 
     def of_rows(self, rows: Tensor) -> ToyNetworks:
         kept = copy(self)
-        kept.embed, kept.place, kept.bias, kept.head = (t[rows] for t in (self.embed, self.place, self.bias, self.head))
+        kept.embed, kept.pos_embed, kept.bias, kept.head = (
+            t[rows] for t in (self.embed, self.pos_embed, self.bias, self.head)
+        )
         kept.layers = [Layer(*(weight[rows] for weight in vars(layer).values())) for layer in self.layers]
         return kept
 

@@ -46,7 +46,7 @@ __all__ = [
     "wrap",
 ]
 
-_PLACES = {
+_MODULE_OF = {
     "Canvas": "core.canvas",
     "FrequencyTable": "frequency",
     "FunctionDenoiser": "backbones.function",
@@ -71,9 +71,9 @@ _MODULES = ("interventions", "legacy", "presets")
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
+    if name not in _MODULE_OF:
         raise AttributeError(f"module 'uncode' has no attribute '{name}'", name=name, obj=import_module(__name__))
-    module = import_module(f".{_PLACES[name]}", __name__)
+    module = import_module(f".{_MODULE_OF[name]}", __name__)
     value = module if name in _MODULES else getattr(module, name)
     globals()[name] = value
     return value

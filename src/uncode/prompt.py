@@ -37,8 +37,8 @@ class Prompt:
         decode = denoiser.tokenizer.decode
         if self.pieces is None:
             start, stop = self.gaps[0]
-            ends = [at for at in range(start, stop) if ids[at] in denoiser.eos_ids]
-            return str(decode(ids[start : ends[0] if ends else stop], skip_special_tokens=True))
+            eos_at = [at for at in range(start, stop) if ids[at] in denoiser.eos_ids]
+            return str(decode(ids[start : eos_at[0] if eos_at else stop], skip_special_tokens=True))
         text = ""
         for piece, (start, stop) in zip(self.pieces, self.gaps, strict=False):
             filled = _added_text(decode, ids[:start], ids[start:stop])

@@ -241,8 +241,8 @@ def _drawn_sums(values: Numbers, drawn: NDArray[np.int64]) -> Numbers:
     if len(values) == 1:
         return np.asarray(values[:, drawn].sum(axis=2))
     size = values.shape[1]
-    places = drawn + size * np.arange(len(drawn))[:, None]
-    counts = np.bincount(places.ravel(), minlength=drawn.size).reshape(drawn.shape)
+    bins = drawn + size * np.arange(len(drawn))[:, None]
+    counts = np.bincount(bins.ravel(), minlength=drawn.size).reshape(drawn.shape)
     return np.asarray(values @ counts.T.astype(np.float64))
 
 

@@ -75,9 +75,9 @@ class Runner:
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process
 
-    def load(self, name: str | Path, **wish: str) -> Outcome:
+    def load(self, name: str | Path, **options: str) -> Outcome:
         assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(json.dumps({"name": str(name), **wish}) + "\n")
+        self.process.stdin.write(json.dumps({"name": str(name), **options}) + "\n")
         self.process.stdin.flush()
         alarm = Timer(60, self.process.kill)
         alarm.start()
@@ -145,8 +145,8 @@ def online(hub: Hub, home: Path) -> Iterator[Runner]:
 @pytest.fixture(scope="module")
 def downloaded(online: Runner) -> dict[str, Outcome]:
     """What is in the cache from here on."""
-    wishes: dict[str, dict[str, str]] = {LLADA: {}, "some/dream": {}, "some/private": {"token": TOKEN}}
-    return {name: online.load(name, **wish) for name, wish in wishes.items()} | {
+    requests: dict[str, dict[str, str]] = {LLADA: {}, "some/dream": {}, "some/private": {"token": TOKEN}}
+    return {name: online.load(name, **options) for name, options in requests.items()} | {
         "older": online.load(LLADA, revision="v0")
     }
 
@@ -221,7 +221,7 @@ def test_a_private_model_needs_a_token(online: Runner, downloaded: dict[str, Out
     loaded(online.load(name, token=TOKEN), downloaded[name])
 
 
-def test_a_hub_out_of_order_leaves_the_cache(hub: Hub, online: Runner, downloaded: dict[str, Outcome]) -> None:
+def test_the_cache_is_used_while_the_hub_fails(hub: Hub, online: Runner, downloaded: dict[str, Outcome]) -> None:
     """An overloaded hub, and a stranger who answers everything with a page of his own."""
     name = "some/busy"
     first = online.load(name)

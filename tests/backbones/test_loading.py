@@ -265,7 +265,7 @@ def test_defaults_of_the_configuration(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["~nobody-here/model", "x" * 5000, "a/b/c", "", "model\n"])
-def test_names_that_are_nothing(name: str) -> None:
+def test_a_name_of_no_model_is_refused(name: str) -> None:
     with pytest.raises(UncodeError, match="there is no folder"):
         uncode.load(name)
 

@@ -106,7 +106,7 @@ def model(folder: Path) -> Any:
     return uncode.load(folder, dtype="float64")
 
 
-def test_what_is_known_of_it(model: Any) -> None:
+def test_special_ids_and_dtype_of_a_masked_lm(model: Any) -> None:
     assert (model.mask_id, model.vocab_size, model.eos_ids) == (4, VOCAB, (3,))
     assert model.frame == ((2,), (3,)) and len(model.about["tokenizer"]) == 16
     assert model.dtype == torch.float64 and model.device.type == "cpu"
@@ -214,14 +214,14 @@ class TestMistakes:
         with pytest.raises(UncodeError, match="have 84 tokens, and this model sees 64 at most"):
             generate(uncode.load(bert), "the cat", sampler=presets.confidence(), length=80)
 
-    def test_a_head_that_is_not_there(self, tmp_path: Path) -> None:
+    def test_a_checkpoint_without_a_language_model_head_is_refused(self, tmp_path: Path) -> None:
         """A random head would decode nonsense without a word."""
         ARCHITECTURES["bert"]().bert.save_pretrained(tmp_path)
         tokenizer().save_pretrained(tmp_path)
         with pytest.raises(UncodeError, match=r"missing: cls\.predictions"):
             uncode.load(tmp_path)
 
-    def test_another_family(self, tmp_path: Path) -> None:
+    def test_a_causal_lm_is_refused(self, tmp_path: Path) -> None:
         config = LlamaConfig(
             vocab_size=40, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
         )
@@ -281,6 +281,6 @@ class TestMistakes:
         with pytest.raises(UncodeError, match="no language model head"):
             wrap(ARCHITECTURES["bert"]().bert, tokenizer())
 
-    def test_no_model_at_all(self) -> None:
+    def test_wrap_refuses_a_plain_function(self) -> None:
         with pytest.raises(UncodeError, match=r"uncode\.FunctionDenoiser"):
             wrap(lambda tokens: tokens)

@@ -79,7 +79,7 @@ def test_padding_changes_nothing(dialect: str) -> None:
         torch.testing.assert_close(found[row, valid[row]], logits[0], atol=1e-12, rtol=0)
 
 
-def test_keys_are_stored_in_place_and_only_where_a_cache_wants_them() -> None:
+def test_keys_are_written_in_place_and_only_with_a_cache_policy() -> None:
     model = like_the_toy("llada", 1)
     canvas = Canvas.after_prompt([[1, 2, 3], [4]], length=12, mask_id=MASK)
     plain = State(model)
@@ -161,7 +161,7 @@ def test_guidance_masks_given_tokens_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("scale", [-1.0, math.inf, math.nan, "1"])
-def test_a_scale_that_is_none(scale: float) -> None:
+def test_an_invalid_guidance_scale_is_refused(scale: float) -> None:
     with pytest.raises(UncodeError, match="must be a number of 0 or more"):
         Guided(ToyDenoiser(0), scale)
 

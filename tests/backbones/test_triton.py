@@ -36,10 +36,10 @@ def test_every_kernel_computes_what_the_plain_code_does() -> None:
 
 
 POINTERS = {
-    "_partial_sums": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 seeds:i64 offsets:i32 steps:i32 temperatures:fp64 "
-    "peaks:fp64 picks:i32",
-    "_merge_parts": "logits:bf16 tops:fp32 masses:fp32 slopes:fp32 peaks:fp64 picks:i32 top:fp32 best:i64 rest:fp32 "
-    "second:fp32 slope:fp32 drawn:i64",
+    "_partial_sums": "logits:bf16 part_tops:fp32 part_sumexp:fp32 part_exp_bits:fp32 "
+    "seeds:i64 offsets:i32 steps:i32 temperatures:fp64 peaks:fp64 picks:i32",
+    "_merge_parts": "logits:bf16 part_tops:fp32 part_sumexp:fp32 part_exp_bits:fp32 peaks:fp64 picks:i32 "
+    "top:fp32 best:i64 sumexp_others:fp32 exp_second:fp32 sum_exp_bits:fp32 drawn:i64",
     "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16",
     "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64",
     "_silu_mul": "gate_up:bf16 out:bf16",
@@ -107,7 +107,7 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
 
 @pytest.mark.parametrize("dialect", ["llada", "dream"])  # Dream's projections have biases, and fewer key heads
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
-def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) -> None:
+def test_fused_projections_are_the_same_network(dialect: str, dtype: torch.dtype) -> None:
     network = deepcopy(like_the_toy(dialect, 5).network).to(dtype)
     assert not any(layer.is_fused for layer in network.layers)  # a copy is not joined
     tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
@@ -129,17 +129,17 @@ def test_joined_matrices_are_the_same_network(dialect: str, dtype: torch.dtype) 
 
 
 @pytest.mark.parametrize("index", [torch.tensor([[2, 3, 4]]), torch.tensor([[0, 5, 1], [8, 2, 2]])])
-def test_columns_that_are_wanted_are_those_of_all(index: torch.Tensor) -> None:
+def test_wanted_columns_equal_those_of_a_full_forward(index: torch.Tensor) -> None:
     network = like_the_toy("dream", 5).network
     tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
     angles = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=torch.float64)
     whole = network.logits(*network(tokens, (angles.cos(), angles.sin())))
-    some = network.logits(*network(tokens, (angles.cos(), angles.sin()), wanted=index))
+    partial = network.logits(*network(tokens, (angles.cos(), angles.sin()), wanted=index))
     rows = torch.arange(2)[:, None]
-    torch.testing.assert_close(some, whole[rows, index.expand(2, -1)], atol=1e-12, rtol=0)
+    torch.testing.assert_close(partial, whole[rows, index.expand(2, -1)], atol=1e-12, rtol=0)
 
 
-def test_a_joined_network_learns_and_moves() -> None:
+def test_a_fused_network_trains_and_moves() -> None:
     network = deepcopy(like_the_toy("llada", 5).network)
     network.fuse()
     network.requires_grad_(True)
@@ -169,7 +169,7 @@ def test_keys_and_values_are_cached_in_their_columns() -> None:
     assert torch.equal(values, -keys) and not keys[2].any() and stored[0] is keys
 
 
-def test_layers_that_are_elsewhere_until_they_run_keep_their_keys() -> None:
+def test_offloaded_layers_keep_their_kv_cache() -> None:
     accelerate = pytest.importorskip("accelerate")
     model = like_the_toy("llada", 5)
     canvas = Canvas.after_prompt([[1, 2, 3], [4]], length=12, mask_id=model.mask_id)

@@ -38,7 +38,7 @@ def test_each_sampler_answers_as_it_does_alone(tmp_path: Path) -> None:
 
 def test_plain_and_stacked_when_piped() -> None:
     shown = call("compare", *TOY, "add 1 3 4", "--set", "uncode.special=neutral").stdout
-    assert shown.split("\n\n")[0] == "confidence: 24 forwards; end token first committed at step 0\n13 ."
+    assert shown.split("\n\n")[0] == "confidence: 24 forwards; EOS first committed at step 0\n13 ."
     assert [part.split(":")[0] for part in shown.split("\n\n")] == ["confidence", "semi_ar", "uncode"]
     assert "\x1b[" not in shown and shown.endswith("so the answer is 8 .\n")
 
@@ -50,7 +50,7 @@ def test_side_by_side_where_there_is_room() -> None:
         side_by_side._show(console, rows)
         html, lines = console.export_html(clear=False), console.export_text().splitlines()
         assert (lines[0].split() == ["confidence", "semi_ar", "uncode"]) == beside
-        assert lines[-1] == "committed early middle late   ∎ end token" and max(map(len, lines)) <= width
+        assert lines[-1] == "committed early middle late   ∎ EOS" and max(map(len, lines)) <= width
         assert "background-color: #fde047" in html, "early tokens have their colour"
 
 

@@ -21,7 +21,7 @@ from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
 from tests.cli.running import TOY, call
 from uncode import UncodeError
-from uncode.cli.answering import choices, live, many
+from uncode.cli.answering import answer_file, choices, live
 from uncode.files import Journal
 from uncode.generation import start_decode
 from uncode.prompt import read_prompts
@@ -213,10 +213,10 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
         ('{"prompt": "add <mask:2>", "length": 3}', "line 2 of '.*': a text with gaps has no answer length"),
     ],
 )
-def test_a_bad_line_is_told_before_anything_is_decoded(
+def test_an_invalid_line_is_reported_before_anything_is_decoded(
     tmp_path: Path, line: str, message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(many, "Engine", lambda *_, **__: pytest.fail("something was decoded"))
+    monkeypatch.setattr(answer_file, "Engine", lambda *_, **__: pytest.fail("something was decoded"))
     source, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
     source.write_text(f'"add 1 2 3"\n{line}\n')
     with pytest.raises(UncodeError, match=message):
@@ -234,14 +234,14 @@ def test_gaps_alone_take_no_length(tmp_path: Path) -> None:
 def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 5), tmp_path / "answers.jsonl"
     words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN, "--batch", "2"]
-    real = many._results
+    real = answer_file._results
 
     def interrupted(*given: Any) -> Any:
         yield from itertools.islice(real(*given), 2)
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(many, "_results", interrupted)
+        patch.setattr(answer_file, "_results", interrupted)
         shown = call(*words)
     assert "stopped after 2 of 5 answers; the same command resumes there" in shown.stderr
     assert shown.exit_code != 0 and len(lines(out)) == 2
@@ -249,7 +249,7 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [row["id"] for row in lines(out)] == [0, 1, 2, 3, 4]
 
 
-def test_a_killed_run_goes_on(tmp_path: Path) -> None:
+def test_a_killed_run_resumes(tmp_path: Path) -> None:
     source, out, again = prompts(tmp_path / "prompts.jsonl", 80), tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     words = ["decode", *TOY, "--input", str(source), *DRAWN, "--batch", "2"]
     environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}

@@ -131,7 +131,7 @@ def test_regrade_refuses_a_file_twice_and_a_file_that_is_not_its_own(data: Path)
     assert "other.txt' exists and was not written by this command (there is no 'other.txt.job'" in refused.stderr
 
 
-def test_regrade_goes_on_after_an_interruption(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_regrade_resumes_after_an_interruption(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from uncode.evals.tasks.sudoku import Sudoku
 
     answers, out, asked = data / "sudoku_two.jsonl", data / "kept.jsonl", list[str]()

@@ -14,7 +14,7 @@ import torch
 
 import uncode
 from tests.cli.running import TOY, run
-from uncode.cli.answering.familiar import is_familiar
+from uncode.cli.answering.prompt_notes import is_familiar
 from uncode.core.support import memory, threads
 from uncode.core.support.memory import require_memory
 from uncode.evals.families import FAMILIES
@@ -55,7 +55,7 @@ def test_a_model_s_own_sampler_is_printed() -> None:
     assert json.loads(run("samplers", "story", "--json").stdout)["name"] == "uncode"
 
 
-def test_the_order_shows_a_run_of_end_tokens_as_one() -> None:
+def test_the_order_shows_a_run_of_eos_tokens_as_one() -> None:
     shown = run("decode", *TOY, "add 3 4 5", "--sampler", "confidence", "--order").stdout
     assert shown.count("∎") == 1 and "∎ x " in shown
 
@@ -92,7 +92,7 @@ def test_mini_answers_can_be_regraded(tmp_path: Path) -> None:
     assert graded["task"] == "mini_algebra" and graded["metrics"]["correct"]["estimate"] == 1.0
 
 
-def test_memory_is_asked_for_before_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_checked_before_it_is_allocated(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory, "free_bytes", lambda device: 10**8)
     shown = run("decode", "add 3 4 5", "--model", "toy", "--length", "999999999")
     assert shown.returncode == 2 and "needs about 64.0 GB" in shown.stderr and "use a shorter length" in shown.stderr

@@ -144,7 +144,7 @@ def _interrupted(*words: str, after: float, environment: dict[str, str] | None =
 
 
 @pytest.mark.parametrize("after", [0.35, 0.8, 1.6])
-def test_ctrl_c_while_importing_is_one_word(after: float) -> None:
+def test_ctrl_c_while_importing_prints_one_word(after: float) -> None:
     code, err = _interrupted("decode", "x" * 50, "--length", "4000", after=after)
     assert "Traceback" not in err and err.splitlines()[-1:] == ["uncode: interrupted."], err
     assert code == 130
@@ -275,7 +275,7 @@ def test_the_shell_completes_names() -> None:
     assert "uncode_eb" in done.stdout.split()
 
 
-def test_a_fault_of_ours_is_one_sentence_too() -> None:
+def test_an_internal_error_is_one_sentence() -> None:
     script = (
         "import sys; from unittest.mock import patch; sys.argv = ['uncode', 'samplers']\n"
         "from uncode.cli import main\nfrom uncode.cli.verbs import samplers\n"
@@ -286,7 +286,7 @@ def test_a_fault_of_ours_is_one_sentence_too() -> None:
     assert "an unexpected ZeroDivisionError (a b): this is a bug in uncode" in done.stderr
 
 
-def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+def test_a_closed_output_pipe_is_no_error() -> None:
     command = f'"{sys.executable}" -m uncode.cli samplers --json | head -1; echo ${{PIPESTATUS[0]}}'
     done = subprocess.run(["bash", "-c", command], env=ENVIRONMENT, capture_output=True, text=True, check=True)
     assert done.stdout == "[\n0\n" and done.stderr == ""

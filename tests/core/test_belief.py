@@ -19,12 +19,12 @@ NOISE = PhiloxNoise(torch.tensor([[1], [2], [3]]), torch.tensor([[4], [5], [6]])
 OFFSETS = torch.arange(5)[None] + 10
 
 
-@pytest.mark.parametrize("some", [1, 80, 200, 10**6])
-def test_a_belief_in_parts_is_the_belief(some: int) -> None:
+@pytest.mark.parametrize("chunk", [1, 80, 200, 10**6])
+def test_a_belief_in_parts_is_the_belief(chunk: int) -> None:
     whole = Belief.of(LOGITS)
-    with patch("uncode.core.belief.CHUNK_LOGITS", some):
+    with patch("uncode.core.belief.CHUNK_LOGITS", chunk):
         parts = Belief.of(LOGITS)
-    for name in ("token", "rest", "second", "slope"):
+    for name in ("token", "sumexp_others", "exp_second", "sum_exp_bits"):
         assert torch.equal(getattr(parts, name), getattr(whole, name))
 
 
@@ -33,21 +33,21 @@ def test_a_position_alone_is_the_position_among_others() -> None:
     logits = torch.randn(1, 7, 90_000, generator=torch.Generator().manual_seed(2)) * 3
     whole = Belief.of(logits)
     for part in (slice(0, 1), slice(6, 7), slice(1, 3), slice(2, 7)):
-        some = Belief.of(logits[:, part])
-        for name in ("token", "rest", "second", "slope"):
-            assert torch.equal(getattr(some, name), getattr(whole, name)[:, part])
+        alone = Belief.of(logits[:, part])
+        for name in ("token", "sumexp_others", "exp_second", "sum_exp_bits"):
+            assert torch.equal(getattr(alone, name), getattr(whole, name)[:, part])
 
 
-@pytest.mark.parametrize("some", [1, 130, 400, 10**6])
+@pytest.mark.parametrize("chunk", [1, 130, 400, 10**6])
 @pytest.mark.parametrize("by_row", [False, True])
-def test_tokens_drawn_in_parts_are_those_drawn_at_once(some: int, by_row: bool) -> None:
+def test_tokens_drawn_in_parts_are_those_drawn_at_once(chunk: int, by_row: bool) -> None:
     offsets = torch.stack([OFFSETS[0] + row for row in range(3)]) if by_row else OFFSETS
     wanted = (LOGITS.double() / 0.8 + gumbel(NOISE.tokens(Purpose.TOKEN, offsets, 40))).max(-1).indices
-    with patch("uncode.core.noise.CHUNK_LOGITS", some):
+    with patch("uncode.core.noise.CHUNK_LOGITS", chunk):
         assert torch.equal(Draw(0.8, NOISE, offsets)(LOGITS), wanted)
 
 
-def test_a_draw_is_proposed_without_a_look_at_the_vocabulary() -> None:
+def test_a_draw_is_proposed_without_reading_the_logits() -> None:
     there = torch.ones(LOGITS.shape[:2], dtype=torch.bool)
     view = View(there.long(), there, OFFSETS, OFFSETS.double(), 0, 1, 1, 1, 0, NOISE)
     proposed, believed = Sample(temperature=0.8)(LOGITS, view)
@@ -57,7 +57,7 @@ def test_a_draw_is_proposed_without_a_look_at_the_vocabulary() -> None:
     torch.testing.assert_close(belief.logp, LOGITS.log_softmax(-1).gather(-1, belief.token[..., None])[..., 0])
 
 
-def test_what_kernels_need_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reason_why_kernels_do_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     why_not.cache_clear()
     monkeypatch.setattr("uncode.core.support.triton_support.find_spec", lambda name: object())
     monkeypatch.setattr("shutil.which", lambda name: None)

@@ -109,7 +109,7 @@ def test_a_row_among_others_is_named_by_its_own_positions() -> None:
         decode(Guided(model(spoil), 1.0), two, presets.confidence())
 
 
-def test_a_forward_that_runs_ahead_hides_nothing() -> None:
+def test_a_look_ahead_forward_hides_no_bad_logits() -> None:
     def spoil(logits: Tensor, call: int) -> None:
         logits[:, 4] = torch.nan
 

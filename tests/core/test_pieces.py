@@ -156,7 +156,7 @@ class BarsEverything(Score):
         return view.places - torch.inf
 
 
-def test_a_hopeless_row_is_stalled_after_one_forward() -> None:
+def test_a_row_without_candidates_stalls_after_one_forward() -> None:
     model = ToyDenoiser(0)
     with pytest.raises(Stalled):
         decode(model, canvas(40), Sampler(Policy(BarsEverything())))
@@ -269,7 +269,7 @@ def test_after_eos_fills_the_rest_without_a_forward() -> None:
 
 
 def test_after_eos_waits_for_the_masks_before_it() -> None:
-    """An end token at the far end ends nothing; one of a later block ends the row only when all before is filled."""
+    """An EOS token at the far end ends nothing; one of a later block ends the row only when all before is filled."""
     logits = torch.zeros(1, 6, 4)
     logits[0, :, 1] = torch.tensor([1.0, 1.0, 2.0, 3.0, 1.0, 1.0])
     logits[0, 3, 2] = 9.0
@@ -278,11 +278,11 @@ def test_after_eos_waits_for_the_masks_before_it() -> None:
     trace = decode(model, row, presets.confidence().stopping(AfterEos()))
     assert trace.commit_step[0].tolist() == [2, 3, 1, 0, -2, -2]
     assert trace.generated[0].tolist() == [1, 1, 1, 2, 2, 2]
-    with pytest.raises(UncodeError, match="no end token"):
+    with pytest.raises(UncodeError, match="no EOS token"):
         decode(FunctionDenoiser(lambda tokens: logits, 0, 4), row, presets.confidence().stopping(AfterEos()))
 
 
-def test_given_end_tokens_do_not_stop() -> None:
+def test_given_eos_tokens_do_not_stop() -> None:
     row = Canvas.after_prompt([[1]], length=5, mask_id=MASK).with_anchors({0: EOS})
     assert len(decode(ToyDenoiser(0), row, presets.left_to_right().stopping(AfterEos()))) == 4
 

@@ -26,6 +26,6 @@ def test_saved_samplers_and_traces_load(name: str) -> None:
     assert again.events == trace.events
 
 
-def test_a_former_name_is_among_them() -> None:
+def test_the_released_files_contain_a_former_piece_name() -> None:
     """`Linear` is called `Exp` now."""
     assert "Linear" in (RELEASED / "llada_eos.toml").read_text()

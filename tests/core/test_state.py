@@ -161,9 +161,7 @@ def test_blocks_are_filled_in_order_and_share_the_steps() -> None:
         ([presets.fast_dllm(), presets.confidence().stopping(AfterEos())], 1),
     ],
 )
-def test_a_step_waits_for_the_device_once_at_most(
-    samplers: list[Sampler], trips: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_step_syncs_at_most_once(samplers: list[Sampler], trips: int, monkeypatch: pytest.MonkeyPatch) -> None:
     state = State(ToyDenoiser(3, boost=-50.0))
     state.add(Canvas.after_prompt([[1, 2]] * len(samplers), 40, MASK), samplers)
     for _ in range(3):
@@ -185,8 +183,8 @@ def test_a_step_waits_for_the_device_once_at_most(
 
 
 @pytest.mark.parametrize("cache", ["none", "dual"])
-@pytest.mark.parametrize("boost", [-50.0, 3.0])  # an end token that never comes, and one that does
-def test_a_forward_that_runs_ahead_of_a_look_changes_nothing(cache: Literal["none", "dual"], boost: float) -> None:
+@pytest.mark.parametrize("boost", [-50.0, 3.0])  # an EOS token that never comes, and one that does
+def test_a_look_ahead_forward_changes_no_token(cache: Literal["none", "dual"], boost: float) -> None:
     sampler = presets.semi_ar(blocks=3, cache=cache).stopping(AfterEos())
     found = []
     for is_async in (False, True):
@@ -210,7 +208,7 @@ def test_a_forward_that_runs_ahead_of_a_look_changes_nothing(cache: Literal["non
 
 @pytest.mark.parametrize("boost", [-50.0, 3.0])
 @pytest.mark.parametrize("seed", range(6))
-def test_rows_that_come_and_go_find_no_logits_of_others(seed: int, boost: float) -> None:
+def test_rows_that_join_or_leave_discard_look_ahead_logits(seed: int, boost: float) -> None:
     """While there is one row its forward runs ahead of looks; then another joins, or it leaves."""
     kinds = [presets.semi_ar(blocks=3, cache="dual"), presets.confidence(), presets.semi_ar(blocks=2, cache="prefix")]
     found = []
@@ -347,7 +345,7 @@ def test_drafts_line_up_with_offsets_when_there_are_blocks() -> None:
             assert -1 in draft[:length], "the other block was not looked at"
 
 
-def test_terms_of_one_kind_are_told_apart() -> None:
+def test_score_terms_of_one_class_have_different_names() -> None:
     canvas = Canvas.after_prompt([[1, 2]], length=8, mask_id=MASK)
     sampler = Sampler(Policy(ExponentialPosition(0.1) + Confidence() + ExponentialPosition(0.2)))
     trace = decode(ToyDenoiser(1), canvas, sampler)

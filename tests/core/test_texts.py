@@ -14,7 +14,7 @@ from uncode.core.texts import token_texts
 
 @pytest.mark.parametrize("make", [gpt2, wordpiece, unigram])
 @pytest.mark.parametrize("text", ["2 + 3 = 5\n\n  and so on", "naïve 東京 🙂 and 🙂🙂", "x", ""])
-def test_together_they_are_the_text(make: Callable[[], Any], text: str) -> None:
+def test_token_texts_concatenate_to_the_decoded_text(make: Callable[[], Any], text: str) -> None:
     tokenizer = make()
     ids = tokenizer.encode(text, add_special_tokens=False)
     texts = token_texts(tokenizer, ids)
@@ -22,7 +22,7 @@ def test_together_they_are_the_text(make: Callable[[], Any], text: str) -> None:
     assert "\ufffd" not in "".join(texts)
 
 
-def test_words_bring_their_space_and_half_a_character_is_shown_at_last() -> None:
+def test_words_keep_their_space_and_partial_characters_are_shown() -> None:
     toy = uncode.load("toy").tokenizer
     assert token_texts(toy, toy.encode("add 3 4")) == ["add", " 3", " 4"]
     tokenizer = gpt2()

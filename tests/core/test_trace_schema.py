@@ -182,7 +182,9 @@ def test_good_lines_are_read() -> None:
         (("note",), lambda old: {"deep": [float("inf")]}, "'note.deep.0' must be a finite number, not inf"),
     ],
 )  # fmt: skip
-def test_what_is_wrong_is_told(path: tuple[Any, ...], change: Callable[[Any], Any], message: str) -> None:
+def test_an_invalid_field_is_named_with_the_reason(
+    path: tuple[Any, ...], change: Callable[[Any], Any], message: str
+) -> None:
     first, second = copy.deepcopy(LINES[0])
     second["note"], second["sampler"]["polcy"] = 0, {}
     if path != ("sampler", "polcy"):
@@ -224,7 +226,7 @@ def test_events_are_checked(event: list[int], message: str) -> None:
         (gzip.compress(b"{}", mtime=0)[:-3], "is compressed: unpack it with gunzip first"),
     ],
 )
-def test_files_that_are_no_traces(content: bytes, message: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_trace_is_refused(content: bytes, message: str, tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_bytes(content)
     with pytest.raises(UncodeError, match=message):
@@ -257,7 +259,7 @@ def test_terms_in_another_order_and_notes_that_differ() -> None:
     assert list(trace.terms[0]) == list(LINES[0][0]["terms"]) and "answer_span" not in trace.header
 
 
-def test_the_table_of_many_lines_is_found_once() -> None:
+def test_the_table_of_many_lines_is_resolved_once() -> None:
     asked = []
 
     def find(name: str, sha256: str) -> Any:

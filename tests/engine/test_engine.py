@@ -214,7 +214,7 @@ class Limited:
         )
 
 
-def test_a_batch_that_does_not_fit_shrinks_and_goes_on() -> None:
+def test_a_batch_that_does_not_fit_shrinks_and_continues() -> None:
     limited = Limited(35)
     model = FunctionDenoiser(limited, mask_id=11, vocab_size=12, padding=True)
     canvases = [Canvas.after_prompt([[1, 2]], length=5, mask_id=11) for _ in range(12)]

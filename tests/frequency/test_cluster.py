@@ -95,7 +95,7 @@ def test_what_cannot_be_read_is_one_sentence(cluster: Any, tmp_path: Path) -> No
         counted(tmp_path / "t.safetensors", Path("-"), ray="auto")
 
 
-def test_a_driver_that_died_goes_on(
+def test_a_killed_driver_resumes(
     cluster: Any, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Begun on this machine, cut in the middle of a file, gone on with on the cluster, cut again, and ended."""

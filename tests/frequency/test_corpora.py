@@ -438,7 +438,7 @@ def test_a_corpus_spec_that_is_no_text_or_not_there_is_one_sentence(tmp_path: Pa
         read_spec(tmp_path / "no.toml")
 
 
-def test_limits_say_what_has_room() -> None:
+def test_limits_on_bytes_and_documents() -> None:
     free, some, few = (dataclasses.replace(of("-"), **limit) for limit in ({}, {"max_bytes": 9}, {"max_documents": 2}))
     both = dataclasses.replace(some, max_documents=2)
     assert free.allows(1 << 60, 1 << 60) and not free.is_reached_by(1 << 60, 1 << 60)
@@ -448,7 +448,7 @@ def test_limits_say_what_has_room() -> None:
     assert [both.is_reached_by(*size) for size in ((8, 1), (9, 1), (8, 2), (9, 2))] == [False, True, True, True]
 
 
-def test_limits_become_less() -> None:
+def test_remaining_limits_after_a_partial_count() -> None:
     corpus = Corpus("corpus", (Source("-"),), 9, 2, 0.5, 7)
     assert corpus.remaining_after(Totals()) == corpus
     assert corpus.remaining_after(Totals(documents=1, bytes=4)) == Corpus("corpus", (Source("-"),), 5, 1, 0.5, 7)

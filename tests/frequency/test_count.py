@@ -27,7 +27,7 @@ from uncode.frequency.corpora.totals import Totals
 from uncode.frequency.counting import checkpoint, job
 from uncode.frequency.counting.count import Counted, count
 from uncode.frequency.counting.encoder import Encoder
-from uncode.frequency.counting.job import BadRecordRules, Place
+from uncode.frequency.counting.job import BadRecordRules, ResumePoint
 from uncode.frequency.counting.report import Report
 from uncode.frequency.fingerprint import special_ids
 
@@ -139,7 +139,7 @@ def test_bad_records_stop_a_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         counted(tmp_path / "u.safetensors", file)
 
 
-def test_reports_tell_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_reports_grow_to_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     now = iter(range(10**6))
     monkeypatch.setattr("uncode.frequency.counting.count.time.monotonic", lambda: float(next(now)))
     seen: list[tuple[int, float]] = []
@@ -179,7 +179,7 @@ def cut_after(batches: int, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("batches", [1, 7, 19, 33])
-def test_a_count_goes_on_where_it_was_cut(batches: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_count_resumes(batches: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = documents(36)
     files = [write(tmp_path / f"{n}.jsonl", texts[12 * n : 12 * n + 12]) for n in range(3)]
     slowly(monkeypatch)
@@ -224,7 +224,7 @@ def test_shards_that_a_cluster_counted_are_not_counted_again_here(tmp_path: Path
     encoder = Encoder(tokenizer)
     whole = job.Job(corpus, tuple(corpus.shards()), None)
     with checkpoint.Checkpoint.open(out, whole.identity(encoder), encoder.size) as state:
-        state.advance(encoder.count(texts[20:30]), Totals(10, 10, 1), Place(), counted=2)
+        state.advance(encoder.count(texts[20:30]), Totals(10, 10, 1), ResumePoint(), counted=2)
         state.save()
     done = count(corpus, tokenizer, out)
     assert done.resumed and done.table == expected("split", texts) and done.totals.documents == 40
@@ -247,7 +247,7 @@ def interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, 
     return file, out
 
 
-def test_another_job_does_not_go_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_of_another_job_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file, out = interrupted(tmp_path, monkeypatch)
     with pytest.raises(UncodeError, match=r"begun with other tokenizer: .*`restart=True`"):
         counted(out, file, kind="byte-level")

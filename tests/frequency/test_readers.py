@@ -26,9 +26,9 @@ from uncode.frequency.corpora import readers, shards
 from uncode.frequency.corpora.corpus import Corpus, Source
 from uncode.frequency.corpora.readers import Reader, Record
 from uncode.frequency.corpora.shards import Shard
-from uncode.frequency.corpora.totals import Fault, Totals
+from uncode.frequency.corpora.totals import BadRecord, Totals
 from uncode.frequency.counting.encoder import Encoder
-from uncode.frequency.counting.job import BadRecordRules, Job, Place
+from uncode.frequency.counting.job import BadRecordRules, Job, ResumePoint
 
 BOM = b"\xef\xbb\xbf"
 DOCUMENTS = [
@@ -122,17 +122,17 @@ def encoder() -> Encoder:
     return Encoder(TOKENIZERS["byte-level"]())
 
 
-def faults(encoder: Encoder, path: Path, **how: Any) -> list[Fault]:
+def faults(encoder: Encoder, path: Path, **how: Any) -> list[BadRecord]:
     """What counting says of the bad records of a file."""
     corpus = Corpus("corpus", (Source(str(path), **how),))
     job = Job(corpus, tuple(corpus.shards()), None, BadRecordRules(allow_bad=1))
-    return [batch.totals for batch in job.batches(encoder, Place(), Totals())][-1].faults
+    return [batch.totals for batch in job.batches(encoder, ResumePoint(), Totals())][-1].faults
 
 
 @pytest.mark.parametrize("pieces", [1, 3])
 @pytest.mark.parametrize("packing", PACKS)
 @pytest.mark.parametrize("kind", WRITERS)
-def test_what_was_written_comes_out(kind: str, packing: str, pieces: int, tmp_path: Path) -> None:
+def test_documents_are_read_back_from_every_format(kind: str, packing: str, pieces: int, tmp_path: Path) -> None:
     written = WRITERS[kind]([{"id": str(n), "text": text} for n, text in enumerate(DOCUMENTS)])
     size = -(-len(written) // pieces)
     packed = b"".join(PACKS[packing](written[at : at + size]) for at in range(0, len(written), size))
@@ -254,7 +254,7 @@ def test_the_columns_of_a_csv_file_are_named_as_they_are(tmp_path: Path) -> None
         ("text", '{"n": ' + "9" * 5000 + "}", "not valid JSON ("),
     ],
 )
-def test_a_bad_line_is_told_and_the_others_are_read(field: str, line: str, why: str, tmp_path: Path) -> None:
+def test_a_bad_line_is_reported_and_the_others_are_read(field: str, line: str, why: str, tmp_path: Path) -> None:
     good = '{"text": "x", "a": {"b": "x"}}'
     path = put(tmp_path, "a.jsonl", f"{good}\n\n{line}\n{good}".encode())
     first, bad, last = records(path, fields=(field,))
@@ -270,7 +270,7 @@ def test_a_bad_line_is_told_and_the_others_are_read(field: str, line: str, why: 
         ("text.a", [{"a": "a"}, None, {"a": "b"}], "no field 'text.a': not an object"),
     ],
 )
-def test_a_bad_row_of_a_parquet_file_is_told(field: str, values: list[Any], why: str, tmp_path: Path) -> None:
+def test_a_bad_row_of_a_parquet_file_is_reported(field: str, values: list[Any], why: str, tmp_path: Path) -> None:
     path = put(tmp_path, "a.parquet", as_parquet([{"text": value} for value in values]))
     first, bad, last = records(path, fields=(field,))
     assert (first, last) == (Record(1, ("a",)), Record(3, ("b",)))
@@ -473,14 +473,14 @@ def test_a_bad_byte_in_a_long_line_costs_one_part(at: int, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("packing", PACKS)
-def test_the_position_goes_through_the_shard(packing: str, tmp_path: Path) -> None:
+def test_bytes_read_grow_to_the_size_of_the_shard(packing: str, tmp_path: Path) -> None:
     path = put(tmp_path, f"a.jsonl{packing}", PACKS[packing](as_jsonl([{"text": f"{n}"} for n in range(3000)])))
     with small(1 << 14, 1 << 13):
         for shard in Corpus("corpus", (Source(str(path)),)).shards():
             reader = Reader(shard)
-            positions = [reader.position, *(reader.position for _ in reader)]
-            assert positions == sorted(positions) and positions[0] == 0 and positions[-1] == shard.size
-            assert packing or len(set(positions)) == len(positions)
+            progress = [reader.bytes_read, *(reader.bytes_read for _ in reader)]
+            assert progress == sorted(progress) and progress[0] == 0 and progress[-1] == shard.size
+            assert packing or len(set(progress)) == len(progress)
 
 
 @pytest.mark.parametrize("packing", PACKS)

@@ -19,7 +19,7 @@ MADE = Provenance(
 )
 
 
-def test_a_table_survives_the_disk(tmp_path: Path) -> None:
+def test_a_table_is_saved_and_loaded(tmp_path: Path) -> None:
     table = FrequencyTable(torch.tensor([3, 0, 5]), "small", (1,), MADE)
     table.save(tmp_path / "t.safetensors")
     again = FrequencyTable.load(tmp_path / "t.safetensors")
@@ -31,7 +31,7 @@ def test_a_table_survives_the_disk(tmp_path: Path) -> None:
     assert repr(table) == "FrequencyTable('small', 3 tokens, 8 counted)"
 
 
-def test_a_table_of_before_has_no_provenance(tmp_path: Path) -> None:
+def test_a_table_of_an_old_version_has_no_provenance(tmp_path: Path) -> None:
     from safetensors.torch import save_file
 
     save_file({"counts": torch.tensor([3, 5])}, tmp_path / "old.safetensors")
@@ -93,7 +93,7 @@ def test_tables_add_in_any_order(a: list[int], b: list[int], c: list[int]) -> No
 
 
 @given(Counts, Counts)
-def test_divergence_is_a_divergence(a: list[int], b: list[int]) -> None:
+def test_divergence_is_the_kl_divergence(a: list[int], b: list[int]) -> None:
     x, y = FrequencyTable(torch.tensor(a)), FrequencyTable(torch.tensor(b))
     assert x.divergence(y) >= -1e-12 and x.divergence(x) == 0
     p, q = ([max(n, 1) / sum(max(m, 1) for m in counts) for n in counts] for counts in (a, b))

@@ -148,7 +148,7 @@ def test_a_cut_that_is_not_safe_is_noticed_while_counting() -> None:
         Tally(encoder, Cutter("spaces 0")).add("the then there these of the in the and the")
 
 
-def test_a_tally_is_full_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tally_reports_when_it_is_full(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tallies, "MAX_DISTINCT_WORDS", 8)
     monkeypatch.setattr(tallies, "MAX_WORD_CHARACTERS", 1000)
     monkeypatch.setattr(tallies, "MAX_TEXT_CHARACTERS", 50)

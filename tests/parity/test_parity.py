@@ -200,14 +200,14 @@ def test_factor_is_right_and_the_release_is_off_by_one() -> None:
             assert bool((p[1:] >= bars[1:]).all())
 
 
-def test_end_tokens_wait_at_every_temperature() -> None:
-    """LLaDA's switch without its bug: no position that proposes an end token goes before one that does not."""
+def test_eos_tokens_are_committed_last_at_every_temperature() -> None:
+    """LLaDA's switch without its bug: no position that proposes an EOS token goes before one that does not."""
     model = ToyDenoiser.side_by_side([ToyDenoiser(seed, boost=3.0) for seed in range(20)])
     canvas = Canvas.after_prompt([[1, 2, 3]] * 20, length=32, mask_id=MASK)
     sampler = presets.llada(steps=32, block_length=32, temperature=0.7, confidence_eos_eot_inf=True)
     trace = decode(model, canvas, sampler, seed=list(range(20)), drafts=True)
-    ends = torch.tensor([EOS, EOT])
+    eos_ids = torch.tensor([EOS, EOT])
     for tokens, steps, drafts in zip(trace.generated, trace.commit_step, trace.drafts, strict=True):
         for step, draft in enumerate(drafts):
-            if bool(torch.isin(tokens[steps == step], ends).any()):
-                assert bool(torch.isin(torch.tensor(draft)[steps >= step], ends).all())
+            if bool(torch.isin(tokens[steps == step], eos_ids).any()):
+                assert bool(torch.isin(torch.tensor(draft)[steps >= step], eos_ids).all())

@@ -27,7 +27,7 @@ def embedding(tokens: Tensor, valid: Tensor | None = None) -> Tensor:
     return torch.sin(before[:, :, None] * 7.0 + torch.arange(12.0)) * 4
 
 
-def test_models_of_ours_pass() -> None:
+def test_our_denoisers_pass() -> None:
     for model in (ToyDenoiser(1), like_the_toy("llada", 1), like_the_toy("dream", 1), HashDenoiser()):
         check_denoiser(model)
         check_denoiser(Guided(model, 1.0))
@@ -254,7 +254,7 @@ def test_a_broken_promise_is_named(model: Denoiser, sentence: str) -> None:
         (Narrow, r"the model 'mine' returned logits of shape \(1, 5, 17\), not \(1, 5, 20\)"),
     ],
 )
-def test_the_first_forward_of_a_decode_finds_out(session: type[HashSession], sentence: str) -> None:
+def test_the_first_forward_of_a_decode_checks_the_logits(session: type[HashSession], sentence: str) -> None:
     with pytest.raises(UncodeError, match=sentence):
         decode(Faulty(session), Canvas.after_prompt([[1, 2]], 5, 19), presets.confidence())
 

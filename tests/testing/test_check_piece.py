@@ -40,7 +40,7 @@ PIECES: list[Piece] = [
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=repr)
-def test_every_piece_of_ours_passes(piece: Piece) -> None:
+def test_all_our_pieces_pass(piece: Piece) -> None:
     check_piece(piece)
 
 
@@ -348,6 +348,6 @@ def test_a_planted_fault_is_named(piece: Piece, sentence: str) -> None:
     assert str(caught.value).splitlines() == list(caught.value.faults)
 
 
-def test_the_culprit_of_a_policy_is_the_piece() -> None:
+def test_an_error_in_a_policy_names_the_piece() -> None:
     with pytest.raises(ContractError, match=r"^Shy selects nothing"):
         check_piece(Policy(Confidence(), Shy()))

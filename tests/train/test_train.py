@@ -28,7 +28,7 @@ from uncode.cli.verbs.train import complete_config
 from uncode.evals.families import FAMILIES
 from uncode.models import TINY
 from uncode.train import run as running
-from uncode.train.batches import Batch, Batches
+from uncode.train.batches import Batches, TrainBatch
 from uncode.train.checkpoint import check_same_config
 from uncode.train.config import TrainConfig, package_configs
 from uncode.train.curriculum import curriculum, draw
@@ -36,7 +36,7 @@ from uncode.train.export import export
 from uncode.train.muon import UPDATE_RMS, Muon, orthogonalize
 from uncode.train.objective import loss_of, mask_answers
 from uncode.train.prepare import TEXTS_FILE, load_examples, prepare
-from uncode.train.run import END_ID, MASK_ID, Run, learning_rate, shape_of
+from uncode.train.run import EOS_ID, MASK_ID, Run, learning_rate, shape_of
 from uncode.train.shards import EXAMPLES_FILE, Shards
 
 CONFIGS = Path(uncode.__file__).parent / "train" / "configs"
@@ -159,34 +159,34 @@ def test_shards_hold_the_training_examples(config: TrainConfig, folder: Path) ->
     short = [(f, n) for f, n in wanted if sum(len(tokenizer.encode(text)) for text in n) <= longest]
     assert texts == [(f, example.prompt, example.response) for f, example in short]
     assert 0.7 * len(wanted) < len(short) < len(wanted)
-    assert tokenizer.mask_token_id == MASK_ID and tokenizer.eos_token_id == END_ID
+    assert tokenizer.mask_token_id == MASK_ID and tokenizer.eos_token_id == EOS_ID
     assert (folder / TEXTS_FILE).read_text().count("\n") == len(wanted)
 
 
-def test_a_batch_is_training_examples_with_end_tokens(config: TrainConfig, folder: Path) -> None:
+def test_a_batch_is_training_examples_padded_with_eos(config: TrainConfig, folder: Path) -> None:
     shards = Shards.load(folder / EXAMPLES_FILE)
     known = {tuple(prompt + answer): len(prompt) for _, prompt, answer in rows_of(shards)}
-    batches = Batches(shards, config, END_ID, CPU)
+    batches = Batches(shards, config, EOS_ID, CPU)
     for step in range(4):
         batch = batches.batch(step)
         length = batch.tokens.shape[1]
         assert length in config.examples.lengths and len(batch.tokens) == config.schedule.tokens // length
         for row, answer in zip(batch.tokens.tolist(), batch.answer.tolist(), strict=True):
-            text = tuple(row[: row.index(END_ID)])
-            assert set(row[len(text) :]) == {END_ID} and length - len(text) >= config.examples.spare
+            text = tuple(row[: row.index(EOS_ID)])
+            assert set(row[len(text) :]) == {EOS_ID} and length - len(text) >= config.examples.spare
             assert answer.index(True) == known[text] and all(answer[known[text] :])
-        assert torch.equal(batch.text, batch.answer & (batch.tokens != END_ID))
-        assert torch.equal(batch.tokens, Batches(shards, config, END_ID, CPU).batch(step).tokens)
-    other = Batches(shards, replace(config, seed=1), END_ID, CPU).batch(0)
+        assert torch.equal(batch.text, batch.answer & (batch.tokens != EOS_ID))
+        assert torch.equal(batch.tokens, Batches(shards, config, EOS_ID, CPU).batch(step).tokens)
+    other = Batches(shards, replace(config, seed=1), EOS_ID, CPU).batch(0)
     same = batches.batch(0)
     assert other.tokens.shape != same.tokens.shape or not torch.equal(other.tokens, same.tokens)
 
 
-def test_every_example_of_a_family_is_taught_as_often_whatever_its_length(folder: Path, config: TrainConfig) -> None:
+def test_every_example_of_a_family_is_drawn_equally_often(folder: Path, config: TrainConfig) -> None:
     """How long a row is tells nothing about the answer, and short answers are not taught more often than drawn."""
     shards = Shards.load(folder / EXAMPLES_FILE)
     many = replace(config, schedule=replace(config.schedule, tokens=14400))
-    batches = Batches(shards, many, END_ID, CPU)
+    batches = Batches(shards, many, EOS_ID, CPU)
     taught = [Counter[int](), Counter[int]()]
     answers: dict[int, list[float]] = {length: [] for length in config.examples.lengths}
     prompts = {tuple(prompt): family for family, prompt, _ in rows_of(shards)}
@@ -206,10 +206,10 @@ def test_every_example_of_a_family_is_taught_as_often_whatever_its_length(folder
             assert abs(taught[1][family] / taught[0][family] / drawn.mean() - 1) < 0.1
 
 
-def some_batch(rows: int = 4000, length: int = 40, prompt: int = 10, text: int = 30) -> Batch:
+def some_batch(rows: int = 4000, length: int = 40, prompt: int = 10, text: int = 30) -> TrainBatch:
     tokens = torch.arange(rows * length).view(rows, length) % 50 + 2
     places = torch.arange(length)
-    return Batch(
+    return TrainBatch(
         tokens, (places >= prompt).expand(rows, length), ((places >= prompt) & (places < text)).expand(rows, length)
     )
 
@@ -228,7 +228,7 @@ def test_prompts_are_never_hidden_and_the_share_is_uniform() -> None:
     assert abs(float((found - share[:, 0]).mean())) < 0.01
     weight = (masked.masked * masked.weight)[:, 10:].mean(0)
     assert (weight - 1).abs().max() < 0.6  # every token counts one on the average: Eq. 1
-    assert masked.masked[:, 10:].float().mean(0).std() < 0.02  # every place alike, the end tokens too
+    assert masked.masked[:, 10:].float().mean(0).std() < 0.02  # every place alike, the EOS tokens too
 
 
 def test_a_share_of_the_rows_hides_a_suffix() -> None:
@@ -236,7 +236,7 @@ def test_a_share_of_the_rows_hides_a_suffix() -> None:
     whole = (found.weight == 1)[:, 0]
     assert abs(float(whole.float().mean()) - 0.25) < 0.03
     hidden = found.masked[whole][:, 10:].int()
-    assert (hidden.diff(dim=1) >= 0).all() and hidden[:, -10:].all()  # the end tokens always
+    assert (hidden.diff(dim=1) >= 0).all() and hidden[:, -10:].all()  # the EOS tokens always
     starts = torch.bincount(30 - hidden.sum(1), minlength=21) / len(hidden)
     assert len(starts) == 21 and (starts - 1 / 21).abs().max() < 0.03  # any place of the text alike, and its end
 
@@ -244,7 +244,7 @@ def test_a_share_of_the_rows_hides_a_suffix() -> None:
 def test_a_suffix_teaches_nothing_about_the_length_of_answers() -> None:
     """Short and long texts are cut at a place of both equally often, by weight."""
     short, long = some_batch(rows=20000, text=14), some_batch(rows=20000, text=34)
-    both = Batch(*(torch.cat(parts) for parts in zip(vars(short).values(), vars(long).values(), strict=True)))
+    both = TrainBatch(*(torch.cat(parts) for parts in zip(vars(short).values(), vars(long).values(), strict=True)))
     found = mask_answers(both, MASK_ID, 1.0, torch.Generator().manual_seed(2))
     assert float(found.weight.mean()) == pytest.approx(1.0)
     for cut in range(4):
@@ -264,7 +264,7 @@ def weights(run: Run) -> dict[str, Tensor]:
     return {name: parameter.detach().clone() for name, parameter in run.network.named_parameters()}
 
 
-def test_it_learns_and_goes_on_where_it_was_interrupted(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
+def test_it_learns_and_resumes_after_an_interruption(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
     shards, reported = Shards.load(folder / EXAMPLES_FILE), list[int]()
     whole = Run(config, shards, CPU)
     whole.train(tmp_path, lambda progress: reported.append(progress.step))
@@ -374,11 +374,11 @@ def test_muon_makes_its_updates_orthogonal_whatever_their_shape() -> None:
         assert float((change * parameter.grad).sum()) > 0  # downhill
 
 
-def test_what_it_exports_is_a_model(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
+def test_the_exported_folder_loads_as_a_model(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
     run = Run(config, Shards.load(folder / EXAMPLES_FILE), CPU)
     export(run, folder, tmp_path)
     model = uncode.load(tmp_path)
-    assert (model.mask_id, model.eos_ids, model.vocab_size) == (MASK_ID, (END_ID,), config.network.vocab)
+    assert (model.mask_id, model.eos_ids, model.vocab_size) == (MASK_ID, (EOS_ID,), config.network.vocab)
     text = uncode.generate(model, "Problem: Compute 3 + 4\nSolution:", sampler=uncode.presets.confidence(), length=8)
     assert isinstance(text, str)
     tokens = torch.randint(2, config.network.vocab, (1, 20), generator=torch.Generator().manual_seed(0))
@@ -403,7 +403,7 @@ def test_examples_that_are_missing_or_damaged(tmp_path: Path) -> None:
         Shards.load(tmp_path / EXAMPLES_FILE)
 
 
-def test_the_verb_draws_trains_and_goes_on(config: TrainConfig, tmp_path: Path) -> None:
+def test_the_verb_prepares_trains_and_resumes(config: TrainConfig, tmp_path: Path) -> None:
     made, out = tmp_path / "config.toml", tmp_path / "out"
     made.write_text(as_toml(replace(config, name="little", schedule=replace(config.schedule, steps=3))))
     words = ("train", str(made), "--out", str(out), "--device", "cpu")

@@ -14,7 +14,7 @@ import uncode
 from uncode import UncodeError
 from uncode.generation import start_decode
 from uncode.prompt import read_prompts
-from uncode.viewer.moments import answer_steps, first_end, moments, summary
+from uncode.viewer.moments import answer_steps, first_eos_step, moments, summary
 from uncode.viewer.page import Trajectory, Verdict, page, write_page
 
 EVIL = '</script><b>"&{{steps}}<!--'
@@ -67,7 +67,7 @@ def replayed(replay: dict[str, Any], step: int) -> dict[int, str]:
     return {offset: text for offset, text in now.items() if text is not None}
 
 
-def test_every_token_is_there_with_its_moment_and_its_facts() -> None:
+def test_every_token_has_its_commit_time_and_its_tooltip() -> None:
     row = row_of(uncode.presets.left_to_right(), answer_span=[19, 26])
     shown = Reader(page([Trajectory("mine", row)], "A page"))
     assert shown.texts[:6] == ["first", "1", "+", "3", "=", "4"] and shown.texts[-5:] == [".", *"∎∎∎∎"]
@@ -75,7 +75,7 @@ def test_every_token_is_there_with_its_moment_and_its_facts() -> None:
     assert re.fullmatch(r'" 1", offset 1: step 1, probability 0\.\d+, entropy [\d.]+ nats', shown.hovers[1])
     assert shown.hovers[-1].endswith("filled by the stop rule")
     assert "grey where filled in" in page([Trajectory("mine", row)], "A page")
-    assert "21 forwards; end token first committed at step 20; answer committed at steps 7 to 9" in page(
+    assert "21 forwards; EOS first committed at step 20; answer committed at steps 7 to 9" in page(
         [Trajectory("mine", row)], "A page"
     )
 
@@ -124,7 +124,7 @@ def test_verdicts_and_prompts() -> None:
     assert text.count("<pre>") == 1 and page([Trajectory("a", row), Trajectory("b", other)], "t").count("<pre>") == 2
 
 
-def test_what_cannot_be_shown_is_told() -> None:
+def test_a_page_without_rows_or_texts_is_refused() -> None:
     with pytest.raises(UncodeError, match="no trajectory"):
         page([], "t")
     model = uncode.load("toy")
@@ -142,10 +142,10 @@ def test_moments_are_thirds_of_the_commits() -> None:
     assert moments([4]) == ["early"] and moments([]) == []
 
 
-def test_the_end_and_the_answer() -> None:
+def test_steps_of_the_first_eos_and_of_the_answer() -> None:
     row = row_of(uncode.presets.confidence(), answer_span=[0, 2])
-    assert first_end(row) == 0 and answer_steps(row) == (23, 23)
+    assert first_eos_step(row) == 0 and answer_steps(row) == (23, 23)
     cut = row_of(uncode.presets.left_to_right(), length=5)
-    assert first_end(cut) is None and answer_steps(cut) is None
-    assert summary(cut) == ["5 forwards", "no end token committed"]
+    assert first_eos_step(cut) is None and answer_steps(cut) is None
+    assert summary(cut) == ["5 forwards", "no EOS committed"]
     assert answer_steps(row | {"answer_span": [900, 901]}) is None

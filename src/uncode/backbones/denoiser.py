@@ -40,7 +40,7 @@ class TransformerDenoiser(Denoiser):
         self.samplers = samplers or {}
         self.parameters = network.shape.parameters
         self.vocab_size, self.context = network.shape.vocab, network.shape.context
-        self.about = about or {"model": dialect.family}
+        self.about = about or {"model": dialect.model_type}
         self._barred = torch.tensor([mask_id], device=self.device)
 
     def __repr__(self) -> str:

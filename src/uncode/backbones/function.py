@@ -51,14 +51,16 @@ class FunctionDenoiser(Denoiser):
         require(mask_id < vocab_size, f"the mask id {mask_id} is outside the vocabulary of {vocab_size}.")
         fits = isinstance(eos_ids, Sequence) and not isinstance(eos_ids, str)
         require(fits, f"eos_ids must be a list of token ids, not {shown(eos_ids)}.")
-        ends = tuple(whole_number(i, "an id of eos_ids") for i in eos_ids)
-        require(all(i < vocab_size for i in ends), f"eos_ids {ends} are outside the vocabulary of {vocab_size}.")
+        known_eos = tuple(whole_number(i, "an id of eos_ids") for i in eos_ids)
+        require(
+            all(i < vocab_size for i in known_eos), f"eos_ids {known_eos} are outside the vocabulary of {vocab_size}."
+        )
         require(isinstance(dtype, torch.dtype), f"dtype must be a torch dtype, torch.float32 say, not {shown(dtype)}.")
         for name_of, value in (("padding", padding), ("shifted", shifted)):
             require(isinstance(value, bool), f"{name_of} must be True or False, not {shown(value)}.")
         self.sees_padding, self.shifted = padding, shifted
         self.fn, self.mask_id, self.vocab_size = fn, mask_id, vocab_size
-        self.eos_ids, self.tokenizer, self.frequency = ends, tokenizer, frequency
+        self.eos_ids, self.tokenizer, self.frequency = known_eos, tokenizer, frequency
         self.device, self.dtype = parse_device(device), dtype
         self.about = {"model": name}
 

@@ -242,6 +242,8 @@ def _context(model: Any) -> int | None:
     """Tokens the model has learned positions for, or None where positions are not learned one by one."""
     for name, module in model.named_modules():
         if isinstance(module, torch.nn.Embedding) and name.endswith(("position_embeddings", "embed_positions")):
-            padding = 0 if module.padding_idx is None else module.padding_idx + 1  # RoBERTa's family counts from there
+            padding = (
+                0 if module.padding_idx is None else module.padding_idx + 1
+            )  # RoBERTa and its descendants count from there
             return module.num_embeddings - int(getattr(module, "offset", padding))
     return None

@@ -1,9 +1,9 @@
 """The toy model: three-number sums, remembered and read locally. It needs no weights and decodes in milliseconds.
 
-It remembers every problem "add a b c" with three styles of answer, padded with end tokens as instruction
+It remembers every problem "add a b c" with three styles of answer, padded with EOS tokens as instruction
 data is, and predicts each position from the remembered texts that agree with what it sees. A
 disagreement counts less the farther away it is, so what it believes near the end of an answer hardly
-depends on the question: the local bias and the early end tokens of real masked diffusion models.
+depends on the question: the local bias and the early EOS tokens of real masked diffusion models.
 """
 
 from __future__ import annotations
@@ -60,8 +60,8 @@ def toy() -> FunctionDenoiser:
     texts = [_texts(*abc) for abc in itertools.product(range(1, 10), repeat=3)]
     ids = [tokenizer.encode(text) for styles in texts for text in styles]
     memory = torch.tensor([row + [1] * (LENGTH - len(row)) for row in ids])
-    places = torch.arange(LENGTH)
-    nearness = (-(places[:, None] - places).abs() / _REACH).exp() * _STRICTNESS
+    positions = torch.arange(LENGTH)
+    nearness = (-(positions[:, None] - positions).abs() / _REACH).exp() * _STRICTNESS
 
     def logits(tokens: Tensor) -> Tensor:
         rows, length = tokens.shape

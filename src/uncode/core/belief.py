@@ -24,75 +24,77 @@ CHUNK_LOGITS = 2**18
 class Belief:
     """Per position `[B, W]`, in float32 (float64 if the logits are): never a vocabulary axis.
 
-    It holds a few sums over the vocabulary, measured from the most likely token. Scores and records derive
-    what they need from these sums.
+    It holds a few sums over the vocabulary. With d = logit - largest logit they are the terms of a stable softmax:
+    the log-sum-exp of d, and the sum of exp(d) * d from which the entropy follows. Scores and records derive what they
+    need from these sums.
     """
 
     token: Tensor
     """The proposed token."""
-    rest: Tensor
-    """The odds of all tokens but the most likely one against it, summed."""
-    log_total: Tensor
-    """log(1 + rest), which is minus the log probability of the most likely token."""
-    second: Tensor
-    """The odds of the second most likely token against the first."""
-    slope: Tensor
-    """The odds times their logarithms to the base 2, summed."""
-    lift: Tensor | None = None
-    """The log odds of the proposed token; None where it is the most likely one."""
-    stands: Tensor | None = None
-    """The log odds of the token that stands there now, where a remasker asked for it."""
+    sumexp_others: Tensor
+    """The sum of exp(d) over all tokens but the most likely one, which has exp(0) = 1."""
+    log_sumexp: Tensor
+    """log(1 + sumexp_others): the log-sum-exp of d, and minus the log probability of the most likely token."""
+    exp_second: Tensor
+    """exp(d) of the second most likely token: its probability divided by that of the most likely one."""
+    sum_exp_bits: Tensor
+    """The sum of exp(d) * d / ln 2: the expected d in bits, before it is divided by the softmax denominator."""
+    proposed_logit: Tensor | None = None
+    """d of the proposed token; None where it is the most likely one."""
+    standing_logit: Tensor | None = None
+    """d of the token that is on the canvas now, where a remasker asked for it."""
 
     @classmethod
     def of(cls, logits: Tensor, proposed: Proposed = None, standing: Tensor | None = None) -> Belief:
         """The belief from `logits` `[B, W, V]`. Without a proposal the most likely token is proposed (ties: lowest id).
 
-        With everything measured from the maximum, log p of the best is -log1p(rest) and the entropy is a sum
-        of two positive numbers, so positions the model is nearly certain of stay apart where a softmax would
-        round them all to 1.
+        log p of the most likely token is -log1p(sumexp_others), and the entropy is a sum of two positive numbers. So
+        positions that the model is nearly certain of keep different values, where a softmax would round all to 1.
         """
-        top, best, rest, second, slope, token = _sums(logits, proposed)
+        top, best, sumexp_others, exp_second, sum_exp_bits, token = _sums(logits, proposed)
 
-        def lift(token: Tensor) -> Tensor:
+        def relative_logit(token: Tensor) -> Tensor:
             return logits.gather(-1, token.unsqueeze(-1)).squeeze(-1).to(top.dtype) - top
 
         return cls(
             token=best if token is None else token,
-            rest=rest,
-            log_total=rest.log1p(),
-            second=second,
-            slope=slope,
-            lift=None if token is None else lift(token),
-            stands=None if standing is None else lift(standing),
+            sumexp_others=sumexp_others,
+            log_sumexp=sumexp_others.log1p(),
+            exp_second=exp_second,
+            sum_exp_bits=sum_exp_bits,
+            proposed_logit=None if token is None else relative_logit(token),
+            standing_logit=None if standing is None else relative_logit(standing),
         )
 
     def __repr__(self) -> str:
-        return f"Belief({list(self.rest.shape)}, {str(self.rest.dtype).removeprefix('torch.')})"
+        return f"Belief({list(self.sumexp_others.shape)}, {str(self.sumexp_others.dtype).removeprefix('torch.')})"
 
     @cached_property
     def logp(self) -> Tensor:
         """The log probability of the proposed token."""
-        return -self.log_total if self.lift is None else self.lift - self.log_total
+        return -self.log_sumexp if self.proposed_logit is None else self.proposed_logit - self.log_sumexp
 
     @cached_property
     def entropy(self) -> Tensor:
-        return self.log_total - self.slope / (self.rest + 1.0) / _BITS
+        return self.log_sumexp - self.sum_exp_bits / (self.sumexp_others + 1.0) / _BITS
 
     @cached_property
     def margin(self) -> Tensor:
         """The probability of the most likely token less that of the second."""
-        return (1.0 - self.second) / (self.rest + 1.0)
+        return (1.0 - self.exp_second) / (self.sumexp_others + 1.0)
 
     @cached_property
     def log_margin(self) -> Tensor:
         """The logarithm of the margin, which keeps near-certain positions apart; -inf where the two are equal."""
-        return (-self.second).log1p() - self.log_total
+        return (-self.exp_second).log1p() - self.log_sumexp
 
     @property
     def standing(self) -> Tensor:
-        """The log probability of the token that stands there now."""
-        assert self.stands is not None, "this remasker reads belief.standing: set needs_standing = True on its class"
-        return self.stands - self.log_total
+        """The log probability of the token that is on the canvas now (the standing token)."""
+        assert self.standing_logit is not None, (
+            "this remasker reads belief.standing: set needs_standing = True on its class"
+        )
+        return self.standing_logit - self.log_sumexp
 
     def at(self, step: Tensor) -> Belief:
         """The belief of one step per position, `[B, W]`, from a belief stacked over steps."""
@@ -102,48 +104,52 @@ class Belief:
 
         return Belief(
             token=self.token,
-            rest=pick(self.rest),
-            log_total=pick(self.log_total),
-            second=pick(self.second),
-            slope=pick(self.slope),
-            lift=None if self.lift is None else pick(self.lift),
+            sumexp_others=pick(self.sumexp_others),
+            log_sumexp=pick(self.log_sumexp),
+            exp_second=pick(self.exp_second),
+            sum_exp_bits=pick(self.sum_exp_bits),
+            proposed_logit=None if self.proposed_logit is None else pick(self.proposed_logit),
         )
 
     @classmethod
     def join(cls, beliefs: Sequence[Belief], how: Callable[[list[Tensor]], Tensor], tokens: bool = False) -> Belief:
         """Several beliefs as one: `how` joins their tensors. Tokens are joined only with `tokens=True`."""
-        lifted = any(b.lift is not None for b in beliefs)
+        any_drawn = any(b.proposed_logit is not None for b in beliefs)
         return cls(
             token=how([b.token for b in beliefs]) if tokens else beliefs[0].token,
-            rest=how([b.rest for b in beliefs]),
-            log_total=how([b.log_total for b in beliefs]),
-            second=how([b.second for b in beliefs]),
-            slope=how([b.slope for b in beliefs]),
-            lift=how([torch.zeros_like(b.rest) if b.lift is None else b.lift for b in beliefs]) if lifted else None,
+            sumexp_others=how([b.sumexp_others for b in beliefs]),
+            log_sumexp=how([b.log_sumexp for b in beliefs]),
+            exp_second=how([b.exp_second for b in beliefs]),
+            sum_exp_bits=how([b.sum_exp_bits for b in beliefs]),
+            proposed_logit=how(
+                [torch.zeros_like(b.sumexp_others) if b.proposed_logit is None else b.proposed_logit for b in beliefs]
+            )
+            if any_drawn
+            else None,
         )
 
 
 def _sums(logits: Tensor, proposed: Proposed) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor, Tensor | None]:
-    """The largest logit of each position, its token, the sums of all others' odds, and the proposed token."""
+    """Of each position: the largest logit, its token, the three sums of a belief, and the proposed token."""
     if use_triton(logits):
         from .belief_triton import sums
 
         drawn = proposed if isinstance(proposed, Draw) and type(proposed.noise) is PhiloxNoise else None
-        top, best, rest, second, slope, token = sums(logits, drawn)
+        top, best, sumexp_others, exp_second, sum_exp_bits, token = sums(logits, drawn)
     else:
-        (top, best, rest, second, slope), token = _sums_in_parts(logits), None
+        (top, best, sumexp_others, exp_second, sum_exp_bits), token = _sums_in_parts(logits), None
     if token is None:
         token = proposed(logits) if isinstance(proposed, Draw) else proposed
-    return top, best, rest, second, slope, token
+    return top, best, sumexp_others, exp_second, sum_exp_bits, token
 
 
 def _sums_in_parts(logits: Tensor) -> tuple[Tensor, ...]:
-    """The same without a kernel. On a CPU it runs in chunks of positions, whose odds stay in the cache."""
+    """The same without a kernel. On a CPU it runs in chunks of positions that stay in its cache."""
     if logits.numel() <= CHUNK_LOGITS or logits.device.type != "cpu":
         return _sums_of(logits)
     rows = logits.flatten(0, -2)
-    some = max(2, CHUNK_LOGITS // rows.shape[-1])
-    parts = [_sums_of(rows[first : first + some]) for first in range(0, len(rows), some)]
+    chunk = max(2, CHUNK_LOGITS // rows.shape[-1])
+    parts = [_sums_of(rows[first : first + chunk]) for first in range(0, len(rows), chunk)]
     return tuple(torch.cat(tensors).view(logits.shape[:-1]) for tensors in zip(*parts, strict=True))
 
 
@@ -153,11 +159,15 @@ def _sums_of(logits: Tensor) -> tuple[Tensor, ...]:
         return tuple(found[:1].view(shape) for found in _sums_of(logits.view(1, -1).expand(2, -1)))
     wide = logits if logits.dtype in (torch.float32, torch.float64) else logits.float()
     top, best = wide.max(-1, keepdim=True)
-    below = wide - top
-    odds = below.exp().scatter_(-1, best, 0.0)  # not exp2: torch's differs in the last place by where a number lies
-    rest, second = odds.sum(-1), odds.amax(-1)
-    slope = odds.mul_(below).nansum(-1) * _BITS  # a token of probability 0 is 0 * -inf here, and adds nothing
-    return top.squeeze(-1), best.squeeze(-1), rest, second, slope
+    relative = wide - top
+    weights = relative.exp().scatter_(
+        -1, best, 0.0
+    )  # not exp2: torch's differs in the last place by where a number lies
+    sumexp_others, exp_second = weights.sum(-1), weights.amax(-1)
+    sum_exp_bits = (
+        weights.mul_(relative).nansum(-1) * _BITS
+    )  # a token of probability 0 is 0 * -inf here, and adds nothing
+    return top.squeeze(-1), best.squeeze(-1), sumexp_others, exp_second, sum_exp_bits
 
 
 _EMPTY = torch.empty(0, 0)

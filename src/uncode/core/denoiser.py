@@ -151,12 +151,12 @@ class Facts:
         return table.surprisal(self.vocab_size)
 
     def resolve(self, tokens: tuple[int | str, ...]) -> tuple[int, ...]:
-        """Token ids; the words "eos" and "ends" stand for the model's end token and for all of its end tokens."""
+        """Token ids; the words "eos" and "ends" stand for the model's first EOS id and for all of its EOS ids."""
         ids: list[int] = []
         for token in tokens:
             if isinstance(token, str):
                 require(token in ("eos", "ends"), f"a token is an id, 'eos' or 'ends', not '{token}'.")
-                require(len(self.eos_ids) > 0, f"this model has no end token, so '{token}' names nothing.")
+                require(len(self.eos_ids) > 0, f"this model has no EOS token, so '{token}' names nothing.")
                 ids += self.eos_ids[:1] if token == "eos" else self.eos_ids
             else:
                 require(0 <= token < self.vocab_size, f"token {token} is outside the vocabulary of {self.vocab_size}.")

@@ -104,11 +104,11 @@ class Draw:
     """Of the positions, `[1, W]` or `[B, W]`."""
 
     def __call__(self, logits: Tensor) -> Tensor:
-        """The tokens `[B, W]`, some columns at a time."""
+        """The tokens `[B, W]`, drawn in chunks of columns."""
         rows, width, vocab = logits.shape
-        some = max(1, CHUNK_LOGITS // max(rows * vocab, 1))
+        chunk = max(1, CHUNK_LOGITS // max(rows * vocab, 1))
         parts = [
-            self._drawn(logits[:, at : at + some], self.offsets[:, at : at + some]) for at in range(0, width, some)
+            self._drawn(logits[:, at : at + chunk], self.offsets[:, at : at + chunk]) for at in range(0, width, chunk)
         ]
         return torch.cat(parts, 1) if parts else self.offsets.new_empty(rows, 0)
 

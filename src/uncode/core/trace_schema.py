@@ -117,7 +117,7 @@ class Wholes(Items):
 
 
 @dataclass(frozen=True)
-class Table(Items):
+class IntTable(Items):
     """A list of lists of `width` whole numbers in [least, below); int64 `[n, width]`."""
 
     width: Bound = 2
@@ -206,7 +206,7 @@ FIELDS: dict[str, Check] = {
     "terms": Named(Numbers(OFFSETS)),
     "committed": Wholes("forwards"),
     "mean_entropy": Numbers("forwards"),
-    "window": Table("forwards", 2, 0, ("prompt_ids", OFFSETS, 1)),
+    "window": IntTable("forwards", 2, 0, ("prompt_ids", OFFSETS, 1)),
     "sampler": Named(),
     "dtype": Text(),
     "special_ids": Wholes(),
@@ -219,8 +219,8 @@ OPTIONAL: dict[str, Check] = {
     "model": Text(),
     "revision": Text(),
     "tokenizer": Text(),
-    "events": Table(None, 3, -1),
-    "drafts": Table("forwards", OFFSETS, -1),
+    "events": IntTable(None, 3, -1),
+    "drafts": IntTable("forwards", OFFSETS, -1),
     "prompt_text": Text(),
     "generated_text": Text(),
     "generated_texts": Texts(OFFSETS),
@@ -310,7 +310,7 @@ def _wholes(values: list[Any], field: str, least: int, below: int, width: int = 
 
 
 def _misfits(values: list[Any], kinds: set[type]) -> Iterator[tuple[int, Any]]:
-    """Items of another type, with their places. One pass in C where there are none."""
+    """Items of another type, with their indices. One pass in C where there are none."""
     if set(map(type, values)) <= kinds:
         return iter(())
     return ((at, item) for at, item in enumerate(values) if type(item) not in kinds)

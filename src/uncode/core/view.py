@@ -22,7 +22,7 @@ class View:
     """A read-only look at the open window of each row. `W` columns, the same for all rows."""
 
     tokens: Tensor
-    """What stands there now, `[B, W]`."""
+    """The tokens of the window as they are now, `[B, W]`."""
     eligible: Tensor
     """Masked and in the open block: the positions that may be committed, `[B, W]`."""
     offsets: Tensor
@@ -91,9 +91,9 @@ class Ranking:
 
     @cached_property
     def rank(self) -> Tensor:
-        """Each column's place in the order, the best is 0."""
-        places = torch.arange(self.score.shape[-1], device=self.score.device).expand_as(self.order)
-        return torch.empty_like(self.order).scatter_(-1, self.order, places)
+        """Each column's rank in the order, the best is 0."""
+        ranks = torch.arange(self.score.shape[-1], device=self.score.device).expand_as(self.order)
+        return torch.empty_like(self.order).scatter_(-1, self.order, ranks)
 
     def top(self, count: Count) -> Tensor:
         """The best `count` candidates."""

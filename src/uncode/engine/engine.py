@@ -208,7 +208,7 @@ class Engine:
             share = (time.monotonic() - began) / len(self._active)
             for active in self._active.values():
                 active.share += share
-            self._harvest()
+            self._collect_finished()
 
     def _restart(self, error: UncodeError, row: int | None) -> None:
         """A forward failed: `row` leaves with the error. All others start again, which gives the same results."""
@@ -222,7 +222,7 @@ class Engine:
     def _fail(self, waiting: Waiting, error: UncodeError, now: float) -> None:
         self._results.append(Result(waiting.request, None, error, waited=now - waiting.since))
 
-    def _harvest(self) -> None:
+    def _collect_finished(self) -> None:
         """Rows that have finished leave the batch with their traces."""
         state = self._state
         if not state.any_finished:

@@ -6,7 +6,7 @@ import json
 
 
 def json_fault(error: ValueError | RecursionError, one_line: bool = False) -> str:
-    """The position of a JSON syntax error (without the line number if `one_line`), or why `json` refuses the text."""
+    """The line and column of a JSON syntax error (without the line if `one_line`), or why `json` refuses the text."""
     if isinstance(error, json.JSONDecodeError):
         return f"column {error.colno}" if one_line else f"line {error.lineno}, column {error.colno}"
     return "nested too deeply" if isinstance(error, RecursionError) else "a number has too many digits"

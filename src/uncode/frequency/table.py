@@ -29,7 +29,7 @@ Array = NDArray[np.int64] | NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Entry:
+class TokenEntry:
     """One token of a table, for display."""
 
     id: int
@@ -145,16 +145,16 @@ class FrequencyTable:
             f"{'' if mine and theirs else ': import the table without a fingerprint again with `tokenizer=`'}.",
         )
 
-    def top(self, k: int, tokenizer: Any = None) -> list[Entry]:
+    def top(self, k: int, tokenizer: Any = None) -> list[TokenEntry]:
         """The `k` most frequent tokens, as text if a tokenizer is given. Ties go to the lowest id."""
         order = np.argsort(-self.array, stable=True)[:k].tolist()
         return [self.entry(i, tokenizer) for i in order]
 
-    def entry(self, token: int, tokenizer: Any = None) -> Entry:
+    def entry(self, token: int, tokenizer: Any = None) -> TokenEntry:
         """One token: its text, its count and its -log p."""
         text = "" if tokenizer is None else _text_of(token, tokenizer)
         count = self.array[token].item() if token < len(self) else 0
-        return Entry(token, text, count, count / self.total, math.log(self.total / max(count, self._unseen_count)))
+        return TokenEntry(token, text, count, count / self.total, math.log(self.total / max(count, self._unseen_count)))
 
     def check_tokenizer(self, tokenizer: Any) -> None:
         """Raise if the table was counted with another tokenizer."""

@@ -10,7 +10,8 @@ BUILT_IN = ("tiny", "toy")
 TABLE = "frequency.safetensors"
 """A model's folder may hold its own frequency table under this name."""
 SAMPLER_FOLDER = "recipes"
-"""A model's folder may hold sampler files here. `--sampler` takes them by name."""
+"""A model's folder may hold sampler files here. `--sampler` takes them by name. The folder is called `recipes` because
+folders of that name exist; everywhere else a saved sampler is a sampler file."""
 
 
 def folder_of(name: str) -> Path | None:

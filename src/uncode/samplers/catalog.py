@@ -23,20 +23,20 @@ MEANING = {
     "blocks": "number of blocks, filled from left to right",
     "cache": "KV cache: none, prefix or dual",
     "clip": "upper bound of the informativeness -log p (the paper's alpha)",
-    "confidence_eos_eot_inf": "commit positions that propose an end token last",
+    "confidence_eos_eot_inf": "commit positions that propose an EOS token last",
     "count": "tokens that are remasked and written again at a time",
     "eps": "share of masks left at the last time step of Dream's schedule",
     "factor": "bound on (n + 1) * (1 - confidence of the n-th token)",
     "frequency": "frequency table: a file or a name (--frequency); default: the model's own",
     "gamma": "error budget in nats: the sum of entropies less their maximum",
     "informativeness": "whether to use the informativeness prior",
-    "logits_eos_inf": "never propose the end token",
+    "logits_eos_inf": "never propose EOS",
     "loops": "rounds of remasking",
     "proxy": "uncertainty to calibrate: confidence, entropy or margin",
     "rate": "decay of the positional prior per token (the paper's lambda); 0: no positional prior",
     "ratio": "share of the tokens that are written before remasking begins",
     "remasking": "order inside a block: low_confidence or random",
-    "special": "weight of end tokens: unseen (the clip), neutral (the mean) or counted (as the table says)",
+    "special": "weight of EOS tokens: unseen (the clip), neutral (the mean) or counted (as the table says)",
     "start": "share of a block's steps after which remasking begins",
     "steps": "forwards in all; none: one token a forward",
     "tau": "tokens per forward",
@@ -86,7 +86,7 @@ class Option:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """What a sampler's signature and docstring say."""
 
     name: str
@@ -109,7 +109,7 @@ class Entry:
 
 
 @cache
-def catalog() -> dict[str, Entry]:
+def catalog() -> dict[str, CatalogEntry]:
     """Every sampler by the name the command line knows it by, in the order of the files."""
     shared = next(f for f in _functions("registry.py") if f.name == "calibrated")
     presets = {f.name: _entry(f, f.name, shared) for f in _functions("presets.py") if _is_sampler(f)}
@@ -117,7 +117,7 @@ def catalog() -> dict[str, Entry]:
     return presets | {name: _entry(f, name, shared) for name, f in quirks.items()}
 
 
-def find(name: str, own: Iterable[str] = ()) -> Entry:
+def find(name: str, own: Iterable[str] = ()) -> CatalogEntry:
     """The sampler of that name, or an error with the near one; `own` are the names of a model's own sampler files."""
     known = catalog()
     if name not in known:
@@ -135,7 +135,7 @@ def _is_sampler(function: ast.FunctionDef) -> bool:
     return isinstance(function.returns, ast.Name) and function.returns.id == "Sampler"
 
 
-def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> Entry:
+def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> CatalogEntry:
     arguments = function.args
     options = [_option(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
     if arguments.kwarg is not None:  # **calibration: the settings every Uncode preset takes
@@ -144,7 +144,7 @@ def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> Ent
     _, _, rest = text.partition("Source:")
     body = re.sub(r"\s+", " ", rest).strip()
     source, start, defaults = re.match(r"(.*?)(\s(?=Defaults? ?)|$)(.*)", body).groups()  # type: ignore[union-attr]
-    return Entry(name, tuple(options), text.splitlines()[0], source.rstrip("."), (start + defaults).strip())
+    return CatalogEntry(name, tuple(options), text.splitlines()[0], source.rstrip("."), (start + defaults).strip())
 
 
 def _option(argument: ast.arg, default: ast.expr | None) -> Option:

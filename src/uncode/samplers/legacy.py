@@ -71,8 +71,8 @@ class ReleasedUncode(_ReleasedScore):
     positional factor underflows to 0 in float32 (from offset 416 on at rate 0.25), where all positions tie."""
 
     def __call__(self, view: View) -> Tensor:
-        place = (view.offsets - view.block_start).float()
-        return (-self.rate * place).exp() * self.weighed(view, view.belief.token)
+        offset_in_block = (view.offsets - view.block_start).float()
+        return (-self.rate * offset_in_block).exp() * self.weighed(view, view.belief.token)
 
 
 @dataclass(frozen=True)
@@ -83,11 +83,11 @@ class ReleasedLinear(_ReleasedScore):
     def __call__(self, view: View) -> Tensor:
         tokens = torch.where(view.eligible, view.belief.token, view.tokens)
         weighed = self.weighed(view, tokens)
-        place, length = view.places - view.block_start, view.block_length
-        outside = (place < 0) | (place >= length)
+        offset_in_block, length = view.places - view.block_start, view.block_length
+        outside = (offset_in_block < 0) | (offset_in_block >= length)
         least = weighed.masked_fill(outside, torch.inf).amin(-1, keepdim=True)
         most = weighed.masked_fill(outside, -torch.inf).amax(-1, keepdim=True)
-        line = ((length - place) / length).float()
+        line = ((length - offset_in_block) / length).float()
         return (1 - self.rate) * (weighed - least) / (most - least).clamp(min=1e-9) + self.rate * line
 
 
@@ -114,15 +114,15 @@ class FirstThenThreshold(Threshold):
 
 @dataclass(frozen=True)
 class SuppressAfterDraw(Sample):
-    """LLaDA's confidence_eos_eot_inf as published (generate.py; ML-GSAI/LLaDA#137): end tokens are removed after the
+    """LLaDA's confidence_eos_eot_inf as published (generate.py; ML-GSAI/LLaDA#137): EOS tokens are removed after the
     draw, both of them at temperature 0 but only the second above it."""
 
     _after: ClassVar[Tensor | None] = None
 
     def bind(self, facts: Facts) -> Self:
-        ends = facts.eos_ids if self.temperature == 0 else facts.eos_ids[1:]
+        removed = facts.eos_ids if self.temperature == 0 else facts.eos_ids[1:]
         bar = torch.zeros(facts.vocab_size, device=facts.device)
-        bar[list(ends)] = float("-inf")
+        bar[list(removed)] = float("-inf")
         return super().bind(facts).holding(_after=bar)
 
     def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
@@ -141,15 +141,15 @@ class Loops:
     loops: int
 
     def phase(self, view: View) -> tuple[Count, Count]:
-        """Steps of the first phase, and the place in the second (negative before it)."""
+        """Steps of the first phase, and steps since the second began (negative before it)."""
         part = view.block_masked * self.ratio / self.count
         first = int(part) if isinstance(part, float) else part.long()
         return first, view.block_step - first
 
     def looking(self, view: View) -> Tensor | bool:
         """Whether this forward only looks, to take tokens back."""
-        _, place = self.phase(view)
-        return (place >= 0) & (place < 2 * self.loops) & (place % 2 == 0)
+        _, step = self.phase(view)
+        return (step >= 0) & (step < 2 * self.loops) & (step % 2 == 0)
 
 
 def _check_loops(ratio: float, count: int, loops: int) -> None:
@@ -198,8 +198,8 @@ class LeastLikelyNow(Remasker):
         return least & torch.as_tensor(looking, device=least.device)
 
     def pending(self, view: View) -> Tensor | bool:
-        _, place = Loops(self.ratio, self.count, self.loops).phase(view)
-        return torch.as_tensor(place < 2 * self.loops - 1, device=view.tokens.device)
+        _, step = Loops(self.ratio, self.count, self.loops).phase(view)
+        return torch.as_tensor(step < 2 * self.loops - 1, device=view.tokens.device)
 
 
 @checks_options("uncode_release")

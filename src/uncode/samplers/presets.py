@@ -130,9 +130,9 @@ def llada(
     logits_eos_inf: bool = False,
     confidence_eos_eot_inf: bool = False,
 ) -> Sampler:
-    """LLaDA's own generate, with its two switches against early end tokens.
+    """LLaDA's own generate, with its two switches against early EOS tokens.
 
-    `logits_eos_inf` bans the end token; `confidence_eos_eot_inf` puts positions that propose an end token after all
+    `logits_eos_inf` bans EOS; `confidence_eos_eot_inf` puts positions that propose an EOS token after all
     others (the published line does so only at temperature 0; `legacy.llada_eos` is that line).
 
     Source: Nie et al., Large Language Diffusion Models (arXiv:2502.09992), generate.py and Appendix B.4.
@@ -209,7 +209,7 @@ def remdm(
     Default steps: None, one token a step (its scripts: sampling_steps=32 for 32 tokens). Default block_length: 32,
         its scripts. Default count: 1, "remdm_number=1". Default start: 0.875, "block_size / 8 * 7"; counted in steps
         here and in tokens there, which is the same at one token a step (with fewer steps the published loop can
-        take back columns it never wrote). It also ends after a block with an end token: use AfterEos for that.
+        take back columns it never wrote). It also ends after a block with an EOS token: use AfterEos for that.
     Default temperature: 1.0, tokens are drawn from the softmax.
     """
     policy = Policy(
@@ -265,7 +265,7 @@ def uncode(*, steps: int | None = None, temperature: float = 0.0, **calibration:
     Default steps: None, "equal to the sequence length". Default rate: 0.25, "lambda = 0.25 for the remaining tasks"
         (0 for Sudoku, 0.5 for Countdown). Default clip: 10, "we fix the clipping threshold to alpha = 10".
     Default proxy: confidence, "we use prediction confidence as the base uncertainty proxy".
-    Default special: unseen, what the released tables imply: end tokens do not occur in them.
+    Default special: unseen, what the released tables imply: EOS tokens do not occur in them.
     """
     policy = Policy(calibrated(**calibration), TopK(Even(steps)))
     return Sampler(policy, drawn(temperature), name="uncode")

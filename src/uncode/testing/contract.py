@@ -9,7 +9,7 @@ from pathlib import Path
 from ..core.errors import UncodeError
 
 
-class Fault(Exception):
+class BrokenPromise(Exception):
     """A broken promise, as one sentence that names the culprit."""
 
 
@@ -22,13 +22,13 @@ class ContractError(UncodeError, AssertionError):
 
 
 Check = Callable[[], None]
-"""Raises :class:`Fault` where a promise is broken."""
+"""Raises :class:`BrokenPromise` where a promise is broken."""
 
 
 def expect(condition: bool, sentence: str) -> None:
-    """Raise :class:`Fault` with `sentence` unless `condition` holds."""
+    """Raise :class:`BrokenPromise` with `sentence` unless `condition` holds."""
     if not condition:
-        raise Fault(sentence)
+        raise BrokenPromise(sentence)
 
 
 def run_checks(checks: Iterable[tuple[str, Check]]) -> None:
@@ -43,13 +43,13 @@ def _fault_of(culprit: str, check: Check) -> str:
     """The broken promise as a sentence; empty where the promise holds."""
     try:
         check()
-    except Fault as fault:
+    except BrokenPromise as fault:
         return str(fault)
     except UncodeError as error:
         return f"{culprit} cannot be used: {error}"
     except Exception as error:  # whatever the code under test raises is its fault
-        place = traceback.extract_tb(error.__traceback__)[-1]
+        frame = traceback.extract_tb(error.__traceback__)[-1]
         first = (str(error).splitlines() or ["no message"])[0].rstrip(".")
-        where = f"{place.name}, {Path(place.filename).name} line {place.lineno}"
+        where = f"{frame.name}, {Path(frame.filename).name} line {frame.lineno}"
         return f"{culprit} raised {type(error).__name__} in {where}: {first}."
     return ""

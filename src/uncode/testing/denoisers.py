@@ -13,7 +13,7 @@ from ..core.denoiser import Denoiser, Facts, Layout, Session
 from ..core.errors import UncodeError
 from ..core.logits_check import model_name
 from ..core.pieces.cache import Plan, Span
-from .contract import Check, Fault, expect, run_checks
+from .contract import BrokenPromise, Check, expect, run_checks
 
 _PROMPTS, _LENGTHS = (6, 3, 4), (5, 7, 4)
 """Tokens of the three rows before the generated span, and in it."""
@@ -23,7 +23,7 @@ _PROMPTS, _LENGTHS = (6, 3, 4), (5, 7, 4)
 def check_denoiser(denoiser: Denoiser, *, tolerance: float | None = None) -> None:
     """Raise :class:`ContractError` unless the model keeps every promise that the stepper relies on.
 
-    It runs some twenty forwards over rows of at most 13 random tokens. Logits that should agree may differ by
+    It runs about twenty forwards over rows of at most 13 random tokens. Logits that should agree may differ by
     `tolerance` times the largest of them (None: 0.02 in 16-bit types, else 0.0001).
     """
     name = model_name(denoiser) if isinstance(denoiser, Denoiser) else type(denoiser).__name__
@@ -56,7 +56,7 @@ class _Trial:
         generator = torch.Generator().manual_seed(5)
         special = {self.denoiser.mask_id, *self.denoiser.eos_ids}
         usual = torch.tensor([i for i in range(min(self.denoiser.vocab_size, 5000)) if i not in special])
-        expect(len(usual) > 0, f"{self.name} has no token but its mask and end tokens: vocab_size is wrong.")
+        expect(len(usual) > 0, f"{self.name} has no token but its mask and EOS tokens: vocab_size is wrong.")
         drawn = [usual[torch.randint(len(usual), (max(_PROMPTS),), generator=generator)] for _ in _PROMPTS]
         sizes = [_PROMPTS[row] if lengths else _PROMPTS[0] for row in rows]
         prompts = [drawn[row][:size].tolist() for row, size in zip(rows, sizes, strict=True)]
@@ -132,10 +132,10 @@ class _Trial:
         whole, layout = self.run(canvas), Layout(canvas.valid, canvas.given)
         start = np.array([canvas.start + 1, canvas.start + 2])
         plan = _plan(canvas, Span(start, start + 2))
-        some = self.denoiser.open(*canvas.tokens.shape).logits(canvas.tokens.clone(), layout, plan).double()
+        partial = self.denoiser.open(*canvas.tokens.shape).logits(canvas.tokens.clone(), layout, plan).double()
         expected = torch.stack([whole[0, 1:3], whole[1, 2:4]])
         self.agree(
-            some, expected, f"{self.name} returns other columns than plan.wanted, which may differ between rows."
+            partial, expected, f"{self.name} returns other columns than plan.wanted, which may differ between rows."
         )
 
     def keeps_rows_apart(self) -> None:
@@ -240,7 +240,7 @@ def _refuses(run: Callable[[], object]) -> bool:
     except UncodeError:
         return True
     except Exception as error:
-        raise Fault(f"padding raises {type(error).__name__} ({error}): {_PADDING}.") from error
+        raise BrokenPromise(f"padding raises {type(error).__name__} ({error}): {_PADDING}.") from error
     return False
 
 

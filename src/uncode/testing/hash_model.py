@@ -14,7 +14,7 @@ _SHARPNESS = 9.0
 
 
 class HashDenoiser(Denoiser):
-    """The logits of a position depend on its place, its two neighbours and how much of the row is filled.
+    """The logits of a position depend on the position itself, its two neighbours and how much of the row is filled.
 
     They are whole numbers until the last division, so a row has the same logits alone and in any batch. Columns that
     the plan does not recompute, and padding, are NaN: a piece that reads them gives itself away.
@@ -47,10 +47,10 @@ class HashSession:
     def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
         valid, length = layout.valid, tokens.shape[1]
         ids = torch.where(valid, tokens, self.denoiser.vocab_size)
-        places = torch.arange(length) - valid.long().argmax(-1, keepdim=True)
+        positions = torch.arange(length) - valid.long().argmax(-1, keepdim=True)
         filled = (valid & (tokens != self.denoiser.mask_id)).sum(-1, keepdim=True)
         left, right = (torch.nn.functional.pad(ids, pad, value=self.denoiser.vocab_size) for pad in ((1, 0), (0, 1)))
-        key = _mix(places * 7919 + left[:, :-1] * 104729 + right[:, 1:] * 1299709 + filled * 15485863)
+        key = _mix(positions * 7919 + left[:, :-1] * 104729 + right[:, 1:] * 1299709 + filled * 15485863)
         values = _mix(key[:, :, None] + _mix(torch.arange(self.denoiser.vocab_size) + 1))
         sharpness = _SHARPNESS * (1 + key % 4) / 4  # some positions are nearly certain, others are not
         logits = (values.double() / _PRIME * sharpness[:, :, None]).float()

@@ -35,7 +35,7 @@ def check_piece(piece: Piece, *, vocab_size: int | None = None) -> None:
     another one, as a remasker with its own quota, is checked as such a policy.
 
     It runs on a small model with `vocab_size` tokens (None: as many as the piece's frequency table has, else 32). The
-    last three ids are two end tokens and the mask.
+    last three ids are two EOS tokens and the mask.
     """
     require(isinstance(piece, Piece), f"check_piece takes a piece, Confidence() say, not {shown(piece)}.")
     model = _model_for(piece, vocab_size)

@@ -17,10 +17,10 @@ from ..core.pieces.remask import Remasker
 from ..core.pieces.score import Score
 from ..core.pieces.select import Selector
 from ..core.view import Ranking, View
-from .contract import Check, Fault, expect
+from .contract import BrokenPromise, Check, expect
 from .copies import fresh_copy
 from .hash_model import HashDenoiser
-from .moments import Moment, moments, moments_alone
+from .recorded_steps import RecordedStep, recorded_steps, recorded_steps_alone
 
 SEES_VIEWS = (Score, Selector, Quota, Remasker, Proposal)
 
@@ -28,47 +28,47 @@ SEES_VIEWS = (Score, Selector, Quota, Remasker, Proposal)
 def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
     """The promises of a piece that sees a view."""
     name, facts = type(piece).__name__, Facts.of(model)
-    together, alone = moments(model), moments_alone(model)
+    together, alone = recorded_steps(model), recorded_steps_alone(model)
 
     def fresh() -> Piece:
         return fresh_copy(piece).bind(facts)
 
     def has_the_right_form() -> None:
         """It returns the documented shapes and types, whatever the undefined columns hold"""
-        for moment in together:
-            _result(fresh(), moment, facts)
+        for step in together:
+            _result(fresh(), step, facts)
 
     def is_deterministic() -> None:
         """It gives one result for one view"""
-        for moment in together[:3]:
-            if _differ(_result(fresh(), moment, facts), _result(fresh(), moment, facts)):
-                raise Fault(f"{name} gives two results for the same view: draw random numbers from view.noise.")
+        for step in together[:3]:
+            if _differ(_result(fresh(), step, facts), _result(fresh(), step, facts)):
+                raise BrokenPromise(f"{name} gives two results for the same view: draw random numbers from view.noise.")
 
     def remembers_nothing() -> None:
         """It is a function of its view"""
         is_deterministic()  # a random result would look like a memory
         used = fresh()
-        for moment in together:
-            if _differ(_result(used, moment, facts), _result(fresh(), moment, facts)):
-                raise Fault(
+        for step in together:
+            if _differ(_result(used, step, facts), _result(fresh(), step, facts)):
+                raise BrokenPromise(
                     f"{name} remembers earlier steps: its result differs from that of a new {name} for the same view. "
                     "Compute it from the view alone; rows leave and blocks open between two steps."
                 )
 
     def writes_nothing() -> None:
         """It never changes its view or the logits"""
-        for moment in together[:3]:
-            _check_writes(fresh(), moment, facts)
+        for step in together[:3]:
+            _check_writes(fresh(), step, facts)
 
     def ignores_neighbours() -> None:
         """A row has the same result alone and beside rows with wider blocks"""
-        for moment in together:
-            together_result = _result(fresh(), moment, facts)
-            for at, (row, forwards) in enumerate(zip(moment.rows, moment.forwards, strict=True)):
+        for step in together:
+            together_result = _result(fresh(), step, facts)
+            for at, (row, forwards) in enumerate(zip(step.rows, step.forwards, strict=True)):
                 single = alone[row, forwards]
                 pair = zip(together_result, _result(fresh(), single, facts), strict=True)
-                if any(not _equal(_own(ours, moment, at), _own(theirs, single, 0)) for ours, theirs in pair):
-                    raise Fault(
+                if any(not _equal(_own(ours, step, at), _own(theirs, single, 0)) for ours, theirs in pair):
+                    raise BrokenPromise(
                         f"{name} gives row {row} another result alone than beside a row with wider blocks: use only "
                         "the columns of the row's open block, and formulas that hold for numbers and [B, 1] tensors."
                     )
@@ -77,21 +77,21 @@ def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
         """It reads the steps of a schedule only if it says so"""
         if piece.needs_schedule or isinstance(piece, Quota | Selector | Proposal):
             return
-        for moment in together:
-            without = replace(moment, has_schedule=False)
-            if _differ(_result(fresh(), moment, facts), _result(fresh(), without, facts)):
-                raise Fault(f"{name} reads view.block_steps: set needs_schedule = True on its class.")
+        for step in together:
+            without = replace(step, has_schedule=False)
+            if _differ(_result(fresh(), step, facts), _result(fresh(), without, facts)):
+                raise BrokenPromise(f"{name} reads view.block_steps: set needs_schedule = True on its class.")
 
     yield from (has_the_right_form, is_deterministic, remembers_nothing, writes_nothing, ignores_neighbours)
     yield states_its_needs
 
 
-def _result(piece: Piece, moment: Moment, facts: Facts) -> list[Tensor]:
-    """What the piece returns for this moment, after checks of its form: tensors `[B, W]`, `[B, 1]` or `[B, W, V]`."""
-    name, (rows, width) = type(piece).__name__, moment.view.tokens.shape
+def _result(piece: Piece, step: RecordedStep, facts: Facts) -> list[Tensor]:
+    """What the piece returns for this step, after checks of its form: tensors `[B, W]`, `[B, 1]` or `[B, W, V]`."""
+    name, (rows, width) = type(piece).__name__, step.view.tokens.shape
     if isinstance(piece, Proposal):
-        return _proposal(piece, moment, facts)
-    view = moment.fresh_view(remasking=isinstance(piece, Remasker))
+        return _proposal(piece, step, facts)
+    view = step.fresh_view(remasking=isinstance(piece, Remasker))
     if isinstance(piece, Score):
         score = piece(view)
         _check_tensor(score, f"{name} must return a score", ((rows, width), (1, width)))
@@ -144,8 +144,8 @@ def _erasure(piece: Remasker, view: View) -> list[Tensor]:
     return [erased, pending.expand(rows, 1)]
 
 
-def _proposal(piece: Proposal, moment: Moment, facts: Facts) -> list[Tensor]:
-    name, view, logits = type(piece).__name__, moment.fresh_view(), moment.logits.clone()
+def _proposal(piece: Proposal, step: RecordedStep, facts: Facts) -> list[Tensor]:
+    name, view, logits = type(piece).__name__, step.fresh_view(), step.logits.clone()
     proposed, believed = piece(logits, view)
     shape = tuple(logits.shape)
     _check_tensor(believed, f"{name} must return logits for the belief", (shape,))
@@ -159,9 +159,9 @@ def _proposal(piece: Proposal, moment: Moment, facts: Facts) -> list[Tensor]:
     return [torch.where(view.eligible, token, -1), torch.where(view.eligible[:, :, None], believed, 0.0)]
 
 
-def _check_writes(piece: Piece, moment: Moment, facts: Facts) -> None:
+def _check_writes(piece: Piece, step: RecordedStep, facts: Facts) -> None:
     name, remasking = type(piece).__name__, isinstance(piece, Remasker)
-    view, before, logits = moment.fresh_view(remasking), moment.fresh_view(remasking), moment.logits.clone()
+    view, before, logits = step.fresh_view(remasking), step.fresh_view(remasking), step.logits.clone()
     if isinstance(piece, Proposal):
         piece(logits, view)
     elif isinstance(piece, Selector):
@@ -176,7 +176,7 @@ def _check_writes(piece: Piece, moment: Moment, facts: Facts) -> None:
     for field in ("token", "logp", "entropy"):
         same = _equal(getattr(view.belief, field), getattr(before.belief, field))
         expect(same, f"{name} writes into view.belief.{field}: copy the tensor first.")
-    expect(_equal(logits, moment.logits), f"{name} writes into the logits: copy them first.")
+    expect(_equal(logits, step.logits), f"{name} writes into the logits: copy them first.")
 
 
 def _check_tensor(value: object, what: str, shapes: tuple[tuple[int, ...], ...]) -> None:
@@ -192,9 +192,9 @@ def _check_flags(value: object, what: str, shape: torch.Size) -> None:
     expect(value.dtype == torch.bool, f"{what} as booleans, not {value.dtype}.")
 
 
-def _own(values: Tensor, moment: Moment, at: int) -> Tensor:
+def _own(values: Tensor, step: RecordedStep, at: int) -> Tensor:
     """A row's values at the columns of its open block, or its one value."""
-    return values[at] if values.shape[1] == 1 else values[at, moment.columns(at)]
+    return values[at] if values.shape[1] == 1 else values[at, step.columns(at)]
 
 
 def _differ(ours: list[Tensor], theirs: list[Tensor]) -> bool:

@@ -13,7 +13,7 @@ from .shards import Shards
 
 
 @dataclass(frozen=True)
-class Batch:
+class TrainBatch:
     """Rows of one length."""
 
     tokens: Tensor
@@ -27,9 +27,9 @@ class Batch:
 class Batches:
     """Batches by step. Every run of a config draws the same rows at step `s`, also after an interruption."""
 
-    def __init__(self, shards: Shards, config: TrainConfig, end_id: int, device: torch.device) -> None:
+    def __init__(self, shards: Shards, config: TrainConfig, eos_id: int, device: torch.device) -> None:
         examples = config.examples
-        self.config, self.end_id, self.device = config, end_id, device
+        self.config, self.eos_id, self.device = config, eos_id, device
         sizes = shards.prompts.astype(np.int64) + shards.answers
         self.sizes, self.prompts = (self._to_device(a) for a in (sizes, shards.prompts.astype(np.int64)))
         self.starts = self._to_device(np.cumsum(sizes) - sizes)
@@ -43,7 +43,7 @@ class Batches:
         rows = np.array([config.schedule.tokens // length for length in examples.lengths])
         self.length_probabilities = weights.sum(1) / rows / (weights.sum(1) / rows).sum()
 
-    def batch(self, step: int) -> Batch:
+    def batch(self, step: int) -> TrainBatch:
         """The rows of a step."""
         random = np.random.default_rng([self.config.seed, step])
         which = int(random.choice(len(self.length_probabilities), p=self.length_probabilities))
@@ -53,12 +53,12 @@ class Batches:
         chosen = [rows[random.integers(len(rows), size=n)] for rows, n in drawn if n]
         return self._lay_out(self._to_device(np.concatenate(chosen)), length)
 
-    def _lay_out(self, rows: Tensor, length: int) -> Batch:
+    def _lay_out(self, rows: Tensor, length: int) -> TrainBatch:
         positions = torch.arange(length, device=self.device)
         size, start, prompt = (t[rows, None] for t in (self.sizes, self.starts, self.prompts))
         gathered = self.tokens[(start + positions).clamp(max=len(self.tokens) - 1)].long()
         answer = positions >= prompt
-        return Batch(torch.where(positions < size, gathered, self.end_id), answer, answer & (positions < size))
+        return TrainBatch(torch.where(positions < size, gathered, self.eos_id), answer, answer & (positions < size))
 
     def _to_device(self, array: np.ndarray) -> Tensor:
         return torch.from_numpy(array).to(self.device)

@@ -47,7 +47,7 @@ class Examples:
 
 
 @dataclass(frozen=True)
-class Schedule:
+class OptimizerSchedule:
     """The optimizer's schedule: Muon and AdamW, linear warm-up, cosine decay to zero."""
 
     steps: int
@@ -71,7 +71,7 @@ class TrainConfig:
     seed: int
     network: Network
     examples: Examples
-    schedule: Schedule
+    schedule: OptimizerSchedule
 
     @classmethod
     def load(cls, source: str | Path) -> TrainConfig:
@@ -182,7 +182,7 @@ def _read(cls: type[T], data: Any, table: str) -> T:
         require(key in known, f"{where} has no setting '{key}': {suggest(key, known)}")
     missing = [key for key in known if key not in data]
     require(not missing, f"{where} needs a value for {', '.join(missing)}.")
-    inner = {Network, Examples, Schedule}
+    inner = {Network, Examples, OptimizerSchedule}
     begins = f"{table}." if table else ""
     values = {
         key: _read(hints[key], value, key) if hints[key] in inner else read_value(value, hints[key], f"{begins}{key}")

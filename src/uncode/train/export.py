@@ -15,7 +15,7 @@ from ..backbones.loading.checkpoint import SINGLE
 from ..backbones.loading.tokenizer import FILES
 from ..core.support.write import write_whole
 from .checkpoint import RECORD_FILE
-from .run import END_ID, MASK_ID, Run
+from .run import EOS_ID, MASK_ID, Run
 
 
 def export(run: Run, data: Path, folder: Path) -> None:
@@ -26,7 +26,7 @@ def export(run: Run, data: Path, folder: Path) -> None:
         for name, parameter in run.network.named_parameters()
     }
     write_whole(folder / SINGLE, save(weights, {"format": "pt"}))
-    special = {"mask_token_id": MASK_ID, "eos_token_id": END_ID}
+    special = {"mask_token_id": MASK_ID, "eos_token_id": EOS_ID}
     _write_json(folder / "config.json", config_of(run.network.shape) | special)
     _write_json(folder / RECORD_FILE, _record(run))
     for name in FILES:

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .batches import Batch
+from .batches import TrainBatch
 
 MIN_SHARE = 1e-3
 """The smallest share of an answer that is masked. It bounds the loss weight, which is one over the share."""
@@ -26,7 +26,7 @@ class MaskedBatch:
     """[B, 1], the loss weight of a row's masked tokens."""
 
 
-def mask_answers(batch: Batch, mask_id: int, suffixes: float, random: torch.Generator) -> MaskedBatch:
+def mask_answers(batch: TrainBatch, mask_id: int, suffixes: float, random: torch.Generator) -> MaskedBatch:
     """Mask a share of each answer at random positions. The share is uniform in (0, 1], the loss weight is one over it.
 
     A share `suffixes` of the rows is masked from one position of the text to the end of the row, as a left-to-right

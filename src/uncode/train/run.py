@@ -28,7 +28,7 @@ from .muon import Muon
 from .objective import loss_of, mask_answers
 from .shards import Shards
 
-MASK_ID, END_ID = 0, 1
+MASK_ID, EOS_ID = 0, 1
 WEIGHTS = "weights"
 SAVE_SECONDS = 60.0
 REPORT_STEPS = 50
@@ -71,7 +71,7 @@ class Run:
 
     def __init__(self, config: TrainConfig, shards: Shards, device: torch.device) -> None:
         self.config, self.device, self.progress = config, device, Progress()
-        self.batches = Batches(shards, config, END_ID, device)
+        self.batches = Batches(shards, config, EOS_ID, device)
         self.network = _init_network(shape_of(config), config.seed, device)
         self.optimizers = _optimizers(self.network, config, fused=device.type == "cuda")
         self.ropes = {length: self._rope(length) for length in config.examples.lengths}

@@ -23,29 +23,30 @@ def moments(commit_step: Sequence[int]) -> list[str]:
     """
     to_commit = sum(step not in (GIVEN, FILLED) for step in commit_step)
     steps = sorted(step for step in commit_step if step >= 0)
-    before = {step: place for place, step in reversed(list(enumerate(steps)))}
+    before = {step: count for count, step in reversed(list(enumerate(steps)))}
     return [MOMENTS[3 * before[step] // to_commit] if step >= 0 else OTHERS[step] for step in commit_step]
 
 
-def end_ids(row: Row) -> set[int]:
+def eos_ids_of(row: Row) -> set[int]:
+    """The EOS ids of the model that wrote the row."""
     return set(row["special_ids"]) - {row["mask_id"]}
 
 
-def first_end(row: Row) -> int | None:
+def first_eos_step(row: Row) -> int | None:
     """The step that committed the first EOS token; None if the model committed none."""
-    ends = end_ids(row)
-    steps = [step for token, step in zip(row["generated_ids"], row["commit_step"], strict=True) if token in ends]
+    eos_ids = eos_ids_of(row)
+    steps = [step for token, step in zip(row["generated_ids"], row["commit_step"], strict=True) if token in eos_ids]
     return min((step for step in steps if step >= 0), default=None)
 
 
 def answer_steps(row: Row) -> tuple[int, int] | None:
     """The first and the last step that committed a token of the answer; None if no grader has marked the answer."""
-    span, texts = row.get("answer_span"), row.get("generated_texts")
-    if span is None or texts is None:
+    answer_span, texts = row.get("answer_span"), row.get("generated_texts")
+    if answer_span is None or texts is None:
         return None
     found, at = [], 0
     for text, step in zip(texts, row["commit_step"], strict=True):
-        if at < span[1] and at + len(text) > span[0] and step >= 0:
+        if at < answer_span[1] and at + len(text) > answer_span[0] and step >= 0:
             found.append(step)
         at += len(text)
     return (min(found), max(found)) if found else None
@@ -57,9 +58,9 @@ def forwards(count: int) -> str:
 
 def summary(row: Row) -> list[str]:
     """A summary of a row in short clauses: forwards, EOS, answer."""
-    end, answer = first_end(row), answer_steps(row)
+    eos_step, answer = first_eos_step(row), answer_steps(row)
     clauses = [forwards(row["forwards"])]
-    clauses.append("no end token committed" if end is None else f"end token first committed at step {end}")
+    clauses.append("no EOS committed" if eos_step is None else f"EOS first committed at step {eos_step}")
     if answer is not None:
         first, last = answer
         clauses.append(f"answer committed at step{f's {first} to {last}' if last > first else f' {first}'}")

@@ -15,9 +15,9 @@ from typing import Any
 from ..core.errors import require
 from ..core.row_record import FILLED, GIVEN
 from ..core.support.write import write_whole
-from .moments import Row, end_ids, moments, summary
+from .moments import Row, eos_ids_of, moments, summary
 
-END, BREAK = "∎", "↵"
+EOS_SIGN, BREAK = "∎", "↵"
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def _prompt(text: str) -> str:
 
 def _shown(text: str, token: int, row: Row) -> str:
     """The visible text of a token, without the blanks before it. EOS is one sign, and line breaks are visible."""
-    return END if token in end_ids(row) else text.lstrip(" ").replace("\r", "").replace("\n", f"{BREAK}\n")
+    return EOS_SIGN if token in eos_ids_of(row) else text.lstrip(" ").replace("\r", "").replace("\n", f"{BREAK}\n")
 
 
 def _tokens(row: Row) -> str:
@@ -108,7 +108,7 @@ def _tokens(row: Row) -> str:
         text = row["generated_texts"][offset]
         blanks = " " * (len(text) - len(text.lstrip(" ")))
         word, hover = _shown(text, row["generated_ids"][offset], row), escape(_hover(row, offset), quote=True)
-        blanks += "<wbr>" if word == END else ""  # a run of EOS may break after the word before
+        blanks += "<wbr>" if word == EOS_SIGN else ""  # a run of EOS may break after the word before
         spans.append(f'{blanks}<span class="{moment}" title="{hover}">{escape(word)}</span>')
     return "".join(spans)
 
@@ -133,7 +133,7 @@ def _replay(row: Row) -> dict[str, Any]:
         writes = [[step, at, _shown(text, token, row) if token >= 0 else None] for (step, at, token), text in events]
     else:
         tokens = zip(steps, row["generated_texts"], row["generated_ids"], strict=True)
-        writes_by_place = [[step, at, _shown(text, token, row)] for at, (step, text, token) in enumerate(tokens)]
-        writes = sorted(write for write in writes_by_place if write[0] >= 0)
+        writes_by_offset = [[step, at, _shown(text, token, row)] for at, (step, text, token) in enumerate(tokens)]
+        writes = sorted(write for write in writes_by_offset if write[0] >= 0)
     masked = [at for at, token in enumerate(row["canvas_ids"]) if token == row["mask_id"]]
     return {"forwards": row["forwards"], "masked": masked, "writes": writes}

@@ -1,4 +1,4 @@
-"""What tells one published family from another: parameter names, configuration, special ids, the shift."""
+"""What tells one published architecture from another: parameter names, configuration, special ids, the shift."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Release:
 
 @dataclass(frozen=True)
 class Dialect:
-    """A family over the one transformer."""
+    """A published architecture over the one transformer."""
 
-    family: str
-    """The `model_type` of its config.json."""
+    model_type: str
+    """As in its config.json."""
     shift: int
     """1 where the network's output at a position predicts the next one."""
     shape: Callable[[Config], Shape]
@@ -37,7 +37,7 @@ class Dialect:
     names: Mapping[str, str]
     """Published names of our modules, those of a layer within the layer."""
     end_of_turn: str
-    """The token that ends an answer in a chat, beside the end token."""
+    """The token that ends an answer in a chat, besides EOS."""
     template: str
     """The chat template, for tokenizers that come without their own."""
     ids: Mapping[str, int]
@@ -51,29 +51,29 @@ class Dialect:
         return f"{prefix}{self.names[part]}.{kind}"
 
     def special(self, config: Config, vocab: int) -> tuple[int, tuple[int, ...]]:
-        """The mask id and the end ids that a configuration gives; the published ones where it is silent."""
+        """The mask id and the EOS ids that a configuration gives; the published ones where it is silent."""
         published = vocab > max(self.ids.values())
         mask, eos = config.get("mask_token_id"), config.get("eos_token_id")
         if published:
             mask, eos = (self.ids[key] if found is None else found for key, found in (("mask", mask), ("eos", eos)))
         require(mask is not None, "config.json names no mask_token_id: add it.")
-        ends = list(eos) if isinstance(eos, list | tuple) else [] if eos is None else [eos]
+        eos_ids = list(eos) if isinstance(eos, list | tuple) else [] if eos is None else [eos]
         require(
-            all(isinstance(i, int) for i in (mask, *ends)),
+            all(isinstance(i, int) for i in (mask, *eos_ids)),
             f"mask_token_id and eos_token_id in config.json should be numbers, not {mask!r} and {eos!r}.",
         )
-        if published and ends[:1] == [self.ids["eos"]]:
-            ends.append(self.ids["turn"])
-        return mask, tuple(dict.fromkeys(ends))  # type: ignore[return-value]
+        if published and eos_ids[:1] == [self.ids["eos"]]:
+            eos_ids.append(self.ids["turn"])
+        return mask, tuple(dict.fromkeys(eos_ids))  # type: ignore[return-value]
 
 
-def demand(config: Config, family: str, **wanted: Any) -> None:
+def demand(config: Config, model_type: str, **wanted: Any) -> None:
     """Raise unless the configuration has these values, or leaves them open."""
     for key, value in wanted.items():
         found = config.get(key)
         require(
             found is None or found == value,
-            f"this {family} checkpoint has {key}={found!r}; uncode runs {key}={value!r} only.",
+            f"this {model_type} checkpoint has {key}={found!r}; uncode runs {key}={value!r} only.",
         )
 
 

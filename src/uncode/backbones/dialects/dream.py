@@ -37,7 +37,7 @@ def _shape(config: Config) -> Shape:
 
 
 DREAM = Dialect(
-    family="Dream",
+    model_type="Dream",
     shift=1,
     shape=_shape,
     blocks="model.layers",

@@ -77,7 +77,7 @@ def config_of(shape: Shape) -> dict[str, Any]:
 
 
 LLADA = Dialect(
-    family="llada",
+    model_type="llada",
     shift=0,
     shape=_shape,
     blocks="model.transformer.blocks",

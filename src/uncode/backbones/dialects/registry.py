@@ -16,7 +16,7 @@ def dialect_of(config: Config, where: object) -> Dialect | None:
     mixed = config.get("num_experts") or "moe" in f"{kind} {classes}".casefold()
     experts = f"'{where}' is a mixture of experts, another network than LLaDA-8B's: uncode does not run it."
     for dialect in DIALECTS:
-        if str(kind).casefold() == dialect.family.casefold():
+        if str(kind).casefold() == dialect.model_type.casefold():
             require(not mixed, experts)
             return dialect
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
@@ -27,5 +27,5 @@ def dialect_of(config: Config, where: object) -> Dialect | None:
     named = f"a '{kind}' model" if kind else "a model without model_type"
     raise UncodeError(
         f"'{where}' is {named}, not a masked diffusion or masked language model: uncode loads "
-        f"{', '.join(d.family for d in DIALECTS)} and what transformers' AutoModelForMaskedLM knows."
+        f"{', '.join(d.model_type for d in DIALECTS)} and what transformers' AutoModelForMaskedLM knows."
     )

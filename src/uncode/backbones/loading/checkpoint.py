@@ -28,7 +28,7 @@ _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF
 
 
 @dataclass(frozen=True)
-class Entry:
+class StoredTensor:
     """One tensor of a checkpoint, not yet read."""
 
     file: Path
@@ -64,7 +64,7 @@ def read_json(file: Path) -> dict[str, Any]:
     return dict(found)
 
 
-def read_headers(folder: Path) -> dict[str, Entry]:
+def read_headers(folder: Path) -> dict[str, StoredTensor]:
     """Name, shape and type of every tensor in a folder's safetensors files, from their headers."""
     if (folder / INDEX).is_file():
         return _sharded(folder)
@@ -90,13 +90,13 @@ def is_whole(folder: Path) -> bool:
         return False
 
 
-def _sharded(folder: Path) -> dict[str, Entry]:
+def _sharded(folder: Path) -> dict[str, StoredTensor]:
     index = read_json(folder / INDEX).get("weight_map")
     require(isinstance(index, dict) and len(index) > 0, f"'{folder / INDEX}' has no weight_map: download it again.")
     assert isinstance(index, dict)
     inside = all(isinstance(name, str) and Path(name).name == name for name in index.values())
     require(inside, f"'{folder / INDEX}' names files outside the folder.")
-    found: dict[str, Entry] = {}
+    found: dict[str, StoredTensor] = {}
     for file in sorted(set(index.values())):
         require(
             (folder / file).is_file(), f"'{folder}' lacks the shard {file}, which its index names: download it again."
@@ -109,7 +109,7 @@ def _sharded(folder: Path) -> dict[str, Entry]:
     return found
 
 
-def _header(file: Path) -> dict[str, Entry]:
+def _header(file: Path) -> dict[str, StoredTensor]:
     """The entries of one file, which begins with the length of its header and the header, in JSON."""
     try:
         with safe_open(file, framework="pt"):  # checks the header against the file's size
@@ -121,11 +121,12 @@ def _header(file: Path) -> dict[str, Entry]:
         raise UncodeError(f"'{file}' is truncated or no safetensors file ({error}): download it again.") from error
     header.pop("__metadata__", None)
     return {
-        name: Entry(file, tuple(e["shape"]), e["dtype"], 8 + size + e["data_offsets"][0]) for name, e in header.items()
+        name: StoredTensor(file, tuple(e["shape"]), e["dtype"], 8 + size + e["data_offsets"][0])
+        for name, e in header.items()
     }
 
 
-def usual_dtype(entries: Mapping[str, Entry], device: torch.device) -> torch.dtype:
+def usual_dtype(entries: Mapping[str, StoredTensor], device: torch.device) -> torch.dtype:
     """The type most of a checkpoint is stored in; on a CPU at least float32, few of them compute in half of it."""
     sizes: Counter[torch.dtype] = Counter()
     for entry in entries.values():
@@ -135,7 +136,7 @@ def usual_dtype(entries: Mapping[str, Entry], device: torch.device) -> torch.dty
     return torch.promote_types(stored, torch.float32) if device.type == "cpu" else stored
 
 
-def check_dtypes(entries: Mapping[str, Entry]) -> None:
+def check_dtypes(entries: Mapping[str, StoredTensor]) -> None:
     """Raise unless every tensor is one that can be read: quantised weights cannot."""
     strange = sorted(f"{name} ({e.kind})" for name, e in entries.items() if not e.is_float)
     complain(f"uncode reads weights stored as {', '.join(_DTYPES)}", {"stored otherwise": strange})
@@ -170,9 +171,9 @@ def complain(what: str, faults: Mapping[str, list[str]], most: int = 20) -> None
 
 def fill(
     network: nn.Module,
-    entries: Mapping[str, Entry],
+    entries: Mapping[str, StoredTensor],
     published: Callable[[str], str],
-    place: Callable[[str], torch.device],
+    device_of: Callable[[str], torch.device],
     dtype: torch.dtype,
 ) -> None:
     """Give every parameter its memory and its numbers, one after the other."""
@@ -181,13 +182,13 @@ def fill(
     with tqdm(total=total, unit="B", unit_scale=True, desc="loading", delay=2, disable=None, leave=False) as bar:
         for name in parameters:
             entry = entries[published(name)]
-            tensor = empty_tensor(entry.shape, dtype, place(name))
+            tensor = empty_tensor(entry.shape, dtype, device_of(name))
             for count in _read(entry, tensor.view(-1)):
                 bar.update(count)
             assign(network, name, tensor)
 
 
-def _read(entry: Entry, flat: Tensor) -> Iterator[int]:
+def _read(entry: StoredTensor, flat: Tensor) -> Iterator[int]:
     """Copy a tensor from its file, piece by piece; yields the bytes of each."""
     piece = bytearray(min(_READ_BYTES, entry.bytes))
     numbers = torch.frombuffer(piece, dtype=entry.dtype) if piece else flat
@@ -204,7 +205,7 @@ def _read(entry: Entry, flat: Tensor) -> Iterator[int]:
 
 
 def assign(network: nn.Module, name: str, tensor: Tensor) -> None:
-    """Put a tensor in a parameter's place, in every module that shares it."""
+    """Replace a parameter by a tensor, in every module that shares it."""
     old = network.get_parameter(name)
     new = nn.Parameter(tensor, requires_grad=False)
     for module in network.modules():

@@ -37,7 +37,7 @@ class Placement:
         # older maps call the layers blocks
         return {re.sub(r"^blocks\b", "layers", name): device for name, device in device_map.items()}
 
-    def place(self, name: str) -> torch.device:
+    def device_of(self, name: str) -> torch.device:
         """The device of a parameter: that of the longest module name it begins with."""
         found = [key for key in self.map if not key or name == key or name.startswith(f"{key}.")]
         require(len(found) > 0, f"the device_map says nothing about '{name}'.")

@@ -105,11 +105,11 @@ def _read(
     dialect: Dialect,
     config: Config,
     tokenizer: Any,
-    wish: tuple[torch.device, torch.dtype | None, DeviceMap | None],
+    target: tuple[torch.device, torch.dtype | None, DeviceMap | None],
     about: dict[str, Any],
 ) -> TransformerDenoiser:
     """A checkpoint of a dialect. All that can be wrong is found before the first parameter is allocated."""
-    device, dtype, device_map = wish
+    device, dtype, device_map = target
     network, entries = Transformer(dialect.shape(config)), read_headers(folder)
     check_shapes({name: entry.shape for name, entry in entries.items()}, expected(network, dialect), str(folder))
     check_dtypes(entries)
@@ -124,7 +124,7 @@ def _read(
     else:
         placed = Placement(network, device_map, dtype)
         announce(about["model"], network.shape.parameters, dtype, *placed.devices)
-        fill(network, entries, dialect.published, placed.place, dtype)
+        fill(network, entries, dialect.published, placed.device_of, dtype)
         placed.attach()
         if len(placed.devices) == 1:
             _fuse(network)
@@ -145,7 +145,7 @@ def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...
 
 
 def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int) -> dict[str, Any]:
-    """Mask and end ids, from the configuration and the tokenizer; gives the tokenizer the family's chat template."""
+    """Mask and EOS ids, from the configuration and the tokenizer; gives the tokenizer the dialect's chat template."""
     mask_id, eos_ids = dialect.special(config, vocab)
     if tokenizer is not None:
         turn = id_of(tokenizer, dialect.end_of_turn)
@@ -165,7 +165,7 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
     """A model already in memory as a denoiser: a masked LM of transformers, or LLaDA or Dream in the published class.
 
     A published LLaDA or Dream shares its weights with the denoiser; nothing is copied. Its tokenizer gets the
-    family's chat template if it has none.
+    dialect's chat template if it has none.
     """
     config: Any = getattr(model, "config", None)
     require(

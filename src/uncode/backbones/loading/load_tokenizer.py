@@ -15,7 +15,7 @@ from .tokenizer import FILES, tokenizer_of
 INSTEAD = "give a model's folder or hub id, a tokenizer.json, or tiny"
 
 
-class Named(NamedTuple):
+class NamedTokenizer(NamedTuple):
     """A tokenizer, what it is called and, from the hub, of which commit it is."""
 
     tokenizer: Any
@@ -39,16 +39,16 @@ def check_name(name: str) -> None:
         require(looks_like_id(name), f"there is no tokenizer at '{name}', and it cannot be a hub id: {INSTEAD}.")
 
 
-def load_tokenizer(name: str, revision: str | None = None, token: str | None = None) -> Named:
+def load_tokenizer(name: str, revision: str | None = None, token: str | None = None) -> NamedTokenizer:
     """The tokenizer of a model, without the model; no code from a checkpoint is run."""
     check_name(name)
     path = _path(name)
     if path.exists():
         require(revision is None, f"'{name}' is local and has no revisions.")
         found = _of_file(path) if path.is_file() else _of_folder(path)
-        return Named(found, path.resolve().parent.name if path.is_file() else path.resolve().name, "")
+        return NamedTokenizer(found, path.resolve().parent.name if path.is_file() else path.resolve().name, "")
     folder = hub.HubModel(name, revision, token).tokenizer()
-    return Named(_of_folder(folder), name, folder.name)
+    return NamedTokenizer(_of_folder(folder), name, folder.name)
 
 
 def _path(name: str) -> Path:
@@ -63,7 +63,7 @@ def _of_folder(folder: Path) -> Any:
     from .checkpoint import read_json
 
     config = read_json(folder / "config.json") if (folder / "config.json").is_file() else {}
-    remote = any(str(config.get("model_type")).casefold() == dialect.family.casefold() for dialect in DIALECTS)
+    remote = any(str(config.get("model_type")).casefold() == dialect.model_type.casefold() for dialect in DIALECTS)
     found = tokenizer_of(folder, general=not remote)
     require(found is not None, f"there is no tokenizer in '{folder}': {INSTEAD}.")
     return found

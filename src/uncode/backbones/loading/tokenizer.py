@@ -13,7 +13,7 @@ FILES = ("tokenizer.json", "tokenizer_config.json", "vocab.json", "vocab.txt", "
 def tokenizer_of(folder: Path, general: bool = True) -> Any:
     """The tokenizer of a folder, or None where it has none.
 
-    `general` asks transformers which class it is; families whose tokenizer class is remote code are read
+    `general` asks transformers which class it is; models whose tokenizer class is remote code are read
     as what they really are, a byte-level BPE in `tokenizer.json` or in `vocab.json` and `merges.txt`.
     """
     if not any((folder / name).is_file() for name in FILES):

@@ -7,20 +7,20 @@ from torch.nn import functional
 
 from ...core.support.triton_support import use_triton
 from .kv_cache import LayerCache
-from .linear import MAX_ROWS, pays_on
+from .linear import MAX_SKINNY_TOKENS, pays_on
 from .rope import Rope, apply_rope
 
 MIN_WIDTH = 2048
 """Width of a model whose attention is worth a kernel of its own; smaller ones are limited by launches anyway."""
 
 
-def split_heads(
+def rope_and_cache_qkv(
     qkv: Tensor, heads: int, key_heads: int, rope: Rope, cache: LayerCache | None = None
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """Queries, keys and values `[B, heads, T, d]` of the fused projection `[B, T, (heads + 2 key_heads) d]`.
+    """Split the fused projection `[B, T, (heads + 2 key_heads) d]` into heads, apply RoPE, and write the KV cache.
 
-    Queries and keys are rotated. With a cache the fresh keys and values are written to it, and the keys and values
-    of all columns are returned.
+    Returns queries, keys and values `[B, heads, T, d]`. With a cache the fresh keys and values are written to it, and
+    the keys and values of all columns are returned.
     """
     split = qkv.view(*qkv.shape[:2], heads + 2 * key_heads, -1)
     rotated, values = (part.transpose(1, 2) for part in (split[:, :, :-key_heads], split[:, :, -key_heads:]))
@@ -53,4 +53,4 @@ def _is_decode_shape(q: Tensor, k: Tensor, v: Tensor) -> bool:
     """Whether there are few queries over wide heads, on a GPU where flash-decoding was measured to pay."""
     _, heads, queries, width = q.shape
     wide = width in (64, 128) and heads * width >= MIN_WIDTH
-    return wide and queries <= MAX_ROWS and k.stride() == v.stride() and pays_on(q)
+    return wide and queries <= MAX_SKINNY_TOKENS and k.stride() == v.stride() and pays_on(q)

@@ -1,6 +1,6 @@
 """Forwards as CUDA graphs: a forward whose shapes were seen before is replayed by one launch.
 
-Without graphs a small forward is limited by the host, which launches some hundred kernels for each.
+Without graphs a small forward is limited by the host, which launches several hundred kernels for each.
 """
 
 from __future__ import annotations

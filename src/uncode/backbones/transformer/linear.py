@@ -16,7 +16,7 @@ from torch.nn import functional
 from ...core.support.triton_support import use_triton
 from .pointwise import silu_mul
 
-MAX_ROWS = 64
+MAX_SKINNY_TOKENS = 64
 """Tokens of a forward (queries of a row, for attention) up to which the kernels are faster than torch's."""
 MIN_WEIGHTS = 2**22
 """Numbers of a matrix that take longer to be read than a kernel takes to be launched."""
@@ -73,7 +73,7 @@ def is_skinny(h: Tensor, weight: Tensor) -> bool:
     n, k = weight.shape
     divides = weight.numel() >= MIN_WEIGHTS and n % N_MULTIPLE == 0 and k % K_MULTIPLE == 0 and weight.is_contiguous()
     beside = weight.device == h.device and weight.dtype == h.dtype  # else accelerate's hooks move them to one device
-    return divides and beside and h.numel() <= MAX_ROWS * k and pays_on(h)
+    return divides and beside and h.numel() <= MAX_SKINNY_TOKENS * k and pays_on(h)
 
 
 def pays_on(x: Tensor) -> bool:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ...core.support.allocate import empty_tensor
-from .attention import attention, split_heads
+from .attention import attention, rope_and_cache_qkv
 from .kv_cache import LayerCache
 from .linear import Fused, fused_linear, split_k_linear, swiglu
 from .pointwise import add_norm, gather_columns
@@ -114,7 +114,7 @@ class Layer(nn.Module):
         """
         x, h = self.attention_norm(x, delta)
         qkv = fused_linear(h, self.fused_qkv, (self.q, self.k, self.v))
-        q, k, v = split_heads(qkv, self.heads, self.key_heads, rope, cache)
+        q, k, v = rope_and_cache_qkv(qkv, self.heads, self.key_heads, rope, cache)
         if wanted is not None:
             x, q = gather_columns(x, wanted), gather_columns(q, wanted)
         x, h = self.mlp_norm(x, split_k_linear(attention(q, k, v, mask), self.out))

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from ...viewer.moments import EARLY, LATE, MIDDLE, Row, end_ids, moments
+from ...viewer.moments import EARLY, LATE, MIDDLE, Row, eos_ids_of, moments
 
 STYLES = {
     EARLY: "bold #1a1a1a on #fde047",
@@ -20,7 +20,7 @@ STYLES = {
     "draft": "dim italic",
 }
 """Backgrounds go from light to dark, for readers who do not see colours. Without colours: bold, plain, underlined."""
-MASK, END, BREAK = "·", "∎", "↵"
+MASK, EOS_SIGN, BREAK = "·", "∎", "↵"
 
 
 class Cell(NamedTuple):
@@ -29,7 +29,7 @@ class Cell(NamedTuple):
     text: str
     kind: str
     """A key of STYLES."""
-    end: bool = False
+    is_eos: bool = False
 
 
 def draw(cells: Sequence[Cell]) -> Text:
@@ -38,24 +38,24 @@ def draw(cells: Sequence[Cell]) -> Text:
     for cell in cells:
         word = cell.text.lstrip(" ")
         drawn.append(cell.text[: len(cell.text) - len(word)] if drawn else "")  # blanks between words are not coloured
-        sign = END if cell.end else MASK if cell.kind == "masked" else ""
+        sign = EOS_SIGN if cell.is_eos else MASK if cell.kind == "masked" else ""
         drawn.append(sign or word.replace("\r", "").replace("\n", f"{BREAK}\n"), style=STYLES[cell.kind])
     return drawn
 
 
 def cells_of(row: Row) -> list[Cell]:
     """The generated tokens of a finished row."""
-    ends = end_ids(row)
+    eos_ids = eos_ids_of(row)
     tokens = zip(row["generated_texts"], moments(row["commit_step"]), row["generated_ids"], strict=True)
-    return [Cell(text, moment, token in ends) for text, moment, token in tokens]
+    return [Cell(text, moment, token in eos_ids) for text, moment, token in tokens]
 
 
-def merge_ends(cells: Sequence[Cell]) -> list[Cell]:
+def merge_eos(cells: Sequence[Cell]) -> list[Cell]:
     """The cells with each run of EOS tokens merged into one, for output without colours."""
     found = list[Cell]()
-    for end, run in groupby(cells, key=lambda cell: cell.end):
+    for is_eos, run in groupby(cells, key=lambda cell: cell.is_eos):
         same = list(run)
-        found += [Cell(f" {END} x {len(same)}", "given")] if end else same
+        found += [Cell(f" {EOS_SIGN} x {len(same)}", "given")] if is_eos else same
     return found
 
 
@@ -65,6 +65,6 @@ def legend(*kinds: str) -> Text:
     for moment in (EARLY, MIDDLE, LATE):
         drawn.append(" ").append(moment, style=STYLES[moment])
     for kind in kinds:
-        sign = {"masked": f"{MASK} masked", "end": f"{END} end token", "draft": "draft"}[kind]
+        sign = {"masked": f"{MASK} masked", "eos": f"{EOS_SIGN} EOS", "draft": "draft"}[kind]
         drawn.append("   ").append(sign, style=STYLES.get(kind, "dim"))
     return drawn

@@ -43,10 +43,10 @@ def _picture(step: Step, run: Steps, denoiser: Denoiser, name: str, hides_prompt
     valid = run.state.batch.valid[0].tolist()
     shown = [at for at, real in enumerate(valid) if real and (at >= start or not hides_prompt)]
     texts = token_texts(denoiser.tokenizer, [ids[at] for at in shown])
-    ends = [ids[at] in denoiser.eos_ids for at in shown]
-    cells = [Cell(text, kinds[at], end) for text, at, end in zip(texts, shown, ends, strict=True)]
+    are_eos = [ids[at] in denoiser.eos_ids for at in shown]
+    cells = [Cell(text, kinds[at], is_eos) for text, at, is_eos in zip(texts, shown, are_eos, strict=True)]
     left = committed.count(OPEN)
     head = Text(name, style="bold").append(f"  {forwards(step.index + 1)}", style="not bold")
     head.append(f", {left} mask{'s' * (left != 1)} left" if left else "", style="not bold dim")
-    signs = [*(["draft", "masked"] if left else []), *(["end"] if any(ends) else [])]
+    signs = [*(["draft", "masked"] if left else []), *(["eos"] if any(are_eos) else [])]
     return Group(head, Padding(draw(cells), (1, 2)), legend(*signs))

@@ -14,12 +14,12 @@ from rich.text import Text
 from ...core.pieces.policy import Sampler
 from ...generation import start_decode
 from ...prompt import answer_texts
-from ...viewer.moments import first_end, summary
+from ...viewer.moments import first_eos_step, summary
 from ...viewer.page import Trajectory, write_page
 from ..progress import item_bar
+from .answer_file import DecodeSettings
 from .drawing import cells_of, draw, legend
-from .familiar import advise
-from .many import DecodeSettings
+from .prompt_notes import advise
 from .prompts import read_prompt
 
 MIN_COLUMN_WIDTH = 34
@@ -43,7 +43,7 @@ def compare(
     if page is not None:
         write_page(page, [Trajectory(row["title"], row) for row in rows], f"One prompt, {count} samplers")
     if as_json:
-        typer.echo(json.dumps([row | {"first_end": first_end(row)} for row in rows]))
+        typer.echo(json.dumps([row | {"first_end": first_eos_step(row)} for row in rows]))
         return
     _show(Console(highlight=False), rows)
 
@@ -56,7 +56,7 @@ def _show(console: Console, rows: list[dict[str, Any]]) -> None:
         return
     columns = console.width // len(rows) - 3 >= MIN_COLUMN_WIDTH
     cells = [_cell(row, apart=columns) for row in rows]
-    ends = any(cell.end for row in rows for cell in cells_of(row))
+    any_eos = any(cell.is_eos for row in rows for cell in cells_of(row))
     if columns:
         grid = Table(box=None, show_header=False, padding=(0, 3, 0, 0), pad_edge=False, expand=True)
         for _ in rows:
@@ -65,7 +65,7 @@ def _show(console: Console, rows: list[dict[str, Any]]) -> None:
         console.print(grid)
     else:
         console.print(*cells, sep="\n")
-    console.print(legend(*["end"] * ends))
+    console.print(legend(*["eos"] * any_eos))
 
 
 def _cell(row: dict[str, Any], apart: bool) -> Group:

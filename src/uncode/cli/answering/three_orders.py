@@ -28,7 +28,7 @@ from ...prompt import answer_texts, read_prompts
 from ...samplers.presets import confidence, semi_ar
 from ...viewer.moments import summary
 from ...viewer.page import Trajectory, Verdict, write_page
-from .drawing import cells_of, draw, merge_ends
+from .drawing import cells_of, draw, merge_eos
 from .live import show_live
 
 DEMO_FAMILIES = ("mini_story", "mini_algebra", "mini_sudoku")
@@ -87,7 +87,7 @@ def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denois
     grade = family.grade(example, text)
     row = trace.row(0, denoiser.tokenizer, text=text, answer_span=grade.span)
     if not console.is_terminal:
-        console.print(Text(sampler.name), draw(merge_ends(cells_of(row))), sep="\n")
+        console.print(Text(sampler.name), draw(merge_eos(cells_of(row))), sep="\n")
     verdict = Text("right" if grade.correct else "wrong", style="bold green" if grade.correct else "bold red")
     console.print(verdict.append(f": {_why(grade)}; {'; '.join(summary(row))}.", style="not bold default").append("\n"))
     return Trajectory(f"{short(family.name)}, {sampler.name}", row, Verdict(grade.correct, grade.why))

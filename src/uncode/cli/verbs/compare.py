@@ -78,8 +78,8 @@ def command(
     text = read_typed(prompt)
 
     with loading():
+        from ..answering.answer_file import DecodeSettings
         from ..answering.choices import ModelChoice, SamplerChoice
-        from ..answering.many import DecodeSettings
         from ..answering.side_by_side import compare
 
         choices = {name: SamplerChoice(*found, frequency) for name, found in chosen.items()}

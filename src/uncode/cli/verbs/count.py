@@ -192,8 +192,8 @@ def with_ray_address(words: list[str]) -> list[str]:
     """The command line with a bare `--ray` written as `--ray=`, since the parser requires a value."""
     address = re.compile(r"auto|local|ray://\S+|[\w.-]+:\d+")
     return [
-        "--ray=" if word == "--ray" and not address.fullmatch("".join(words[place : place + 1])) else word
-        for place, word in enumerate(words, 1)
+        "--ray=" if word == "--ray" and not address.fullmatch("".join(words[after : after + 1])) else word
+        for after, word in enumerate(words, 1)
     ]
 
 

@@ -42,7 +42,7 @@ Input = Annotated[
     Path | None, Option("--input", metavar="FILE", help="A file of prompts instead of one prompt (JSON lines).")
 ]
 Out = Annotated[Path | None, Option(metavar="FILE", help="The file for the answers to --input (JSON lines).")]
-Batch = Annotated[
+BatchSize = Annotated[
     int | None, Option(min=1, metavar="N", help=f"Prompts of --input per batch.  [default: {DEFAULT_BATCH}]")
 ]
 
@@ -65,7 +65,7 @@ def command(
     trace: TraceFile = None,
     source: Input = None,
     out: Out = None,
-    batch: Batch = None,
+    batch: BatchSize = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -86,20 +86,20 @@ def command(
     found = find_sampler(sampler, model)
     options = read_settings(found, settings)
 
-    from ..answering.finished import command_of, report_if_finished
+    from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import read_file, read_typed
 
     prompt_file = None if source is None else read_file(source, out)
     given = {"settings": options, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
-    places = {"device": device, "dtype": dtype, "revision": revision}
-    command = None if prompt_file is None else command_of(prompt_file, model, found, frequency, **given, **places)
+    loaded_with = {"device": device, "dtype": dtype, "revision": revision}
+    command = None if prompt_file is None else command_of(prompt_file, model, found, frequency, **given, **loaded_with)
     if prompt_file is not None and report_if_finished(prompt_file, command, force, as_json):
         return
     text = None if prompt is None else read_typed(prompt)
     with loading():
+        from ..answering.answer_file import DecodeSettings, answer_file
+        from ..answering.answer_prompt import answer_one
         from ..answering.choices import ModelChoice, SamplerChoice
-        from ..answering.many import DecodeSettings, answer_file
-        from ..answering.one import answer_one
 
         chosen = SamplerChoice(found, options, frequency)
         denoiser, (built,) = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])

@@ -48,7 +48,7 @@ Problems = Annotated[
     int | None,
     Option(min=1, max=PROBLEMS, metavar="N", help="Problems per family.  [default: 256; quick: 12]"),
 ]
-Batch = Annotated[int | None, Option(min=1, metavar="N", help="Problems per batch.  [default: 256]")]
+BatchSize = Annotated[int | None, Option(min=1, metavar="N", help="Problems per batch.  [default: 256]")]
 Workers = Annotated[
     int | None, Option(min=1, max=FAMILY_COUNT, metavar="N", help="Number of processes, one family each.  [default: 1]")
 ]
@@ -65,7 +65,7 @@ def command(
     quick: Quick = False,
     families: Families = None,
     problems: Problems = None,
-    batch: Batch = None,
+    batch: BatchSize = None,
     workers: Workers = None,
     seed: Seed = None,
     device: Device = None,

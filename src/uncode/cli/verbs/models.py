@@ -36,11 +36,11 @@ def command(as_json: Json = False) -> None:
         for dialect in DIALECTS:
             shape, ids = dialect.releases[0].shape, dialect.ids
             console.print(
-                f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers of "
-                f"width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
-                f"  vocabulary {shape.vocab}, mask {ids['mask']}, ends {ids['eos']} and {ids['turn']}"
+                f"[bold]{dialect.model_type}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
+                f"of width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
+                f"  vocabulary {shape.vocab}, mask {ids['mask']}, EOS {ids['eos']} and {ids['turn']}"
             )
-            console.print(_table([entry for entry in entries if entry["family"] == dialect.family]), "")
+            console.print(_table([entry for entry in entries if entry["family"] == dialect.model_type]), "")
         console.print(
             "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
             "[bold]built in[/bold]    tiny: seven families of small problems, like LLaDA (`uncode mini --card`)\n"
@@ -54,7 +54,7 @@ def _releases(dialect: Any) -> list[dict[str, Any]]:
     return [
         {
             "name": release.name,
-            "family": dialect.family,
+            "family": dialect.model_type,
             "chat": release.chat,
             "parameters": release.shape.parameters,
             "layers": release.shape.layers,

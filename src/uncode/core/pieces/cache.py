@@ -1,8 +1,8 @@
 """Cache policies: which positions a forward recomputes, which keys it stores, which it reuses.
 
 The decision is separate from the tensors: a policy returns a :class:`Plan` of column spans, and the
-model's session does as the plan says. Rows may be at different places, so a span has one start and
-one stop per row; both are plain integers when all rows agree, which sessions turn into slices.
+model's session does as the plan says. The open blocks of rows may lie in different columns, so a
+:class:`Span` has one start and one stop per row. Sessions turn a uniform span into slices.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from .piece import Piece
 
 @dataclass(frozen=True, eq=False)
 class Span:
-    """Columns `[start, stop)`, one pair per row."""
+    """Columns `[start, stop)` of the canvas, one pair per row. The span of a canvas, the columns that are generated, is
+    a number of columns instead."""
 
     start: Ints
     stop: Ints
@@ -51,7 +52,7 @@ class Plan:
     """What one forward does, in columns of the canvas."""
 
     window: Span
-    """Recompute keys, values and hidden states here, from the tokens as they stand."""
+    """Recompute keys, values and hidden states here, from the tokens as they are now."""
     wanted: Span
     """Return logits of these columns; every row has the same width. Entries outside the window are undefined."""
     store: Span
@@ -66,7 +67,7 @@ class Plan:
 
 @dataclass(frozen=True)
 class Place:
-    """Where the rows stand when a plan is asked for: the open blocks in columns, and steps since they opened."""
+    """What a cache policy reads of the rows: their open blocks in columns, and the steps since these opened."""
 
     block: Span
     block_step: Ints
@@ -80,7 +81,7 @@ class Place:
 
 @dataclass(frozen=True)
 class CachePolicy(Piece):
-    """A function from the rows' places to a plan."""
+    """A function from a :class:`Place` to a plan."""
 
     kind: ClassVar[bool] = True
 

@@ -25,7 +25,7 @@ class Proposal(Piece):
     _bias: ClassVar[Tensor | None] = None
 
     ban: tuple[int | str, ...] = ()
-    """Tokens that get probability 0: ids, "eos" (the end token) or "ends" (all end tokens)."""
+    """Tokens that get probability 0: ids, "eos" (the first EOS token) or "ends" (all EOS tokens)."""
 
     def bind(self, facts: Facts) -> Self:
         if not self.ban:

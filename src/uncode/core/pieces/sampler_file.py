@@ -39,21 +39,21 @@ def line_of(text: str, path: tuple[str, ...]) -> int:
     for number, line in enumerate(text.splitlines(), 1):
         if header := _HEADER.fullmatch(line):
             section = tuple(header[1].split("."))
-            place = section
+            line_path = section
         elif key := _KEY.match(line):
-            place = (*section, *key[1].split("."))
+            line_path = (*section, *key[1].split("."))
         else:
-            place = (*section, *path[-1:]) if path and re.search(rf"\b{re.escape(path[-1])}\s*=", line) else ()
-        shared = _common(place, path)
+            line_path = (*section, *path[-1:]) if path and re.search(rf"\b{re.escape(path[-1])}\s*=", line) else ()
+        shared = _common(line_path, path)
         if shared > length:
             best, length = number, shared
     return best
 
 
-def _common(place: tuple[str, ...], path: tuple[str, ...]) -> int:
+def _common(line_path: tuple[str, ...], path: tuple[str, ...]) -> int:
     """How many leading names two paths share, if the one is no sibling of the other."""
     count = 0
-    for mine, theirs in zip(place, path, strict=False):
+    for mine, theirs in zip(line_path, path, strict=False):
         if mine != theirs:
             return 0
         count += 1

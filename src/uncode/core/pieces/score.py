@@ -95,7 +95,7 @@ class Margin(Score):
 
 @dataclass(frozen=True)
 class Uniform(Score):
-    """A random order, drawn afresh at every step."""
+    """A random order, drawn again at every step."""
 
     def __call__(self, view: View) -> Tensor:
         return view.noise.positions(Purpose.UNIFORM, view.offsets)
@@ -139,15 +139,15 @@ class ExponentialPosition(Score):
         require(self.rate >= 0 and math.isfinite(self.rate), f"rate must be a number of at least 0, not {self.rate}.")
 
     def __call__(self, view: View) -> Tensor:
-        places = view.places if self.origin == "span" else view.places - view.block_start
-        return places * -self.rate
+        offsets = view.places if self.origin == "span" else view.places - view.block_start
+        return offsets * -self.rate
 
 
 @dataclass(frozen=True)
 class Informativeness(Score):
     """The semantic prior, log of min(S, clip) with S = -log p(token) in a corpus. A prior: it ignores the model.
 
-    `special` says what S is for end tokens and the table's special tokens: "unseen" gives them the
+    `special` says what S is for EOS tokens and the table's special tokens: "unseen" gives them the
     clip (what a corpus without them does), "neutral" the table's mean S, "counted" believes the table.
     """
 
@@ -165,13 +165,13 @@ class Informativeness(Score):
         surprisal = facts.surprisal(self.table)
         return self.holding(_weights=self._log_weights(surprisal, facts.eos_ids).to(facts.device))
 
-    def _log_weights(self, surprisal: Tensor, ends: tuple[int, ...]) -> Tensor:
+    def _log_weights(self, surprisal: Tensor, eos_ids: tuple[int, ...]) -> Tensor:
         clip = float(surprisal.max()) if self.clip is None else self.clip
         clipped = surprisal.clamp(min=_MIN_SURPRISAL, max=clip)
         if self.special != "counted":
             share = (-surprisal).exp()
             mean = float((share * clipped).sum() / share.sum())
-            clipped[list({*ends, *self.table.special_ids})] = clip if self.special == "unseen" else mean
+            clipped[list({*eos_ids, *self.table.special_ids})] = clip if self.special == "unseen" else mean
         return clipped.log()
 
     def __call__(self, view: View) -> Tensor:

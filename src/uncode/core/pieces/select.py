@@ -111,8 +111,8 @@ class Factor(Selector):
     def count(self, ranking: Ranking, view: View) -> Tensor:
         """How many pass before the first that does not: `[B, 1]`."""
         confidence = view.belief.logp.exp().gather(-1, ranking.order)
-        place = torch.arange(1, confidence.shape[-1] + 1, device=confidence.device)
-        passes = (confidence >= 1 - self.factor / (place + 1)) | (place == 1)
+        rank = torch.arange(1, confidence.shape[-1] + 1, device=confidence.device)
+        passes = (confidence >= 1 - self.factor / (rank + 1)) | (rank == 1)
         return passes.long().cumprod(-1).sum(-1, keepdim=True)
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:

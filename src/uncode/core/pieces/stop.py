@@ -43,12 +43,12 @@ class AtTheEnd(Stop):
 
 @dataclass(frozen=True)
 class AfterEos(Stop):
-    """When no mask is left before an end token the decoder wrote, the rest of the row becomes that token."""
+    """When no mask is left before an EOS token the decoder wrote, the rest of the row becomes that token."""
 
     _ids: ClassVar[Tensor | None] = None
 
     def bind(self, facts: Facts) -> Self:
-        require(len(facts.eos_ids) > 0, "this model has no end token, so AfterEos cannot stop: use AtTheEnd.")
+        require(len(facts.eos_ids) > 0, "this model has no EOS token, so AfterEos cannot stop: use AtTheEnd.")
         return self.holding(_ids=torch.tensor(facts.eos_ids, device=facts.device))
 
     def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""The batch's tensors on the device: the canvas of all rows, their seeds, and who is still going."""
+"""The batch's tensors on the device: the canvas of all rows, their seeds, and which rows are unfinished."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ class Batch:
 
     def __init__(self, canvas: Canvas, seeds: Tensor) -> None:
         self.tokens, self.valid, self.given = canvas.tokens.clone(), canvas.valid.clone(), canvas.given
-        self.seeds, self.alive, self.start = seeds, _ones(seeds), canvas.start
-        """`alive` is 1 for rows that go on and 0 for rows that have finished, `[B, 1]`."""
+        self.seeds, self.unfinished, self.start = seeds, _ones(seeds), canvas.start
+        """`unfinished` `[B, 1]` is 1 for rows that are still decoded and 0 for rows that have finished."""
         self.layout = Layout(self.valid, self.given)
 
     @property
@@ -41,7 +41,7 @@ class Batch:
         self.tokens, self.valid, self.given = (
             torch.cat([_widen(old, left, right, fill), _widen(new, -left, -right, fill)]) for old, new, fill in pairs
         )
-        self.seeds, self.alive = torch.cat([self.seeds, seeds]), torch.cat([self.alive, _ones(seeds)])
+        self.seeds, self.unfinished = torch.cat([self.seeds, seeds]), torch.cat([self.unfinished, _ones(seeds)])
         self.start = max(self.start, canvas.start)
         self.layout = Layout(self.valid, self.given, self.layout.version + 1)
         return max(left, 0), max(right, 0)
@@ -56,7 +56,7 @@ class Batch:
     def keep(self, rows: Tensor) -> None:
         """Only these rows stay, in this order."""
         self.tokens, self.valid, self.given = self.tokens[rows], self.valid[rows], self.given[rows]
-        self.seeds, self.alive = self.seeds[rows], self.alive[rows]
+        self.seeds, self.unfinished = self.seeds[rows], self.unfinished[rows]
         self.layout = Layout(self.valid, self.given, self.layout.version + 1)
 
 

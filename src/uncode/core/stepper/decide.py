@@ -46,7 +46,7 @@ class Decision:
         return f"Decision({shape}, {int(self.chosen.sum())} chosen, {erased} erased)"
 
     @property
-    def waits(self) -> Tensor:
+    def pending_rows(self) -> Tensor:
         """`pending` as a tensor `[B, 1]` on the device."""
         if isinstance(self.pending, Tensor):
             return self.pending.expand(len(self.chosen), 1)
@@ -54,24 +54,24 @@ class Decision:
 
 
 def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
-    """Each lane decides for its rows; the results are laid side by side in the order of the batch."""
+    """Each lane decides for its rows; the results are concatenated and put into the batch's order."""
     if len(lanes) == 1:
         return _decide(lanes[0].sampler, logits, view)
     rows = [lane.rows for lane in lanes if lane.rows is not None]
     parts = [_decide(lane.sampler, logits[index], view.take(index)) for lane, index in zip(lanes, rows, strict=True)]
-    home = torch.cat(rows).argsort()
+    batch_order = torch.cat(rows).argsort()
 
-    def gather(pieces: list[Tensor]) -> Tensor:
-        return torch.cat(pieces).index_select(0, home)
+    def concatenate(pieces: list[Tensor]) -> Tensor:
+        return torch.cat(pieces).index_select(0, batch_order)
 
     erases = any(part.erased is not None for part in parts)
     return Decision(
-        belief=Belief.join([part.belief for part in parts], gather, tokens=True),
-        score=gather([part.score for part in parts]),
-        terms=[gather([_term(part, k) for part in parts]) for k in range(max(len(part.terms) for part in parts))],
-        chosen=gather([part.chosen for part in parts]),
-        erased=gather([_flags(part.erased, part.chosen) for part in parts]) if erases else None,
-        pending=gather([part.waits for part in parts]),
+        belief=Belief.join([part.belief for part in parts], concatenate, tokens=True),
+        score=concatenate([part.score for part in parts]),
+        terms=[concatenate([_term(part, k) for part in parts]) for k in range(max(len(part.terms) for part in parts))],
+        chosen=concatenate([part.chosen for part in parts]),
+        erased=concatenate([_flags(part.erased, part.chosen) for part in parts]) if erases else None,
+        pending=concatenate([part.pending_rows for part in parts]),
     )
 
 

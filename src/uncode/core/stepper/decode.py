@@ -91,8 +91,8 @@ def _advance(state: State) -> Step:
     seen = view.tokens == state.facts.mask_id if state.observe == "span" else view.eligible
     decision = decide(state.lanes, logits, view)
     _write(state, decision)
-    state.record.reserve(state.clock + 1 - state.oldest)
-    state.record.note(decision, seen, state.batch.alive)
+    state.record.reserve(state.clock + 1 - state.earliest_join)
+    state.record.append(decision, seen, state.batch.unfinished)
     finished = _sync(state, decision, logits, view.eligible) if state.lookahead.count_step() else ()
     state.clock += 1
     return Step(
@@ -147,18 +147,18 @@ def _write(state: State, decision: Decision) -> None:
     """Commit what was chosen, erase what was taken back."""
     chosen, record = decision.chosen, state.record
     if decision.erased is not None and state.any_finished:
-        decision.erased = decision.erased & (state.batch.alive > 0)
+        decision.erased = decision.erased & (state.batch.unfinished > 0)
     state.blocks.tokens.write(chosen, decision.belief.token)
-    record.step_here.write(chosen, record.forwards)
+    record.commit_step_in_window.write(chosen, record.forwards)
     if state.drafts:
         record.draft(state.blocks.window, decision.belief.token, ~state.rows.finished)
     if decision.erased is not None:
-        _note_events(state, decision)
+        _record_events(state, decision)
         state.blocks.tokens.write(decision.erased, torch.full_like(record.forwards, state.facts.mask_id))
-        record.step_here.write(decision.erased, torch.full_like(record.forwards, OPEN))
+        record.commit_step_in_window.write(decision.erased, torch.full_like(record.forwards, OPEN))
 
 
-def _note_events(state: State, decision: Decision) -> None:
+def _record_events(state: State, decision: Decision) -> None:
     """Where a remasker runs, offsets are written more than once: keep every write and erasure, in order."""
     assert decision.erased is not None
     own, erasing = state.record.forwards[:, 0].tolist(), state.erasing
@@ -176,13 +176,13 @@ def _sync(state: State, decision: Decision, logits: Tensor, eligible: Tensor) ->
 
     All that the host must know comes in one device-to-host copy.
     """
-    state.settle()
+    state.flush_step_counts()
     done = _ask_stop_rules(state)
     left = state.blocks.window.restrict(state.blocks.tokens.read() == state.facts.mask_id).sum(-1)
     changed = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
-    facts = [left, changed, decision.waits[:, 0], done]
+    facts = [left, changed, decision.pending_rows[:, 0], done]
     if (state.rows.block_step == 1).any():  # a block's first step
-        facts.append((decision.belief.log_total.isnan() & eligible).any(-1))
+        facts.append((decision.belief.log_sumexp.isnan() & eligible).any(-1))
     copied = Download(torch.stack(facts))
     if state.may_run_ahead:
         state.lookahead.logits = _forward(state)
@@ -191,8 +191,8 @@ def _sync(state: State, decision: Decision, logits: Tensor, eligible: Tensor) ->
     stuck = ~filled & unchanged & ~state.rows.finished
     suspects = stuck | (found[4:] > 0).any(0)
     if suspects.any():
-        later = state.lookahead.logits
-        _check_logits(state, logits if later is None else later, eligible, suspects)
+        next_logits = state.lookahead.logits
+        _check_logits(state, logits if next_logits is None else next_logits, eligible, suspects)
     _check_progress(state, decision, stuck)
     return state.apply(filled & may_close, found[3] > 0)
 
@@ -228,7 +228,7 @@ def _check_limit(state: State) -> None:
     rows = state.rows
     if state.clock < state.deadline:
         return
-    over = np.flatnonzero((state.clock - rows.born >= rows.limit) & ~rows.finished)
+    over = np.flatnonzero((state.clock - rows.joined_at_step >= rows.limit) & ~rows.finished)
     if not len(over):
         return
     _check_logits(state, _forward(state), view_of(state).eligible, ~rows.finished)
@@ -300,12 +300,12 @@ class Steps:
         return self
 
     def __next__(self) -> Step:
-        self._harvest()
+        self._collect_finished()
         if not len(self.state.rows):
             raise StopIteration
         return advance(self.state)
 
-    def _harvest(self) -> None:
+    def _collect_finished(self) -> None:
         """Rows that have finished leave the batch."""
         state = self.state
         if state.any_finished:

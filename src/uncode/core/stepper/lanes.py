@@ -16,20 +16,20 @@ from .decide import Lane
 from .rows import Rows
 
 
-def with_lanes(
+def add_lanes(
     lanes: Sequence[Lane], samplers: Sequence[Sampler], facts: Facts, whole_span: bool
 ) -> tuple[list[Lane], Ints]:
-    """The lanes with those of new rows added, and the number of each new row's lane."""
+    """Add lanes for new rows where no lane has their sampler. Returns all lanes, and the number of each new row's."""
     found, numbers = list(lanes), []
     for sampler in samplers:
         known = [number for number, lane in enumerate(found) if lane.spec == sampler]
         if not known:
-            found.append(_bound(sampler, facts, whole_span))
+            found.append(_bind(sampler, facts, whole_span))
         numbers.append(known[0] if known else len(found) - 1)
     return found, np.array(numbers)
 
 
-def _bound(sampler: Sampler, facts: Facts, whole_span: bool) -> Lane:
+def _bind(sampler: Sampler, facts: Facts, whole_span: bool) -> Lane:
     require(
         not whole_span or sampler.cache.sees_span,
         f"observe='span' needs every masked position at every step, which {type(sampler.cache).__name__} skips: "
@@ -42,7 +42,7 @@ def _bound(sampler: Sampler, facts: Facts, whole_span: bool) -> Lane:
     return Lane(sampler, sampler.bind(facts))
 
 
-def scheduled(canvas: Canvas, lanes: Sequence[Lane], numbers: Ints, ids: Ints, clock: int) -> Rows:
+def plan_rows(canvas: Canvas, lanes: Sequence[Lane], numbers: Ints, ids: Ints, clock: int) -> Rows:
     """New rows with their blocks and steps, planned lane by lane, in the order of the canvas."""
     masked, lengths = canvas.masked[:, canvas.start :].cpu().numpy(), canvas.lengths.cpu().numpy()
     parts = []

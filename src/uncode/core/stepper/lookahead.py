@@ -54,17 +54,17 @@ class LookAhead:
         The host also syncs once after a block's first step, where bad logits show, and after every step where a stop
         rule may end a row.
         """
-        going = ~rows.finished
-        steps, one_at_most = np.zeros_like(rows.block), rows.block_step == 0
+        unfinished = ~rows.finished
+        steps, sync_after_next = np.zeros_like(rows.block), rows.block_step == 0
         for lane, here in zip(lanes, members, strict=True):
             policy = lane.sampler.policy
             if not policy.remask.erases:
                 masked, shares = rows.of_block(rows.masked)[here], rows.of_block(rows.shares)[here]
                 steps[here] = policy.select.min_steps(masked, shares) - rows.block_step[here]
-            one_at_most[here] |= policy.stop.stops
+            sync_after_next[here] |= policy.stop.stops
         self.until_filled, self.until_sync = (
-            int(count[going].min()) if going.any() else 0
-            for count in (steps, np.where(one_at_most, np.minimum(steps, 1), steps))
+            int(count[unfinished].min()) if unfinished.any() else 0
+            for count in (steps, np.where(sync_after_next, np.minimum(steps, 1), steps))
         )
 
     def take_logits(self) -> Tensor | None:

@@ -10,11 +10,11 @@ from ..support.arrays import Ints
 from ..support.transfer import upload
 from ..view import Count
 from .rows import Rows
-from .window import Pane, Window
+from .window import Window, WindowedTensor
 
 
 class OpenBlocks:
-    """Where the rows' open blocks lie, what stands there, and how long they have been open."""
+    """The rows' open blocks: their columns, their tokens, and for how many steps they have been open."""
 
     def __init__(self, rows: Rows, tokens: Tensor, given: Tensor, whole_span: bool) -> None:
         """`tokens` and `given` `[B, S]` are of the generated span. The window covers the blocks, or the whole span."""
@@ -29,8 +29,8 @@ class OpenBlocks:
         """Each block's share of the steps, for selectors that have a total; else 0."""
         self.age = _count(rows.block_step.copy(), tokens.device)  # a copy: the rows' own is counted up in place
         """Steps since the blocks opened, at the last sync."""
-        self.tokens = Pane(self.window, tokens)
-        self.own = self.window.restrict(~Pane(self.window, given).read())
+        self.tokens = WindowedTensor(self.window, tokens)
+        self.own = self.window.restrict(~WindowedTensor(self.window, given).read())
         """Positions of the blocks that the decoder writes, `[B, W]`."""
 
 

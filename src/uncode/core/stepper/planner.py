@@ -60,11 +60,11 @@ class Planner:
         first, length = self._first, self._lengths
         return Span(np.clip(span.start - first, 0, length), np.clip(span.stop - first, 0, length))
 
-    def recomputed(self, row_id: int, born: int, forwards: int) -> Tensor:
+    def recomputed(self, row_id: int, joined_at_step: int, forwards: int) -> Tensor:
         """The positions each of a row's forwards recomputed, `[2, T]`."""
         found = np.zeros((2, forwards), dtype=np.int64)
         for clock, ids, window in self._history:
             at = np.flatnonzero(ids == row_id)
             if len(at):
-                found[:, max(clock - born, 0) :] = [[window.start[at[0]]], [window.stop[at[0]]]]
+                found[:, max(clock - joined_at_step, 0) :] = [[window.start[at[0]]], [window.stop[at[0]]]]
         return torch.from_numpy(found)

@@ -1,7 +1,7 @@
-"""What is remembered of every row while it is decoded: O(L) buffers on the device, read when asked for.
+"""The record of a batch: what is remembered of every row while it is decoded, in O(L) buffers on the device.
 
-Steps are noted as they come, and folded into the buffers 32 at a time or when the window moves. That keeps recording
-cheap.
+Steps are appended to a list and flushed into the buffers 32 at a time, or when the window moves. A flush launches the
+same few kernels for 32 steps as for one, which keeps recording cheap.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from ..pieces.policy import Sampler
 from ..row_record import GIVEN, OPEN, Event, RowRecord
 from ..support.transfer import never
 from .decide import Decision
-from .window import Pane, Window
+from .window import Window, WindowedTensor
 
 COMMIT = ("logp", "entropy", "margin", "runner_up")
 """Recorded for each offset when it is committed; the terms of the score follow, and add up to it."""
 
 CHUNK = 32
-"""Steps that are noted before they are folded."""
+"""Steps that are appended before a flush."""
 
 
-class Record:
+class BatchRecord:
     """Buffers over offsets, `[C, B, S]`, and over each row's own steps, `[B, T]`."""
 
     def __init__(self, device: torch.device) -> None:
@@ -36,7 +36,7 @@ class Record:
         """Each row's own count of forwards, `[B, 1]`."""
         self.events: list[list[Event]] = []
         self.drafts: list[list[list[int]]] = []
-        self._noted: list[tuple[Decision, Tensor]] = []
+        self._unflushed: list[tuple[Decision, Tensor]] = []
 
     # -- rows ------------------------------------------------------------------------------------
 
@@ -72,44 +72,44 @@ class Record:
 
     # -- steps -----------------------------------------------------------------------------------
 
-    def look_through(self, window: Window, terms: int) -> None:
-        """Notes that follow are of this window, with scores of at most `terms` terms."""
-        self._commit_here = Pane(window, self.commit[: len(COMMIT) + terms])
-        self.step_here = Pane(window, self.commit_step)
+    def set_window(self, window: Window, terms: int) -> None:
+        """Steps that are appended from now on are of this window, with scores of at most `terms` terms."""
+        self._commit_in_window = WindowedTensor(window, self.commit[: len(COMMIT) + terms])
+        self.commit_step_in_window = WindowedTensor(window, self.commit_step)
         self._first_offset = window.offsets[:, :1]
 
     @property
     def logp_at_commit(self) -> Tensor:
         """The log probability each standing token of the window was committed with, `[B, W]`."""
-        return self._commit_here.read()[0]
+        return self._commit_in_window.read()[0]
 
-    def note(self, decision: Decision, seen: Tensor, alive: Tensor) -> None:
-        """Remember a step: its decision, and the positions whose entropy it looked at."""
-        if not self._noted:
-            self._first = self.forwards.clone()
-        self._noted.append((decision, seen))
-        self.forwards += alive
-        if len(self._noted) == CHUNK or decision.erased is not None:
-            self.fold()
+    def append(self, decision: Decision, seen: Tensor, unfinished: Tensor) -> None:
+        """Append a step: its decision, and the positions `seen` whose entropy is averaged. Flushes a full list."""
+        if not self._unflushed:
+            self._first_unflushed_step = self.forwards.clone()
+        self._unflushed.append((decision, seen))
+        self.forwards += unfinished
+        if len(self._unflushed) == CHUNK or decision.erased is not None:
+            self.flush()
 
-    def draft(self, window: Window, tokens: Tensor, going: NDArray[np.bool_]) -> None:
-        """Keep the whole proposal of a step for the rows still going, by offset; -1 where the step did not look."""
+    def draft(self, window: Window, tokens: Tensor, unfinished: NDArray[np.bool_]) -> None:
+        """Keep the whole proposal of a step for unfinished rows, by offset; -1 outside the window."""
         whole = torch.full_like(self.commit_step, -1)
-        Pane(window, whole).write(torch.ones_like(tokens, dtype=torch.bool), tokens)
-        for row in np.flatnonzero(going):
+        WindowedTensor(window, whole).write(torch.ones_like(tokens, dtype=torch.bool), tokens)
+        for row in np.flatnonzero(unfinished):
             self.drafts[row].append(whole[row].tolist())
 
     @torch.inference_mode()
-    def fold(self) -> None:
-        """Write what was noted into the buffers. Between two folds a position is committed once at most."""
-        if not self._noted:
+    def flush(self) -> None:
+        """Write the appended steps into the buffers. Between two flushes a position is committed at most once."""
+        if not self._unflushed:
             return
-        decisions, seen = zip(*self._noted, strict=True)
-        self._noted = []
+        decisions, seen = zip(*self._unflushed, strict=True)
+        self._unflushed = []
         belief = Belief.join([d.belief for d in decisions], torch.stack)
         score = torch.stack([d.score for d in decisions])
-        when = self.step_here.read() - self._first
-        at = when.clamp(min=0)
+        step = self.commit_step_in_window.read() - self._first_unflushed_step
+        at = step.clamp(min=0)
         at_commit = belief.at(at)
         channels = [self._runner_up(score, torch.stack([d.chosen for d in decisions]))]
         terms = [] if len(decisions[0].terms) == 1 else _over_steps([d.terms for d in decisions])
@@ -120,13 +120,13 @@ class Record:
             at_commit.margin,
             *(channel.gather(0, at[None])[0] for channel in channels),
         ]
-        self._commit_here.write(when >= 0, torch.stack([value.double() for value in values]))
-        self._fold_entropy(belief.entropy, torch.stack(seen))
+        self._commit_in_window.write(step >= 0, torch.stack([value.double() for value in values]))
+        self._write_mean_entropy(belief.entropy, torch.stack(seen))
 
-    def _fold_entropy(self, entropy: Tensor, seen: Tensor) -> None:
+    def _write_mean_entropy(self, entropy: Tensor, seen: Tensor) -> None:
         """The mean entropy of each step. A finished row writes past its last step; those entries are never read."""
         mean = torch.where(seen, entropy, 0.0).sum(-1).double() / seen.sum(-1)
-        self.mean_entropy.scatter_(1, self._first + torch.arange(len(mean), device=mean.device), mean.T)
+        self.mean_entropy.scatter_(1, self._first_unflushed_step + torch.arange(len(mean), device=mean.device), mean.T)
 
     def _runner_up(self, score: Tensor, chosen: Tensor) -> Tensor:
         """The offset of the best position each step did not choose, `[N, B, W]`; NaN where none was left."""
@@ -136,10 +136,10 @@ class Record:
 
     # -- reading ---------------------------------------------------------------------------------
 
-    def on_host(self, rows: list[int]) -> Record:
+    def on_host(self, rows: list[int]) -> BatchRecord:
         """The record of some rows on the host, with one copy per buffer; to be read."""
-        self.fold()
-        host, index = Record(torch.device("cpu")), torch.tensor(rows, device=self.forwards.device)
+        self.flush()
+        host, index = BatchRecord(torch.device("cpu")), torch.tensor(rows, device=self.forwards.device)
         host.commit, host.commit_step = self.commit[:, index].cpu(), self.commit_step[index].cpu()
         host.mean_entropy, host.forwards = self.mean_entropy[index].cpu(), self.forwards[index].cpu()
         host.events, host.drafts = [self.events[r] for r in rows], [self.drafts[r] for r in rows]
@@ -147,7 +147,7 @@ class Record:
 
     def read(self, row: int, *, tokens: Tensor, sampler: Sampler, seed: int, window: Tensor) -> RowRecord:
         """All that is known of a row: what this record holds, and what the caller knows."""
-        self.fold()
+        self.flush()
         forwards, names = int(self.forwards[row]), sampler.policy.score.term_names
         terms = self.commit[len(COMMIT) : len(COMMIT) + len(names), row]
         return RowRecord(

@@ -1,4 +1,4 @@
-"""What the host knows of each row: where its blocks lie, which is open, and since when."""
+"""What the host knows of each row: its blocks, which one is open, and for how many steps."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ class Rows:
     """The open block; -1 before the first."""
     block_step: Ints
     """Steps since it opened; -1 when it has been filled."""
-    born: Ints
-    """Forwards of the batch when the row joined."""
+    joined_at_step: Ints
+    """The batch's forwards before the row joined."""
     limit: Ints
     finished: NDArray[np.bool_]
 
@@ -48,7 +48,7 @@ class Rows:
             shares=sampler.policy.select.shares(counts),
             block=zeros - 1,
             block_step=zeros,
-            born=zeros + clock,
+            joined_at_step=zeros + clock,
             limit=8 * counts.sum(1) + 64 if sampler.limit is None else zeros + sampler.limit,
             finished=zeros > 0,
         )
@@ -95,7 +95,7 @@ class Rows:
         return self.of_block(self.ends)
 
     @property
-    def later(self) -> NDArray[np.bool_]:
+    def remaining_blocks(self) -> NDArray[np.bool_]:
         """Which blocks come after the open one and have masks, `[B, blocks]`."""
         return (self.masked > 0) & (np.arange(self.masked.shape[1]) > self.block[:, None])
 
@@ -104,7 +104,7 @@ class Rows:
         return values[self.index, self.block]
 
     def open_next(self) -> None:
-        """Rows whose block has been filled, or who have none yet, open the next one that has masks."""
+        """Rows whose block has been filled, or that have none yet, open the next one that has masks."""
         waiting = ~self.finished & ((self.block_step < 0) | (self.block < 0))
-        self.block = np.where(waiting, np.argmax(self.later, 1), self.block)
+        self.block = np.where(waiting, np.argmax(self.remaining_blocks, 1), self.block)
         self.block_step = np.where(waiting, 0, self.block_step)

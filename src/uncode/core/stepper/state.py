@@ -24,11 +24,11 @@ from ..support.transfer import upload
 from ..view import Count
 from .batch import Batch
 from .decide import Lane
-from .lanes import scheduled, with_lanes
+from .lanes import add_lanes, plan_rows
 from .lookahead import LookAhead
 from .open_blocks import OpenBlocks
 from .planner import Planner
-from .record import Record
+from .record import BatchRecord
 from .requests import NoiseSource, Observe, Samplers, Seeds, check_options, each_sampler, each_seed
 from .rows import Rows
 
@@ -49,16 +49,16 @@ class State:
         self.denoiser, self.facts = denoiser, Facts.of(denoiser)
         self.observe, self.drafts, self.noise = observe, drafts, noise
         self.rows, self.lanes = Rows.none(), list[Lane]()
-        self.record, self.planner = Record(self.facts.device), Planner()
+        self.record, self.planner = BatchRecord(self.facts.device), Planner()
         self.lookahead = LookAhead(self.facts.device)
         self.clock = 0
         """Forwards of the batch so far."""
         self.unchecked = True
         """Whether the session has not run a forward yet."""
         self.any_finished = False
-        """Whether some row has finished and is still here."""
+        """Whether a finished row is still in the batch."""
         self.all_finished = True
-        """Whether no row goes on."""
+        """Whether every row has finished."""
         self.threads: int | None = None
         """The most threads a step uses on a CPU."""
         self._next_id = 0
@@ -81,34 +81,34 @@ class State:
         count = canvas.rows
         each, numbers = each_sampler(samplers, count), each_seed(seeds, count)
         require_logits(canvas, each, self.facts, whole_span=self.observe == "span")
-        self.lanes, lanes = with_lanes(self.lanes, each, self.facts, self.observe == "span")
+        self.lanes, lanes = add_lanes(self.lanes, each, self.facts, self.observe == "span")
         ids = np.arange(self._next_id, self._next_id + count)
         self._next_id += count
-        self.record.fold()
-        self.settle()
+        self.record.flush()
+        self.flush_step_counts()
         canvas = canvas.to(self.facts.device)
-        self._lay_out(canvas, torch.tensor([[n] for n in numbers], device=self.facts.device))
-        rows = scheduled(canvas, self.lanes, lanes, ids, self.clock)
+        self._add_to_batch(canvas, torch.tensor([[n] for n in numbers], device=self.facts.device))
+        rows = plan_rows(canvas, self.lanes, lanes, ids, self.clock)
         self.rows = self.rows.join(rows) if len(self.rows) else rows
         self._regroup()
         return [int(i) for i in ids]
 
-    def _lay_out(self, canvas: Canvas, seeds: Tensor) -> None:
-        """Put the canvas beside the rows that are here, or open a session for it."""
+    def _add_to_batch(self, canvas: Canvas, seeds: Tensor) -> None:
+        """Add the canvas to the batch; the first one opens a session."""
         if len(self.rows):
             self.session.add(canvas.rows, *self.batch.add(canvas, seeds))
         else:
             self.batch = Batch(canvas, seeds)
             self.session, self.unchecked = self.denoiser.open(*canvas.tokens.shape), True
-            self.record = Record(self.facts.device)
+            self.record = BatchRecord(self.facts.device)
         masked = self.batch.generated[-canvas.rows :] == self.facts.mask_id
-        self.record.add(masked, self._most_terms)
+        self.record.add(masked, self._max_terms)
 
     @torch.inference_mode()
     def keep(self, rows: Ints) -> None:
         """Only these rows (indices, not ids) stay."""
-        self.record.fold()
-        self.settle()
+        self.record.flush()
+        self.flush_step_counts()
         index = upload(rows, self.facts.device)
         self.batch.keep(index)
         self.record.keep(rows.tolist())
@@ -123,8 +123,8 @@ class State:
         left, right = int(seen.argmax()), int(seen[::-1].argmax())
         if not left + right or left + right < least * len(seen):
             return
-        self.record.fold()
-        self.settle()
+        self.record.flush()
+        self.flush_step_counts()
         self.batch.crop(left, right)
         self.record.crop(right)
         self.session.add(0, -left, -right)
@@ -138,14 +138,14 @@ class State:
         """The same of several rows; they are copied to the host together."""
         index = torch.tensor(rows, dtype=torch.int64, device=self.facts.device)
         record, tokens = self.record.on_host(rows), self.batch.tokens[index].cpu()
-        seeds, ids, born = self.batch.seeds[index, 0].tolist(), self.rows.ids, self.rows.born
+        seeds, ids, joined_at_step = self.batch.seeds[index, 0].tolist(), self.rows.ids, self.rows.joined_at_step
         return [
             record.read(
                 at,
                 tokens=tokens[at],
                 sampler=self.spec_of(row),
                 seed=seeds[at],
-                window=self.planner.recomputed(int(ids[row]), int(born[row]), int(record.forwards[at])),
+                window=self.planner.recomputed(int(ids[row]), int(joined_at_step[row]), int(record.forwards[at])),
             )
             for at, row in enumerate(rows)
         ]
@@ -165,8 +165,8 @@ class State:
         self.any_finished, self.all_finished = bool(self.rows.finished.any()), bool(self.rows.finished.all())
         erases = np.array([lane.sampler.policy.remask.erases for lane in self.lanes], dtype=bool)
         self.erasing, self.erases = erases[self.rows.lane], bool(erases.any())
-        self.oldest = int(min(self.rows.born, default=self.clock))
-        self.deadline = int(min(self.rows.born + self.rows.limit, default=self.clock))
+        self.earliest_join = int(min(self.rows.joined_at_step, default=self.clock))
+        self.deadline = int(min(self.rows.joined_at_step + self.rows.limit, default=self.clock))
         self.planner.regroup(self.rows, self.lanes, self.batch.valid)
         for number, lane in enumerate(self.lanes):
             lane.rows = None if len(used) == 1 else upload(self.members(number), self.facts.device)
@@ -174,24 +174,24 @@ class State:
         self.lookahead.must_open_blocks = True
 
     @property
-    def _most_terms(self) -> int:
+    def _max_terms(self) -> int:
         return max(len(lane.spec.policy.score.terms) for lane in self.lanes)
 
     # -- steps -----------------------------------------------------------------------------------
 
     def open_blocks(self) -> None:
         """Rows without an open block open the next that has masks; then fix the window until a block is filled."""
-        self.record.fold()
-        self.settle()
+        self.record.flush()
+        self.flush_step_counts()
         self.rows.open_next()
         given = self.batch.given[:, self.batch.start :]
         self.blocks = OpenBlocks(self.rows, self.batch.generated, given, whole_span=self.observe == "span")
-        self.record.look_through(self.blocks.window, self._most_terms)
-        self.count_ahead()
+        self.record.set_window(self.blocks.window, self._max_terms)
+        self.restart_lookahead()
         self.planner.current = None
         self.lookahead.logits, self.lookahead.must_open_blocks = None, False
 
-    def count_ahead(self) -> None:
+    def restart_lookahead(self) -> None:
         """Count the steps until the host must sync again."""
         self.lookahead.restart(self.rows, self.lanes, [self.members(number) for number in range(len(self.lanes))])
 
@@ -200,8 +200,8 @@ class State:
         """Steps since the rows' blocks opened."""
         return self.blocks.age + self.lookahead.since_sync
 
-    def settle(self) -> None:
-        """Bring the rows' own step counts up to date; between two syncs they are counted together."""
+    def flush_step_counts(self) -> None:
+        """Add the steps since the last sync to the rows' own counts; between two syncs one counter serves all rows."""
         since, self.lookahead.since_sync = self.lookahead.since_sync, 0
         if since:
             self.rows.block_step += since
@@ -212,14 +212,14 @@ class State:
         `done`. Returns the ids of the rows that finish."""
         rows = self.rows
         closed = filled & ~rows.finished
-        over = closed & (~rows.later.any(1) | done)
+        over = closed & (~rows.remaining_blocks.any(1) | done)
         rows.block_step[closed & ~over] = -1
         rows.finished |= over
         self.any_finished, self.all_finished = bool(rows.finished.any()), bool(rows.finished.all())
-        self.count_ahead()
+        self.restart_lookahead()
         if closed.any():
             self.lookahead.must_open_blocks = True
-            self.batch.alive = upload((~rows.finished).astype(np.int64), self.facts.device)[:, None]
+            self.batch.unfinished = upload((~rows.finished).astype(np.int64), self.facts.device)[:, None]
         return tuple(rows.ids[over].tolist())
 
     @property
@@ -230,7 +230,7 @@ class State:
     def plan(self) -> Plan:
         """What this step's forward recomputes, per row as its cache policy says; kept while it does not change."""
         if self.planner.current is None or self._plan_changes():
-            self.settle()
+            self.flush_step_counts()
             rows, start, length = self.rows, self.batch.start, self.batch.tokens.shape[1]
             block = Span(rows.starts + start, rows.stops + start)
             place = Place(block, rows.block_step, self.blocks.window.columns(start), length)

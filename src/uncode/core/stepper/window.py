@@ -15,7 +15,7 @@ from ..support.transfer import upload
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """Offsets `[start, start + width)` of each row's span. Rows that agree are sliced, others are gathered."""
+    """Offsets `[start, start + width)` of each row's span. Rows with a common start are sliced, others gathered."""
 
     start: Ints
     width: int
@@ -49,11 +49,11 @@ class Window:
         return flags if self.inside is None else flags & self.inside
 
 
-class Pane:
-    """A tensor over the span, `[..., B, S]`, seen through a window as `[..., B, W]`."""
+class WindowedTensor:
+    """The columns of a window `[..., B, W]` in a tensor over the generated span, `[..., B, S]`."""
 
     def __init__(self, window: Window, span: Tensor) -> None:
-        self.span = span
+        self.whole = span
         self._view: Tensor | None = None
         if window.offsets.shape[0] == 1:
             first = int(window.start[0])
@@ -62,12 +62,12 @@ class Pane:
             self._index = window.offsets.expand(*span.shape[:-1], window.width)
 
     def read(self) -> Tensor:
-        """What stands there now; a view where rows agree."""
-        return self._view if self._view is not None else self.span.gather(-1, self._index)
+        """The columns as they are now; a view where all rows have the same window."""
+        return self._view if self._view is not None else self.whole.gather(-1, self._index)
 
     def write(self, where: Tensor, values: Tensor) -> None:
-        """Put `values` at the columns `where`."""
+        """Write `values` at the columns `where`."""
         if self._view is not None:
             torch.where(where, values, self._view, out=self._view)
         else:
-            self.span.scatter_(-1, self._index, torch.where(where, values, self.read()))
+            self.whole.scatter_(-1, self._index, torch.where(where, values, self.read()))

@@ -46,7 +46,7 @@ class Reader:
         self._before: int | None = None
 
     @property
-    def position(self) -> int:
+    def bytes_read(self) -> int:
         """Bytes of the shard that have been read; 0 if unknown."""
         if self._raw is None or self._raw.closed or self.shard.path == STDIN or self.shard.format == "parquet":
             return 0

@@ -10,7 +10,7 @@ MAX_REPORTED = 20
 
 
 @dataclass(frozen=True)
-class Fault:
+class BadRecord:
     """A bad record: its file, its line and the reason."""
 
     file: str
@@ -29,7 +29,7 @@ class Totals:
     documents: int = 0
     bytes: int = 0
     bad: int = 0
-    faults: list[Fault] = field(default_factory=list)
+    faults: list[BadRecord] = field(default_factory=list)
 
     def copy(self) -> Totals:
         """A snapshot of the totals."""

@@ -18,8 +18,8 @@ from ...core.errors import UncodeError
 from ...core.support.arrays import Ints
 from ...core.support.write import write_whole
 from ...files import exclusive_lock, require_same_job
-from ..corpora.totals import Fault, Totals
-from .job import Place
+from ..corpora.totals import BadRecord, Totals
+from .job import ResumePoint
 
 SAVE_SECONDS = 5.0
 """The checkpoint is written at most this often."""
@@ -34,16 +34,16 @@ def checkpoint_of(out: Path) -> Path:
 class _State(NamedTuple):
     counts: Ints
     totals: Totals
-    place: Place
+    resume_point: ResumePoint
     ahead: frozenset[int]
 
 
 class Checkpoint:
-    """The counts so far and the place up to which they reach, in memory and in a file."""
+    """The counts so far and the resume point up to which they reach, in memory and in a file."""
 
     def __init__(self, path: Path, identity: dict[str, str], size: int) -> None:
         self.path, self.identity = path, identity
-        self._state = _State(np.zeros(size, dtype=np.int64), Totals(), Place(), frozenset())
+        self._state = _State(np.zeros(size, dtype=np.int64), Totals(), ResumePoint(), frozenset())
         self._saved = time.monotonic()
 
     @property
@@ -55,12 +55,12 @@ class Checkpoint:
         return self._state.totals
 
     @property
-    def place(self) -> Place:
-        return self._state.place
+    def resume_point(self) -> ResumePoint:
+        return self._state.resume_point
 
     @property
     def ahead(self) -> frozenset[int]:
-        """Shards after the place that are counted already. A cluster finishes shards in any order."""
+        """Shards after the resume point that are counted already. A cluster finishes shards in any order."""
         return self._state.ahead
 
     @classmethod
@@ -86,17 +86,17 @@ class Checkpoint:
                     "`restart=True`."
                 ) from error
 
-    def advance(self, counts: Ints, totals: Totals, place: Place, counted: int | None = None) -> None:
+    def advance(self, counts: Ints, totals: Totals, resume_point: ResumePoint, counted: int | None = None) -> None:
         """Add the counts of a batch.
 
-        `totals` are the totals of everything counted, up to `place`. `counted` is a shard counted out of order.
+        `totals` are the totals of everything counted, up to `resume_point`. `counted` is a shard counted out of order.
         """
         ahead = self.ahead | ({counted} if counted is not None else set())
-        while place.shard in ahead:
-            place = Place(place.shard + 1)
-        beyond = frozenset(number for number in ahead if number > place.shard)
+        while resume_point.shard in ahead:
+            resume_point = ResumePoint(resume_point.shard + 1)
+        beyond = frozenset(number for number in ahead if number > resume_point.shard)
         self._state = _State(
-            self.counts + counts, totals, place, beyond
+            self.counts + counts, totals, resume_point, beyond
         )  # one assignment, so that an interrupt cannot split it
         if time.monotonic() - self._saved > SAVE_SECONDS:
             self.save()
@@ -109,7 +109,7 @@ class Checkpoint:
             "version": CHECKPOINT_VERSION,
             "identity": self.identity,
             "totals": dataclasses.asdict(self.totals),
-            "place": dataclasses.asdict(self.place),
+            "place": dataclasses.asdict(self.resume_point),
             "ahead": sorted(self.ahead),
         }
         write_whole(self.path, save({"so_far": self.counts}, {"state": json.dumps(state)}))
@@ -127,6 +127,6 @@ class Checkpoint:
             raise UncodeError(f"'{self.path}' cannot be read ({error}): start again with `restart=True`.") from error
         theirs = state["identity"] if state["version"] == CHECKPOINT_VERSION else {}
         require_same_job(self.path, "a count", self.identity, theirs, "start again with `restart=True`")
-        faults = [Fault(**fault) for fault in state["totals"].pop("faults")]
+        faults = [BadRecord(**fault) for fault in state["totals"].pop("faults")]
         totals = Totals(**state["totals"], faults=faults)
-        self._state = _State(counts, totals, Place(**state["place"]), frozenset(state["ahead"]))
+        self._state = _State(counts, totals, ResumePoint(**state["place"]), frozenset(state["ahead"]))

@@ -20,19 +20,19 @@ from ...core.support.arrays import Ints
 from ...extras import needed
 from ..corpora.corpus import Corpus
 from ..corpora.shards import STDIN, Shard
-from ..corpora.totals import Fault, Totals
+from ..corpora.totals import BadRecord, Totals
 from .checkpoint import Checkpoint
 from .encoder import Encoder, tokenizer_from_json
-from .job import BadRecordRules, Job, Place
+from .job import BadRecordRules, Job, ResumePoint
 from .report import OnProgress, Report, share_done
 from .words import Cutter
 
 SHARDS_PER_CPU = 4
-"""With limits, shards are counted in waves of this many per CPU, so that few are counted in vain."""
+"""With limits, shards are counted in waves of this many per CPU, so that few counted shards are discarded."""
 
 
 @dataclass(frozen=True)
-class Result:
+class ShardCounts:
     """The counts of one shard."""
 
     counts: Ints
@@ -53,10 +53,12 @@ def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, on
         run = _Pipeline(ray, job, ray.put((encoder.json, encoder.splits_special)), encoder.size)
         limited = job.corpus.max_bytes is not None or job.corpus.max_documents is not None
         try:
-            for result, place, number in _in_order(job, run, state) if limited else _in_any_order(job, run, state):
+            for result, resume_point, number in (
+                _in_order(job, run, state) if limited else _in_any_order(job, run, state)
+            ):
                 totals = state.totals.copy()
                 totals.add(result.totals)
-                state.advance(result.counts, totals, place, number)
+                state.advance(result.counts, totals, resume_point, number)
                 job.rules.check(totals)
                 if on_progress is not None:
                     on_progress(_report(job, state))
@@ -64,24 +66,24 @@ def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, on
             state.save()
 
 
-Advance = tuple[Result, Place, int | None]
-"""The result of a shard, the place after it, and the number of the shard if it came out of order."""
+Advance = tuple[ShardCounts, ResumePoint, int | None]
+"""The result of a shard, the resume point after it, and the number of the shard if it came out of order."""
 
 
 def _in_any_order(job: Job, run: _Pipeline, state: Checkpoint) -> Iterator[Advance]:
     """The results of all remaining shards, as they finish."""
-    left = [number for number in range(state.place.shard, len(job.shards)) if number not in state.ahead]
-    for number, result in run(left, state.place, job.corpus):
-        yield result, state.place, number
+    left = [number for number in range(state.resume_point.shard, len(job.shards)) if number not in state.ahead]
+    for number, result in run(left, state.resume_point, job.corpus):
+        yield result, state.resume_point, number
 
 
 def _in_order(job: Job, run: _Pipeline, state: Checkpoint) -> Iterator[Advance]:
     """The results of the first shards, a wave at a time, until a limit of the corpus is reached."""
-    end = Place(len(job.shards))
-    while state.place.shard < end.shard and (given := job.corpus.remaining_after(state.totals)) is not None:
-        first = state.place.shard
+    end = ResumePoint(len(job.shards))
+    while state.resume_point.shard < end.shard and (given := job.corpus.remaining_after(state.totals)) is not None:
+        first = state.resume_point.shard
         wave = range(first, min(first + run.wave, end.shard))
-        results = dict(run(wave, state.place, given))
+        results = dict(run(wave, state.resume_point, given))
         for number in wave:
             left, result = job.corpus.remaining_after(state.totals), results[number]
             if left is None:
@@ -89,16 +91,16 @@ def _in_order(job: Job, run: _Pipeline, state: Checkpoint) -> Iterator[Advance]:
             size, documents = result.totals.bytes, result.totals.documents
             fits = left.allows(size, documents) and not left.is_reached_by(size, documents)
             if left != given and (result.reached_limit or not fits):
-                result = dict(run([number], state.place, left))[
+                result = dict(run([number], state.resume_point, left))[
                     number
                 ]  # count it again: its limits were larger than what remains now
-            yield result, end if result.reached_limit else Place(number + 1), None
+            yield result, end if result.reached_limit else ResumePoint(number + 1), None
             if result.reached_limit:
                 return
 
 
 def _report(job: Job, state: Checkpoint) -> Report:
-    done = sum(job.shards[n].size for n in {*range(state.place.shard), *state.ahead})
+    done = sum(job.shards[n].size for n in {*range(state.resume_point.shard), *state.ahead})
     return Report(state.totals, int(state.counts.sum()), share_done(job, state.totals, done))
 
 
@@ -109,14 +111,16 @@ class _Pipeline:
         self.ray, self.job, self.tokenizer, self.size = ray, job, tokenizer, size
         self.wave = SHARDS_PER_CPU * max(int(ray.cluster_resources().get("CPU", 1)), 1)
 
-    def __call__(self, numbers: Iterable[int], start: Place, corpus: Corpus) -> Iterator[tuple[int, Result]]:
+    def __call__(self, numbers: Iterable[int], start: ResumePoint, corpus: Corpus) -> Iterator[tuple[int, ShardCounts]]:
         """Count these shards, the first one from `start`, each up to the limits of `corpus`."""
         data = needed("ray.data", "cluster", "counting on a cluster")
         items = [
             {
                 "number": number,
                 "shard": json.dumps(dataclasses.asdict(_absolute(self.job.shards[number]))),
-                "start": json.dumps(dataclasses.asdict(replace(start if number == start.shard else Place(), shard=0))),
+                "start": json.dumps(
+                    dataclasses.asdict(replace(start if number == start.shard else ResumePoint(), shard=0))
+                ),
             }
             for number in numbers
         ]
@@ -132,20 +136,20 @@ class _Pipeline:
             require(not row["error"], row["error"])
             yield int(row["number"]), self._read(int(row["number"]), row["result"])
 
-    def _read(self, number: int, content: bytes) -> Result:
+    def _read(self, number: int, content: bytes) -> ShardCounts:
         tensors, counts = load(content), np.zeros(self.size, dtype=np.int64)
         counts[tensors["ids"]] = tensors["counts"]
         totals = json.loads(tensors["totals"].tobytes())
         path = self.job.shards[number].path  # as the user wrote it
-        faults = [Fault(path, fault["line"], fault["why"]) for fault in totals.pop("faults")]
-        return Result(counts, Totals(**totals, faults=faults), bool(tensors["enough"][0]))
+        faults = [BadRecord(path, fault["line"], fault["why"]) for fault in totals.pop("faults")]
+        return ShardCounts(counts, Totals(**totals, faults=faults), bool(tensors["enough"][0]))
 
 
 def count_shard(item: dict[str, Any], tokenizer: Any, cutter: Cutter | None, corpus: Corpus) -> dict[str, Any]:
     """Count one shard, on a worker. The driver checks the share of bad records, over all shards."""
     os.environ.setdefault("RAYON_NUM_THREADS", "1")  # a task has one CPU
     encoder, counts = _encoder(tokenizer), None
-    shard, start = json.loads(item["shard"]), Place(**json.loads(item["start"]))
+    shard, start = json.loads(item["shard"]), ResumePoint(**json.loads(item["start"]))
     job = Job(corpus, (Shard(**shard | {"fields": tuple(shard["fields"])}),), cutter, BadRecordRules(allow_bad=1.0))
     try:
         for batch in job.batches(encoder, start, Totals()):

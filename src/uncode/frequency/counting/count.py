@@ -24,7 +24,7 @@ from ..provenance import Provenance
 from ..table import FrequencyTable
 from .checkpoint import Checkpoint, checkpoint_of
 from .encoder import Encoder
-from .job import BadRecordRules, Batch, Job
+from .job import BadRecordRules, CountBatch, Job
 from .report import OnProgress, Report, share_done
 from .words import cutter_for
 
@@ -104,19 +104,19 @@ def _nothing_counted(corpus: Corpus) -> str:
 
 def _count_here(job: Job, encoder: Encoder, state: Checkpoint, on_progress: OnProgress | None) -> None:
     """Count on this machine. This thread reads and splits a batch while the tokenizer's threads encode the last one."""
-    progress, pending = _Progress(job, state, on_progress), deque[tuple[Batch, Future[Ints]]]()
+    progress, pending = _Progress(job, state, on_progress), deque[tuple[CountBatch, Future[Ints]]]()
 
     def add_first() -> None:
         batch, counts = pending[0]
         state.advance(
-            counts.result(), batch.totals, batch.place
+            counts.result(), batch.totals, batch.resume_point
         )  # popped afterwards: an interrupt must not lose the batch
         pending.popleft()
         progress.show()
 
     with ThreadPoolExecutor(1) as thread:
         try:
-            for batch in job.batches(encoder, state.place, state.totals.copy(), progress.on_record, state.ahead):
+            for batch in job.batches(encoder, state.resume_point, state.totals.copy(), progress.on_record, state.ahead):
                 pending.append((batch, thread.submit(batch.work)))
                 if len(pending) > 1:
                     add_first()
@@ -136,10 +136,10 @@ class _Progress:
         self.before = [0, *accumulate(shard.size for shard in job.shards)]
         self.totals, self.share, self.last = state.totals, 0.0, 0.0
 
-    def on_record(self, totals: Totals, shard: int, position: int) -> None:
+    def on_record(self, totals: Totals, shard: int, bytes_read: int) -> None:
         if self.on_progress is not None and time.monotonic() - self.last > 0.1:
             self.totals, self.last = totals, time.monotonic()
-            self.share = share_done(self.job, totals, self.before[shard] + position)
+            self.share = share_done(self.job, totals, self.before[shard] + bytes_read)
             self.show()
 
     def show(self) -> None:

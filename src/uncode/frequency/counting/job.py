@@ -1,4 +1,4 @@
-"""A count job: one corpus and one tokenizer. It is read in batches, each with a place from which to resume."""
+"""A count job: one corpus and one tokenizer. It is read in batches, each with a point from which to resume."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ...core.errors import require
 from ..corpora.corpus import Corpus
 from ..corpora.readers import Reader, Record
 from ..corpora.shards import STDIN, Shard
-from ..corpora.totals import MAX_REPORTED, Fault, Totals
+from ..corpora.totals import MAX_REPORTED, BadRecord, Totals
 from ..plain_words import not_text
 from .encoder import Encoder
 from .tally import Tally, Work
@@ -28,7 +28,7 @@ MIN_JUDGED_RECORDS = 1000
 
 
 @dataclass(frozen=True)
-class Place:
+class ResumePoint:
     """A position in the corpus: all shards before `shard`, and `records` records of it, with their checksum."""
 
     shard: int = 0
@@ -58,12 +58,12 @@ class BadRecordRules:
 
 
 @dataclass
-class Batch:
-    """Work for the tokenizer, with the totals and the place after it."""
+class CountBatch:
+    """Work for the tokenizer, with the totals and the resume point after it."""
 
     work: Work
     totals: Totals
-    place: Place
+    resume_point: ResumePoint
     reached_limit: bool = False
     """Whether reading ended here at a limit of the corpus."""
 
@@ -98,23 +98,23 @@ class Job:
     def batches(
         self,
         encoder: Encoder,
-        start: Place,
+        start: ResumePoint,
         totals: Totals,
         on_record: OnRecord | None = None,
         done: frozenset[int] = frozenset(),
-    ) -> Iterator[Batch]:
+    ) -> Iterator[CountBatch]:
         """Read from `start` to the end or to a limit of the corpus, and skip the shards in `done`.
 
         `totals` are the totals of everything before `start`.
         """
-        tally, end = Tally(encoder, self.cutter), Place(len(self.shards))
+        tally, end = Tally(encoder, self.cutter), ResumePoint(len(self.shards))
         began, patience = time.monotonic(), min(2.0, BATCH_SECONDS)  # the first batch is short, to show progress soon
         for number in (n for n in range(start.shard, end.shard) if n not in done):
             reader = Reader(self.shards[number])
-            for record, data, place in _records(reader, start if number == start.shard else Place(number)):
+            for record, data, resume_point in _records(reader, start if number == start.shard else ResumePoint(number)):
                 totals.records += record.lines
                 if data is None:
-                    self._add_fault(Fault(reader.shard.path, record.line, record.why), totals)
+                    self._add_fault(BadRecord(reader.shard.path, record.line, record.why), totals)
                 elif self._is_drawn(data):
                     size, documents = totals.bytes + len(data), totals.documents + 1
                     if taken := self.corpus.allows(size, documents):
@@ -122,16 +122,16 @@ class Job:
                         for text in record.texts:
                             tally.add(text)
                     if not taken or self.corpus.is_reached_by(size, documents):
-                        yield Batch(tally.take(), totals.copy(), end, reached_limit=True)
+                        yield CountBatch(tally.take(), totals.copy(), end, reached_limit=True)
                         return
                 if on_record is not None:
-                    on_record(totals, number, reader.position)
+                    on_record(totals, number, reader.bytes_read)
                 if tally.is_full or time.monotonic() - began > patience:
-                    yield Batch(tally.take(), totals.copy(), place)
+                    yield CountBatch(tally.take(), totals.copy(), resume_point)
                     began, patience = time.monotonic(), min(2 * patience, BATCH_SECONDS)
-        yield Batch(tally.take(), totals.copy(), end)
+        yield CountBatch(tally.take(), totals.copy(), end)
 
-    def _add_fault(self, fault: Fault, totals: Totals) -> None:
+    def _add_fault(self, fault: BadRecord, totals: Totals) -> None:
         totals.bad += 1
         if len(totals.faults) < MAX_REPORTED:
             totals.faults.append(fault)
@@ -145,15 +145,15 @@ class Job:
         return int.from_bytes(drawn, "little") < self.corpus.sample * 2**64
 
 
-def _records(reader: Reader, start: Place) -> Iterator[tuple[Record, bytes | None, Place]]:
-    """The records after `start`, each with its text in bytes (None if it is bad) and the place after it."""
+def _records(reader: Reader, start: ResumePoint) -> Iterator[tuple[Record, bytes | None, ResumePoint]]:
+    """The records after `start`, each with its text in bytes (None if it is bad) and the resume point after it."""
     done = checksum = 0
     for read in reader:
         record, data = _in_bytes(read, reader)
         done += 1
         checksum = _checksum(data, checksum) if data is not None else checksum
         if done > start.records:
-            yield record, data, Place(start.shard, done, checksum)
+            yield record, data, ResumePoint(start.shard, done, checksum)
         elif done == start.records:
             require(checksum == start.checksum, _changed(reader))
     require(done >= start.records, _changed(reader))

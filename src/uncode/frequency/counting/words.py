@@ -147,16 +147,16 @@ class _SameTokens:
 def _difficult_texts() -> Iterator[str]:
     """Test texts: all short texts over the few most critical characters, and random texts over these and many others.
     The seed is fixed."""
-    few = [" ", "\n", "\r", "\t", "a", "B", "1", ".", "'", "\xa0", "\u0301"]
+    critical = [" ", "\n", "\r", "\t", "a", "B", "1", ".", "'", "\xa0", "\u0301"]
     for length in (2, 3):
-        yield from map("".join, itertools.product(few, repeat=length))
+        yield from map("".join, itertools.product(critical, repeat=length))
     generator = random.Random(0)
     for _ in range(3000):
-        yield "".join(generator.choices(few, k=generator.randint(4, 8)))
-        yield "".join(generator.choices([*few, *_MANY], k=generator.randint(4, 14)))
+        yield "".join(generator.choices(critical, k=generator.randint(4, 8)))
+        yield "".join(generator.choices([*critical, *_OTHER_CHARACTERS], k=generator.randint(4, 14)))
 
 
-_MANY = [
+_OTHER_CHARACTERS = [
     *' \n(){}[]<>,;:!?-_/\\"#@$%^&*+=|~`09xyz\xc4\xdf\xe9\xf1\xf8\u0141\u017f\u0130\u0131\ufb01',
     *("  ", "\n\n", "\r\n", "\t\t", " the", "of the", "ing", "don't", "'s", "'S", "'ll", "'\u017f"),
     *"\x00\x07\x0b\x0c\x1c\x1f\x7f\x85\xad\u034f\u061c\u1680\u180e\u2003\u200b\u200d\u2028\u202f\u2060\u2581\u3000",

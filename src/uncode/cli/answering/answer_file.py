@@ -20,8 +20,8 @@ from ...models import BUILT_IN, folder_of
 from ...prompt import Prompt, answer_texts, canvas_of
 from ..options import DEFAULT_LENGTH
 from ..progress import item_bar
-from .familiar import advise
-from .finished import report_done
+from .finished_answers import report_done
+from .prompt_notes import advise
 from .prompts import PromptFile, PromptLine
 
 Item = tuple[PromptLine, Prompt]
@@ -54,10 +54,10 @@ def answer_file(
     takes_length = any(row.is_continued for row in rows)
     require(settings.length is None or takes_length, "texts with gaps have no answer length: leave --length out.")
     advise(model, settings.denoiser, [(one.prompt, row) for one, row in zip(lines, rows, strict=True)])
-    place = {one.id: one.number for one in lines}
+    line_number = {one.id: one.number for one in lines}
     with Journal.open(out, _job(settings, prompts, model), command, force) as journal:
         ids = [row.get("id") for row in journal.rows]
-        are_known = all(isinstance(one, str | int) and one in place for one in ids)
+        are_known = all(isinstance(one, str | int) and one in line_number for one in ids)
         require(are_known and len(set(ids)) == len(ids), f"'{out}' was changed: choose another --out, or remove it.")
         done = set(ids)
         resumed = len(journal.rows)
@@ -72,7 +72,7 @@ def answer_file(
             typer.echo(kept, err=True)
             raise
         forwards = sum(row["forwards"] for row in journal.rows[resumed:])
-        journal.arrange(sorted(journal.rows, key=lambda row: place[row["id"]]))
+        journal.arrange(sorted(journal.rows, key=lambda row: line_number[row["id"]]))
     report_done(out, len(lines), resumed, forwards, time.monotonic() - began, as_json)
 
 

@@ -31,15 +31,15 @@ _NEIGHBOUR_LENGTH = 14
 
 
 @dataclass
-class Moment:
+class RecordedStep:
     """What a piece sees at one step of some rows."""
 
     view: View
     logits: Tensor
     rows: list[int]
-    """Which of the rows under test are here."""
+    """Which of the rows under test are in the batch."""
     forwards: list[int]
-    """How many steps each has behind it."""
+    """Steps that each has taken before this one."""
     has_schedule: bool = True
     """Whether the view shows each block's share of the steps, as beside a selector with a schedule."""
 
@@ -65,13 +65,13 @@ class Moment:
 
 
 @cache
-def moments_alone(model: HashDenoiser) -> dict[tuple[int, int], Moment]:
-    """Every step of each row alone, by the row and by the steps it has behind it."""
-    return {(row, moment.forwards[0]): moment for row in range(len(LENGTHS)) for moment in moments(model, (row,))}
+def recorded_steps_alone(model: HashDenoiser) -> dict[tuple[int, int], RecordedStep]:
+    """Every step of each row alone, by the row and by its steps before."""
+    return {(row, step.forwards[0]): step for row in range(len(LENGTHS)) for step in recorded_steps(model, (row,))}
 
 
 @cache
-def moments(model: HashDenoiser, rows: tuple[int, ...] = (0, 1, 2)) -> list[Moment]:
+def recorded_steps(model: HashDenoiser, rows: tuple[int, ...] = (0, 1, 2)) -> list[RecordedStep]:
     """Every step of these rows. Beside several rows decodes one with wider blocks."""
     narrow, wide = _carrier(Blocks(length=3)), _carrier(Blocks(length=_NEIGHBOUR_LENGTH))
     prompts, lengths = [[1 + row, 2, 3][: 1 + row] for row in rows], [LENGTHS[row] for row in rows]
@@ -92,7 +92,7 @@ def _carrier(blocks: Blocks) -> Sampler:
 
 
 @torch.inference_mode()
-def _steps(state: State, rows: tuple[int, ...]) -> Iterator[Moment]:
+def _steps(state: State, rows: tuple[int, ...]) -> Iterator[RecordedStep]:
     while len(state.rows):
         if state.lookahead.must_open_blocks:
             state.open_blocks()
@@ -100,7 +100,7 @@ def _steps(state: State, rows: tuple[int, ...]) -> Iterator[Moment]:
         if here:
             index = torch.tensor(here)
             logits = state.session.logits(state.batch.tokens, state.batch.layout, state.plan())
-            yield Moment(
+            yield RecordedStep(
                 view=_copy(view_of(state).take(index)),
                 logits=logits[index].clone(),
                 rows=[rows[int(state.rows.ids[at])] for at in here],

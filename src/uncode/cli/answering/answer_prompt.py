@@ -16,10 +16,10 @@ from ...generation import start_decode
 from ...prompt import answer_texts
 from ...viewer.moments import moments
 from ..progress import item_bar
-from .drawing import END, STYLES
-from .familiar import advise
+from .answer_file import DecodeSettings
+from .drawing import EOS_SIGN, STYLES
 from .live import show_live
-from .many import DecodeSettings
+from .prompt_notes import advise
 from .prompts import read_prompt
 
 
@@ -78,22 +78,22 @@ def _show_order(denoiser: Denoiser, trace: Trace) -> None:
 def _entries(denoiser: Denoiser, trace: Trace) -> list[tuple[str, str, str]]:
     """The token, the step and the moment of every entry."""
     found: list[tuple[str, str, str]] = []
-    steps, ends = trace.commit_step[0].tolist(), list[int]()
+    steps, eos_steps = trace.commit_step[0].tolist(), list[int]()
     for token, step, moment in zip(trace.generated[0].tolist(), steps, moments(steps), strict=True):
         if token in denoiser.eos_ids:
-            ends.append(step)
+            eos_steps.append(step)
             continue
-        found += _end_entry(ends)
-        ends = []
+        found += _eos_entry(eos_steps)
+        eos_steps = []
         word = denoiser.tokenizer.decode([token]).replace("\n", "\\n")
         found.append((word, "·" if step < 0 else str(step), moment))
-    return found + _end_entry(ends)
+    return found + _eos_entry(eos_steps)
 
 
-def _end_entry(steps: list[int]) -> list[tuple[str, str, str]]:
+def _eos_entry(steps: list[int]) -> list[tuple[str, str, str]]:
     """An entry for adjacent EOS tokens: their number, and the first and last step that wrote one."""
     if not steps:
         return []
     written = sorted(step for step in steps if step >= 0)
     mark = "·" if not written else str(written[0]) if len(written) == 1 else f"{written[0]}-{written[-1]}"
-    return [(END if len(steps) == 1 else f"{END} x {len(steps)}", mark, "filled")]
+    return [(EOS_SIGN if len(steps) == 1 else f"{EOS_SIGN} x {len(steps)}", mark, "filled")]
