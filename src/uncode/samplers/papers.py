@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .catalog import SamplerEntry, catalog
+from .catalog import CatalogEntry, catalog
 
 
 def page() -> str:
@@ -23,11 +23,11 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _is_quirk(entry: SamplerEntry) -> bool:
+def _is_quirk(entry: CatalogEntry) -> bool:
     return entry.name.startswith("legacy.")
 
 
-def _section(entry: SamplerEntry) -> list[str]:
+def _section(entry: CatalogEntry) -> list[str]:
     name = entry.name if _is_quirk(entry) else f"presets.{entry.name}"
     lines = ["", f"### `{name}`", "", entry.summary, "", f"Source: {entry.source}."]
     if entry.defaults:

@@ -11,7 +11,7 @@ import typer
 
 from ...core.errors import require
 from ...models import TABLE, TINY, sampler_files
-from ...samplers.catalog import SamplerEntry, catalog, find
+from ...samplers.catalog import CatalogEntry, catalog, find
 from ..loading import loading
 from ..options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
 from ..printing import NARROW_COLUMNS, printing
@@ -76,7 +76,7 @@ def _print_one(name: str, settings: list[str] | None, frequency: str | None, as_
     typer.echo(sampler.to_toml(), nl=False)
 
 
-def _comments(entry: SamplerEntry) -> list[str]:
+def _comments(entry: CatalogEntry) -> list[str]:
     """A summary of the sampler and its options, as comments above the TOML."""
     lines = [f"# {entry.name}: {entry.summary}"]
     lines += wrap(f"Source: {entry.source}.", 100, initial_indent="# ", subsequent_indent="# ")
