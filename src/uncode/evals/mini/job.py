@@ -72,7 +72,7 @@ class Job:
         folder, calibration = RunFolder(self.folder), self.folder / CALIBRATION
         found = family_results(folder, RunFolder(calibration) if calibration.is_dir() else None, self.problems)
         results = Results.of({name: replace(one, about=about) for name, one in found.items()}, biases_of(found))
-        results.about["seconds"] = round(sum(sample.seconds for sample in folder.samples()), 1)
+        results.about["seconds"] = round(sum(one.seconds for one in found.values()), 1)
         return results
 
     def _run_processes(self, workers: int, on_progress: OnProgress) -> dict[str, Any]:

@@ -132,8 +132,6 @@ class Runner:
 
     def _merge_if_complete(self, folder: RunFolder) -> bool:
         """Merge the files of all processes, if every cell has a sample of every example."""
-        samples = folder.all_samples()
-        found = {(sample.cell, sample.id) for sample in samples}
         wanted = {
             ((model, task, entry.label), example.id)
             for model in self.config.models
@@ -141,7 +139,14 @@ class Runner:
             for entry in self.entries(task)
             for example in self.examples[task]
         }
-        if not wanted <= found:
+        lines = folder.count_lines()
+        if lines < len(wanted):  # which is quick, where reading them all is not
             return False
-        folder.merge(samples)
+        samples = folder.all_samples()
+        if not wanted <= {(sample.cell, sample.id) for sample in samples}:
+            return False
+        if lines == len(samples):
+            folder.join_files()
+        else:
+            folder.merge(samples)
         return True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from ..task import Grade
@@ -67,7 +67,7 @@ class Sample:
 
     def as_row(self) -> dict[str, Any]:
         """The sample as a line of the journal. Values that were not measured are left out."""
-        row = {name: value for name, value in asdict(self).items() if value is not None or name == "first_eos_step"}
+        row = {name: value for name, value in vars(self).items() if value is not None or name == "first_eos_step"}
         grades = {metric: grade._asdict() for metric, grade in self.grades.items()}
         return row | {"token_ids": list(self.token_ids), "grades": grades}
 
