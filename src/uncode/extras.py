@@ -13,6 +13,7 @@ EXTRAS = {
     "devices": (("accelerate",), "one model over several devices (device_map)"),
     "corpora": (("datasets", "pyarrow", "zstandard"), "counting over dataset ids, Parquet and zst files"),
     "cluster": (("ray",), "counting on a cluster"),
+    "gguf": (("gguf",), "autoregressive models in GGUF files"),
     "train": (("reasoning_gym",), "the tiny model's curriculum"),
 }
 """For each extra its packages, and what they enable."""
