@@ -21,6 +21,7 @@ from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig, Ll
 
 from tests.checkpoints import llada_config
 from tests.evals.material import data
+from tests.hub import Files, Repo, files_in, pointing_at, serve
 from tests.small_tokenizers import gpt2, unigram
 from uncode import UncodeError
 from uncode.evals.run import autoregressive as module
@@ -393,6 +394,31 @@ def test_a_folder_of_gguf_files(tmp_path: Path, monkeypatch: Any) -> None:
     (tmp_path / "b.gguf").touch()
     with pytest.raises(UncodeError, match=r"holds 2 GGUF files: name one of them, such as '.*a\.gguf'"):
         load_model(str(tmp_path), CONFIG)
+
+
+def test_a_hub_id_is_the_same_model_as_its_folder(folder: Path, model: AutoregressiveModel, tmp_path: Path) -> None:
+    unasked: Files = dict.fromkeys(["pytorch_model.bin", "modeling_llama.py"], b"?")
+    with serve() as hub, pointing_at(hub, tmp_path):
+        hub.repos["some/llama"] = Repo([files_in(folder) | unasked])
+        hub.repos["some/pickle"] = Repo([{"config.json": (folder / "config.json").read_bytes()} | unasked])
+        hub.repos["some/llada"] = Repo([{"config.json": json.dumps(llada_config(0)).encode()}])
+        found = load_model("some/llama", CONFIG)
+        assert isinstance(found, AutoregressiveModel)
+        asked = questions(model)
+        assert {n: a.token_ids for n, a in answered(found, asked, 4).items()} == {
+            n: a.token_ids for n, a in answered(model, asked, 4).items()
+        }
+        assert not hub.files_asked("some/llama") & set(unasked)
+        with pytest.raises(UncodeError, match="'some/pickle' has no safetensors on the hub, and pickled weights can"):
+            load_model("some/pickle", CONFIG)
+        with pytest.raises(UncodeError, match=r"'some/llada' is a masked diffusion model.*such as 'main'\.$"):
+            load_model("some/llada", CONFIG)
+        with pytest.raises(UncodeError, match=r"'some/llama' is an autoregressive model.*config 'autoregressive'\.$"):
+            load_model("some/llama", EvalConfig.load("main"))
+        with pytest.raises(UncodeError, match=r"'some/none' is neither a folder here nor .* or a \.gguf file\.$"):
+            load_model("some/none", CONFIG)
+    with pytest.raises(UncodeError, match="did you mean GSAI-ML/LLaDA-8B-Instruct"):
+        load_model("LLaDA-8B-Instruct", EvalConfig.load("main"))
 
 
 @dataclass

@@ -15,7 +15,7 @@ from ...backbones.loading.tokenizer import tokenizer_of
 from ...core.errors import UncodeError, require
 from ...extras import check_installed
 from ...models import BUILT_IN, folder_of
-from ...models.names import looks_like_id
+from ...models.names import check_name, looks_like_id
 
 Kind = Literal["autoregressive", "diffusion"]
 INSTEAD = "give a local folder or a .gguf file"
@@ -57,29 +57,39 @@ def find_checkpoint(name: str, revision: str | None = None) -> CausalCheckpoint:
 
     A model of the wrong kind is refused by its config.json, before its weights are fetched.
     """
-    if (file := gguf_file(name)) is not None:
+    file, folder = gguf_file(name), folder_of(name)
+    if file is not None or folder is not None:
         require(revision is None, f"'{name}' is on this machine, which has no revisions of it: leave the revision out.")
+    if file is not None:
         check_installed("gguf", "gguf", f"reading '{file.name}'")
         return CausalCheckpoint(name, file.parent, file.name)
-    config = read_config(name, revision)
-    kind = kind_of(config)
-    require(kind != "diffusion", _is_diffusion(name, config))
-    named = f"a '{config.get('model_type')}' model" if config.get("model_type") else "a model without model_type"
-    known = "which transformers' AutoModelForCausalLM does not know, and code from a checkpoint is never run"
-    require(kind == "autoregressive", f"'{name}' is {named}, {known}.")
-    if (folder := folder_of(name)) is not None:
+    require(name not in BUILT_IN, _use_another("mini", name))
+    if folder is not None:
+        has_config = (folder / "config.json").is_file()
+        require(has_config, f"'{folder}' is no model: it has neither config.json nor a .gguf file.")
+        _check_is_causal(name, read_json(folder / "config.json"))
         return CausalCheckpoint(name, folder)
-    folder = _hub_model(name, revision).snapshot()
+    require(looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {INSTEAD}.")
+    model = hub.HubModel(name, revision, None)
+    model.instead = INSTEAD
+    _check_is_causal(name, read_json(model.config()))
+    folder = model.snapshot()
     return CausalCheckpoint(name, folder, about={"revision": folder.name})
 
 
 def check_is_diffusion(name: str, revision: str | None, config: str) -> None:
     """Raise if a model of a diffusion config is autoregressive. `config` is the config's name."""
-    is_gguf = gguf_file(name) is not None
-    require(
-        not is_gguf and (name in BUILT_IN or kind_of(read_config(name, revision)) != "autoregressive"),
+    if gguf_file(name) is None:
+        check_name(name)
+        if name in BUILT_IN:
+            return
+        folder = folder_of(name)
+        file = hub.HubModel(name, revision, None).config() if folder is None else folder / "config.json"
+        if kind_of(read_json(file)) != "autoregressive":
+            return
+    raise UncodeError(
         f"'{name}' is an autoregressive model, and the samplers of the config '{config}' are for masked diffusion "
-        "models: use the config 'autoregressive'.",
+        "models: use the config 'autoregressive'."
     )
 
 
@@ -92,19 +102,6 @@ def gguf_file(name: str) -> Path | None:
     several = f"'{name}' holds {len(files)} GGUF files: name one of them, such as '{files[0] if files else ''}'."
     require(len(files) <= 1, several)
     return files[0] if files else None
-
-
-def read_config(name: str, revision: str | None = None) -> dict[str, Any]:
-    """The config.json of a model; that of a hub id is fetched alone."""
-    if name == "toy":
-        return {"model_type": "llada"}
-    folder = folder_of(name)
-    if folder is None:
-        require(looks_like_id(name), f"there is no folder '{name}', and it cannot be a hub id: {INSTEAD}.")
-        return read_json(_hub_model(name, revision).config())
-    require(revision is None, f"'{name}' is on this machine, which has no revisions of it: leave the revision out.")
-    require((folder / "config.json").is_file(), f"'{folder}' is no model: it has neither config.json nor a .gguf file.")
-    return read_json(folder / "config.json")
 
 
 def kind_of(config: Mapping[str, Any]) -> Kind | None:
@@ -128,16 +125,20 @@ def kind_of(config: Mapping[str, Any]) -> Kind | None:
     return "autoregressive" if is_causal else None
 
 
-def _is_diffusion(name: str, config: Mapping[str, Any]) -> str:
-    is_dream = str(config.get("model_type")).casefold() == DREAM.family.casefold()
-    other = "mini" if name in BUILT_IN else "dream" if is_dream else "main"
-    return (
-        f"'{name}' is a masked diffusion model, and the sampler 'autoregressive' is for autoregressive ones: use a "
-        f"config with other samplers, such as '{other}'."
+def _check_is_causal(name: str, config: Mapping[str, Any]) -> None:
+    kind, found = config.get("model_type"), kind_of(config)
+    is_dream = str(kind).casefold() == DREAM.family.casefold()
+    require(found != "diffusion", _use_another("dream" if is_dream else "main", name))
+    named = f"a '{kind}' model" if kind else "a model without model_type"
+    require(
+        found == "autoregressive",
+        f"'{name}' is {named}, which transformers' AutoModelForCausalLM does not know: uncode runs no code from a "
+        "checkpoint.",
     )
 
 
-def _hub_model(name: str, revision: str | None) -> hub.HubModel:
-    model = hub.HubModel(name, revision, None)
-    model.instead = INSTEAD
-    return model
+def _use_another(config: str, name: str) -> str:
+    return (
+        f"'{name}' is a masked diffusion model, and the sampler 'autoregressive' is for autoregressive ones: use a "
+        f"config with other samplers, such as '{config}'."
+    )
