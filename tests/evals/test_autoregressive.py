@@ -9,6 +9,7 @@ import sys
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -103,10 +104,17 @@ def answered(
     return {question.example.id: answer for question, answer in model.answers(sampler, asked, batch)}
 
 
-def reference(folder: Path, asked: Question, eos: int | None, **where: Any) -> list[int]:
-    """The greedy tokens of transformers' own `generate`, on a model loaded by transformers alone."""
+@cache
+def plain_model(folder: Path, **where: Any) -> Any:
+    """A model loaded by transformers alone."""
     model: Any = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32, **where)
     model.generation_config = GenerationConfig()
+    return model
+
+
+def reference(folder: Path, asked: Question, eos: int | None, **where: Any) -> list[int]:
+    """The greedy tokens of transformers' own `generate`."""
+    model = plain_model(folder, **where)
     ids = torch.tensor([asked.prompt_ids])
     found = model.generate(
         ids,
