@@ -14,6 +14,7 @@ EXTRAS = {
     "corpora": (("datasets", "pyarrow", "zstandard"), "counting over dataset ids, Parquet and zst files"),
     "cluster": (("ray",), "counting on a cluster"),
     "plots": (("matplotlib",), "figures (`uncode calibrate --plot`)"),
+    "gguf": (("gguf",), "autoregressive models in GGUF files"),
     "train": (("reasoning_gym",), "the tiny model's curriculum"),
 }
 """For each extra its packages, and what they enable."""

@@ -41,7 +41,7 @@ class Prompt:
             return str(decode(ids[start : eos_at[0] if eos_at else stop], skip_special_tokens=True))
         text = ""
         for piece, (start, stop) in zip(self.pieces, self.gaps, strict=False):
-            filled = _added_text(decode, ids[:start], ids[start:stop])
+            filled = added_text(decode, ids[:start], ids[start:stop])
             has_space = piece.endswith(" ") and filled[:1].isspace()  # the filled tokens begin with a space already
             text += (piece[:-1] if has_space else piece) + filled
         return text + self.pieces[-1]
@@ -176,7 +176,7 @@ def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
     return Prompt(ids + encode(denoiser, pieces[-1]) + after, gaps, pieces)
 
 
-def _added_text(decode: Any, before: list[int], ids: list[int]) -> str:
+def added_text(decode: Any, before: list[int], ids: list[int]) -> str:
     """The text that `ids` add after `before`. It depends on `before`: tokens may continue a word or bring a space."""
     context, whole = (str(decode(part, skip_special_tokens=True)) for part in (before, before + ids))
     if whole.startswith(context):

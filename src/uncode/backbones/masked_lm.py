@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,15 +12,15 @@ import torch
 from torch import Tensor
 
 from ..core.denoiser import Denoiser, Layout
-from ..core.errors import UncodeError, require
+from ..core.errors import require
 from ..core.pieces.cache import Plan
 from ..models import sampler_files
 from .columns import Pick, columns
-from .loading.checkpoint import complain, read_headers, read_json, usual_dtype
+from .loading.checkpoint import read_headers, read_json, usual_dtype
 from .loading.memory import WORTH_A_LINE, announce
+from .loading.pretrained import read_pretrained
 from .loading.tokenizer import check_vocab
 
-_ERRORS_ALONE = 40
 _NO_MASK = "neither tokenizer nor configuration names a mask token: add a tokenizer, or give wrap a mask_id."
 
 
@@ -166,54 +164,11 @@ def read(
     size = parameters * dtype.itemsize
     from transformers import AutoModelForMaskedLM
 
-    try:
-        with _quietly(bars=size >= WORTH_A_LINE):
-            model, report = AutoModelForMaskedLM.from_pretrained(
-                str(folder),
-                dtype=dtype,
-                use_safetensors=True,
-                local_files_only=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # they are in the report, and an error below
-            )
-    except Exception as error:  # transformers raises many kinds
-        first = (str(error).strip().splitlines() or [repr(error)])[0]
-        raise UncodeError(f"'{folder}' cannot be loaded as a masked language model: {first}") from error
-    kinds = {_numberless(name) for name in model.state_dict()}
-    complain(
-        f"the weights in '{folder}' do not make the masked language model of its config.json",
-        {
-            "missing": sorted(report["missing_keys"]),
-            "of another shape": sorted(str(key[0]) for key in report["mismatched_keys"]),
-            # a pooler more is harmless, a layer more is not
-            "unexpected": sorted(key for key in report["unexpected_keys"] if _numberless(key) in kinds),
-        },
-    )
+    bars = size >= WORTH_A_LINE
+    model = read_pretrained(AutoModelForMaskedLM, folder, "masked language model", dtype, bars=bars)
     if tokenizer is not None:
         check_vocab(tokenizer, int(read_json(folder / "config.json").get("vocab_size", 1 << 40)), folder)
     return MaskedLMDenoiser(model.to(device), tokenizer, about=about, samplers=sampler_files(str(folder)))
-
-
-@contextmanager
-def _quietly(bars: bool) -> Iterator[None]:
-    """Without the reports of transformers, for what is wrong is an error here; its bars for large models only."""
-    from transformers.utils import logging
-
-    logs: Any = logging
-    loudness, shown = logs.get_verbosity(), logs.is_progress_bar_enabled()
-    logs.set_verbosity(_ERRORS_ALONE)
-    if not bars:
-        logs.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logs.set_verbosity(loudness)
-        if shown:
-            logs.enable_progress_bar()
-
-
-def _numberless(name: str) -> str:
-    return re.sub(r"\d+", "#", name)
 
 
 def _first(tokenizer: Any, config: Any, *names: str) -> int | None:

@@ -1,12 +1,23 @@
-"""Models of a config, by name."""
+"""Loads a model of an evaluation config. The config's samplers say of which kind it is."""
 
 from __future__ import annotations
 
 from ...backbones.loading.load import load
+from ...core.errors import require, suggest
 from ...frequency import as_table
-from .config import EvalConfig
+from .autoregressive import AutoregressiveModel
+from .causal import LeftToRight
+from .causal_checkpoint import check_is_diffusion
+from .config import AUTOREGRESSIVE, EvalConfig
 from .diffusion import DiffusionModel
 from .model import EvaluatedModel
+from .vllm_model import VllmModel
+
+BACKENDS: dict[str, type[AutoregressiveModel] | type[VllmModel]] = {
+    "transformers": AutoregressiveModel,
+    "vllm": VllmModel,
+}
+"""What runs an autoregressive model; transformers by default."""
 
 
 def load_model(
@@ -19,6 +30,29 @@ def load_model(
     frequency: str | None = None,
     backend: str | None = None,
 ) -> EvaluatedModel:
-    """Load a model of the config."""
+    """The model of that name: autoregressive if the config's samplers are, else a denoiser by `uncode.load`.
+
+    `frequency` is a table's file or name, for diffusion models; `backend` is for autoregressive ones.
+    """
+    if _is_autoregressive(config):
+        require(frequency is None, "an autoregressive model takes no frequency table: leave it out.")
+        chosen = backend or "transformers"
+        require(chosen in BACKENDS, f"there is no backend '{chosen}': {suggest(chosen, BACKENDS)}")
+        for entry in config.samplers:
+            LeftToRight.of(entry, entry.options)  # a wrong option is found before the weights are read
+        return BACKENDS[chosen].load(name, device=device, dtype=dtype, revision=revision)
+    require(backend is None, f"a backend is for autoregressive models, and the config '{config.name}' has none.")
+    check_is_diffusion(name, revision, config.name)
     table = None if frequency is None else as_table(frequency)
-    return DiffusionModel(name, load(name, device=device, dtype=dtype, revision=revision), table)
+    given = {"device": device, "dtype": dtype, "revision": revision}
+    return DiffusionModel(name, load(name, **given), table)
+
+
+def _is_autoregressive(config: EvalConfig) -> bool:
+    kinds = {entry.preset == AUTOREGRESSIVE for entry in config.samplers}
+    require(
+        len(kinds) < 2,
+        f"the config '{config.name}' has samplers for autoregressive and for masked diffusion models, and no model is "
+        "both: choose samplers of one kind, or write two configs.",
+    )
+    return kinds == {True}
