@@ -43,4 +43,18 @@ def sample(
     forwards, tokens, seconds = cost
     grades = {"correct": ours, "paper": theirs}
     key = f"{model}/{task}/{sampler}/{number}"
-    return Sample(key, model, task, sampler, f"{task}/{number}", "", number, "", (), grades, forwards, tokens, seconds)
+    return Sample(
+        text="",
+        token_ids=(),
+        forwards=forwards,
+        tokens=tokens,
+        seconds=seconds,
+        key=key,
+        model=model,
+        task=task,
+        sampler=sampler,
+        id=f"{task}/{number}",
+        prompt_sha256="",
+        seed=number,
+        grades=grades,
+    )

@@ -25,18 +25,19 @@ from tests.evals.material import data
 from tests.hub import Files, Repo, files_in, pointing_at, serve
 from tests.small_tokenizers import gpt2, unigram
 from uncode import UncodeError
-from uncode.evals.run import autoregressive as module
-from uncode.evals.run.autoregressive import AutoregressiveModel
-from uncode.evals.run.causal import CausalModel, LeftToRight
-from uncode.evals.run.causal_checkpoint import kind_of
 from uncode.evals.run.config import AUTOREGRESSIVE, EvalConfig, SamplerEntry
-from uncode.evals.run.diffusion import DiffusionModel
 from uncode.evals.run.folder import RunFolder
-from uncode.evals.run.load_model import load_model
-from uncode.evals.run.model import Answer, Question
+from uncode.evals.run.models import autoregressive as module
+from uncode.evals.run.models.autoregressive import AutoregressiveModel
+from uncode.evals.run.models.causal import CausalModel, LeftToRight
+from uncode.evals.run.models.causal_checkpoint import kind_of
+from uncode.evals.run.models.diffusion import DiffusionModel
+from uncode.evals.run.models.load_model import load_model
+from uncode.evals.run.models.model import Question
+from uncode.evals.run.models.vllm_model import VllmModel
 from uncode.evals.run.options import RunOptions
 from uncode.evals.run.runner import Runner
-from uncode.evals.run.vllm_model import VllmModel
+from uncode.evals.run.sample import Answer
 from uncode.evals.task import Example, Settings
 from uncode.evals.tasks import TASKS
 

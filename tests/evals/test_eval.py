@@ -22,14 +22,14 @@ from tests.evals.small_models import small_model, write_gpqa
 from uncode import UncodeError
 from uncode.evals.families import FAMILIES
 from uncode.evals.run.config import PACKAGE_CONFIGS, EvalConfig, SamplerEntry
-from uncode.evals.run.diffusion import DiffusionModel
 from uncode.evals.run.estimate import estimate, expected_forwards
 from uncode.evals.run.folder import RunFolder, RunInfo
-from uncode.evals.run.model import Answer, EvaluatedModel, PreparedSampler, Question
+from uncode.evals.run.models.diffusion import DiffusionModel
+from uncode.evals.run.models.model import EvaluatedModel, PreparedSampler, Question
 from uncode.evals.run.options import Progress, RunOptions
 from uncode.evals.run.processes import ProcessPlace
 from uncode.evals.run.runner import Runner
-from uncode.evals.run.sample import Sample, digest
+from uncode.evals.run.sample import Answer, Sample, digest
 from uncode.evals.task import Settings
 from uncode.evals.tasks import TASKS
 from uncode.samplers import presets

@@ -26,12 +26,12 @@ from uncode.evals.mini.card import card
 from uncode.evals.mini.job import Job
 from uncode.evals.mini.names import RATES, UNCODE, with_rate
 from uncode.evals.mini.results import Cell, FamilyResults, Results
-from uncode.evals.run import diffusion
 from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.folder import RunFolder
-from uncode.evals.run.load_model import load_model
+from uncode.evals.run.models import diffusion
+from uncode.evals.run.models.load_model import load_model
+from uncode.evals.run.models.order import order_of
 from uncode.evals.run.options import Progress, RunOptions
-from uncode.evals.run.order import order_of
 from uncode.evals.run.runner import Runner
 from uncode.samplers.presets import PRESETS
 from uncode.stats import wilson

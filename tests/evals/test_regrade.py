@@ -12,7 +12,7 @@ import pytest
 from rich.console import Console
 
 from tests.evals.material import data
-from uncode.cli.verbs.regrade import _table
+from uncode.cli.verbs.evaluation.regrade import _table
 from uncode.evals.published import final_text, released_text
 from uncode.evals.regrade import Graded, grade_all, read_answers, sample, task_of
 

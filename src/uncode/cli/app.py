@@ -7,22 +7,17 @@ import typer
 from ..version import __version__
 from .command import Command
 from .verbs import (
-    calibrate,
     compare,
     count,
     decode,
     demo,
     doctor,
-    evaluate,
-    mini,
     models,
-    regrade,
-    report,
     samplers,
     table,
-    tasks,
     train,
 )
+from .verbs.evaluation import calibrate, evaluate, mini, regrade, report, tasks
 
 app = typer.Typer(
     name="uncode",

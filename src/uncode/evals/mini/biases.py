@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...stats import Interval, mean_interval, paired_bootstrap
-from ..run.order import SPAN_PARTS
+from ..run.models.order import SPAN_PARTS
 from .results import FamilyResults
 
 

@@ -17,10 +17,10 @@ from ...core.errors import require
 from ...models import TABLE, folder_of
 from ..families import FAMILIES
 from ..run.config import EvalConfig
-from ..run.diffusion import DiffusionModel
 from ..run.folder import RunFolder
-from ..run.load_model import load_model
-from ..run.model import EvaluatedModel
+from ..run.models.diffusion import DiffusionModel
+from ..run.models.load_model import load_model
+from ..run.models.model import EvaluatedModel
 from ..run.options import OnProgress, RunOptions
 from ..run.runner import CALIBRATION, Runner
 from ..sandbox import NoJail

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -14,7 +14,8 @@ from ..families.family import Family
 from ..task import Example, Task
 from .config import SamplerEntry
 from .folder import RunFolder, RunInfo
-from .model import EvaluatedModel, Question
+from .grading import GradingPool
+from .models.model import EvaluatedModel, Question
 from .options import OnProgress, Progress, RunOptions
 from .recorder import Recorder, versions
 from .sample import Sample
@@ -74,12 +75,25 @@ class Calibration:
                 label, cell = f"{self.entry.label} {rate:g}", f"{self.task.name}, rate {rate:g} without labels"
                 seed, before = self.seed, number * len(questions)
                 for sample in recorder.samples(
-                    self.model, self.task, sampler, label, questions, seed, observe=True, is_graded=labels
+                    self.model, self.task, sampler, label, questions, seed, observe=True, is_graded=False
                 ):
                     found[rate].append(sample)
                     done = before + len(found[rate])
                     on_progress(Progress(cell, done, len(questions) * len(self.rates), 0, 0))
-        return RateChoice(found)
+        return RateChoice(self._graded(found, examples, options.graders) if labels else found)
+
+    def _graded(
+        self, samples: dict[float, list[Sample]], examples: Sequence[Example], workers: int | None
+    ) -> dict[float, list[Sample]]:
+        """The samples with grades, which the folder does not keep."""
+        known, pool = {example.id: example for example in examples}, GradingPool(workers)
+        try:
+            return {
+                rate: [replace(s, grades=pool.submit(self.task, known[s.id], s.text).result()) for s in rows]
+                for rate, rows in samples.items()
+            }
+        finally:
+            pool.close()
 
     def _question(self, example: Example, number: int) -> Question:
         ids = self.model.encode(self.task.prompt(example), self.task.settings.chat)

@@ -15,8 +15,8 @@ from ..task import Task
 from .config import LABEL_FREE
 
 if TYPE_CHECKING:
-    from .diffusion import DiffusionModel
-    from .model import Question
+    from .models.diffusion import DiffusionModel
+    from .models.model import Question
     from .runner import Runner
 
 MEASURED_FORWARDS = 4

@@ -6,7 +6,7 @@ import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from threading import Lock
@@ -17,9 +17,9 @@ from ...version import __version__
 from ..task import Grade, Task
 from .folder import Cell, RunFolder
 from .grading import Grades, GradingPool
-from .model import Answer, EvaluatedModel, PreparedSampler, Question
+from .models.model import EvaluatedModel, PreparedSampler, Question, TracedAnswer
 from .options import RunOptions
-from .sample import CellName, Sample, sample_key
+from .sample import Answer, CellName, Sample, sample_key
 
 MAX_PENDING = 256
 """Answers that wait for their grades; then decoding waits too."""
@@ -115,7 +115,7 @@ class Recorder:
         keeps = self.options.traces and bool(questions)
         with self.folder.writing_traces(cell, self.options.process) if keeps else nullcontext() as traces:
             for question, answer in model.answers(sampler, questions, self.options.batch, observe):
-                if traces is not None and answer.trace is not None:
+                if traces is not None and isinstance(answer, TracedAnswer):
                     traces.add([answer.trace.row(0, id=question.example.id)])
                 yield question, answer
 
@@ -146,15 +146,8 @@ def sample_of(cell: Cell, key: str, question: Question, answer: Answer, grades: 
         id=question.example.id,
         prompt_sha256=question.prompt_sha256,
         seed=question.seed,
-        text=answer.text,
-        token_ids=answer.token_ids,
         grades=grades,
-        forwards=answer.forwards,
-        tokens=answer.tokens,
-        seconds=round(answer.seconds, 6),
-        first_eos_step=answer.first_eos_step,
-        entropy=answer.entropy,
-        order=answer.order,
+        **{f.name: getattr(answer, f.name) for f in fields(Answer)},
     )
 
 

@@ -14,7 +14,7 @@ from ..task import Example, Task
 from .calibrate import Calibration
 from .config import LABEL_FREE, EvalConfig, SamplerEntry
 from .folder import RunFolder, RunInfo
-from .model import EvaluatedModel, PreparedSampler, Question
+from .models.model import EvaluatedModel, PreparedSampler, Question
 from .options import OnProgress, Progress, RunOptions
 from .recorder import Recorder, versions
 

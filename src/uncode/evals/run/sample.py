@@ -30,7 +30,27 @@ def sample_key(request: Mapping[str, Any], model: str, sampler: Mapping[str, Any
 
 
 @dataclass(frozen=True)
-class Sample:
+class Answer:
+    """What a model answered, and what it took."""
+
+    text: str
+    token_ids: tuple[int, ...]
+    """The generated tokens, up to and including the first EOS."""
+    forwards: int
+    tokens: int
+    """Generated tokens before the first EOS."""
+    seconds: float
+    """Its share of the time: of each forward, the seconds divided by the rows in it. Shares add up to the whole."""
+    first_eos_step: int | None = None
+    """The forward that wrote the first EOS, counted from 0; None if none was written."""
+    entropy: float | None = None
+    """The mean predictive entropy (the paper's H_seq), for answers that are decoded with `observe`."""
+    order: Mapping[str, Any] | None = None
+    """Measures of the decoding order, for samplers that are run with `measure_order`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample(Answer):
     """One answer of a model to one example, with its grades."""
 
     key: str
@@ -44,22 +64,8 @@ class Sample:
     prompt_sha256: str
     """Of the prompt's token ids."""
     seed: int
-    text: str
-    token_ids: tuple[int, ...]
-    """The generated tokens, up to and including the first EOS."""
     grades: Mapping[str, Grade]
     """By metric. `correct` is our grader, `paper` the rule of the released code."""
-    forwards: int
-    tokens: int
-    """Generated tokens before the first EOS."""
-    seconds: float
-    """Its share of the time: of each forward, the seconds divided by the rows in it. Shares add up to the whole."""
-    first_eos_step: int | None = None
-    """The forward that wrote the first EOS, counted from 0; None if none was written."""
-    entropy: float | None = None
-    """The mean predictive entropy (the paper's H_seq), for samplers that are run with `observe`."""
-    order: Mapping[str, Any] | None = None
-    """Measures of the decoding order, for samplers that are run with `measure_order`."""
 
     @property
     def cell(self) -> CellName:

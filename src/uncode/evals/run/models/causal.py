@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from ...core.errors import require, shown
-from ...prompt import added_text
-from ..task import Settings
-from .config import AUTOREGRESSIVE, SamplerEntry
-from .model import Answer, EvaluatedModel, PreparedSampler, Question
+from ....core.errors import require, shown
+from ....prompt import added_text
+from ...task import Settings
+from ..config import AUTOREGRESSIVE, SamplerEntry
+from ..sample import Answer
+from .model import EvaluatedModel, PreparedSampler, Question
 
 
 @dataclass(frozen=True)

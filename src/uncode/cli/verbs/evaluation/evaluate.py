@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...core.errors import require
-from ..loading import loading
-from ..options import Data, Device, Dtype, Json, Revision, complete_model, complete_table
-from ..printing import printing
+from ....core.errors import require
+from ...loading import loading
+from ...options import Data, Device, Dtype, Json, Revision, complete_model, complete_table
+from ...printing import printing
 
 if TYPE_CHECKING:
-    from ...evals.run.config import EvalConfig
-    from ...evals.run.model import EvaluatedModel
-    from ...evals.run.runner import Runner
+    from ....evals.run.config import EvalConfig
+    from ....evals.run.models.model import EvaluatedModel
+    from ....evals.run.runner import Runner
 
 SUMMARY = "Run a benchmark config: the paper's tables, or your own."
 DEFAULT_BATCH = 32
@@ -26,7 +26,7 @@ Option = typer.Option
 
 
 def complete_config(incomplete: str) -> list[str]:
-    from ...evals.run.config import PACKAGE_CONFIGS
+    from ....evals.run.config import PACKAGE_CONFIGS
 
     return [name for name in PACKAGE_CONFIGS if name.startswith(incomplete)]
 
@@ -108,7 +108,7 @@ def command(
         _list(as_json)
         return
     require(config is not None, "there is nothing to run: give a config, or --list to see those of the package.")
-    from ...evals.run.config import EvalConfig
+    from ....evals.run.config import EvalConfig
 
     chosen = EvalConfig.load(str(config)).narrowed(models or (), _names(tasks), _names(samplers))
     if seed is not None:
@@ -124,7 +124,7 @@ def _names(text: str | None) -> list[str]:
 
 
 def _list(as_json: bool) -> None:
-    from ...evals.run.config import PACKAGE_CONFIGS, EvalConfig
+    from ....evals.run.config import PACKAGE_CONFIGS, EvalConfig
 
     configs = [EvalConfig.load(name) for name in PACKAGE_CONFIGS]
     if as_json:
@@ -151,11 +151,11 @@ def _runner(
     traces: bool,
     model_options: tuple[str | None, str | None, str | None, str | None, str | None],
 ) -> Runner:
-    from ...evals.run.load_model import load_model
-    from ...evals.run.options import RunOptions
-    from ...evals.run.processes import ProcessPlace
-    from ...evals.run.runner import Runner
-    from ...models import names
+    from ....evals.run.models.load_model import load_model
+    from ....evals.run.options import RunOptions
+    from ....evals.run.processes import ProcessPlace
+    from ....evals.run.runner import Runner
+    from ....models import names
 
     for name in config.models:
         names.check_name(name)
@@ -175,8 +175,8 @@ def _runner(
 def _run(runner: Runner, folder: Path, as_json: bool) -> None:
     import warnings
 
-    from ...evals.sandbox import NoJail
-    from ..progress import eval_bar
+    from ....evals.sandbox import NoJail
+    from ...progress import eval_bar
 
     warnings.simplefilter("once", NoJail)
     place = runner.options
@@ -199,9 +199,9 @@ def _run(runner: Runner, folder: Path, as_json: bool) -> None:
 
 def _announce(runner: Runner, model: EvaluatedModel) -> None:
     """Say how long a long run will take, and how much memory."""
-    from ...core.support.memory import gigabytes
-    from ...evals.run.diffusion import DiffusionModel
-    from ...evals.run.estimate import estimate
+    from ....core.support.memory import gigabytes
+    from ....evals.run.estimate import estimate
+    from ....evals.run.models.diffusion import DiffusionModel
 
     found = estimate(runner, model) if isinstance(model, DiffusionModel) else None
     if found is None or found.seconds < LONG_SECONDS:

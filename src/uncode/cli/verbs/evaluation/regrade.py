@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...core.errors import require
-from ...core.support.paths import require_file
-from ...files import Journal, read_job
-from ...version import __version__
-from ..options import Data, Json, complete_task
-from ..outputs import check_resumable, same_file
-from ..printing import printing
+from ....core.errors import require
+from ....core.support.paths import require_file
+from ....files import Journal, read_job
+from ....version import __version__
+from ...options import Data, Json, complete_task
+from ...outputs import check_resumable, same_file
+from ...printing import printing
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ...evals.regrade import Answer, Graded
-    from ...evals.task import Task
+    from ....evals.regrade import Answer, Graded
+    from ....evals.task import Task
 
 SUMMARY = "Grade saved answers by our rule and by the paper's."
 AnswerSet = tuple[str, "Task[Any]", "list[Answer]"]
@@ -70,15 +70,11 @@ def command(
       uncode regrade math500_128.jsonl math500_256.jsonl --show 20
       uncode regrade runs/main --data ./data
     """
-    from ...evals.regrade import read_answers, sample, task_of
-    from ...evals.sandbox import NoJail
+    from ....evals.regrade import read_answers, sample, task_of
+    from ....evals.sandbox import NoJail
 
     if any(file.is_dir() for file in files):
-        alone = task is None and out is None and not show
-        require(
-            alone and len(files) == 1, "a run folder is graded alone: give one folder, and --data if it needs data."
-        )
-        _regrade_run(files[0], data, workers, as_json)
+        _regrade_run(files, data, workers, as_json, has_other_options=bool(task or out or show))
         return
     _check_files(files, out)
     warnings.simplefilter("always", NoJail)
@@ -98,15 +94,17 @@ def command(
             _print_disagreement(group, number)
 
 
-def _regrade_run(path: Path, data: Path | None, workers: int, as_json: bool) -> None:
+def _regrade_run(files: list[Path], data: Path | None, workers: int, as_json: bool, has_other_options: bool) -> None:
     """Grade a run's answers again, write them back, and say what changed."""
-    from ...evals.run.folder import RunFolder
-    from ...evals.run.regrade_run import regrade_run
-    from ...stats import wilson
-    from ..progress import item_bar
+    alone = len(files) == 1 and not has_other_options
+    require(alone, "a run folder is graded alone: give one folder, and --data if its tasks need data.")
+    from ....evals.run.folder import RunFolder
+    from ....evals.run.regrade_run import regrade_run
+    from ....stats import wilson
+    from ...progress import item_bar
 
     with item_bar("grading") as on_progress:
-        cells = regrade_run(RunFolder.existing(path), data, workers, on_progress)
+        cells = regrade_run(RunFolder.existing(files[0]), data, workers, on_progress)
     if as_json:
         typer.echo(json.dumps([vars(cell) for cell in cells], indent=2))
         return
@@ -140,7 +138,7 @@ def _check_files(files: list[Path], out: Path | None) -> None:
 
 
 def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[Answer]) -> None:
-    from ...evals.regrade import with_other_prompt
+    from ....evals.regrade import with_other_prompt
 
     if others := with_other_prompt(task, answers):
         typer.echo(
@@ -151,8 +149,8 @@ def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[Answer]) -
 
 
 def _grade(sets: list[AnswerSet], workers: int) -> list[Graded]:
-    from ...evals.regrade import grade_all
-    from ..progress import item_bar
+    from ....evals.regrade import grade_all
+    from ...progress import item_bar
 
     found = []
     for name, task, answers in sets:
@@ -163,8 +161,8 @@ def _grade(sets: list[AnswerSet], workers: int) -> list[Graded]:
 
 def _grade_into(out: Path, job: dict[str, Any], sets: list[AnswerSet], workers: int) -> list[Graded]:
     """Grade the answers and write every grade at once, so that the same command can resume after a kill."""
-    from ...evals.regrade import grade_all, grades_of
-    from ..progress import item_bar
+    from ....evals.regrade import grade_all, grades_of
+    from ...progress import item_bar
 
     found, begin = [], 0
     with Journal.open(out, job) as journal:

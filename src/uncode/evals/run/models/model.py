@@ -11,10 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...core.trace import Trace
-from ..task import Example, Settings
-from .config import SamplerEntry
-from .sample import digest
+from ....core.trace import Trace
+from ...task import Example, Settings
+from ..config import SamplerEntry
+from ..sample import Answer, digest
 
 NUMBERS_PER_PARAMETER = 1024
 """A fingerprint reads this many numbers of each parameter, evenly spread."""
@@ -39,19 +39,11 @@ class Question:
         return {"task": task, "id": self.example.id, "prompt": self.prompt_sha256, "length": self.length}
 
 
-@dataclass(frozen=True)
-class Answer:
-    """What a model answered."""
+@dataclass(frozen=True, kw_only=True)
+class TracedAnswer(Answer):
+    """An answer with the trace of its decode."""
 
-    text: str
-    token_ids: tuple[int, ...]
-    forwards: int
-    tokens: int
-    seconds: float
-    first_eos_step: int | None = None
-    entropy: float | None = None
-    order: Mapping[str, Any] | None = None
-    trace: Trace | None = None
+    trace: Trace
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...core.errors import UncodeError, require
-from ...extras import check_installed
-from ..loading import loading
-from ..options import (
+from ....core.errors import UncodeError, require
+from ....extras import check_installed
+from ...loading import loading
+from ...options import (
     Data,
     Device,
     Dtype,
@@ -25,12 +25,12 @@ from ..options import (
     complete_task,
     read_settings,
 )
-from ..outputs import check_output
-from ..printing import printing
+from ...outputs import check_output
+from ...printing import printing
 
 if TYPE_CHECKING:
-    from ...evals.run.calibrate import RateChoice
-    from ...stats import Interval
+    from ....evals.run.calibrate import Calibration, RateChoice
+    from ....stats import Interval
 
 SUMMARY = "Choose Uncode's rate for a task without labels."
 DEFAULT_RATES, DEFAULT_EXAMPLES, DEFAULT_BATCH = "0,0.25,0.5,1.0", 100, 32
@@ -86,45 +86,53 @@ def command(
       uncode calibrate gsm8k --model GSAI-ML/LLaDA-8B-Instruct --frequency llada --data ./data
       uncode calibrate mini_sudoku --n 32 --labels --plot sudoku.png
     """
-    from ...evals.names import find_task_or_family
+    from ....evals.names import find_task_or_family
 
     chosen = find_task_or_family(task)
     candidates = read_rates(rates)
     options = _options(sampler, settings)
-    target = out or Path(f"{chosen.name}.toml")
+    target, folder = out or Path(f"{chosen.name}.toml"), run or Path("runs") / f"calibrate-{chosen.name}"
+    _check_outputs(target, plot, force)
+    with loading():
+        from ....evals.run.calibrate import Calibration
+        from ....evals.run.config import EvalConfig, SamplerEntry
+        from ....evals.run.models.load_model import load_model
+
+        entry = SamplerEntry(sampler, sampler, options)
+        config = EvalConfig("calibrate", "", (model,), (chosen.name,), (entry,))
+        evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
+    calibration = Calibration(evaluated, chosen, entry, candidates, seed)
+    choice = _run(calibration, examples, folder, batch, data, labels)
+    _write(evaluated.prepare(entry, chosen.settings, {"rate": choice.rate}).sampler, target, force)
+    if plot is not None:
+        from ....evals.run.rate_figure import draw_rates
+
+        draw_rates(choice, chosen.title, plot)
+    _show(choice, labels, target, as_json)
+
+
+def _check_outputs(target: Path, plot: Path | None, force: bool) -> None:
     check_output(target, "--out", "sampler file", force)
     if plot is not None:
         check_installed("matplotlib", "plots", "--plot")
         known = plot.suffix.lower() in (".png", ".pdf", ".svg")
         require(known, f"--plot takes a .png, .pdf or .svg file, not '{plot}'.")
         check_output(plot, "--plot", "figure", force)
-    with loading():
-        from ...evals.run.calibrate import Calibration
-        from ...evals.run.config import EvalConfig, SamplerEntry
-        from ...evals.run.load_model import load_model
-        from ...evals.run.options import RunOptions
 
-        entry = SamplerEntry(sampler, sampler, options)
-        config = EvalConfig("calibrate", "", (model,), (chosen.name,), (entry,))
-        evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
-    calibration = Calibration(evaluated, chosen, entry, candidates, seed)
-    folder = run or Path("runs") / f"calibrate-{chosen.name}"
-    from ..progress import eval_bar
+
+def _run(
+    calibration: Calibration, examples: int, folder: Path, batch: int, data: Path | None, labels: bool
+) -> RateChoice:
+    from ....evals.run.options import RunOptions
+    from ...progress import eval_bar
 
     try:
-        with eval_bar(f"calibrate {chosen.name}") as on_progress:
-            choice = calibration.run(
-                calibration.examples(examples, data), folder, RunOptions(batch, data), on_progress, labels
-            )
+        with eval_bar(f"calibrate {calibration.task.name}") as on_progress:
+            chosen = calibration.examples(examples, data)
+            return calibration.run(chosen, folder, RunOptions(batch, data), on_progress, labels)
     except KeyboardInterrupt:
         typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
         raise
-    _write(calibration.model.prepare(entry, chosen.settings, {"rate": choice.rate}).sampler, target, force)
-    if plot is not None:
-        from ...evals.run.rate_figure import draw_rates
-
-        draw_rates(choice, chosen.title, plot)
-    _show(choice, labels, target, as_json)
 
 
 def read_rates(text: str) -> tuple[float, ...]:
@@ -139,7 +147,7 @@ def read_rates(text: str) -> tuple[float, ...]:
 
 
 def _options(sampler: str, settings: list[str] | None) -> dict[str, Any]:
-    from ...samplers.catalog import find
+    from ....samplers.catalog import find
 
     names = [option.name for option in find(sampler).options]
     require("rate" in names, f"the sampler '{sampler}' has no rate to choose: give an Uncode preset.")
@@ -150,13 +158,13 @@ def _options(sampler: str, settings: list[str] | None) -> dict[str, Any]:
 
 def _write(sampler: Any, target: Path, force: bool) -> None:
     """Write the sampler without its stop rule, which belongs to the run."""
-    from ...core.pieces.stop import AtTheEnd
+    from ....core.pieces.stop import AtTheEnd
 
     sampler.stopping(AtTheEnd()).save(target, force=force)
 
 
 def _show(choice: RateChoice, labels: bool, target: Path, as_json: bool) -> None:
-    from ...evals.run.calibrate import accuracies, correlation
+    from ....evals.run.calibrate import accuracies, correlation
 
     right = accuracies(choice) if labels else {}
     found = correlation(choice) if labels else None

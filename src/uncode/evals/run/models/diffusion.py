@@ -8,20 +8,21 @@ from typing import Any
 
 import torch
 
-from ...core.canvas import Canvas
-from ...core.denoiser import Denoiser
-from ...core.errors import UncodeError, require
-from ...core.pieces.piece import Table
-from ...core.pieces.policy import Sampler
-from ...core.pieces.stop import AfterEos
-from ...core.trace import Trace
-from ...engine import Engine, Request, Result
-from ...prompt import Prompt, encode
-from ...samplers import lookup
-from ...samplers.interventions import trivial_ids
-from ..task import Settings
-from .config import AUTOREGRESSIVE, SamplerEntry
-from .model import Answer, EvaluatedModel, PreparedSampler, Question, weights_fingerprint
+from ....core.canvas import Canvas
+from ....core.denoiser import Denoiser
+from ....core.errors import UncodeError, require
+from ....core.pieces.piece import Table
+from ....core.pieces.policy import Sampler
+from ....core.pieces.stop import AfterEos
+from ....core.trace import Trace
+from ....engine import Engine, Request, Result
+from ....prompt import Prompt, encode
+from ....samplers import lookup
+from ....samplers.interventions import trivial_ids
+from ...task import Settings
+from ..config import AUTOREGRESSIVE, SamplerEntry
+from ..sample import Answer
+from .model import EvaluatedModel, PreparedSampler, Question, TracedAnswer, weights_fingerprint
 from .order import order_of
 
 FINGERPRINTED = ("guidance", "revision", "tokenizer")
@@ -89,18 +90,20 @@ class DiffusionModel(EvaluatedModel):
         row = [*question.prompt_ids, *[mask_id] * question.length, *after]
         return Request(Canvas.infill([row], mask_id=mask_id), sampler, question.seed, key=question)
 
-    def _answer(self, question: Question, result: Result, trace: Trace, entry: SamplerEntry, observe: bool) -> Answer:
+    def _answer(
+        self, question: Question, result: Result, trace: Trace, entry: SamplerEntry, observe: bool
+    ) -> TracedAnswer:
         start = len(question.prompt_ids)
         span = slice(start, start + question.length)
         row = trace.tokens[0].tolist()
         generated, eos_ids = row[span], self.denoiser.eos_ids
         tokens = next((at for at, token in enumerate(generated) if token in eos_ids), len(generated))
-        return Answer(
+        return TracedAnswer(
             text=Prompt(row, [(span.start, span.stop)]).answer(self.denoiser, row),
             token_ids=tuple(generated[: tokens + 1]),
             forwards=int(trace.forwards[0]),
             tokens=tokens,
-            seconds=result.share_seconds,
+            seconds=round(result.share_seconds, 6),
             first_eos_step=_first_eos_step(trace, eos_ids),
             entropy=float(trace.sequence_entropy[0]) if observe else None,
             order=order_of(trace, self._trivial, eos_ids) if entry.measure_order else None,

@@ -8,14 +8,14 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ...backbones.loading.checkpoint import read_headers, usual_dtype
-from ...backbones.loading.device import parse_device, parse_dtype
-from ...backbones.loading.memory import WORTH_A_LINE, announce
-from ...backbones.loading.pretrained import quiet_transformers, read_pretrained
-from ...backbones.loading.tokenizer import check_vocab
-from ...core.errors import UncodeError
-from ...core.noise import Draw, PhiloxNoise
-from ...frequency.fingerprint import fingerprint
+from ....backbones.loading.checkpoint import read_headers, usual_dtype
+from ....backbones.loading.device import parse_device, parse_dtype
+from ....backbones.loading.memory import WORTH_A_LINE, announce
+from ....backbones.loading.pretrained import quiet_transformers, read_pretrained
+from ....backbones.loading.tokenizer import check_vocab
+from ....core.errors import UncodeError
+from ....core.noise import Draw, PhiloxNoise
+from ....frequency.fingerprint import fingerprint
 from .causal import CausalModel, LeftToRight, context_of, eos_ids_of
 from .causal_checkpoint import CausalCheckpoint, find_checkpoint
 from .model import Question, weights_fingerprint

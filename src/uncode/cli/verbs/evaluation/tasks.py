@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...core.errors import require
-from ...core.support.paths import require_file
-from ..options import Data, Json, complete_task
-from ..printing import NARROW_COLUMNS, printing
+from ....core.errors import require
+from ....core.support.paths import require_file
+from ...options import Data, Json, complete_task
+from ...printing import NARROW_COLUMNS, printing
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -52,9 +52,9 @@ def command(
       uncode tasks countdown --template > mine.txt
       uncode tasks countdown --data ./data --prompt mine.txt
     """
-    from ...evals.names import TASK_NAMES, find_task_or_family
-    from ...evals.tasks import TASKS
-    from ...files import read_text
+    from ....evals.names import TASK_NAMES, find_task_or_family
+    from ....evals.tasks import TASKS
+    from ....files import read_text
 
     options = {"--example": example, "--data": data, "--prompt": prompt, "--template": template or None}
     given = [option for option, value in options.items() if value is not None]
@@ -85,8 +85,8 @@ def command(
 
 
 def _list(as_json: bool) -> None:
-    from ...evals.families import FAMILIES
-    from ...evals.tasks import TASKS
+    from ....evals.families import FAMILIES
+    from ....evals.tasks import TASKS
 
     if as_json:
         typer.echo(json.dumps([_as_data(name) for name in TASKS], indent=2))
@@ -98,7 +98,7 @@ def _list(as_json: bool) -> None:
 
 
 def _rows() -> list[tuple[str, ...]]:
-    from ...evals.tasks import TASKS
+    from ....evals.tasks import TASKS
 
     rows = list[tuple[str, ...]]()
     for name, task in TASKS.items():
@@ -135,7 +135,7 @@ def _lines() -> Group:
 
 
 def _as_data(name: str) -> dict[str, Any]:
-    from ...evals.names import find_task_or_family
+    from ....evals.names import find_task_or_family
 
     task = find_task_or_family(name)
     about = {

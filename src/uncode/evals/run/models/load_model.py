@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ...backbones.loading.load import load
-from ...core.errors import require, suggest
-from ...frequency import as_table
+from ....backbones.loading.load import load
+from ....core.errors import require, suggest
+from ....frequency import as_table
+from ..config import AUTOREGRESSIVE, EvalConfig
 from .autoregressive import AutoregressiveModel
 from .causal import LeftToRight
 from .causal_checkpoint import check_is_diffusion
-from .config import AUTOREGRESSIVE, EvalConfig
 from .diffusion import DiffusionModel
 from .model import EvaluatedModel
 from .vllm_model import VllmModel

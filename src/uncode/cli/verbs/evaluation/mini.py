@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...core.errors import require
-from ...models import TABLE
-from ..options import Device, Dtype, Json, complete_family, trained_folder
-from ..printing import printing
+from ....core.errors import require
+from ....models import TABLE
+from ...options import Device, Dtype, Json, complete_family, trained_folder
+from ...printing import printing
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ...evals.mini.job import Job
-    from ...evals.mini.results import Results
-    from ...evals.report.table import Table
+    from ....evals.mini.job import Job
+    from ....evals.mini.results import Results
+    from ....evals.report.table import Table
 
 SUMMARY = "The paper's main table in miniature, on a small model."
 FAMILY_COUNT = 7
@@ -96,15 +96,15 @@ def command(
     )
     require(show is None or not (running or model), "--show goes with --json only: leave the other options out.")
     if show is not None:
-        from ...evals.mini.results import Results
+        from ....evals.mini.results import Results
 
         _report(Results.load(show), as_json)
         return
     model = model or "tiny"
     folder = trained_folder(model)
 
-    from ...evals.families import FAMILIES, find_family
-    from ...evals.mini.card import card, results_of
+    from ....evals.families import FAMILIES, find_family
+    from ....evals.mini.card import card, results_of
 
     if print_card:
         typer.echo(card(folder), nl=False)
@@ -115,7 +115,7 @@ def command(
     require(has_table, f"'{model}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
     rates = None if own is None else {name: own.rate(name) for name in names}
 
-    from ...evals.mini.job import Job
+    from ....evals.mini.job import Job
 
     per_family = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
     job = Job(model, device, dtype, per_family, batch or PROBLEMS, seed or 0, rates, out, names)
@@ -123,7 +123,7 @@ def command(
 
 
 def _run(job: Job, workers: int, out: Path | None) -> Results:
-    from ..progress import eval_bar
+    from ...progress import eval_bar
 
     try:
         with eval_bar("mini") as on_progress:
@@ -142,7 +142,7 @@ def _report(results: Results, as_json: bool) -> None:
 
 
 def _print(results: Results) -> None:
-    from ...evals.mini import report
+    from ....evals.mini import report
 
     about = results.about
     with printing() as console:

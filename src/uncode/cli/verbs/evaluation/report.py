@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...core.errors import require, suggest
-from ...core.support.write import write_whole
-from ..options import Force, Json
-from ..outputs import check_output
+from ....core.errors import require, suggest
+from ....core.support.write import write_whole
+from ...options import Force, Json
+from ...outputs import check_output
 
 if TYPE_CHECKING:
-    from ...evals.report.analysis import Choices
-    from ...evals.report.scores import Results
+    from ....evals.report.analysis import Choices
+    from ....evals.report.scores import Results
 
 SUMMARY = "The tables of evaluation runs, with intervals and tests."
 
@@ -24,13 +24,13 @@ Option = typer.Option
 
 
 def complete_format(incomplete: str) -> list[str]:
-    from ...evals.report.formats import FORMATS
+    from ....evals.report.formats import FORMATS
 
     return [name for name in FORMATS if name.startswith(incomplete)]
 
 
 def complete_paper_model(incomplete: str) -> list[str]:
-    from ...evals.paper import paper_tables
+    from ....evals.paper import paper_tables
 
     return [name for name in paper_tables().models if name.startswith(incomplete)]
 
@@ -80,8 +80,8 @@ def command(
       uncode report runs/llada runs/dream --paper --out report.html
       uncode report runs/efficient --baseline confidence --format latex > efficient.tex
     """
-    from ...evals.report.analysis import Choices, check_choices
-    from ...evals.report.scores import read_runs
+    from ....evals.report.analysis import Choices, check_choices
+    from ....evals.report.scores import read_runs
 
     chosen = _format(format, out)
     require(not as_json or (out is None and format is None), "--json prints JSON: leave out --format and --out.")
@@ -92,22 +92,28 @@ def command(
     choices = Choices(metric, known, paper or bool(paper_model), paper_model)
     if as_json:
         typer.echo(_json(results, choices))
-    elif out is not None:
-        assert chosen is not None
-        write_whole(out, _text(results, choices, chosen))
+    else:
+        _show(results, choices, chosen, out)
+
+
+def _show(results: Results, choices: Choices, format: str | None, out: Path | None) -> None:
+    """Write the report to a file, or print it."""
+    if out is not None:
+        assert format is not None
+        write_whole(out, _text(results, choices, format))
         models, samplers = len(results.models), len(results.samplers())
         typer.echo(f"{out}: {len(results.scores)} cells, models: {models}, samplers: {samplers}.", err=True)
-    elif chosen is None and sys.stdout.isatty():
-        from ..report_text import print_document
+    elif format is None and sys.stdout.isatty():
+        from ...report_text import print_document
 
         print_document(results, choices)
     else:
-        typer.echo(_text(results, choices, chosen or "markdown"), nl=False)
+        typer.echo(_text(results, choices, format or "markdown"), nl=False)
 
 
 def _format(name: str | None, out: Path | None) -> str | None:
     """The format by its name or by the suffix of the file; None if neither is given."""
-    from ...evals.report.formats import FORMATS, SUFFIXES
+    from ....evals.report.formats import FORMATS, SUFFIXES
 
     if name is not None:
         require(name in FORMATS, f"there is no format '{name}': {suggest(name, FORMATS)}")
@@ -120,9 +126,9 @@ def _format(name: str | None, out: Path | None) -> str | None:
 
 
 def _text(results: Results, choices: Choices, format: str) -> str:
-    from ...evals.report import formats
-    from ...evals.report.records import records
-    from ...evals.report.tables import document
+    from ....evals.report import formats
+    from ....evals.report.records import records
+    from ....evals.report.tables import document
 
     if format == "csv":
         return formats.csv_text(records(results, choices))
@@ -131,7 +137,7 @@ def _text(results: Results, choices: Choices, format: str) -> str:
 
 
 def _json(results: Results, choices: Choices) -> str:
-    from ...evals.report.records import records
+    from ....evals.report.records import records
 
     runs = [{"config": info.config, "title": info.title, "versions": dict(info.versions)} for info in results.infos]
     data = {"runs": runs, "metric": choices.metric, "baseline": choices.baseline}

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from ...backbones.dialects.dream import DREAM
-from ...backbones.dialects.registry import DIALECTS
-from ...backbones.loading import hub
-from ...backbones.loading.checkpoint import read_json
-from ...backbones.loading.tokenizer import tokenizer_of
-from ...core.errors import UncodeError, require
-from ...extras import check_installed
-from ...models import BUILT_IN, folder_of
-from ...models.names import check_name, looks_like_id
+from ....backbones.dialects.dream import DREAM
+from ....backbones.dialects.registry import DIALECTS
+from ....backbones.loading import hub
+from ....backbones.loading.checkpoint import read_json
+from ....backbones.loading.tokenizer import tokenizer_of
+from ....core.errors import UncodeError, require
+from ....extras import check_installed
+from ....models import BUILT_IN, folder_of
+from ....models.names import check_name, looks_like_id
 
 Kind = Literal["autoregressive", "diffusion"]
 INSTEAD = "give a local folder or a .gguf file"
@@ -115,7 +115,7 @@ def kind_of(config: Mapping[str, Any]) -> Kind | None:
     )
 
     kind, classes = str(config.get("model_type")), config.get("architectures") or []
-    if any(kind.casefold() == dialect.family.casefold() for dialect in DIALECTS):
+    if any(kind.casefold() == dialect.model_type.casefold() for dialect in DIALECTS):
         return "diffusion"
     is_masked, is_causal = kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES, kind in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
     if is_masked and is_causal:
@@ -127,7 +127,7 @@ def kind_of(config: Mapping[str, Any]) -> Kind | None:
 
 def _check_is_causal(name: str, config: Mapping[str, Any]) -> None:
     kind, found = config.get("model_type"), kind_of(config)
-    is_dream = str(kind).casefold() == DREAM.family.casefold()
+    is_dream = str(kind).casefold() == DREAM.model_type.casefold()
     require(found != "diffusion", _use_another("dream" if is_dream else "main", name))
     named = f"a '{kind}' model" if kind else "a model without model_type"
     require(

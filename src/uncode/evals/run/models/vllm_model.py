@@ -15,10 +15,10 @@ import torch
 from safetensors import safe_open
 from torch import Tensor
 
-from ...backbones.loading.checkpoint import read_headers, usual_dtype
-from ...backbones.loading.device import parse_dtype
-from ...core.errors import UncodeError, require
-from ...frequency.fingerprint import fingerprint
+from ....backbones.loading.checkpoint import read_headers, usual_dtype
+from ....backbones.loading.device import parse_dtype
+from ....core.errors import UncodeError, require
+from ....frequency.fingerprint import fingerprint
 from .causal import CausalModel, LeftToRight, context_of, eos_ids_of
 from .causal_checkpoint import find_checkpoint
 from .model import Question, weights_fingerprint

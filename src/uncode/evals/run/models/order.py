@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from ...core.trace import Trace
+from ....core.trace import Trace
 
 SPAN_PARTS = 10
 """The answer's span is divided into this many equal parts."""

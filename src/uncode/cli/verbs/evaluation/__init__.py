@@ -1,0 +1,1 @@
+"""Verbs that evaluate models: runs, grades, reports, calibration."""

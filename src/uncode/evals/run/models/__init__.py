@@ -1,0 +1,1 @@
+"""Models under evaluation: masked diffusion models on the engine, and autoregressive ones."""
