@@ -14,6 +14,7 @@ from .verbs import (
     demo,
     doctor,
     evaluate,
+    lm_eval,
     mini,
     models,
     regrade,
@@ -48,6 +49,7 @@ for _verb, _module in (
     ("count", count),
 ):
     app.command(name=_verb, short_help=_module.SUMMARY)(_module.command)
+app.command(name="lm-eval", short_help=lm_eval.SUMMARY, context_settings=lm_eval.SETTINGS)(lm_eval.command)
 app.add_typer(table.app, name="table", short_help=table.SUMMARY)
 app.command(name="doctor", short_help=doctor.SUMMARY)(doctor.command)
 for _registered in (*app.registered_commands, *table.app.registered_commands):
