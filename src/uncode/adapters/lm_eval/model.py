@@ -10,6 +10,7 @@ from typing import Any
 from jinja2.exceptions import TemplateError
 from lm_eval.api.model import TemplateLM
 from lm_eval.api.registry import register_model
+from lm_eval.utils import simple_parse_args_string
 from torch import Tensor
 from tqdm import tqdm
 
@@ -93,6 +94,19 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         self.sampler = self._prepare(sampler, given, stop_at_eos)
         self._filling = self._prepare(sampler, given, stop_at_eos=False)
         self.journal = AnswerJournal(None if journal is None else Path(str(journal)), self.rank)
+
+    @classmethod
+    def create_from_arg_obj(
+        cls, arg_dict: Mapping[str, Any], additional_config: Mapping[str, Any] | None = None
+    ) -> UncodeLM:
+        """Build the model from --model_args. They win over lm-eval's options, which have defaults (cuda:0, batch 1)."""
+        others = {name: value for name, value in (additional_config or {}).items() if value is not None}
+        return cls(**{**others, **arg_dict})
+
+    @classmethod
+    def create_from_arg_string(cls, arg_string: str, additional_config: Mapping[str, Any] | None = None) -> UncodeLM:
+        """The same, from one text."""
+        return cls.create_from_arg_obj(simple_parse_args_string(arg_string), additional_config)
 
     def _load(
         self, name: str, device: str | None, device_map: str | None, dtype: str | None, revision: Any
