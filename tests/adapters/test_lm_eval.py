@@ -192,8 +192,9 @@ def test_examples_and_repeats_have_seeds_of_their_own() -> None:
     from uncode.adapters.lm_eval.requests import read_generations
 
     one, two = asks(("x", {}), ("y", {}))
-    seeds = [asked.seed for asked in read_generations([one, one, two], 8, 7)]
-    assert seeds == [7, 7 + (1 << 32), 8]
+    one.repeats = 2
+    seeds = [asked.seed for asked in read_generations([one, one, two, two], 8, 7)]
+    assert seeds == [7, 7 + (1 << 32), 8, 8], "the last one fills a process's share"
 
 
 def test_a_marker_in_a_prompt_is_ordinary_text(tiny: Any) -> None:
@@ -207,6 +208,8 @@ def test_a_marker_in_a_prompt_is_ordinary_text(tiny: Any) -> None:
 def test_arguments_that_nobody_knows_are_refused(toy: Any) -> None:
     with pytest.raises(UncodeError, match="no 'ratee', and the sampler 'uncode' neither: did you mean 'rate'"):
         UncodeLM(toy, "uncode", ratee=1)
+    with pytest.raises(UncodeError, match="'confidence' takes no frequency table"):
+        UncodeLM(toy, "confidence", frequency="llada")
     with pytest.raises(UncodeError, match="rate must be a number"):
         UncodeLM(toy, "uncode", rate="high")
     with pytest.raises(UncodeError, match=r"length in --model_args must be a whole number of at least 1, not 1\.5"):

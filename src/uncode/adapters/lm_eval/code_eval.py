@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from ...core.errors import UncodeError
+from ...core.errors import UncodeError, require
 from ...evals.sandbox import Sandbox, Suite, Verdict
 
 NAME = "code_eval"
@@ -158,6 +158,7 @@ def code_eval_in_sandbox() -> Iterator[SandboxCodeEval]:
         return metric if path == NAME else load(path, *args, **options)
 
     def run_checked(lm: Any, task_dict: Any, *args: Any, **options: Any) -> Any:
+        require("tasks" in task_dict, "evaluate takes the tasks of TaskManager.load here, so that they can be checked.")
         for name, task in task_dict["tasks"].items():
             if getattr(task, "UNSAFE_CODE", False):
                 _check_task(name, task, metric)

@@ -38,7 +38,6 @@ def run(arguments: Sequence[str]) -> None:
 @contextmanager
 def prepared(tasks: Path) -> Iterator[None]:
     """While this is open, lm-eval knows our model and the task files in a folder, and runs code in our sandbox."""
-    import lm_eval.models  # its registry must hold lm-eval's own models before ours
     import lm_eval.tasks
 
     from . import model  # noqa: F401  # registers it

@@ -7,6 +7,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import lm_eval.models  # noqa: F401  # lm-eval does not import its own models once ours is registered
 from jinja2.exceptions import TemplateError
 from lm_eval.api.model import TemplateLM
 from lm_eval.api.registry import register_model
@@ -29,7 +30,7 @@ from ...samplers import lookup
 from ...samplers.catalog import catalog, find
 from ...version import __version__
 from .journal import AnswerJournal
-from .processes import Processes
+from .processes import ProcessGroup
 from .requests import DEFAULT_LENGTH, read_generations, warn_once
 
 AUTO_BATCH = 32
@@ -77,8 +78,8 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         **options: Any,
     ) -> None:
         super().__init__()
-        self.processes = Processes.start()
-        self._rank, self._world_size = self.processes.rank, self.processes.world_size
+        self.processes = ProcessGroup()
+        self._rank, self._world_size = self.processes.place.process, self.processes.place.processes
         self.length = None if length is None else _whole(length, "length", 1)
         self.seed, self.check_greedy = _whole(seed, "seed"), check_greedy
         self.likelihood_samples = _whole(likelihood_samples, "likelihood_samples", 1)
@@ -125,6 +126,8 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
             require(not others, f"the sampler file '{name}' takes no option '{others[0] if others else ''}'.")
         else:
             known = {option.name: option for option in find(preset, own).options}
+            takes_table = "frequency" in known or "frequency" not in options
+            require(takes_table, f"the sampler '{name}' takes no frequency table: leave frequency out of --model_args.")
             for key, value in options.items():
                 near = suggest(key, [*ARGUMENTS, *known])
                 require(key in known, f"--model_args has no '{key}', and the sampler '{name}' neither: {near}")

@@ -49,7 +49,8 @@ def read_generations(requests: Iterable[Any], length: int | None, seed: int) -> 
     for position, request in enumerate(requests):
         context, kwargs = request.args
         number = position if request.doc_id is None else request.doc_id
-        repeat, name = repeats[id(request)], f"{request.task_name or 'request'}/{number}"
+        # a data parallel run fills its shares with copies of the last request: these are no repeats
+        repeat, name = repeats[id(request)] % (request.repeats or 1), f"{request.task_name or 'request'}/{number}"
         repeats[id(request)] += 1
         tokens, stops = _read_kwargs(kwargs, length, name)
         yield Generation(name, context, tokens, stops, seed + number + repeat * REPEAT_STRIDE)
