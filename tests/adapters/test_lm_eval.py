@@ -208,12 +208,28 @@ def test_a_marker_in_a_prompt_is_ordinary_text(tiny: Any) -> None:
 def test_arguments_that_nobody_knows_are_refused(toy: Any) -> None:
     with pytest.raises(UncodeError, match="no 'ratee', and the sampler 'uncode' neither: did you mean 'rate'"):
         UncodeLM(toy, "uncode", ratee=1)
+    with pytest.raises(UncodeError, match="check_greedy in --model_args must be true or false, not 'no'"):
+        UncodeLM(toy, check_greedy="no")  # type: ignore[arg-type]
     with pytest.raises(UncodeError, match="'confidence' takes no frequency table"):
         UncodeLM(toy, "confidence", frequency="llada")
     with pytest.raises(UncodeError, match="rate must be a number"):
         UncodeLM(toy, "uncode", rate="high")
     with pytest.raises(UncodeError, match=r"length in --model_args must be a whole number of at least 1, not 1\.5"):
         UncodeLM(toy, length=1.5)  # type: ignore[arg-type]
+
+
+def test_a_wrong_sampler_is_refused_before_the_model_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("uncode.adapters.lm_eval.model.load", lambda *_, **__: pytest.fail("loaded"))
+    with pytest.raises(UncodeError, match="did you mean 'confidence'"):
+        UncodeLM("GSAI-ML/LLaDA-8B-Base", "confidense")
+    with pytest.raises(UncodeError, match="the sampler file 'story' takes no option 'rate'"):
+        UncodeLM("tiny", "story", rate=1)
+
+
+def test_a_sampler_file_of_the_model_goes_by_its_name(tiny: Any) -> None:
+    assert UncodeLM(tiny, "story").generate_until(asks(("2 + 3 =", {"max_gen_toks": 4}))) == [
+        uncode.generate(tiny, "2 + 3 =", sampler="story", length=4)
+    ]
 
 
 TEMPLATE = (

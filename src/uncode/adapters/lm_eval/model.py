@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from ...evals.run.model import PreparedSampler, Question
 from ...evals.run.sample import sample_key
 from ...evals.task import Example, Settings
 from ...likelihood import MAX_EXACT_TOKENS, log_likelihood
+from ...models import sampler_files
 from ...prompt import encode
 from ...samplers import lookup
 from ...samplers.catalog import catalog, find
@@ -81,20 +83,23 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         self.processes = ProcessGroup()
         self._rank, self._world_size = self.processes.place.process, self.processes.place.processes
         self.length = None if length is None else _whole(length, "length", 1)
-        self.seed, self.check_greedy = _whole(seed, "seed"), check_greedy
+        self.seed, self.check_greedy = _whole(seed, "seed"), _boolean(check_greedy, "check_greedy")
         self.likelihood_samples = _whole(likelihood_samples, "likelihood_samples", 1)
         self.likelihood_batch = _whole(likelihood_batch, "likelihood_batch", 1)
-        self.batch = max_batch_size or AUTO_BATCH if str(batch_size).startswith("auto") else int(batch_size)
+        is_auto = str(batch_size).startswith("auto")
+        self.batch = max_batch_size or AUTO_BATCH if is_auto else _whole(batch_size, "batch_size", 1)
+        given = options if frequency is None else options | {"frequency": frequency}
+        own = pretrained.samplers if isinstance(pretrained, Denoiser) else sampler_files(pretrained)
+        preset = _check_sampler(sampler, given, own)
+        self.journal = AnswerJournal(None if journal is None else Path(str(journal)), self.rank)
         if isinstance(pretrained, Denoiser):
             name, denoiser = str(pretrained.about.get("model", type(pretrained).__name__)), pretrained
         else:
             name, denoiser = pretrained, self._load(pretrained, device, device_map, dtype, revision)
         self.model = DiffusionModel(name, Guided(denoiser, float(guidance)) if guidance else denoiser)
         self.denoiser, self.tokenizer = self.model.denoiser, self.model.denoiser.tokenizer
-        given = options if frequency is None else options | {"frequency": frequency}
-        self.sampler = self._prepare(sampler, given, stop_at_eos)
-        self._filling = self._prepare(sampler, given, stop_at_eos=False)
-        self.journal = AnswerJournal(None if journal is None else Path(str(journal)), self.rank)
+        entry = SamplerEntry(preset, sampler, given, stop_at_eos=_boolean(stop_at_eos, "stop_at_eos"))
+        self.sampler, self._filling = (self._prepare(one) for one in (entry, replace(entry, stop_at_eos=False)))
 
     @classmethod
     def create_from_arg_obj(
@@ -118,22 +123,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         text = None if revision is None else str(revision)  # lm-eval reads digits as a number
         return load(name, device=place, dtype=dtype, device_map=device_map, revision=text)
 
-    def _prepare(self, name: str, options: Mapping[str, Any], stop_at_eos: bool) -> PreparedSampler:
-        own = self.denoiser.samplers
-        preset = str(own[name]) if name in own and name not in catalog() else name
-        if lookup.is_file(preset):
-            others = [key for key in options if key != "frequency"]
-            require(not others, f"the sampler file '{name}' takes no option '{others[0] if others else ''}'.")
-        else:
-            known = {option.name: option for option in find(preset, own).options}
-            takes_table = "frequency" in known or "frequency" not in options
-            require(takes_table, f"the sampler '{name}' takes no frequency table: leave frequency out of --model_args.")
-            for key, value in options.items():
-                near = suggest(key, [*ARGUMENTS, *known])
-                require(key in known, f"--model_args has no '{key}', and the sampler '{name}' neither: {near}")
-                if key != "frequency":
-                    known[key].check(None if value == "none" else value)
-        entry = SamplerEntry(preset, name, dict(options), stop_at_eos=stop_at_eos)
+    def _prepare(self, entry: SamplerEntry) -> PreparedSampler:
         length = self.length or DEFAULT_LENGTH
         return self.model.prepare(entry, Settings(shots=0, length=length, rate=0, chat=False, block_length=length), {})
 
@@ -330,6 +320,31 @@ NO_CACHE = (
     "--use_cache is refused: lm-eval finds its cached responses by the request alone, so they may be of another "
     "sampler, seed or checkpoint; use --model_args journal=DIR instead."
 )
+
+
+def _check_sampler(name: str, options: Mapping[str, Any], own: Mapping[str, Path]) -> str:
+    """The preset or sampler file of that name. An unknown name or option is an error, before a model is loaded.
+
+    `own` are the sampler files of the model.
+    """
+    preset = str(own[name]) if name in own and name not in catalog() else name
+    others = [key for key in options if key != "frequency"]
+    if lookup.is_file(preset):
+        require(not others, f"the sampler file '{name}' takes no option '{others[0] if others else ''}'.")
+        return preset
+    known = {option.name: option for option in find(preset, own).options}
+    takes_table = "frequency" in known or "frequency" not in options
+    require(takes_table, f"the sampler '{name}' takes no frequency table: leave frequency out of --model_args.")
+    for key in others:
+        near = suggest(key, [*ARGUMENTS, *known])
+        require(key in known, f"--model_args has no '{key}', and the sampler '{name}' neither: {near}")
+        known[key].check(None if options[key] == "none" else options[key])
+    return preset
+
+
+def _boolean(value: Any, name: str) -> bool:
+    require(isinstance(value, bool), f"{name} in --model_args must be true or false, not {value!r}.")
+    return bool(value)
 
 
 def _lengths(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[tuple[tuple[int, ...], int]]:
