@@ -309,7 +309,7 @@ def test_no_answer_is_taken_from_another_run(
     assert counted.count == 1 and found == UncodeLM(toy, **options | other).generate_until(ADDS[:1])
 
 
-@pytest.mark.parametrize("words", [["--use_cache", "x"], ["--use_cache=x"], ["--use_c", "x"]])
+@pytest.mark.parametrize("words", [["--use_cache", "x"], ["--use_cache=x"], ["--use_c", "x"], ["-c", "x"]])
 def test_the_response_cache_is_refused(words: list[str], few_tasks: None) -> None:
     with pytest.raises(UncodeError, match=r"^--use_cache is refused: .* use --model_args journal=DIR instead.$"):
         launch.run(["--model", "uncode", "--tasks", "gsm8k", *words])

@@ -16,6 +16,7 @@ from typing import Any
 
 from ...core.errors import UncodeError, require
 from ...extras import check_installed
+from .requests import NO_CACHE
 
 EXTRA = "lm-eval"
 
@@ -23,13 +24,13 @@ EXTRA = "lm-eval"
 def run(arguments: Sequence[str]) -> None:
     """Run `lm-eval ARGUMENTS...`."""
     check_installed("lm_eval", EXTRA, "`uncode lm-eval`")
+    _check_cache(arguments)
     from .tasks import task_files
 
     with ExitStack() as stack:
         stack.enter_context(_errors_as_sentences())
         stack.enter_context(prepared(stack.enter_context(task_files())))
         stack.enter_context(_argv(["lm-eval", *arguments]))
-        _check_cache(arguments)
         from lm_eval.__main__ import cli_evaluate
 
         cli_evaluate()
@@ -61,12 +62,13 @@ def prepared(tasks: Path) -> Iterator[None]:
 
 
 def _check_cache(arguments: Sequence[str]) -> None:
-    """Refuse lm-eval's response cache for our model before any model is loaded."""
-    from .model import NO_CACHE
+    """Refuse lm-eval's response cache for our model, before anything is imported.
 
+    A config file can ask for it too. It is read later, so `UncodeLM.set_cache_hook` refuses it then.
+    """
     words = [part for word in arguments for part in word.split("=", 1)]
     ours = any(first in ("--model", "-M") and second == "uncode" for first, second in pairwise(words))
-    require(not (ours and any(word.startswith("--use_c") for word in words)), NO_CACHE)
+    require(not (ours and any(word == "-c" or word.startswith("--use_c") for word in words)), NO_CACHE)
 
 
 @contextmanager

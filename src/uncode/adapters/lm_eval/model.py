@@ -33,7 +33,7 @@ from ...samplers.catalog import catalog, find
 from ...version import __version__
 from .journal import AnswerJournal
 from .processes import ProcessGroup
-from .requests import DEFAULT_LENGTH, read_generations, warn_once
+from .requests import DEFAULT_LENGTH, NO_CACHE, read_generations, warn_once
 
 AUTO_BATCH = 32
 """Rows of a batch for `--batch_size auto`; the engine lets fewer join where memory is short."""
@@ -314,12 +314,6 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
     def _windows(self, ids: tuple[int, ...], frame: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
         size = max(1, self.max_length - len(frame) - 1)
         return [(frame + ids[max(0, at - 1) : at], ids[at : at + size]) for at in range(0, len(ids), size)]
-
-
-NO_CACHE = (
-    "--use_cache is refused: lm-eval finds its cached responses by the request alone, so they may be of another "
-    "sampler, seed or checkpoint; use --model_args journal=DIR instead."
-)
 
 
 def _check_sampler(name: str, options: Mapping[str, Any], own: Mapping[str, Path]) -> str:

@@ -16,6 +16,11 @@ MAX_TOKENS = ("max_gen_toks", "max_new_tokens", "max_tokens", "max_completion_to
 """The names under which tasks limit an answer, the first one first."""
 REPEAT_STRIDE = 1 << 32
 """Repeats of a request have seeds this far apart, so that they never share one with another example."""
+NO_CACHE = (
+    "--use_cache is refused: lm-eval finds its cached responses by the request alone, so they may be of another "
+    "sampler, seed or checkpoint; use --model_args journal=DIR instead."
+)
+"""Why lm-eval's response cache cannot be used."""
 _logger = logging.getLogger(__name__)
 _warned: set[str] = set()
 
