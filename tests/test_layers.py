@@ -24,7 +24,8 @@ ALLOWED_IMPORTS = {
     "engine": {"core"},
     "evals": {"core", "engine", "models", "frequency", "samplers", "backbones"},
     "train": {"core", "frequency", "samplers", "backbones", "evals"},
-    "cli": {"core", "engine", "models", "frequency", "samplers", "backbones", "viewer", "evals", "train"},
+    "adapters": {"core", "engine", "models", "frequency", "samplers", "backbones", "evals"},
+    "cli": {"core", "engine", "models", "frequency", "samplers", "backbones", "viewer", "evals", "train", "adapters"},
 }
 """The packages that a package may import."""
 

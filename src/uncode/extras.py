@@ -13,6 +13,7 @@ EXTRAS = {
     "devices": (("accelerate",), "one model over several devices (device_map)"),
     "corpora": (("datasets", "pyarrow", "zstandard"), "counting over dataset ids, Parquet and zst files"),
     "cluster": (("ray",), "counting on a cluster"),
+    "lm-eval": (("lm_eval",), "lm-evaluation-harness with our models and tasks (`uncode lm-eval`)"),
     "plots": (("matplotlib",), "figures (`uncode calibrate --plot`)"),
     "gguf": (("gguf",), "autoregressive models in GGUF files"),
     "train": (("reasoning_gym",), "the tiny model's curriculum"),

@@ -38,6 +38,8 @@ def _options() -> dict[tuple[str, ...], list[tuple[str, bool]]]:
     found: dict[tuple[str, ...], list[tuple[str, bool]]] = {}
     group = typer.main.get_command(app)
     for name, command in group.commands.items():  # type: ignore[attr-defined]
+        if name == "lm-eval":  # passes all words on to another program
+            continue
         for words, each in (
             [((name,), command)]
             if not hasattr(command, "commands")

@@ -92,6 +92,8 @@ QUICK = [
     ["decode", "a <mask:0> b"],
     ["compare", "x", "--samplers", "uncode,,confidence"],
     ["samplers", "--set", "rate=1"],
+    ["lm-eval", "--help"],
+    ["lm-eval"],
 ]
 
 

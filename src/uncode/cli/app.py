@@ -17,7 +17,7 @@ from .verbs import (
     table,
     train,
 )
-from .verbs.evaluation import calibrate, evaluate, mini, regrade, report, tasks
+from .verbs.evaluation import calibrate, evaluate, lm_eval, mini, regrade, report, tasks
 
 app = typer.Typer(
     name="uncode",
@@ -43,6 +43,7 @@ for _verb, _module in (
     ("count", count),
 ):
     app.command(name=_verb, short_help=_module.SUMMARY)(_module.command)
+app.command(name="lm-eval", short_help=lm_eval.SUMMARY, context_settings=lm_eval.SETTINGS)(lm_eval.command)
 app.add_typer(table.app, name="table", short_help=table.SUMMARY)
 app.command(name="doctor", short_help=doctor.SUMMARY)(doctor.command)
 for _registered in (*app.registered_commands, *table.app.registered_commands):

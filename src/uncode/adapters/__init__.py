@@ -1,0 +1,1 @@
+"""Adapters: our models and tasks in other people's programs."""

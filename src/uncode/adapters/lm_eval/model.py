@@ -1,0 +1,369 @@
+"""A denoiser as a model of lm-eval: generation on the engine, log-likelihoods by our estimator."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import lm_eval.models  # noqa: F401  # lm-eval does not import its own models once ours is registered
+from jinja2.exceptions import TemplateError
+from lm_eval.api.model import TemplateLM
+from lm_eval.api.registry import register_model
+from lm_eval.utils import simple_parse_args_string
+from torch import Tensor
+from tqdm import tqdm
+
+from ...backbones.guidance import Guided
+from ...backbones.loading.load import load
+from ...core.denoiser import Denoiser
+from ...core.errors import UncodeError, require, suggest
+from ...evals.run.config import SamplerEntry
+from ...evals.run.models.diffusion import DiffusionModel
+from ...evals.run.models.model import PreparedSampler, Question
+from ...evals.run.sample import sample_key
+from ...evals.task import Example, Settings
+from ...likelihood import MAX_EXACT_TOKENS, log_likelihood
+from ...models import sampler_files
+from ...prompt import encode
+from ...samplers import lookup
+from ...samplers.catalog import catalog, find
+from ...version import __version__
+from .journal import AnswerJournal
+from .processes import ProcessGroup
+from .requests import DEFAULT_LENGTH, NO_CACHE, read_generations, warn_once
+
+AUTO_BATCH = 32
+"""Rows of a batch for `--batch_size auto`; the engine lets fewer join where memory is short."""
+DEFAULT_CONTEXT = 2048
+"""Tokens of a window of `loglikelihood_rolling`, for models that do not say how many they were trained on."""
+ARGUMENTS = (
+    *("pretrained", "sampler", "length", "seed", "journal", "frequency", "guidance", "stop_at_eos"),
+    *("likelihood_samples", "likelihood_batch", "check_greedy"),
+    *("device", "dtype", "device_map", "revision", "batch_size"),
+)
+"""The names in --model_args that are not options of the sampler."""
+Row = Mapping[str, Any]
+
+
+@register_model("uncode")
+class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
+    """A masked diffusion model with a sampler. Arguments that are not named here are options of the sampler.
+
+    `length` is the number of tokens to generate; a task's `max_gen_toks` is its upper limit, and its value where
+    `length` is not given. `journal` is a folder for the answers, from which a stopped run is resumed.
+    """
+
+    def __init__(
+        self,
+        pretrained: str | Denoiser = "tiny",
+        sampler: str = "uncode",
+        *,
+        length: int | None = None,
+        seed: int = 0,
+        journal: str | Path | None = None,
+        frequency: str | None = None,
+        guidance: float = 0.0,
+        stop_at_eos: bool = True,
+        likelihood_samples: int = 128,
+        likelihood_batch: int = 16,
+        check_greedy: bool = True,
+        device: str | None = None,
+        dtype: str | None = None,
+        device_map: str | None = None,
+        revision: str | None = None,
+        batch_size: int | str = 1,
+        max_batch_size: int | None = None,
+        trust_remote_code: bool = False,  # set by an option of lm-eval's; no code of a checkpoint is ever run
+        **options: Any,
+    ) -> None:
+        super().__init__()
+        self.processes = ProcessGroup()
+        self._rank, self._world_size = self.processes.place.process, self.processes.place.processes
+        self.length = None if length is None else _whole(length, "length", 1)
+        self.seed, self.check_greedy = _whole(seed, "seed"), _boolean(check_greedy, "check_greedy")
+        self.likelihood_samples = _whole(likelihood_samples, "likelihood_samples", 1)
+        self.likelihood_batch = _whole(likelihood_batch, "likelihood_batch", 1)
+        is_auto = str(batch_size).startswith("auto")
+        self.batch = max_batch_size or AUTO_BATCH if is_auto else _whole(batch_size, "batch_size", 1)
+        given = options if frequency is None else options | {"frequency": frequency}
+        own = pretrained.samplers if isinstance(pretrained, Denoiser) else sampler_files(pretrained)
+        preset = _check_sampler(sampler, given, own)
+        self.journal = AnswerJournal(None if journal is None else Path(str(journal)), self.rank)
+        if isinstance(pretrained, Denoiser):
+            name, denoiser = str(pretrained.about.get("model", type(pretrained).__name__)), pretrained
+        else:
+            name, denoiser = pretrained, self._load(pretrained, device, device_map, dtype, revision)
+        self.model = DiffusionModel(name, Guided(denoiser, float(guidance)) if guidance else denoiser)
+        self.denoiser, self.tokenizer = self.model.denoiser, self.model.denoiser.tokenizer
+        entry = SamplerEntry(preset, sampler, given, stop_at_eos=_boolean(stop_at_eos, "stop_at_eos"))
+        self.sampler, self._filling = (self._prepare(one) for one in (entry, replace(entry, stop_at_eos=False)))
+
+    @classmethod
+    def create_from_arg_obj(
+        cls, arg_dict: Mapping[str, Any], additional_config: Mapping[str, Any] | None = None
+    ) -> UncodeLM:
+        """Build the model from --model_args. They win over lm-eval's options, which have defaults (cuda:0, batch 1)."""
+        others = {name: value for name, value in (additional_config or {}).items() if value is not None}
+        return cls(**{**others, **arg_dict})
+
+    @classmethod
+    def create_from_arg_string(cls, arg_string: str, additional_config: Mapping[str, Any] | None = None) -> UncodeLM:
+        """The same, from one text."""
+        return cls.create_from_arg_obj(simple_parse_args_string(arg_string), additional_config)
+
+    def _load(
+        self, name: str, device: str | None, device_map: str | None, dtype: str | None, revision: Any
+    ) -> Denoiser:
+        if name == "toy":
+            return load(name)  # it takes no options, and lm-eval always names a device
+        place = self.processes.device(device) if device_map is None else None
+        text = None if revision is None else str(revision)  # lm-eval reads digits as a number
+        return load(name, device=place, dtype=dtype, device_map=device_map, revision=text)
+
+    def _prepare(self, entry: SamplerEntry) -> PreparedSampler:
+        length = self.length or DEFAULT_LENGTH
+        return self.model.prepare(entry, Settings(shots=0, length=length, rate=0, chat=False, block_length=length), {})
+
+    # -- what lm-eval asks about the model --------------------------------------------------------
+
+    @property
+    def eot_token_id(self) -> int:
+        require(len(self.denoiser.eos_ids) > 0, "this model has no EOS token, which lm-eval asks for.")
+        return self.denoiser.eos_ids[0]
+
+    @property
+    def max_length(self) -> int:
+        return self.denoiser.context or DEFAULT_CONTEXT
+
+    @property
+    def tokenizer_name(self) -> str:
+        """For lm-eval's cache of prompts: the name of the model, and the fingerprint of its tokenizer."""
+        return f"{self.model.name}-{self.denoiser.about.get('tokenizer', '')}".replace("/", "__")
+
+    def get_model_info(self) -> dict[str, Any]:
+        """For the results' config: everything that decides an answer."""
+        about = {"version": __version__, "model": self.model.name, "seed": self.seed, "length": self.length}
+        likelihood = {"samples": self.likelihood_samples, "batch": self.likelihood_batch}
+        return {
+            "model_num_parameters": self.denoiser.parameters,
+            "model_dtype": str(self.denoiser.dtype),
+            "model_revision": str(self.denoiser.about.get("revision", "")),
+            "model_sha": self.model.fingerprint,
+            "sampler": dict(self.sampler.definition),
+            "uncode": about | {"sampler": self.sampler.entry.label, "likelihood": likelihood},
+        }
+
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
+        """The token ids of a text. The template of a chat has written all special tokens; no others are added."""
+        return encode(self.denoiser, string)
+
+    def apply_chat_template(self, chat_history: list[dict[str, str]], add_generation_prompt: bool = True) -> str:
+        """Messages as a prompt. Without a generation prompt the last message is an answer to be continued."""
+        known = getattr(self.tokenizer, "chat_template", None)
+        require(bool(known), f"'{self.model.name}' has no chat template: leave --apply_chat_template out.")
+
+        def render(messages: list[dict[str, str]]) -> str:
+            options = {"continue_final_message": not add_generation_prompt, "tokenize": False}
+            found = self.tokenizer.apply_chat_template(messages, add_generation_prompt=add_generation_prompt, **options)
+            return str(found)
+
+        try:
+            return render(chat_history)
+        except TemplateError as error:
+            if not any(one["role"] == "system" for one in chat_history):
+                raise UncodeError(f"the chat template of '{self.model.name}' fails: {error}.") from error
+        warn_once("the chat template takes no system message: it is put before the first user message.")
+        return render(_without_system(chat_history))
+
+    # -- data parallel ----------------------------------------------------------------------------
+
+    def all_gather(self, tensor: Tensor) -> Tensor:
+        return self.processes.all_gather(tensor)
+
+    def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
+        return self.processes.gather_object(obj, dst)
+
+    def barrier(self) -> None:
+        self.processes.barrier()
+
+    def set_cache_hook(self, cache_hook: Any) -> None:
+        """lm-eval calls this for `--use_cache` only."""
+        raise UncodeError(NO_CACHE)
+
+    # -- generation -------------------------------------------------------------------------------
+
+    def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
+        """The answers, up to their first stop string. They are cut after decoding, which has no left-to-right order."""
+        asked = list(read_generations(requests, self.length, self.seed))
+        questions = [
+            Question(Example(one.id), self.model.encode(one.context, chat=False), one.length, one.seed) for one in asked
+        ]
+        rows = self._decode(questions, self.sampler, "generate_until", disable_tqdm)
+        return [one.cut(row["text"]) for one, row in zip(asked, rows, strict=True)]
+
+    def _decode(
+        self, questions: Sequence[Question], sampler: PreparedSampler, what: str, disable_tqdm: bool
+    ) -> list[Row]:
+        """The journal's lines of the questions. Those that it does not hold are decoded first."""
+        keys = [self._key({"prompt": one.prompt_sha256, "length": one.length}, sampler, one.seed) for one in questions]
+        missing = {key: one for key, one in zip(keys, questions, strict=True) if key not in self.journal}
+        key_of = {one: key for key, one in missing.items()}
+        longest = max((len(one.prompt_ids) + one.length for one in questions), default=0)
+        if longest > self.max_length and self.denoiser.context is not None:
+            warn_once(
+                f"prompts and answers have up to {longest} tokens, but the model was trained on {self.max_length}."
+            )
+        answers = self.model.answers(sampler, list(missing.values()), self.batch)
+        with self.journal.writing() as add:
+            for question, answer in self._progress(answers, len(missing), what, disable_tqdm):
+                add(
+                    {
+                        "key": key_of[question],
+                        "id": question.example.id,
+                        "sampler": sampler.entry.label,
+                        "prompt_sha256": question.prompt_sha256,
+                        "length": question.length,
+                        "seed": question.seed,
+                        "text": answer.text,
+                        "token_ids": list(answer.token_ids),
+                        "forwards": answer.forwards,
+                        "tokens": answer.tokens,
+                        "seconds": round(answer.seconds, 6),
+                    }
+                )
+        return [self.journal[key] for key in keys]
+
+    def _key(self, request: Mapping[str, Any], sampler: PreparedSampler, seed: int) -> str:
+        return sample_key(request, self.model.fingerprint, sampler.definition, seed)
+
+    def _progress(self, work: Any, total: int, what: str, disable_tqdm: bool) -> Any:
+        return tqdm(work, total=total, desc=f"uncode {what}", disable=disable_tqdm or self.rank > 0 or not total)
+
+    # -- log-likelihoods --------------------------------------------------------------------------
+
+    def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+        """For each context and continuation, the log-likelihood, and whether the sampler writes the continuation."""
+        pairs = [(request.args, *self._encode_parts(*request.args)) for request in requests]
+        return self._loglikelihood_tokens(pairs, disable_tqdm)
+
+    def _encode_parts(self, context: str, continuation: str) -> tuple[list[int], list[int]]:
+        """The ids of both, of which only the tokens of the continuation are scored. An empty context is no token."""
+        before, answer = self._encode_pair(context, continuation) if context else ([], self.tok_encode(continuation))
+        if not answer and continuation:  # the tokenizer has merged it into the last token of the context
+            before, answer = self.tok_encode(context), self.tok_encode(continuation)
+        return before, answer
+
+    def _loglikelihood_tokens(
+        self, requests: Sequence[tuple[Any, list[int], list[int]]], disable_tqdm: bool = False, **kwargs: Any
+    ) -> list[tuple[float, bool]]:
+        frame = list(self.denoiser.frame[0])
+        pairs = [(tuple(frame + context), tuple(answer)) for _, context, answer in requests]
+        greedy = self._are_greedy(pairs, disable_tqdm) if self.check_greedy else [False] * len(pairs)
+        return list(zip(self._scores(pairs, "loglikelihood", disable_tqdm), greedy, strict=True))
+
+    def _scores(
+        self, pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], what: str, disable_tqdm: bool
+    ) -> list[float]:
+        """Log-likelihoods, from the journal or computed now. The same masks are drawn for answers of equal length."""
+        keys = [self._likelihood_key(*pair) for pair in pairs]
+        missing = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in self.journal}
+        with self.journal.writing() as add:
+            for key, (context, answer) in self._progress(missing.items(), len(missing), what, disable_tqdm):
+                add({"key": key, "log_likelihood": self._log_likelihood(context, answer)})
+        return [float(self.journal[key]["log_likelihood"]) for key in keys]
+
+    def _likelihood_key(self, context: tuple[int, ...], answer: tuple[int, ...]) -> str:
+        settings = {"samples": self.likelihood_samples, "batch": self.likelihood_batch}
+        request = {"context": context, "answer": answer, "likelihood": settings}
+        return sample_key(request, self.model.fingerprint, {}, self.seed)
+
+    def _log_likelihood(self, context: tuple[int, ...], answer: tuple[int, ...]) -> float:
+        """Our estimate in nats. Where all ways to mask the answer are fewer than the samples, it is exact."""
+        if not answer:
+            return 0.0
+        few = len(answer) <= MAX_EXACT_TOKENS and 2 ** len(answer) - 1 <= self.likelihood_samples
+        return log_likelihood(
+            self.denoiser,
+            context,
+            answer,
+            method="exact" if few else "monte carlo",
+            samples=self.likelihood_samples,
+            batch_size=self.likelihood_batch,
+            seed=self.seed,
+        )
+
+    def _are_greedy(self, pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], disable_tqdm: bool) -> list[bool]:
+        """Whether the sampler, given the length of the answer, writes exactly the answer."""
+        asked = [Question(Example("loglikelihood"), *pair, self.seed) for pair in _lengths(pairs)]
+        rows = iter(self._decode(asked, self._filling, "greedy", disable_tqdm))
+        return [not answer or tuple(next(rows)["token_ids"]) == answer for _, answer in pairs]
+
+    def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
+        """The log-likelihood of whole texts, in windows of the model's context. A window sees the token before it."""
+        frame = tuple(self.denoiser.frame[0])
+        windows = [self._windows(tuple(self.tok_encode(request.args[0])), frame) for request in requests]
+        scores = self._scores([pair for text in windows for pair in text], "loglikelihood_rolling", disable_tqdm)
+        ends = [0]
+        for text in windows:
+            ends.append(ends[-1] + len(text))
+        return [sum(scores[first:last]) for first, last in pairwise(ends)]
+
+    def _windows(self, ids: tuple[int, ...], frame: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+        size = max(1, self.max_length - len(frame) - 1)
+        return [(frame + ids[max(0, at - 1) : at], ids[at : at + size]) for at in range(0, len(ids), size)]
+
+
+def _check_sampler(name: str, options: Mapping[str, Any], own: Mapping[str, Path]) -> str:
+    """The preset or sampler file of that name. An unknown name or option is an error, before a model is loaded.
+
+    `own` are the sampler files of the model.
+    """
+    preset = str(own[name]) if name in own and name not in catalog() else name
+    others = [key for key in options if key != "frequency"]
+    if lookup.is_file(preset):
+        require(not others, f"the sampler file '{name}' takes no option '{others[0] if others else ''}'.")
+        return preset
+    known = {option.name: option for option in find(preset, own).options}
+    takes_table = "frequency" in known or "frequency" not in options
+    require(takes_table, f"the sampler '{name}' takes no frequency table: leave frequency out of --model_args.")
+    for key in others:
+        near = suggest(key, [*ARGUMENTS, *known])
+        require(key in known, f"--model_args has no '{key}', and the sampler '{name}' neither: {near}")
+        known[key].check(None if options[key] == "none" else options[key])
+    return preset
+
+
+def _boolean(value: Any, name: str) -> bool:
+    require(isinstance(value, bool), f"{name} in --model_args must be true or false, not {value!r}.")
+    return bool(value)
+
+
+def _lengths(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[tuple[tuple[int, ...], int]]:
+    """The contexts and the lengths of their answers, without empty answers."""
+    return [(context, len(answer)) for context, answer in pairs if answer]
+
+
+def _without_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:
+    """The messages with the system message at the beginning of the first one of the user."""
+    system = "\n\n".join(one["content"] for one in messages if one["role"] == "system")
+    others = [dict(one) for one in messages if one["role"] != "system"]
+    first = next((one for one in others if one["role"] == "user"), None)
+    if first is None:
+        return [{"role": "user", "content": system}, *others]
+    first["content"] = f"{system}\n\n{first['content']}"
+    return others
+
+
+def _whole(value: Any, name: str, least: int | None = None) -> int:
+    """A whole number of --model_args, where lm-eval reads some as floats or texts."""
+    try:
+        found = int(value)
+        fits = found == float(value) and (least is None or found >= least)
+    except (TypeError, ValueError, OverflowError):
+        fits = False
+    limit = "" if least is None else f" of at least {least}"
+    require(fits, f"{name} in --model_args must be a whole number{limit}, not {value!r}.")
+    return found
