@@ -10,7 +10,6 @@ import pytest
 import uncode
 from tests.cli.running import run
 from tests.evals.small_models import small_model
-from uncode.core.pieces.stop import AfterEos
 from uncode.evals.families import FAMILIES
 
 pytest.importorskip("matplotlib")
@@ -52,7 +51,7 @@ def test_the_entropy_is_that_of_the_trace(model: Path, tmp_path: Path) -> None:
     family = FAMILIES["mini_choice"]
     ids = list(denoiser.tokenizer.encode(family.prompt(family.unlabelled()[0]), add_special_tokens=False))
     canvas = uncode.Canvas.after_prompt([ids], family.settings.length, denoiser.mask_id)
-    sampler = uncode.presets.uncode(rate=0.1, informativeness=False).stopping(AfterEos())
+    sampler = uncode.presets.uncode(rate=0.1, informativeness=False)  # every mask is filled
     trace = uncode.decode(denoiser, canvas, sampler, seed=0, observe="span")
     assert rows[0]["entropy"] == pytest.approx(float(trace.sequence_entropy[0]), rel=1e-5)
     assert json.loads(done.stdout)["rates"][0]["entropy"] == pytest.approx(rows[0]["entropy"], abs=1e-6)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -133,6 +135,15 @@ def test_a_config_is_narrowed_and_misspelt_names_are_suggested() -> None:
         main.narrowed(samplers=["uncod"])
     with pytest.raises(UncodeError, match="the config 'main' has no task 'mini_story'"):
         main.narrowed(tasks=["mini_story"])
+
+
+def test_the_config_of_the_docs_can_be_read() -> None:
+    page = (ROOT / "docs" / "evaluation.md").read_text()
+    blocks = re.findall(r"```toml\n(title.*?)```", page, re.S)
+    assert len(blocks) == 1
+    read = EvalConfig.read({"name": "docs", **tomllib.loads(blocks[0])})
+    assert [entry.label for entry in read.samplers] == ["confidence", "fast_dllm prefix"]
+    assert all(f"| `{name}` |" in page for name in PACKAGE_CONFIGS)
 
 
 # -- the run folder --------------------------------------------------------------------------------

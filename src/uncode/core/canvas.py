@@ -149,9 +149,9 @@ def _rows(ids: Ids) -> list[Tensor]:
         require(dims in (1, 2), f"prompt ids must be [B, P] or [P], not a tensor of {dims} dimensions.")
         rows = list(_tensor(ids) if dims == 2 else _tensor(ids)[None])
     else:
-        require(isinstance(ids, Sequence) and not isinstance(ids, str | bytes), _wanted(ids))
+        _require_ids(isinstance(ids, Sequence) and not isinstance(ids, str | bytes), ids)
         rows = [_tensor(ids)] if len(ids) > 0 and _is_id(ids[0]) else [_tensor(row) for row in ids]
-        require(all(row.dim() == 1 for row in rows), _wanted(ids))
+        _require_ids(all(row.dim() == 1 for row in rows), ids)
     require(len(rows) > 0, "a canvas needs at least one row.")
     return rows
 
@@ -159,7 +159,8 @@ def _rows(ids: Ids) -> list[Tensor]:
 def _tensor(ids: Any) -> Tensor:
     """Token ids as int64: a tensor, an array or a list of whole numbers."""
     listed = isinstance(ids, Sequence) and not isinstance(ids, str | bytes)
-    require(isinstance(ids, Tensor) or hasattr(ids, "__array__") or (listed and all(map(_is_id, ids))), _wanted(ids))
+    are_ids = listed and (all(type(i) is int for i in ids) or all(map(_is_id, ids)))
+    _require_ids(isinstance(ids, Tensor) or hasattr(ids, "__array__") or are_ids, ids)
     if listed and len(ids) == 0:
         return torch.zeros(0, dtype=torch.long)
     try:
@@ -167,12 +168,17 @@ def _tensor(ids: Any) -> Tensor:
     except (TypeError, ValueError, RuntimeError, OverflowError):  # of objects, or beyond 64 bits
         raise UncodeError(_wanted(ids)) from None
     whole = not (found.is_floating_point() or found.is_complex() or found.dtype == torch.bool)
-    require(whole or found.numel() == 0, _wanted(ids))
+    _require_ids(whole or found.numel() == 0, ids)
     return found.long()
 
 
 def _is_id(value: Any) -> bool:
     return hasattr(value, "__index__") and not isinstance(value, bool) and getattr(value, "ndim", 0) == 0
+
+
+def _require_ids(fits: bool, ids: Any) -> None:
+    if not fits:  # the sentence shows the ids, which takes longer than the check
+        raise UncodeError(_wanted(ids))
 
 
 def _wanted(ids: Any) -> str:

@@ -23,10 +23,12 @@ class Request:
     """Whatever the caller wants to find on the result."""
 
     def __post_init__(self) -> None:
-        require(isinstance(self.canvas, Canvas), f"a request holds a Canvas of one row, not {shown(self.canvas)}.")
+        if not isinstance(self.canvas, Canvas):
+            raise UncodeError(f"a request holds a Canvas of one row, not {shown(self.canvas)}.")
         rows = self.canvas.rows
         require(rows == 1, f"a request holds a canvas of one row, not of {rows}: make a request for each row.")
-        require(isinstance(self.sampler, Sampler), f"a request holds a Sampler, not {shown(self.sampler)}.")
+        if not isinstance(self.sampler, Sampler):  # the text of a sampler takes longer than the check
+            raise UncodeError(f"a request holds a Sampler, not {shown(self.sampler)}.")
 
 
 @dataclass(frozen=True, eq=False)

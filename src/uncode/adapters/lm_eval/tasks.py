@@ -49,7 +49,7 @@ def task_file(name: str) -> str:
 @contextmanager
 def task_files() -> Iterator[Path]:
     """A folder with the files of all tasks, for lm-eval's index."""
-    with TemporaryDirectory(prefix="uncode-tasks-") as folder:
+    with TemporaryDirectory(prefix="lm-eval-tasks-") as folder:
         for name in TASK_NAMES:
             (Path(folder) / f"uncode_{name}.yaml").write_text(task_file(name), encoding="utf-8")
         yield Path(folder)

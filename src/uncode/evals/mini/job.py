@@ -81,7 +81,8 @@ class Job:
 
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
             futures = [pool.submit(self.run_process, number, workers) for number in range(workers)]
-            for done, _ in enumerate(as_completed(futures), 1):
+            for done, future in enumerate(as_completed(futures), 1):
+                future.result()
                 on_progress(Progress(f"process {done} of {workers} is done", done, workers, 0, 0))
         return futures[0].result()
 

@@ -63,15 +63,16 @@ class Calibration:
     ) -> RateChoice:
         """Decode the examples at every rate into a folder of samples. Those that the folder holds are not made again.
 
-        With `labels` the answers are graded too, which does not change the choice.
+        Every mask is filled. With `labels` the answers are graded too, which does not change the choice.
         """
         title = f"Mean predictive entropy of {self.entry.label} at {len(self.rates)} rates"
         folder = RunFolder.create(out, RunInfo("calibration", title, versions=versions()))
         questions = [self._question(example, number) for number, example in enumerate(examples)]
         found: dict[float, list[Sample]] = {rate: [] for rate in self.rates}
+        whole = replace(self.entry, stop_at_eos=False)  # the mean is over all steps, as in the paper
         with Recorder.open(folder, options) as recorder:
             for number, rate in enumerate(self.rates):
-                sampler = self.model.prepare(self.entry, self.task.settings, {"rate": rate})
+                sampler = self.model.prepare(whole, self.task.settings, {"rate": rate})
                 label, cell = f"{self.entry.label} {rate:g}", f"{self.task.name}, rate {rate:g} without labels"
                 seed, before = self.seed, number * len(questions)
                 for sample in recorder.samples(

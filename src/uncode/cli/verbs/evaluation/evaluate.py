@@ -93,8 +93,8 @@ def command(
     """Run every sampler of a config on every task with every model, and write each answer to a run folder.
 
     The same command resumes a run that was stopped, and repeats nothing. `uncode report RUN` prints the tables,
-    `uncode regrade RUN` grades the answers again. The processes of `accelerate launch -m uncode eval ...` or torchrun
-    share the run.
+    `uncode regrade RUN` grades the answers again. The processes of `accelerate launch -m uncode eval ...` and of
+    `torchrun --nproc_per_node 8 -m uncode eval ...` share the run.
 
     Examples:
 
@@ -102,7 +102,6 @@ def command(
       uncode eval mini --tasks mini_story --samplers confidence,uncode --limit 20 --out story
       uncode eval main --data ./data --tasks gsm8k,sudoku --batch 16
       uncode eval main --model ./my-llada --frequency llada --out my-llada
-      accelerate launch --num_processes 8 -m uncode eval main --out main
     """
     if list_configs:
         _list(as_json)

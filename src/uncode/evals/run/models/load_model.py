@@ -6,17 +6,11 @@ from ....backbones.loading.load import load
 from ....core.errors import require, suggest
 from ....frequency import as_table
 from ..config import AUTOREGRESSIVE, EvalConfig
-from .autoregressive import AutoregressiveModel
-from .causal import LeftToRight
 from .causal_checkpoint import check_is_diffusion
 from .diffusion import DiffusionModel
 from .model import EvaluatedModel
-from .vllm_model import VllmModel
 
-BACKENDS: dict[str, type[AutoregressiveModel] | type[VllmModel]] = {
-    "transformers": AutoregressiveModel,
-    "vllm": VllmModel,
-}
+BACKENDS = ("transformers", "vllm")
 """What runs an autoregressive model; transformers by default."""
 
 
@@ -36,16 +30,27 @@ def load_model(
     """
     if _is_autoregressive(config):
         require(frequency is None, "an autoregressive model takes no frequency table: leave it out.")
-        chosen = backend or "transformers"
-        require(chosen in BACKENDS, f"there is no backend '{chosen}': {suggest(chosen, BACKENDS)}")
-        for entry in config.samplers:
-            LeftToRight.of(entry, entry.options)  # a wrong option is found before the weights are read
-        return BACKENDS[chosen].load(name, device=device, dtype=dtype, revision=revision)
+        return _load_autoregressive(name, config, device, dtype, revision, backend or "transformers")
     require(backend is None, f"a backend is for autoregressive models, and the config '{config.name}' has none.")
     check_is_diffusion(name, revision, config.name)
     table = None if frequency is None else as_table(frequency)
     given = {"device": device, "dtype": dtype, "revision": revision}
     return DiffusionModel(name, load(name, **given), table)
+
+
+def _load_autoregressive(
+    name: str, config: EvalConfig, device: str | None, dtype: str | None, revision: str | None, backend: str
+) -> EvaluatedModel:
+    """An autoregressive model. Importing what generates its text takes seconds, so only this function does."""
+    from .autoregressive import AutoregressiveModel
+    from .causal import LeftToRight
+    from .vllm_model import VllmModel
+
+    require(backend in BACKENDS, f"there is no backend '{backend}': {suggest(backend, BACKENDS)}")
+    for entry in config.samplers:
+        LeftToRight.of(entry, entry.options)  # a wrong option is found before the weights are read
+    kind = AutoregressiveModel if backend == "transformers" else VllmModel
+    return kind.load(name, device=device, dtype=dtype, revision=revision)
 
 
 def _is_autoregressive(config: EvalConfig) -> bool:
