@@ -13,7 +13,16 @@ from hypothesis import strategies as st
 
 from uncode import stats
 from uncode.core.errors import UncodeError
-from uncode.stats import Interval, mcnemar, mean_interval, paired_bootstrap, paired_bootstraps, pearson, wilson
+from uncode.stats import (
+    Interval,
+    mcnemar,
+    mean_interval,
+    mean_intervals,
+    paired_bootstrap,
+    paired_bootstraps,
+    pearson,
+    wilson,
+)
 
 LEVELS = (0.5, 0.9, 0.95, 0.999)
 levels = st.floats(0.01, 0.999)
@@ -255,3 +264,10 @@ def test_the_mean_of_wilson_intervals_covers_the_mean() -> None:
         found = stats.mean_of_intervals(parts)
         covered += found.low <= sum(shares) / 2 <= found.high
     assert 0.93 <= covered / 2000 <= 0.98
+
+
+def test_intervals_of_several_means_are_those_of_each_alone() -> None:
+    rows = np.random.default_rng(0).random((3, 40))
+    together = mean_intervals(list(rows))
+    for row, interval in zip(rows, together, strict=True):
+        assert interval == pytest.approx(mean_interval(row), abs=1e-12)

@@ -72,6 +72,13 @@ def mean_interval(
     return _bootstrap(_numbers(values), level, resamples, seed, groups)
 
 
+def mean_intervals(rows: Sequence[ArrayLike], resamples: int = 10_000) -> list[Interval]:
+    """:func:`mean_interval` of each row, all over the same examples. They share their draws, which saves most of the
+    time; each interval is the same as alone, apart from rounding."""
+    values = np.stack([_numbers(row) for row in rows])
+    return _bootstraps(values, 0.95, resamples, 0, None)
+
+
 def paired_bootstrap(
     a: ArrayLike,
     b: ArrayLike,

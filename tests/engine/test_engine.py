@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -20,6 +20,7 @@ from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, UncodeErr
 from uncode.backbones.transformer import session
 from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.score import Confidence, Score
+from uncode.core.stepper.state import State
 from uncode.core.view import View
 from uncode.engine import Engine, Request, Result, memory
 from uncode.engine.queue import MAX_OVERTAKEN
@@ -224,6 +225,42 @@ def test_a_batch_that_does_not_fit_shrinks_and_continues() -> None:
     limited.tokens = 5
     (alone,) = Engine(model).run([Request(canvases[0], presets.confidence())])
     assert "one row does not fit into memory: CUDA out of memory. Tried to allocate much" in str(alone.error)
+
+
+def test_memory_that_runs_out_while_rows_join_shrinks_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    add, sizes = State.add, list[int]()
+
+    def limited(self: State, canvas: Canvas, *rest: Any) -> Any:
+        sizes.append(len(self.rows) + canvas.rows)
+        if sizes[-1] > 3:
+            raise torch.OutOfMemoryError("no room for the KV cache")
+        return add(self, canvas, *rest)
+
+    monkeypatch.setattr(State, "add", limited)
+    asked = list(requests(9))
+    found = {id(result.request): result for result in Engine(ToyDenoiser(1), max_rows=8).run(asked)}
+    assert max(sizes) > 3 and len(found) == 9
+    for request in asked:
+        alone = decode(ToyDenoiser(1), request.canvas, request.sampler, request.seed)
+        trace = found[id(request)].trace
+        assert trace is not None and torch.equal(trace.tokens, alone.tokens)
+    monkeypatch.setattr(State, "add", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("none at all")))
+    (failed,) = Engine(ToyDenoiser(1)).run(asked[:1])
+    assert "one row does not fit into memory: none at all" in str(failed.error)
+
+
+def test_the_tickets_of_a_step_include_the_rows_that_it_finished() -> None:
+    engine, seen = Engine(ToyDenoiser(1), max_rows=2), set[int]()
+    tickets = {engine.submit(request) for request in requests(4)}
+    while not engine.is_idle:
+        results = engine.step()
+        if engine.last_step is not None:
+            rows = [engine.ticket_of(row) for row in range(8)]
+            seen |= {ticket for ticket in rows if ticket is not None}
+        assert len(results) <= 2
+    assert seen == tickets
+    engine.step()
+    assert engine.last_step is None and engine.ticket_of(0) is None
 
 
 def test_a_memory_limit_bounds_the_batch() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
@@ -14,6 +15,7 @@ SPECIAL = {
     "llada": ("<|endoftext|>", "<|startoftext|>", "<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>"),
     "dream": ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|beginoftext|>"),
 }
+DATA = Path(__file__).parents[3] / "shared" / "data"
 MASKS = {"llada": "<|mdm_mask|>", "dream": "<|mask|>"}
 
 
@@ -52,3 +54,14 @@ def write_gpqa(folder: Path, rows: int = 2) -> None:
         lines.append({"Question": f"Which number is {number}?", "Correct Answer": str(number)})
         lines[-1] |= {f"Incorrect Answer {wrong}": str(number + wrong) for wrong in (1, 2, 3)}
     (folder / "gpqa.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
+def benchmark_files(folder: Path) -> Path:
+    """A folder with the benchmarks' files, and a GPQA of two rows. Skips the test where the files are not here."""
+    if not DATA.is_dir():
+        pytest.skip("../shared/data is not here")
+    folder.mkdir()
+    for file in DATA.glob("*.*"):
+        (folder / file.name).symlink_to(file)
+    write_gpqa(folder)
+    return folder

@@ -21,7 +21,9 @@ from tokenizers.processors import TemplateProcessing
 from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig, LlamaForCausalLM
 
 from tests.checkpoints import llada_config
+from tests.cli.running import run as run_command
 from tests.evals.material import data
+from tests.evals.small_models import benchmark_files
 from tests.hub import Files, Repo, files_in, pointing_at, serve
 from tests.small_tokenizers import gpt2, unigram
 from uncode import UncodeError
@@ -529,3 +531,17 @@ def test_a_real_model_answers_as_transformers_does() -> None:
         expected = reference(where, one, model.eos_ids[0], gguf_file=next(where.glob("*.gguf")).name)
         assert_same_up_to_a_tie(model, one, found[one.example.id].token_ids, expected)
         assert found[one.example.id].text.strip()
+
+
+def test_the_config_runs_from_the_command_line(folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    here = benchmark_files(tmp_path / "data")
+    for task in TASKS.values():
+        monkeypatch.setattr(task, "settings", replace(task.settings, length=4))
+    words = ("eval", "autoregressive", "--model", str(folder), "--data", str(here), "--limit", "1")
+    done = run_command(*words, "--out", str(tmp_path / "run"))
+    assert done.returncode == 0, done.stderr
+    samples = RunFolder(tmp_path / "run").samples()
+    assert [sample.task for sample in samples] == list(TASKS)
+    assert not any(sample.grades["correct"].correct for sample in samples)
+    refused = run_command(*words, "--frequency", "llada", "--out", str(tmp_path / "other"))
+    assert refused.returncode == 2 and "takes no frequency table" in refused.stderr

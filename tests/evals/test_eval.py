@@ -20,7 +20,7 @@ import pytest
 
 import uncode
 from tests.cli.running import ROOT, run
-from tests.evals.small_models import small_model, write_gpqa
+from tests.evals.small_models import benchmark_files, small_model
 from uncode import UncodeError
 from uncode.evals.families import FAMILIES
 from uncode.evals.run.config import PACKAGE_CONFIGS, EvalConfig, SamplerEntry
@@ -36,7 +36,6 @@ from uncode.evals.task import Settings
 from uncode.evals.tasks import TASKS
 from uncode.samplers import presets
 
-DATA = ROOT.parent / "shared" / "data"
 TASK = "mini_choice"
 
 
@@ -290,14 +289,7 @@ def table(models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> 
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The benchmarks' files, and a GPQA of two rows."""
-    if not DATA.is_dir():
-        pytest.skip("../shared/data is not here")
-    folder = tmp_path_factory.mktemp("data")
-    for file in DATA.glob("*.*"):
-        (folder / file.name).symlink_to(file)
-    write_gpqa(folder)
-    return folder
+    return benchmark_files(tmp_path_factory.mktemp("data") / "data")
 
 
 def evaluate(
@@ -316,12 +308,12 @@ def test_every_config_runs_with_short_answers(
     name: str, models: dict[str, Path], table: dict[str, Path], data: Path, tmp_path: Path, monkeypatch: Any
 ) -> None:
     for task in TASKS.values():
-        monkeypatch.setattr(task, "settings", replace(task.settings, length=8, block_length=4))
+        monkeypatch.setattr(task, "settings", replace(task.settings, length=4, block_length=2))
     done = evaluate(name, models, table, data, tmp_path / "run")
     assert done.returncode == 0, done.stderr
     samples, expected = RunFolder(tmp_path / "run").samples(), EvalConfig.load(name)
     assert len(samples) == len(expected.tasks) * len(expected.samplers)
-    assert all(len(sample.token_ids) <= 8 for sample in samples)
+    assert all(len(sample.token_ids) <= 4 for sample in samples)
     assert sum(sample.grades["correct"].correct for sample in samples) == 0  # a random model is right by luck alone
 
 

@@ -72,6 +72,8 @@ class Engine:
         self._state = State(denoiser, **options)
         self._active: dict[int, _Active] = {}
         """Requests in the batch, by the id of their row."""
+        self._tickets_of_step: dict[int, int] = {}
+        """Tickets of the rows of the last step, by the row's id. It has those that the step finished too."""
         self._results: list[Result] = []
         on_gpu = torch.device(denoiser.device).type == "cuda"
         self._column_step = COLUMN_STEP if on_gpu and denoiser.sees_padding else 1
@@ -119,8 +121,7 @@ class Engine:
 
     def ticket_of(self, row: int) -> int | None:
         """The ticket of a row of :attr:`last_step`, by the row's id."""
-        active = self._active.get(row)
-        return None if active is None else active.waiting.ticket
+        return self._tickets_of_step.get(row)
 
     # -- steps -----------------------------------------------------------------------------------
 
@@ -129,6 +130,8 @@ class Engine:
         self._admit()
         if self._active:
             self._advance()
+        else:
+            self.last_step, self._tickets_of_step = None, {}  # do not keep a batch that is done
         found, self._results = self._results, []
         return found
 
@@ -189,6 +192,9 @@ class Engine:
                 for waiting in taken:
                     self._join([waiting])
             return
+        except torch.OutOfMemoryError as error:
+            self._shrink_and_restart(canvas.tokens.numel(), error, taken)
+            return
         for row, waiting in zip(ids, taken, strict=True):
             self._active[row] = _Active(waiting, now)
 
@@ -200,15 +206,25 @@ class Engine:
         except RowError as error:
             self._restart(error, error.row)
         except torch.OutOfMemoryError as error:
-            self.budget.shrink(tokens)
-            alone = next(iter(self._active)) if len(self._active) == 1 else None
-            self._restart(UncodeError(f"one row does not fit into memory: {_first_line(error)}"), alone)
+            self._shrink_and_restart(tokens, error, [])
         else:
             self.forwards += 1
+            self._tickets_of_step = {row: active.waiting.ticket for row, active in self._active.items()}
             share = (time.monotonic() - began) / len(self._active)
             for active in self._active.values():
                 active.share += share
             self._collect_finished()
+
+    def _shrink_and_restart(self, tokens: int, error: torch.OutOfMemoryError, joining: list[Waiting]) -> None:
+        """Memory ran out, in a forward or while rows joined. All start again in smaller batches; a row alone leaves."""
+        self.budget.shrink(tokens + (self.tokens if joining else 0))
+        rows = [*joining, *(active.waiting for active in self._active.values())]
+        self._active = {}
+        if len(rows) == 1:
+            reason = UncodeError(f"one row does not fit into memory: {_first_line(error)}")
+            self._fail(rows[0], reason, time.monotonic())
+        else:
+            self._queue.push_back(rows)
 
     def _restart(self, error: UncodeError, row: int | None) -> None:
         """A forward failed: `row` leaves with the error. All others start again, which gives the same results."""

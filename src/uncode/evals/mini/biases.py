@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...stats import Interval, mean_interval, paired_bootstrap
+from ...stats import Interval, mean_intervals
 from ..run.models.order import SPAN_PARTS
 from .results import FamilyResults
 
@@ -28,18 +28,21 @@ def biases_of(parts: Mapping[str, FamilyResults]) -> dict[str, Any]:
 
 
 def _measures(confidence: dict[str, Any], left_to_right: dict[str, Any]) -> dict[str, Any]:
-    when, early = np.array(confidence["when"]), confidence["early"]
+    when, early = np.array(confidence["when"]), np.array(confidence["early"])
+    ordered = np.array(left_to_right["early"])
     middle = when[:, SPAN_PARTS // 2 - 1 : SPAN_PARTS // 2 + 1].mean(1)
-    return {
-        "when": [_rounded(mean_interval(part)) for part in when.T],
-        "first_before_middle": _rounded(paired_bootstrap(middle, when[:, 0])),
-        "last_before_middle": _rounded(paired_bootstrap(middle, when[:, -1])),
-        "ends_before_middle": _rounded(paired_bootstrap(middle, (when[:, 0] + when[:, -1]) / 2)),
-        "trivial_early": _rounded(mean_interval(early)),
-        "trivial_early_left_to_right": _rounded(mean_interval(left_to_right["early"])),
-        "trivial_excess": _rounded(paired_bootstrap(early, left_to_right["early"])),
-        "trivial_overall": _rounded(mean_interval(confidence["overall"])),
+    first, last = when[:, 0], when[:, -1]
+    rows = {
+        "first_before_middle": middle - first,
+        "last_before_middle": middle - last,
+        "ends_before_middle": middle - (first + last) / 2,
+        "trivial_early": early,
+        "trivial_early_left_to_right": ordered,
+        "trivial_excess": early - ordered,
+        "trivial_overall": np.array(confidence["overall"]),
     }
+    found = [_rounded(interval) for interval in mean_intervals([*when.T, *rows.values()])]
+    return {"when": found[:SPAN_PARTS], **dict(zip(rows, found[SPAN_PARTS:], strict=True))}
 
 
 def _rounded(interval: Interval) -> list[float]:

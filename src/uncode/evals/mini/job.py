@@ -62,6 +62,7 @@ class Job:
             job = replace(self, folder=out)
             about = job.run_process(0, 1, on_progress) if workers == 1 else job._run_processes(workers, on_progress)
             results = job.results(about)
+            RunFolder(out).join_files()
             if self.folder is not None:
                 results.save(out / RESULTS)
         return results
@@ -103,7 +104,7 @@ class Job:
         runner = Runner(config, self.folder, load, options, known_rates=self.rates or {})
         if on_progress is not None:
             runner.on_progress = on_progress
-        runner.run()
+        runner.fill()
         return about
 
     def _about(self, model: DiffusionModel) -> dict[str, Any]:

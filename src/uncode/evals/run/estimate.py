@@ -5,14 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ...core.pieces.policy import Sampler
 from ...engine import Engine
-from ..task import Task
 from .config import LABEL_FREE
+from .folder import RunFolder
 
 if TYPE_CHECKING:
     from .models.diffusion import DiffusionModel
@@ -42,29 +42,23 @@ def estimate(runner: Runner, model: DiffusionModel) -> Estimate | None:
     is left to measure.
     """
     work, samples, is_bound = 0.0, 0, False
-    longest: tuple[int, Task[Any], list[Question]] | None = None
+    longest: tuple[int, Sampler, list[Question]] | None = None
     for task in runner.tasks.values():
         questions = runner.questions(model, task)
-        if not questions:
-            continue
         widths = [len(one.prompt_ids) + one.length for one in questions]
-        if longest is None or max(widths) > longest[0]:
-            longest = max(widths), task, questions
-        for entry in runner.entries(task.name):
+        for entry in runner.entries(task.name) if questions else ():
             rate = {"rate": 0.0} if entry.options.get("rate") == LABEL_FREE else {}
             sampler = model.prepare(entry, task.settings, rate).sampler
-            forwards, exact = expected_forwards(sampler, task.settings.length)
-            work += forwards * sum(widths)
-            samples += len(questions)
-            is_bound |= not exact
+            forwards, is_exact = expected_forwards(sampler, task.settings.length)
+            work, samples, is_bound = work + forwards * sum(widths), samples + len(questions), is_bound or not is_exact
+            if longest is None or max(widths) > longest[0]:
+                longest = max(widths), sampler, questions
     if longest is None:
         return None
-    _, task, questions = longest
-    entry = runner.entries(task.name)[0]
-    rate = {"rate": 0.0} if entry.options.get("rate") == LABEL_FREE else {}
-    sampler = model.prepare(entry, task.settings, rate).sampler
+    _, sampler, questions = longest
     per_token, peak = measure(model, sampler, questions, runner.options.batch)
-    return Estimate(work * per_token, samples, peak, is_bound)
+    left = max(0, samples - RunFolder(runner.out).count_lines()) if runner.options.processes == 1 else samples
+    return Estimate(work * per_token * left / samples, left, peak, is_bound)
 
 
 def expected_forwards(sampler: Sampler, length: int) -> tuple[int, bool]:

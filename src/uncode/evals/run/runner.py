@@ -41,6 +41,8 @@ class Runner:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
         self.tasks: dict[str, Task[Any]] = {name: find_task_or_family(name) for name in self.config.tasks}
         self._rates: dict[tuple[str, str], float] = {}
+        self._questions: dict[tuple[str, str], list[Question]] = {}
+        """By model and task."""
         self._finished = 0
 
     @cached_property
@@ -60,6 +62,10 @@ class Runner:
 
     def run(self) -> bool:
         """Fill the run folder. Returns whether the run is complete: other processes may still be at work."""
+        return self.merge_if_complete(self.fill())
+
+    def fill(self) -> RunFolder:
+        """Make the samples of this process."""
         config, counts = self.config, {task: len(examples) for task, examples in self.examples.items()}
         info = RunInfo(config.name, config.title, (), config.baseline, config.paper, versions(), counts)
         folder = RunFolder.create(self.out, info)
@@ -69,7 +75,7 @@ class Runner:
                 self.on_model(model)
                 for task in self.tasks.values():
                     self._run_task(recorder, model, task)
-        return self._merge_if_complete(folder)
+        return folder
 
     def entries(self, task: str) -> list[SamplerEntry]:
         """The samplers of a task."""
@@ -77,12 +83,18 @@ class Runner:
 
     def questions(self, model: EvaluatedModel, task: Task[Any]) -> list[Question]:
         """This process's examples of a task, as the model reads them."""
-        found = []
-        for number, example in enumerate(self.examples[task.name]):
-            if self._is_mine(task.name, number):
-                ids = model.encode(task.prompt(example), task.settings.chat)
-                found.append(Question(example, ids, task.settings.length, self.config.seed + number))
-        return found
+        name = model.name, task.name
+        if name not in self._questions:
+            self._questions[name] = [
+                self._question(model, task, example, number)
+                for number, example in enumerate(self.examples[task.name])
+                if self._is_mine(task.name, number)
+            ]
+        return self._questions[name]
+
+    def _question(self, model: EvaluatedModel, task: Task[Any], example: Example, number: int) -> Question:
+        ids = model.encode(task.prompt(example), task.settings.chat)
+        return Question(example, ids, task.settings.length, self.config.seed + number)
 
     def prepared(self, model: EvaluatedModel, task: Task[Any], entry: SamplerEntry) -> PreparedSampler:
         """The sampler of a cell; a label-free rate is chosen first."""
@@ -130,7 +142,7 @@ class Runner:
             self._finished += 1
             self.on_progress(Progress(name, self._finished, self.total, right, answered))
 
-    def _merge_if_complete(self, folder: RunFolder) -> bool:
+    def merge_if_complete(self, folder: RunFolder) -> bool:
         """Merge the files of all processes, if every cell has a sample of every example."""
         wanted = {
             ((model, task, entry.label), example.id)
