@@ -138,7 +138,7 @@ def test_regrade_resumes_after_an_interruption(data: Path, monkeypatch: pytest.M
     solved = "<answer>3142243142131324</answer>"
     answers.write_text("".join(json.dumps({"id": f"sudoku/{n}", "text": solved}) + "\n" for n in (0, 1)))
     words = ("regrade", str(answers), "--data", str(data), "--out", str(out), "--workers", "1", "--json")
-    real = Sudoku.ours
+    real = Sudoku.grade_ours
 
     def interrupted(self: Sudoku, example: Any, text: str) -> Any:
         asked.append(example.id)
@@ -146,7 +146,7 @@ def test_regrade_resumes_after_an_interruption(data: Path, monkeypatch: pytest.M
             raise KeyboardInterrupt
         return real(self, example, text)
 
-    monkeypatch.setattr(Sudoku, "ours", interrupted)
+    monkeypatch.setattr(Sudoku, "grade_ours", interrupted)
     assert run(*words).returncode == 130
     assert [json.loads(line)["id"] for line in out.read_text().splitlines()] == ["sudoku/0"]
     result = json.loads(run(*words).stdout)

@@ -25,7 +25,7 @@ DRAWN = [
 
 
 def test_there_is_a_family_for_each_benchmark_of_the_paper() -> None:
-    assert [family.like for family in FAMILIES.values()] == list(TASKS)
+    assert [family.benchmark for family in FAMILIES.values()] == list(TASKS)
     assert all(len(family.styles) > 1 and name == family.name for name, family in FAMILIES.items())
 
 

@@ -582,17 +582,17 @@ DESCRIBED = MbppProblem(
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in (WHOLE | BODIES).items()])
 def test_humaneval_takes_a_right_answer(humaneval: HumanEval, text: str) -> None:
-    grade = humaneval.ours(STUBBED, text)
+    grade = humaneval.grade_ours(STUBBED, text)
     assert grade.correct, grade.why
 
 
 @pytest.mark.parametrize("name", FOR_BOTH)
 def test_mbpp_takes_a_right_answer(mbpp: Mbpp, name: str) -> None:
-    grade = mbpp.ours(DESCRIBED, WHOLE[name])
+    grade = mbpp.grade_ours(DESCRIBED, WHOLE[name])
     assert grade.correct, grade.why
 
 
 @pytest.mark.parametrize("text", [pytest.param(text, id=name) for name, text in WRONG.items()])
 def test_a_wrong_answer_is_wrong(humaneval: HumanEval, mbpp: Mbpp, text: str) -> None:
-    assert not humaneval.ours(STUBBED, text).correct
-    assert not mbpp.ours(DESCRIBED, text).correct
+    assert not humaneval.grade_ours(STUBBED, text).correct
+    assert not mbpp.grade_ours(DESCRIBED, text).correct

@@ -36,6 +36,7 @@ def test_the_table_of_the_page_is_what_regrade_prints(graded: list[Graded]) -> N
     assert printed.strip() in PAGE
 
 
+@pytest.mark.slow
 def test_the_disagreements_of_the_page_are_those_that_are_drawn(graded: list[Graded]) -> None:
     for one in graded:
         length = re.sub(r"\D", "", one.name.rsplit("_", 1)[1])

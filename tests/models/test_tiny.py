@@ -16,9 +16,9 @@ from tests.cli.running import run
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.family import Family
 from uncode.evals.mini.card import results_of
-from uncode.evals.mini.contenders import at_rate
 from uncode.evals.mini.job import problems_digest
 from uncode.evals.mini.names import UNCODE
+from uncode.evals.mini.sampler import at_rate
 from uncode.evals.mini.write import sampler_files
 from uncode.frequency import FrequencyTable
 from uncode.models import TINY

@@ -162,11 +162,11 @@ def with_other_prompt(task: Task[Any], answers: Sequence[Answer]) -> list[Answer
 
 def _contains_problem(task: Task[Any], example: Example, prompt: str) -> bool:
     """Whether a prompt holds the whole problem, or is a part of our prompt (the question alone). Blanks are ignored."""
-    text, ours = _without_blanks(prompt), _without_blanks(task.prompt(example))
-    return text in ours or all(_without_blanks(value) in text for value in task.blanks(example).values())
+    text, ours = _without_whitespace(prompt), _without_whitespace(task.prompt(example))
+    return text in ours or all(_without_whitespace(value) in text for value in task.placeholders(example).values())
 
 
-def _without_blanks(text: str) -> str:
+def _without_whitespace(text: str) -> str:
     return "".join(text.split())
 
 

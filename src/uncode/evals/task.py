@@ -59,7 +59,7 @@ class Task(ABC, Generic[E]):
     settings: ClassVar[Settings]
     stops: ClassVar[tuple[str, ...]] = ()
     """Strings that end an answer. After a raw prompt with shots, the model may continue with another problem."""
-    paper_stops: ClassVar[tuple[str, ...]] = ()
+    released_stops: ClassVar[tuple[str, ...]] = ()
     """Strings that end an answer in the released code."""
 
     @abstractmethod
@@ -67,21 +67,21 @@ class Task(ABC, Generic[E]):
         """Build an example from a row of the data."""
 
     @abstractmethod
-    def blanks(self, example: E) -> dict[str, str]:
+    def placeholders(self, example: E) -> dict[str, str]:
         """The values of the prompt's placeholders."""
 
     @abstractmethod
-    def ours(self, example: E, text: str) -> Grade:
+    def grade_ours(self, example: E, text: str) -> Grade:
         """Grade an answer by our rule."""
 
     @abstractmethod
-    def paper(self, example: E, text: str) -> Grade:
+    def grade_as_released(self, example: E, text: str) -> Grade:
         """Grade an answer by the rule of the released code."""
 
     @property
     def graders(self) -> dict[str, Grader[E]]:
         """The graders by the name of their metric. The first metric is the one to report."""
-        return {"correct": self.ours, "paper": self.paper}
+        return {"correct": self.grade_ours, "paper": self.grade_as_released}
 
     def examples(self, data: str | Path | None = None) -> list[E]:
         """All problems, from the hub or from the folder `data`."""
@@ -101,7 +101,7 @@ class Task(ABC, Generic[E]):
 
     def prompt(self, example: E, template: str | None = None) -> str:
         """The prompt of an example. `template` replaces ours."""
-        return fill(self.template if template is None else template, self.blanks(example))
+        return fill(self.template if template is None else template, self.placeholders(example))
 
     @property
     def template(self) -> str:
@@ -121,16 +121,16 @@ class Task(ABC, Generic[E]):
         """
         released = metric.startswith("paper")
         begin = 0 if released else len(text) - len(text.lstrip()) + 1
-        stops = self.paper_stops if released else self.stops
+        stops = self.released_stops if released else self.stops
         return text[: min((at for stop in stops if (at := text.find(stop, begin)) >= 0), default=len(text))]
 
 
-def fill(template: str, blanks: Mapping[str, str]) -> str:
+def fill(template: str, values: Mapping[str, str]) -> str:
     """Replace every {{name}} in the template. Unknown and missing names are errors."""
     placeholder = re.compile(r"\{\{\s*(\w+)\s*\}\}")
     names = placeholder.findall(template)
     for name in names:
-        require(name in blanks, f"the prompt has a placeholder {{{{{name}}}}}: {suggest(name, blanks)}")
-    missing = ", ".join("{{" + name + "}}" for name in blanks if name not in names)
+        require(name in values, f"the prompt has a placeholder {{{{{name}}}}}: {suggest(name, values)}")
+    missing = ", ".join("{{" + name + "}}" for name in values if name not in names)
     require(not missing, f"the prompt has no placeholder {missing}: the model would not see the whole problem.")
-    return placeholder.sub(lambda found: blanks[found[1]], template).removesuffix("\n")
+    return placeholder.sub(lambda found: values[found[1]], template).removesuffix("\n")

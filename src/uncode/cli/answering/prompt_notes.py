@@ -43,7 +43,7 @@ def is_familiar(text: str) -> bool:
 
 @cache
 def _forms() -> list[re.Pattern[str]]:
-    forms = {name: family.form for name, family in FAMILIES.items()}
+    forms = {name: family.prompt_template for name, family in FAMILIES.items()}
     forms["mini_docstring"] = 'def {{name}}\n    """{{text}}"""'
     blank = re.compile(r"\\{\\{\w+\\}\\}")
     return [re.compile(blank.sub(lambda _: ".+", re.escape(form.rstrip("\n"))), re.S) for form in forms.values()]

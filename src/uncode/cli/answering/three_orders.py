@@ -17,10 +17,10 @@ from ...core.pieces.policy import Sampler
 from ...evals.families import FAMILIES
 from ...evals.families.family import Family
 from ...evals.mini.card import results_of
-from ...evals.mini.contenders import at_rate
 from ...evals.mini.names import UNCODE
 from ...evals.mini.report import short
 from ...evals.mini.results import Results
+from ...evals.mini.sampler import at_rate
 from ...evals.task import Grade
 from ...generation import start_decode
 from ...models import TABLE
@@ -51,7 +51,7 @@ def show(model: str, folder: Path, page: Path, seed: int) -> None:
     for name in DEMO_FAMILIES:
         family = FAMILIES[name]
         example = family.examples()[drawn.choice(_typical_problems(results, name))]
-        console.rule(Text(f"{short(name)}: a problem like those of {family.real.title}"))
+        console.rule(Text(f"{short(name)}: a problem like those of {family.benchmark_task.title}"))
         console.print(Text(family.prompt(example) + "\n"))
         known = {"confidence": confidence(), "semi_ar": semi_ar(), UNCODE: at_rate(table, rates[name])}
         solved = [_solve(family, example, known[sampler], denoiser, console) for sampler in SAMPLERS]

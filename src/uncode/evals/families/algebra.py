@@ -25,10 +25,10 @@ class MiniAlgebra(Family[Worked]):
 
     name = "mini_algebra"
     title = "MATH500 in miniature"
-    like = "math500"
+    benchmark = "math500"
     problem = Worked
     length = 80
-    form = "Problem: {{problem}}\nSolution:"
+    prompt_template = "Problem: {{problem}}\nSolution:"
     styles = (("direct", 3), ("terse", 2), ("sentences", 5))
 
     def draw(self, random: Random) -> Worked:
@@ -42,8 +42,8 @@ class MiniAlgebra(Family[Worked]):
             return "\n".join([*(given for _, given in example.steps), box])
         return " ".join([*(f"{done}: {given}." for done, given in example.steps), f"So the answer is {box}."])
 
-    def ours(self, example: Worked, text: str) -> Grade:
-        return Gsm8k().ours(NumberProblem(example.id, example.problem, example.answer), text)
+    def grade_ours(self, example: Worked, text: str) -> Grade:
+        return Gsm8k().grade_ours(NumberProblem(example.id, example.problem, example.answer), text)
 
 
 def _linear(random: Random) -> Worked:

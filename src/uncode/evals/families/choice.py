@@ -58,10 +58,10 @@ class Ordered(Question):
 class MiniChoice(Family[Ordered]):
     name = "mini_choice"
     title = "GPQA in miniature"
-    like = "gpqa"
+    benchmark = "gpqa"
     problem = Ordered
     length = 80
-    form = "Question: {{question}}\nChoices:\n(A) {{A}}\n(B) {{B}}\n(C) {{C}}\n(D) {{D}}\nReasoning:"
+    prompt_template = "Question: {{question}}\nChoices:\n(A) {{A}}\n(B) {{B}}\n(C) {{C}}\n(D) {{D}}\nReasoning:"
     styles = (("direct", 3), ("chain", 3), ("sentences", 4))
     stops = ("Question:",)
 

@@ -23,10 +23,10 @@ class Derived(Puzzle):
 class MiniCountdown(Family[Derived]):
     name = "mini_countdown"
     title = "Countdown in miniature"
-    like = "countdown"
+    benchmark = "countdown"
     problem = Derived
     length = 88
-    form = "Numbers: {{numbers}}\nTarget: {{target}}\nSolution:"
+    prompt_template = "Numbers: {{numbers}}\nTarget: {{target}}\nSolution:"
     styles = (("direct", 2), ("sentence", 3), ("search", 5))
 
     def draw(self, random: Random) -> Derived:

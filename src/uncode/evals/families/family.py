@@ -30,9 +30,9 @@ HELD_OUT_EVERY = 8
 class Family(Task[E]):
     """A task with generated problems. Its graders are those of one of the paper's benchmarks."""
 
-    like: ClassVar[str]
+    benchmark: ClassVar[str]
     """The name of the benchmark."""
-    form: ClassVar[str]
+    prompt_template: ClassVar[str]
     """The prompt template, with the placeholders of the benchmark."""
     styles: ClassVar[tuple[tuple[str, int], ...]]
     """Styles of answers, from the answer alone to a verbose solution, with their weights."""
@@ -42,7 +42,7 @@ class Family(Task[E]):
 
     def __init_subclass__(cls) -> None:
         cls.source = Source(f"{cls.name}.jsonl")
-        rate = find_task(cls.like).settings.rate
+        rate = find_task(cls.benchmark).settings.rate
         block_length = -(-cls.length // BLOCKS)
         cls.settings = Settings(shots=0, length=cls.length, rate=rate, chat=False, block_length=block_length)
 
@@ -73,21 +73,21 @@ class Family(Task[E]):
         return self.read_all(parse(read_text(file), file.name))
 
     @cached_property
-    def real(self) -> Task[Any]:
-        return find_task(self.like)
+    def benchmark_task(self) -> Task[Any]:
+        return find_task(self.benchmark)
 
     @property
     def template(self) -> str:
-        return self.form
+        return self.prompt_template
 
-    def blanks(self, example: E) -> dict[str, str]:
-        return self.real.blanks(example)
+    def placeholders(self, example: E) -> dict[str, str]:
+        return self.benchmark_task.placeholders(example)
 
-    def ours(self, example: E, text: str) -> Grade:
-        return self.real.ours(example, text)
+    def grade_ours(self, example: E, text: str) -> Grade:
+        return self.benchmark_task.grade_ours(example, text)
 
-    def paper(self, example: E, text: str) -> Grade:
-        return self.real.paper(example, text)
+    def grade_as_released(self, example: E, text: str) -> Grade:
+        return self.benchmark_task.grade_as_released(example, text)
 
     def key(self, example: E) -> str:
         """Problems with equal keys are the same problem. By default the key is the prompt, without case and blanks."""
@@ -101,7 +101,7 @@ class Family(Task[E]):
         """Whether a problem is held out from training. A hash of its content decides, so no seed can mix the splits."""
         return hash_number(self.split_key(example)) % HELD_OUT_EVERY == 0
 
-    def tested(self, example: E) -> bool:
+    def may_be_tested(self, example: E) -> bool:
         """Whether a problem may be a test problem of this family. Families with shared problems divide them."""
         return self.held_out(example)
 
@@ -110,7 +110,7 @@ class Family(Task[E]):
         random, found = Random(f"{self.name} {seed}"), dict[str, E]()
         while len(found) < count:
             example = self.draw(random)
-            if self.tested(example) if testing else not self.held_out(example):
+            if self.may_be_tested(example) if testing else not self.held_out(example):
                 found.setdefault(self.key(example), example)
         return list(found.values())
 

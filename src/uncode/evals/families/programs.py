@@ -30,10 +30,10 @@ class Described(SentenceProblem):
 class MiniDocstring(Family[Documented]):
     name = "mini_docstring"
     title = "HumanEval in miniature"
-    like = "humaneval"
+    benchmark = "humaneval"
     problem = Documented
     length = 80
-    form = "{{stub}}"
+    prompt_template = "{{stub}}"
     styles = (("short", 5), ("loop", 5))
 
     def draw(self, random: Random) -> Documented:
@@ -46,7 +46,7 @@ class MiniDocstring(Family[Documented]):
     def key(self, example: Documented) -> str:
         return example.words
 
-    def tested(self, example: Documented) -> bool:
+    def may_be_tested(self, example: Documented) -> bool:
         return self.held_out(example) and hash_number(f"which {example.words}") % 2 == 0
 
     def response(self, example: Documented, style: str) -> str:
@@ -57,10 +57,10 @@ class MiniDocstring(Family[Documented]):
 class MiniSentence(Family[Described]):
     name = "mini_sentence"
     title = "MBPP in miniature"
-    like = "mbpp"
+    benchmark = "mbpp"
     problem = Described
     length = 80
-    form = "Task: {{description}}\nFunction: {{signature}}\n"
+    prompt_template = "Task: {{description}}\nFunction: {{signature}}\n"
     styles = (("short", 4), ("loop", 4), ("fence", 2))
 
     def draw(self, random: Random) -> Described:
@@ -82,7 +82,7 @@ class MiniSentence(Family[Described]):
     def key(self, example: Described) -> str:
         return example.words
 
-    def tested(self, example: Described) -> bool:
+    def may_be_tested(self, example: Described) -> bool:
         return self.held_out(example) and hash_number(f"which {example.words}") % 2 == 1
 
     def response(self, example: Described, style: str) -> str:

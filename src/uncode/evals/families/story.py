@@ -31,10 +31,10 @@ class Solved(Problem):
 class MiniStory(Family[Solved]):
     name = "mini_story"
     title = "GSM8K in miniature"
-    like = "gsm8k"
+    benchmark = "gsm8k"
     problem = Solved
     length = 96
-    form = "Question: {{question}}\nAnswer:"
+    prompt_template = "Question: {{question}}\nAnswer:"
     styles = (("direct", 2), ("terse", 2), ("sentences", 3), ("verbose", 3))
     stops = ("Question:",)
 

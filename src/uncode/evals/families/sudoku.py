@@ -20,10 +20,10 @@ class MiniSudoku(Family[Puzzle]):
 
     name = "mini_sudoku"
     title = "Sudoku in miniature"
-    like = "sudoku"
+    benchmark = "sudoku"
     problem = Puzzle
     length = 80
-    form = "Puzzle:\n{{grid}}\nAnswer:"
+    prompt_template = "Puzzle:\n{{grid}}\nAnswer:"
     styles = (("direct", 5), ("rows", 5))
 
     def draw(self, random: Random) -> Puzzle:

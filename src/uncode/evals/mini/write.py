@@ -14,8 +14,8 @@ from ...frequency import FrequencyTable
 from ...models import SAMPLER_FOLDER, TABLE
 from ..families import FAMILIES
 from .card import card, results_of
-from .contenders import at_rate
 from .report import short
+from .sampler import at_rate
 
 
 def sampler_files(folder: Path) -> dict[str, str]:

@@ -36,10 +36,10 @@ class Countdown(Task[Puzzle]):
         *numbers, target = (int(part) for part in row["input"].split(","))
         return Puzzle(f"countdown/{number}", tuple(numbers), target, row["output"])
 
-    def blanks(self, example: Puzzle) -> dict[str, str]:
+    def placeholders(self, example: Puzzle) -> dict[str, str]:
         return {"numbers": ",".join(map(str, example.numbers)), "target": str(example.target)}
 
-    def ours(self, example: Puzzle, text: str) -> Grade:
+    def grade_ours(self, example: Puzzle, text: str) -> Grade:
         verdicts = [
             verdict
             for region in _regions(before_next(text, "Numbers:", _derives), example.target)
@@ -49,7 +49,7 @@ class Countdown(Task[Puzzle]):
         right = next((verdict for verdict in verdicts if verdict.correct), None)
         return right or (verdicts[0] if verdicts else Grade(False, None, "there is no expression"))
 
-    def paper(self, example: Puzzle, text: str) -> Grade:
+    def grade_as_released(self, example: Puzzle, text: str) -> Grade:
         """The reference derivation must occur in the text, character by character."""
         at = text.find(example.reference)
         if at < 0:

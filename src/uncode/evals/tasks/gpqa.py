@@ -41,7 +41,7 @@ class Gpqa(Task[Question]):
     source = Source("gpqa.jsonl", "Idavidrein/gpqa", "gpqa_main", "train")
     settings = Settings(shots=5, length=256, rate=0.25, chat=False, block_length=32)
     stops = ("Question:",)
-    paper_stops = ("Question:", "</s>", "<|im_end|>")
+    released_stops = ("Question:", "</s>", "<|im_end|>")
 
     def read(self, row: Mapping[str, Any], number: int) -> Question:
         fields = next((names for names in _FIELDS if names[0] in row), _FIELDS[0])
@@ -49,21 +49,21 @@ class Gpqa(Task[Question]):
         order = _ORDERS[int.from_bytes(hashlib.sha256(question.encode()).digest()[:8]) % len(_ORDERS)]
         return Question(f"gpqa/{number}", question, tuple(choices[n] for n in order), LETTERS[order.index(0)])
 
-    def blanks(self, example: Question) -> dict[str, str]:
+    def placeholders(self, example: Question) -> dict[str, str]:
         return {"question": example.question} | dict(zip(LETTERS, example.choices, strict=True))
 
     @property
     def graders(self) -> dict[str, Grader[Question]]:
-        return super().graders | {"paper_strict": self.paper_strict}
+        return super().graders | {"paper_strict": self.grade_as_released_strictly}
 
-    def ours(self, example: Question, text: str) -> Grade:
+    def grade_ours(self, example: Question, text: str) -> Grade:
         found = chosen_letter(readable(_without_words(text, example.choices)))
         if found is None:
             return Grade(False, None, "no single choice is named")
         right = found.text.upper() == example.answer
         return Grade(right, found.span, f"{found.text.upper()} is {'the' if right else 'not the'} right choice")
 
-    def paper(self, example: Question, text: str) -> Grade:
+    def grade_as_released(self, example: Question, text: str) -> Grade:
         """lm-eval's gpqa, filter flexible-extract: the last (X), else a choice's text, else a letter after a colon."""
         if found := list(re.finditer(r"(\([A-Z]\))", text)):
             return _lm_eval(example, found[-1][1], found[-1].span(1))
@@ -75,7 +75,7 @@ class Gpqa(Task[Question]):
             return _lm_eval(example, f"({found[-1][1]})", found[-1].span(1))
         return Grade(False, None, "no pattern matches")
 
-    def paper_strict(self, example: Question, text: str) -> Grade:
+    def grade_as_released_strictly(self, example: Question, text: str) -> Grade:
         """lm-eval's gpqa, filter strict-match: the text after the first "The answer is ", less its last character."""
         found = re.search(r"(?<=The answer is )(.*)(?=.)", text)
         return _lm_eval(example, found[1].strip(), found.span(1)) if found else Grade(False, None, "no pattern matches")

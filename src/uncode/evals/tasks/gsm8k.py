@@ -38,37 +38,37 @@ class Gsm8k(Task[Problem]):
     source = Source("gsm8k.jsonl", "openai/gsm8k", "main")
     settings = Settings(shots=4, length=256, rate=0.25, chat=False, block_length=32)
     stops = ("Question:",)
-    paper_stops = ("Question:", "</s>", "<|im_end|>")
+    released_stops = ("Question:", "</s>", "<|im_end|>")
 
     def read(self, row: Mapping[str, Any], number: int) -> Problem:
         return Problem(f"gsm8k/{number}", row["question"], row["answer"].split("####")[1].strip())
 
-    def blanks(self, example: Problem) -> dict[str, str]:
+    def placeholders(self, example: Problem) -> dict[str, str]:
         return {"question": example.question}
 
     @property
     def graders(self) -> dict[str, Grader[Problem]]:
-        return super().graders | {"strict": self.strict, "paper_strict": self.paper_strict}
+        return super().graders | {"strict": self.grade_strictly, "paper_strict": self.grade_as_released_strictly}
 
-    def ours(self, example: Problem, text: str) -> Grade:
+    def grade_ours(self, example: Problem, text: str) -> Grade:
         region, read = answer_of(readable(text))
         if region is None:
             return Grade(False, None, "there is no number")
         found = read(region)
         return _compared(example, *found) if found else Grade(False, region.span, f"{region.text} is not one number")
 
-    def strict(self, example: Problem, text: str) -> Grade:
+    def grade_strictly(self, example: Problem, text: str) -> Grade:
         """Accept only a number after `####`, as the prompt demands."""
         region = first_of([_hashed], readable(text))
         found = stated_number(region) if region else None
         return _compared(example, *found) if found else Grade(False, None, "there is no number behind ####")
 
-    def paper(self, example: Problem, text: str) -> Grade:
+    def grade_as_released(self, example: Problem, text: str) -> Grade:
         """lm-eval's gsm8k (version 3), filter flexible-extract. The paper does not say which filter it reports."""
         found = list(re.finditer(r"(-?[$0-9.,]{2,})|(-?[0-9]+)", text))
         return _lm_eval(example, found[-1] if found else None)
 
-    def paper_strict(self, example: Problem, text: str) -> Grade:
+    def grade_as_released_strictly(self, example: Problem, text: str) -> Grade:
         """The same, filter strict-match."""
         return _lm_eval(example, re.search(r"#### (\-?[0-9\.\,]+)", text))
 

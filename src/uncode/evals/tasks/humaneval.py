@@ -42,15 +42,15 @@ class HumanEval(Task[Problem]):
         fields = ("task_id", "prompt", "entry_point", "test", "canonical_solution")
         return Problem(*(row[name] for name in fields))
 
-    def blanks(self, example: Problem) -> dict[str, str]:
+    def placeholders(self, example: Problem) -> dict[str, str]:
         return {"stub": example.stub}
 
-    def ours(self, example: Problem, text: str) -> Grade:
+    def grade_ours(self, example: Problem, text: str) -> Grade:
         tests = (example.test, f"check({example.entry})")
         suite = Suite((example.entry,), tests, setup=example.stub)
         return run_tests(self.sandbox, suite, readings(text, example.entry, example.stub))
 
-    def paper(self, example: Problem, text: str) -> Grade:
+    def grade_as_released(self, example: Problem, text: str) -> Grade:
         """The stub under another name, the text without its fences, and the tests, as one script."""
         renamed = example.stub.replace(example.entry, f"{example.entry}_prompt")
         answer = text.replace("```python", "\n").replace("```", "\n")

@@ -41,14 +41,14 @@ class Math500(Task[Problem]):
     def read(self, row: Mapping[str, Any], number: int) -> Problem:
         return Problem(row.get("unique_id") or f"math500/{number}", row["problem"], row["answer"])
 
-    def blanks(self, example: Problem) -> dict[str, str]:
+    def placeholders(self, example: Problem) -> dict[str, str]:
         return {"problem": example.problem}
 
     @cached_property
     def formulas(self) -> Formulas:
         return Formulas()
 
-    def ours(self, example: Problem, text: str) -> Grade:
+    def grade_ours(self, example: Problem, text: str) -> Grade:
         before = before_next(text, "Problem:", answered=lambda before: False)
         found = answer_of(before, wants_value=is_value(example.answer))
         if found is None:
@@ -58,7 +58,7 @@ class Math500(Task[Problem]):
         same, why = self.formulas.same(example.answer, found.text)
         return Grade(same, found.span, f"{_short(found.text)} and {_short(example.answer)}: {why}")
 
-    def paper(self, example: Problem, text: str) -> Grade:
+    def grade_as_released(self, example: Problem, text: str) -> Grade:
         r"""The gold string must occur between the last `boxed{` and the last brace of its line."""
         for pattern in (r"boxed{(.*)}", r"framebox{(.*)}"):
             found = list(re.finditer(pattern, text, flags=re.MULTILINE))

@@ -50,14 +50,14 @@ class Mbpp(Task[Problem]):
             f"mbpp/{task_id}", task_id, row["prompt"], entry, _signature(code, entry), imports, tests, row["code"]
         )
 
-    def blanks(self, example: Problem) -> dict[str, str]:
+    def placeholders(self, example: Problem) -> dict[str, str]:
         return {"description": example.description, "signature": example.signature}
 
-    def ours(self, example: Problem, text: str) -> Grade:
+    def grade_ours(self, example: Problem, text: str) -> Grade:
         suite = Suite((example.entry,), example.tests, setup="\n".join(example.imports))
         return run_tests(self.sandbox, suite, readings(text, example.entry))
 
-    def paper(self, example: Problem, text: str) -> Grade:
+    def grade_as_released(self, example: Problem, text: str) -> Grade:
         """The first python fence or the whole text, and the tests without their imports, as one script."""
         parts = text.split("```python")
         code = parts[1].split("```")[0] if len(parts) > 1 else text.replace("```", "\n")

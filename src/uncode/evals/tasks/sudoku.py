@@ -44,11 +44,11 @@ class Sudoku(Task[Puzzle]):
             raise ValueError(f"'{clues}' is no puzzle of sixteen digits")
         return Puzzle(f"sudoku/{number}", clues, solution)
 
-    def blanks(self, example: Puzzle) -> dict[str, str]:
+    def placeholders(self, example: Puzzle) -> dict[str, str]:
         rows = [example.clues[at : at + 4] for at in range(0, 16, 4)]
         return {"grid": "\n".join(rows)}
 
-    def ours(self, example: Puzzle, text: str) -> Grade:
+    def grade_ours(self, example: Puzzle, text: str) -> Grade:
         found = grid_of(before_next(text, "Puzzle:", answered=_solved), example.clues)
         if found is None:
             return Grade(False, None, "there is no grid of sixteen digits")
@@ -58,7 +58,7 @@ class Sudoku(Task[Puzzle]):
         fault = fault_of(cells, example.clues)
         return Grade(fault is None, place.span, fault or f"{cells} keeps the clues and the rules")
 
-    def paper(self, example: Puzzle, text: str) -> Grade:
+    def grade_as_released(self, example: Puzzle, text: str) -> Grade:
         """With tags, they must hold exactly the known solution; without tags, it may be anywhere in the text."""
         match = re.search(r"<answer>(.*?)</answer>", text, re.DOTALL)
         if match is not None:

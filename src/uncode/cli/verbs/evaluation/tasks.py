@@ -91,7 +91,7 @@ def _list(as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps([_as_data(name) for name in TASKS], indent=2))
         return
-    small = ", ".join(f"{name} ({family.like})" for name, family in FAMILIES.items())
+    small = ", ".join(f"{name} ({family.benchmark})" for name, family in FAMILIES.items())
     with printing() as console:
         console.print(_lines() if console.width < NARROW_COLUMNS else _table())
         console.print(f"\nin miniature, for the built-in model (`uncode mini`): {small}")
