@@ -34,7 +34,7 @@ class CausalCheckpoint:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What transformers is told besides the folder."""
+        """The arguments of transformers besides the folder."""
         return {} if self.gguf is None else {"gguf_file": self.gguf}
 
     def tokenizer(self) -> Any:
