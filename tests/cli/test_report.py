@@ -96,7 +96,7 @@ def test_errors_are_one_sentence(words: list[str], sentence: str, folder: Path) 
 
 
 def test_a_run_must_be_a_run_and_given_once(folder: Path, tmp_path: Path) -> None:
-    assert "does not exist" in run("report", str(tmp_path / "nothing")).stderr
+    assert "there is no run folder" in run("report", str(tmp_path / "nothing")).stderr
     assert "is no run folder: it has no run.json" in run("report", str(tmp_path)).stderr
     assert "is given twice: name each run once." in run("report", str(folder), str(folder)).stderr
     assert "RUN... is missing" in run("report").stderr

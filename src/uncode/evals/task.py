@@ -62,6 +62,9 @@ class Task(ABC, Generic[E]):
     released_stops: ClassVar[tuple[str, ...]] = ()
     """Strings that end an answer in the released code."""
 
+    def check_packages(self) -> None:
+        """Raise if an optional package that grading needs is missing. It is called before anything is decoded."""
+
     @abstractmethod
     def read(self, row: Mapping[str, Any], number: int) -> E:
         """Build an example from a row of the data."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import UncodeError, require
-from ...core.support.paths import make_folder, require_folder
+from ...core.support.paths import make_folder
 from ...core.support.write import write_whole
 from ...files import LineFile, exclusive_lock, read_rows
 from .sample import CellName, Sample
@@ -94,7 +94,7 @@ class RunFolder:
     def existing(cls, path: str | Path) -> RunFolder:
         """The folder of a run that was begun before."""
         path = Path(path)
-        require_folder(path)
+        require(path.is_dir(), f"there is no run folder '{path}': check the path, or make a run with `uncode eval`.")
         require((path / INFO).is_file(), f"'{path}' is no run folder: it has no {INFO} (`uncode eval` makes one).")
         return cls(path)
 
@@ -135,10 +135,12 @@ class RunFolder:
         file = self.path / INFO
         try:
             data = json.loads(file.read_text(encoding="utf-8"))
+            is_ours = isinstance(data, dict) and {"schema", "cells", "config"} <= set(data)
+            require(is_ours, f"'{file}' was not written by `uncode eval`: choose another folder.")
             require(data["schema"] == SCHEMA, f"'{file}' has schema {data['schema']}; this version reads {SCHEMA}.")
             return RunInfo(**{**data, "cells": tuple(Cell(**cell) for cell in data["cells"])})
         except (OSError, ValueError, LookupError, TypeError) as error:
-            raise UncodeError(f"'{file}' is damaged ({type(error).__name__}): restore it, or run again.") from error
+            raise UncodeError(f"'{file}' is damaged: restore it, or choose another folder.") from error
 
     def samples(self) -> list[Sample]:
         """All samples. If an example of a cell was answered more than once (its prompt changed), the last one."""

@@ -66,6 +66,8 @@ class Runner:
 
     def fill(self) -> RunFolder:
         """Make the samples of this process."""
+        for task in self.tasks.values():
+            task.check_packages()
         config, counts = self.config, {task: len(examples) for task, examples in self.examples.items()}
         info = RunInfo(config.name, config.title, (), config.baseline, config.paper, versions(), counts)
         folder = RunFolder.create(self.out, info)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
+from ...extras import check_installed
 from ..data import Source
 from ..grade.claims import bounds_formula
 from ..grade.find import Found, before_next, boxed, fenced, first_of, sentence_of, stated, tagged, without_open_equation
@@ -37,6 +38,9 @@ class Math500(Task[Problem]):
     title = "MATH500"
     source = Source("math500.jsonl", "HuggingFaceH4/MATH-500")
     settings = Settings(shots=4, length=1024, rate=0.25, chat=True, block_length=128)
+
+    def check_packages(self) -> None:
+        check_installed("math_verify", "eval", "grading formulas")
 
     def read(self, row: Mapping[str, Any], number: int) -> Problem:
         return Problem(row.get("unique_id") or f"math500/{number}", row["problem"], row["answer"])

@@ -109,7 +109,9 @@ def command(
     require(config is not None, "there is nothing to run: give a config, or --list to see those of the package.")
     from ....evals.run.config import EvalConfig
 
-    chosen = EvalConfig.load(str(config)).narrowed(models or (), _names(tasks), _names(samplers))
+    chosen = EvalConfig.load(str(config)).narrowed(
+        models or (), _names(tasks, "--tasks"), _names(samplers, "--samplers")
+    )
     if seed is not None:
         chosen = chosen.with_seed(seed)
     folder = out or Path("runs") / chosen.name
@@ -118,8 +120,13 @@ def command(
     _run(runner, folder, as_json)
 
 
-def _names(text: str | None) -> list[str]:
-    return [name.strip() for name in (text or "").split(",") if name.strip()]
+def _names(text: str | None, option: str) -> list[str]:
+    """The names of an option. An empty value is an error: it may be a variable of a shell that is not set."""
+    names = [name.strip() for name in (text or "").split(",") if name.strip()]
+    require(
+        text is None or bool(names), f"{option} names nothing: give names with commas between them, or leave it out."
+    )
+    return names
 
 
 def _list(as_json: bool) -> None:
