@@ -245,6 +245,15 @@ def test_a_folder_that_is_no_run_is_left_alone(tmp_path: Path) -> None:
         runner(tmp_path / "run", EchoModel(), replace(config(), name="other")).run()
 
 
+def test_a_model_that_cannot_be_loaded_leaves_no_folder(tmp_path: Path) -> None:
+    def fail(name: str) -> EvaluatedModel:
+        raise UncodeError("no such model")
+
+    with pytest.raises(UncodeError, match="no such model"):
+        Runner(config(), tmp_path / "run", fail, RunOptions(limit=1)).run()
+    assert not (tmp_path / "run").exists()
+
+
 def test_half_a_line_is_dropped_and_a_damaged_file_is_named(tmp_path: Path) -> None:
     runner(tmp_path, EchoModel(), config()).run()
     whole = lines(tmp_path)
@@ -423,6 +432,10 @@ def test_a_run_is_graded_again_without_decoding(models: dict[str, Path], tmp_pat
             "--tasks names nothing: give names with commas between them, or leave it out.",
         ),
         (("eval", "main", "--samplers", " , "), "--samplers names nothing"),
+        (
+            ("eval", "corpora", "--model", "tiny"),
+            "needs the frequency table 'book-and-code.safetensors', which is not here",
+        ),
         (("report", "no/such/run"), "there is no run folder 'no/such/run': check the path"),
     ],
 )

@@ -21,7 +21,7 @@ Add = Callable[[Mapping[str, Any]], None]
 class AnswerJournal:
     """The answers so far, by key. Without a folder they are kept in memory only.
 
-    Every process appends to a file of its own and reads the files of all, so a run may be resumed with another number
+    Every process appends to its own file and reads the files of all, so a run may be resumed with another number
     of processes.
     """
 

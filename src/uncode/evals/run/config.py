@@ -95,7 +95,7 @@ class EvalConfig:
             require(task in TASK_NAMES, f"there is no task named '{task}': {suggest(task, TASK_NAMES)}")
         labels = [entry.label for entry in entries]
         twice = [label for label in labels if labels.count(label) > 1]
-        require(not twice, f"two samplers have the label '{twice[0] if twice else ''}': give each a label of its own.")
+        require(not twice, f"two samplers have the label '{twice[0] if twice else ''}': give each its own label.")
         known = config.baseline in labels or not config.baseline
         require(known, f"the baseline '{config.baseline}' is no label of a sampler: {suggest(config.baseline, labels)}")
         require(config.calibration_examples > 0, "calibration_examples must be above 0.")

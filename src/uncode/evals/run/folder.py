@@ -1,6 +1,6 @@
 """Run folders: `run.json` describes the cells of a run, `samples*.jsonl` hold its samples, one line each.
 
-Every process of a run appends to a file of its own, so no two processes write into one file, on one machine or on
+Every process of a run appends to its own file, so no two processes write into one file, on one machine or on
 several that share the folder. Lines are found by their keys, so it does not matter which file holds them. The process
 that finds the run complete merges all files into `samples.jsonl`.
 """

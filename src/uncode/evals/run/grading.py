@@ -14,7 +14,7 @@ CLOSE_SECONDS = 5.0
 
 
 class GradingPool:
-    """Grades answers in threads. A program of an answer runs in the sandbox, in a process of its own."""
+    """Grades answers in threads. A program of an answer runs in the sandbox, in its own process."""
 
     def __init__(self, workers: int | None = None) -> None:
         self._pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)

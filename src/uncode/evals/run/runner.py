@@ -70,14 +70,17 @@ class Runner:
             task.check_packages()
         config, counts = self.config, {task: len(examples) for task, examples in self.examples.items()}
         info = RunInfo(config.name, config.title, (), config.baseline, config.paper, versions(), counts)
+        first = [self.load(config.models[0])]  # a model that cannot be loaded leaves no folder behind
         folder = RunFolder.create(self.out, info)
         with Recorder.open(folder, self.options) as recorder:
             for name in config.models:
-                model = self.load(name)
-                self.on_model(model)
-                for task in self.tasks.values():
-                    self._run_task(recorder, model, task)
+                self._run_model(recorder, first.pop() if first else self.load(name))  # one model in memory at a time
         return folder
+
+    def _run_model(self, recorder: Recorder, model: EvaluatedModel) -> None:
+        self.on_model(model)
+        for task in self.tasks.values():
+            self._run_task(recorder, model, task)
 
     def entries(self, task: str) -> list[SamplerEntry]:
         """The samplers of a task."""

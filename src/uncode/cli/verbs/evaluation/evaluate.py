@@ -167,6 +167,8 @@ def _runner(
         names.check_name(name)
     place = ProcessPlace.from_environment()
     device, dtype, revision, frequency, backend = model_options
+    if frequency is None:
+        _check_tables(config)
     device = place.device(device)
 
     def load(name: str) -> EvaluatedModel:
@@ -176,6 +178,19 @@ def _runner(
 
     options = RunOptions(batch, data, limit, traces, place.process, place.processes)
     return Runner(config, folder, load, options)
+
+
+def _check_tables(config: EvalConfig) -> None:
+    """Raise if a frequency table that the config names is missing, before any model is loaded."""
+    from ....frequency.names import find
+
+    for entry in config.samplers:
+        table = entry.options.get("frequency")
+        require(
+            table is None or find(table).is_file(),
+            f"the sampler '{entry.label}' needs the frequency table '{table}', which is not here: count it with "
+            "`uncode count`, or give another with --frequency.",
+        )
 
 
 def _run(runner: Runner, folder: Path, as_json: bool) -> None:

@@ -79,7 +79,7 @@ def command(
 
     Uncode's rate is chosen per family without labels: of seven rates, the one with the smallest mean predictive
     entropy on 64 other problems, independent of --problems. That takes minutes on a CPU. --quick uses known rates.
-    This is the config `mini` of `uncode eval`, with tables of its own.
+    This is the config `mini` of `uncode eval`, with its own tables.
 
     Examples:
 
