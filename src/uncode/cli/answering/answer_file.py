@@ -68,7 +68,8 @@ def answer_file(
                     journal.add([row])
                     on_progress(len(journal.rows), len(lines))
         except KeyboardInterrupt:
-            kept = f"stopped after {len(journal.rows)} of {len(lines)} answers; the same command resumes there"
+            made = out.read_bytes().count(b"\n") if out.exists() else 0  # Ctrl-C may come between file and memory
+            kept = f"stopped after {made} of {len(lines)} answers; the same command resumes there"
             typer.echo(kept, err=True)
             raise
         forwards = sum(row["forwards"] for row in journal.rows[resumed:])
