@@ -67,7 +67,8 @@ def test_json_holds_the_records(folder: Path) -> None:
 def test_the_paper_and_the_baseline_can_be_chosen(tmp_path: Path) -> None:
     run_folder = make_run(tmp_path / "run", {("./mine", "gsm8k", label): "1100" for label in ("uncode", "margin")})
     unknown = run("report", str(run_folder), "--paper").stdout
-    assert "The paper has no row of these samplers for ./mine." in unknown and "Difference" not in unknown
+    assert "The paper has no figures of uncode, margin on gsm8k by ./mine: its tables are main, " in unknown
+    assert "Beside the paper's figures" not in unknown and "Difference" not in unknown
     shown = run("report", str(run_folder), "--paper-model", LLADA, "--baseline", "margin").stdout
     assert "| uncode | correct | 50.0 (79.2, -29.2) |" in shown and "Difference from margin" in shown
     found = run("report", str(run_folder), "--metric", "paper", "--baseline", "margin").stdout

@@ -191,8 +191,25 @@ def test_the_papers_figures_stand_beside_ours(tmp_path: Path) -> None:
     notes = " ".join(table.notes)
     assert "fast_dllm, humaneval, 35.0: no number of 164 examples gives it" in notes
     assert "gsm8k 2 against 1319" in notes and "Empirical Analysis of Decoding Biases" in notes
-    *_, unknown = document(results, Choices("correct", BASE, True)).sections[0].tables
-    assert "The paper has no row of these samplers for ./mine." in unknown.notes
+
+
+def test_a_run_without_counterpart_in_the_paper_is_one_sentence(tmp_path: Path) -> None:
+    marks = {(model, "mini_story", BASE): "10" for model in ("./mine", LLADA)} | {("./mine", "gsm8k", "a|b"): "10"}
+    results = read_runs([make_run(tmp_path / "run", marks)])
+    made = document(results, Choices("correct", BASE, True))
+    tables = "its tables are main, dream, efficient, priors, corpora, autoregressive"
+    instead = "and --paper-model ID names one of its models instead"
+    sentences = [
+        f"The paper has no figures of {BASE}, a|b on gsm8k, mini_story by ./mine: {tables}, {instead}.",
+        f"The paper has no figures of {BASE} on mini_story by {LLADA}: {tables}.",
+    ]
+    assert [section.notes for section in made.sections] == [[sentence] for sentence in sentences]
+    for section in made.sections:
+        assert not [table for table in section.tables if "paper" in table.caption]
+    assert sentences[1] in formats.markdown(made) and sentences[0].replace("|", "\\|") in formats.markdown(made)
+    assert f"<p>{sentences[0]}</p>" in formats.html(made)
+    assert r"\noindent ./mine: The paper has no figures of confidence, a|b on gsm8k, mini\_story" in formats.latex(made)
+    assert not any(section.notes for section in document(results, CHOICES).sections)
 
 
 def test_records_have_every_field_and_read_back_from_csv(results: Results) -> None:

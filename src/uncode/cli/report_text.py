@@ -27,6 +27,8 @@ def print_document(results: Results, choices: Choices) -> None:
         console.print(f"[bold]{escape(made.title)}[/bold]")
         for section in made.sections:
             console.rule(escape(section.title), align="left")
+            for note in section.notes:
+                console.print(f"\n{escape(note)}")
             for table in section.tables:
                 console.print(f"\n[bold]{escape(table.caption)}[/bold]")
                 for number, columns in enumerate(fitting(table, console.width)):

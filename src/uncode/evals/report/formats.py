@@ -10,7 +10,7 @@ from html import escape
 from importlib.resources import files
 
 from .records import FIELDS, Record
-from .table import Document, Section, Table
+from .table import Document, Section, Table, markdown_escape
 
 FORMATS = ("markdown", "csv", "latex", "html")
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html", ".htm": "html"}
@@ -33,7 +33,7 @@ def markdown(document: Document) -> str:
     """The report in Markdown."""
     parts = [f"<!-- uncode report -->\n# {_one_line(document.title)}"]
     for section in document.sections:
-        parts.append(f"## {_one_line(section.title)}")
+        parts += [f"## {_one_line(section.title)}", *(markdown_escape(note) for note in section.notes)]
         for table in section.tables:
             notes = "\n".join(f"* {note}" for note in table.notes)
             parts += [f"### {_one_line(table.caption)}", table.markdown(), *([notes] if notes else [])]
@@ -52,8 +52,11 @@ def csv_text(records: Sequence[Record]) -> str:
 def latex(document: Document) -> str:
     """The tables in LaTeX, for the input command. They need the packages booktabs and graphicx."""
     begin = ["% uncode report", "% needs \\usepackage{booktabs,graphicx}", f"% {_one_line(document.title)}"]
-    tables = [_latex_table(section, table) for section in document.sections for table in section.tables]
-    return "\n".join(begin) + "\n\n" + "\n\n".join(tables) + "\n"
+    parts = ["\n".join(begin)]
+    for section in document.sections:
+        parts += [rf"\noindent {latex_escape(section.title)}: {latex_escape(note)}" for note in section.notes]
+        parts += [_latex_table(section, table) for table in section.tables]
+    return "\n\n".join(parts) + "\n"
 
 
 def html(document: Document) -> str:
@@ -102,7 +105,8 @@ def _latex_cell(cell: str, is_best: bool) -> str:
 
 def _html_section(number: int, section: Section) -> str:
     tables = "\n".join(_html_table(table) for table in section.tables)
-    return f'<section id="m{number}">\n<h2>{escape(section.title)}</h2>\n{tables}\n</section>'
+    notes = "".join(f"<p>{escape(note)}</p>\n" for note in section.notes)
+    return f'<section id="m{number}">\n<h2>{escape(section.title)}</h2>\n{notes}{tables}\n</section>'
 
 
 def _html_table(table: Table) -> str:

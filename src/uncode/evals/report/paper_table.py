@@ -12,14 +12,13 @@ from .text import NONE, times
 DOUBT = "!"
 
 
-def paper_table(one: Analysis) -> Table:
-    """Ours, the paper's and the difference, for every sampler that the paper has too."""
-    known = [sampler for sampler in one.samplers if one.paper_key(sampler)]
-    caption = f"Beside the paper's figures, % ({one.paper_model})"
-    if not known:
-        notes = [f"The paper has no row of these samplers for {one.paper_model}."]
-        return Table(["paper"], [[NONE]], caption, notes)
+def paper_table(one: Analysis) -> Table | None:
+    """Ours, the paper's and the difference, for every sampler of which the paper has a figure; None if it has none."""
     columns = [*one.tasks, *([AVERAGE] if set(one.tasks) == set(paper_tables().sizes) else [])]
+    known = [sampler for sampler in one.samplers if any(one.figure(sampler, column) for column in columns)]
+    if not known:
+        return None
+    caption = f"Beside the paper's figures, % ({one.paper_model})"
     with_speed = bool(one.baseline) and any(one.paper_key(sampler) in paper_tables().speedups for sampler in known)
     rows = []
     for sampler in known:
@@ -28,6 +27,14 @@ def paper_table(one: Analysis) -> Table:
             rows.append([sampler, metric, *cells, *([_speed(one, sampler)] if with_speed else [])])
     titles = ["sampler", "rule", *columns, *(["speed-up"] if with_speed else [])]
     return Table(titles, rows, caption, _notes(one, known, columns), labels=2)
+
+
+def no_figures(one: Analysis) -> str:
+    """The sentence in place of the table, where nothing of ours has a counterpart in the paper."""
+    tables, models = paper_tables().names, paper_tables().models
+    ours = f"{', '.join(one.samplers)} on {', '.join(one.tasks)} by {one.paper_model}"
+    other = "" if one.paper_model in models else ", and --paper-model ID names one of its models instead"
+    return f"The paper has no figures of {ours}: its tables are {', '.join(tables)}{other}."
 
 
 def _cell(one: Analysis, sampler: str, column: str, metric: str) -> str:

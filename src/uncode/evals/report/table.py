@@ -29,10 +29,11 @@ class Table(NamedTuple):
 
 
 class Section(NamedTuple):
-    """The tables of one model."""
+    """The tables of one model. The notes say what the tables lack, and come before them."""
 
     title: str
     tables: Sequence[Table]
+    notes: Sequence[str] = ()
 
 
 class Document(NamedTuple):
@@ -42,6 +43,10 @@ class Document(NamedTuple):
     sections: Sequence[Section]
 
 
+def markdown_escape(text: str) -> str:
+    """Text for Markdown in one line: signs with a meaning are written out."""
+    return _TAG.sub("&lt;", " ".join(text.replace("|", "\\|").split("\n")))
+
+
 def _markdown(cell: str, is_best: bool = False) -> str:
-    text = _TAG.sub("&lt;", " ".join(cell.replace("|", "\\|").split("\n")))
-    return f"**{text}**" if is_best else text
+    return f"**{markdown_escape(cell)}**" if is_best else markdown_escape(cell)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...stats import Interval
 from ..paper import paper_tables
 from .analysis import Analysis, Choices
-from .paper_table import paper_table
+from .paper_table import no_figures, paper_table
 from .scores import Results
 from .table import Document, Section, Table
 from .text import NONE, number, p_value, percent, points, times
@@ -31,9 +31,12 @@ def _section(one: Analysis) -> Section:
         tables.append(speedups(one))
     if one.families:
         tables.append(parallelism(one))
+    notes = []
     if one.choices.with_paper:
-        tables.append(paper_table(one))
-    return Section(one.model, [table for table in tables if table.rows])
+        beside = paper_table(one)
+        tables += [] if beside is None else [beside]
+        notes += [no_figures(one)] if beside is None else []
+    return Section(one.model, [table for table in tables if table.rows], notes)
 
 
 def accuracy(one: Analysis) -> Table:
