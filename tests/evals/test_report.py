@@ -117,6 +117,14 @@ def test_incomplete_cells_are_marked_and_never_averaged(tmp_path: Path) -> None:
     assert best == {(BASE, "gsm8k"), (BETTER, "sudoku"), (BASE, "average")}, "an incomplete cell is not the best"
 
 
+def test_equal_values_are_bold_unless_all_are_equal(tmp_path: Path) -> None:
+    rows = {"gsm8k": ("1100", "1010", "1000"), "sudoku": ("10", "01", "10"), "gpqa": ("00", "00", "00")}
+    marks = {(LLADA, task, s): m for task, some in rows.items() for s, m in zip(GSM8K, some, strict=True)}
+    table = accuracy(Analysis(read_runs([make_run(tmp_path / "run", marks)]), LLADA, CHOICES))
+    best = {(table.rows[r][0], table.titles[c]) for r, c in table.best}
+    assert best == {(sampler, column) for sampler in (BASE, BETTER) for column in ("gsm8k", "average")}
+
+
 def test_runs_are_put_together_and_a_cell_is_in_one_of_them(run: Path, tmp_path: Path) -> None:
     other = make_run(tmp_path / "other", {("Dream", "gsm8k", BASE): "1010"})
     results = read_runs([run, other])

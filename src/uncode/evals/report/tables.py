@@ -153,7 +153,7 @@ def _difference_cell(one: Analysis, sampler: str, task: str) -> str:
 
 
 def _best(one: Analysis, metric: str, stride: int, offset: int) -> frozenset[tuple[int, int]]:
-    """The cells with the best accuracy of a metric, among the complete ones of each column."""
+    """The cells with the best accuracy of a metric, among the complete ones of each column; none if all are equal."""
     if len(one.samplers) < 2:
         return frozenset()
     columns: list[Mapping[str, Interval | None]] = [
@@ -165,7 +165,9 @@ def _best(one: Analysis, metric: str, stride: int, offset: int) -> frozenset[tup
     for position, column in enumerate(columns):
         estimates = {sampler: value.estimate for sampler, value in column.items() if value}
         top = max(estimates.values(), default=0.0)
-        rows = [one.samplers.index(sampler) for sampler, value in estimates.items() if value == top > 0]
+        are_tied = len(estimates) > 1 and len(set(estimates.values())) == 1
+        best = [] if are_tied else [sampler for sampler, value in estimates.items() if value == top > 0]
+        rows = [one.samplers.index(sampler) for sampler in best]
         found |= {(row * stride + offset, position + 2) for row in rows}
     return frozenset(found)
 
