@@ -155,7 +155,45 @@ def test_the_baseline_and_the_metric_are_checked(results: Results, tmp_path: Pat
 def test_a_model_without_the_baseline_has_no_comparison(tmp_path: Path) -> None:
     run = make_run(tmp_path / "run", {("qwen", "gsm8k", "autoregressive"): "1010", ("llada", "gsm8k", BASE): "1111"})
     for section in document(read_runs([run]), CHOICES).sections:
+        assert [table.caption for table in section.tables] == ["Accuracy, %", "Cost"] and not section.notes
+
+
+def test_an_unfinished_baseline_is_compared_on_common_examples_in_one_sentence(tmp_path: Path) -> None:
+    marks = {
+        (LLADA, "gsm8k", BASE): "1100......",
+        (LLADA, "gsm8k", BETTER): "..11110000",
+        (LLADA, "sudoku", BASE): "..",
+        (LLADA, "sudoku", BETTER): "11",
+        (LLADA, "gpqa", BASE): "10",
+        (LLADA, "gpqa", BETTER): "11",
+    }
+    one = Analysis(read_runs([make_run(tmp_path / "run", marks)]), LLADA, CHOICES)
+    assert one.comparisons[BETTER, "gsm8k"].pairs == 2 == one.speedup(BETTER, "gsm8k").pairs
+    assert one.comparisons[BETTER, "gsm8k"].difference.estimate == 1.0, "on examples 2 and 3"
+    (section,) = document(one.results, CHOICES).sections
+    assert section.notes == [
+        "The baseline confidence has not answered all examples (gsm8k 4 of 10, sudoku 0 of 2): samplers are compared "
+        "on those that both have answered."
+    ]
+    swapped = document(one.results, Choices("correct", BETTER)).sections[0].notes
+    assert "baseline uncode has not answered all examples (gsm8k 8 of 10):" in "".join(swapped)
+
+
+def test_a_baseline_without_answers_gives_one_sentence_and_no_empty_table(tmp_path: Path) -> None:
+    begun = {(LLADA, "gsm8k", BASE): "....", (LLADA, "gsm8k", BETTER): "1110"}
+    narrowed = {(LLADA, "gsm8k", WORSE): "1000", (LLADA, "gsm8k", BETTER): "1110"}
+    for name, marks in (("begun", begun), ("narrowed", narrowed)):
+        (section,) = document(read_runs([make_run(tmp_path / name, marks)]), CHOICES).sections
         assert [table.caption for table in section.tables] == ["Accuracy, %", "Cost"]
+        (note,) = section.notes
+        assert note == (
+            f"No sampler is compared, because {LLADA} has no answers of the baseline confidence: --baseline LABEL "
+            "names another one."
+        )
+    with pytest.raises(UncodeError, match="no run has the sampler 'confidenc': known: uncode"):
+        check_choices(read_runs([tmp_path / "begun"]), "correct", "confidenc", "")
+    nothing = make_run(tmp_path / "nothing", {(LLADA, "gsm8k", BASE): "....", (LLADA, "gsm8k", BETTER): "...."})
+    assert document(read_runs([nothing]), CHOICES).sections[0].notes == []
 
 
 def test_aup_by_hand() -> None:
@@ -202,7 +240,8 @@ def test_the_papers_figures_stand_beside_ours(tmp_path: Path) -> None:
 
 
 def test_a_run_without_counterpart_in_the_paper_is_one_sentence(tmp_path: Path) -> None:
-    marks = {(model, "mini_story", BASE): "10" for model in ("./mine", LLADA)} | {("./mine", "gsm8k", "a|b"): "10"}
+    marks = {("./mine", task, label): "10" for task in ("gsm8k", "mini_story") for label in (BASE, "a|b")}
+    marks |= {(LLADA, "mini_story", BASE): "10"}
     results = read_runs([make_run(tmp_path / "run", marks)])
     made = document(results, Choices("correct", BASE, True))
     tables = "its tables are main, dream, efficient, priors, corpora, autoregressive"

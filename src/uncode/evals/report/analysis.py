@@ -39,8 +39,8 @@ def check_choices(results: Results, metric: str, baseline: str | None, paper_mod
     models = paper_tables().models
     require(paper_model in ("", *models), f"the paper has no model '{paper_model}': {suggest(paper_model, models)}")
     if baseline is not None:
-        labels = results.samplers()
-        require(baseline in labels, f"no run has the sampler '{baseline}': {suggest(baseline, labels)}")
+        labels, answered = results.samplers(), results.answered_samplers()
+        require(baseline in labels, f"no run has the sampler '{baseline}': {suggest(baseline, answered or labels)}")
         return baseline
     named = {info.baseline for info in results.infos if info.baseline}
     if len(named) > 1:
@@ -72,13 +72,37 @@ class Analysis:
 
     @property
     def baseline(self) -> str:
-        """The baseline, if this model has it; else empty."""
-        return self.choices.baseline if self.choices.baseline in self.samplers else ""
+        """The baseline, if this model has answers of it; else empty."""
+        return self.choices.baseline if self.choices.baseline in self.results.answered_samplers(self.model) else ""
 
     @property
     def others(self) -> list[str]:
         """The samplers that are compared with the baseline."""
         return [label for label in self.samplers if self.baseline and label != self.baseline]
+
+    @property
+    def baseline_note(self) -> str:
+        """A sentence if the baseline has answered nothing or not everything; else empty."""
+        name, metric = self.choices.baseline, self.choices.metric
+        if not name or len(self.samplers) < 2 or not self.results.answered_samplers(self.model):
+            return ""
+        if not self.baseline:
+            return (
+                f"No sampler is compared, because {self.model} has no answers of the baseline {name}: --baseline LABEL "
+                "names another one."
+            )
+        scores = {task: self.score(name, task) for task in self.tasks}
+        parts = [
+            f"{task} {len(score.right(metric)) if score else 0} of {self.results.total(task)}"
+            for task, score in scores.items()
+            if score is None or not score.is_complete(metric)
+        ]
+        if not parts:
+            return ""
+        return (
+            f"The baseline {name} has not answered all examples ({', '.join(parts)}): samplers are compared on those "
+            "that both have answered."
+        )
 
     def score(self, sampler: str, task: str) -> Score | None:
         return self.results.scores.get((self.model, task, sampler))

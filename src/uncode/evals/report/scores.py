@@ -84,6 +84,15 @@ class Results:
     def samplers(self, model: str | None = None) -> list[str]:
         return list(dict.fromkeys(sampler for one, _, sampler in self.scores if model in (None, one)))
 
+    def answered_samplers(self, model: str | None = None) -> list[str]:
+        """The samplers with at least one answer. A run that has just begun has samplers without."""
+        names = [name for name, score in self.scores.items() if score.samples]
+        return list(dict.fromkeys(sampler for one, _, sampler in names if model in (None, one)))
+
+    def total(self, task: str) -> int:
+        """The examples of a task."""
+        return max((score.total for (_, name, _), score in self.scores.items() if name == task), default=0)
+
 
 def read_runs(paths: Sequence[Path]) -> Results:
     """The cells of several runs together. The same cell in two of them is an error."""

@@ -31,7 +31,7 @@ def _section(one: Analysis) -> Section:
         tables.append(speedups(one))
     if one.families:
         tables.append(parallelism(one))
-    notes = []
+    notes = [one.baseline_note] if one.baseline_note else []
     if one.choices.with_paper:
         beside = paper_table(one)
         tables += [] if beside is None else [beside]
@@ -85,8 +85,8 @@ def tests(one: Analysis) -> Table:
                 rows.append([task, sampler, *counts, points(found.difference), p_value(p), p_value(found.corrected)])
     titles = ["task", "sampler", "n", "only it right", "only baseline right", "difference, points", "p", "Holm p"]
     notes = [
-        "n counts the examples that both have answered. Holm's correction is over the samplers of a task: "
-        f"{len(one.others)} here."
+        "n counts the examples that both have answered. Holm's correction is over the samplers that are listed for a "
+        "task."
     ]
     return Table(titles, rows, f"Paired tests against {one.baseline} ({one.choices.metric})", notes, labels=2)
 
@@ -177,7 +177,7 @@ def _sizes(one: Analysis) -> str:
     sizes = paper_tables().sizes
     parts = []
     for task in one.tasks:
-        total = max(score.total for (_, name, _), score in one.results.scores.items() if name == task)
+        total = one.results.total(task)
         whole = sizes.get(task, total)
         parts.append(f"{task} {total}" + (f" of {whole}" if whole > total else ""))
     return "Examples: " + ", ".join(parts)
