@@ -246,11 +246,16 @@ def read_rows(out: Path) -> list[dict[str, Any]]:
 
 
 def _read_rows(out: Path, content: bytes) -> list[dict[str, Any]]:
+    """The rows, or an error that is right for files to read and files to write: what to do with the wrong line."""
     try:
-        rows = [row for _, row in read_json_lines(content.decode(), f"'{out}'")]
+        text = content.decode()
     except UnicodeDecodeError as error:
-        raise UncodeError(f"'{out}' is not UTF-8 text: choose another `out=`, or remove it.") from error
-    require(all(isinstance(row, dict) for row in rows), f"'{out}' was changed: choose another `out=`, or remove it.")
+        line = content.count(b"\n", 0, error.start) + 1
+        raise UncodeError(f"line {line} of '{out}' is not UTF-8 text: correct or remove this line.") from error
+    rows = []
+    for line, row in read_json_lines(text, f"'{out}'"):
+        require(isinstance(row, dict), f"line {line} of '{out}' is not a JSON object: correct or remove this line.")
+        rows.append(row)
     return rows
 
 

@@ -108,6 +108,20 @@ def test_a_run_must_be_a_run_and_given_once(folder: Path, tmp_path: Path) -> Non
     assert shown.returncode == 0 and shown.stdout.startswith("<!-- uncode report -->")
 
 
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [(b"\xff", "is not UTF-8 text"), (b"[1]", "is not a JSON object"), (b"{", "is not JSON (Expecting property name")],
+)
+def test_a_damaged_line_is_named_and_no_option_of_another_verb(line: bytes, what: str, folder: Path) -> None:
+    file = folder / "samples.0.jsonl"
+    lines = file.read_bytes().splitlines(keepends=True)
+    file.write_bytes(b"".join([*lines[:2], line + b"\n", *lines[2:]]))
+    for words in (("report", str(folder)), ("regrade", str(folder))):
+        shown = run(*words)
+        assert shown.returncode == 2 and f"uncode: line 3 of '{file}' {what}" in shown.stderr
+        assert shown.stderr.endswith(": correct or remove this line.\n") and "out" not in shown.stderr.split("'")[-1]
+
+
 @pytest.mark.parametrize("columns", ["60", "200"])
 def test_a_terminal_gets_tables_that_fit(columns: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from uncode.cli import report_text
