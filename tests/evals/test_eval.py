@@ -30,6 +30,7 @@ from uncode.evals.run.models.diffusion import DiffusionModel
 from uncode.evals.run.models.model import EvaluatedModel, PreparedSampler, Question
 from uncode.evals.run.options import Progress, RunOptions
 from uncode.evals.run.processes import ProcessPlace
+from uncode.evals.run.recorder import versions
 from uncode.evals.run.runner import Runner
 from uncode.evals.run.sample import Answer, Sample, digest
 from uncode.evals.task import Settings
@@ -443,6 +444,16 @@ def test_a_wrong_command_is_one_sentence(words: tuple[str, ...], message: str, t
     done = run(*words)
     assert done.returncode == 2 and message in done.stderr and "Traceback" not in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_versions_of_optional_packages_are_noted_where_they_are_installed(tmp_path: Path, monkeypatch: Any) -> None:
+    before = versions()
+    assert before["torch"] and "not installed" not in before.values()
+    for name in ("vllm", "gguf"):
+        (tmp_path / f"{name}-1.2.3.dist-info").mkdir()
+        (tmp_path / f"{name}-1.2.3.dist-info" / "METADATA").write_text(f"Name: {name}\nVersion: 1.2.3\n")
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert versions() == {**before, "vllm": "1.2.3", "gguf": "1.2.3"}
 
 
 # -- kill -9 ---------------------------------------------------------------------------------------

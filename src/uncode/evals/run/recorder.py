@@ -24,6 +24,8 @@ from .sample import Answer, CellName, Sample, sample_key
 MAX_PENDING = 256
 """Answers that wait for their grades; then decoding waits too."""
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
+OPTIONAL_PACKAGES = ("vllm", "gguf")
+"""They change answers too, and are noted only where they are installed."""
 Answered = tuple[Question, Answer]
 
 
@@ -154,9 +156,10 @@ def sample_of(cell: Cell, key: str, question: Question, answer: Answer, grades: 
 def versions() -> dict[str, str]:
     """The versions of everything that can change an answer."""
     found = {"uncode": __version__, "python": platform.python_version()}
-    for name in PACKAGES:
+    for name in (*PACKAGES, *OPTIONAL_PACKAGES):
         try:
             found[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
+            if name in PACKAGES:
+                found[name] = "not installed"
     return found
