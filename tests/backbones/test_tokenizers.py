@@ -6,6 +6,7 @@ where that cannot be done. LLaDA's cannot be had without the hub: a small one wi
 
 from __future__ import annotations
 
+import ast
 import json
 import shutil
 import subprocess
@@ -90,6 +91,33 @@ def test_dreams_tokenizer_loads_without_its_code(qwen: Path, tmp_path: Path) -> 
     assert ids == reference.encode(text, add_special_tokens=False).ids
     assert tokenizer.decode(ids) == text
     assert tokenizer.encode("<|mask|>") == [151666]
+
+
+def test_code_of_a_tokenizer_is_not_run_even_if_the_user_would_agree(tmp_path: Path, monkeypatch: Any) -> None:
+    """Without trust_remote_code=False transformers asks at the terminal, and runs the code after a yes."""
+    (tmp_path / "tokenizer_config.json").write_text(
+        json.dumps({"tokenizer_class": "Strange", "auto_map": {"AutoTokenizer": ["strange.Strange", None]}})
+    )
+    (tmp_path / "strange.py").write_text("raise RuntimeError('remote code was run')\n")
+    asked: list[str] = []
+    monkeypatch.setattr("builtins.input", lambda text: asked.append(text) or "y")
+    with pytest.raises(UncodeError, match="cannot be read") as found:
+        tokenizer_of(tmp_path)
+    assert not asked and "remote code was run" not in str(found.value)
+
+
+def test_every_call_of_transformers_refuses_remote_code() -> None:
+    """Calls of from_pretrained in the package. A generation config is data and has no code."""
+    missing, calls = [], 0
+    for file in sorted(Path(uncode.__file__).parent.rglob("*.py")):
+        for call in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(call, ast.Call) and ast.unparse(call.func).endswith(".from_pretrained"):
+                calls += 1
+                given = {word.arg: ast.unparse(word.value) for word in call.keywords}
+                is_data = ast.unparse(call.func) == "GenerationConfig.from_pretrained"
+                if given.get("trust_remote_code") != "False" and not is_data:
+                    missing.append(f"{file.name}:{call.lineno}")
+    assert calls >= 5 and not missing
 
 
 def test_a_small_dream_with_the_real_tokenizer(qwen: Path, tmp_path: Path) -> None:

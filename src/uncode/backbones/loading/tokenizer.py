@@ -28,7 +28,7 @@ def tokenizer_of(folder: Path, general: bool = True) -> Any:
     plain = PreTrainedTokenizerFast if whole else Qwen2Tokenizer
     kind: Any = AutoTokenizer if general else plain
     try:
-        return kind.from_pretrained(str(folder), local_files_only=True)
+        return kind.from_pretrained(str(folder), local_files_only=True, trust_remote_code=False)  # None would ask
     except Exception as error:  # transformers raises many kinds
         reason = str(error).strip().splitlines()
         raise UncodeError(f"the tokenizer in '{folder}' cannot be read: {reason[0] if reason else error!r}.") from error

@@ -46,7 +46,9 @@ class CausalCheckpoint:
         from transformers import AutoTokenizer
 
         try:
-            return AutoTokenizer.from_pretrained(str(self.folder), gguf_file=self.gguf, local_files_only=True)
+            return AutoTokenizer.from_pretrained(
+                str(self.folder), gguf_file=self.gguf, local_files_only=True, trust_remote_code=False
+            )
         except Exception as error:  # transformers raises many kinds
             first = (str(error).strip().splitlines() or [repr(error)])[0]
             raise UncodeError(f"the tokenizer in '{self.folder / self.gguf}' cannot be read: {first}") from error
