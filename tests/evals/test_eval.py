@@ -470,6 +470,59 @@ def _count(out: Path) -> int:
     return sum(file.read_bytes().count(b"\n") for file in out.glob("samples*.jsonl"))
 
 
+HOLDS_LOCKS = """
+import sys, time
+from pathlib import Path
+from uncode.evals.run.folder import RunFolder
+folder = RunFolder(Path(sys.argv[1]))
+locks = [folder.locked()] if sys.argv[2] == "info" else [folder.writing(0), folder.writing(3)]
+for lock in locks:
+    lock.__enter__()
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+def _terminate_with_locks(out: Path, which: str) -> set[str]:
+    """Send SIGTERM to a process that holds locks of a run folder. Returns the lock files that it leaves."""
+    command = [sys.executable, "-c", HOLDS_LOCKS, str(out), which]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE) as process:
+        assert process.stdout is not None and process.stdout.readline() == b"ready\n"
+        if which == "samples":
+            with pytest.raises(UncodeError, match="another process is writing samples"), RunFolder(out).writing(3):
+                pass
+        process.terminate()
+    assert process.returncode == -signal.SIGTERM
+    return {file.name for file in out.glob("*.lock")}
+
+
+def test_lock_files_of_a_terminated_process_do_not_confuse_the_next_one(tmp_path: Path) -> None:
+    """SIGTERM leaves the files; the system releases the locks themselves."""
+    out, model = tmp_path / "run", EchoModel()
+    out.mkdir()
+    assert _terminate_with_locks(out, "info") == {"run.json.lock"}
+    (out / ".uncode-killed.partial").touch()  # a kill while run.json was written
+    model.stop_after = 4
+    with pytest.raises(KeyboardInterrupt):
+        runner(out, model, config()).run()
+    assert _terminate_with_locks(out, "samples") == {"samples.0.lock", "samples.3.lock"}
+    assert runner(out, EchoModel(), config()).run()
+    assert len(lines(out)) == 10 and not list(out.glob("*.lock"))
+    (out / "samples.5.lock").touch()
+    assert run("regrade", str(out)).returncode == 0
+    assert len(lines(out)) == 10 and not list(out.glob("*.lock"))
+
+
+def test_a_lock_that_is_held_is_not_removed(tmp_path: Path) -> None:
+    assert runner(tmp_path, EchoModel(), config()).run()
+    folder = RunFolder(tmp_path)
+    with folder.writing(1):
+        folder.join_files()
+        assert (tmp_path / "samples.1.lock").exists()
+    assert not list(tmp_path.glob("*.lock"))
+
+
 @pytest.mark.slow
 def test_a_run_killed_five_times_makes_the_same_journal(models: dict[str, Path], tmp_path: Path) -> None:
     assert _start(models["llada"], tmp_path / "whole").wait(300) == 0

@@ -22,6 +22,8 @@ from .paths import kind_at, require_folder
 
 _DESCRIPTOR = re.compile(r"/(?:dev|proc/self)/fd/(\d{1,9})")
 _STREAMS = {"/dev/stdout": 1, "/dev/stderr": 2}
+_PARTIAL = (".uncode-", ".partial")
+"""How the name of a file that is being written begins and ends."""
 
 
 def write_whole(path: str | Path, content: str | bytes) -> None:
@@ -55,6 +57,11 @@ def check_writable(path: str | Path, option: str = "") -> None:
         os.unlink(probe)
 
 
+def is_partial(path: Path) -> bool:
+    """Whether a file is being written by :func:`write_whole`, or was when its process was killed."""
+    return path.name.startswith(_PARTIAL[0]) and path.name.endswith(_PARTIAL[1])
+
+
 def is_stream(path: str | Path) -> bool:
     """Whether a path is written through: an open descriptor, a device, a pipe."""
     if _descriptor(path) is not None:
@@ -83,7 +90,7 @@ def _replace(target: Path, data: bytes) -> None:
 
 def _new_file_beside(target: Path) -> tuple[int, str]:
     """A new, empty file in the target's folder under a new name, so that no planted link is followed."""
-    return tempfile.mkstemp(".partial", ".uncode-", target.parent)
+    return tempfile.mkstemp(_PARTIAL[1], _PARTIAL[0], target.parent)
 
 
 def _mode_of(target: Path) -> int:

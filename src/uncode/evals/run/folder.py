@@ -11,14 +11,14 @@ import gc
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import UncodeError, require
 from ...core.support.paths import make_folder
-from ...core.support.write import write_whole
+from ...core.support.write import is_partial, write_whole
 from ...files import LineFile, exclusive_lock, read_rows
 from .sample import CellName, Sample
 
@@ -114,7 +114,8 @@ class RunFolder:
                 examples = {**known.examples, **counts}
                 info = replace(known.with_cells(info.cells, folder.path), versions=info.versions, examples=examples)
             else:
-                others = sorted(file.name for file in folder.path.iterdir() if file.name != f"{INFO}.lock")
+                ours = [file for file in folder.path.iterdir() if file.name == f"{INFO}.lock" or is_partial(file)]
+                others = sorted(file.name for file in folder.path.iterdir() if file not in ours)
                 require(not others, f"'{path}' is not empty and no run folder (it holds {others[:3]}): choose another.")
             folder._write(info)
         return folder
@@ -198,6 +199,9 @@ class RunFolder:
         for file in self.files():
             if file.name != SAMPLES:
                 file.unlink(missing_ok=True)
+        for lock in self.path.glob("samples.*.lock"):  # a killed process leaves its file, and the system its lock
+            with suppress(UncodeError), exclusive_lock(lock, self.path, "writing samples"):
+                pass  # nobody holds it, and leaving the block removes it
 
     @contextmanager
     def locked(self) -> Iterator[None]:
