@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 from tokenizers import decoders
 from tokenizers.processors import TemplateProcessing
 from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig, LlamaForCausalLM
@@ -39,7 +41,8 @@ from uncode.evals.run.models.model import Question
 from uncode.evals.run.models.vllm_model import VllmModel
 from uncode.evals.run.options import RunOptions
 from uncode.evals.run.runner import Runner
-from uncode.evals.run.sample import Answer
+from uncode.evals.run.sample import Answer, Sample
+from uncode.evals.stop_strings import StopStrings
 from uncode.evals.task import Example, Settings
 from uncode.evals.tasks import TASKS
 
@@ -53,6 +56,8 @@ PROMPTS = [
     "the",
     "these friends and the lazy dog of the many spaces",
 ]
+HALF_CHARACTER = "\ufffd"
+"""What a tokenizer shows for bytes that are no whole character."""
 TIE = 1e-3
 """Logits this near are a tie, which the rounding of another batch shape may decide otherwise."""
 
@@ -255,6 +260,83 @@ def test_settings_of_the_generation_config_are_not_applied(model: Autoregressive
     assert definition == {"preset": "autoregressive", "temperature": 0.0, "stop_at_eos": True}
 
 
+def stopping(
+    model: CausalModel, asked: Sequence[Question], batch: int, stops: StopStrings, entry: SamplerEntry = ENTRY
+) -> dict[str, Answer]:
+    sampler = model.with_stop_strings(model.prepare(entry, SETTINGS, {}), stops)
+    return {question.example.id: answer for question, answer in model.answers(sampler, asked, batch)}
+
+
+@pytest.mark.parametrize("temperature", [0.0, 1.5])
+def test_a_row_ends_at_a_stop_string_and_its_graded_text_is_the_same(
+    model: AutoregressiveModel, temperature: float
+) -> None:
+    entry = replace(ENTRY, options={"temperature": temperature})
+    asked = questions(model, 40)
+    free = answered(model, asked, 4, entry)
+    texts = {n: one.text for n, one in free.items()}
+    cases = [  # stop strings out of the texts themselves, from their beginning and middle
+        (row, place, StopStrings((stop,), released))
+        for row, text in list(texts.items())[:3]
+        for place in (0, len(text) // 3, len(text) // 2)
+        for stop in [text[place : place + 3]]
+        for released in [(stop,), ("no such", text[place + 1 : place + 3])]
+        if HALF_CHARACTER not in stop
+    ]
+    assert len(cases) >= 6
+    for number, (row, place, stops) in enumerate(cases):
+        for batch in (1, 4) if number < 4 else (4,):
+            found = stopping(model, asked, batch, stops, entry)
+            assert place == 0 or found[row].forwards < free[row].forwards
+            for n, one in found.items():
+                assert texts[n].startswith(one.text.rstrip(HALF_CHARACTER))
+                for released in (False, True):
+                    assert stops.cut(one.text, released) == stops.cut(texts[n], released)
+                assert one.token_ids == free[n].token_ids[: len(one.token_ids)] and one.forwards == len(one.token_ids)
+                assert one.tokens == one.forwards - (one.first_eos_step is not None)
+                if one.forwards < free[n].forwards:  # it ended at the first token that allowed it
+                    before = model.text(asked[int(n)], one.token_ids[:-1])
+                    assert stops.are_settled(one.text) and not stops.are_settled(before)
+
+
+def test_forwards_fall_where_a_stop_string_comes_early(model: AutoregressiveModel) -> None:
+    asked = questions(model, 40)
+    calls: list[int] = []
+    hook = model.model.register_forward_hook(lambda *_: calls.append(1))
+    try:
+        free = answered(model, asked, 4)
+        before, stop = len(calls), free["0"].text[4:7]
+        alone = stopping(model, asked[:1], 4, StopStrings((stop,), (stop,)))
+    finally:
+        hook.remove()
+    assert before == 40 and len(calls) - before == alone["0"].forwards < 10
+
+
+def test_without_stop_strings_of_both_rules_or_with_a_fixed_length_nothing_ends_early(
+    model: AutoregressiveModel,
+) -> None:
+    prepared = model.prepare(ENTRY, SETTINGS, {})
+    both = StopStrings(("a",), ("a", "b"))
+    for stops in (StopStrings(), StopStrings(("a",)), StopStrings((), ("a",))):
+        assert model.with_stop_strings(prepared, stops) is prepared
+    whole = model.prepare(replace(ENTRY, stop_at_eos=False), SETTINGS, {})
+    assert model.with_stop_strings(whole, both) is whole
+    definition = model.with_stop_strings(prepared, both).definition
+    assert definition == {**prepared.definition, "stops": {"ours": ["a"], "released": ["a", "b"]}}
+
+
+@given(st.text("ab \n", max_size=14), st.text("ab \n", max_size=8), st.data())
+def test_nothing_that_follows_changes_a_settled_answer(text: str, more: str, data: st.DataObject) -> None:
+    strings = st.lists(st.text("ab \n", min_size=1, max_size=5), max_size=3).map(tuple)
+    stops = StopStrings(data.draw(strings), data.draw(strings))
+    if stops.are_settled(text):
+        assert [stops.cut(text + more, r) for r in (False, True)] == [stops.cut(text, r) for r in (False, True)]
+    elif stops.can_end_decoding:
+        settled = [any(stop in text[1:] for stop in some) for some in (stops.ours, stops.released)]
+        longer = any(a != b and a in b for some in (stops.ours, stops.released) for a in some for b in some)
+        assert not all(settled) or longer or not text[:1].strip(), "it is settled as soon as both rules cut it"
+
+
 def test_what_does_not_fit_the_context_is_refused(model: AutoregressiveModel) -> None:
     with pytest.raises(UncodeError, match=r"of 0 have \d+ tokens, and '.*' sees 8192 at most"):
         answered(model, questions(model, 9000), 4)
@@ -292,6 +374,33 @@ def test_a_run_on_two_tasks_and_its_continuation(folder: Path, tmp_path: Path, m
     run(2)
     assert sum(made) == 4
     assert len(run(3).all_samples()) == 6 and sum(made) == 6
+    definitions = {cell.task: cell.definition for cell in run(3).info().cells}
+    assert definitions["gsm8k"]["stops"]["ours"] == ["Question:"] and "stops" not in definitions["countdown"]
+
+
+def test_a_run_with_stop_strings_has_the_same_grades_and_fewer_forwards(
+    folder: Path, tmp_path: Path, monkeypatch: Any
+) -> None:
+    config, task = CONFIG.narrowed([str(folder)], ["gsm8k"]), TASKS["gsm8k"]
+    monkeypatch.setattr(task, "settings", replace(task.settings, length=32))
+
+    def run(name: str) -> dict[str, Sample]:
+        options = RunOptions(batch=3, data=data("gsm8k.jsonl"), limit=6)
+        assert Runner(config, tmp_path / name, lambda name: load_model(name, config), options).run()
+        return {sample.id: sample for sample in RunFolder(tmp_path / name).samples()}
+
+    free = run("free")
+    letters = Counter(letter for sample in free.values() for letter in set(sample.text[3:20]))
+    stop = next(letter for letter, _ in letters.most_common() if letter not in HALF_CHARACTER)
+    monkeypatch.setattr(task, "stops", (stop,))
+    monkeypatch.setattr(task, "released_stops", ("<none>", stop))
+    found = run("stopping")
+    with monkeypatch.context() as patch:
+        patch.setattr(module.AutoregressiveModel, "with_stop_strings", lambda self, sampler, stops: sampler)
+        whole = run("whole")
+    assert {id: sample.grades for id, sample in found.items()} == {id: sample.grades for id, sample in whole.items()}
+    assert {sample.forwards for sample in whole.values()} == {32}
+    assert sum(sample.forwards for sample in found.values()) < sum(sample.forwards for sample in whole.values())
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..core.errors import UncodeError, require, suggest
 from .data import Row, Source, rows_of
+from .stop_strings import StopStrings
 
 Span = tuple[int, int]
 
@@ -118,14 +119,12 @@ class Task(ABC, Generic[E]):
         return graders[metric](example, self.answer(text, metric))
 
     def answer(self, text: str, metric: str = "correct") -> str:
-        """The text up to a stop string, where the model continues with another problem.
+        """The text up to a stop string, where the model continues with another problem."""
+        return self.stop_strings.cut(text, released=metric.startswith("paper"))
 
-        Our rule ignores a stop string before the first character of the answer; the released code does not.
-        """
-        released = metric.startswith("paper")
-        begin = 0 if released else len(text) - len(text.lstrip()) + 1
-        stops = self.released_stops if released else self.stops
-        return text[: min((at for stop in stops if (at := text.find(stop, begin)) >= 0), default=len(text))]
+    @property
+    def stop_strings(self) -> StopStrings:
+        return StopStrings(self.stops, self.released_stops)
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

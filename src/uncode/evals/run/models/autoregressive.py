@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -16,9 +17,13 @@ from ....backbones.loading.tokenizer import check_vocab
 from ....core.errors import UncodeError
 from ....core.noise import Draw, PhiloxNoise
 from ....frequency.fingerprint import fingerprint
+from ...stop_strings import StopStrings
 from .causal import CausalModel, LeftToRight, context_of, eos_ids_of
 from .causal_checkpoint import CausalCheckpoint, find_checkpoint
-from .model import Question, weights_fingerprint
+from .model import PreparedSampler, Question, weights_fingerprint
+
+TAIL_TOKENS = 8
+"""Tokens that are decoded before a stop string, because some tokenizers drop a space at the beginning."""
 
 
 class AutoregressiveModel(CausalModel):
@@ -51,9 +56,17 @@ class AutoregressiveModel(CausalModel):
         model = _read(checkpoint, chosen, kind)
         return cls(name, model, checkpoint.tokenizer(), dict(checkpoint.about))
 
+    def with_stop_strings(self, sampler: PreparedSampler, stops: StopStrings) -> PreparedSampler:
+        """`stop_at_eos = false` asks for the whole length, so then no stop string ends a row either."""
+        how: LeftToRight = sampler.sampler
+        if not (how.stop_at_eos and stops.can_end_decoding):
+            return sampler
+        how = replace(how, stops=stops)
+        return replace(sampler, sampler=how, definition=dict(sampler.definition) | how.as_data())
+
     @torch.inference_mode()
     def generate(self, questions: Sequence[Question], how: LeftToRight) -> list[list[int]]:
-        from transformers import GenerationConfig
+        from transformers import GenerationConfig, StoppingCriteriaList
 
         width = max(len(one.prompt_ids) for one in questions)
         device = self.model.device
@@ -69,16 +82,21 @@ class AutoregressiveModel(CausalModel):
             pad_token_id=self.pad_id,
         )
         drawing = [_Drawing([one.seed for one in questions], width, how.temperature)] if how.temperature > 0 else []
+        ending = [_EndAtStopStrings(self, questions, width, how.stops)] if how.stops.can_end_decoding else []
         try:
             with quiet_transformers(bars=False):
                 found = self.model.generate(
-                    ids, attention_mask=mask.long(), generation_config=config, logits_processor=drawing
+                    ids,
+                    attention_mask=mask.long(),
+                    generation_config=config,
+                    logits_processor=drawing,
+                    stopping_criteria=StoppingCriteriaList(ending),
                 )
         except torch.OutOfMemoryError as error:
             what = f"{len(rows)} rows of {width + length} tokens do not fit into the memory of {device}"
             raise UncodeError(f"{what}: choose a smaller batch.") from error
         generated: list[list[int]] = found[:, width:].tolist()
-        return generated
+        return [row[:end] for row, end in zip(generated, ending[0].ends, strict=True)] if ending else generated
 
 
 class _Drawing:
@@ -96,6 +114,36 @@ class _Drawing:
         step = torch.full_like(seeds, ids.shape[1] - self.width)
         drawn = Draw(self.temperature, PhiloxNoise(seeds, step), step)(scores[:, None])
         return torch.full_like(scores, float("-inf")).scatter(1, drawn, 0.0)
+
+
+class _EndAtStopStrings:
+    """A stopping criterion of transformers: a row ends once no further text can change what is graded.
+
+    The text of a whole row, prompt included, at every step would take time that is quadratic in the length. So the last
+    tokens are decoded first, and the row only if these hold a stop string. If this misses a stop string, the row takes
+    more forwards, and its graded text is the same.
+    """
+
+    def __init__(self, model: AutoregressiveModel, questions: Sequence[Question], width: int, stops: StopStrings):
+        self.model, self.questions, self.width, self.stops = model, questions, width, stops
+        self.strings = {*stops.ours, *stops.released}
+        self.tail = max(len(stop.encode()) for stop in self.strings) + TAIL_TOKENS
+        """A token has one byte at least."""
+        self.ends: list[int | None] = [None] * len(questions)
+        """The generated tokens of each row that has ended."""
+
+    def __call__(self, ids: Tensor, scores: Tensor, **options: Any) -> Tensor:
+        tails = ids[:, max(self.width, ids.shape[1] - self.tail) :].tolist()
+        for row, tail in enumerate(tails):
+            if self.ends[row] is None and self._has_ended(row, tail, ids):
+                self.ends[row] = ids.shape[1] - self.width
+        return torch.tensor([end is not None for end in self.ends], device=ids.device)
+
+    def _has_ended(self, row: int, tail: list[int], ids: Tensor) -> bool:
+        shown = self.model.tokenizer.decode(tail, skip_special_tokens=True)
+        if not any(stop in shown for stop in self.strings):
+            return False
+        return self.stops.are_settled(self.model.text(self.questions[row], ids[row, self.width :].tolist()))
 
 
 def _read(checkpoint: CausalCheckpoint, device: torch.device, dtype: torch.dtype | None) -> Any:

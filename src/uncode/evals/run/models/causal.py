@@ -11,6 +11,7 @@ from typing import Any
 
 from ....core.errors import require, shown
 from ....prompt import added_text
+from ...stop_strings import NO_STOPS, StopStrings
 from ...task import Settings
 from ..config import AUTOREGRESSIVE, SamplerEntry
 from ..sample import Answer
@@ -24,6 +25,15 @@ class LeftToRight:
     temperature: float = 0.0
     """0 takes the most likely token; above 0, tokens are drawn from softmax(logits / temperature)."""
     stop_at_eos: bool = True
+    stops: StopStrings = NO_STOPS
+    """A row ends where no further text can change what is graded; empty: only an EOS ends it."""
+
+    def as_data(self) -> dict[str, Any]:
+        """The options as JSON data, for the key of a sample. Without stop strings there is no entry for them."""
+        found: dict[str, Any] = {"temperature": self.temperature, "stop_at_eos": self.stop_at_eos}
+        if not self.stops.can_end_decoding:
+            return found
+        return found | {"stops": {rule: list(strings) for rule, strings in asdict(self.stops).items()}}
 
     @classmethod
     def of(cls, entry: SamplerEntry, options: Mapping[str, Any]) -> LeftToRight:
@@ -70,7 +80,7 @@ class CausalModel(EvaluatedModel):
             f"'{self.name}' is an autoregressive model, and '{entry.label}' is for masked diffusion ones.",
         )
         how = LeftToRight.of(entry, entry.options_for(settings) | dict(options))
-        return PreparedSampler(entry, how, {"preset": AUTOREGRESSIVE} | asdict(how))
+        return PreparedSampler(entry, how, {"preset": AUTOREGRESSIVE} | how.as_data())
 
     def answers(
         self, sampler: PreparedSampler, questions: Sequence[Question], batch: int, observe: bool = False
@@ -108,11 +118,15 @@ class CausalModel(EvaluatedModel):
         end = self._end(ids) if how.stop_at_eos else None
         return len(ids) if end is None else end + 1
 
+    def text(self, question: Question, ids: Sequence[int]) -> str:
+        """The text that generated ids add to the prompt, up to the first EOS."""
+        return added_text(self.tokenizer.decode, list(question.prompt_ids), list(ids[: self._end(ids)]))
+
     def _answer(self, question: Question, ids: list[int], forwards: int, seconds: float) -> Answer:
         end = self._end(ids)
         tokens = len(ids) if end is None else end
         return Answer(
-            text=added_text(self.tokenizer.decode, list(question.prompt_ids), ids[:tokens]),
+            text=self.text(question, ids),
             token_ids=tuple(ids[: tokens + 1]),
             forwards=forwards,
             tokens=tokens,

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ....core.trace import Trace
+from ...stop_strings import StopStrings
 from ...task import Example, Settings
 from ..config import SamplerEntry
 from ..sample import Answer, digest
@@ -72,6 +73,13 @@ class EvaluatedModel(ABC):
     @abstractmethod
     def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
         """The sampler of a row of the table. `options` replace those of the entry."""
+
+    def with_stop_strings(self, sampler: PreparedSampler, stops: StopStrings) -> PreparedSampler:
+        """The sampler that ends a row at the stop strings of a task, if the model can; by default the same sampler.
+
+        A diffusion model cannot: it writes in no fixed order, so a stop string may come before the text in front of it.
+        """
+        return sampler
 
     @abstractmethod
     def answers(
