@@ -555,6 +555,33 @@ def test_one_of_two_processes_is_killed_and_three_resume(models: dict[str, Path]
     assert lines(out) == lines(tmp_path / "whole")
 
 
+LAUNCHERS = {
+    "accelerate": ("accelerate.commands.launch", "--multi_gpu", "--num_processes", "2"),
+    "torchrun": ("torch.distributed.run", "--nproc_per_node", "2"),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+def test_a_launcher_of_the_docs_starts_two_processes_without_a_gpu(
+    launcher: str, models: dict[str, Path], tmp_path: Path
+) -> None:
+    module, *options = LAUNCHERS[launcher]
+    assert (
+        f"{launcher.replace('accelerate', 'accelerate launch')} {' '.join(options)} -m uncode eval mini"
+        in (ROOT / "docs" / "evaluation.md").read_text()
+    )
+    words = ["eval", "mini", "--model", str(models["llada"]), "--tasks", TASK, "--samplers", "eb", "--limit", "4"]
+    words += ["--batch", "1", "--device", "cpu", "--out", str(tmp_path / "run")]
+    env = {**os.environ, "PYTHONPATH": str(ROOT / "src"), "OMP_NUM_THREADS": "1", "HF_HOME": str(tmp_path)}
+    command = [sys.executable, "-m", module, *options, "-m", "uncode", *words]
+    done = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    said = done.stdout + done.stderr  # each process says that it is done, or that the run is complete
+    assert said.count("others are still at work") + said.count("the run is complete") == 2, said
+    assert len(lines(tmp_path / "run")) == 4
+
+
 def test_the_place_of_a_process_comes_from_the_environment() -> None:
     assert ProcessPlace.from_environment({}) == ProcessPlace(0, 1, 0)
     found = ProcessPlace.from_environment({"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1"})
