@@ -4,34 +4,44 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 
 from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, DownloadColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from ..evals.run.options import Progress as RunProgress
 from ..frequency.counting.report import OnProgress, Report
 
+OnAmount = Callable[[int, int], None]
+"""Called with what is done and the total; a total of 0 is not known yet."""
+
+
+def download_bar(what: str) -> AbstractContextManager[OnAmount]:
+    """A bar for a download, if standard error is a terminal."""
+    return _amount_bar(what, DownloadColumn())
+
+
+def item_bar(what: str) -> AbstractContextManager[OnAmount]:
+    """A bar for a number of items, if standard error is a terminal."""
+    return _amount_bar(what, MofNCompleteColumn())
+
 
 @contextmanager
-def download_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for a download, if standard error is a terminal."""
+def _amount_bar(what: str, amount: ProgressColumn) -> Iterator[OnAmount]:
     console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
         task = bar.add_task(what, total=None)
         yield lambda done, total: bar.update(task, completed=done, total=total or None)
-
-
-@contextmanager
-def item_bar(what: str) -> Iterator[Callable[[int, int], None]]:
-    """A bar for a number of items, if standard error is a terminal."""
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
 @contextmanager
