@@ -15,11 +15,11 @@ from uncode import stats
 from uncode.core.errors import UncodeError
 from uncode.stats import (
     Interval,
+    exact_paired_difference,
     mcnemar,
     mean_interval,
     mean_intervals,
     paired_bootstrap,
-    paired_bootstraps,
     pearson,
     wilson,
 )
@@ -207,14 +207,29 @@ def test_errors_are_one_sentence(call: Any, message: str) -> None:
     assert str(error.value).endswith(".") and "\n" not in str(error.value)
 
 
-def test_batched_bootstraps_equal_single_ones() -> None:
+@pytest.mark.parametrize("groups", [None, [30, 90], [40, 40, 40]])
+@pytest.mark.parametrize("level", [0.5, 0.95])
+def test_the_exact_bootstrap_is_the_limit_of_the_bootstrap(groups: list[int] | None, level: float) -> None:
     draws = np.random.default_rng(7)
-    ours, others = draws.integers(2, size=60), draws.integers(2, size=(5, 60))
-    for groups in (None, [20, 40]):
-        found = paired_bootstraps(ours, list(others), resamples=300, groups=groups)
-        assert found == [paired_bootstrap(ours, other, resamples=300, groups=groups) for other in others]
+    for share in (0.3, 0.8):
+        a, b = draws.random(120) < 0.6, draws.random(120) < share
+        drawn = paired_bootstrap(a, b, level, resamples=100_000, groups=groups)
+        exact = exact_paired_difference(a, b, level, groups)
+        assert exact.estimate == drawn.estimate
+        assert exact == pytest.approx(drawn, abs=1.01 / 120)  # one problem more or less
+
+
+def test_the_exact_bootstrap_by_hand() -> None:
+    """Differences of 1, 0: the sum of two draws is 0, 1, 1 or 2."""
+    assert exact_paired_difference([1, 1], [0, 1], level=0.52) == (0.5, 0.0, 1.0)
+    assert exact_paired_difference([1, 1], [0, 1], level=0.48) == (0.5, 0.5, 0.5)
+    assert exact_paired_difference([1, 1], [0, 1], groups=[1, 1]) == (0.5, 0.5, 0.5)  # each group has one resample
+    same = [1, 0, 1, 1]
+    assert exact_paired_difference(same, same) == stats.newcombe(same, same) == stats.paired_difference(same, same)
     with pytest.raises(UncodeError, match="right or wrong"):
-        paired_bootstraps([0.5, 1.0], [[0, 1], [1, 1]])
+        exact_paired_difference([0.5, 1.0], [0, 1])
+    with pytest.raises(UncodeError, match="do not add up to 2"):
+        exact_paired_difference([1, 0], [0, 1], groups=[1])
 
 
 def test_holm_by_hand() -> None:

@@ -1,4 +1,4 @@
-"""The names of the mini-suite's samplers, and the candidate rates. This module imports no torch."""
+"""The names of the mini-suite's samplers and groups of families, and the candidate rates. It imports no torch."""
 
 from __future__ import annotations
 
@@ -8,6 +8,12 @@ UNCODE = "uncode"
 UNSEEN = "uncode unseen"
 """Uncode with `special="unseen"`, the preset's default: EOS counts as the most informative token, as in the release."""
 QUICK = ("uniform", "confidence", "semi_ar", "left_to_right", UNCODE)
+
+REASONING = ("mini_story", "mini_algebra", "mini_choice")
+PLANNING = ("mini_countdown", "mini_sudoku")
+PROGRAMS = ("mini_docstring", "mini_sentence")
+GROUPS = {"programs": PROGRAMS, "reasoning": REASONING, "planning": PLANNING}
+"""Every family is in one group. The paper's claims are about reasoning and planning."""
 
 
 def with_rate(rate: float) -> str:

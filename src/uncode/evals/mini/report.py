@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...stats import newcombe
 from ..report.table import Table
 from .names import RATES, UNCODE, UNSEEN, with_rate
 from .results import Results
@@ -16,18 +15,48 @@ def short(family: str) -> str:
     return family.removeprefix("mini_")
 
 
+def overview(runs: Mapping[int, Results]) -> Table:
+    """One line for each preset: the accuracy on each family in the first run, and the average in the run of each seed.
+
+    The best average comes first. Of Uncode's fixed rates, only the best has a line.
+    """
+    first = next(iter(runs.values()))
+    rows = []
+    for name in main_samplers(first):
+        averages = [results.average(name) for results in runs.values()]
+        cells = [first.cell(family, name) for family in first.cells]
+        rows.append(
+            [
+                label(first, name),
+                *("" if cell is None else percent(cell.accuracy) for cell in cells),
+                *("" if one is None else percent(one, whole=not n) for n, one in enumerate(averages)),
+                f"{first.forwards(name):.0f}",
+            ]
+        )
+    seeds = (f"average, seed {seed}" for seed in runs)
+    return Table(["preset", *map(short, first.cells), *seeds, "forwards"], rows)
+
+
+def main_samplers(results: Results) -> list[str]:
+    """The samplers of the main table, by their average, the best first."""
+    best = with_rate(best_fixed(results)) if results.entropies else ""
+    fixed = {with_rate(rate) for rate in RATES} - {best}
+    averages = {name: mean for name in results.samplers() if name not in fixed and (mean := results.average(name))}
+    return sorted(averages, key=lambda name: -averages[name].estimate)
+
+
 def accuracy(results: Results, intervals: bool = False) -> Table:
     """The accuracy of every sampler on every family, the average, and Uncode's lead over the sampler."""
     families = list(results.cells)
     rows = []
     for name in _ordered(results):
         cells = [results.cell(family, name) for family in families]
-        cells_text = ["" if c is None else _percent(c.accuracy, intervals) for c in cells]
+        cells_text = ["" if c is None else percent(c.accuracy, whole=intervals) for c in cells]
         average = results.average(name)
-        mean = "" if average is None else _percent(average, True)
-        lead = "" if name == UNCODE or name not in results.gaps else _lead(results, name)
+        mean = "" if average is None else percent(average, whole=True)
+        lead = "" if name == UNCODE or name not in results.gaps else points([100 * x for x in results.gaps[name]])
         forwards = [cell.forwards for cell in cells if cell is not None]
-        rows.append([_label(results, name), *cells_text, mean, lead, f"{np.mean(forwards):.0f}"])
+        rows.append([label(results, name), *cells_text, mean, lead, f"{np.mean(forwards):.0f}"])
     titles = ["sampler", *(short(f) for f in families), "average", f"{UNCODE} minus it", "forwards"]
     return Table(titles, rows)
 
@@ -88,7 +117,8 @@ def _ordered(results: Results) -> list[str]:
     )
 
 
-def _label(results: Results, name: str) -> str:
+def label(results: Results, name: str) -> str:
+    """The name of a sampler in the tables."""
     if name == UNCODE and results.entropies:
         return f"{UNCODE}, label-free rates"
     if results.entropies and name == with_rate(best_fixed(results)):
@@ -96,17 +126,15 @@ def _label(results: Results, name: str) -> str:
     return name
 
 
-def _percent(interval: Sequence[float], whole: bool) -> str:
+def percent(interval: Sequence[float], whole: bool = False) -> str:
+    """An accuracy in per cent, with its interval if `whole`."""
     estimate, low, high = (100 * value for value in interval)
     return f"{estimate:z.1f} [{low:z.1f}, {high:z.1f}]" if whole else f"{estimate:z.1f}"
 
 
-def _lead(results: Results, name: str) -> str:
-    """Uncode's lead over a sampler with its interval, as in :func:`uncode.stats.paired_difference`."""
-    gap, ours, theirs = results.gaps[name], results.solved(UNCODE), results.solved(name)
-    assert ours is not None and theirs is not None
-    is_constant = bool((ours - theirs == ours[0] - theirs[0]).all())
-    estimate, low, high = (100 * value for value in (newcombe(ours, theirs) if is_constant else gap))
+def points(interval: Sequence[float]) -> str:
+    """A difference in points, or another measure in hundredths, with its interval."""
+    estimate, low, high = interval
     return f"{estimate:+z.1f} [{low:+z.1f}, {high:+z.1f}]"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ import numpy as np
 from ...core.errors import UncodeError, require
 from ...core.support.paths import require_file
 from ...core.support.write import write_whole
-from ...stats import Interval, paired_bootstraps, wilson
+from ...stats import Interval, exact_paired_difference, wilson
 from .names import UNCODE, with_rate
 
 
@@ -94,29 +94,38 @@ class Results:
         others = [name for name in names if name not in own]
         return others + ([UNCODE] if UNCODE not in own and self.entropies else []) + own
 
-    def solved(self, sampler: str) -> np.ndarray | None:
-        """Right (1) or wrong (0) on the problems of all families; None if a cell is missing."""
-        cells = [self.cell(family, sampler) for family in self.cells]
-        return None if any(cell is None for cell in cells) else np.concatenate([c.solved for c in cells if c])
+    def solved(self, sampler: str, families: Sequence[str] | None = None) -> np.ndarray | None:
+        """Right (1) or wrong (0) on the problems of these families, or of all; None if a cell is missing."""
+        cells = [self.cell(family, sampler) for family in (self.cells if families is None else families)]
+        return None if None in cells or not cells else np.concatenate([c.solved for c in cells if c])
 
-    def average(self, sampler: str) -> Interval | None:
-        """The accuracy on the problems of all families, with Wilson's interval."""
-        solved = self.solved(sampler)
+    def average(self, sampler: str, families: Sequence[str] | None = None) -> Interval | None:
+        """The accuracy on the problems of these families, or of all, with Wilson's interval."""
+        solved = self.solved(sampler, families)
         return None if solved is None else wilson(int(solved.sum()), len(solved))
+
+    def difference(self, a: str, b: str, families: Sequence[str] | None = None) -> Interval | None:
+        """The accuracy of `a` minus that of `b` on the same problems; None if a cell is missing."""
+        first, second = self.solved(a, families), self.solved(b, families)
+        if first is None or second is None:
+            return None
+        return exact_paired_difference(first, second, groups=self.sizes(families))
+
+    def forwards(self, sampler: str) -> float | None:
+        """The mean number of forwards over all families; None if a cell is missing."""
+        cells = [self.cell(family, sampler) for family in self.cells]
+        return None if None in cells else float(np.mean([cell.forwards for cell in cells if cell]))
 
     @cached_property
     def gaps(self) -> dict[str, Interval]:
         """Uncode's lead over each sampler with results for every family, by the paired bootstrap."""
-        ours, solved = self.solved(UNCODE), {name: self.solved(name) for name in self.samplers()}
-        theirs = {name: marks for name, marks in solved.items() if marks is not None}
-        if ours is None or not theirs:
-            return {}
-        found = paired_bootstraps(ours, list(theirs.values()), groups=self.sizes())
-        return dict(zip(theirs, found, strict=True))
+        found = {name: self.difference(UNCODE, name) for name in self.samplers()}
+        return {name: gap for name, gap in found.items() if gap is not None}
 
-    def sizes(self) -> list[int]:
-        """The number of problems in each family. The bootstrap resamples within families."""
-        return [len(next(iter(cells.values())).right) for cells in self.cells.values()]
+    def sizes(self, families: Sequence[str] | None = None) -> list[int]:
+        """The number of problems in each of these families, or of all. The bootstrap resamples within families."""
+        names = self.cells if families is None else families
+        return [len(next(iter(self.cells[name].values())).right) for name in names]
 
     def save(self, path: Path) -> None:
         write_whole(path, json.dumps(asdict(self), indent=1) + "\n")
