@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -20,9 +23,9 @@ from uncode.cli.answering.three_orders import _typical_problems
 from uncode.core.trace import Trace
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.write import lines_of
-from uncode.evals.mini import names, report
+from uncode.evals.mini import names, report, write
 from uncode.evals.mini.biases import biases_of
-from uncode.evals.mini.card import card
+from uncode.evals.mini.card.page import card
 from uncode.evals.mini.job import Job
 from uncode.evals.mini.names import RATES, UNCODE, with_rate
 from uncode.evals.mini.results import Cell, FamilyResults, Results
@@ -207,9 +210,16 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
     with pytest.raises(UncodeError, match="has no results"):
         card(folder)
     results.save(folder / "results.json")
-    (folder / "second").mkdir()
-    results.save(folder / "second" / "results.json")
-    (folder / "second" / "training.json").write_text((folder / "training.json").read_text())
+    second = folder / "second"
+    second.mkdir()
+    results.save(second / "results.json")
+    (second / "training.json").write_text((folder / "training.json").read_text())
+    with pytest.raises(UncodeError, match="has the seed of"):
+        card(folder)
+    record = json.loads((folder / "training.json").read_text())
+    (second / "training.json").write_text(json.dumps(record | {"seed": 1, "weights_sha256": "ab" * 32}))
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy)
     try:
         text = card(folder)
         shown = call("mini", "--model", str(folder), "--card")
@@ -218,17 +228,21 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
             call("mini", "--model", str(folder), "--quick")
     finally:
         (folder / "results.json").unlink()
-        for file in (folder / "second").iterdir():
-            file.unlink()
-        (folder / "second").rmdir()
+        shutil.rmtree(second)
     assert shown.stdout == text
     for words in (("--show", "x", "--quick"), ("--card", "--quick", "--model", "x"), ("--quick", "--model", "x")):
         with pytest.raises(UncodeError, match=r"leave the other|no folder 'x'"):
             call("mini", *words)
-    assert "| loss | 2.500 |" in text and "| 1.250 |" in text
-    assert "ahead of none" in text and "level with confidence, semi_ar" in text
-    assert "agree on Uncode's place against 2 of 2 baselines." in text
-    assert "Of 8 cells (with the label-free ones), 8 lie inside" in text and "`frequency.safetensors`" in text
+    write.main(copy)
+    assert (copy / "README.md").read_text() == text and len(list((copy / "recipes").iterdir())) == 2
+    assert ElementTree.fromstring((copy / "accuracy.svg").read_bytes()).tag.endswith("svg")
+    more = (copy / "details.md").read_text()
+    assert "| loss | 2.500 |" in more and "| 1.250 |" in more and "`frequency.safetensors`" in more
+    assert "Of 8 cells, 8 of the second run lie inside" in more
+    assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() in text
+    assert f"`smoke-seed-1.safetensors`, a file of the release | 1 | `{'ab' * 32}`" in text
+    assert "uncode train smoke --seed 1 --out second" in text
+    assert "| uncode 0.1, best fixed rate | 100.0 | 75.0 | 87.5 [" in text
     assert "label-free rates" in table.stdout and "87.5" in table.stdout and "…" not in table.stdout
     assert "no rate was chosen for mini_docstring" in str(quick.value)
 

@@ -8,16 +8,21 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
+import matplotlib
 import pytest
 
 import uncode
 from tests.cli.running import run
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.family import Family
-from uncode.evals.mini.card import results_of
+from uncode.evals.mini.card.accuracy_figure import draw_accuracy
+from uncode.evals.mini.card.details import details
+from uncode.evals.mini.folder import load_runs, results_of
 from uncode.evals.mini.job import problems_digest
 from uncode.evals.mini.names import UNCODE
+from uncode.evals.mini.report import main_samplers
 from uncode.evals.mini.sampler import at_rate
 from uncode.evals.mini.write import sampler_files
 from uncode.frequency import FrequencyTable
@@ -37,6 +42,16 @@ def test_its_card_and_its_sampler_files_are_printed_by_commands() -> None:
     found = {file.stem: file.read_text() for file in (TINY / "recipes").glob("*.toml")}
     assert found == sampler_files(TINY) and len(found) == 7
     assert run("mini", "--card").stdout == (TINY / "README.md").read_text()
+    assert details(TINY) == (TINY / "details.md").read_text()
+
+
+def test_its_figure_shows_every_preset_of_its_results() -> None:
+    drawn = (TINY / "accuracy.svg").read_bytes()
+    assert ElementTree.fromstring(drawn).tag.endswith("svg")
+    shown = [name for name in main_samplers(results_of(TINY)) if name.encode() not in drawn]
+    assert not shown, "names stand in comments, before their outlines"
+    if f"Matplotlib v{matplotlib.__version__},".encode() in drawn:  # other versions draw other outlines
+        assert drawn == draw_accuracy({run.seed: run.results for run in load_runs(TINY)})
 
 
 def test_it_was_made_by_its_config_in_time() -> None:

@@ -16,7 +16,7 @@ from ...core.errors import require
 from ...core.pieces.policy import Sampler
 from ...evals.families import FAMILIES
 from ...evals.families.family import Family
-from ...evals.mini.card import results_of
+from ...evals.mini.folder import results_of
 from ...evals.mini.names import UNCODE
 from ...evals.mini.report import short
 from ...evals.mini.results import Results

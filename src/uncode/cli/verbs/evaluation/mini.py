@@ -104,7 +104,8 @@ def command(
     folder = trained_folder(model)
 
     from ....evals.families import FAMILIES, find_family
-    from ....evals.mini.card import card, results_of
+    from ....evals.mini.card.page import card
+    from ....evals.mini.folder import results_of
 
     if print_card:
         typer.echo(card(folder), nl=False)

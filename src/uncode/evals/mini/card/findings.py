@@ -1,0 +1,158 @@
+"""Findings of the mini-suite in plain sentences. The numbers and their intervals decide the wording."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import mean, median
+
+from ....stats import Interval, holm, mcnemar
+from .. import report
+from ..names import PLANNING, REASONING, UNCODE
+from ..results import Results
+from .agreement import SIGNIFICANCE
+from .claims import sign_of
+
+EASY_ACCURACY = 0.99
+"""A family with this median accuracy or more does not distinguish the samplers."""
+IN_WORDS = {"left_to_right": "left to right", "semi_ar": "semi-AR", UNCODE: "Uncode with label-free rates"}
+"""Names of samplers in a sentence, where they differ from the preset's name."""
+
+Runs = Mapping[int, Results]
+"""The results of each seed."""
+
+
+def findings(runs: Runs) -> list[str]:
+    """At most three findings: on reasoning, on planning, on average. Two numbers are of two seeds, in their order.
+
+    A finding is left out if one of its samplers was not run.
+    """
+    found = [_on_reasoning(runs), _on_planning(runs), _on_average(runs)]
+    return [text for text in found if text]
+
+
+def _on_reasoning(runs: Runs) -> str:
+    found = _differences(runs, "confidence", "left_to_right", REASONING)
+    if not found:
+        return ""
+    hasty = {name: [_hasty(results, name) for results in runs.values()] for name in ("confidence", "left_to_right")}
+    begins = "begins" if min(hasty["confidence"]) > 50 else "does not begin"
+    ours, ordered = (_joined([f"{share:.0f}" for share in shares]) for shares in hasty.values())
+    return (
+        f"**On reasoning, {_who('confidence', 'left_to_right', found)}.** Confidence solves "
+        f"{_accuracies(runs, 'confidence', REASONING)} % of the problems, left to right "
+        f"{_accuracies(runs, 'left_to_right', REASONING)} % (difference {_points(found)} points). Confidence {begins} "
+        f"at the end of the span: on {ours} % of the problems it writes an EOS token in the first quarter of its "
+        f"forwards, left to right on {ordered} %."
+    )
+
+
+def _on_planning(runs: Runs) -> str:
+    found = _differences(runs, "confidence", "semi_ar", PLANNING)
+    if not found:
+        return ""
+    ordered = _accuracies(runs, "left_to_right", PLANNING)
+    return (
+        f"**On planning, {_who('confidence', 'semi_ar', found)}.** Confidence solves "
+        f"{_accuracies(runs, 'confidence', PLANNING)} % of the problems, semi-AR "
+        f"{_accuracies(runs, 'semi_ar', PLANNING)} % (difference {_points(found)} points)"
+        + (f", left to right {ordered} %." if ordered else ".")
+    )
+
+
+def _on_average(runs: Runs) -> str:
+    others = ("confidence", "semi_ar")
+    found = [_differences(runs, UNCODE, other) for other in others]
+    if not all(found):
+        return ""
+    who = [_who(UNCODE, other, one) for other, one in zip(others, found, strict=True)]
+    standing = {seed: _standing(results) for seed, results in runs.items()}
+    count = len(next(iter(standing.values())))
+    return (
+        f"**On average, {_both(*who)}.** Uncode solves "
+        f"{_accuracies(runs, UNCODE)} % of the problems, confidence {_accuracies(runs, 'confidence')} % and semi-AR "
+        f"{_accuracies(runs, 'semi_ar')} %. Of the {count} baselines, Uncode is below {_names_at(-1, standing)}; no "
+        f"difference is shown to {_names_at(0, standing)}; it is above all others (exact McNemar test with Holm's "
+        "correction over the baselines)."
+    )
+
+
+def _differences(runs: Runs, a: str, b: str, families: Sequence[str] | None = None) -> dict[int, Interval]:
+    """The paired difference of two samplers in the run of each seed. Empty if one of them was not run."""
+    found = {seed: results.difference(a, b, _known(results, families)) for seed, results in runs.items()}
+    whole = {seed: difference for seed, difference in found.items() if difference is not None}
+    return whole if len(whole) == len(found) else {}
+
+
+def _accuracies(runs: Runs, sampler: str, families: Sequence[str] | None = None) -> str:
+    """The accuracy in the run of each seed, in per cent."""
+    found = [results.average(sampler, _known(results, families)) for results in runs.values()]
+    return " and ".join(report.percent(one) for one in found if one is not None)
+
+
+def _points(found: Mapping[int, Interval]) -> str:
+    return " and ".join(report.points([100 * value for value in one]) for one in found.values())
+
+
+def _who(a: str, b: str, found: Mapping[int, Interval]) -> str:
+    """Which of two samplers solves more problems, as far as the intervals show it."""
+    signs = {seed: sign_of(interval) for seed, interval in found.items()}
+    first, second = (IN_WORDS.get(name, name) for name in (a, b))
+    words = {
+        1: f"{first} solves more problems than {second}",
+        -1: f"{first} solves fewer problems than {second}",
+        0: f"no difference between {first} and {second} is shown",
+    }
+    if len(set(signs.values())) == 1:
+        return words[next(iter(signs.values()))]
+    ordered = sorted(signs, key=lambda seed: signs[seed] == 0)  # the seeds that show a difference come first
+    return ", but ".join(f"{words[signs[seed]]} with seed {seed}" for seed in ordered)
+
+
+def _both(first: str, second: str) -> str:
+    """What holds against confidence and against semi-AR: one sentence if it is the same."""
+    is_same = first.replace("than confidence", "than semi-AR") == second and first.endswith("than confidence")
+    return f"{first} and than semi-AR" if is_same else f"{first}; {second}"
+
+
+def _names_at(sign: int, standing: Mapping[int, Mapping[str, int]]) -> str:
+    """The baselines that Uncode is above (1), level with (0) or below (-1). A seed is named if it alone shows it."""
+    seeds = {
+        name: [seed for seed, of in standing.items() if of.get(name) == sign] for of in standing.values() for name in of
+    }
+    whole = [name for name, found in seeds.items() if len(found) == len(standing)]
+    parts = [f"{name} (seed {_joined(found)})" for name, found in seeds.items() if 0 < len(found) < len(standing)]
+    return ", ".join(whole + parts) or "none"
+
+
+def _joined(values: Sequence[object]) -> str:
+    """The values of all seeds; one if they are equal."""
+    return " and ".join(dict.fromkeys(map(str, values)))
+
+
+def _standing(results: Results) -> dict[str, int]:
+    """For each baseline 1 if Uncode is above it on average, -1 if below, 0 if no difference is shown."""
+    marks = {name: solved for name in results.samplers() if (solved := results.solved(name)) is not None}
+    tests = {name: mcnemar(marks[UNCODE], theirs) for name, theirs in marks.items() if not name.startswith(UNCODE)}
+    corrected = holm([test.p for test in tests.values()])
+    return {
+        name: (1 if test.only_a > test.only_b else -1) if p < SIGNIFICANCE else 0
+        for (name, test), p in zip(tests.items(), corrected, strict=True)
+    }
+
+
+def easy_families(results: Results) -> list[str]:
+    """The families that hardly distinguish the samplers."""
+    shares = {family: [cell.accuracy.estimate for cell in of.values()] for family, of in results.cells.items()}
+    return [family for family, found in shares.items() if median(found) >= EASY_ACCURACY]
+
+
+def _hasty(results: Results, sampler: str) -> float:
+    """The share of the reasoning problems with an EOS token in the first quarter of the forwards, in per cent."""
+    cells = [results.cell(family, sampler) for family in _known(results, REASONING)]
+    marks = "".join(cell.hasty for cell in cells if cell)
+    return 100 * mean(mark == "1" for mark in marks) if marks else 0.0
+
+
+def _known(results: Results, families: Sequence[str] | None) -> list[str]:
+    """Those of the families that the results have; all for None."""
+    return [name for name in results.cells if families is None or name in families]

@@ -1,0 +1,231 @@
+"""The card of a small model: one page, generated from the files in its folder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ....models import TABLE
+from ....stats import Interval, exact_paired_difference
+from ...families import FAMILIES
+from ...report.table import Table
+from .. import report
+from ..folder import SECOND_FOLDER, WEIGHTS, TrainedModel, load_runs
+from ..names import GROUPS, REASONING, UNCODE, UNSEEN
+from ..results import Cell, Results
+from .agreement import Agreement, Pair
+from .claims import CLAIMS, sign_of, verdict
+from .findings import EASY_ACCURACY, easy_families, findings
+
+FIGURE_FILE = "accuracy.svg"
+DETAILS_FILE = "details.md"
+MAX_NAMED_PAIRS = 12
+"""Pairs that the card names; the details name all."""
+MAX_CHANGE = 2.0
+"""Averages of two runs that differ by more points are counted on the card."""
+
+
+def card(folder: Path) -> str:
+    """The card of the model in a folder, as Markdown."""
+    runs = load_runs(folder)
+    sections = {
+        "Findings": _findings(runs),
+        "Every preset on every family": _main_table(runs),
+        "The paper's claims on this model": _claims(runs),
+        "Does the model need its reasons?": _direct(runs),
+        "Two seeds": _agreement(runs),
+        "What this model cannot show": _limits(runs),
+        "Make it again": _commands(runs),
+    }
+    return "\n\n".join([_head(runs[0]), *(f"## {title}\n\n{text}" for title, text in sections.items() if text)]) + "\n"
+
+
+def _head(run: TrainedModel) -> str:
+    size = (run.folder / WEIGHTS).stat().st_size / 1e6
+    groups = "; ".join(f"{group} ({_benchmarks(of)})" for group, of in GROUPS.items())
+    return (
+        f"# {run.name}\n\n"
+        f"A masked diffusion language model of LLaDA's architecture with {run.record['parameters'] / 1e6:.2f} M "
+        f"parameters ({size:.1f} MB in bfloat16). It solves small problems of seven families, so that anyone can "
+        "measure on a laptop what the decoding order does; it knows nothing else. Each family is a small version of "
+        f"one of the Uncode paper's benchmarks: {groups}.\n\n"
+        "`uncode mini --card` prints this page from the files of the model. "
+        f"[{DETAILS_FILE}]({DETAILS_FILE}) has every cell with its interval, the training, the settings, the rates and "
+        "the biases."
+    )
+
+
+def _main_table(runs: Sequence[TrainedModel]) -> str:
+    results = runs[0].results
+    widest = max(_half_width(cell) for of in results.cells.values() for cell in of.values())
+    second = f" The last average is that of a second training run, with seed {runs[1].seed}." if _two(runs) else ""
+    return (
+        f"Accuracy in per cent on {results.about['problems']:,} held-out problems of each family. The 95 % interval of "
+        f"a cell is at most ±{100 * widest:.1f} points, and narrower near 100 %; that of the average stands beside it "
+        f"(Wilson).{second} `forwards` is the mean number of forwards per answer.\n\n"
+        f"{report.overview(_by_seed(runs)).markdown()}\n\n"
+        f"`uncode samplers` describes the presets. {_notes(results)}\n\n"
+        f"![Average accuracy against forwards, for every preset]({FIGURE_FILE})"
+    )
+
+
+def _half_width(cell: Cell) -> float:
+    return (cell.accuracy.high - cell.accuracy.low) / 2
+
+
+def _benchmarks(families: Sequence[str]) -> str:
+    return ", ".join(f"{report.short(name)}: {FAMILIES[name].benchmark_task.title}" for name in families)
+
+
+def _notes(results: Results) -> str:
+    """What the names of the rows mean, for the rows that are there."""
+    names = report.main_samplers(results)
+    notes = {
+        "semi_ar 4": "A number after `semi_ar` is the number of blocks, which is 8 without it.",
+        UNCODE: f"`{UNCODE}, label-free rates` has one rate per family, chosen without labels.",
+        UNSEEN: f"`{UNSEEN}` weights EOS as the released code does; the other Uncode rows leave it unweighted.",
+    }
+    texts = [text for name, text in notes.items() if name in names]
+    if results.entropies:
+        texts.append("The best fixed rate was found with the labels of these problems.")
+    return " ".join(texts)
+
+
+def _findings(runs: Sequence[TrainedModel]) -> str:
+    lines = [f"{number}. {text}" for number, text in enumerate(findings(_by_seed(runs)), 1)]
+    seeds = " and ".join(str(run.seed) for run in runs)
+    about = f"Two numbers are those of two training runs, with seeds {seeds}. " if _two(runs) else ""
+    return f"{about}Brackets are 95 % intervals.\n\n" + "\n".join(lines) if lines else ""
+
+
+def _claims(runs: Sequence[TrainedModel]) -> str:
+    rows = []
+    for claim in CLAIMS:
+        found = {run.seed: interval for run in runs if (interval := claim.find(run.results)) is not None}
+        if len(found) == len(runs):
+            rows.append([claim.text, claim.measure, *map(report.points, found.values()), verdict(found)])
+    if not rows:
+        return ""
+    titles = ["claim", "measure", *(f"seed {run.seed}" for run in runs), "on this model"]
+    table = Table(titles, rows, labels=2)
+    return (
+        "A claim holds if the 95 % bootstrap interval of its measure is above 0. Differences of accuracies are paired "
+        "by problem, with problems resampled within their family. There is no correction for the number of claims. The "
+        "paper's boundary bias is at both ends of the span; the second and the third row take each end alone.\n\n"
+        + table.markdown()
+    )
+
+
+def _direct(runs: Sequence[TrainedModel]) -> str:
+    """Direct answers against left to right, for the runs that have both. Empty if none has."""
+    rows = []
+    gaps = list[Interval]()
+    for run in runs:
+        for family, marks in (run.direct.right if run.direct else {}).items():
+            reasoned = run.results.cell(family, "left_to_right")
+            if family not in REASONING or reasoned is None:
+                continue
+            forced = Cell(marks, "", 1.0, 1.0)
+            gaps.append(exact_paired_difference(reasoned.solved, forced.solved))
+            shown = [report.percent(cell.accuracy, whole=True) for cell in (forced, reasoned)]
+            rows.append([report.short(family), str(run.seed), *shown, report.points([100 * x for x in gaps[-1]])])
+    if not rows:
+        return ""
+    table = Table(["family", "seed", "forced to answer directly", "left to right", "difference"], rows)
+    helps = sum(sign_of(gap) > 0 for gap in gaps)
+    return (
+        "Direct answers are written without reasons, on the same problems. Reasons help in "
+        f"{helps} of {len(gaps)} lines: the paired 95 % interval of the difference is above 0.\n\n" + table.markdown()
+    )
+
+
+def _agreement(runs: Sequence[TrainedModel]) -> str:
+    if not _two(runs):
+        return ""
+    agreement = Agreement.of(runs[0].results, runs[1].results)
+    counts = [(len(agreement.significant(holm)), len(agreement.differing(holm))) for holm in (True, False)]
+    contradictions = sum(pair.is_contradiction() for pair in agreement.pairs)
+    largest = agreement.changes[0]
+    moved = sum(abs(change.points) > MAX_CHANGE for change in agreement.changes)
+    return (
+        f"There are {len(agreement.pairs)} pairs of samplers, with every fixed rate as a sampler of its own. Each pair "
+        "is tested on all problems (exact McNemar test). After Holm's correction over the pairs of a run, "
+        f"{counts[0][0]} pairs differ significantly in either run (p < 0.05). In {counts[0][1]} of these the two runs "
+        f"do not have the same sign{_named(agreement.differing())}; in {contradictions or 'none'} both runs are "
+        f"significant with opposite signs. Without the correction, {counts[1][0]} pairs are significant, and the signs "
+        f"of {counts[1][1]} differ.\n\n"
+        f"The largest change of an average is {largest.points:+.1f} points ({largest.sampler}: "
+        f"{100 * largest.first:.1f} %, then {100 * largest.second:.1f} %). {moved} of {len(agreement.changes)} "
+        f"averages change by more than {MAX_CHANGE:g} points."
+    )
+
+
+def _named(pairs: Sequence[Pair]) -> str:
+    if not pairs:
+        return ""
+    names = ", ".join(f"{pair.a} / {pair.b}" for pair in pairs[:MAX_NAMED_PAIRS])
+    return f" ({names}{', ...' if len(pairs) > MAX_NAMED_PAIRS else ''})"
+
+
+def _limits(runs: Sequence[TrainedModel]) -> str:
+    run = runs[0]
+    easy = [report.short(name) for name in easy_families(run.results)]
+    longest = max(FAMILIES[name].length for name in run.results.cells)
+    texts = [
+        f"It has {run.record['parameters'] / 1e6:.0f} M parameters. What holds for it need not hold for a model of "
+        "8 B parameters.",
+        "The problems are generated from templates, and the model was trained on problems of the same templates. "
+        "Nothing here is about natural text, knowledge or instructions.",
+        f"An answer has at most {longest} tokens. A rate that is right here need not be right for longer answers.",
+        "There is one architecture, one training config and "
+        + ("two seeds" if _two(runs) else "one seed")
+        + ". The intervals cover the choice of the problems, not that of the training run.",
+        "A share of the training rows masks a suffix of the answer. This makes left to right and small blocks stronger "
+        "than they would be without such rows.",
+        "Forwards are not seconds: a forward with a cache costs less than one without.",
+    ]
+    if easy:
+        share = f"{100 * EASY_ACCURACY:.0f} %"
+        texts.insert(
+            3,
+            f"At least half of the samplers solve {share} or more of {', '.join(easy)}, which hardly tell them apart.",
+        )
+    return "\n".join(f"* {text}" for text in texts)
+
+
+def _commands(runs: Sequence[TrainedModel]) -> str:
+    first, *others = runs
+    name = first.name
+    lines = [
+        (f"uncode train {name} --out mine --prepare", "draws the training examples (extra `train`)"),
+        (f"uncode train {name} --out mine --device cuda", "writes mine/model"),
+        (f"uncode count mine/examples/curriculum.jsonl --tokenizer mine/model --out mine/model/{TABLE}", ""),
+        ("uncode mini --model mine/model --device cuda --workers 7 --out mini", ""),
+        ("cp mini/results.json mine/model/", ""),
+    ]
+    for run in others:
+        at = SECOND_FOLDER
+        lines += [
+            (f"uncode train {name} --seed {run.seed} --out {at} --data mine/examples --device cuda", f"{at}/model"),
+            (f"cp mine/model/{TABLE} {at}/model/", ""),
+            (f"uncode mini --model {at}/model --device cuda --workers 7 --out mini-{at}", ""),
+            (f"mkdir mine/model/{at} && cp {at}/model/training.json mini-{at}/results.json mine/model/{at}/", ""),
+        ]
+    lines.append(("python -m uncode.evals.mini.write mine/model", "writes this page (extra `plots`)"))
+    code = "\n".join(f"{command}   # {comment}" if comment else command for command, comment in lines)
+    files = [f"`{WEIGHTS}`", *(f"`{name}-seed-{run.seed}.safetensors`, a file of the release" for run in others)]
+    rows = [[file, str(run.seed), f"`{run.weights_sha256}`"] for file, run in zip(files, runs, strict=True)]
+    return (
+        f"```sh\n{code}\n```\n\n"
+        "The checksums identify the weights of these results. Another GPU or another version of torch may round "
+        "differently, and then the weights differ.\n\n"
+        + Table(["weights", "seed", "sha256"], rows, labels=3).markdown()
+    )
+
+
+def _by_seed(runs: Sequence[TrainedModel]) -> dict[int, Results]:
+    return {run.seed: run.results for run in runs}
+
+
+def _two(runs: Sequence[TrainedModel]) -> bool:
+    return len(runs) > 1

@@ -1,0 +1,206 @@
+"""The card: claims, agreement of two runs, findings, direct answers, and where names stand in the figure."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from uncode import UncodeError
+from uncode.evals.families import FAMILIES
+from uncode.evals.mini.card import accuracy_figure
+from uncode.evals.mini.card.accuracy_figure import Box, draw_accuracy
+from uncode.evals.mini.card.agreement import Agreement
+from uncode.evals.mini.card.claims import CLAIMS, verdict
+from uncode.evals.mini.card.details import details
+from uncode.evals.mini.card.findings import easy_families, findings
+from uncode.evals.mini.card.page import card
+from uncode.evals.mini.direct import DirectAnswers
+from uncode.evals.mini.folder import load_runs
+from uncode.evals.mini.names import GROUPS, PLANNING, REASONING, with_rate
+from uncode.evals.mini.results import Cell, Results
+from uncode.models import TINY
+from uncode.stats import Interval
+
+PROBLEMS = 40
+ABOUT = {"model": "small", "dtype": "float32", "problems": PROBLEMS, "seed": 0, "device": "cpu", "weights": "1234"}
+MEASURES = ("first_before_middle", "last_before_middle", "ends_before_middle")
+MEASURES += ("trivial_early", "trivial_early_left_to_right", "trivial_excess")
+
+
+def results_with(hasty: str = "1", **right: dict[str, int]) -> Results:
+    """Results in which each sampler solves the first problems of each family: as many as it says, or `other`."""
+    cells: dict[str, dict[str, Cell]] = {family: {} for family in FAMILIES}
+    for family in FAMILIES:
+        for name, counts in right.items():
+            count = counts.get(family, counts["other"])
+            cells[family][name] = Cell("1" * count + "0" * (PROBLEMS - count), hasty * PROBLEMS, 20.0, 9.0)
+    biases = {"all": {key: [0.1, 0.05, 0.2] for key in MEASURES} | {"when": [[0.5, 0.4, 0.6]] * 10}}
+    return Results(dict(ABOUT), cells, {}, biases)
+
+
+def of(other: int, reasoning: int | None = None, planning: int | None = None) -> dict[str, int]:
+    counts = {"other": other}
+    counts |= {} if reasoning is None else dict.fromkeys(REASONING, reasoning)
+    return counts | ({} if planning is None else dict.fromkeys(PLANNING, planning))
+
+
+def as_in_the_paper() -> Results:
+    return results_with(
+        confidence=of(30, reasoning=20, planning=30),
+        semi_ar=of(30, reasoning=30, planning=20),
+        left_to_right=of(30, reasoning=32, planning=15),
+        uncode=of(38),
+    )
+
+
+def test_every_family_is_in_one_group() -> None:
+    assert sorted(name for group in GROUPS.values() for name in group) == sorted(FAMILIES)
+
+
+def test_claims_hold_where_the_numbers_say_so() -> None:
+    found = {claim.text: claim.find(as_in_the_paper()) for claim in CLAIMS}
+    assert all(verdict({0: interval, 1: interval}) == "holds" for interval in found.values() if interval)
+    assert found["Confidence is below semi-AR on reasoning"].estimate == 25  # type: ignore[union-attr]
+    assert found["Uncode is above confidence on average"].estimate == pytest.approx(  # type: ignore[union-attr]
+        100 * (2 * 8 + 3 * 18 + 2 * 8) / (7 * 40)
+    )
+    assert all(claim.find(Results(dict(ABOUT), {}, {}, {})) is None for claim in CLAIMS)
+
+
+@pytest.mark.parametrize(
+    ("signs", "words"),
+    [
+        ((1,), "holds"),
+        ((1, 1), "holds"),
+        ((0, 0), "does not hold: no difference is shown"),
+        ((-1, -1), "does not hold: the opposite does"),
+        ((-1, 0), "does not hold"),
+        ((1, 0), "only with seed 0"),
+        ((-1, 1), "only with seed 1; the opposite with seed 0"),
+    ],
+)
+def test_a_verdict_is_of_all_seeds(signs: tuple[int, ...], words: str) -> None:
+    intervals = {1: Interval(2, 1, 3), 0: Interval(0, -1, 1), -1: Interval(-2, -3, -1)}
+    assert verdict({seed: intervals[sign] for seed, sign in enumerate(signs)}) == words
+
+
+def test_two_runs_agree_or_not() -> None:
+    one = results_with(confidence=of(10), semi_ar=of(30), eb=of(11))
+    two = results_with(confidence=of(10), semi_ar=of(4), eb=of(11))
+    same = Agreement.of(one, one)
+    assert len(same.pairs) == 3 and not same.differing() and not same.differing(is_corrected=False)
+    assert [pair.is_significant() for pair in same.pairs] == [True, True, True]  # 7 problems, all of one sign
+    other = Agreement.of(one, two)
+    assert [(pair.a, pair.b) for pair in other.differing()] == [("confidence", "semi_ar"), ("semi_ar", "eb")]
+    assert sum(pair.is_contradiction() for pair in other.pairs) == 2
+    assert other.changes[0].sampler == "semi_ar" and other.changes[0].points == pytest.approx(-65)
+
+
+def test_holm_leaves_fewer_pairs() -> None:
+    """6 problems of one sign: p = 0.03 alone, not after a correction over three pairs."""
+    one = results_with(confidence=of(10) | {"mini_story": 16}, semi_ar=of(10), eb=of(10))
+    found = Agreement.of(one, results_with(confidence=of(9), semi_ar=of(10), eb=of(10)))
+    assert len(found.significant(is_corrected=False)) == len(found.differing(is_corrected=False)) == 2
+    assert [pair.b for pair in found.significant()] == ["semi_ar", "eb"]  # 7 problems in the second run
+
+
+def test_findings_say_what_the_intervals_show() -> None:
+    reasoning, planning, average = findings({0: as_in_the_paper()})
+    assert reasoning.startswith("**On reasoning, confidence solves fewer problems than left to right.** Confidence ")
+    assert "solves 50.0 % of the problems, left to right 80.0 % (difference -30.0 [" in reasoning
+    assert "Confidence begins at the end" in reasoning
+    assert planning.startswith("**On planning, confidence solves more problems than semi-AR.**")
+    assert planning.endswith("left to right 37.5 %.")
+    assert average.startswith(
+        "**On average, Uncode with label-free rates solves more problems than confidence and than semi-AR.**"
+    )
+    assert "below none; no difference is shown to none" in average
+    level = results_with("0", **{name: of(20) for name in ("confidence", "semi_ar", "left_to_right", "uncode")})
+    reasoning, planning, average = findings({0: as_in_the_paper(), 1: level})
+    assert "fewer problems than left to right with seed 0, but no difference between confidence" in reasoning
+    assert "does not begin" in reasoning and "on 100 and 0 % of" in reasoning
+    assert "to confidence (seed 1), semi_ar (seed 1), left_to_right (seed 1)" in average
+    assert "no difference between Uncode with label-free rates and semi-AR is shown" in findings({1: level})[2]
+    worse = results_with(confidence=of(30), semi_ar=of(30), left_to_right=of(10), uncode=of(20))
+    reasoning, _, average = findings({0: worse})
+    assert "confidence solves more problems than left to right.**" in reasoning
+    assert "Uncode is below confidence, semi_ar; no" in average
+    assert findings({0: results_with(eb=of(3))}) == []
+
+
+def test_easy_families() -> None:
+    assert easy_families(results_with(a=of(40, reasoning=30), b=of(40), c=of(39, reasoning=30))) == [
+        "mini_docstring", "mini_sentence", "mini_countdown", "mini_sudoku",
+    ]  # fmt: skip
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name in ("model.safetensors", "frequency.safetensors", "training.json"):
+        (tmp_path / name).symlink_to(TINY / name)
+    as_in_the_paper().save(tmp_path / "results.json")
+    return tmp_path
+
+
+def test_a_card_without_a_second_seed_and_rates(folder: Path) -> None:
+    text = card(folder)
+    assert "## Two seeds" not in text and "--seed" not in text and "forced" not in text and "one seed." in text
+    assert text.count("| holds |") == len(CLAIMS)
+    assert [line for line in details(folder).splitlines() if line.startswith("## ")] == [
+        "## Families", "## Training", "## Settings of the samplers", "## Every cell", "## The two biases",
+        "## Frequency tables",
+    ]  # fmt: skip
+
+
+def test_direct_answers_stand_beside_left_to_right(folder: Path) -> None:
+    marks = {"mini_story": "1" * 10 + "0" * 30, "mini_algebra": "1" * 32 + "0" * 8, "mini_sudoku": "1" * 40}
+    (folder / "direct.json").write_text(json.dumps({name: {"right": right} for name, right in marks.items()}))
+    text = card(folder)
+    assert "Reasons help in 1 of 2 lines" in text
+    assert "| story | 0 | 25.0 [" in text and "| sudoku | 0 |" not in text
+    assert text.count("| 80.0 [65.2, 89.5] | +") == 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("[1]", "not a file of direct answers"),
+        ('{"mini_story": {"wrong": "1"}}', "not a file of direct answers"),
+        ('{"mini_story": {"right": "12"}}', "the marks of mini_story are not 0s and 1s"),
+        ('{"mini_story": {"right": "10"}}', "has 2 answers to mini_story, but the results have 40"),
+        ('{"mini_poem": {"right": "10"}}', "has mini_poem, which is not in the results"),
+    ],
+)
+def test_other_files_of_direct_answers_are_refused(folder: Path, content: str, message: str) -> None:
+    (folder / "direct.json").write_text(content)
+    with pytest.raises(UncodeError, match=message):
+        load_runs(folder)
+
+
+def test_direct_answers_are_read() -> None:
+    assert DirectAnswers({"mini_story": "01"}).right["mini_story"] == "01"
+
+
+def test_names_in_the_figure_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
+    boxes = list[Box]()
+    place = accuracy_figure._free_place
+
+    def free_place(*args: object) -> Box:
+        boxes.append(place(*args))  # type: ignore[arg-type]
+        return boxes[-1]
+
+    monkeypatch.setattr(accuracy_figure, "_free_place", free_place)
+    runs = {run.seed: run.results for run in load_runs(TINY)}
+    assert draw_accuracy(runs) == draw_accuracy(runs)
+    once = boxes[: len(boxes) // 2]
+    assert len(once) > 10 and not any(a.overlaps(b) for n, a in enumerate(once) for b in once[:n])
+    assert draw_accuracy(runs, "png").startswith(b"\x89PNG")
+
+
+def test_a_preset_far_below_is_named_below_the_plot() -> None:
+    names = {f"sampler {n}": of(30 + n % 5) for n in range(8)} | {"broken": of(2), with_rate(0.5): of(33)}
+    drawn = draw_accuracy({0: results_with(**names)}).decode()
+    assert "Below the plot: broken, 5.0 % at 20 forwards." in drawn
+    assert draw_accuracy({0: results_with(eb=of(30))})
