@@ -82,6 +82,31 @@ def lines(folder: Path) -> list[dict[str, Any]]:
     return sorted(({**row, "seconds": 0} for row in rows), key=lambda row: (row["key"], row["sampler"]))
 
 
+def test_a_forced_direct_answer_begins_with_the_tasks_own_words(tmp_path: Path) -> None:
+    """The given words are part of the prompt and of the graded text; tasks without direct answers are left out."""
+    forced = {"label": "direct", "preset": "left_to_right", "forced_direct": True}
+    made = config({"preset": "left_to_right"}, forced, tasks=["mini_choice", "mini_sudoku"])
+    assert runner(tmp_path / "run", EchoModel(), made).run()
+    samples = RunFolder(tmp_path / "run").samples()
+    assert {(one.task, one.sampler) for one in samples} == {
+        ("mini_choice", "left_to_right"),
+        ("mini_choice", "direct"),
+        ("mini_sudoku", "left_to_right"),
+    }
+    plain, direct = ([one for one in samples if one.sampler == label] for label in ("left_to_right", "direct"))
+    assert len(direct) == 5 and all(one.text.startswith("The answer is (") for one in direct)
+    assert not {one.prompt_sha256 for one in direct} & {one.prompt_sha256 for one in plain}
+    with pytest.raises(UncodeError, match="'direct' has forced_direct, and none of its tasks has direct answers"):
+        config(forced, tasks=["mini_sudoku"])
+
+
+@pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family.direct])
+def test_a_direct_answer_begins_as_the_family_says(name: str) -> None:
+    family = FAMILIES[name]
+    for example in family.examples()[:20]:
+        assert family.response(example, "direct").startswith(family.direct)
+
+
 # -- configs ---------------------------------------------------------------------------------------
 
 

@@ -62,6 +62,8 @@ class Task(ABC, Generic[E]):
     """Strings that end an answer. After a raw prompt with shots, the model may continue with another problem."""
     released_stops: ClassVar[tuple[str, ...]] = ()
     """Strings that end an answer in the released code."""
+    direct: ClassVar[str] = ""
+    """How an answer without reasoning begins, up to the result; empty where there is no such answer."""
 
     def check_packages(self) -> None:
         """Raise if an optional package that grading needs is missing. It is called before anything is decoded."""

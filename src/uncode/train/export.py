@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import shutil
 from pathlib import Path
@@ -25,10 +26,11 @@ def export(run: Run, data: Path, folder: Path) -> None:
         LLADA.published(name): parameter.detach().to(torch.bfloat16).contiguous().cpu()
         for name, parameter in run.network.named_parameters()
     }
-    write_whole(folder / SINGLE, save(weights, {"format": "pt"}))
+    file = save(weights, {"format": "pt"})
+    write_whole(folder / SINGLE, file)
     special = {"mask_token_id": MASK_ID, "eos_token_id": EOS_ID}
     _write_json(folder / "config.json", config_of(run.network.shape) | special)
-    _write_json(folder / RECORD_FILE, _record(run))
+    _write_json(folder / RECORD_FILE, _record(run) | {"weights_sha256": hashlib.sha256(file).hexdigest()})
     for name in FILES:
         if (data / name).is_file():
             shutil.copyfile(data / name, folder / name)

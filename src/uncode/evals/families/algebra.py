@@ -30,6 +30,7 @@ class MiniAlgebra(Family[Worked]):
     length = 80
     prompt_template = "Problem: {{problem}}\nSolution:"
     styles = (("direct", 3), ("terse", 2), ("sentences", 5))
+    direct = "The answer is \\boxed{"
 
     def draw(self, random: Random) -> Worked:
         return random.choice((_linear, _both_sides, _chain))(random)

@@ -63,6 +63,7 @@ class MiniChoice(Family[Ordered]):
     length = 80
     prompt_template = "Question: {{question}}\nChoices:\n(A) {{A}}\n(B) {{B}}\n(C) {{C}}\n(D) {{D}}\nReasoning:"
     styles = (("direct", 3), ("chain", 3), ("sentences", 4))
+    direct = "The answer is ("
     stops = ("Question:",)
 
     def draw(self, random: Random) -> Ordered:

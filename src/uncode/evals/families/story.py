@@ -36,6 +36,7 @@ class MiniStory(Family[Solved]):
     length = 96
     prompt_template = "Question: {{question}}\nAnswer:"
     styles = (("direct", 2), ("terse", 2), ("sentences", 3), ("verbose", 3))
+    direct = "####"
     stops = ("Question:",)
 
     def draw(self, random: Random) -> Solved:

@@ -40,6 +40,8 @@ class SamplerEntry:
     """Whether an answer may end at an EOS token. Without, every mask is filled."""
     measure_order: bool = False
     """Whether to record when each part of the answer was written."""
+    forced_direct: bool = False
+    """Whether the answer's first tokens are given, those of an answer without reasoning. For the mini families."""
 
     def options_for(self, settings: Settings) -> dict[str, Any]:
         """The options on a task with these settings."""
@@ -93,6 +95,13 @@ class EvalConfig:
             require(len(getattr(config, name)) > 0, f"{name} is empty: name at least one.")
         for task in (*config.tasks, *(task for entry in entries for task in entry.tasks)):
             require(task in TASK_NAMES, f"there is no task named '{task}': {suggest(task, TASK_NAMES)}")
+        for entry in entries:
+            require(
+                not entry.forced_direct
+                or any(find_task_or_family(task).direct for task in entry.tasks or config.tasks),
+                f"the sampler '{entry.label}' has forced_direct, and none of its tasks has direct answers: add a task "
+                "such as mini_story.",
+            )
         labels = [entry.label for entry in entries]
         twice = [label for label in labels if labels.count(label) > 1]
         require(not twice, f"two samplers have the label '{twice[0] if twice else ''}': give each its own label.")

@@ -119,7 +119,7 @@ class Recorder:
             for question, answer in model.answers(sampler, questions, self.options.batch, observe):
                 if traces is not None and isinstance(answer, TracedAnswer):
                     traces.add([answer.trace.row(0, id=question.example.id)])
-                yield question, answer
+                yield question, replace(answer, text=question.given + answer.text)
 
 
 def _done(sample: Sample) -> Future[Sample]:

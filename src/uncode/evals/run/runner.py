@@ -41,8 +41,8 @@ class Runner:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
         self.tasks: dict[str, Task[Any]] = {name: find_task_or_family(name) for name in self.config.tasks}
         self._rates: dict[tuple[str, str], float] = {}
-        self._questions: dict[tuple[str, str], list[Question]] = {}
-        """By model and task."""
+        self._questions: dict[tuple[str, str, str], list[Question]] = {}
+        """By model, task and the text that begins the answers."""
         self._finished = 0
 
     @cached_property
@@ -84,22 +84,25 @@ class Runner:
 
     def entries(self, task: str) -> list[SamplerEntry]:
         """The samplers of a task."""
-        return [entry for entry in self.config.samplers if entry.runs_on(task)]
+        is_forced = bool(self.tasks[task].direct)
+        return [
+            entry for entry in self.config.samplers if entry.runs_on(task) and (is_forced or not entry.forced_direct)
+        ]
 
-    def questions(self, model: EvaluatedModel, task: Task[Any]) -> list[Question]:
-        """This process's examples of a task, as the model reads them."""
-        name = model.name, task.name
+    def questions(self, model: EvaluatedModel, task: Task[Any], given: str = "") -> list[Question]:
+        """This process's examples of a task, as the model reads them; `given` begins every answer."""
+        name = model.name, task.name, given
         if name not in self._questions:
             self._questions[name] = [
-                self._question(model, task, example, number)
+                self._question(model, task, example, number, given)
                 for number, example in enumerate(self.examples[task.name])
                 if self._is_mine(task.name, number)
             ]
         return self._questions[name]
 
-    def _question(self, model: EvaluatedModel, task: Task[Any], example: Example, number: int) -> Question:
-        ids = model.encode(task.prompt(example), task.settings.chat)
-        return Question(example, ids, task.settings.length, self.config.seed + number)
+    def _question(self, model: EvaluatedModel, task: Task[Any], example: Example, number: int, given: str) -> Question:
+        ids = model.encode(task.prompt(example) + given, task.settings.chat)
+        return Question(example, ids, task.settings.length, self.config.seed + number, given)
 
     def prepared(self, model: EvaluatedModel, task: Task[Any], entry: SamplerEntry) -> PreparedSampler:
         """The sampler of a cell; a label-free rate is chosen first."""
@@ -125,9 +128,10 @@ class Runner:
         return (first + number // self.options.batch) % self.options.processes == self.options.process
 
     def _run_task(self, recorder: Recorder, model: EvaluatedModel, task: Task[Any]) -> None:
-        questions = self.questions(model, task)
-        for entry in self.entries(task.name) if questions else ():
-            self._run_cell(recorder, model, task, entry, questions)
+        for entry in self.entries(task.name):
+            questions = self.questions(model, task, task.direct if entry.forced_direct else "")
+            if questions:
+                self._run_cell(recorder, model, task, entry, questions)
 
     def _run_cell(
         self,

@@ -30,6 +30,8 @@ class Question:
     length: int
     """Tokens to generate."""
     seed: int
+    given: str = ""
+    """The text with which the answer begins. It is part of `prompt_ids`, and it is graded with the answer."""
 
     @property
     def prompt_sha256(self) -> str:
