@@ -26,7 +26,7 @@ from uncode.evals.families.write import lines_of
 from uncode.evals.mini import names, report, write
 from uncode.evals.mini.biases import biases_of
 from uncode.evals.mini.card.page import card
-from uncode.evals.mini.job import Job
+from uncode.evals.mini.job import Job, problems_digest
 from uncode.evals.mini.names import RATES, UNCODE, with_rate
 from uncode.evals.mini.results import Cell, FamilyResults, Results
 from uncode.evals.run.config import EvalConfig
@@ -109,6 +109,24 @@ def test_a_family_is_run_once_and_the_same_in_any_batch(
     assert alone.cells["mini_choice"][UNCODE] == cells[with_rate(0.02)]
     monkeypatch.setattr(diffusion, "Engine", None)  # nothing is decoded again
     assert job(folder, tmp_path / "run").run(1, ignore) == results
+
+
+def test_a_draw_of_ones_own_has_other_problems_than_the_published_ones(folder: Path, tmp_path: Path) -> None:
+    name = "mini_countdown"
+    drawn = Job(str(folder), "cpu", None, 1, 4, 0, {name: 0.5}, tmp_path, (name,), draw=3)
+    results = drawn.run(1, ignore)
+    assert drawn.data is not None and results.about["held_out"] == problems_digest([name], drawn.data)
+    family = FAMILIES[name]
+    fresh, published = (
+        {family.key(example) for example in family.examples(data) + family.unlabelled(data)}
+        for data in (drawn.data, None)
+    )
+    assert len(fresh) == len(published) == 320 and not fresh & published
+    assert all(family.held_out(example) for example in family.examples(drawn.data))
+    assert drawn.run(1, ignore) == results
+    for other in (replace(drawn, draw=4), replace(drawn, draw=None)):
+        with pytest.raises(UncodeError, match="has answers to other problems: choose another `out=`"):
+            other.run(1, ignore)
 
 
 def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:

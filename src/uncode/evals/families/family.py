@@ -114,6 +114,12 @@ class Family(Task[E]):
                 found.setdefault(self.key(example), example)
         return list(found.values())
 
+    def fresh_problems(self, count: int, seed: int) -> list[E]:
+        """A draw of one's own: held-out problems that are not in the published files."""
+        published = {self.key(example) for example in self._held_out(None)}
+        drawn = self.problems(count + len(published), seed, testing=True)
+        return [example for example in drawn if self.key(example) not in published][:count]
+
     def style(self, random: Random) -> str:
         names, shares = zip(*self.styles, strict=True)
         return str(random.choices(names, shares)[0])

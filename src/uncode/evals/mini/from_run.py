@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import Any
 
 from ..families import FAMILIES
@@ -18,14 +19,20 @@ HASTY_SHARE = 4
 """An answer is hasty if an EOS token is written in the first quarter of its forwards."""
 
 
-def family_results(folder: RunFolder, calibration: RunFolder | None, problems: int) -> dict[str, FamilyResults]:
+def family_results(
+    folder: RunFolder, calibration: RunFolder | None, problems: int, data: Path | None = None
+) -> dict[str, FamilyResults]:
     """The results of each family on its first problems, in the order of the paper's tables."""
     grouped = _grouped(folder.samples())
     entropies = {} if calibration is None else _grouped(calibration.samples())
-    labels = list(dict.fromkeys(cell.sampler for cell in folder.info().cells))
+    cells_of_run = folder.info().cells
+    labels = list(dict.fromkeys(cell.sampler for cell in cells_of_run))
+    tasks = {cell.task for cell in cells_of_run}
     found = {}
     for name, family in FAMILIES.items():
-        ids = [example.id for example in family.examples()[:problems]]
+        if name not in tasks:
+            continue
+        ids = [example.id for example in family.examples(data)[:problems]]
         complete = {label: rows for label in labels if (rows := _in_order(grouped.get((name, label), ()), ids))}
         if not complete:
             continue

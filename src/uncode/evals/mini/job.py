@@ -6,7 +6,7 @@ import hashlib
 import multiprocessing
 import tempfile
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
@@ -16,12 +16,13 @@ from typing import Any
 from ...core.errors import require
 from ...models import TABLE, folder_of
 from ..families import FAMILIES
+from ..families.write import write_fresh
 from ..run.config import EvalConfig
-from ..run.folder import RunFolder
+from ..run.folder import DRAWN_PROBLEMS, INFO, RunFolder
 from ..run.models.diffusion import DiffusionModel
 from ..run.models.load_model import load_model
 from ..run.models.model import EvaluatedModel
-from ..run.options import OnProgress, RunOptions
+from ..run.options import OnProgress, Progress, RunOptions
 from ..run.runner import CALIBRATION, Runner
 from ..sandbox import NoJail
 from .biases import biases_of
@@ -47,6 +48,8 @@ class Job:
     folder: Path | None
     """The run folder; with None the answers are not kept."""
     families: tuple[str, ...] = tuple(FAMILIES)
+    draw: int | None = None
+    """The seed of a draw of problems that nobody has seen; None for the published ones."""
 
     @property
     def config(self) -> EvalConfig:
@@ -60,6 +63,7 @@ class Job:
         with temporary as path:
             out = Path(path)
             job = replace(self, folder=out)
+            job.draw_problems(on_progress)
             about = job.run_process(0, 1, on_progress) if workers == 1 else job._run_processes(workers, on_progress)
             results = job.results(about)
             RunFolder(out).join_files()
@@ -67,19 +71,34 @@ class Job:
                 results.save(out / RESULTS)
         return results
 
+    @property
+    def data(self) -> Path | None:
+        """The folder of the problems; None for the published ones."""
+        return None if self.draw is None or self.folder is None else self.folder / f"{DRAWN_PROBLEMS}{self.draw}"
+
+    def draw_problems(self, on_progress: OnProgress) -> None:
+        """Write the problems of a draw, unless they are there. Raise if the folder has answers to other problems."""
+        assert self.folder is not None
+        kept = sorted(self.folder.glob(f"{DRAWN_PROBLEMS}*"))
+        other = kept != [self.data] if kept else self.draw is not None and (self.folder / INFO).is_file()
+        require(not other, f"'{self.folder}' has answers to other problems: choose another `out=`.")
+        for number, name in enumerate(self.families):
+            if self.data is not None and not (self.data / f"{name}.jsonl").is_file():
+                on_progress(Progress(f"drawing {name}", number, len(self.families), 0, 0))
+                write_fresh(self.data, self.draw or 0, [name])
+
     def results(self, about: dict[str, Any]) -> Results:
         """The results of everything that the folder holds, of the first problems."""
         assert self.folder is not None
         folder, calibration = RunFolder(self.folder), self.folder / CALIBRATION
-        found = family_results(folder, RunFolder(calibration) if calibration.is_dir() else None, self.problems)
+        chosen_by = RunFolder(calibration) if calibration.is_dir() else None
+        found = family_results(folder, chosen_by, self.problems, self.data)
         results = Results.of({name: replace(one, about=about) for name, one in found.items()}, biases_of(found))
         results.about["seconds"] = round(sum(one.seconds for one in found.values()), 1)
         return results
 
     def _run_processes(self, workers: int, on_progress: OnProgress) -> dict[str, Any]:
         """Run several processes. Each has whole families, as long as a batch holds all problems of one."""
-        from ..run.options import Progress
-
         with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
             futures = [pool.submit(self.run_process, number, workers) for number in range(workers)]
             for done, future in enumerate(as_completed(futures), 1):
@@ -100,7 +119,7 @@ class Job:
             return model
 
         config = self.config
-        options = RunOptions(self.batch, limit=self.problems, process=process, processes=processes)
+        options = RunOptions(self.batch, self.data, self.problems, process=process, processes=processes)
         runner = Runner(config, self.folder, load, options, known_rates=self.rates or {})
         if on_progress is not None:
             runner.on_progress = on_progress
@@ -120,7 +139,7 @@ class Job:
             "model": Path(self.model).resolve().name,
             "weights": hashlib.sha256(b"".join(file.read_bytes() for file in weights)).hexdigest()[:16],
             "table": table.sha256[:16],
-            "held_out": problems_digest(),
+            "held_out": problems_digest(self.families, self.data),
             "device": model.denoiser.device.type,
             "dtype": str(model.denoiser.dtype).removeprefix("torch."),
             "problems": self.problems,
@@ -129,7 +148,8 @@ class Job:
         }
 
 
-def problems_digest() -> str:
-    """A fingerprint of the test problems of all families."""
-    keys = "".join(family.key(example) for family in FAMILIES.values() for example in family.examples())
+def problems_digest(families: Iterable[str] = FAMILIES, data: Path | None = None) -> str:
+    """A fingerprint of the test problems of these families."""
+    found = (FAMILIES[name] for name in families)
+    keys = "".join(family.key(example) for family in found for example in family.examples(data))
     return hashlib.sha256(keys.encode()).hexdigest()[:16]

@@ -24,6 +24,8 @@ from .sample import CellName, Sample
 
 SCHEMA = 1
 INFO, SAMPLES = "run.json", "samples.jsonl"
+DRAWN_PROBLEMS = "problems-"
+"""A folder for problems that were drawn for this run, followed by the seed of the draw."""
 LOCK_SECONDS = 60.0
 """How long a process waits for another one that is writing `run.json`."""
 
@@ -114,8 +116,7 @@ class RunFolder:
                 examples = {**known.examples, **counts}
                 info = replace(known.with_cells(info.cells, folder.path), versions=info.versions, examples=examples)
             else:
-                ours = [file for file in folder.path.iterdir() if file.name == f"{INFO}.lock" or is_partial(file)]
-                others = sorted(file.name for file in folder.path.iterdir() if file not in ours)
+                others = sorted(file.name for file in folder.path.iterdir() if not _is_ours(file))
                 require(not others, f"'{path}' is not empty and no run folder (it holds {others[:3]}): choose another.")
             folder._write(info)
         return folder
@@ -231,3 +232,8 @@ def _garbage_collection_paused() -> Iterator[None]:
 
 def _line(sample: Sample) -> str:
     return json.dumps(sample.as_row(), ensure_ascii=False) + "\n"
+
+
+def _is_ours(file: Path) -> bool:
+    """Whether a file may lie in a run folder before its `run.json`."""
+    return file.name == f"{INFO}.lock" or file.name.startswith(DRAWN_PROBLEMS) or is_partial(file)

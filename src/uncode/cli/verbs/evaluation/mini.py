@@ -56,6 +56,10 @@ Seed = Annotated[int | None, Option(metavar="N", help="Seed of all randomness.  
 Out = Annotated[
     Path | None, Option(metavar="DIR", help="A run folder for answers and results, from which a run is resumed.")
 ]
+Draw = Annotated[
+    int | None,
+    Option(min=0, metavar="SEED", help="Test on new held-out problems, drawn with this seed, that nobody has seen."),
+]
 Show = Annotated[Path | None, Option(metavar="FILE", help="Print the results in a file.")]
 Card = Annotated[bool, Option("--card", help="Print the model card.")]
 
@@ -68,6 +72,7 @@ def command(
     batch: BatchSize = None,
     workers: Workers = None,
     seed: Seed = None,
+    draw: Draw = None,
     device: Device = None,
     dtype: Dtype = None,
     out: Out = None,
@@ -85,11 +90,12 @@ def command(
 
       uncode mini --quick
       uncode mini --card
+      uncode mini --quick --family story --draw 7
       uncode mini --device cuda --workers 7 --out mini
       uncode mini --show mini/results.json
       uncode mini --model out/model --device cuda --workers 7 --out mini
     """
-    given = (out, families, problems, batch, workers, seed, device, dtype)
+    given = (out, families, problems, batch, workers, seed, draw, device, dtype)
     running = quick or any(option is not None for option in given)
     require(
         not (print_card and (show or running or as_json)), "--card goes with --model only: leave the other options out."
@@ -119,7 +125,7 @@ def command(
     from ....evals.mini.job import Job
 
     per_family = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
-    job = Job(model, device, dtype, per_family, batch or PROBLEMS, seed or 0, rates, out, names)
+    job = Job(model, device, dtype, per_family, batch or PROBLEMS, seed or 0, rates, out, names, draw)
     _report(_run(job, workers or 1, out), as_json)
 
 
