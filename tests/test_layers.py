@@ -20,13 +20,17 @@ ALLOWED_IMPORTS = {
     "samplers": {"core", "frequency"},
     "backbones": {"core", "frequency", "models"},
     "viewer": {"core"},
+    "analysis": {"core"},
     "testing": {"core", "backbones"},
     "engine": {"core"},
-    "evals": {"core", "engine", "models", "frequency", "samplers", "backbones"},
+    "evals": {"core", "engine", "models", "frequency", "samplers", "backbones", "analysis"},
     "train": {"core", "frequency", "samplers", "backbones", "evals"},
     "adapters": {"core", "engine", "models", "frequency", "samplers", "backbones", "evals"},
-    "cli": {"core", "engine", "models", "frequency", "samplers", "backbones", "viewer", "evals", "train", "adapters"},
-}
+    "cli": {
+        "core", "engine", "models", "frequency", "samplers", "backbones", "viewer", "analysis", "evals", "train",
+        "adapters",
+    },
+}  # fmt: skip
 """The packages that a package may import."""
 
 FILES = sorted(SRC.rglob("*.py"))

@@ -35,6 +35,7 @@ from uncode.evals.run.runner import Runner
 from uncode.evals.run.sample import Answer, Sample, digest
 from uncode.evals.task import Settings
 from uncode.evals.tasks import TASKS
+from uncode.files import read_rows
 from uncode.samplers import presets
 
 TASK = "mini_choice"
@@ -431,6 +432,13 @@ def test_traces_are_kept_on_request(models: dict[str, Path], tmp_path: Path) -> 
     (file,) = (tmp_path / "run" / "traces").iterdir()
     trace = uncode.Trace.load(file)
     assert len(trace.forwards) == 2 and trace.samplers[0].name == "eb"
+    assert trace.header["task"] == TASK and trace.header["label"] == "eb"
+    samples = {row["id"]: row for row in read_rows(tmp_path / "run" / "samples.jsonl")}
+    for row in read_rows(file):
+        sample = samples.pop(row["id"])
+        assert "".join(row["generated_texts"]).startswith(sample["text"])
+        assert row["answer_span"] == sample["grades"]["correct"]["span"]
+    assert not samples
 
 
 def test_a_run_is_graded_again_without_decoding(models: dict[str, Path], tmp_path: Path) -> None:

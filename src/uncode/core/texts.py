@@ -7,6 +7,14 @@ from typing import Any
 
 _LONGEST_CHARACTER = 4
 """Bytes of a character in UTF-8, and so tokens it may be spread over."""
+TRIVIAL = (" ", "\n", "\t", ".", ",", "?", "!", ":", ";", "\\", '"', "'", "$", "is", "the", "of", "a", "an")
+"""The paper's list of trivial tokens (Uncode, App. A)."""
+_BLANK = {" ", "\n", "\t"}
+
+
+def is_trivial(text: str) -> bool:
+    """Whether a token reads as one of the paper's trivial tokens, with or without a space before."""
+    return text in _BLANK or (text.strip(" ") in TRIVIAL and text.strip(" ") not in _BLANK)
 
 
 def token_texts(tokenizer: Any, ids: Sequence[int]) -> list[str]:

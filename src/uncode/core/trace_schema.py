@@ -8,7 +8,7 @@ checked with `set(map(type, ...))` and ranges on the arrays, so that checks cost
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -259,13 +259,34 @@ def read_row(data: Any) -> dict[str, Any]:
     return found
 
 
-def _check_commits(row: dict[str, Any]) -> None:
-    """The fields must tell one story: what was given, what was written, and when."""
+def read_fields(data: Any, names: Collection[str]) -> dict[str, Any]:
+    """Some fields of a line, each checked as in :func:`read_row`. Fields whose sizes they need must be among them."""
+    if type(data) is not dict:
+        raise Damage("schema", f"is missing, because the line is {_shown(data)} and not an object")
+    sizes: Sizes = {}
+    found = {}
+    for name, check in (FIELDS | OPTIONAL).items():
+        if name in names and data.get(name) is not None:
+            found[name] = check.read(data[name], name, sizes)
+        elif name in names and name in FIELDS:
+            raise Damage(name, "is missing")
+    _check_tokens(found)
+    return found
+
+
+def _check_tokens(row: dict[str, Any]) -> None:
+    """What was given stays, and every mask is filled."""
     canvas, generated, steps = row["canvas_ids"], row["generated_ids"], row["commit_step"]
     given = canvas != row["mask_id"]
     _refuse(given & (generated != canvas), "generated_ids", "changes a given token")
     _refuse(generated == row["mask_id"], "generated_ids", "is still masked")
     _refuse((steps == GIVEN) != given, "commit_step", "disagrees with canvas_ids about what was given")
+
+
+def _check_commits(row: dict[str, Any]) -> None:
+    """The fields must tell one story: what was given, what was written, and when."""
+    _check_tokens(row)
+    canvas, steps = row["canvas_ids"], row["commit_step"]
     _refuse(row["window"][:, 0] > row["window"][:, 1], "window", "ends before it starts")
     written = steps[steps >= 0]
     if "events" in row and len(row["events"]):

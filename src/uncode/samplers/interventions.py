@@ -15,11 +15,10 @@ from ..core.noise import Purpose
 from ..core.pieces.policy import Sampler
 from ..core.pieces.quota import Schedule
 from ..core.pieces.select import Scheduled, Selector
+from ..core.texts import is_trivial
 from ..core.view import Ranking, View
 
 __all__ = ["insert_anchor", "reject_trivial", "trivial_ids"]
-TRIVIAL = (" ", "\n", "\t", ".", ",", "?", "!", ":", ";", "\\", '"', "'", "$", "is", "the", "of", "a", "an")
-"""The paper's list of trivial tokens (Uncode, App. A)."""
 
 
 def __dir__() -> list[str]:
@@ -30,14 +29,8 @@ def __dir__() -> list[str]:
 def trivial_ids(tokenizer: Any) -> tuple[int, ...]:
     """The ids of any tokenizer that read as one of the paper's trivial tokens, with or without a space before."""
     texts = tokenizer.batch_decode([[i] for i in range(len(tokenizer))])
-    blank = {" ", "\n", "\t"}
     special = set(tokenizer.all_special_ids)
-    found = (
-        i
-        for i, text in enumerate(texts)
-        if i not in special and (text in blank or (text.strip(" ") in TRIVIAL and text.strip(" ") not in blank))
-    )
-    return tuple(found)
+    return tuple(i for i, text in enumerate(texts) if i not in special and is_trivial(text))
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack, contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -26,14 +26,17 @@ MAX_PENDING = 256
 PACKAGES = ("torch", "transformers", "tokenizers", "numpy")
 OPTIONAL_PACKAGES = ("vllm", "gguf")
 """They change answers too, and are noted only where they are installed."""
-Answered = tuple[Question, Answer]
 
 
 class Recorder:
     """The samples of a run folder, and this process's file in it."""
 
-    def __init__(self, folder: RunFolder, options: RunOptions, lines: LineFile, pool: GradingPool) -> None:
+    def __init__(
+        self, folder: RunFolder, options: RunOptions, lines: LineFile, pool: GradingPool, trace_files: ExitStack
+    ) -> None:
         self.folder, self.options, self._lines, self._pool = folder, options, lines, pool
+        self._trace_files = trace_files
+        """They stay open until the last answer is graded."""
         self._lock = Lock()
         self._done: dict[str, dict[CellName, Sample]] = {}
         """The samples by key, then by the cell that they belong to."""
@@ -46,9 +49,10 @@ class Recorder:
         """Open this process's file, and start the threads that grade."""
         with ExitStack() as stack:
             lines = stack.enter_context(folder.writing(options.process))
+            trace_files = stack.enter_context(ExitStack())
             pool = GradingPool(options.graders)
             stack.callback(pool.close)
-            yield cls(folder, options, lines, pool)
+            yield cls(folder, options, lines, pool, trace_files)
 
     def samples(
         self,
@@ -75,12 +79,17 @@ class Recorder:
         if not missing:
             return
         pending: list[Future[Sample]] = []
-        for question, answer in self._answers(cell, model, sampler, missing, observe):
-            make = partial(sample_of, cell, keys[question], question, answer)
-            pending.append(self._graded(task, question, answer, make) if is_graded else _done(self._add(make({}))))
+        traces = self._trace_file(cell) if self.options.traces else None
+        for question, found in model.answers(sampler, missing, self.options.batch, observe):
+            answer = replace(found, text=question.given + found.text)
+            make = partial(self._made, cell, keys[question], question, answer, traces, model)
+            pending.append(self._graded(task, question, answer, make) if is_graded else _done(make({})))
             yield from _finished(pending, wait_for_one=len(pending) >= MAX_PENDING)
         while pending:
             yield from _finished(pending, wait_for_one=True)
+
+    def _trace_file(self, cell: Cell) -> LineFile:
+        return self._trace_files.enter_context(self.folder.writing_traces(cell, self.options.process))
 
     def _graded(
         self, task: Task[Any], question: Question, answer: Answer, make: Callable[[Mapping[str, Grade]], Sample]
@@ -90,7 +99,7 @@ class Recorder:
 
         def finish(grades: Future[Grades]) -> None:
             try:
-                made.set_result(self._add(make(grades.result())))
+                made.set_result(make(grades.result()))
             except BaseException as error:
                 made.set_exception(error)
 
@@ -111,15 +120,30 @@ class Recorder:
             self._done.setdefault(sample.key, {})[sample.cell] = sample
         return sample
 
-    def _answers(
-        self, cell: Cell, model: EvaluatedModel, sampler: PreparedSampler, questions: Sequence[Question], observe: bool
-    ) -> Iterator[Answered]:
-        keeps = self.options.traces and bool(questions)
-        with self.folder.writing_traces(cell, self.options.process) if keeps else nullcontext() as traces:
-            for question, answer in model.answers(sampler, questions, self.options.batch, observe):
-                if traces is not None and isinstance(answer, TracedAnswer):
-                    traces.add([answer.trace.row(0, id=question.example.id)])
-                yield question, replace(answer, text=question.given + answer.text)
+    def _made(
+        self,
+        cell: Cell,
+        key: str,
+        question: Question,
+        answer: Answer,
+        traces: LineFile | None,
+        model: EvaluatedModel,
+        grades: Mapping[str, Grade],
+    ) -> Sample:
+        """The sample of a graded answer, appended to the folder. Its trace comes first, so no sample is without one."""
+        if traces is not None and isinstance(answer, TracedAnswer):
+            span = _span_in_generated(grades, len(question.given))
+            notes = {"id": question.example.id, "task": cell.task, "label": cell.sampler, "answer_span": span}
+            line = answer.trace.row(0, model.tokenizer, **notes)
+            with self._lock:
+                traces.add([line])
+        return self._add(sample_of(cell, key, question, answer, grades))
+
+
+def _span_in_generated(grades: Mapping[str, Grade], given: int) -> tuple[int, int] | None:
+    """Where the grader found the answer, in the generated text: behind the `given` characters that were not decoded."""
+    span = grades["correct"].span if "correct" in grades else None
+    return None if span is None or span[1] <= given else (max(span[0] - given, 0), span[1] - given)
 
 
 def _done(sample: Sample) -> Future[Sample]:

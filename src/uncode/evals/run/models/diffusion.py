@@ -35,6 +35,7 @@ class DiffusionModel(EvaluatedModel):
     def __init__(self, name: str, denoiser: Denoiser, frequency: Table | None = None) -> None:
         require(denoiser.tokenizer is not None, f"'{name}' has no tokenizer, which an evaluation needs.")
         self.name, self.denoiser, self.frequency = name, denoiser, frequency
+        self.tokenizer = denoiser.tokenizer
         about = {key: value for key, value in denoiser.about.items() if key in FINGERPRINTED}
         self.fingerprint = weights_fingerprint(denoiser.weights(), about | {"dtype": denoiser.dtype})
 

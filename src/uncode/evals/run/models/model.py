@@ -67,6 +67,8 @@ class EvaluatedModel(ABC):
     """As the config names it."""
     fingerprint: str
     """Of its weights and their dtype."""
+    tokenizer: Any = None
+    """Reads the tokens of its traces, if it makes any."""
 
     @abstractmethod
     def encode(self, prompt: str, chat: bool) -> tuple[int, ...]:

@@ -1,0 +1,1 @@
+"""Figures and measures of decoding, from traces alone."""
