@@ -7,7 +7,6 @@ import json
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -17,10 +16,10 @@ import torch
 import uncode
 from tests.cli.running import call
 from uncode import UncodeError
+from uncode.analysis.order import order_of
 from uncode.backbones.loading import device
 from uncode.cli import devices
 from uncode.cli.answering.three_orders import _typical_problems
-from uncode.core.trace import Trace
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.write import lines_of
 from uncode.evals.mini import names, report, write
@@ -33,7 +32,6 @@ from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.folder import RunFolder
 from uncode.evals.run.models import diffusion
 from uncode.evals.run.models.load_model import load_model
-from uncode.evals.run.models.order import order_of
 from uncode.evals.run.options import Progress, RunOptions
 from uncode.evals.run.runner import Runner
 from uncode.samplers.presets import PRESETS
@@ -212,14 +210,9 @@ def test_results_are_read_back_and_other_files_refused(results: Results, tmp_pat
 
 def test_what_is_measured_of_a_trace() -> None:
     """Sixteen tokens and four ends, written from both ends inwards."""
-    trace = Trace.__new__(Trace)
-    commits = [[*range(0, 20, 2), *range(19, 0, -2)]]
-    canvas = type("Canvas", (), {"start": 0})()
-    tokens = torch.tensor([[5, 9, 5, 9] + [9] * 12 + [1] * 4])
-    values: dict[str, Any] = {"tokens": tokens, "commit_step": torch.tensor(commits), "canvas": canvas}
-    for name, value in values.items():
-        object.__setattr__(trace, name, value)
-    seen = order_of(trace, trivial=(5,), eos_ids=(1,))
+    commits = np.array([*range(0, 20, 2), *range(19, 0, -2)])
+    tokens = np.array([5, 9, 5, 9] + [9] * 12 + [1] * 4)
+    seen = order_of(tokens, commits, trivial=(5,), eos_ids=(1,))
     assert seen["early"] == 0.5 and seen["overall"] == 0.125  # 5, 9, 5, 9 first; two of sixteen
     assert seen["when"][0] == 0.0526 and seen["when"][4] == 0.8947 and seen["when"][9] == 0.1053
 

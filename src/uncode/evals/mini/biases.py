@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import numpy as np
-
-from ...stats import Interval, mean_intervals
-from ..run.models.order import SPAN_PARTS
+from ...analysis.order import bias_intervals
+from ...stats import Interval
 from .results import FamilyResults
 
 
@@ -28,21 +26,9 @@ def biases_of(parts: Mapping[str, FamilyResults]) -> dict[str, Any]:
 
 
 def _measures(confidence: dict[str, Any], left_to_right: dict[str, Any]) -> dict[str, Any]:
-    when, early = np.array(confidence["when"]), np.array(confidence["early"])
-    ordered = np.array(left_to_right["early"])
-    middle = when[:, SPAN_PARTS // 2 - 1 : SPAN_PARTS // 2 + 1].mean(1)
-    first, last = when[:, 0], when[:, -1]
-    rows = {
-        "first_before_middle": middle - first,
-        "last_before_middle": middle - last,
-        "ends_before_middle": middle - (first + last) / 2,
-        "trivial_early": early,
-        "trivial_early_left_to_right": ordered,
-        "trivial_excess": early - ordered,
-        "trivial_overall": np.array(confidence["overall"]),
-    }
-    found = [_rounded(interval) for interval in mean_intervals([*when.T, *rows.values()])]
-    return {"when": found[:SPAN_PARTS], **dict(zip(rows, found[SPAN_PARTS:], strict=True))}
+    found = bias_intervals(confidence, left_to_right)
+    when = [_rounded(one) for one in found.when]
+    return {"when": when} | {name: _rounded(one) for name, one in found.measures.items()}
 
 
 def _rounded(interval: Interval) -> list[float]:

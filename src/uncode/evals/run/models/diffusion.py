@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from ....analysis.order import order_of
 from ....core.canvas import Canvas
 from ....core.denoiser import Denoiser
 from ....core.errors import UncodeError, require
@@ -23,7 +24,6 @@ from ...task import Settings
 from ..config import AUTOREGRESSIVE, SamplerEntry
 from ..sample import Answer
 from .model import EvaluatedModel, PreparedSampler, Question, TracedAnswer, weights_fingerprint
-from .order import order_of
 
 FINGERPRINTED = ("guidance", "revision", "tokenizer")
 """Of what a denoiser says about itself, this decides its answers. A folder's name does not."""
@@ -107,7 +107,7 @@ class DiffusionModel(EvaluatedModel):
             seconds=round(result.share_seconds, 6),
             first_eos_step=_first_eos_step(trace, eos_ids),
             entropy=float(trace.sequence_entropy[0]) if observe else None,
-            order=order_of(trace, self._trivial, eos_ids) if entry.measure_order else None,
+            order=_order(trace, self._trivial, eos_ids) if entry.measure_order else None,
             trace=trace,
         )
 
@@ -116,3 +116,7 @@ def _first_eos_step(trace: Trace, eos_ids: tuple[int, ...]) -> int | None:
     """The forward that wrote the first EOS; None if none did."""
     written = torch.isin(trace.generated[0], torch.tensor(eos_ids)) & (trace.commit_step[0] >= 0)
     return int(trace.commit_step[0][written].min()) if bool(written.any()) else None
+
+
+def _order(trace: Trace, trivial: tuple[int, ...], eos_ids: tuple[int, ...]) -> dict[str, Any]:
+    return order_of(trace.generated[0].numpy(), trace.commit_step[0].numpy(), trivial, eos_ids)

@@ -1,0 +1,141 @@
+"""The unmasking heat map: the probability that each offset is unmasked by each step; and the boundary-first index."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import require
+from ..core.row_record import FILLED, GIVEN
+from ..stats import Interval, mean_intervals
+from .order import commit_ranks
+from .read_traces import Numbers, TraceRow, Whole
+
+
+@dataclass(frozen=True)
+class BoundaryIndex:
+    """How much earlier the boundaries are written than the inner half, in ranks from 0 (first) to 1 (last).
+
+    Positive is boundary first: about 0.5 is strictly from both ends to the middle, 0 from left to right.
+    """
+
+    index: Interval
+    """Of both outer quarters."""
+    first: Interval
+    """Of the first quarter alone."""
+    last: Interval
+    traces: int
+    """Traces that were measured: at least four offsets, and one written in each part."""
+
+    def data(self) -> dict[str, Any]:
+        return {"index": [*self.index], "first": [*self.first], "last": [*self.last], "traces": self.traces}
+
+
+@dataclass(frozen=True, eq=False)
+class HeatMap:
+    """The probability that an offset is unmasked after a step, over the traces."""
+
+    probability: Numbers
+    """`[S, T]`; with `parts`, `[N, N]` over equal parts of the span and of the decode."""
+    traces: int
+    parts: int | None
+    boundary: BoundaryIndex | None
+    """None if no trace can be measured."""
+
+    def data(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        index = None if self.boundary is None else self.boundary.data()
+        return {"traces": self.traces, "boundary_first": index, "probability": self.probability.tolist()}
+
+    def columns(self) -> dict[str, Numbers | Whole]:
+        """One value per offset and step, for CSV."""
+        offset, step = np.indices(self.probability.shape)
+        return {"offset": offset.ravel(), "step": step.ravel(), "probability": self.probability.ravel()}
+
+
+class HeatMapOf:
+    """Adds the traces of one group. It keeps `[S, T]` counts and three numbers per trace."""
+
+    needs: tuple[str, ...] = ()
+
+    def __init__(self, parts: int | None = None) -> None:
+        self.parts, self.traces = parts, 0
+        self._changes = np.zeros((parts or 0, parts or 0), dtype=np.float64 if parts else np.int32)
+        """Offsets that were unmasked at a step, less those that were masked again."""
+        self._steps = parts or 0
+        self._earlier: list[tuple[float, float, float]] = []
+
+    def add(self, row: TraceRow) -> None:
+        offsets, steps, signs = _changes(row)
+        if self.parts is None:
+            self._grow(len(row), row.forwards)
+            np.add.at(self._changes, (offsets, steps), signs)
+        else:
+            require(
+                len(row) >= self.parts,
+                f"'{row.source}' has a span of {len(row)} tokens, which cannot be cut into {self.parts} parts: give "
+                f"`parts={len(row)}` or fewer.",
+            )
+            part = np.arange(len(row)) * self.parts // len(row)
+            weights = 1 / np.bincount(part)[part]  # each part of the span counts as one
+            ends = -(-(steps + 1) * self.parts // row.forwards) - 1  # the first part that ends after the step
+            np.add.at(self._changes, (part[offsets], ends), signs * weights[offsets])
+        self.traces += 1
+        earlier = earlier_than_inner(row.commit_step)
+        if earlier is not None:
+            self._earlier.append(earlier)
+
+    def _grow(self, span: int, steps: int) -> None:
+        """Make room for more steps. Columns are doubled, so that growing costs little."""
+        self._steps = max(self._steps, steps)
+        if self._changes.shape[1] < steps or len(self._changes) < span:
+            columns = steps if not self.traces else max(steps, 2 * self._changes.shape[1])
+            larger = np.zeros((span, columns), dtype=np.int32)
+            larger[: len(self._changes), : self._changes.shape[1]] = self._changes
+            self._changes = larger
+
+    def result(self) -> HeatMap:
+        unmasked = np.cumsum(self._changes[:, : self._steps], axis=1) / self.traces
+        return HeatMap(unmasked, self.traces, self.parts, self._boundary())
+
+    def _boundary(self) -> BoundaryIndex | None:
+        if not self._earlier:
+            return None
+        both, first, last = mean_intervals(list(np.array(self._earlier).T))
+        return BoundaryIndex(both, first, last, len(self._earlier))
+
+
+def _changes(row: TraceRow) -> tuple[Whole, Whole, Whole]:
+    """Offsets, steps and signs: +1 where a mask was filled, -1 where a remasker put it back.
+
+    Given tokens are there from the first step on. The stop rule fills the rest at the row's last step.
+    """
+    steps = row.commit_step.copy()
+    steps[steps == GIVEN] = 0
+    steps[steps == FILLED] = row.forwards - 1
+    offsets = np.arange(len(steps))
+    if row.events is None:
+        return offsets, steps, np.ones(len(steps), dtype=np.int64)
+    event_steps, event_offsets, tokens = row.events.T
+    rest = row.commit_step < 0
+    return (
+        np.concatenate([offsets[rest], event_offsets]),
+        np.concatenate([steps[rest], event_steps]),
+        np.concatenate([np.ones(int(rest.sum()), dtype=np.int64), np.where(tokens >= 0, 1, -1)]),
+    )
+
+
+def earlier_than_inner(commit_step: Whole) -> tuple[float, float, float] | None:
+    """How much earlier than the inner half both outer quarters, the first and the last were written, as mean ranks.
+
+    None for fewer than four offsets, and where a part has no written offset.
+    """
+    quarter = len(commit_step) // 4
+    ranks = commit_ranks(commit_step)
+    sides = ranks[:quarter], ranks[quarter : len(ranks) - quarter], ranks[len(ranks) - quarter :]
+    if any(np.isnan(side).all() for side in sides):  # also if a side is empty
+        return None
+    first, inner, last = (float(np.nanmean(side)) for side in sides)
+    return inner - (first + last) / 2, inner - first, inner - last
