@@ -1,0 +1,38 @@
+"""Sums over the steps of rows that take different numbers of steps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .read_traces import Numbers
+
+
+class StepSums:
+    """A sum per step, which grows with the longest row."""
+
+    def __init__(self) -> None:
+        self.sums = np.zeros(0)
+
+    def add(self, values: Any) -> None:
+        if len(values) > len(self.sums):
+            self.sums = np.concatenate([self.sums, np.zeros(len(values) - len(self.sums))])
+        self.sums[: len(values)] += values
+
+
+def part_means(values: Numbers, parts: int) -> Numbers:
+    """The mean of each of `parts` equal parts, without NaN; a part shorter than a step has the value of its step."""
+    starts = np.arange(parts) * len(values) // parts
+    stops = np.maximum(starts + 1, np.arange(1, parts + 1) * len(values) // parts)
+    is_number = ~np.isnan(values)
+    sums, counts = (np.concatenate([[0.0], np.cumsum(one)]) for one in (np.where(is_number, values, 0.0), is_number))
+    found = np.full(parts, np.nan)
+    number = counts[stops] - counts[starts]
+    np.divide(sums[stops] - sums[starts], number, out=found, where=number > 0)
+    return found
+
+
+def nullable(values: Numbers) -> list[float | None]:
+    """Numbers for JSON, which has no NaN."""
+    return [None if np.isnan(value) else float(value) for value in values]

@@ -1,0 +1,102 @@
+"""The share of trivial tokens among the tokens that each step commits."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import UncodeError, require
+from ..core.texts import is_trivial
+from ..stats import Interval, mean_interval
+from .read_traces import Flags, Numbers, TraceRow, Whole
+from .step_sums import StepSums, nullable
+
+
+@dataclass(frozen=True, eq=False)
+class TrivialShare:
+    """Trivial tokens among the text tokens that were committed. EOS is in neither number."""
+
+    share: Numbers
+    """Per step, or per part of the decode; NaN where no text was committed."""
+    commits: Whole
+    """Text tokens that were committed per step, over all traces."""
+    overall: Interval | None
+    """The mean over the traces of the share in the whole text; None if there is no text."""
+    traces: int
+    parts: int | None
+
+    def data(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        overall = None if self.overall is None else [*self.overall]
+        commits = self.commits.tolist()
+        return {"traces": self.traces, "overall": overall, "share": nullable(self.share), "commits": commits}
+
+    def columns(self) -> dict[str, Numbers | Whole]:
+        """One value per step, for CSV."""
+        return {"step": np.arange(len(self.share)), "share": self.share, "commits": self.commits}
+
+
+class TrivialShareOf:
+    """Adds the traces of one group. It keeps two counts per step and one number per trace."""
+
+    needs = ("generated_texts",)
+
+    def __init__(self, parts: int | None = None) -> None:
+        self.parts, self.traces = parts, 0
+        self._trivial, self._text = StepSums(), StepSums()
+        self._shares: list[float] = []
+
+    def add(self, row: TraceRow) -> None:
+        trivial = trivial_tokens(row)
+        written = (row.commit_step >= 0) & ~row.is_eos
+        steps = row.commit_step if self.parts is None else row.commit_step * self.parts // row.forwards
+        length = self.parts or row.forwards
+        self._text.add(np.bincount(steps[written], minlength=length))
+        self._trivial.add(np.bincount(steps[written & trivial], minlength=length))
+        self.traces += 1
+        if written.any():
+            self._shares.append(float(trivial[written].mean()))
+
+    def result(self) -> TrivialShare:
+        text, trivial = self._text.sums, self._trivial.sums
+        share = np.full(len(text), np.nan)
+        np.divide(trivial, text, out=share, where=text > 0)
+        overall = mean_interval(self._shares) if self._shares else None
+        return TrivialShare(share, text.astype(np.int64), overall, self.traces, self.parts)
+
+
+class _Known(dict[str, bool]):
+    """Texts that were looked at before. A trace has few different ones."""
+
+    def __missing__(self, text: str) -> bool:
+        if len(self) > 1 << 17:
+            self.clear()
+        return self.setdefault(text, is_trivial(text))
+
+
+_KNOWN = _Known()
+
+
+def trivial_tokens(row: TraceRow) -> Flags:
+    """Which tokens are trivial, `[S]`. A line without texts is an error."""
+    return np.fromiter(map(_KNOWN.__getitem__, texts_of(row)), np.bool_, len(row))
+
+
+def texts_of(row: TraceRow) -> list[str]:
+    """The texts of the tokens; a line without them is an error."""
+    if row.texts is None:
+        raise UncodeError(
+            f"'{row.source}' has no texts: decode again with `uncode eval --traces` or `uncode decode --trace`, or "
+            "save the trace with its tokenizer."
+        )
+    return row.texts
+
+
+def reference_share(shares: list[TrivialShare]) -> Interval:
+    """The share of the reference traces, of which there is one group."""
+    require(len(shares) == 1, f"the reference is one sampler on one task, not {len(shares)}: give fewer traces.")
+    if shares[0].overall is None:
+        raise UncodeError("the reference traces hold no text, only EOS tokens: give other traces.")
+    return shares[0].overall
