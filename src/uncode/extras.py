@@ -14,7 +14,7 @@ EXTRAS = {
     "corpora": (("datasets", "pyarrow", "zstandard"), "counting over dataset ids, Parquet and zst files"),
     "cluster": (("ray",), "counting on a cluster"),
     "lm-eval": (("lm_eval",), "lm-evaluation-harness with our models and tasks (`uncode lm-eval`)"),
-    "plots": (("matplotlib",), "figures (`uncode calibrate --plot`, the card of a model)"),
+    "plots": (("matplotlib",), "figures (`uncode analyze`, `uncode calibrate --plot`, the card of a model)"),
     "gguf": (("gguf",), "autoregressive models in GGUF files"),
     "train": (("reasoning_gym",), "the tiny model's curriculum"),
 }

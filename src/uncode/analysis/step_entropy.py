@@ -53,7 +53,7 @@ class StepEntropyOf:
         require(
             row.observe == "span",
             f"'{row.source}' has the entropy of the open block alone (observe='open'): decode again with "
-            "observe='span', or run `uncode eval` with --traces --observe span.",
+            "observe='span', or run `uncode eval` with --traces --observe-span.",
         )
         assert row.mean_entropy is not None, "the schema requires it"
         values = row.mean_entropy if self.parts is None else part_means(row.mean_entropy, self.parts)

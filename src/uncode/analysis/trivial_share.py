@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import UncodeError, require
+from ..core.errors import UncodeError
 from ..core.texts import is_trivial
 from ..stats import Interval, mean_interval
 from .read_traces import Flags, Numbers, TraceRow, Whole
@@ -94,9 +94,8 @@ def texts_of(row: TraceRow) -> list[str]:
     return row.texts
 
 
-def reference_share(shares: list[TrivialShare]) -> Interval:
-    """The share of the reference traces, of which there is one group."""
-    require(len(shares) == 1, f"the reference is one sampler on one task, not {len(shares)}: give fewer traces.")
-    if shares[0].overall is None:
+def reference_share(share: TrivialShare) -> Interval:
+    """The share of trivial tokens in the reference traces."""
+    if share.overall is None:
         raise UncodeError("the reference traces hold no text, only EOS tokens: give other traces.")
-    return shares[0].overall
+    return share.overall

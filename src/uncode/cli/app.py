@@ -7,6 +7,7 @@ import typer
 from ..version import __version__
 from .command import Command
 from .verbs import (
+    analyze,
     compare,
     count,
     decode,
@@ -37,6 +38,7 @@ for _verb, _module in (
     ("eval", evaluate),
     ("regrade", regrade),
     ("report", report),
+    ("analyze", analyze),
     ("calibrate", calibrate),
     ("mini", mini),
     ("train", train),

@@ -36,6 +36,25 @@ def item_bar(what: str) -> AbstractContextManager[OnAmount]:
 
 
 @contextmanager
+def reading_bar(what: str, after_seconds: float = 2.0) -> Iterator[OnAmount]:
+    """A bar for the bytes of files that are read, on a terminal, once that takes longer than two seconds."""
+    console, began = Console(stderr=True), time.monotonic()
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    task = bar.add_task(what, total=None)
+
+    def on_bytes(done: int, total: int) -> None:
+        if not bar.live.is_started and not bar.disable and time.monotonic() - began > after_seconds:
+            bar.start()
+        bar.update(task, completed=done, total=total or None)
+
+    try:
+        yield on_bytes
+    finally:
+        bar.stop()
+
+
+@contextmanager
 def _amount_bar(what: str, amount: ProgressColumn) -> Iterator[OnAmount]:
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())

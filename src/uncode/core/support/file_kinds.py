@@ -12,7 +12,7 @@ from ..errors import require
 from .paths import kind_at
 from .write import is_stream
 
-Kind = Literal["trace", "page", "frequency table", "sampler file", "report", "figure"]
+Kind = Literal["trace", "page", "frequency table", "sampler file", "report", "figure", "CSV of an analysis"]
 _PART = 1 << 16
 _REPORTS = (
     b"<!-- uncode report -->",
@@ -21,6 +21,8 @@ _REPORTS = (
     b'<meta name="generator" content="uncode report">',
 )
 """How a report begins: in Markdown, LaTeX, CSV and HTML."""
+_ARRAYS = b"model,task,sampler,"
+"""How the arrays of `uncode analyze` begin."""
 _SAMPLER_KEYS = {"name", "policy", "propose", "cache", "limit"}
 
 
@@ -84,4 +86,5 @@ _CHECKS: dict[Kind, Callable[[bytes], bool]] = {
     "sampler file": _is_sampler,
     "report": _is_report,
     "figure": _is_figure,
+    "CSV of an analysis": lambda begin: begin.startswith(_ARRAYS),
 }

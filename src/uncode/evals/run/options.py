@@ -19,6 +19,8 @@ class RunOptions:
     """Only the first examples of each task."""
     traces: bool = False
     """Whether to keep traces."""
+    observe_span: bool = False
+    """Whether beliefs are formed over every masked position at every step, for the entropy over time."""
     process: int = 0
     processes: int = 1
     """This process of so many, which share the run's samples."""

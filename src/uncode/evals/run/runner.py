@@ -145,7 +145,8 @@ class Runner:
         cell = f"{task.name}, {entry.label}"
         name = f"{model.name}, {cell}" if len(self.config.models) > 1 else cell
         self.on_progress(Progress(name, self._finished, self.total, 0, 0))
-        samples = recorder.samples(model, task, sampler, entry.label, questions, self.config.seed)
+        observe = self.options.observe_span
+        samples = recorder.samples(model, task, sampler, entry.label, questions, self.config.seed, observe=observe)
         for answered, sample in enumerate(samples, 1):
             right += sample.grades["correct"].correct
             self._finished += 1

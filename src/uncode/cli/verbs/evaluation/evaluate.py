@@ -63,6 +63,10 @@ Frequency = Annotated[
     ),
 ]
 Traces = Annotated[bool, Option("--traces", help="Keep the trace of every answer, in RUN/traces.")]
+ObserveSpan = Annotated[
+    bool,
+    Option("--observe-span", help="Record the entropy of every mask at every step, for `uncode analyze entropy`."),
+]
 Backend = Annotated[
     str | None, Option(metavar="NAME", help="For autoregressive models: transformers or vllm.  [default: transformers]")
 ]
@@ -87,6 +91,7 @@ def command(
     revision: Revision = None,
     backend: Backend = None,
     traces: Traces = False,
+    observe_span: ObserveSpan = False,
     out: Out = None,
     as_json: Json = False,
 ) -> None:
@@ -116,7 +121,8 @@ def command(
         chosen = chosen.with_seed(seed)
     folder = out or Path("runs") / chosen.name
     with loading():
-        runner = _runner(chosen, folder, batch, data, limit, traces, (device, dtype, revision, frequency, backend))
+        kept = (traces, observe_span)
+        runner = _runner(chosen, folder, batch, data, limit, kept, (device, dtype, revision, frequency, backend))
     _run(runner, folder, as_json)
 
 
@@ -154,7 +160,7 @@ def _runner(
     batch: int,
     data: Path | None,
     limit: int | None,
-    traces: bool,
+    kept: tuple[bool, bool],
     model_options: tuple[str | None, str | None, str | None, str | None, str | None],
 ) -> Runner:
     from ....evals.run.models.load_model import load_model
@@ -176,7 +182,7 @@ def _runner(
             name, config, device=device, dtype=dtype, revision=revision, frequency=frequency, backend=backend
         )
 
-    options = RunOptions(batch, data, limit, traces, place.process, place.processes)
+    options = RunOptions(batch, data, limit, *kept, place.process, place.processes)
     return Runner(config, folder, load, options)
 
 

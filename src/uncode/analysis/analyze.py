@@ -1,0 +1,105 @@
+"""Makes the arrays of a figure from traces: rows are read once, and added to the measure of their group."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ..core.errors import require
+from ..stats import Interval
+from .answer_timing import AnswerTimingOf
+from .heat_map import HeatMapOf
+from .kinds import RELATIVE, check_choices
+from .read_traces import Group, OnBytes, TraceRow, trace_rows
+from .step_entropy import StepEntropyOf
+from .trivial_share import TrivialShareOf, reference_share
+
+_MEASURES: dict[str, Any] = {
+    "heatmap": HeatMapOf,
+    "trivial": TrivialShareOf,
+    "answers": AnswerTimingOf,
+    "entropy": StepEntropyOf,
+}
+"""For each figure the class that adds traces to it."""
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """The arrays of a figure, by group."""
+
+    kind: str
+    parts: int | None
+    groups: dict[Group, Any]
+    """A measure each: `HeatMap`, `TrivialShare`, `AnswerTiming` or `StepEntropy`."""
+    references: dict[Group, Interval] = field(default_factory=dict)
+    """Of `trivial`: the share of trivial tokens in the reference traces."""
+
+    @property
+    def traces(self) -> int:
+        return sum(one.traces for one in self.groups.values())
+
+    def reference_of(self, group: Group) -> tuple[Group, Interval] | None:
+        """The reference of a group: that of its model and task, or the only one."""
+        alike = [one for one in self.references.items() if one[0][:2] == group[:2]]
+        if not alike and len(self.references) == 1:
+            alike = list(self.references.items())
+        return alike[0] if alike else None
+
+    def data(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        found: dict[str, Any] = {"kind": self.kind, "parts": self.parts}
+        if self.references:
+            found["references"] = [group._asdict() | {"share": [*one]} for group, one in self.references.items()]
+        return found | {"groups": [group._asdict() | one.data() for group, one in self.groups.items()]}
+
+
+def analyze(
+    kind: str,
+    traces: Sequence[str | Path],
+    *,
+    parts: int | None = None,
+    reference: Sequence[str | Path] = (),
+    on_bytes: OnBytes | None = None,
+) -> Analysis:
+    """The arrays of a figure, from trace files, folders of them and run folders.
+
+    `kind` is `heatmap`, `trivial`, `answers` or `entropy`. Rows are grouped by model, task and sampler. With `parts`,
+    the span and the decode are divided into equal parts, and traces may differ in length. `reference` is for
+    `trivial`: traces of a left-to-right sampler.
+    """
+    check_choices(kind, parts, bool(reference))
+    found = _groups(kind, traces, parts, on_bytes)
+    if not reference:
+        return Analysis(kind, parts, found)
+    others = _groups(kind, reference, parts, None)
+    cells = {group[:2] for group in others}
+    names = ", ".join(dict.fromkeys(group.sampler for group in others))
+    require(len(cells) == len(others), f"the reference is one sampler for each task, not {names}: give one of them.")
+    return Analysis(kind, parts, found, {group: reference_share(one) for group, one in others.items()})
+
+
+def _groups(kind: str, traces: Sequence[str | Path], parts: int | None, on_bytes: OnBytes | None) -> dict[Group, Any]:
+    made: dict[Group, Any] = {}
+    first: dict[tuple[str, str], TraceRow] = {}
+    for row in trace_rows(traces, _MEASURES[kind].needs, on_bytes):
+        _check_alike(first.setdefault(row.group[:2], row), row, parts is None and kind not in RELATIVE)
+        if row.group not in made:
+            made[row.group] = _MEASURES[kind](parts)
+        made[row.group].add(row)
+    return {group: made[group].result() for group in sorted(made, key=lambda one: one[:2])}
+
+
+def _check_alike(first: TraceRow, row: TraceRow, same_length: bool) -> None:
+    """Raise if two traces of one model and task cannot share an axis."""
+    where = f"'{first.source}' and '{row.source}'" if first.source != row.source else f"'{row.source}'"
+    require(
+        not same_length or len(row) == len(first),
+        f"traces of different lengths are mixed in {where} ({len(first)} and {len(row)} tokens): give `parts=N` to "
+        "compare equal parts of the span, or analyze them apart.",
+    )
+    require(
+        row.observe == first.observe,
+        f"traces with observe='{first.observe}' and observe='{row.observe}' are mixed in {where}: analyze them apart.",
+    )

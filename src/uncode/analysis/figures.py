@@ -1,0 +1,199 @@
+"""The figures, drawn with matplotlib and without the global state of pyplot."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import require
+from ..core.support.write import write_whole
+from ..extras import needed
+from .analyze import Analysis
+from .read_traces import Group
+
+FORMATS = {"png": "Software", "pdf": "Creator", "svg": "Creator"}
+"""For each format, the field that names the program."""
+COLOURS = ("#1f5fa8", "#c0392b", "#2e8b57", "#8e5ea2", "#d98c1f", "#5c6b73", "#17a2b8", "#a0522d")
+GREY = "0.45"
+MAX_SCATTER = 400
+"""Answers of a group that are drawn as points; the means are of all."""
+
+
+def draw(analysis: Analysis, path: Path) -> None:
+    """Draw the figure into a .png, .pdf or .svg file."""
+    kind = path.suffix.lstrip(".").lower()
+    require(kind in FORMATS, f"a figure is a .png, .pdf or .svg file, not '{path.name}'.")
+    matplotlib = needed("matplotlib", "plots", "a figure")
+    content = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "uncode", "font.size": 9, "axes.titlesize": 9.5}):
+        figure = _DRAWN[analysis.kind](analysis)
+        date = {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {}
+        figure.savefig(content, format=kind, metadata={FORMATS[kind]: "uncode", **date})
+    write_whole(path, content.getvalue())
+
+
+def _figure(width: float, height: float) -> Any:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def _panels(analysis: Analysis) -> list[list[tuple[Group, Any]]]:
+    """The groups of each model and task."""
+    found: dict[tuple[str, str], list[tuple[Group, Any]]] = {}
+    for group, one in analysis.groups.items():
+        found.setdefault(group[:2], []).append((group, one))
+    return list(found.values())
+
+
+def _title(analysis: Analysis, group: Group, with_sampler: bool = False) -> str:
+    """The task and, where several are shown, the model."""
+    several = len({one.model for one in analysis.groups}) > 1
+    words = [group.task, group.model if several or not group.task else "", group.sampler if with_sampler else ""]
+    return ", ".join(word for word in words if word)
+
+
+def _counted(number: int) -> str:
+    return f"{number:,} trace{'s' * (number != 1)}"
+
+
+def _heat_maps(analysis: Analysis) -> Any:
+    panels = _panels(analysis)
+    columns = max(map(len, panels))
+    figure = _figure(2.9 * columns + 0.9, 2.9 * len(panels) + 0.3)
+    all_axes = figure.subplots(len(panels), columns, squeeze=False)
+    image = None
+    for line, panel in zip(all_axes, panels, strict=True):
+        for axes in line[len(panel) :]:
+            axes.set_axis_off()
+        for axes, (group, one) in zip(line, panel, strict=False):
+            extent = (0, 1, 0, 1) if analysis.parts else (-0.5, one.probability.shape[0] - 0.5, *_down(one))
+            image = axes.imshow(
+                one.probability.T,
+                origin="lower",
+                aspect="auto",
+                cmap="Blues",
+                vmin=0,
+                vmax=1,
+                extent=extent,
+                interpolation="nearest",
+            )
+            title = f"{_title(analysis, group, with_sampler=True)} ({_counted(one.traces)})"
+            if one.boundary is not None:
+                title += f"\nboundary first {one.boundary.index:.2f}"
+            axes.set_title(title)
+        line[0].set_ylabel("part of the decode" if analysis.parts else "step")
+    for axes in all_axes[-1]:
+        axes.set_xlabel("part of the span" if analysis.parts else "position in the span")
+    figure.colorbar(image, ax=all_axes, label="probability of being unmasked", shrink=0.8)
+    return figure
+
+
+def _down(one: Any) -> tuple[float, float]:
+    return -0.5, one.probability.shape[1] - 0.5
+
+
+def _lines(analysis: Analysis, label: str, draw_line: Callable[[Any, Any, Any, str, str], None]) -> Any:
+    """One panel for each model and task, one line for each sampler."""
+    panels = _panels(analysis)
+    figure = _figure(4.6 * len(panels) + 0.4, 3.4)
+    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        for number, (group, one) in enumerate(panel):
+            steps = len(one.columns()["step"])
+            places = (np.arange(steps) + 0.5) / steps if analysis.parts else np.arange(steps)
+            name = f"{group.sampler} ({_counted(one.traces)})"
+            draw_line(axes, places, one, name, COLOURS[number % len(COLOURS)])
+        axes.set_title(_title(analysis, panel[0][0]))
+        axes.set_xlabel("part of the decode" if analysis.parts else "step")
+        axes.set_ylabel(label)
+        axes.set_ylim(bottom=0)
+        _restrain(axes)
+        _draw_reference(analysis, panel[0][0], axes)
+        axes.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def _draw_reference(analysis: Analysis, group: Group, axes: Any) -> None:
+    """The line of the reference traces, if there are any."""
+    found = analysis.reference_of(group)
+    if found is not None:
+        name = f"{found[0].sampler} overall (stands in for an autoregressive model)"
+        axes.axhline(100 * found[1].estimate, color=GREY, linestyle="--", linewidth=1, label=name)
+
+
+def _restrain(axes: Any) -> None:
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis="y", color="0.92")
+    axes.set_axisbelow(True)
+
+
+def _trivial(analysis: Analysis) -> Any:
+    def line(axes: Any, places: Any, one: Any, name: str, colour: str) -> None:
+        overall = "" if one.overall is None else f", overall {one.overall.percent(0)}"
+        axes.plot(places, 100 * one.share, color=colour, linewidth=1.2, label=name + overall)
+
+    return _lines(analysis, "trivial tokens, % of the text committed", line)
+
+
+def _entropy(analysis: Analysis) -> Any:
+    def line(axes: Any, places: Any, one: Any, name: str, colour: str) -> None:
+        axes.plot(places, one.mean, color=colour, linewidth=1.2, label=name)
+        axes.fill_between(
+            places, one.mean - one.half_width, one.mean + one.half_width, color=colour, alpha=0.18, linewidth=0
+        )
+
+    return _lines(analysis, "entropy of the masks, nats (95 % band)", line)
+
+
+def _answers(analysis: Analysis) -> Any:
+    """For each model and task: time and entropy of every answer, and the share of early answers."""
+    panels = _panels(analysis)
+    figure = _figure(8.6, 3.3 * len(panels) + 0.2)
+    rows = figure.subplots(len(panels), 2, squeeze=False, width_ratios=(1.25, 1))
+    for (points, bars), panel in zip(rows, panels, strict=True):
+        for number, (group, one) in enumerate(panel):
+            _draw_answers(points, bars, number, group, one)
+        points.set_xlim(-0.02, 1.02)
+        points.set_ylim(bottom=0)
+        points.set_xlabel("time of the answer's commit (0 first step, 1 last)")
+        points.set_ylabel("entropy at commit, nats")
+        points.set_title(f"{_title(analysis, panel[0][0])}: when the answer is committed")
+        points.legend(frameon=False, fontsize=8)
+        bars.set_yticks(range(len(panel)), [f"{group.sampler}\n{len(one.step)} answers" for group, one in panel])
+        bars.set_ylim(len(panel) - 0.5, -0.5)
+        bars.set_xlim(0, 100)
+        bars.set_xlabel("answers committed before half of the reasoning, %")
+        bars.set_title("answer before reasoning (95 % interval)")
+        for axes in (points, bars):
+            _restrain(axes)
+        bars.grid(visible=False)
+    return figure
+
+
+def _draw_answers(points: Any, bars: Any, number: int, group: Group, one: Any) -> None:
+    colour = COLOURS[number % len(COLOURS)]
+    shown = np.linspace(0, len(one.time) - 1, min(len(one.time), MAX_SCATTER)).astype(int)
+    points.scatter(one.time[shown], one.entropy[shown], s=9, color=colour, alpha=0.3, linewidths=0)
+    time, entropy = one.mean_time, one.mean_entropy
+    if entropy is not None:
+        name = f"{group.sampler}: mean step {one.mean_step.estimate:.1f}, {entropy.estimate:.2f} nats"
+        points.plot([time.estimate], [entropy.estimate], "o", color=colour, markeredgecolor="white", label=name)
+    if one.early is not None:
+        share, low, high = (100 * value for value in one.early)
+        bars.barh([number], [share], height=0.55, color=colour, alpha=0.8)
+        bars.errorbar([share], [number], xerr=[[share - low], [high - share]], fmt="none", color="0.2", capsize=2)
+
+
+_DRAWN: dict[str, Callable[[Analysis], Any]] = {
+    "heatmap": _heat_maps,
+    "trivial": _trivial,
+    "answers": _answers,
+    "entropy": _entropy,
+}

@@ -1,0 +1,146 @@
+"""`uncode analyze`: the paper's figures from traces."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ...analysis.kinds import KINDS, check_choices
+from ...core.errors import require
+from ...core.support.write import write_whole
+from ...extras import check_installed
+from ..loading import loading
+from ..options import Force, Json
+from ..outputs import check_output
+from ..printing import printing
+
+if TYPE_CHECKING:
+    from ...analysis.analyze import Analysis
+
+SUMMARY = "The paper's figures from traces: heat map, trivial tokens, answers, entropy."
+SUFFIXES = (".png", ".svg", ".pdf", ".csv")
+Option = typer.Option
+
+
+def complete_kind(incomplete: str) -> list[tuple[str, str]]:
+    return [(name, meaning) for name, meaning in KINDS.items() if name.startswith(incomplete)]
+
+
+Kind = Annotated[
+    str, typer.Argument(metavar="KIND", help="heatmap, trivial, answers or entropy.", autocompletion=complete_kind)
+]
+Traces = Annotated[
+    list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
+]
+Out = Annotated[
+    Path | None, Option(metavar="FILE", help="The figure (.png, .svg, .pdf), or its arrays (.csv); see --json too.")
+]
+Parts = Annotated[
+    int | None,
+    Option(metavar="N", help="Divide the span and the decode into N equal parts; lengths may then differ."),
+]
+Reference = Annotated[
+    list[Path] | None,
+    Option(metavar="TRACES", help="For trivial: traces of a left-to-right sampler, drawn as a line; may be repeated."),
+]
+
+
+def command(
+    kind: Kind,
+    traces: Traces,
+    out: Out = None,
+    parts: Parts = None,
+    reference: Reference = None,
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Draw a figure of the paper from traces. No model is needed.
+
+    heatmap shows which positions are unmasked first, with the boundary-first index. trivial shows the share of trivial
+    tokens per step. answers shows when the answer is committed. entropy shows the uncertainty over time, and needs
+    traces that were recorded with --observe-span. Traces are grouped by model, task and sampler.
+
+    Examples:
+
+      uncode eval mini --tasks mini_story --limit 20 --traces --out run
+      uncode analyze heatmap run --out heat.png
+      uncode analyze trivial run --parts 20 --out trivial.svg
+      uncode analyze answers run --out answers.csv
+      uncode analyze entropy run --json > entropy.json
+    """
+    check_choices(kind, parts, bool(reference))
+    if out is not None:
+        _check_out(out, force)
+    with loading():
+        from ...analysis.analyze import analyze
+        from ..progress import reading_bar
+    with reading_bar("reading traces") as on_bytes:
+        found = analyze(kind, traces, parts=parts, reference=reference or (), on_bytes=on_bytes)
+    if out is not None:
+        _write(found, out)
+    if as_json:
+        typer.echo(json.dumps(found.data(), allow_nan=False))
+    else:
+        _show(found)
+    if out is not None:
+        traced = f"{found.traces:,} trace{'s' * (found.traces != 1)}"
+        typer.echo(f"{out}: {kind} of {traced}.", err=True)
+
+
+def _check_out(out: Path, force: bool) -> None:
+    suffix = out.suffix.lower()
+    require(suffix in SUFFIXES, f"--out takes a .png, .svg, .pdf or .csv file, not '{out}'.")
+    if suffix != ".csv":
+        check_installed("matplotlib", "plots", "a figure")
+    check_output(out, "--out", "CSV of an analysis" if suffix == ".csv" else "figure", force)
+
+
+def _write(found: Analysis, out: Path) -> None:
+    if out.suffix.lower() == ".csv":
+        from ...analysis.csv_file import csv_text
+
+        write_whole(out, csv_text(found))
+    else:
+        from ...analysis.figures import draw
+
+        draw(found, out)
+
+
+def _show(found: Analysis) -> None:
+    """One line per group: the traces, and the numbers in the figure's title or legend."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    titles = _MEASURES[found.kind]
+    for title in ("model", "task", "sampler", "traces", *titles):
+        table.add_column(title, justify="left" if title in ("model", "task", "sampler") else "right")
+    for group, one in found.groups.items():
+        table.add_row(*group, f"{one.traces:,}", *(_cell(read(one)) for read in titles.values()))
+    with printing() as console:
+        console.print(table)
+        for group, share in found.references.items():
+            console.print(f"reference: {share:.2f} of {group.sampler} {group.task}".rstrip())
+
+
+def _cell(value: Any) -> str:
+    return "none" if value is None else f"{value:.2f}"
+
+
+_MEASURES: dict[str, dict[str, Any]] = {
+    "heatmap": {
+        "boundary first": lambda one: one.boundary and one.boundary.index,
+        "first quarter": lambda one: one.boundary and one.boundary.first,
+        "last quarter": lambda one: one.boundary and one.boundary.last,
+    },
+    "trivial": {"share of trivial tokens": lambda one: one.overall},
+    "answers": {
+        "mean step": lambda one: one.mean_step,
+        "entropy, nats": lambda one: one.mean_entropy,
+        "before the reasoning": lambda one: one.early,
+    },
+    "entropy": {"at the first step, nats": lambda one: one.mean[0]},
+}
+"""For each figure the columns of the printed table."""
