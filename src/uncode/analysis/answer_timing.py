@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..core.errors import UncodeError
-from ..stats import Interval, mean_interval, wilson
+from ..stats import Interval, wilson
 from .read_traces import Flags, Numbers, TraceRow, Whole
+from .step_sums import mean_over
 from .trivial_share import texts_of
 
 
@@ -40,16 +41,16 @@ class AnswerTiming:
 
     @property
     def mean_step(self) -> Interval:
-        return mean_interval(self.step)
+        return mean_over(self.step)
 
     @property
     def mean_time(self) -> Interval:
-        return mean_interval(self.time)
+        return mean_over(self.time)
 
     @property
     def mean_entropy(self) -> Interval | None:
         known = self.entropy[~np.isnan(self.entropy)]
-        return mean_interval(known) if len(known) else None
+        return mean_over(known) if len(known) else None
 
     @property
     def early(self) -> Interval | None:

@@ -12,6 +12,7 @@ from ..core.row_record import FILLED, GIVEN
 from ..stats import Interval, mean_intervals
 from .order import commit_ranks
 from .read_traces import Numbers, TraceRow, Whole
+from .step_sums import resamples_for
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,10 @@ class HeatMapOf:
         offsets, steps, signs = _changes(row)
         if self.parts is None:
             self._grow(len(row), row.forwards)
-            np.add.at(self._changes, (offsets, steps), signs)
+            if row.events is None:
+                self._changes[offsets, steps] += 1  # no offset occurs twice
+            else:
+                np.add.at(self._changes, (offsets, steps), signs)
         else:
             require(
                 len(row) >= self.parts,
@@ -103,7 +107,7 @@ class HeatMapOf:
     def _boundary(self) -> BoundaryIndex | None:
         if not self._earlier:
             return None
-        both, first, last = mean_intervals(list(np.array(self._earlier).T))
+        both, first, last = mean_intervals(list(np.array(self._earlier).T), resamples_for(len(self._earlier)))
         return BoundaryIndex(both, first, last, len(self._earlier))
 
 

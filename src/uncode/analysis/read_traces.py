@@ -36,13 +36,18 @@ _GZIP, _MARK = b"\x1f\x8b", b"\xef\xbb\xbf"
 _CUTS = {
     **{
         name: (f'"{name}": ['.encode(), b"]")
-        for name in ("prompt_ids", "logp", "entropy", "margin", "score", "runner_up", "committed", "mean_entropy")
+        for name in ("prompt_ids", "logp", "entropy", "margin", "score", "runner_up")
     },
     "terms": (b'"terms": {', b"}"),
+    "committed": (b'"committed": [', b"]"),
+    "mean_entropy": (b'"mean_entropy": [', b"]"),
     "window": (b'"window": [[', b"]]"),
     "drafts": (b'"drafts": [[', b"]]"),
+    "generated_texts": (b'"generated_texts": ["', b'"]'),
 }
-"""How each list that may be cut begins and ends."""
+"""How each list that may be cut begins and ends, in the order of a line."""
+_BUFFER_BYTES = 1 << 20
+"""A line is longer than the default buffer."""
 
 
 class Group(NamedTuple):
@@ -127,7 +132,7 @@ def _files_at(path: Path) -> Iterable[Path]:
 def _lines(file: Path) -> Iterator[tuple[int, bytes]]:
     """The lines that are not blank, with their numbers."""
     try:
-        with open(file, "rb") as lines:
+        with open(file, "rb", buffering=_BUFFER_BYTES) as lines:
             for number, line in enumerate(lines, 1):
                 is_compressed = number == 1 and line.startswith(_GZIP)
                 require(not is_compressed, f"'{file}' is compressed: unpack it with gunzip first.")
@@ -154,13 +159,15 @@ def _parsed(line: bytes, needs: Collection[str], where: str) -> Any:
 
 
 def _cut(line: bytes, needs: Collection[str]) -> bytes:
-    """The line without the content of the lists that are not needed."""
+    """The line without the content of the lists that are not needed. Each is searched for after the one before."""
+    parts, done = list[bytes](), 0
     for name, (opening, closing) in _CUTS.items():
-        start = -1 if name in needs else line.find(opening)
+        start = -1 if name in needs else line.find(opening, done)
         stop = line.find(closing, start + len(opening)) if start >= 0 else -1
         if stop >= 0:
-            line = line[: start + len(opening)] + line[stop:]
-    return line
+            parts.append(line[done : start + len(opening)])
+            done = stop
+    return b"".join([*parts, line[done:]])
 
 
 def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRow:

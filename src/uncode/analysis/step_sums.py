@@ -1,12 +1,28 @@
-"""Sums over the steps of rows that take different numbers of steps."""
+"""Sums over the steps of rows that take different numbers of steps, and means over traces."""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
+from ..stats import Interval, mean_interval
 from .read_traces import Numbers
+
+MAX_DRAWS = 10_000_000
+"""Traces times resamples of an interval. More take longer than reading the traces, and change the third digit."""
+
+
+def resamples_for(traces: int) -> int:
+    """The resamples of a bootstrap over so many traces: 10,000, and fewer for more than 1,000 traces."""
+    return min(10_000, max(1_000, MAX_DRAWS // traces))
+
+
+def mean_over(values: ArrayLike) -> Interval:
+    """The mean of a number per trace, with its bootstrap interval."""
+    numbers = np.asarray(values)
+    return mean_interval(numbers, resamples=resamples_for(len(numbers)))
 
 
 class StepSums:

@@ -9,9 +9,9 @@ import numpy as np
 
 from ..core.errors import UncodeError
 from ..core.texts import is_trivial
-from ..stats import Interval, mean_interval
+from ..stats import Interval
 from .read_traces import Flags, Numbers, TraceRow, Whole
-from .step_sums import StepSums, nullable
+from .step_sums import StepSums, mean_over, nullable
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class TrivialShareOf:
         text, trivial = self._text.sums, self._trivial.sums
         share = np.full(len(text), np.nan)
         np.divide(trivial, text, out=share, where=text > 0)
-        overall = mean_interval(self._shares) if self._shares else None
+        overall = mean_over(self._shares) if self._shares else None
         return TrivialShare(share, text.astype(np.int64), overall, self.traces, self.parts)
 
 
