@@ -30,10 +30,10 @@ from uncode.evals.run.models.diffusion import DiffusionModel
 from uncode.evals.run.models.model import EvaluatedModel, PreparedSampler, Question
 from uncode.evals.run.options import Progress, RunOptions
 from uncode.evals.run.processes import ProcessPlace
-from uncode.evals.run.recorder import versions
+from uncode.evals.run.recorder import _span_in_generated, versions
 from uncode.evals.run.runner import Runner
 from uncode.evals.run.sample import Answer, Sample, digest
-from uncode.evals.task import Settings
+from uncode.evals.task import Grade, Settings
 from uncode.evals.tasks import TASKS
 from uncode.files import read_rows
 from uncode.samplers import presets
@@ -99,6 +99,15 @@ def test_a_forced_direct_answer_begins_with_the_tasks_own_words(tmp_path: Path) 
     assert not {one.prompt_sha256 for one in direct} & {one.prompt_sha256 for one in plain}
     with pytest.raises(UncodeError, match="'direct' has forced_direct, and none of its tasks has direct answers"):
         config(forced, tasks=["mini_sudoku"])
+
+
+def test_the_answer_span_of_a_trace_is_in_the_generated_text() -> None:
+    def span(found: tuple[int, int] | None, given: int) -> tuple[int, int] | None:
+        return _span_in_generated({"correct": Grade(True, found, "")}, given)
+
+    assert span((15, 16), given=15) == (0, 1) and span((3, 9), given=0) == (3, 9)
+    assert span((10, 17), given=15) == (0, 2) and span((3, 9), given=15) is None and span(None, given=0) is None
+    assert _span_in_generated({}, 0) is None
 
 
 @pytest.mark.parametrize("name", [name for name, family in FAMILIES.items() if family.direct])

@@ -111,22 +111,28 @@ def command(
 
     from ....evals.families import FAMILIES, find_family
     from ....evals.mini.card.page import card
-    from ....evals.mini.folder import results_of
 
     if print_card:
         typer.echo(card(folder), nl=False)
         return
     names = tuple(map(find_family, families or FAMILIES))
-    own = results_of(folder) if quick else None
+    rates = _known_rates(folder, names) if quick else None
     has_table = (folder / TABLE).is_file()
     require(has_table, f"'{model}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
-    rates = None if own is None else {name: own.rate(name) for name in names}
 
     from ....evals.mini.job import Job
 
     per_family = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
     job = Job(model, device, dtype, per_family, batch or PROBLEMS, seed or 0, rates, out, names, draw)
     _report(_run(job, workers or 1, out), as_json)
+
+
+def _known_rates(folder: Path, families: tuple[str, ...]) -> dict[str, float]:
+    """Uncode's rates in the results of the model in a folder."""
+    from ....evals.mini.folder import results_of
+
+    results = results_of(folder)
+    return {name: results.rate(name) for name in families}
 
 
 def _run(job: Job, workers: int, out: Path | None) -> Results:
