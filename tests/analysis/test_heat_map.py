@@ -56,9 +56,16 @@ def test_parts_as_fine_as_the_trace_are_the_trace(tmp_path: Path) -> None:
     assert np.array_equal(heat_map(tmp_path, lines, 4).probability, heat_map(tmp_path, lines).probability)
 
 
+def test_a_left_to_right_decode_that_stops_at_eos_has_a_boundary_index_of_zero() -> None:
+    """The stop rule fills the tail, which must not look as if it was written from the boundary."""
+    stopped = np.array([0, 1, 2, -2, -2, -2, -2, -2])
+    both, first, last = earlier_than_inner(stopped) or (1.0, 1.0, 1.0)
+    assert both == pytest.approx(0) and first > 0 > last
+
+
 def test_ranks_share_a_step_and_end_with_what_was_filled() -> None:
     found = commit_ranks(np.array([2, 0, 0, -1, -2, -2]))
-    assert found[:3].tolist() == [0.5, 0.125, 0.125] and np.isnan(found[3]) and found[4:].tolist() == [0.875, 0.875]
+    assert found[:3].tolist() == [0.5, 0.125, 0.125] and np.isnan(found[3]) and found[4:].tolist() == [0.75, 1.0]
 
 
 @pytest.mark.parametrize(

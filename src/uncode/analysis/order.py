@@ -68,10 +68,11 @@ def bias_intervals(confidence: Mapping[str, Sequence[Any]], left_to_right: Mappi
 def commit_ranks(commit_step: NDArray[np.int64]) -> NDArray[np.float64]:
     """When each offset was written, from 0 (first) to 1 (last), `[S]`; NaN for given ones.
 
-    Offsets of one step share their mean rank. Offsets that the stop rule filled come last.
+    Offsets of one step share their mean rank. Offsets that the stop rule filled come last, from left to right.
     """
     written = commit_step != GIVEN
-    steps = np.where(commit_step == FILLED, np.iinfo(np.int64).max, commit_step)[written]
+    after_the_last = int(commit_step.max(initial=0)) + 1 + np.arange(len(commit_step))
+    steps = np.where(commit_step == FILLED, after_the_last, commit_step)[written]
     _, which, counts = np.unique(steps, return_inverse=True, return_counts=True)
     means = np.cumsum(counts) - (counts + 1) / 2
     ranks = np.full(len(commit_step), np.nan)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -67,21 +68,12 @@ class TrivialShareOf:
         return TrivialShare(share, text.astype(np.int64), overall, self.traces, self.parts)
 
 
-class _Known(dict[str, bool]):
-    """Texts that were looked at before. A trace has few different ones."""
-
-    def __missing__(self, text: str) -> bool:
-        if len(self) > 1 << 17:
-            self.clear()
-        return self.setdefault(text, is_trivial(text))
-
-
-_KNOWN = _Known()
+_is_trivial = lru_cache(1 << 17)(is_trivial)  # traces repeat the same few texts
 
 
 def trivial_tokens(row: TraceRow) -> Flags:
     """Which tokens are trivial, `[S]`. A line without texts is an error."""
-    return np.fromiter(map(_KNOWN.__getitem__, texts_of(row)), np.bool_, len(row))
+    return np.fromiter(map(_is_trivial, texts_of(row)), np.bool_, len(row))
 
 
 def texts_of(row: TraceRow) -> list[str]:

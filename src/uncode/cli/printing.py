@@ -10,7 +10,9 @@ import typer
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
+MAX_TABLE_WIDTH = 1000
 NARROW_COLUMNS = 72
 """In a narrower terminal, a table of many columns is printed as a list."""
 
@@ -27,3 +29,10 @@ def printing() -> Iterator[Console]:
     with console.capture() as printed:
         yield console
     typer.echo("\n".join(line.rstrip(" ") for line in printed.get().split("\n")), nl=False)
+
+
+def print_whole(console: Console, table: Table) -> None:
+    """Print a table in its full width. In a narrower terminal a long line wraps; it is not cut."""
+    needed = console.measure(table, options=console.options.update(max_width=MAX_TABLE_WIDTH)).maximum
+    console.width = max(console.width, needed)
+    console.print(table, soft_wrap=True)

@@ -15,7 +15,7 @@ from ...extras import check_installed
 from ..loading import loading
 from ..options import Force, Json
 from ..outputs import check_output
-from ..printing import printing
+from ..printing import print_whole, printing
 
 if TYPE_CHECKING:
     from ...analysis.analyze import Analysis
@@ -116,11 +116,11 @@ def _show(found: Analysis) -> None:
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
     titles = _MEASURES[found.kind]
     for title in ("model", "task", "sampler", "traces", *titles):
-        table.add_column(title, justify="left" if title in ("model", "task", "sampler") else "right")
+        table.add_column(title, justify="left" if title in ("model", "task", "sampler") else "right", no_wrap=True)
     for group, one in found.groups.items():
         table.add_row(*group, f"{one.traces:,}", *(_cell(read(one)) for read in titles.values()))
     with printing() as console:
-        console.print(table)
+        print_whole(console, table)
         for group, share in found.references.items():
             console.print(f"reference: {share:.2f} of {group.sampler} {group.task}".rstrip())
 

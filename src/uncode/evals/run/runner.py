@@ -84,9 +84,9 @@ class Runner:
 
     def entries(self, task: str) -> list[SamplerEntry]:
         """The samplers of a task."""
-        is_forced = bool(self.tasks[task].direct)
+        has_direct = bool(self.tasks[task].direct)
         return [
-            entry for entry in self.config.samplers if entry.runs_on(task) and (is_forced or not entry.forced_direct)
+            entry for entry in self.config.samplers if entry.runs_on(task) and (has_direct or not entry.forced_direct)
         ]
 
     def questions(self, model: EvaluatedModel, task: Task[Any], given: str = "") -> list[Question]:

@@ -12,7 +12,7 @@ import typer
 from ....core.errors import require
 from ....models import TABLE
 from ...options import Device, Dtype, Json, complete_family, trained_folder
-from ...printing import printing
+from ...printing import print_whole, printing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -26,7 +26,6 @@ FAMILY_COUNT = 7
 
 PROBLEMS, QUICK_PROBLEMS = 256, 12
 """Problems per family, in a full and in a quick run."""
-MAX_TABLE_WIDTH = 1000
 
 
 Option = typer.Option
@@ -179,6 +178,4 @@ def _show(console: Console, table: Table) -> None:
         shown.add_column(title, justify="right" if number else "left", no_wrap=True)
     for row in table.rows:
         shown.add_row(*row)
-    needed = console.measure(shown, options=console.options.update(max_width=MAX_TABLE_WIDTH)).maximum
-    console.width = max(console.width, needed)  # too long a line wraps; it is not cut
-    console.print(shown, soft_wrap=True)
+    print_whole(console, shown)

@@ -148,8 +148,8 @@ def _agreement(runs: Sequence[TrainedModel]) -> str:
     largest = agreement.changes[0]
     moved = sum(abs(change.points) > MAX_CHANGE for change in agreement.changes)
     return (
-        f"There are {len(agreement.pairs)} pairs of samplers, with every fixed rate as a sampler of its own. Each pair "
-        "is tested on all problems (exact McNemar test). After Holm's correction over the pairs of a run, "
+        f"There are {len(agreement.pairs)} pairs of samplers, where every fixed rate counts as a separate sampler. "
+        "Each pair is tested on all problems (exact McNemar test). After Holm's correction over the pairs of a run, "
         f"{counts[0][0]} pairs differ significantly in either run (p < 0.05). In {counts[0][1]} of these the two runs "
         f"do not have the same sign{_named(agreement.differing())}; in {contradictions or 'none'} both runs are "
         f"significant with opposite signs. Without the correction, {counts[1][0]} pairs are significant, and the signs "
