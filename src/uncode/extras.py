@@ -16,7 +16,6 @@ EXTRAS = {
     "lm-eval": (("lm_eval",), "lm-evaluation-harness with our models and tasks (`uncode lm-eval`)"),
     "plots": (("matplotlib",), "figures (`uncode analyze`, `uncode calibrate --plot`, the card of a model)"),
     "gguf": (("gguf",), "autoregressive models in GGUF files"),
-    "train": (("reasoning_gym",), "the tiny model's curriculum"),
 }
 """For each extra its packages, and what they enable."""
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
-from uncode import UncodeError
 from uncode.evals.families import FAMILIES
 from uncode.evals.mini.card import accuracy_figure
 from uncode.evals.mini.card.accuracy_figure import Box, draw_accuracy
@@ -16,9 +14,8 @@ from uncode.evals.mini.card.claims import CLAIMS, verdict
 from uncode.evals.mini.card.details import details
 from uncode.evals.mini.card.findings import easy_families, findings
 from uncode.evals.mini.card.page import card
-from uncode.evals.mini.direct import DirectAnswers
 from uncode.evals.mini.folder import load_runs
-from uncode.evals.mini.names import GROUPS, PLANNING, REASONING, with_rate
+from uncode.evals.mini.names import DIRECT, GROUPS, PLANNING, REASONING, with_rate
 from uncode.evals.mini.results import Cell, Results
 from uncode.models import TINY
 from uncode.stats import Interval
@@ -155,32 +152,16 @@ def test_a_card_without_a_second_seed_and_rates(folder: Path) -> None:
 
 
 def test_direct_answers_stand_beside_left_to_right(folder: Path) -> None:
-    marks = {"mini_story": "1" * 10 + "0" * 30, "mini_algebra": "1" * 32 + "0" * 8, "mini_sudoku": "1" * 40}
-    (folder / "direct.json").write_text(json.dumps({name: {"right": right} for name, right in marks.items()}))
+    results = as_in_the_paper()
+    for family, right in {"mini_story": 10, "mini_algebra": 32}.items():
+        results.cells[family][DIRECT] = Cell("1" * right + "0" * (PROBLEMS - right), "0" * PROBLEMS, 5.0, 5.0)
+    results.save(folder / "results.json")
     text = card(folder)
     assert "Reasons help in 1 of 2 lines" in text
     assert "| story | 0 | 25.0 [" in text and "| sudoku | 0 |" not in text
     assert text.count("| 80.0 [65.2, 89.5] | +") == 2
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ("[1]", "not a file of direct answers"),
-        ('{"mini_story": {"wrong": "1"}}', "not a file of direct answers"),
-        ('{"mini_story": {"right": "12"}}', "the marks of mini_story are not 0s and 1s"),
-        ('{"mini_story": {"right": "10"}}', "has 2 answers to mini_story, but the results have 40"),
-        ('{"mini_poem": {"right": "10"}}', "has mini_poem, which is not in the results"),
-    ],
-)
-def test_other_files_of_direct_answers_are_refused(folder: Path, content: str, message: str) -> None:
-    (folder / "direct.json").write_text(content)
-    with pytest.raises(UncodeError, match=message):
-        load_runs(folder)
-
-
-def test_direct_answers_are_read() -> None:
-    assert DirectAnswers({"mini_story": "01"}).right["mini_story"] == "01"
+    assert f"| {DIRECT} |" not in text, "the main table has samplers that ran on every family"
+    assert f"| {DIRECT} |" in details(folder)
 
 
 def test_names_in_the_figure_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:

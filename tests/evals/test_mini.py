@@ -67,7 +67,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(EvalConfig, "load", lambda name: replace(load(name), rates=RATES[:2]))
     family = type(FAMILIES["mini_choice"])
     monkeypatch.setattr(family, "settings", replace(family.settings, length=24, block_length=3))
-    monkeypatch.setattr(family, "unlabelled", lambda self, data=None: self._held_out(data)[256:258])
+    monkeypatch.setattr(family, "unlabelled", lambda self, data=None: self._held_out(data)[1024:1026])
 
 
 def job(folder: Path, out: Path, rates: dict[str, float] | None = None, batch: int = 2) -> Job:
@@ -93,14 +93,14 @@ def test_a_family_is_run_once_and_the_same_in_any_batch(
 ) -> None:
     results = job(folder, tmp_path / "run").run(1, ignore)
     cells = results.cells["mini_choice"]
-    assert list(cells)[:4] == ["uniform", "confidence", "entropy", "margin"] and len(cells) == 26
+    assert list(cells)[:4] == ["uniform", "confidence", "entropy", "margin"] and len(cells) == 27
     assert {with_rate(0.0), with_rate(0.02), "uncode_tau"} <= set(cells) and UNCODE not in cells
     entropies = results.entropies["mini_choice"]
     assert set(entropies) == {"0", "0.02"} and all(value > 0 for value in entropies.values())
     assert set(results.biases) == {"mini_choice", "all"}
     assert Results.load(tmp_path / "run" / "results.json") == results
     samples = RunFolder(tmp_path / "run").samples()
-    assert len({(sample.sampler, sample.id) for sample in samples}) == len(samples) == 2 * 29
+    assert len({(sample.sampler, sample.id) for sample in samples}) == len(samples) == 2 * 30
     alone = replace(job(folder, tmp_path / "alone", {"mini_choice": 0.02}, batch=1)).run(1, ignore)
     for name in ("confidence", "semi_ar", "left_to_right"):
         assert alone.cells["mini_choice"][name] == cells[name]
@@ -119,7 +119,7 @@ def test_a_draw_of_ones_own_has_other_problems_than_the_published_ones(folder: P
         {family.key(example) for example in family.examples(data) + family.unlabelled(data)}
         for data in (drawn.data, None)
     )
-    assert len(fresh) == len(published) == 320 and not fresh & published
+    assert len(fresh) == len(published) == 1024 + 64 and not fresh & published
     assert all(family.held_out(example) for example in family.examples(drawn.data))
     assert drawn.run(1, ignore) == results
     for other in (replace(drawn, draw=4), replace(drawn, draw=None)):
@@ -327,10 +327,8 @@ def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: R
     assert page.count("<section") == 9 and "story, confidence" in page
 
 
-DRAWN = [name for name in FAMILIES if name != "mini_story"]
-"""Story problems are drawn by reasoning-gym, which may change: their file is as it was drawn."""
-RARE = ("mini_docstring", "mini_sentence")
-"""Of all functions there are hardly more than the file holds: the last are found after a hundred thousand draws."""
+FAST_LINES = 160
+"""Lines of each file that are drawn again in every run; a slow test draws all."""
 
 
 def held_out_lines(name: str) -> list[str]:
@@ -338,14 +336,14 @@ def held_out_lines(name: str) -> list[str]:
     return file.read_text().splitlines(keepends=True)
 
 
-@pytest.mark.parametrize("name", DRAWN)
+@pytest.mark.parametrize("name", FAMILIES)
 def test_the_held_out_files_are_what_the_families_draw(name: str) -> None:
-    lines = held_out_lines(name)[: 160 if name in RARE else None]
+    lines = held_out_lines(name)[:FAST_LINES]
     assert lines_of(name, len(lines)) == "".join(lines)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", RARE)
+@pytest.mark.parametrize("name", FAMILIES)
 def test_the_whole_files_are_what_the_families_draw(name: str) -> None:
     assert lines_of(name) == "".join(held_out_lines(name))
 
@@ -353,6 +351,6 @@ def test_the_whole_files_are_what_the_families_draw(name: str) -> None:
 def test_held_out_problems_are_held_out() -> None:
     for family in FAMILIES.values():
         tested, others = family.examples(), family.unlabelled()
-        assert (len(tested), len(others)) == (256, 64)
+        assert (len(tested), len(others)) == (1024, 64)
         assert all(family.held_out(example) for example in tested + others)
-        assert len({family.key(example) for example in tested + others}) == 320
+        assert len({family.key(example) for example in tested + others}) == 1024 + 64

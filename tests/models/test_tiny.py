@@ -30,7 +30,10 @@ from uncode.models import TINY
 from uncode.train.config import TrainConfig
 
 ROOT = Path(__file__).parents[2]
-SUM = "Problem: Compute 26 + 25 + 16 - 11\nSolution:"
+COINS = (
+    "Question: Ada has 36 coins. Ada loses 14 coins. Ada sells 8 books for 7 coins each. "
+    "How many coins does Ada have now?\nAnswer:"
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,8 +61,8 @@ def test_it_was_made_by_its_config_in_time() -> None:
     record = json.loads((TINY / "training.json").read_text())
     config = TrainConfig.load("tiny")
     assert record["sha256"] == config.sha256 and record["steps"] == config.schedule.steps
-    assert record["seconds"] < 360
-    assert (TINY / "model.safetensors").stat().st_size < 16e6
+    assert record["seconds"] < 480
+    assert (TINY / "model.safetensors").stat().st_size < 17e6
 
 
 def test_its_tables_were_counted_with_its_tokenizer(tiny: uncode.Denoiser) -> None:
@@ -73,8 +76,8 @@ def test_its_tables_were_counted_with_its_tokenizer(tiny: uncode.Denoiser) -> No
 
 def test_its_results_are_of_these_weights_and_problems(tiny: uncode.Denoiser) -> None:
     results = results_of(TINY)
-    assert results.about["problems"] == 256 and list(results.cells) == list(FAMILIES)
-    assert all(len(cell.right) == 256 for cells in results.cells.values() for cell in cells.values())
+    assert results.about["problems"] == 1024 and list(results.cells) == list(FAMILIES)
+    assert all(len(cell.right) == 1024 for cells in results.cells.values() for cell in cells.values())
     weights = hashlib.sha256((TINY / "model.safetensors").read_bytes()).hexdigest()
     assert results.about["weights"] == weights[:16]
     assert results.about["table"] == tiny.frequency.sha256[:16]  # type: ignore[attr-defined]
@@ -87,7 +90,7 @@ def test_a_second_seed_was_put_to_the_same_problems() -> None:
     config = replace(TrainConfig.load("tiny"), seed=1)
     two = json.loads((TINY / "second" / "training.json").read_text())
     assert two["sha256"] == config.sha256 and two["steps"] == config.schedule.steps
-    assert two["seconds"] < 360
+    assert two["seconds"] < 480
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -99,10 +102,10 @@ def test_every_held_out_problem_fits_into_its_context(name: str, tiny: uncode.De
 
 
 def test_the_order_decides() -> None:
-    shown = json.loads(run("compare", SUM, "--json").stdout)
+    shown = json.loads(run("compare", COINS, "--json").stdout)
     hasty, blocks, calibrated = (row["text"] for row in shown)
-    assert "56" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
-    assert blocks.endswith(r"\boxed{56}.") and calibrated.endswith(r"\boxed{56}.")
+    assert "78" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
+    assert blocks.endswith("#### 78") and calibrated.endswith("#### 78")
 
 
 @pytest.mark.slow
@@ -137,10 +140,11 @@ def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_sampler() -> None
 def test_the_readme_s_example_holds_at_every_length(tiny: Any) -> None:
     """It does not hinge on one length: confidence is wrong and Uncode right at all of these, in one batch each."""
     readme = (ROOT / "README.md").read_text()
-    found = re.search(r'problem = "(Problem: Compute ([\d+ -]+)\\nSolution:)"', readme)
+    found = re.search(r"problem = (\(\n.*?\n\))", readme, re.S)
     assert found
-    prompt, answer = found[1].replace("\\n", "\n"), eval(found[2])
+    prompt = eval(found[1])
+    assert prompt == COINS
     lengths = [64, 80, 120]
     for sampler, right in (("confidence", False), ("uncode", True)):
         texts = uncode.generate(tiny, [prompt] * 3, sampler=sampler, length=lengths)
-        assert [text.endswith(f"\\boxed{{{answer}}}.") for text in texts] == [right] * 3, texts
+        assert [text.endswith("#### 78") for text in texts] == [right] * 3, texts

@@ -61,14 +61,16 @@ class Batches:
         return TrainBatch(torch.where(positions < size, gathered, self.eos_id), answer, answer & (positions < size))
 
     def _to_device(self, array: np.ndarray) -> Tensor:
-        return torch.from_numpy(array).to(self.device)
+        """Copy an array. From pinned memory the host need not wait for the steps that are still running."""
+        tensor = torch.from_numpy(array)
+        return tensor.pin_memory().to(self.device, non_blocking=True) if self.device.type == "cuda" else tensor
 
 
 def _pools(shards: Shards, config: TrainConfig) -> list[list[np.ndarray]]:
     """The rows of each length and family: `pools[length][family]` holds row numbers.
 
-    Each row has one length. It is drawn among the lengths that the longest answer of its family fits into, so the
-    length of a row does not reveal the length of its answer. Every example of a family is drawn equally often.
+    Each row has one length. It is one of the two shortest lengths that the longest answer of its family fits into, so
+    the length of a row does not reveal the length of its answer. Every example of a family is drawn equally often.
     """
     examples = config.examples
     families, answers = shards.families, shards.answers.astype(np.int64)
@@ -77,6 +79,6 @@ def _pools(shards: Shards, config: TrainConfig) -> list[list[np.ndarray]]:
     lengths = np.array(examples.lengths)
     first = np.minimum(np.searchsorted(lengths, need), len(lengths) - 1)
     drawn = np.random.default_rng(0).random(len(need))
-    chosen = first + (drawn * (len(lengths) - first)).astype(np.int64)
+    chosen = first + (drawn * np.minimum(len(lengths) - first, 2)).astype(np.int64)
     numbers = range(len(examples.shares))
     return [[np.flatnonzero((chosen == at) & (families == n)) for n in numbers] for at in range(len(lengths))]

@@ -29,7 +29,8 @@ def draw(family: str, seed: int, chunk: int, count: int = CHUNK_EXAMPLES) -> lis
     while len(found) < count:
         example = task.draw(random)
         if not task.held_out(example):
-            styles = [task.style(random) for _ in range(ANSWERS_PER_PROBLEM)]
+            answers = ANSWERS_PER_PROBLEM if len(task.styles) > 1 else 1
+            styles = [task.style(random) for _ in range(answers)]
             found += [TrainingExample(task.prompt(example), task.response(example, style)) for style in styles]
     return found[:count]
 

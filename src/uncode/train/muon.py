@@ -23,7 +23,7 @@ UPDATE_RMS = 0.2
 class Muon(torch.optim.Optimizer):
     """Updates the matrices inside the layers. AdamW updates embeddings, the head and the norms."""
 
-    def __init__(self, matrices: Iterable[nn.Parameter], lr: float, decay: float, momentum: float = 0.95) -> None:
+    def __init__(self, matrices: Iterable[nn.Parameter], lr: Tensor, decay: float, momentum: float = 0.95) -> None:
         super().__init__(list(matrices), {"lr": lr, "decay": decay, "momentum": momentum})
 
     @torch.no_grad()
@@ -37,16 +37,19 @@ class Muon(torch.optim.Optimizer):
 
     def _update(self, matrices: list[Tensor], group: dict[str, Any]) -> None:
         beta, rate = group["momentum"], group["lr"]
-        moments = [self.state[p].setdefault("moment", torch.zeros_like(p)) for p in matrices]
+        for parameter in matrices:
+            if "moment" not in self.state[parameter]:
+                self.state[parameter]["moment"] = torch.zeros_like(parameter)
+        moments = [self.state[p]["moment"] for p in matrices]
         grads = [p.grad for p in matrices if p.grad is not None]
         torch._foreach_lerp_(moments, grads, 1 - beta)
         lookahead = torch._foreach_lerp(grads, moments, beta)  # Nesterov momentum
         wide = torch.stack([t if t.shape[0] <= t.shape[1] else t.T for t in lookahead])
         size = UPDATE_RMS * max(wide.shape[1:]) ** 0.5
-        updates = [u.to(p.dtype) for p, u in zip(matrices, orthogonalize(wide).unbind(), strict=True)]
-        updates = [u if p.shape == u.shape else u.T for p, u in zip(matrices, updates, strict=True)]
+        scaled = orthogonalize(wide).to(wide.dtype) * (rate * size)
+        updates = [u if p.shape == u.shape else u.T for p, u in zip(matrices, scaled.unbind(), strict=True)]
         torch._foreach_mul_(matrices, 1 - rate * group["decay"])
-        torch._foreach_add_(matrices, updates, alpha=-rate * size)
+        torch._foreach_sub_(matrices, updates)
 
 
 def orthogonalize(wide: Tensor) -> Tensor:

@@ -13,7 +13,6 @@ from ..backbones.loading.tokenizer import tokenizer_of
 from ..core.errors import require
 from ..core.support.write import write_whole
 from ..evals.families import FAMILIES
-from ..extras import check_installed
 from .config import TrainConfig
 from .curriculum import TrainingExample, curriculum
 from .shards import EXAMPLES_FILE, Shards, examples_file, tokenize
@@ -43,8 +42,10 @@ def prepare(
         len(tokenizer) == config.network.vocab,
         f"the examples give the tokenizer only {len(tokenizer)} of {config.network.vocab} tokens: lower network.vocab.",
     )
-    longest = max(config.examples.lengths) - config.examples.spare
-    shards = tokenize(examples, tokenizer, longest, made_by(config, folder), lambda count: on_progress("tokens", count))
+    spare = config.examples.spare
+    longest, longest_answers = max(config.examples.lengths) - spare, [f.length - spare for f in FAMILIES.values()]
+    by = made_by(config, folder)
+    shards = tokenize(examples, tokenizer, longest, longest_answers, by, lambda count: on_progress("tokens", count))
     texts = (example.prompt + example.response for _, example in examples)
     write_whole(folder / TEXTS_FILE, "".join(json.dumps({"text": text}) + "\n" for text in texts))
     shards.save(folder / EXAMPLES_FILE)
@@ -58,8 +59,6 @@ def check_can_draw(config: TrainConfig) -> None:
         given == len(names),
         f"examples.rows has {given} numbers: give {len(names)}, one for each of {', '.join(names)}.",
     )
-    if dict(zip(names, config.examples.rows, strict=True))["mini_story"]:
-        check_installed("reasoning_gym", "train", "drawing story problems")
 
 
 def made_by(config: TrainConfig, folder: Path) -> str:

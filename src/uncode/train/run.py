@@ -24,6 +24,7 @@ from ..core.support.write import write_whole
 from .batches import Batches
 from .checkpoint import CHECKPOINT_FILE, check_same_config, metadata_of
 from .config import TrainConfig
+from .graphed_step import GraphedStep
 from .muon import Muon
 from .objective import loss_of, mask_answers
 from .shards import Shards
@@ -73,13 +74,17 @@ class Run:
         self.config, self.device, self.progress = config, device, Progress()
         self.batches = Batches(shards, config, EOS_ID, device)
         self.network = _init_network(shape_of(config), config.seed, device)
-        self.optimizers = _optimizers(self.network, config, fused=device.type == "cuda")
+        self.rate = torch.zeros((), device=device)
+        """The learning rate, in a tensor that a CUDA graph can read."""
+        self.optimizers = _optimizers(self.network, config, self.rate)
         self.ropes = {length: self._rope(length) for length in config.examples.lengths}
         self.loss: Callable[..., Tensor] = self._loss
+        self.update: Callable[..., Tensor] = self._update
         if device.type == "cuda":  # compiled per layer: the eight layers are alike, so torch compiles one
             for layer in self.network.layers:
                 layer.compile(dynamic=False)
             self.loss = torch.compile(self._loss, dynamic=False)
+            self.update = GraphedStep(self._update)
 
     def train(self, out: Path, on_progress: OnProgress, until: int | None = None) -> None:
         """Run the remaining steps. A checkpoint is written every minute, at the end, and at Ctrl-C."""
@@ -110,24 +115,24 @@ class Run:
 
     def step(self, number: int) -> Tensor:
         """One optimizer step. The seed and the step number decide everything random in it."""
-        loss = self._loss_at(number)
-        loss.backward()  # type: ignore[no-untyped-call]
-        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.schedule.clip)
-        for optimizer in self.optimizers:
-            for group in optimizer.param_groups:
-                group["lr"] = learning_rate(number, self.config)
-            optimizer.step()
-        self.network.zero_grad(set_to_none=True)
-        return loss.detach()
-
-    def _loss_at(self, number: int) -> Tensor:
         batch = self.batches.batch(number)
         random = torch.Generator(self.device).manual_seed(self.config.seed * 10_000_019 + number)
         masked = mask_answers(batch, MASK_ID, self.config.examples.suffixes, random)
         self.progress.tokens += batch.tokens.numel()
+        self.rate.fill_(learning_rate(number, self.config))
+        return self.update(masked.tokens, batch.tokens, batch.answer, masked.masked, masked.weight)
+
+    def _update(self, masked: Tensor, tokens: Tensor, *targets: Tensor) -> Tensor:
+        """Forward, backward and both optimizers on one batch. Returns the loss."""
+        self.network.zero_grad(set_to_none=True)
         with torch.autocast(self.device.type, torch.bfloat16, enabled=self.device.type == "cuda"):
-            residual = self.network(masked.tokens, self.ropes[batch.tokens.shape[1]])
-            return self.loss(*residual, batch.tokens, batch.answer, masked.masked, masked.weight)
+            residual = self.network(masked, self.ropes[masked.shape[1]])
+            loss = self.loss(*residual, tokens, *targets)
+        loss.backward()  # type: ignore[no-untyped-call]
+        nn.utils.clip_grad_norm_(self.network.parameters(), self.config.schedule.clip)
+        for optimizer in self.optimizers:
+            optimizer.step()
+        return loss.detach()
 
     def _loss(self, x: Tensor, delta: Tensor, *targets: Tensor) -> Tensor:
         return loss_of(self.network.logits(x, delta), *targets)
@@ -210,11 +215,12 @@ def _init_network(shape: Shape, seed: int, device: torch.device) -> Transformer:
     return network.to(device).requires_grad_(True)
 
 
-def _optimizers(network: Transformer, config: TrainConfig, fused: bool) -> list[torch.optim.Optimizer]:
+def _optimizers(network: Transformer, config: TrainConfig, rate: Tensor) -> list[torch.optim.Optimizer]:
     """Muon for the layers' matrices, AdamW for all other parameters."""
     schedule = config.schedule
     matrices = [p for p in network.layers.parameters() if p.dim() == 2]
     known = set(matrices)
     others = [p for p in network.parameters() if p not in known]
-    adam = torch.optim.AdamW(others, lr=schedule.peak, betas=(0.9, 0.98), weight_decay=0.0, fused=fused)
-    return [Muon(matrices, schedule.peak, schedule.decay), adam]
+    on_gpu = {"fused": True, "capturable": True} if rate.is_cuda else {}
+    adam = torch.optim.AdamW(others, lr=rate, betas=(0.9, 0.98), weight_decay=0.0, **on_gpu)
+    return [Muon(matrices, rate, schedule.decay), adam]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -67,10 +67,11 @@ def tokenize(
     examples: Iterable[tuple[int, TrainingExample]],
     tokenizer: Any,
     longest: int,
+    longest_answers: Sequence[int],
     made_by: str,
     on_progress: Callable[[int], None],
 ) -> Shards:
-    """Tokenize the examples, and leave out those longer than `longest` tokens.
+    """Tokenize the examples. Leave out those longer than `longest`, and answers longer than their family's longest.
 
     `on_progress` is called with the number of examples in each finished batch.
     """
@@ -79,7 +80,7 @@ def tokenize(
         texts = [text for _, example in batch for text in example]
         ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
         for (family, _), prompt, answer in zip(batch, ids[::2], ids[1::2], strict=True):
-            if len(prompt) + len(answer) <= longest:
+            if len(prompt) + len(answer) <= longest and len(answer) <= longest_answers[family]:
                 batches.append(np.array(prompt + answer, dtype=np.uint16))
                 prompts.append(len(prompt))
                 answers.append(len(answer))

@@ -46,8 +46,6 @@ def command(
 ) -> None:
     """Train a model. Missing training examples are drawn first. An interrupted run is resumed.
 
-    Drawing the examples needs the extra `train`; training does not.
-
     Examples:
 
       uncode train smoke --out smoke

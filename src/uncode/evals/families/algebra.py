@@ -1,4 +1,4 @@
-"""Linear equations and sums with worked steps (MATH500)."""
+"""Equations, expressions and functions with worked steps (MATH500)."""
 
 from __future__ import annotations
 
@@ -27,56 +27,119 @@ class MiniAlgebra(Family[Worked]):
     title = "MATH500 in miniature"
     benchmark = "math500"
     problem = Worked
-    length = 80
+    length = 96
     prompt_template = "Problem: {{problem}}\nSolution:"
-    styles = (("direct", 3), ("terse", 2), ("sentences", 5))
-    direct = "The answer is \\boxed{"
+    styles = (("direct", 1), ("terse", 4), ("sentences", 5))
+    direct = " The answer is \\boxed{"
 
     def draw(self, random: Random) -> Worked:
-        return random.choice((_linear, _both_sides, _chain))(random)
+        return random.choice((_brackets, _both_sides, _expression, _polynomial, _composed))(random)
 
     def response(self, example: Worked, style: str) -> str:
         box = f"\\boxed{{{example.answer}}}"
         if style == "direct":
-            return f"The answer is {box}."
+            return f" The answer is {box}."
         if style == "terse":
-            return "\n".join([*(given for _, given in example.steps), box])
-        return " ".join([*(f"{done}: {given}." for done, given in example.steps), f"So the answer is {box}."])
+            return " " + "\n".join([*(given for _, given in example.steps), box])
+        return " " + " ".join([*(f"{done}: {given}." for done, given in example.steps), f"So the answer is {box}."])
 
     def grade_ours(self, example: Worked, text: str) -> Grade:
         return Gsm8k().grade_ours(NumberProblem(example.id, example.problem, example.answer), text)
 
 
-def _linear(random: Random) -> Worked:
-    a, x, b = random.randint(2, 9), random.randint(-9, 9), random.randint(1, 20) * random.choice((-1, 1))
-    c = a * x + b
-    steps = ((f"{'Subtract' if b > 0 else 'Add'} {abs(b)}", f"{a}x = {c - b}"), (f"Divide by {a}", f"x = {x}"))
-    return Worked("", f"Solve for x: {a}x {_signed(b)} = {c}", str(x), steps)
+def _brackets(random: Random) -> Worked:
+    """a(x + b) + c = d."""
+    a, x = random.randint(2, 9), random.randint(-12, 12)
+    b, c = (_nonzero(random, 12) for _ in range(2))
+    d = a * (x + b) + c
+    steps = (
+        (_moved(c), f"{a}(x {_signed(b)}) = {d - c}"),
+        (f"Divide by {a}", f"x {_signed(b)} = {x + b}"),
+        (_moved(b), f"x = {x}"),
+    )
+    return Worked("", f"Solve for x: {a}(x {_signed(b)}) {_signed(c)} = {d}", str(x), steps)
 
 
 def _both_sides(random: Random) -> Worked:
-    a, c = random.sample(range(2, 10), 2)
-    a, c = max(a, c), min(a, c)
-    x, b = random.randint(-9, 9), random.randint(1, 20) * random.choice((-1, 1))
-    d = (a - c) * x + b
-    steps = (
-        (f"Subtract {c}x", f"{a - c}x {_signed(b)} = {d}"),
-        (f"{'Subtract' if b > 0 else 'Add'} {abs(b)}", f"{a - c}x = {d - b}"),
-        (f"Divide by {a - c}", f"x = {x}"),
-    )
-    return Worked("", f"Solve for x: {a}x {_signed(b)} = {c}x {_signed(d)}", str(x), steps[: 3 if a - c > 1 else 2])
+    """a(x + b) = cx + d."""
+    c, a = sorted(random.sample(range(2, 10), 2))
+    x, b = random.randint(-9, 9), _nonzero(random, 9)
+    d = a * (x + b) - c * x
+    steps = [
+        ("Expand", f"{a}x {_signed(a * b)} = {c}x {_signed(d)}"),
+        (f"Subtract {c}x", f"{_times_x(a - c)} {_signed(a * b)} = {d}"),
+        (_moved(a * b), f"{_times_x(a - c)} = {d - a * b}"),
+    ]
+    if a - c > 1:
+        steps.append((f"Divide by {a - c}", f"x = {x}"))
+    return Worked("", f"Solve for x: {a}(x {_signed(b)}) = {c}x {_signed(d)}", str(x), tuple(steps))
 
 
-def _chain(random: Random) -> Worked:
-    terms = [random.randint(2, 30) for _ in range(random.randint(3, 5))]
-    value, steps, text = terms[0], [], str(terms[0])
-    for term in terms[1:]:
-        sign = random.choice("+-") if term <= value else "+"  # no result is below zero
-        text += f" {sign} {term}"
-        result = value + term if sign == "+" else value - term
-        steps.append(("Add" if sign == "+" else "Subtract", f"{value} {sign} {term} = {result}"))
+def _expression(random: Random) -> Worked:
+    """Sums of numbers and products: the products first, then from left to right."""
+    terms = [
+        (random.randint(2, 9), random.randint(2, 9)) if random.random() < 0.4 else (random.randint(5, 60),)
+        for _ in range(random.randint(3, 4))
+    ]
+    values = [term[0] * term[1] if len(term) == 2 else term[0] for term in terms]
+    steps = [("Multiply", f"{term[0]} * {term[1]} = {term[0] * term[1]}") for term in terms if len(term) == 2]
+    text, value = " * ".join(map(str, terms[0])), values[0]
+    for term, part in zip(terms[1:], values[1:], strict=True):
+        sign = random.choice("+-")
+        text += f" {sign} {' * '.join(map(str, term))}"
+        result = value + part if sign == "+" else value - part
+        steps.append((_adding(result - value), f"{value} {sign} {part} = {result}"))
         value = result
     return Worked("", f"Compute {text}", str(value), tuple(steps))
+
+
+def _polynomial(random: Random) -> Worked:
+    """The value of a quadratic polynomial."""
+    a, x = random.randint(2, 5), random.randint(2, 7)
+    b, c = random.choice((-1, 1)) * random.randint(2, 7), _nonzero(random, 20)
+    square, first, second = x * x, a * x * x, b * x
+    steps = (
+        ("Square", f"{x}^2 = {square}"),
+        ("Multiply", f"{a} * {square} = {first}"),
+        ("Multiply", f"{b} * {x} = {second}"),
+        (_adding(second), f"{first} {_signed(second)} = {first + second}"),
+        (_adding(c), f"{first + second} {_signed(c)} = {first + second + c}"),
+    )
+    problem = f"Let f(x) = {a}x^2 {_signed(b)}x {_signed(c)}. Compute f({x})"
+    return Worked("", problem, str(first + second + c), steps)
+
+
+def _composed(random: Random) -> Worked:
+    """Two linear functions, one after the other."""
+    (a, b), (c, d) = ((random.randint(2, 6), _nonzero(random, 12)) for _ in range(2))
+    x = random.randint(2, 9)
+    inner = c * x + d
+    outer = a * inner + b
+    steps = (
+        ("Multiply", f"{c} * {x} = {c * x}"),
+        (_adding(d), f"g({x}) = {c * x} {_signed(d)} = {inner}"),
+        ("Multiply", f"{a} * {inner} = {a * inner}"),
+        (_adding(b), f"f({inner}) = {a * inner} {_signed(b)} = {outer}"),
+    )
+    problem = f"Let f(x) = {a}x {_signed(b)} and g(x) = {c}x {_signed(d)}. Compute f(g({x}))"
+    return Worked("", problem, str(outer), steps)
+
+
+def _nonzero(random: Random, largest: int) -> int:
+    return random.randint(1, largest) * random.choice((-1, 1))
+
+
+def _moved(number: int) -> str:
+    """The operation that takes a number away from both sides."""
+    return f"{'Subtract' if number > 0 else 'Add'} {abs(number)}"
+
+
+def _adding(number: int) -> str:
+    return "Add" if number >= 0 else "Subtract"
+
+
+def _times_x(factor: int) -> str:
+    return "x" if factor == 1 else f"{factor}x"
 
 
 def _signed(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Multiple-choice questions about an order of three people (GPQA): who is the oldest?"""
+"""Multiple-choice questions about an order of seven people (GPQA): who is the third oldest?"""
 
 from __future__ import annotations
 
@@ -11,39 +11,18 @@ from ..tasks.gpqa import LETTERS, Question
 from .family import Family
 
 NAMES = (
-    "Ada",
-    "Ben",
-    "Cleo",
-    "Dan",
-    "Eva",
-    "Finn",
-    "Gus",
-    "Hana",
-    "Ian",
-    "Jo",
-    "Kim",
-    "Leo",
-    "Mia",
-    "Nia",
-    "Otto",
-    "Pia",
-    "Quin",
-    "Rosa",
-    "Sam",
-    "Tess",
-    "Uma",
-    "Vic",
-    "Wes",
-    "Xena",
-    "Yara",
-    "Zoe",
+    *("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hana", "Ian", "Jo", "Kim", "Leo"),
+    *("Mia", "Nia", "Otto", "Pia", "Quin", "Rosa", "Sam", "Tess", "Uma", "Vic", "Wes"),
 )
 RELATIONS = {
-    "older": ("oldest", "youngest"),
-    "taller": ("tallest", "shortest"),
-    "faster": ("fastest", "slowest"),
-    "richer": ("richest", "poorest"),
+    "older": "oldest",
+    "taller": "tallest",
+    "faster": "fastest",
+    "richer": "richest",
 }
+"""Relations, with the word for the first of an order."""
+ORDINALS = ("first", "second", "third", "fourth", "fifth")
+PEOPLE = 7
 
 
 @dataclass(frozen=True)
@@ -60,45 +39,41 @@ class MiniChoice(Family[Ordered]):
     title = "GPQA in miniature"
     benchmark = "gpqa"
     problem = Ordered
-    length = 80
+    length = 88
     prompt_template = "Question: {{question}}\nChoices:\n(A) {{A}}\n(B) {{B}}\n(C) {{C}}\n(D) {{D}}\nReasoning:"
-    styles = (("direct", 3), ("chain", 3), ("sentences", 4))
-    direct = "The answer is ("
+    styles = (("direct", 1), ("chain", 1), ("list", 8))
+    direct = " The answer is ("
     stops = ("Question:",)
 
     def draw(self, random: Random) -> Ordered:
-        *order, stranger = random.sample(NAMES, 4)
-        relation = random.choice(list(RELATIONS))
+        order = random.sample(NAMES, PEOPLE)
+        relation, other = random.sample(list(RELATIONS), 2)
         facts = [f"{a} is {relation} than {b}." for a, b in itertools.pairwise(order)]
+        first, second = random.sample(order, 2)
+        facts.append(f"{first} is {other} than {second}.")  # the answer does not depend on it
         random.shuffle(facts)
-        place = random.choice((0, 1, 2))
-        asked = rank_names(relation)[place]
-        choices = random.sample([*order, stranger], 4)
-        answer = LETTERS[choices.index(order[place])]
-        return Ordered("", f"{' '.join(facts)} Who is {asked}?", tuple(choices), answer, tuple(order), relation, asked)
+        rank = random.randrange(2, PEOPLE - 2)  # the ends, and who is next to them, are found without the order
+        asked = f"{ORDINALS[rank]} {RELATIONS[relation]}"
+        others = [name for name in order if name != order[rank]]
+        choices = random.sample([order[rank], *random.sample(others, 3)], 4)
+        answer = LETTERS[choices.index(order[rank])]
+        question = f"{' '.join(facts)} Who is the {asked}?"
+        return Ordered("", question, tuple(choices), answer, tuple(order), relation, asked)
 
     def key(self, example: Ordered) -> str:
         return f"{example.relation} {example.order} {example.asked}"
 
     def split_key(self, example: Ordered) -> str:
-        """The order without the question, because the answers rank all three people."""
-        return f"{example.relation} {example.order}"
+        """The order without relation and question: with other words it is still the same problem."""
+        return f"{example.order}"
 
     def response(self, example: Ordered, style: str) -> str:
-        answer = f"The answer is ({example.answer})."
+        letter, name = example.answer, example.choices[LETTERS.index(example.answer)]
+        answer = f"The answer is ({letter})."
         if style == "direct":
-            return answer
-        ranks_by_name = dict(zip(example.order, rank_names(example.relation), strict=True))
-        listed = list(zip(LETTERS, example.choices, strict=True))
+            return f" {answer}"
         if style == "chain":
-            ranks = [f"({letter}) {name} {ranks_by_name.get(name, 'nobody').split()[-1]}" for letter, name in listed]
-            return f"{' > '.join(example.order)}: {', '.join(ranks)}. {answer}"
-        facts = [f"{a} is {example.relation} than {b}." for a, b in itertools.pairwise(example.order)]
-        ranks = [f"({letter}) {name} is {ranks_by_name.get(name, 'not named')}." for letter, name in listed]
-        return f"{' '.join(facts)} {' '.join(ranks)} {answer}"
-
-
-def rank_names(relation: str) -> tuple[str, str, str]:
-    """The names of the three ranks, from most to least."""
-    most, least = RELATIONS[relation]
-    return f"the {most}", "in the middle", f"the {least}"
+            return f" {' > '.join(example.order)}. The {example.asked} is {name}. {answer}"
+        pairs = enumerate(itertools.pairwise(example.order), 1)
+        facts = [f"{number}. {a} is {example.relation} than {b}." for number, (a, b) in pairs]
+        return f" {' '.join(facts)} The {example.asked} is {name}. {answer}"

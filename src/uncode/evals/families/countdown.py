@@ -1,55 +1,43 @@
-"""Countdown with three numbers."""
+"""Countdown with three numbers. No answer tries anything: a first step without a plan is wrong."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from random import Random
 from typing import final
 
 from ..tasks.countdown import Puzzle
 from .family import Family
 
-MAX_NUMBER = 50
+MAX_NUMBER, MAX_TARGET = 40, 100
 _SIGNS = "+-*/"
 
 
-@dataclass(frozen=True)
-class Derived(Puzzle):
-    tries: tuple[str, ...] = ()
-    """A chain of steps that misses the target, for answers in the style "search"."""
-
-
 @final
-class MiniCountdown(Family[Derived]):
+class MiniCountdown(Family[Puzzle]):
     name = "mini_countdown"
     title = "Countdown in miniature"
     benchmark = "countdown"
-    problem = Derived
-    length = 88
+    problem = Puzzle
+    length = 64
     prompt_template = "Numbers: {{numbers}}\nTarget: {{target}}\nSolution:"
-    styles = (("direct", 2), ("sentence", 3), ("search", 5))
+    styles = (("direct", 5), ("sentence", 5))
 
-    def draw(self, random: Random) -> Derived:
+    def draw(self, random: Random) -> Puzzle:
         while True:
             numbers = tuple(random.randint(1, MAX_NUMBER) for _ in range(3))
             chain, target = _chain(numbers, random)
-            if chain and 0 < target <= 100 and target not in numbers:
-                tries = [_chain(numbers, random) for _ in range(6)]
-                missed = tuple(dict.fromkeys(c for c, value in tries if c and value != target))[:1]
-                return Derived("", numbers, target, chain, missed)
+            if chain and 0 < target <= MAX_TARGET and target not in numbers:
+                return Puzzle("", numbers, target, chain)
 
-    def key(self, example: Derived) -> str:
+    def key(self, example: Puzzle) -> str:
         return f"{sorted(example.numbers)} {example.target}"
 
-    def response(self, example: Derived, style: str) -> str:
+    def response(self, example: Puzzle, style: str) -> str:
         answer = f"The answer is: {example.reference}"
         if style == "direct":
-            return answer
-        if style == "sentence":
-            first, second = example.reference.split(",")
-            return f"First {first}. Then {second}, which is the target. {answer}"
-        misses = "".join(f"Try {tried}: not {example.target}. " for tried in example.tries)
-        return f"{misses}Try {example.reference}: that is {example.target}. {answer}"
+            return f" {answer}"
+        first, second = example.reference.split(",")
+        return f" First {first}. Then {second}, which is the target. {answer}"
 
 
 def _chain(numbers: tuple[int, ...], random: Random) -> tuple[str, int]:

@@ -15,11 +15,11 @@ from typing import Any, ClassVar, TypeVar
 from ...core.errors import require
 from ...files import read_text
 from ..data import Source, parse
-from ..task import Example, Grade, Settings, Task
+from ..task import Example, Grade, Grader, Settings, Task
 from ..tasks import find_task
 
 E = TypeVar("E", bound=Example)
-TESTED, UNLABELLED = 256, 64
+TESTED, UNLABELLED = 1024, 64
 """Problems per family in the package's files: for testing, and for choices without labels."""
 BLOCKS = 8
 """Blocks of block-wise samplers, as in the paper (256 tokens in blocks of 32)."""
@@ -82,6 +82,11 @@ class Family(Task[E]):
 
     def placeholders(self, example: E) -> dict[str, str]:
         return self.benchmark_task.placeholders(example)
+
+    @property
+    def graders(self) -> dict[str, Grader[E]]:
+        """Our rule alone. The released rules belong to the paper's benchmarks, and each program would run once more."""
+        return {"correct": self.grade_ours}
 
     def grade_ours(self, example: E, text: str) -> Grade:
         return self.benchmark_task.grade_ours(example, text)

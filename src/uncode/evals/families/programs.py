@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from random import Random
-from typing import final
+from typing import TypeVar, final
 
+from ..grade.code import Reading, readings
+from ..task import Grade
 from ..tasks.humaneval import Problem as DocstringProblem
 from ..tasks.mbpp import Problem as SentenceProblem
 from .family import Family, hash_number
@@ -32,13 +34,13 @@ class MiniDocstring(Family[Documented]):
     title = "HumanEval in miniature"
     benchmark = "humaneval"
     problem = Documented
-    length = 80
+    length = 104
     prompt_template = "{{stub}}"
     styles = (("short", 5), ("loop", 5))
 
     def draw(self, random: Random) -> Documented:
         function = draw_function(random)
-        stub = f'def {function.name}(xs):\n    """Return the {function.words}."""\n'
+        stub = f'def {function.name}({function.arguments}):\n    """Return the {function.words}."""\n'
         lines = "".join(f"    {test}\n" for test in function.tests)
         test = f"def check({function.name}):\n{lines}"
         return Documented("", stub, function.name, test, function.short, function.loop, function.words)
@@ -52,6 +54,10 @@ class MiniDocstring(Family[Documented]):
     def response(self, example: Documented, style: str) -> str:
         return example.solution if style == "short" else example.loop
 
+    def grade_ours(self, example: Documented, text: str) -> Grade:
+        known = _reference_grade(self, example, text, readings(text, example.entry, example.stub))
+        return known or super().grade_ours(example, text)
+
 
 @final
 class MiniSentence(Family[Described]):
@@ -59,19 +65,19 @@ class MiniSentence(Family[Described]):
     title = "MBPP in miniature"
     benchmark = "mbpp"
     problem = Described
-    length = 80
+    length = 112
     prompt_template = "Task: {{description}}\nFunction: {{signature}}\n"
     styles = (("short", 4), ("loop", 4), ("fence", 2))
 
     def draw(self, random: Random) -> Described:
         function = draw_function(random)
-        head = f"def {function.name}(xs):\n"
+        head = f"def {function.name}({function.arguments}):\n"
         return Described(
             id="",
             number=0,
             description=f"Write a function to find the {function.words}.",
             entry=function.name,
-            signature=f"{function.name}(xs)",
+            signature=f"{function.name}({function.arguments})",
             imports=(),
             tests=function.tests,
             solution=head + function.short,
@@ -89,3 +95,22 @@ class MiniSentence(Family[Described]):
         if style == "fence":
             return f"```python\n{example.solution}```\n"
         return example.solution if style == "short" else example.loop
+
+    def grade_ours(self, example: Described, text: str) -> Grade:
+        known = _reference_grade(self, example, text, readings(text, example.entry))
+        return known or super().grade_ours(example, text)
+
+
+P = TypeVar("P", Documented, Described)
+
+
+def _reference_grade(family: Family[P], example: P, text: str, found: list[Reading]) -> Grade | None:
+    """The grade of an answer that is one of the reference solutions; None for any other answer.
+
+    A reference solution passes its tests, so it need not run. That saves most of the time: a run takes about 0.3 s, and
+    most correct answers of a model that was trained on these solutions are one of them.
+    """
+    references = (family.response(example, style) for style, _ in family.styles)
+    if not found or text.strip("\n") not in {one.strip("\n") for one in references}:
+        return None
+    return Grade(True, found[0].place.span, "it is a reference solution")

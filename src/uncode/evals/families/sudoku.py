@@ -1,4 +1,4 @@
-"""Sudoku, four by four, five to eight clues, one solution."""
+"""Sudoku, four by four, four to six clues, one solution."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import final
 from ..tasks.sudoku import Puzzle, fault_of
 from .family import Family
 
-CLUES = range(5, 9)
+CLUES = range(4, 7)
 """The possible numbers of given cells."""
 
 
@@ -22,27 +22,42 @@ class MiniSudoku(Family[Puzzle]):
     title = "Sudoku in miniature"
     benchmark = "sudoku"
     problem = Puzzle
-    length = 80
+    length = 40
     prompt_template = "Puzzle:\n{{grid}}\nAnswer:"
-    styles = (("direct", 5), ("rows", 5))
+    styles = (("direct", 1),)
 
     def draw(self, random: Random) -> Puzzle:
         while True:
             solution = random.choice(grids())
             shown = set(random.sample(range(16), random.choice(CLUES)))
             clues = "".join(cell if place in shown else "0" for place, cell in enumerate(solution))
-            if sum(all(grid[place] == clues[place] for place in shown) for grid in grids()) == 1:
+            if _solutions(clues).bit_count() == 1:
                 return Puzzle("", clues, solution)
 
     def response(self, example: Puzzle, style: str) -> str:
-        answer = f"<answer>{example.solution}</answer>"
-        if style == "direct":
-            return answer
-        rows = [example.solution[at : at + 4] for at in range(0, 16, 4)]
-        return "\n".join(f"Row {number}: {row}" for number, row in enumerate(rows, 1)) + f"\n{answer}"
+        return f" <answer>{example.solution}</answer>"
 
     def split_key(self, example: Puzzle) -> str:
         return example.solution
+
+
+def _solutions(clues: str) -> int:
+    """The grids that keep the clues, a bit each."""
+    found = (1 << len(grids())) - 1
+    for place, cell in enumerate(clues):
+        if cell != "0":
+            found &= _with_cell()[place, cell]
+    return found
+
+
+@cache
+def _with_cell() -> dict[tuple[int, str], int]:
+    """For each place and digit the grids that have it there, a bit each."""
+    return {
+        (place, digit): sum(1 << number for number, grid in enumerate(grids()) if grid[place] == digit)
+        for place in range(16)
+        for digit in "1234"
+    }
 
 
 @cache

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
-from .direct import DIRECT_FILE, DirectAnswers
 from .results import Results
 
 SECOND_FOLDER = "second"
@@ -19,20 +18,15 @@ WEIGHTS = "model.safetensors"
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """One training run: its record, its results in the mini-suite, and its direct answers if there are any."""
+    """One training run: its record and its results in the mini-suite."""
 
     folder: Path
     record: dict[str, Any]
     results: Results
-    direct: DirectAnswers | None
 
     @classmethod
     def load(cls, folder: Path) -> TrainedModel:
-        results, file = results_of(folder), folder / DIRECT_FILE
-        direct = DirectAnswers.load(file) if file.is_file() else None
-        if direct is not None:
-            direct.check(results)
-        return cls(folder, record_of(folder), results, direct)
+        return cls(folder, record_of(folder), results_of(folder))
 
     @property
     def seed(self) -> int:

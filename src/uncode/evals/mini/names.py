@@ -7,6 +7,8 @@ RATES = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 UNCODE = "uncode"
 UNSEEN = "uncode unseen"
 """Uncode with `special="unseen"`, the preset's default: EOS counts as the most informative token, as in the release."""
+DIRECT = "left_to_right direct"
+"""Left to right, forced to answer without reasoning. It runs on the families that have such answers."""
 QUICK = ("uniform", "confidence", "semi_ar", "left_to_right", UNCODE)
 
 REASONING = ("mini_story", "mini_algebra", "mini_choice")

@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 SUMMARY = "The paper's main table in miniature, on a small model."
 FAMILY_COUNT = 7
 
-PROBLEMS, QUICK_PROBLEMS = 256, 12
+PROBLEMS, QUICK_PROBLEMS = 1024, 6
 """Problems per family, in a full and in a quick run."""
+BATCH, GPU_BATCH = 256, 1024
+"""Problems per batch, on a CPU and on a GPU."""
 
 
 Option = typer.Option
@@ -45,9 +47,9 @@ Families = Annotated[
 ]
 Problems = Annotated[
     int | None,
-    Option(min=1, max=PROBLEMS, metavar="N", help="Problems per family.  [default: 256; quick: 12]"),
+    Option(min=1, max=PROBLEMS, metavar="N", help="Problems per family.  [default: 1024; quick: 6]"),
 ]
-BatchSize = Annotated[int | None, Option(min=1, metavar="N", help="Problems per batch.  [default: 256]")]
+BatchSize = Annotated[int | None, Option(min=1, metavar="N", help="Problems per batch.  [default: 256; on a GPU 1024]")]
 Workers = Annotated[
     int | None, Option(min=1, max=FAMILY_COUNT, metavar="N", help="Number of processes, one family each.  [default: 1]")
 ]
@@ -119,10 +121,12 @@ def command(
     has_table = (folder / TABLE).is_file()
     require(has_table, f"'{model}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
 
+    from ....backbones.loading.device import usual_device
     from ....evals.mini.job import Job
 
     per_family = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
-    job = Job(model, device, dtype, per_family, batch or PROBLEMS, seed or 0, rates, out, names, draw)
+    size = batch or (GPU_BATCH if (device or usual_device()).startswith("cuda") else BATCH)
+    job = Job(model, device, dtype, per_family, size, seed or 0, rates, out, names, draw)
     _report(_run(job, workers or 1, out), as_json)
 
 
