@@ -20,7 +20,9 @@ WORDS = ["So", " the", " answer", " is", " 4", "."]
 
 def traced(steps: list[int], label: str, **others: object) -> Line:
     entropies = {"mean_entropy": [1.0 / (step + 1) for step in range(max(steps) + 1)], "observe": "span"}
-    return line(steps, label=label, generated_texts=WORDS, answer_span=[17, 18], **{**entropies, **others})
+    return line(
+        steps, label=label, generated_texts=WORDS, answer_span=[17, 18], correct=True, **{**entropies, **others}
+    )
 
 
 @pytest.fixture

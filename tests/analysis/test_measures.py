@@ -11,7 +11,9 @@ import pytest
 
 import uncode
 from tests.analysis.lines import EOS, Line, line, write
+from uncode.analysis.accuracy import AccuracyOf
 from uncode.analysis.answer_timing import AnswerTimingOf, tokens_of
+from uncode.analysis.heat_map import HeatMapOf
 from uncode.analysis.read_traces import trace_rows
 from uncode.analysis.step_entropy import Z95, StepEntropyOf
 from uncode.analysis.step_sums import part_means
@@ -110,3 +112,17 @@ def test_an_answer_after_half_of_the_text_is_not_early(tmp_path: Path) -> None:
 def test_traces_without_answers_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(uncode.UncodeError, match="marks no answer: `uncode eval --traces` notes where"):
         result(AnswerTimingOf, tmp_path, [texts([0], "x")])
+
+
+def test_accuracy_by_hand(tmp_path: Path) -> None:
+    """Three of four graded answers are right. A trace without a grade counts as a trace only."""
+    lines = [line([0, 1], correct=mark) for mark in (True, False, True, True, None)]
+    found = result(AccuracyOf, tmp_path, lines)
+    assert found.traces == 5 and found.correct.tolist() == [1, 0, 1, 1] and found.share.estimate == 0.75
+    assert found.data()["accuracy"][0] == 0.75 and found.columns()["correct"].tolist() == [1, 0, 1, 1]
+    assert result(HeatMapOf, tmp_path, lines).accuracy == found.share
+    assert result(HeatMapOf, tmp_path, lines[-1:]).accuracy is None
+    with pytest.raises(uncode.UncodeError, match="has no grades: decode again with `uncode eval --traces`"):
+        result(AccuracyOf, tmp_path, lines[-1:])
+    with pytest.raises(uncode.UncodeError, match="field 'correct' must be true or false, not 1"):
+        result(AccuracyOf, tmp_path, [line([0, 1], correct=1)])

@@ -447,6 +447,7 @@ def test_traces_are_kept_on_request(models: dict[str, Path], tmp_path: Path) -> 
         sample = samples.pop(row["id"])
         assert "".join(row["generated_texts"]).startswith(sample["text"])
         assert row["answer_span"] == sample["grades"]["correct"]["span"]
+        assert row["correct"] == sample["grades"]["correct"]["correct"]
     assert not samples
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.errors import require
 from ..stats import Interval
+from .accuracy import AccuracyOf
 from .answer_timing import AnswerTimingOf
 from .heat_map import HeatMapOf
 from .kinds import RELATIVE, check_choices
@@ -20,6 +21,7 @@ _MEASURES: dict[str, Any] = {
     "heatmap": HeatMapOf,
     "trivial": TrivialShareOf,
     "answers": AnswerTimingOf,
+    "accuracy": AccuracyOf,
     "entropy": StepEntropyOf,
 }
 """For each figure the class that adds traces to it."""
@@ -32,7 +34,7 @@ class Analysis:
     kind: str
     parts: int | None
     groups: dict[Group, Any]
-    """A measure each: `HeatMap`, `TrivialShare`, `AnswerTiming` or `StepEntropy`."""
+    """A measure each: `HeatMap`, `TrivialShare`, `AnswerTiming`, `Accuracy` or `StepEntropy`."""
     references: dict[Group, Interval] = field(default_factory=dict)
     """Of `trivial`: the share of trivial tokens in the reference traces."""
 
@@ -65,9 +67,9 @@ def analyze(
 ) -> Analysis:
     """The arrays of a figure, from trace files, folders of them and run folders.
 
-    `kind` is `heatmap`, `trivial`, `answers` or `entropy`. Rows are grouped by model, task and sampler. With `parts`,
-    the span and the decode are divided into equal parts, and traces may differ in length. `reference` is for
-    `trivial`: traces of a left-to-right sampler.
+    `kind` is `heatmap`, `trivial`, `answers`, `accuracy` or `entropy`. Rows are grouped by model, task and
+    sampler. With `parts`, the span and the decode are divided into equal parts, and traces may differ in length.
+    `reference` is for `trivial`: traces of a left-to-right sampler.
     """
     check_choices(kind, parts, bool(reference))
     found = _groups(kind, traces, parts, on_bytes)

@@ -12,6 +12,7 @@ import numpy as np
 from ..core.errors import require
 from ..core.support.write import write_whole
 from ..extras import needed
+from ..stats import Interval
 from .analyze import Analysis
 from .read_traces import Group
 
@@ -67,10 +68,12 @@ def _counted(number: int) -> str:
 def _heat_maps(analysis: Analysis) -> Any:
     panels = _panels(analysis)
     columns = max(map(len, panels))
-    figure = _figure(2.9 * columns + 0.9, 2.9 * len(panels) + 0.3)
-    all_axes = figure.subplots(len(panels), columns, squeeze=False)
+    has_bars = any(one.accuracy is not None for one in analysis.groups.values())
+    figure = _figure(2.9 * (columns + has_bars) + 0.9, 2.9 * len(panels) + 0.3)
+    all_axes = figure.subplots(len(panels), columns + has_bars, squeeze=False)
     image = None
-    for line, panel in zip(all_axes, panels, strict=True):
+    for whole_line, panel in zip(all_axes, panels, strict=True):
+        line = whole_line[:columns]
         for axes in line[len(panel) :]:
             axes.set_axis_off()
         for axes, (group, one) in zip(line, panel, strict=False):
@@ -90,9 +93,40 @@ def _heat_maps(analysis: Analysis) -> Any:
                 title += f"\nboundary first {one.boundary.index:.2f}"
             axes.set_title(title)
         line[0].set_ylabel("part of the decode" if analysis.parts else "step")
-    for axes in all_axes[-1]:
+        if has_bars:
+            _accuracy_bars(whole_line[columns], [(group.sampler, one.accuracy) for group, one in panel])
+    for axes in all_axes[-1][:columns]:
         axes.set_xlabel("part of the span" if analysis.parts else "position in the span")
-    figure.colorbar(image, ax=all_axes, label="probability of being unmasked", shrink=0.8)
+    figure.colorbar(image, ax=all_axes[:, :columns], label="probability of being unmasked", shrink=0.8)
+    return figure
+
+
+def _accuracy_bars(axes: Any, samplers: list[tuple[str, Interval | None]]) -> None:
+    """A bar for each sampler, from top to bottom, with its 95 % interval."""
+    for number, (_, accuracy) in enumerate(samplers):
+        if accuracy is not None:
+            _bar(axes, number, accuracy)
+    axes.set_yticks(range(len(samplers)), [name for name, _ in samplers])
+    axes.set_ylim(len(samplers) - 0.5, -0.5)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("right, % (95 % interval)")
+    axes.spines[["top", "right"]].set_visible(False)
+
+
+def _bar(axes: Any, number: int, interval: Interval) -> None:
+    """A share in per cent, with its interval."""
+    share, low, high = (100 * value for value in interval)
+    axes.barh([number], [share], height=0.55, color=COLOURS[number % len(COLOURS)], alpha=0.8)
+    axes.errorbar([share], [number], xerr=[[share - low], [high - share]], fmt="none", color="0.2", capsize=2)
+
+
+def _accuracy(analysis: Analysis) -> Any:
+    """One panel for each model and task, one bar for each sampler."""
+    panels = _panels(analysis)
+    figure = _figure(3.3 * len(panels) + 0.6, 0.42 * max(map(len, panels)) + 1.1)
+    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+        _accuracy_bars(axes, [(group.sampler, one.share) for group, one in panel])
+        axes.set_title(f"{_title(analysis, panel[0][0])} ({_counted(panel[0][1].traces)} each)")
     return figure
 
 
@@ -186,14 +220,13 @@ def _draw_answers(points: Any, bars: Any, number: int, group: Group, one: Any) -
         name = f"{group.sampler}: mean step {one.mean_step.estimate:.1f}, {entropy.estimate:.2f} nats"
         points.plot([time.estimate], [entropy.estimate], "o", color=colour, markeredgecolor="white", label=name)
     if one.early is not None:
-        share, low, high = (100 * value for value in one.early)
-        bars.barh([number], [share], height=0.55, color=colour, alpha=0.8)
-        bars.errorbar([share], [number], xerr=[[share - low], [high - share]], fmt="none", color="0.2", capsize=2)
+        _bar(bars, number, one.early)
 
 
 _DRAWN: dict[str, Callable[[Analysis], Any]] = {
     "heatmap": _heat_maps,
     "trivial": _trivial,
     "answers": _answers,
+    "accuracy": _accuracy,
     "entropy": _entropy,
 }

@@ -9,7 +9,7 @@ import numpy as np
 
 from ..core.errors import require
 from ..core.row_record import FILLED, GIVEN
-from ..stats import Interval, mean_intervals
+from ..stats import Interval, mean_intervals, wilson
 from .order import commit_ranks
 from .read_traces import Numbers, TraceRow, Whole
 from .step_sums import resamples_for
@@ -44,11 +44,19 @@ class HeatMap:
     parts: int | None
     boundary: BoundaryIndex | None
     """None if no trace can be measured."""
+    accuracy: Interval | None = None
+    """The share of right answers; None if no grader has marked them."""
 
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         index = None if self.boundary is None else self.boundary.data()
-        return {"traces": self.traces, "boundary_first": index, "probability": self.probability.tolist()}
+        accuracy = None if self.accuracy is None else [*self.accuracy]
+        return {
+            "traces": self.traces,
+            "boundary_first": index,
+            "accuracy": accuracy,
+            "probability": self.probability.tolist(),
+        }
 
     def columns(self) -> dict[str, Numbers | Whole]:
         """One value per offset and step, for CSV."""
@@ -59,7 +67,7 @@ class HeatMap:
 class HeatMapOf:
     """Adds the traces of one group. It keeps `[S, T]` counts and three numbers per trace."""
 
-    needs: tuple[str, ...] = ()
+    needs = ("correct",)
 
     def __init__(self, parts: int | None = None) -> None:
         self.parts, self.traces = parts, 0
@@ -67,6 +75,7 @@ class HeatMapOf:
         """Offsets that were unmasked at a step, less those that were masked again."""
         self._steps = parts or 0
         self._earlier: list[tuple[float, float, float]] = []
+        self._correct: list[bool] = []
 
     def add(self, row: TraceRow) -> None:
         offsets, steps, signs = _changes(row)
@@ -87,6 +96,8 @@ class HeatMapOf:
             ends = -(-(steps + 1) * self.parts // row.forwards) - 1  # the first part that ends after the step
             np.add.at(self._changes, (part[offsets], ends), signs * weights[offsets])
         self.traces += 1
+        if row.correct is not None:
+            self._correct.append(row.correct)
         earlier = earlier_than_inner(row.commit_step)
         if earlier is not None:
             self._earlier.append(earlier)
@@ -102,7 +113,8 @@ class HeatMapOf:
 
     def result(self) -> HeatMap:
         unmasked = np.cumsum(self._changes[:, : self._steps], axis=1) / self.traces
-        return HeatMap(unmasked, self.traces, self.parts, self._boundary())
+        accuracy = wilson(sum(self._correct), len(self._correct)) if self._correct else None
+        return HeatMap(unmasked, self.traces, self.parts, self._boundary(), accuracy)
 
     def _boundary(self) -> BoundaryIndex | None:
         if not self._earlier:

@@ -8,10 +8,11 @@ KINDS = {
     "heatmap": "the probability that each position is unmasked by each step, and the boundary-first index",
     "trivial": "the share of trivial tokens among the tokens of each step",
     "answers": "when the answer is committed, with what entropy, and whether before the reasoning",
+    "accuracy": "the share of right answers, by task and sampler",
     "entropy": "the mean predictive entropy of the masked positions at each step",
 }
 """For each figure what it shows."""
-RELATIVE = ("answers",)
+RELATIVE = ("answers", "accuracy")
 """Figures without an axis of steps or offsets, which take traces of any length."""
 
 

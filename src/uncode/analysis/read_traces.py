@@ -82,6 +82,8 @@ class TraceRow:
     """What each token adds to the text, `[S]`."""
     answer_span: tuple[int, int] | None
     """Where the answer stands in the text, in characters."""
+    correct: bool | None
+    """Whether the answer is right; None if no grader has said so."""
 
     def __len__(self) -> int:
         """The length of the span."""
@@ -94,7 +96,8 @@ def trace_rows(
     """The rows of trace files, of folders of them, and of the run folders of `uncode eval --traces`.
 
     `needs` are the fields of a line beyond those that every figure reads: `entropy`, `mean_entropy`,
-    `generated_texts`, `answer_span`. A row without a field that the schema requires, or of another schema, is an error.
+    `generated_texts`, `answer_span`, `correct`. A row without a field that the schema requires, or of another
+    schema, is an error.
     """
     files = trace_files(paths)
     total, done, rows = sum(file.stat().st_size for file in files), 0, 0
@@ -194,6 +197,7 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
         mean_entropy=found.get("mean_entropy"),
         texts=found.get("generated_texts"),
         answer_span=None if span is None else (int(span[0]), int(span[1])),
+        correct=found.get("correct"),
     )
 
 

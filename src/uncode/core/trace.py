@@ -140,7 +140,8 @@ class Trace:
     def row(self, row: int, tokenizer: Any = None, **notes: Any) -> dict[str, Any]:
         """One row as plain data. `tokenizer` adds the texts, whole and token by token; `notes` are kept as they are.
 
-        A note the viewer reads is `answer_span`: where in the generated text the answer stands, in characters.
+        Notes that the viewer and the figures read: `answer_span`, where in the generated text the answer stands, in
+        characters; `correct`, whether the answer is right.
         """
         rows = len(self.tokens)
         known = isinstance(row, int) and not isinstance(row, bool) and -rows <= row < rows

@@ -62,6 +62,16 @@ class Text(Check):
 
 
 @dataclass(frozen=True)
+class Flag(Check):
+    """True or false."""
+
+    def read(self, value: Any, field: str, sizes: Sizes) -> bool:
+        if type(value) is not bool:
+            raise Damage(field, f"must be true or false, not {_shown(value)}")
+        return value
+
+
+@dataclass(frozen=True)
 class Whole(Check):
     """A whole number in [least, below)."""
 
@@ -226,6 +236,7 @@ OPTIONAL: dict[str, Check] = {
     "generated_texts": Texts(OFFSETS),
     "event_texts": Texts("events"),
     "answer_span": Wholes(2),
+    "correct": Flag(),
 }
 """What a line may have. Any other field is a note: any data without NaN."""
 

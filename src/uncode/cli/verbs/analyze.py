@@ -20,7 +20,7 @@ from ..printing import print_whole, printing
 if TYPE_CHECKING:
     from ...analysis.analyze import Analysis
 
-SUMMARY = "The paper's figures from traces: heat map, trivial tokens, answers, entropy."
+SUMMARY = "The paper's figures from traces: heat map, accuracy, trivial tokens, ..."
 SUFFIXES = (".png", ".svg", ".pdf", ".csv")
 Option = typer.Option
 
@@ -30,7 +30,10 @@ def complete_kind(incomplete: str) -> list[tuple[str, str]]:
 
 
 Kind = Annotated[
-    str, typer.Argument(metavar="KIND", help="heatmap, trivial, answers or entropy.", autocompletion=complete_kind)
+    str,
+    typer.Argument(
+        metavar="KIND", help="heatmap, trivial, answers, accuracy or entropy.", autocompletion=complete_kind
+    ),
 ]
 Traces = Annotated[
     list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
@@ -59,7 +62,8 @@ def command(
 ) -> None:
     """Draw a figure of the paper from traces. No model is needed.
 
-    heatmap shows which positions are unmasked first, with the boundary-first index. trivial shows the share of trivial
+    heatmap shows which positions are unmasked first, with the boundary-first index, and the accuracy where a grader has
+    marked the traces. accuracy shows the latter alone. trivial shows the share of trivial
     tokens per step. answers shows when the answer is committed. entropy shows the uncertainty over time, and needs
     traces that were recorded with --observe-span. Traces are grouped by model, task and sampler.
 
@@ -134,6 +138,7 @@ _MEASURES: dict[str, dict[str, Any]] = {
         "boundary first": lambda one: one.boundary and one.boundary.index,
         "first quarter": lambda one: one.boundary and one.boundary.first,
         "last quarter": lambda one: one.boundary and one.boundary.last,
+        "right": lambda one: one.accuracy,
     },
     "trivial": {"share of trivial tokens": lambda one: one.overall},
     "answers": {
@@ -141,6 +146,7 @@ _MEASURES: dict[str, dict[str, Any]] = {
         "entropy, nats": lambda one: one.mean_entropy,
         "before the reasoning": lambda one: one.early,
     },
+    "accuracy": {"right": lambda one: one.share},
     "entropy": {"at the first step, nats": lambda one: one.mean[0]},
 }
 """For each figure the columns of the printed table."""

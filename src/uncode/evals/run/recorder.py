@@ -133,8 +133,9 @@ class Recorder:
         """The sample of a graded answer, appended to the folder. Its trace comes first, so no sample is without one."""
         if traces is not None and isinstance(answer, TracedAnswer):
             span = _span_in_generated(grades, len(question.given))
-            notes = {"id": question.example.id, "task": cell.task, "label": cell.sampler, "answer_span": span}
-            line = answer.trace.row(0, model.tokenizer, **notes)
+            correct = grades["correct"].correct if "correct" in grades else None
+            notes = {"id": question.example.id, "task": cell.task, "label": cell.sampler}
+            line = answer.trace.row(0, model.tokenizer, **notes, answer_span=span, correct=correct)
             with self._lock:
                 traces.add([line])
         return self._add(sample_of(cell, key, question, answer, grades))
