@@ -66,6 +66,10 @@ class TraceRow:
     group: Group
     source: str
     """The file, for errors."""
+    line: int
+    """The number of the line in it, from 1."""
+    id: str
+    """The problem's; empty where a trace does not say."""
     observe: str
     forwards: int
     commit_step: Whole
@@ -188,6 +192,8 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
     return TraceRow(
         group=Group(found.get("model", ""), _note(data, "task"), _note(data, "label") or _name(found["sampler"])),
         source=source,
+        line=number,
+        id=_note(data, "id"),
         observe=found["observe"],
         forwards=found["forwards"],
         commit_step=found["commit_step"],

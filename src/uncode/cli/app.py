@@ -8,6 +8,7 @@ from ..version import __version__
 from .command import Command
 from .verbs import (
     analyze,
+    cases,
     compare,
     count,
     decode,
@@ -39,6 +40,7 @@ for _verb, _module in (
     ("regrade", regrade),
     ("report", report),
     ("analyze", analyze),
+    ("cases", cases),
     ("calibrate", calibrate),
     ("mini", mini),
     ("train", train),
