@@ -9,8 +9,8 @@ import pytest
 
 import uncode
 from tests.analysis.lines import Line, line, write
-from uncode.analysis.heat_map import HeatMap, HeatMapOf, earlier_than_inner
-from uncode.analysis.order import commit_ranks
+from uncode.analysis.measures.heat_map import HeatMap, HeatMapOf, earlier_than_inner
+from uncode.analysis.measures.order import commit_ranks
 from uncode.analysis.read_traces import trace_rows
 
 

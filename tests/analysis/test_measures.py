@@ -11,13 +11,13 @@ import pytest
 
 import uncode
 from tests.analysis.lines import EOS, Line, line, write
-from uncode.analysis.accuracy import AccuracyOf
-from uncode.analysis.answer_timing import AnswerTimingOf, tokens_of
-from uncode.analysis.heat_map import HeatMapOf
+from uncode.analysis.measures.accuracy import AccuracyOf
+from uncode.analysis.measures.answer_timing import AnswerTimingOf, tokens_of
+from uncode.analysis.measures.heat_map import HeatMapOf
+from uncode.analysis.measures.step_entropy import Z95, StepEntropyOf
+from uncode.analysis.measures.step_sums import part_means
+from uncode.analysis.measures.trivial_share import TrivialShareOf
 from uncode.analysis.read_traces import trace_rows
-from uncode.analysis.step_entropy import Z95, StepEntropyOf
-from uncode.analysis.step_sums import part_means
-from uncode.analysis.trivial_share import TrivialShareOf
 
 
 def result(kind: Any, tmp_path: Path, lines: list[Line], parts: int | None = None) -> Any:

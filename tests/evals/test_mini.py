@@ -16,7 +16,7 @@ import torch
 import uncode
 from tests.cli.running import call
 from uncode import UncodeError
-from uncode.analysis.order import order_of
+from uncode.analysis.measures.order import order_of
 from uncode.backbones.loading import device
 from uncode.cli import devices
 from uncode.cli.answering.three_orders import _typical_problems

@@ -9,13 +9,13 @@ from typing import Any
 
 from ..core.errors import require
 from ..stats import Interval
-from .accuracy import AccuracyOf
-from .answer_timing import AnswerTimingOf
-from .heat_map import HeatMapOf
 from .kinds import RELATIVE, check_choices
+from .measures.accuracy import AccuracyOf
+from .measures.answer_timing import AnswerTimingOf
+from .measures.heat_map import HeatMapOf
+from .measures.step_entropy import StepEntropyOf
+from .measures.trivial_share import TrivialShareOf, reference_share
 from .read_traces import Group, OnBytes, TraceRow, trace_rows
-from .step_entropy import StepEntropyOf
-from .trivial_share import TrivialShareOf, reference_share
 
 _MEASURES: dict[str, Any] = {
     "heatmap": HeatMapOf,

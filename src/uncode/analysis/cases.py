@@ -13,9 +13,9 @@ from typing import Any
 
 from ..core.errors import require, suggest
 from ..core.support.json_lines import read_json
-from .answer_timing import timing_of
+from .measures.answer_timing import timing_of
+from .measures.trivial_share import texts_of, trivial_tokens
 from .read_traces import OnBytes, TraceRow, trace_rows
-from .trivial_share import texts_of, trivial_tokens
 
 NEEDS = ("generated_texts", "answer_span", "correct")
 MAX_SHORT_SHARE = 0.75

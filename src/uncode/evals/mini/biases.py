@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...analysis.order import bias_intervals
+from ...analysis.measures.order import bias_intervals
 from ...stats import Interval
 from .results import FamilyResults
 

@@ -121,13 +121,17 @@ def command(
     has_table = (folder / TABLE).is_file()
     require(has_table, f"'{model}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
 
-    from ....backbones.loading.device import usual_device
     from ....evals.mini.job import Job
 
     per_family = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
-    size = batch or (GPU_BATCH if (device or usual_device()).startswith("cuda") else BATCH)
-    job = Job(model, device, dtype, per_family, size, seed or 0, rates, out, names, draw)
+    job = Job(model, device, dtype, per_family, batch or _batch_size(device), seed or 0, rates, out, names, draw)
     _report(_run(job, workers or 1, out), as_json)
+
+
+def _batch_size(device: str | None) -> int:
+    from ....backbones.loading.device import usual_device
+
+    return GPU_BATCH if (device or usual_device()).startswith("cuda") else BATCH
 
 
 def _known_rates(folder: Path, families: tuple[str, ...]) -> dict[str, float]:

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ....analysis.order import order_of
+from ....analysis.measures.order import order_of
 from ....core.canvas import Canvas
 from ....core.denoiser import Denoiser
 from ....core.errors import UncodeError, require

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import require
-from .read_traces import Numbers, TraceRow, Whole
+from ...core.errors import require
+from ..read_traces import Numbers, TraceRow, Whole
 from .step_sums import StepSums, nullable, part_means
 
 Z95 = 1.959963984540054

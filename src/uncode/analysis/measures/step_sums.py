@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ..stats import Interval, mean_interval
-from .read_traces import Numbers
+from ...stats import Interval, mean_interval
+from ..read_traces import Numbers
 
 MAX_DRAWS = 10_000_000
 """Traces times resamples of an interval. More take longer than reading the traces, and change the third digit."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import UncodeError
-from ..stats import Interval, wilson
-from .read_traces import Numbers, TraceRow, Whole
+from ...core.errors import UncodeError
+from ...stats import Interval, wilson
+from ..read_traces import Numbers, TraceRow, Whole
 
 
 @dataclass(frozen=True, eq=False)

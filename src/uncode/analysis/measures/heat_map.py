@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import require
-from ..core.row_record import FILLED, GIVEN
-from ..stats import Interval, mean_intervals, wilson
+from ...core.errors import require
+from ...core.row_record import FILLED, GIVEN
+from ...stats import Interval, mean_intervals, wilson
+from ..read_traces import Numbers, TraceRow, Whole
 from .order import commit_ranks
-from .read_traces import Numbers, TraceRow, Whole
 from .step_sums import resamples_for
 
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from ..core.errors import UncodeError
-from ..core.texts import is_trivial
-from ..stats import Interval
-from .read_traces import Flags, Numbers, TraceRow, Whole
+from ...core.errors import UncodeError
+from ...core.texts import is_trivial
+from ...stats import Interval
+from ..read_traces import Flags, Numbers, TraceRow, Whole
 from .step_sums import StepSums, mean_over, nullable
 
 

@@ -1,0 +1,1 @@
+"""What the figures show: one class per figure, to which traces are added one by one."""
