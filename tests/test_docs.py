@@ -58,7 +58,7 @@ DEMO = re.compile(r"(?<=This is one of its three problems:\n\n```text\n).*?(?=``
 
 
 def with_the_demo(page: Path, others: bool = True) -> str:
-    """The page with what `make demo` prints of its second problem; the two others need not be solved."""
+    """The page with what `make demo` prints of its first problem; the two others need not be solved."""
     from typer.testing import CliRunner
 
     from uncode.cli.answering import three_orders
@@ -66,7 +66,7 @@ def with_the_demo(page: Path, others: bool = True) -> str:
     from uncode.viewer.page import Trajectory
 
     def solve(family: Any, *rest: Any) -> Trajectory:
-        shown = others or family.name == three_orders.DEMO_FAMILIES[1]
+        shown = others or family.name == three_orders.DEMO_FAMILIES[0]
         return real(family, *rest) if shown else Trajectory("not solved", {})
 
     real = three_orders._solve
@@ -76,8 +76,8 @@ def with_the_demo(page: Path, others: bool = True) -> str:
         words = ["demo", "--page", str(Path(folder) / "demo.html")]
         with patch.object(three_orders, "_solve", solve), patch.object(three_orders, "write_page"):
             shown = CliRunner().invoke(app, words, env={"COLUMNS": "80"}).output
-    second = re.split(r"^─+ .* ─+\n", shown, flags=re.M)[2]
-    block = "".join(line.rstrip() + "\n" for line in second.strip().splitlines())
+    first = re.split(r"^─+ .* ─+\n", shown, flags=re.M)[1]
+    block = "".join(line.rstrip() + "\n" for line in first.strip().splitlines())
     return DEMO.sub(lambda _: block, page.read_text(), count=1)
 
 

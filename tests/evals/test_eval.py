@@ -95,7 +95,7 @@ def test_a_forced_direct_answer_begins_with_the_tasks_own_words(tmp_path: Path) 
         ("mini_sudoku", "left_to_right"),
     }
     plain, direct = ([one for one in samples if one.sampler == label] for label in ("left_to_right", "direct"))
-    assert len(direct) == 5 and all(one.text.startswith("The answer is (") for one in direct)
+    assert len(direct) == 5 and all(one.text.startswith(" The answer is (") for one in direct)
     assert not {one.prompt_sha256 for one in direct} & {one.prompt_sha256 for one in plain}
     with pytest.raises(UncodeError, match="'direct' has forced_direct, and none of its tasks has direct answers"):
         config(forced, tasks=["mini_sudoku"])
@@ -196,7 +196,7 @@ def test_a_run_keeps_every_answer_with_its_grades(tmp_path: Path) -> None:
     assert [cell.sampler for cell in info.cells] == ["confidence", "uncode"]
     samples = folder.samples()
     assert len(samples) == 10 and [file.name for file in folder.files()] == ["samples.jsonl"]
-    assert all(set(sample.grades) == {"correct", "paper"} for sample in samples)
+    assert all(set(sample.grades) == {"correct"} for sample in samples)
     assert {s.seed for s in samples[:5]} == {0, 1, 2, 3, 4}  # in the order in which they were graded
     assert samples[0].prompt_sha256 != samples[1].prompt_sha256
     row = json.loads(json.dumps(samples[0].as_row()))

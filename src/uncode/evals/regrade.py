@@ -54,9 +54,19 @@ class Graded:
 
     def disagreements(self) -> list[int]:
         """The numbers of the answers on which our rule and the paper's rule disagree."""
+        if not self.has_released_rule:
+            return []
         return [n for n, g in enumerate(self.grades) if g["correct"].correct != g["paper"].correct]
 
-    def count_only(self, metric: str, other: str) -> int:
+    @property
+    def has_released_rule(self) -> bool:
+        """The mini families have none: they are not part of the release."""
+        return "paper" in self.task.graders
+
+    def count_only(self, metric: str, other: str) -> int | None:
+        """The answers that are right by one metric and wrong by another; None if the task lacks one of them."""
+        if not {metric, other} <= self.task.graders.keys():
+            return None
         return sum(g[metric].correct and not g[other].correct for g in self.grades)
 
 

@@ -212,7 +212,8 @@ def _table(graded: list[Graded]) -> Table:
     rows = []
     for one in graded:
         cells = [_percent(one, name) for name in ("correct", "paper")]
-        counts = [str(one.count_only("correct", "paper")), str(one.count_only("paper", "correct"))]
+        changes = one.count_only("correct", "paper"), one.count_only("paper", "correct")
+        counts = ["" if count is None else str(count) for count in changes]
         rows.append((one.name, str(len(one.answers)), *cells, *counts))
         strict = [_percent(one, name) for name in ("strict", "paper_strict")]
         if any(strict):
