@@ -70,10 +70,10 @@ def command(
 
     Examples:
 
-      uncode eval mini --tasks mini_story --samplers confidence,uncode --limit 40 --traces --out run
-      uncode cases run
-      uncode cases run --kind early_answer --limit 5 --page cases.html
-      uncode cases run --samplers confidence,semi_ar --json
+      uncode eval mini --tasks mini_story --samplers confidence,semi_ar --limit 40 --traces --out run
+      uncode cases run --samplers confidence,semi_ar
+      uncode cases run --samplers confidence,semi_ar --kind early_answer --limit 5 --page cases.html
+      uncode cases run --samplers "confidence,uncode 0.1" --json
     """
     failing, _, right = samplers.partition(",")
     is_pair = bool(failing and right) and "," not in right
