@@ -158,7 +158,7 @@ def test_doctor_says_what_is_there_and_what_is_missing() -> None:
     assert found["kernels"]["on a GPU"].startswith(("fused", "plain, which is slower: triton"))
     assert found["versions"]["transformers"] and found["devices"][0]["name"] == "cpu"
     extras = {extra["name"]: extra for extra in found["extras"]}
-    assert set(extras) == {"eval", "devices", "corpora", "cluster", "gguf", "lm-eval", "plots"}
+    assert set(extras) == {"eval", "devices", "corpora", "cluster", "gguf", "lm-eval", "plots", "frames"}
     assert not extras["devices"]["missing"]
     missing = [extra for extra in extras.values() if extra["missing"]]
     assert all(f"pip install 'uncode[{extra['name']}]'" in " ".join(shown.split()) for extra in missing)

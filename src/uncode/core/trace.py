@@ -135,6 +135,12 @@ class Trace:
                 span[row] = torch.where(self.commit_step[row] == FILLED, self.generated[row], span[row])
         return tokens
 
+    def to_frame(self, tokenizer: Any = None) -> Any:
+        """A pandas data frame with one line per row and offset (extra `frames`). `tokenizer` adds the texts."""
+        from ..frames import trace_frame
+
+        return trace_frame(self, tokenizer)
+
     # -- JSON ------------------------------------------------------------------------------------
 
     def row(self, row: int, tokenizer: Any = None, **notes: Any) -> dict[str, Any]:

@@ -149,6 +149,12 @@ class RunFolder:
         found = {(sample.cell, sample.id): sample for sample in self.all_samples()}
         return list(found.values())
 
+    def to_frame(self) -> Any:
+        """A pandas data frame with one line per answer (extra `frames`)."""
+        from ...frames import run_frame
+
+        return run_frame(self.samples())
+
     def all_samples(self) -> list[Sample]:
         """Every sample once, in the order in which they were written."""
         found = dict[tuple[str, CellName], Sample]()
