@@ -144,7 +144,7 @@ def test_the_readme_s_example_holds_at_every_length(tiny: Any) -> None:
     assert found
     prompt = eval(found[1])
     assert prompt == COINS
-    lengths = [64, 80, 120]
+    lengths = [64, 120]
     for sampler, right in (("confidence", False), ("uncode", True)):
-        texts = uncode.generate(tiny, [prompt] * 3, sampler=sampler, length=lengths)
-        assert [text.endswith("#### 78") for text in texts] == [right] * 3, texts
+        texts = uncode.generate(tiny, [prompt] * 2, sampler=sampler, length=lengths)
+        assert [text.endswith("#### 78") for text in texts] == [right] * 2, texts

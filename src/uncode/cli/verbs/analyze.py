@@ -20,7 +20,7 @@ from ..printing import print_whole, printing
 if TYPE_CHECKING:
     from ...analysis.analyze import Analysis
 
-SUMMARY = "The paper's figures from traces: heat map, accuracy, trivial tokens, ..."
+SUMMARY = "The paper's figures from traces, as pictures, CSV or JSON."
 SUFFIXES = (".png", ".svg", ".pdf", ".csv")
 Option = typer.Option
 

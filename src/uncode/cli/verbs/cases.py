@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from ...analysis.cases import Case
 
-SUMMARY = "Case studies: where one sampler fails and another is right, and why."
+SUMMARY = "Where one sampler fails and another is right, and why."
 DIVERGENCE_SIGN = "»"
 IN_WORDS = {
     "early_answer": "the answer is committed before the reasoning",
