@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SUMMARY = "The paper's main table in miniature, on a small model."
 FAMILY_COUNT = 7
 
-PROBLEMS, QUICK_PROBLEMS = 1024, 6
+PROBLEMS, QUICK_PROBLEMS = 1024, 4
 """Problems per family, in a full and in a quick run."""
 BATCH, GPU_BATCH = 256, 1024
 """Problems per batch, on a CPU and on a GPU."""
@@ -47,7 +47,7 @@ Families = Annotated[
 ]
 Problems = Annotated[
     int | None,
-    Option(min=1, max=PROBLEMS, metavar="N", help="Problems per family.  [default: 1024; quick: 6]"),
+    Option(min=1, max=PROBLEMS, metavar="N", help="Problems per family.  [default: 1024; quick: 4]"),
 ]
 BatchSize = Annotated[int | None, Option(min=1, metavar="N", help="Problems per batch.  [default: 256; on a GPU 1024]")]
 Workers = Annotated[
