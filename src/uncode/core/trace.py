@@ -8,7 +8,7 @@ import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -31,6 +31,9 @@ from .support.reprs import counted
 from .support.write import write_whole
 from .texts import token_texts
 from .trace_schema import FLOATS, OF_ROW, RESTORE, SCHEMA, SHARED, Damage, read_row
+
+if TYPE_CHECKING:
+    from .notebook.element import Html
 
 _NAN = float("nan")
 _GZIP = b"\x1f\x8b"
@@ -140,6 +143,18 @@ class Trace:
         from ..frames import trace_frame
 
         return trace_frame(self, tokenizer)
+
+    def to_html(self, tokenizer: Any = None) -> Html:
+        """The rows as HTML, tokens shaded by commit time. `tokenizer` gives their texts; without it, ids are shown.
+
+        As the last line of a notebook cell it is drawn. A trace alone is drawn with ids.
+        """
+        from .notebook.trace_html import trace_html
+
+        return trace_html(self, tokenizer)
+
+    def _repr_html_(self) -> str:
+        return self.to_html()
 
     # -- JSON ------------------------------------------------------------------------------------
 

@@ -1,30 +1,16 @@
-"""When the tokens of a row were committed: early, in the middle or late; and when EOS and the answer were."""
+"""When the tokens of a row were committed, and when EOS and the answer were."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-from ..core.row_record import FILLED, GIVEN, OPEN
+from ..core.moments import EARLY as EARLY  # noqa: PLC0414
+from ..core.moments import LATE as LATE  # noqa: PLC0414
+from ..core.moments import MIDDLE as MIDDLE  # noqa: PLC0414
+from ..core.moments import moments as moments  # noqa: PLC0414
 
 Row = dict[str, Any]
 """A row of a trace as plain data."""
-
-EARLY, MIDDLE, LATE = "early", "middle", "late"
-MOMENTS = (EARLY, MIDDLE, LATE)
-OTHERS = {GIVEN: "given", FILLED: "filled", OPEN: "masked"}
-
-
-def moments(commit_step: Sequence[int]) -> list[str]:
-    """A word for each offset: the third of the commits in which it was written, or why it is in none.
-
-    These are thirds of the commits, not of the steps, because the number of steps is unknown while a decode runs.
-    Offsets that a stop rule filled are not commits.
-    """
-    to_commit = sum(step not in (GIVEN, FILLED) for step in commit_step)
-    steps = sorted(step for step in commit_step if step >= 0)
-    before = {step: count for count, step in reversed(list(enumerate(steps)))}
-    return [MOMENTS[3 * before[step] // to_commit] if step >= 0 else OTHERS[step] for step in commit_step]
 
 
 def eos_ids_of(row: Row) -> set[int]:

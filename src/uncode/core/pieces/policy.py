@@ -65,6 +65,12 @@ class Sampler(Piece):
     def __repr__(self) -> str:
         return one_line(f"Sampler('{self.name}': ", [*self.policy.parts, *unusual(self, ("propose", "cache"))])
 
+    def _repr_html_(self) -> str:
+        """For notebooks: all pieces with all settings, defaults too."""
+        from ..notebook.sampler_html import sampler_html
+
+        return sampler_html(self)
+
     def check(self) -> None:
         require(self.limit is None or self.limit >= 1, f"the limit must be at least 1 forward, not {self.limit}.")
 

@@ -1,0 +1,1 @@
+"""What a notebook draws: traces and samplers as HTML."""
