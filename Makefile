@@ -3,7 +3,7 @@
 # make check  linters and types only
 # make bench  the cost of the stepper, of loading and of answers, compared with the copied-loop style
 # make verify make test, slow tests, the limits of the benchmarks, every architecture, a thousand examples per property
-# make docs   write docs/papers.md from the presets, and the output of the docs' code blocks
+# make docs   write docs/papers.md from the presets, and the output of the docs' code blocks and notebooks
 
 PYTHON ?= python3
 VENV := .venv
@@ -55,6 +55,7 @@ bench: $(VENV)/base
 docs: $(VENV)/dev
 	@$(BIN)/python -m uncode.samplers.papers > docs/papers.md
 	@$(BIN)/python tests/test_docs.py
+	@$(BIN)/python tests/test_notebook.py
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .coverage .hypothesis
