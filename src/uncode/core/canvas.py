@@ -66,11 +66,11 @@ class Canvas:
         pad = whole_number(pad_id, "pad_id") if pad_id is not None else int(mask_id == 0)
         require(pad != mask_id, "the padding id must differ from the mask id.")
         tokens = heads[0].new_full((len(heads), start + width), pad)
-        valid = torch.zeros_like(tokens, dtype=torch.bool)
-        for row, (head, tail) in enumerate(zip(heads, tails, strict=True)):
-            columns = slice(start - len(head), start + len(tail))
-            tokens[row, columns] = torch.cat([head, tail])
-            valid[row, columns] = True
+        first, last = (tokens.new_tensor([[len(part)] for part in parts]) for parts in (heads, tails))
+        columns = torch.arange(-start, width, device=tokens.device)
+        valid = (columns >= -first) & (columns < last)
+        # the valid columns in the order of the rows are all rows one after the other: one write for all of them
+        tokens[valid] = torch.cat([part for pair in zip(heads, tails, strict=True) for part in pair])
         return cls(tokens, valid, mask_id, start)
 
     def padded(self, left: int, right: int) -> Canvas:

@@ -14,12 +14,12 @@ import torch
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
 from ..core.errors import RowError, UncodeError, require
-from ..core.row_record import RowRecord
 from ..core.stepper.decode import Step, advance, check_beliefs
+from ..core.stepper.record import HostRows
 from ..core.stepper.requests import DecodeOptions
 from ..core.stepper.state import State
 from ..core.support.arguments import whole_number
-from ..core.trace import Trace, header_of
+from .finished_row import FinishedRow
 from .memory import MemoryBudget
 from .queue import Queue, Waiting
 from .request import Request, Result
@@ -38,8 +38,8 @@ class _Active:
 
     waiting: Waiting
     since: float
-    share: float = 0.0
-    """Seconds of its forwards so far, each divided by the rows in it."""
+    share_before: float
+    """The engine's `_share` when it joined."""
 
 
 class Engine:
@@ -75,6 +75,8 @@ class Engine:
         self._tickets_of_step: dict[int, int] = {}
         """Tickets of the rows of the last step, by the row's id. It has those that the step finished too."""
         self._results: list[Result] = []
+        self._share = 0.0
+        """Seconds of all forwards so far, each divided by the rows in it."""
         on_gpu = torch.device(denoiser.device).type == "cuda"
         self._column_step = COLUMN_STEP if on_gpu and denoiser.sees_padding else 1
 
@@ -196,7 +198,7 @@ class Engine:
             self._shrink_and_restart(canvas.tokens.numel(), error, taken)
             return
         for row, waiting in zip(ids, taken, strict=True):
-            self._active[row] = _Active(waiting, now)
+            self._active[row] = _Active(waiting, now, self._share)
 
     def _advance(self) -> None:
         tokens, began = self._state.batch.tokens.numel(), time.monotonic()
@@ -210,9 +212,7 @@ class Engine:
         else:
             self.forwards += 1
             self._tickets_of_step = {row: active.waiting.ticket for row, active in self._active.items()}
-            share = (time.monotonic() - began) / len(self._active)
-            for active in self._active.values():
-                active.share += share
+            self._share += (time.monotonic() - began) / len(self._active)
             self._collect_finished()
 
     def _shrink_and_restart(self, tokens: int, error: torch.OutOfMemoryError, joining: list[Waiting]) -> None:
@@ -244,23 +244,25 @@ class Engine:
         if not state.any_finished:
             return
         now = time.monotonic()
-        rows = np.flatnonzero(state.rows.finished).tolist()
-        for at, record in zip(rows, state.read_rows(rows), strict=True):
-            active = self._active.pop(int(state.rows.ids[at]))
+        rows = np.flatnonzero(state.rows.finished)
+        found = state.read_rows(rows)
+        suspects = found.lack_probability
+        for at, row in enumerate(rows.tolist()):
+            active = self._active.pop(int(state.rows.ids[row]))
             try:
-                check_beliefs(state, at, record)
+                if suspects[at]:
+                    check_beliefs(state, row, found.record(at))
             except RowError as error:
                 self._fail(active.waiting, error, now)
             else:
-                self._results.append(self._result(record, active, now))
+                self._results.append(self._result(found, at, active, now))
         self._keep(~state.rows.finished)
 
-    def _result(self, record: RowRecord, active: _Active, now: float) -> Result:
-        request, batch = active.waiting.request, self._state.batch
-        record = record.without_padding(batch.start, request.canvas.start, request.canvas.span)
-        trace = Trace.of(request.canvas, [record], header_of(self.denoiser, self._state.observe))
-        waited = active.since - active.waiting.since
-        return Result(request, trace, seconds=now - active.since, waited=waited, share_seconds=active.share)
+    def _result(self, found: HostRows, at: int, active: _Active, now: float) -> Result:
+        request, state = active.waiting.request, self._state
+        row = FinishedRow(found, at, request.canvas, state.batch.start, self.denoiser, state.observe)
+        waited, share = active.since - active.waiting.since, self._share - active.share_before
+        return Result(request, row, seconds=now - active.since, waited=waited, share_seconds=share)
 
     def _keep(self, rows: np.ndarray) -> None:
         self._state.keep(np.flatnonzero(rows))

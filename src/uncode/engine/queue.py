@@ -50,15 +50,16 @@ class Queue:
         """Take at most `most` requests that fit. One that does not fit is overtaken at most MAX_OVERTAKEN times."""
         taken: list[Waiting] = []
         passed: list[Waiting] = []
-        for waiting in self._waiting:
-            if len(taken) == most or any(one.overtaken >= MAX_OVERTAKEN for one in passed):
-                break
+        most_overtaken = 0  # of those passed
+        while self._waiting and len(taken) < most and most_overtaken < MAX_OVERTAKEN:
+            waiting = self._waiting.popleft()
             if fits(waiting.request):
                 taken.append(waiting)
                 for one in passed:
                     one.overtaken += 1
+                most_overtaken += bool(passed)
             else:
                 passed.append(waiting)
-        for waiting in taken:
-            self._waiting.remove(waiting)
+                most_overtaken = max(most_overtaken, waiting.overtaken)
+        self._waiting.extendleft(reversed(passed))
         return taken

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from ..core.canvas import Canvas
 from ..core.errors import UncodeError, require, shown
 from ..core.pieces.policy import Sampler
 from ..core.trace import Trace
+from .finished_row import FinishedRow
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,8 +38,8 @@ class Result:
     """A request that has left the engine: with a trace, or with the error that ended it."""
 
     request: Request
-    trace: Trace | None
-    """Of the one row, as if it had been decoded alone."""
+    row: FinishedRow | None
+    """What was decoded; None where there is an error."""
     error: UncodeError | None = None
     """Why it could not be decoded."""
     seconds: float = 0.0
@@ -46,3 +48,8 @@ class Result:
     """Its share of the time: of each forward, the seconds divided by the rows in it. The shares of all rows add up."""
     waited: float = 0.0
     """Seconds in the queue."""
+
+    @cached_property
+    def trace(self) -> Trace | None:
+        """Of the one row, as if it had been decoded alone. It is made when it is first asked for."""
+        return None if self.row is None else self.row.trace()

@@ -309,10 +309,11 @@ class Steps:
         """Rows that have finished leave the batch."""
         state = self.state
         if state.any_finished:
-            rows = np.flatnonzero(state.rows.finished).tolist()
-            for row, found in zip(rows, state.read_rows(rows), strict=True):
-                self._rows[int(state.rows.ids[row])] = found
-                check_beliefs(state, row, found)
+            rows = np.flatnonzero(state.rows.finished)
+            found = state.read_rows(rows)
+            for at, row in enumerate(rows.tolist()):
+                record = self._rows[int(state.rows.ids[row])] = found.record(at)
+                check_beliefs(state, row, record)
             state.keep(np.flatnonzero(~state.rows.finished))
 
     def trace(self) -> Trace:

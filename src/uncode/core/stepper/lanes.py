@@ -22,7 +22,7 @@ def add_lanes(
     """Add lanes for new rows where no lane has their sampler. Returns all lanes, and the number of each new row's."""
     found, numbers = list(lanes), []
     for sampler in samplers:
-        known = [number for number, lane in enumerate(found) if lane.spec == sampler]
+        known = [number for number, lane in enumerate(found) if lane.spec is sampler or lane.spec == sampler]
         if not known:
             found.append(_bind(sampler, facts, whole_span))
         numbers.append(known[0] if known else len(found) - 1)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from ..pieces.cache import NoCache, Place, Plan, Span
@@ -60,11 +59,12 @@ class Planner:
         first, length = self._first, self._lengths
         return Span(np.clip(span.start - first, 0, length), np.clip(span.stop - first, 0, length))
 
-    def recomputed(self, row_id: int, joined_at_step: int, forwards: int) -> Tensor:
-        """The positions each of a row's forwards recomputed, `[2, T]`."""
-        found = np.zeros((2, forwards), dtype=np.int64)
-        for clock, ids, window in self._history:
-            at = np.flatnonzero(ids == row_id)
-            if len(at):
-                found[:, max(clock - joined_at_step, 0) :] = [[window.start[at[0]]], [window.stop[at[0]]]]
-        return torch.from_numpy(found)
+    def recomputed(self, ids: Ints, joined_at_step: Ints, forwards: int) -> Ints:
+        """The positions that each of these rows' forwards recomputed, `[N, 2, T]`."""
+        found, steps = np.zeros((len(ids), 2, forwards), dtype=np.int64), np.arange(forwards)
+        for clock, present, window in self._history:
+            _, mine, theirs = np.intersect1d(ids, present, assume_unique=True, return_indices=True)
+            since = steps >= (clock - joined_at_step[mine])[:, None]
+            spans = np.stack([window.start[theirs], window.stop[theirs]], 1)
+            found[mine] = np.where(since[:, None], spans[..., None], found[mine])
+        return found

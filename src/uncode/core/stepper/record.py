@@ -6,6 +6,8 @@ same few kernels for 32 steps as for one, which keeps recording cheap.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -14,6 +16,7 @@ from torch import Tensor
 from ..belief import Belief
 from ..pieces.policy import Sampler
 from ..row_record import GIVEN, OPEN, Event, RowRecord
+from ..support.arrays import Ints
 from ..support.transfer import never
 from .decide import Decision
 from .window import Window, WindowedTensor
@@ -172,6 +175,39 @@ class BatchRecord:
         if self.events[row]:
             steps = torch.tensor([step for step, _, token in self.events[row] if token >= 0])
         return torch.bincount(steps[steps >= 0], minlength=forwards)
+
+
+class HostRows:
+    """Rows of a batch on the host. Arrays over all of them are ready; the record of a row is made when it is asked for,
+    because many callers need a row's tokens alone."""
+
+    def __init__(
+        self, record: BatchRecord, tokens: Tensor, samplers: Sequence[Sampler], seeds: Sequence[int], window: Ints
+    ) -> None:
+        """`record` and `tokens` `[N, L]` are on the host; `window` `[N, 2, T]` is what each forward recomputed."""
+        self._record, self._tokens, self._samplers, self._seeds, self._window = record, tokens, samplers, seeds, window
+        self.tokens: Ints = tokens.numpy()
+        """The rows' whole canvases, `[N, L]`."""
+        self.commit_step: Ints = record.commit_step.numpy()
+        """As in :class:`RowRecord`, `[N, S]`."""
+        self.forwards: list[int] = record.forwards[:, 0].tolist()
+
+    def record(self, at: int) -> RowRecord:
+        """All that is known of a row."""
+        return self._record.read(
+            at,
+            tokens=self._tokens[at],
+            sampler=self._samplers[at],
+            seed=self._seeds[at],
+            window=torch.from_numpy(self._window[at, :, : self.forwards[at]]),
+        )
+
+    @property
+    def lack_probability(self) -> NDArray[np.bool_]:
+        """Rows `[N]` with a token that was committed without a probability."""
+        entropy = self._record.commit[COMMIT.index("entropy")]
+        found: NDArray[np.bool_] = ((self._record.commit_step >= 0) & entropy.isnan()).any(1).numpy()
+        return found
 
 
 def _over_steps(terms: list[list[Tensor]]) -> list[Tensor]:

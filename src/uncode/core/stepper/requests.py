@@ -9,7 +9,7 @@ from typing import Literal, TypedDict
 
 from torch import Tensor
 
-from ..errors import require, shown
+from ..errors import UncodeError, require, shown
 from ..noise import Noise
 from ..pieces.policy import Sampler
 from ..support.arguments import whole_number
@@ -41,7 +41,8 @@ def each_sampler(samplers: Samplers, count: int) -> list[Sampler]:
     each = [samplers] * count if isinstance(samplers, Sampler) else samplers
     made = f": call it, {samplers.__name__}(...)" if inspect.isfunction(samplers) else ""
     fits = isinstance(each, Sequence) and all(isinstance(sampler, Sampler) for sampler in each)
-    require(fits, f"a sampler was expected, presets.confidence() say, not {shown(samplers)}{made}.")
+    if not fits:  # the text of many samplers takes longer than the check
+        raise UncodeError(f"a sampler was expected, presets.confidence() say, not {shown(samplers)}{made}.")
     require(len(each) == count, f"{len(each)} samplers were given for {count} rows.")
     return list(each)
 

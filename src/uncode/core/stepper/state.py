@@ -28,7 +28,7 @@ from .lanes import add_lanes, plan_rows
 from .lookahead import LookAhead
 from .open_blocks import OpenBlocks
 from .planner import Planner
-from .record import BatchRecord
+from .record import BatchRecord, HostRows
 from .requests import NoiseSource, Observe, Samplers, Seeds, check_options, each_sampler, each_seed
 from .rows import Rows
 
@@ -132,23 +132,16 @@ class State:
 
     def read(self, row: int) -> RowRecord:
         """All that is known of a row: its tokens, its sampler and what was recorded of it."""
-        return self.read_rows([row])[0]
+        return self.read_rows(np.array([row])).record(0)
 
-    def read_rows(self, rows: list[int]) -> list[RowRecord]:
+    def read_rows(self, rows: Ints) -> HostRows:
         """The same of several rows; they are copied to the host together."""
-        index = torch.tensor(rows, dtype=torch.int64, device=self.facts.device)
-        record, tokens = self.record.on_host(rows), self.batch.tokens[index].cpu()
-        seeds, ids, joined_at_step = self.batch.seeds[index, 0].tolist(), self.rows.ids, self.rows.joined_at_step
-        return [
-            record.read(
-                at,
-                tokens=tokens[at],
-                sampler=self.spec_of(row),
-                seed=seeds[at],
-                window=self.planner.recomputed(int(ids[row]), int(joined_at_step[row]), int(record.forwards[at])),
-            )
-            for at, row in enumerate(rows)
-        ]
+        index = upload(rows, self.facts.device)
+        record, tokens = self.record.on_host(rows.tolist()), self.batch.tokens[index].cpu()
+        forwards = int(record.forwards.max())
+        window = self.planner.recomputed(self.rows.ids[rows], self.rows.joined_at_step[rows], forwards)
+        samplers = [self.spec_of(row) for row in rows.tolist()]
+        return HostRows(record, tokens, samplers, self.batch.seeds[index, 0].tolist(), window)
 
     def spec_of(self, row: int) -> Sampler:
         """A row's sampler, as the caller gave it."""

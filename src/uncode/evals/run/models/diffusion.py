@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 
 from ....analysis.measures.order import order_of
@@ -15,8 +16,8 @@ from ....core.errors import UncodeError, require
 from ....core.pieces.piece import Table
 from ....core.pieces.policy import Sampler
 from ....core.pieces.stop import AfterEos
-from ....core.trace import Trace
 from ....engine import Engine, Request, Result
+from ....engine.finished_row import FinishedRow
 from ....prompt import Prompt, encode
 from ....samplers import lookup
 from ....samplers.interventions import trivial_ids
@@ -81,42 +82,45 @@ class DiffusionModel(EvaluatedModel):
         longest_first = sorted(questions, key=lambda one: -(len(one.prompt_ids) + one.length))
         for result in engine.run(self.request(one, sampler.sampler) for one in longest_first):
             question: Question = result.request.key
-            if result.trace is None:
+            if result.row is None:
                 raise UncodeError(f"{question.example.id}, {sampler.entry.label}: {result.error}")
-            yield question, self._answer(question, result, result.trace, sampler.entry, observe)
+            yield question, self._answer(question, result, result.row, sampler.entry, observe)
 
     def request(self, question: Question, sampler: Sampler) -> Request:
         """The row of a question, for the engine."""
         mask_id, after = self.denoiser.mask_id, self.denoiser.frame[1]
-        row = [*question.prompt_ids, *[mask_id] * question.length, *after]
-        return Request(Canvas.infill([row], mask_id=mask_id), sampler, question.seed, key=question)
+        tokens = torch.tensor([[*question.prompt_ids, *[mask_id] * question.length, *after]])
+        # what Canvas.infill makes of the same ids, which are known to be a prompt's and need no check one by one
+        canvas = Canvas(tokens, torch.ones_like(tokens, dtype=torch.bool), mask_id, start=len(question.prompt_ids))
+        return Request(canvas, sampler, question.seed, key=question)
 
     def _answer(
-        self, question: Question, result: Result, trace: Trace, entry: SamplerEntry, observe: bool
+        self, question: Question, result: Result, found: FinishedRow, entry: SamplerEntry, observe: bool
     ) -> TracedAnswer:
         start = len(question.prompt_ids)
         span = slice(start, start + question.length)
-        row = trace.tokens[0].tolist()
+        row = found.tokens.tolist()
         generated, eos_ids = row[span], self.denoiser.eos_ids
         tokens = next((at for at, token in enumerate(generated) if token in eos_ids), len(generated))
         return TracedAnswer(
             text=Prompt(row, [(span.start, span.stop)]).answer(self.denoiser, row),
             token_ids=tuple(generated[: tokens + 1]),
-            forwards=int(trace.forwards[0]),
+            forwards=found.forwards,
             tokens=tokens,
             seconds=round(result.share_seconds, 6),
-            first_eos_step=_first_eos_step(trace, eos_ids),
-            entropy=float(trace.sequence_entropy[0]) if observe else None,
-            order=_order(trace, self._trivial, eos_ids) if entry.measure_order else None,
-            trace=trace,
+            first_eos_step=_first_eos_step(found, eos_ids),
+            entropy=float(found.trace().sequence_entropy[0]) if observe else None,
+            order=_order(found, self._trivial, eos_ids) if entry.measure_order else None,
+            result=result,
         )
 
 
-def _first_eos_step(trace: Trace, eos_ids: tuple[int, ...]) -> int | None:
+def _first_eos_step(row: FinishedRow, eos_ids: tuple[int, ...]) -> int | None:
     """The forward that wrote the first EOS; None if none did."""
-    written = torch.isin(trace.generated[0], torch.tensor(eos_ids)) & (trace.commit_step[0] >= 0)
-    return int(trace.commit_step[0][written].min()) if bool(written.any()) else None
+    steps = row.commit_step[np.isin(row.generated, eos_ids)]
+    written = steps[steps >= 0]
+    return int(written.min()) if len(written) else None
 
 
-def _order(trace: Trace, trivial: tuple[int, ...], eos_ids: tuple[int, ...]) -> dict[str, Any]:
-    return order_of(trace.generated[0].numpy(), trace.commit_step[0].numpy(), trivial, eos_ids)
+def _order(row: FinishedRow, trivial: tuple[int, ...], eos_ids: tuple[int, ...]) -> dict[str, Any]:
+    return order_of(row.generated, row.commit_step, trivial, eos_ids)

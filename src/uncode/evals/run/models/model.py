@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 
 from ....core.trace import Trace
+from ....engine import Result
 from ...stop_strings import StopStrings
 from ...task import Example, Settings
 from ..config import SamplerEntry
@@ -44,9 +45,14 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True)
 class TracedAnswer(Answer):
-    """An answer with the trace of its decode."""
+    """An answer with the trace of its decode, which is made when it is first asked for."""
 
-    trace: Trace
+    result: Result
+
+    @property
+    def trace(self) -> Trace:
+        assert self.result.trace is not None, "only a row that was decoded has an answer"
+        return self.result.trace
 
 
 @dataclass(frozen=True)
