@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
+from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
@@ -78,33 +79,45 @@ class Recorder:
         missing = [one for one, key in keys.items() if key not in self._done]
         if not missing:
             return
-        pending: list[Future[Sample]] = []
+        pending, made = 0, SimpleQueue[Future[Sample]]()
         traces = self._trace_file(cell) if self.options.traces else None
         for question, found in model.answers(sampler, missing, self.options.batch, observe):
-            answer = replace(found, text=question.given + found.text)
+            answer = replace(found, text=question.given + found.text) if question.given else found
             make = partial(self._made, cell, keys[question], question, answer, traces, model)
-            pending.append(self._graded(task, question, answer, make) if is_graded else _done(make({})))
-            yield from _finished(pending, wait_for_one=len(pending) >= MAX_PENDING)
-        while pending:
-            yield from _finished(pending, wait_for_one=True)
+            if not is_graded:
+                yield make({})
+                continue
+            self._grade(task, question, answer, make, made)
+            pending += 1
+            while pending >= MAX_PENDING or not made.empty():
+                yield made.get().result()
+                pending -= 1
+        for _ in range(pending):
+            yield made.get().result()
 
     def _trace_file(self, cell: Cell) -> LineFile:
         return self._trace_files.enter_context(self.folder.writing_traces(cell, self.options.process))
 
-    def _graded(
-        self, task: Task[Any], question: Question, answer: Answer, make: Callable[[Mapping[str, Grade]], Sample]
-    ) -> Future[Sample]:
-        """The sample once it is graded. The thread that graded it appends it, so it never waits for the next answer."""
-        made: Future[Sample] = Future()
+    def _grade(
+        self,
+        task: Task[Any],
+        question: Question,
+        answer: Answer,
+        make: Callable[[Mapping[str, Grade]], Sample],
+        made: SimpleQueue[Future[Sample]],
+    ) -> None:
+        """Put the sample into `made` once it is graded. The thread that graded it appends it to the folder, so it never
+        waits for the next answer. A queue of the finished ones is cheaper than a search among all that are pending."""
 
         def finish(grades: Future[Grades]) -> None:
+            sample = Future[Sample]()
             try:
-                made.set_result(make(grades.result()))
+                sample.set_result(make(grades.result()))
             except BaseException as error:
-                made.set_exception(error)
+                sample.set_exception(error)
+            made.put(sample)
 
         self._pool.submit(task, question.example, answer.text).add_done_callback(finish)
-        return made
 
     def _known(self, key: str, cell: Cell) -> Sample:
         """The sample of a key. If another cell made it (the same sampler under another label), it is noted for both."""
@@ -145,22 +158,6 @@ def _span_in_generated(grades: Mapping[str, Grade], given: int) -> tuple[int, in
     """Where the grader found the answer, in the generated text: behind the `given` characters that were not decoded."""
     span = grades["correct"].span if "correct" in grades else None
     return None if span is None or span[1] <= given else (max(span[0] - given, 0), span[1] - given)
-
-
-def _done(sample: Sample) -> Future[Sample]:
-    made: Future[Sample] = Future()
-    made.set_result(sample)
-    return made
-
-
-def _finished(pending: list[Future[Sample]], wait_for_one: bool) -> Iterator[Sample]:
-    """Take the finished samples out of `pending`."""
-    if wait_for_one:
-        wait(pending, return_when=FIRST_COMPLETED)
-    finished = [one for one in pending if one.done()]
-    pending[:] = [one for one in pending if one not in finished]
-    for one in finished:
-        yield one.result()
 
 
 def sample_of(cell: Cell, key: str, question: Question, answer: Answer, grades: Mapping[str, Grade]) -> Sample:
