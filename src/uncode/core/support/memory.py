@@ -42,8 +42,9 @@ def require_memory_for_canvas(tokens: int) -> None:
 
 def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, whole_span: bool) -> None:
     """Raise unless one forward's logits fit: `[B, W, V]` in float32, with W the widest open block (or the span)."""
-    lengths = canvas.lengths.cpu().numpy()
-    ends = (sampler.policy.blocks(lengths[row : row + 1]) for row, sampler in enumerate(samplers))
+    lengths = canvas.lengths.tolist()
+    different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
+    ends = (sampler.policy.blocks(np.array([length])) for (_, length), sampler in different.items())
     widest = canvas.span if whole_span else max(int(np.diff(each, prepend=0).max()) for each in ends)
     require_memory(
         4 * canvas.rows * widest * facts.vocab_size,

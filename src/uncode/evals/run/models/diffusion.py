@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 import torch
 
 from ....analysis.measures.order import order_of
@@ -117,9 +116,8 @@ class DiffusionModel(EvaluatedModel):
 
 def _first_eos_step(row: FinishedRow, eos_ids: tuple[int, ...]) -> int | None:
     """The forward that wrote the first EOS; None if none did."""
-    steps = row.commit_step[np.isin(row.generated, eos_ids)]
-    written = steps[steps >= 0]
-    return int(written.min()) if len(written) else None
+    pairs = zip(row.generated.tolist(), row.commit_step.tolist(), strict=True)  # few numbers: quicker than arrays
+    return min((step for token, step in pairs if token in eos_ids and step >= 0), default=None)
 
 
 def _order(row: FinishedRow, trivial: tuple[int, ...], eos_ids: tuple[int, ...]) -> dict[str, Any]:

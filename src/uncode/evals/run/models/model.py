@@ -6,6 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -34,7 +35,7 @@ class Question:
     given: str = ""
     """The text with which the answer begins. It is part of `prompt_ids`, and it is graded with the answer."""
 
-    @property
+    @cached_property
     def prompt_sha256(self) -> str:
         return hashlib.sha256(" ".join(map(str, self.prompt_ids)).encode()).hexdigest()
 
