@@ -190,6 +190,14 @@ def mean_of_intervals(intervals: Sequence[Interval]) -> Interval:
     return Interval(mean, mean - below, mean + above)
 
 
+def difference_of_intervals(a: Interval, b: Interval) -> Interval:
+    """`a` - `b` of two independent estimates, with the interval that follows from theirs (MOVER, as above)."""
+    low = math.hypot(a.estimate - a.low, b.high - b.estimate)
+    high = math.hypot(a.high - a.estimate, b.estimate - b.low)
+    gap = a.estimate - b.estimate
+    return Interval(gap, gap - low, gap + high)
+
+
 def pearson(x: ArrayLike, y: ArrayLike, level: float = 0.95) -> Interval:
     """Pearson's r with the interval of Fisher's z, which is [-1, 1] for fewer than four points."""
     first, second = _pair(x, y)

@@ -11,9 +11,9 @@ import pytest
 
 import uncode
 from tests.analysis.lines import EOS, Line, line, write
-from uncode.analysis.measures.accuracy import AccuracyOf
 from uncode.analysis.measures.answer_timing import AnswerTimingOf, tokens_of
 from uncode.analysis.measures.heat_map import HeatMapOf
+from uncode.analysis.measures.outcomes import OutcomesOf
 from uncode.analysis.measures.step_entropy import Z95, StepEntropyOf
 from uncode.analysis.measures.step_sums import part_means
 from uncode.analysis.measures.trivial_share import TrivialShareOf
@@ -117,12 +117,12 @@ def test_traces_without_answers_are_one_sentence(tmp_path: Path) -> None:
 def test_accuracy_by_hand(tmp_path: Path) -> None:
     """Three of four graded answers are right. A trace without a grade counts as a trace only."""
     lines = [line([0, 1], correct=mark) for mark in (True, False, True, True, None)]
-    found = result(AccuracyOf, tmp_path, lines)
+    found = result(OutcomesOf, tmp_path, lines)
     assert found.traces == 5 and found.correct.tolist() == [1, 0, 1, 1] and found.share.estimate == 0.75
     assert found.data()["accuracy"][0] == 0.75 and found.columns()["correct"].tolist() == [1, 0, 1, 1]
     assert result(HeatMapOf, tmp_path, lines).accuracy == found.share
     assert result(HeatMapOf, tmp_path, lines[-1:]).accuracy is None
     with pytest.raises(uncode.UncodeError, match="has no grades: decode again with `uncode eval --traces`"):
-        result(AccuracyOf, tmp_path, lines[-1:])
+        result(OutcomesOf, tmp_path, lines[-1:])
     with pytest.raises(uncode.UncodeError, match="field 'correct' must be true or false, not 1"):
-        result(AccuracyOf, tmp_path, [line([0, 1], correct=1)])
+        result(OutcomesOf, tmp_path, [line([0, 1], correct=1)])

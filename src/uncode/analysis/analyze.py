@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import require
 from ..stats import Interval
-from .kinds import RELATIVE, check_choices
-from .measures.accuracy import AccuracyOf
+from . import choose
+from .kinds import RELATIVE, SWEEPS, check_choices
+from .measures.anchors import AnchorRanksOf
 from .measures.answer_timing import AnswerTimingOf
 from .measures.heat_map import HeatMapOf
+from .measures.outcomes import OutcomesOf
 from .measures.step_entropy import StepEntropyOf
 from .measures.trivial_share import TrivialShareOf, reference_share
 from .read_traces import Group, OnBytes, TraceRow, trace_rows
@@ -21,8 +23,9 @@ _MEASURES: dict[str, Any] = {
     "heatmap": HeatMapOf,
     "trivial": TrivialShareOf,
     "answers": AnswerTimingOf,
-    "accuracy": AccuracyOf,
     "entropy": StepEntropyOf,
+    "anchors": AnchorRanksOf,
+    **dict.fromkeys(SWEEPS, OutcomesOf),
 }
 """For each figure the class that adds traces to it."""
 
@@ -34,7 +37,7 @@ class Analysis:
     kind: str
     parts: int | None
     groups: dict[Group, Any]
-    """A measure each: `HeatMap`, `TrivialShare`, `AnswerTiming`, `Accuracy` or `StepEntropy`."""
+    """A measure each: `HeatMap`, `TrivialShare`, `AnswerTiming`, `StepEntropy`, `AnchorRanks`, or `Outcomes`."""
     references: dict[Group, Interval] = field(default_factory=dict)
     """Of `trivial`: the share of trivial tokens in the reference traces."""
 
@@ -67,12 +70,15 @@ def analyze(
 ) -> Analysis:
     """The arrays of a figure, from trace files, folders of them and run folders.
 
-    `kind` is `heatmap`, `trivial`, `answers`, `accuracy` or `entropy`. Rows are grouped by model, task and
-    sampler. With `parts`, the span and the decode are divided into equal parts, and traces may differ in length.
-    `reference` is for `trivial`: traces of a left-to-right sampler.
+    `kind` is one of `uncode.analysis.kinds.KINDS`. Rows are grouped by model, task and sampler. With `parts`, the span
+    and the decode are divided into equal parts, and traces may differ in length. `reference` is for `trivial`: traces
+    of a left-to-right sampler.
     """
     check_choices(kind, parts, bool(reference))
     found = _groups(kind, traces, parts, on_bytes)
+    if kind in _CHECKS:
+        choose.only_model(found)
+        _CHECKS[kind](found)
     if not reference:
         return Analysis(kind, parts, found)
     others = _groups(kind, reference, parts, None)
@@ -91,6 +97,33 @@ def _groups(kind: str, traces: Sequence[str | Path], parts: int | None, on_bytes
             made[row.group] = _MEASURES[kind](parts)
         made[row.group].add(row)
     return {group: made[group].result() for group in sorted(made, key=lambda one: one[:2])}
+
+
+def _check_anchors(groups: dict[Group, Any]) -> None:
+    """Raise unless there are traces with an anchor, and some without beside them."""
+    given = {group for group, one in groups.items() if one.anchor is not None}
+    require(len(given) > 0, "no trace has a given token inside its answer: evaluate with an `anchor`, or infill one.")
+    for group in given:
+        others = [other for other, one in groups.items() if other[:2] == group[:2] and one.anchor is None]
+        names = ", ".join(other.sampler for other in others) or "none"
+        require(
+            len(others) == 1,
+            f"the anchors of '{group.task}' are compared with one sampler without an anchor, not {names}: give its "
+            "traces beside them, and no others.",
+        )
+
+
+_CHECKS: dict[str, Callable[[dict[Group, Any]], Any]] = {
+    "anchors": _check_anchors,
+    "planning": lambda groups: None,
+    "rejection": lambda groups: choose.varied(groups, "rejection", choose.BASE),
+    "hyperparameters": lambda groups: [choose.varied(groups, name, choose.UNCODE) for name in ("rate", "clip")],
+    "rates": lambda groups: choose.varied(groups, "rate", choose.UNCODE),
+    "priors": choose.priors,
+    "corpora": lambda groups: choose.varied(groups, "table", choose.UNCODE),
+    "efficiency": choose.efficient,
+}
+"""Figures of one model, and what raises if the samplers that they compare are not there."""
 
 
 def _check_alike(first: TraceRow, row: TraceRow, same_length: bool) -> None:

@@ -20,6 +20,7 @@ from ..core.errors import UncodeError, require
 from ..core.support.json_lines import read_json
 from ..core.support.paths import kind_at, no_file
 from ..core.trace_schema import Damage, read_fields
+from .sampler_settings import SamplerSettings, settings_of
 
 Whole = NDArray[np.int64]
 Numbers = NDArray[np.float64]
@@ -88,6 +89,7 @@ class TraceRow:
     """Where the answer stands in the text, in characters."""
     correct: bool | None
     """Whether the answer is right; None if no grader has said so."""
+    settings: SamplerSettings
 
     def __len__(self) -> int:
         """The length of the span."""
@@ -204,6 +206,7 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
         texts=found.get("generated_texts"),
         answer_span=None if span is None else (int(span[0]), int(span[1])),
         correct=found.get("correct"),
+        settings=settings_of(found["sampler"]),
     )
 
 

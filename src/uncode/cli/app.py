@@ -19,7 +19,7 @@ from .verbs import (
     table,
     train,
 )
-from .verbs.evaluation import calibrate, evaluate, lm_eval, mini, regrade, report, tasks
+from .verbs.evaluation import calibrate, evaluate, lm_eval, mini, paper, regrade, report, tasks
 
 app = typer.Typer(
     name="uncode",
@@ -43,6 +43,7 @@ for _verb, _module in (
     ("cases", cases),
     ("calibrate", calibrate),
     ("mini", mini),
+    ("paper", paper),
     ("train", train),
     ("count", count),
 ):

@@ -25,14 +25,16 @@ class TrivialShare:
     """Text tokens that were committed per step, over all traces."""
     overall: Interval | None
     """The mean over the traces of the share in the whole text; None if there is no text."""
+    early: Interval | None
+    """The same of the first quarter of the text that was written."""
     traces: int
     parts: int | None
 
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        overall = None if self.overall is None else [*self.overall]
-        commits = self.commits.tolist()
-        return {"traces": self.traces, "overall": overall, "share": nullable(self.share), "commits": commits}
+        means = {"overall": self.overall, "early": self.early}
+        found = {name: None if one is None else [*one] for name, one in means.items()}
+        return {"traces": self.traces, **found, "share": nullable(self.share), "commits": self.commits.tolist()}
 
     def columns(self) -> dict[str, Numbers | Whole]:
         """One value per step, for CSV."""
@@ -40,7 +42,7 @@ class TrivialShare:
 
 
 class TrivialShareOf:
-    """Adds the traces of one group. It keeps two counts per step and one number per trace."""
+    """Adds the traces of one group. It keeps two counts per step and two numbers per trace."""
 
     needs = ("generated_texts",)
 
@@ -48,6 +50,7 @@ class TrivialShareOf:
         self.parts, self.traces = parts, 0
         self._trivial, self._text = StepSums(), StepSums()
         self._shares: list[float] = []
+        self._early: list[float] = []
 
     def add(self, row: TraceRow) -> None:
         trivial = trivial_tokens(row)
@@ -59,13 +62,15 @@ class TrivialShareOf:
         self.traces += 1
         if written.any():
             self._shares.append(float(trivial[written].mean()))
+            in_order = trivial[written][row.commit_step[written].argsort(kind="stable")]
+            self._early.append(float(in_order[: -(-len(in_order) // 4)].mean()))
 
     def result(self) -> TrivialShare:
         text, trivial = self._text.sums, self._trivial.sums
         share = np.full(len(text), np.nan)
         np.divide(trivial, text, out=share, where=text > 0)
-        overall = mean_over(self._shares) if self._shares else None
-        return TrivialShare(share, text.astype(np.int64), overall, self.traces, self.parts)
+        overall, early = (mean_over(values) if values else None for values in (self._shares, self._early))
+        return TrivialShare(share, text.astype(np.int64), overall, early, self.traces, self.parts)
 
 
 _is_trivial = lru_cache(1 << 17)(is_trivial)  # traces repeat the same few texts

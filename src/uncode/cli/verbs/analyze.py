@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ...analysis.kinds import KINDS, check_choices
+from ...analysis.kinds import KINDS, SWEEPS, check_choices
 from ...core.errors import require
 from ...core.support.write import write_whole
 from ...extras import check_installed
@@ -31,9 +31,7 @@ def complete_kind(incomplete: str) -> list[tuple[str, str]]:
 
 Kind = Annotated[
     str,
-    typer.Argument(
-        metavar="KIND", help="heatmap, trivial, answers, accuracy or entropy.", autocompletion=complete_kind
-    ),
+    typer.Argument(metavar="KIND", help="The figure: heatmap, trivial, ... (all below).", autocompletion=complete_kind),
 ]
 Traces = Annotated[
     list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
@@ -62,10 +60,11 @@ def command(
 ) -> None:
     """Draw a figure of the paper from traces. No model is needed.
 
-    heatmap shows which positions are unmasked first, with the boundary-first index, and the accuracy where a grader has
-    marked the traces. accuracy shows the latter alone. trivial shows the share of trivial
-    tokens per step. answers shows when the answer is committed. entropy shows the uncertainty over time, and needs
-    traces that were recorded with --observe-span. Traces are grouped by model, task and sampler.
+    From any traces: heatmap (which positions are unmasked first, with the boundary-first index), trivial (the share of
+    trivial tokens per step), answers (when the answer is committed), accuracy, planning (accuracy on reasoning and on
+    planning), and entropy (the uncertainty over time, from traces recorded with --observe-span). From traces of the
+    samplers that they compare, such as those of `uncode paper`: rejection, anchors, hyperparameters, rates, priors,
+    corpora and efficiency. Traces are grouped by model, task and sampler.
 
     Examples:
 
@@ -130,9 +129,17 @@ def _show(found: Analysis) -> None:
 
 
 def _cell(value: Any) -> str:
-    return "none" if value is None else f"{value:.2f}"
+    return "none" if value is None else value if isinstance(value, str) else f"{value:.2f}"
 
 
+_OUTCOMES: dict[str, Any] = {
+    "right": lambda one: one.share,
+    "tokens a forward": lambda one: one.tokens_per_forward,
+    "rate": lambda one: one.settings.rate,
+    "clip": lambda one: one.settings.clip,
+    "table": lambda one: one.settings.table or None,
+    "rejection": lambda one: one.settings.rejection,
+}
 _MEASURES: dict[str, dict[str, Any]] = {
     "heatmap": {
         "boundary first": lambda one: one.boundary and one.boundary.index,
@@ -146,7 +153,8 @@ _MEASURES: dict[str, dict[str, Any]] = {
         "entropy, nats": lambda one: one.mean_entropy,
         "before the reasoning": lambda one: one.early,
     },
-    "accuracy": {"right": lambda one: one.share},
+    "anchors": {"anchor": lambda one: one.text or None, "at": lambda one: one.anchor},
+    **dict.fromkeys(SWEEPS, _OUTCOMES),
     "entropy": {"at the first step, nats": lambda one: one.mean[0]},
 }
 """For each figure the columns of the printed table."""

@@ -31,6 +31,7 @@ class Described(SentenceProblem):
 @final
 class MiniDocstring(Family[Documented]):
     name = "mini_docstring"
+    grades_in_processes = True
     title = "HumanEval in miniature"
     benchmark = "humaneval"
     problem = Documented
@@ -62,6 +63,7 @@ class MiniDocstring(Family[Documented]):
 @final
 class MiniSentence(Family[Described]):
     name = "mini_sentence"
+    grades_in_processes = True
     title = "MBPP in miniature"
     benchmark = "mbpp"
     problem = Described

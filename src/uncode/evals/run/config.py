@@ -42,6 +42,11 @@ class SamplerEntry:
     """Whether to record when each part of the answer was written."""
     forced_direct: bool = False
     """Whether the answer's first tokens are given, those of an answer without reasoning. For the mini families."""
+    reject_trivial: float = 0.0
+    """The probability with which the pick of a trivial token is rejected."""
+    anchor: str = ""
+    """A token that is given inside the answer, at `anchor_at` of its length. It is graded with the answer."""
+    anchor_at: float = 0.5
 
     def options_for(self, settings: Settings) -> dict[str, Any]:
         """The options on a task with these settings."""
@@ -144,6 +149,9 @@ def _read_entry(row: Any, number: int) -> SamplerEntry:
     options = row.get("options", {})
     require(isinstance(options, Mapping), f"the options of {where} must be a table, not {shown(options)}.")
     entry: SamplerEntry = _read(SamplerEntry, dict(row), where, options=dict(options))
+    share, place = entry.reject_trivial, entry.anchor_at
+    require(0 <= share <= 1, f"reject_trivial of {where} must lie between 0 and 1, not {shown(share)}.")
+    require(0 < place < 1, f"anchor_at of {where} must be more than 0 and less than 1, not {shown(place)}.")
     _check_options(entry)
     default = Path(entry.preset).stem if entry.preset.endswith(".toml") else entry.preset
     return replace(entry, label=entry.label or default)
@@ -209,6 +217,7 @@ def _read(cls: Callable[..., T], data: dict[str, Any], where: str, **read: Any) 
 _HINTS: dict[str, Any] = {
     "str": str,
     "int": int,
+    "float": float,
     "bool": bool,
     "tuple[str, ...]": tuple[str, ...],
     "tuple[float, ...]": tuple[float, ...],

@@ -10,7 +10,7 @@ from __future__ import annotations
 import gc
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -180,10 +180,15 @@ class RunFolder:
     @contextmanager
     def writing_traces(self, cell: Cell, process: int) -> Iterator[LineFile]:
         """The file to which this process appends the traces of a cell."""
-        name = re.sub(r"[^\w.-]+", "-", f"{cell.model}-{cell.task}-{cell.sampler}")
         make_folder(self.path / "traces")
-        with LineFile.open(self.path / "traces" / f"{name}.{process}.jsonl") as lines:
+        with LineFile.open(self.path / "traces" / f"{_trace_name(cell)}.{process}.jsonl") as lines:
             yield lines
+
+    def trace_files(self, samplers: Collection[str] = (), tasks: Collection[str] = ()) -> list[Path]:
+        """The trace files of these samplers and tasks, all by default, in the order of the run's cells."""
+        cells = [cell for cell in self.info().cells if not samplers or cell.sampler in samplers]
+        names = [_trace_name(cell) for cell in cells if not tasks or cell.task in tasks]
+        return [file for name in names for file in sorted((self.path / "traces").glob(f"{name}.*.jsonl"))]
 
     def merge(self, samples: Sequence[Sample]) -> None:
         """Write all samples into one file and remove the others. A kill in between loses nothing."""
@@ -215,6 +220,10 @@ class RunFolder:
         """Hold the folder's lock while `run.json` or the merged file changes."""
         with exclusive_lock(self.path / f"{INFO}.lock", self.path, "writing", wait_seconds=LOCK_SECONDS):
             yield
+
+
+def _trace_name(cell: Cell) -> str:
+    return re.sub(r"[^\w.-]+", "-", f"{cell.model}-{cell.task}-{cell.sampler}")
 
 
 def _read_sample(row: Mapping[str, Any], file: Path, number: int) -> Sample:

@@ -41,8 +41,8 @@ class Runner:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
         self.tasks: dict[str, Task[Any]] = {name: find_task_or_family(name) for name in self.config.tasks}
         self._rates: dict[tuple[str, str], float] = {}
-        self._questions: dict[tuple[str, str, str], list[Question]] = {}
-        """By model, task and the text that begins the answers."""
+        self._questions: dict[tuple[str, str, str, tuple[int, int] | None], list[Question]] = {}
+        """By model, task, the text that begins the answers, and the anchor."""
         self._finished = 0
 
     @cached_property
@@ -89,20 +89,22 @@ class Runner:
             entry for entry in self.config.samplers if entry.runs_on(task) and (has_direct or not entry.forced_direct)
         ]
 
-    def questions(self, model: EvaluatedModel, task: Task[Any], given: str = "") -> list[Question]:
-        """This process's examples of a task, as the model reads them; `given` begins every answer."""
-        name = model.name, task.name, given
+    def questions(
+        self, model: EvaluatedModel, task: Task[Any], given: str = "", anchor: tuple[int, int] | None = None
+    ) -> list[Question]:
+        """This process's examples of a task, as the model reads them. `given` begins every answer."""
+        name = model.name, task.name, given, anchor
         if name not in self._questions:
+            length, seed = task.settings.length, self.config.seed
             self._questions[name] = [
-                self._question(model, task, example, number, given)
+                Question(example, self._prompt(model, task, example, given), length, seed + number, given, anchor)
                 for number, example in enumerate(self.examples[task.name])
                 if self._is_mine(task.name, number)
             ]
         return self._questions[name]
 
-    def _question(self, model: EvaluatedModel, task: Task[Any], example: Example, number: int, given: str) -> Question:
-        ids = model.encode(task.prompt(example) + given, task.settings.chat)
-        return Question(example, ids, task.settings.length, self.config.seed + number, given)
+    def _prompt(self, model: EvaluatedModel, task: Task[Any], example: Example, given: str) -> tuple[int, ...]:
+        return model.encode(task.prompt(example) + given, task.settings.chat)
 
     def prepared(self, model: EvaluatedModel, task: Task[Any], entry: SamplerEntry) -> PreparedSampler:
         """The sampler of a cell; a label-free rate is chosen first."""
@@ -129,7 +131,10 @@ class Runner:
 
     def _run_task(self, recorder: Recorder, model: EvaluatedModel, task: Task[Any]) -> None:
         for entry in self.entries(task.name):
-            questions = self.questions(model, task, task.direct if entry.forced_direct else "")
+            given = task.direct if entry.forced_direct else ""
+            offset = int(entry.anchor_at * task.settings.length)
+            anchor = (offset, model.anchor_id(entry.anchor)) if entry.anchor else None
+            questions = self.questions(model, task, given, anchor)
             if questions:
                 self._run_cell(recorder, model, task, entry, questions)
 

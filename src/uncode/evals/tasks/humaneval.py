@@ -30,6 +30,7 @@ class HumanEval(Task[Problem]):
     """Our rule accepts the whole function or its body, in any layout. The tests run outside the candidate's jail."""
 
     name = "humaneval"
+    grades_in_processes = True
     title = "HumanEval"
     source = Source("humaneval.jsonl", "openai/openai_humaneval")
     settings = Settings(shots=0, length=256, rate=0.25, chat=True, block_length=32)

@@ -35,6 +35,7 @@ class Math500(Task[Problem]):
     """Our rule compares the last box, or without a box the final answer, with math-verify."""
 
     name = "math500"
+    grades_in_processes = True
     title = "MATH500"
     source = Source("math500.jsonl", "HuggingFaceH4/MATH-500")
     settings = Settings(shots=4, length=1024, rate=0.25, chat=True, block_length=128)

@@ -33,6 +33,7 @@ class Mbpp(Task[Problem]):
     """All 427 problems of the sanitized set. The prompt gives the name and parameters of the function under test."""
 
     name = "mbpp"
+    grades_in_processes = True
     title = "MBPP"
     source = Source("sanitized-mbpp.json", "google-research-datasets/mbpp", "sanitized", "train+test+validation+prompt")
     settings = Settings(shots=0, length=128, rate=0.25, chat=True, block_length=16)

@@ -19,7 +19,7 @@ from ....engine import Engine, Request, Result
 from ....engine.finished_row import FinishedRow
 from ....prompt import Prompt, encode
 from ....samplers import lookup
-from ....samplers.interventions import trivial_ids
+from ....samplers.interventions import reject_trivial, trivial_ids
 from ...task import Settings
 from ..config import AUTOREGRESSIVE, SamplerEntry
 from ..sample import Answer
@@ -49,12 +49,19 @@ class DiffusionModel(EvaluatedModel):
         require(self.denoiser.mask_id not in ids, "the prompt contains the mask token, which only decoding may write.")
         return (*before, *ids)
 
+    def anchor_id(self, text: str) -> int:
+        ids = self.tokenizer.encode(text, add_special_tokens=False)
+        require(len(ids) == 1, f"an anchor is one token, and '{self.name}' reads '{text}' as {len(ids)}: give another.")
+        return int(ids[0])
+
     def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
         require(
             entry.preset != AUTOREGRESSIVE,
             f"'{self.name}' is a masked diffusion model, and '{entry.label}' is for autoregressive ones.",
         )
         sampler = self._sampler(entry, entry.options_for(settings) | dict(options))
+        if entry.reject_trivial:
+            sampler = reject_trivial(sampler, self._trivial, entry.reject_trivial)
         if entry.stop_at_eos and self.denoiser.eos_ids:
             sampler = sampler.stopping(AfterEos())
         return PreparedSampler(entry, sampler, sampler.to_dict())
@@ -88,7 +95,10 @@ class DiffusionModel(EvaluatedModel):
     def request(self, question: Question, sampler: Sampler) -> Request:
         """The row of a question, for the engine."""
         mask_id, after = self.denoiser.mask_id, self.denoiser.frame[1]
-        tokens = torch.tensor([[*question.prompt_ids, *[mask_id] * question.length, *after]])
+        answer = [mask_id] * question.length
+        if question.anchor is not None:
+            answer[question.anchor[0]] = question.anchor[1]
+        tokens = torch.tensor([[*question.prompt_ids, *answer, *after]])
         # what Canvas.infill makes of the same ids, which are known to be a prompt's and need no check one by one
         canvas = Canvas(tokens, torch.ones_like(tokens, dtype=torch.bool), mask_id, start=len(question.prompt_ids))
         return Request(canvas, sampler, question.seed, key=question)

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ....core.errors import UncodeError
 from ....core.trace import Trace
 from ....engine import Result
 from ...stop_strings import StopStrings
@@ -34,6 +35,8 @@ class Question:
     seed: int
     given: str = ""
     """The text with which the answer begins. It is part of `prompt_ids`, and it is graded with the answer."""
+    anchor: tuple[int, int] | None = None
+    """The offset and the id of a token that is given inside the answer."""
 
     @cached_property
     def prompt_sha256(self) -> str:
@@ -41,7 +44,8 @@ class Question:
 
     def request(self, task: str) -> dict[str, Any]:
         """What is asked, for the key of a sample."""
-        return {"task": task, "id": self.example.id, "prompt": self.prompt_sha256, "length": self.length}
+        asked = {"task": task, "id": self.example.id, "prompt": self.prompt_sha256, "length": self.length}
+        return asked if self.anchor is None else asked | {"anchor": list(self.anchor)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +84,10 @@ class EvaluatedModel(ABC):
     @abstractmethod
     def encode(self, prompt: str, chat: bool) -> tuple[int, ...]:
         """The token ids of a prompt; with `chat` it is a user message, through the chat template."""
+
+    def anchor_id(self, text: str) -> int:
+        """The id of a token that is given inside the answers. An autoregressive model cannot have one."""
+        raise UncodeError(f"'{self.name}' writes from left to right, so no token can be given inside its answers.")
 
     @abstractmethod
     def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:

@@ -1,49 +1,19 @@
-"""The figures, drawn with matplotlib and without the global state of pyplot."""
+"""Figures with one panel for each model and task: heat maps, trivial tokens, answers, accuracy, entropy."""
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from ..core.errors import require
-from ..core.support.write import write_whole
-from ..extras import needed
-from ..stats import Interval
-from .analyze import Analysis
-from .read_traces import Group
+from ...stats import Interval
+from ..analyze import Analysis
+from ..read_traces import Group
+from .style import COLOURS, GREY, bar, new_figure, tidy
 
-FORMATS = {"png": "Software", "pdf": "Creator", "svg": "Creator"}
-"""For each format, the field that names the program."""
-COLOURS = ("#1f5fa8", "#c0392b", "#2e8b57", "#8e5ea2", "#d98c1f", "#5c6b73", "#17a2b8", "#a0522d")
-GREY = "0.45"
 MAX_SCATTER = 400
 """Answers of a group that are drawn as points; the means are of all."""
-
-
-def draw(analysis: Analysis, path: Path) -> None:
-    """Draw the figure into a .png, .pdf or .svg file."""
-    kind = path.suffix.lstrip(".").lower()
-    require(kind in FORMATS, f"a figure is a .png, .pdf or .svg file, not '{path.name}'.")
-    matplotlib = needed("matplotlib", "plots", "a figure")
-    content = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "uncode", "font.size": 9, "axes.titlesize": 9.5}):
-        figure = _DRAWN[analysis.kind](analysis)
-        date = {"Date": None} if kind == "svg" else {"CreationDate": None} if kind == "pdf" else {}
-        figure.savefig(content, format=kind, metadata={FORMATS[kind]: "uncode", **date})
-    write_whole(path, content.getvalue())
-
-
-def _figure(width: float, height: float) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def _panels(analysis: Analysis) -> list[list[tuple[Group, Any]]]:
@@ -65,11 +35,11 @@ def _counted(number: int) -> str:
     return f"{number:,} trace{'s' * (number != 1)}"
 
 
-def _heat_maps(analysis: Analysis) -> Any:
+def heat_maps(analysis: Analysis) -> Any:
     panels = _panels(analysis)
     columns = max(map(len, panels))
     has_bars = any(one.accuracy is not None for one in analysis.groups.values())
-    figure = _figure(2.9 * (columns + has_bars) + 0.9, 2.9 * len(panels) + 0.3)
+    figure = new_figure(2.9 * (columns + has_bars) + 0.9, 2.9 * len(panels) + 0.3)
     all_axes = figure.subplots(len(panels), columns + has_bars, squeeze=False)
     image = None
     for whole_line, panel in zip(all_axes, panels, strict=True):
@@ -105,7 +75,7 @@ def _accuracy_bars(axes: Any, samplers: list[tuple[str, Interval | None]]) -> No
     """A bar for each sampler, from top to bottom, with its 95 % interval."""
     for number, (_, accuracy) in enumerate(samplers):
         if accuracy is not None:
-            _bar(axes, number, accuracy)
+            bar(axes, number, accuracy)
     axes.set_yticks(range(len(samplers)), [name for name, _ in samplers])
     axes.set_ylim(len(samplers) - 0.5, -0.5)
     axes.set_xlim(0, 100)
@@ -113,17 +83,10 @@ def _accuracy_bars(axes: Any, samplers: list[tuple[str, Interval | None]]) -> No
     axes.spines[["top", "right"]].set_visible(False)
 
 
-def _bar(axes: Any, number: int, interval: Interval) -> None:
-    """A share in per cent, with its interval."""
-    share, low, high = (100 * value for value in interval)
-    axes.barh([number], [share], height=0.55, color=COLOURS[number % len(COLOURS)], alpha=0.8)
-    axes.errorbar([share], [number], xerr=[[share - low], [high - share]], fmt="none", color="0.2", capsize=2)
-
-
-def _accuracy(analysis: Analysis) -> Any:
+def accuracy(analysis: Analysis) -> Any:
     """One panel for each model and task, one bar for each sampler."""
     panels = _panels(analysis)
-    figure = _figure(3.3 * len(panels) + 0.6, 0.42 * max(map(len, panels)) + 1.1)
+    figure = new_figure(3.3 * len(panels) + 0.6, 0.42 * max(map(len, panels)) + 1.1)
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _accuracy_bars(axes, [(group.sampler, one.share) for group, one in panel])
         axes.set_title(f"{_title(analysis, panel[0][0])} ({_counted(panel[0][1].traces)} each)")
@@ -137,7 +100,7 @@ def _down(one: Any) -> tuple[float, float]:
 def _lines(analysis: Analysis, label: str, draw_line: Callable[[Any, Any, Any, str, str], None]) -> Any:
     """One panel for each model and task, one line for each sampler."""
     panels = _panels(analysis)
-    figure = _figure(4.6 * len(panels) + 0.4, 3.4)
+    figure = new_figure(4.6 * len(panels) + 0.4, 3.4)
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         for number, (group, one) in enumerate(panel):
             steps = len(one.columns()["step"])
@@ -148,7 +111,7 @@ def _lines(analysis: Analysis, label: str, draw_line: Callable[[Any, Any, Any, s
         axes.set_xlabel("part of the decode" if analysis.parts else "step")
         axes.set_ylabel(label)
         axes.set_ylim(bottom=0)
-        _restrain(axes)
+        tidy(axes)
         _draw_reference(analysis, panel[0][0], axes)
         axes.legend(frameon=False, fontsize=8)
     return figure
@@ -162,13 +125,7 @@ def _draw_reference(analysis: Analysis, group: Group, axes: Any) -> None:
         axes.axhline(100 * found[1].estimate, color=GREY, linestyle="--", linewidth=1, label=name)
 
 
-def _restrain(axes: Any) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", color="0.92")
-    axes.set_axisbelow(True)
-
-
-def _trivial(analysis: Analysis) -> Any:
+def trivial(analysis: Analysis) -> Any:
     def line(axes: Any, places: Any, one: Any, name: str, colour: str) -> None:
         overall = "" if one.overall is None else f", overall {one.overall.percent(0)}"
         axes.plot(places, 100 * one.share, color=colour, linewidth=1.2, label=name + overall)
@@ -176,7 +133,7 @@ def _trivial(analysis: Analysis) -> Any:
     return _lines(analysis, "trivial tokens, % of the text committed", line)
 
 
-def _entropy(analysis: Analysis) -> Any:
+def entropy(analysis: Analysis) -> Any:
     def line(axes: Any, places: Any, one: Any, name: str, colour: str) -> None:
         axes.plot(places, one.mean, color=colour, linewidth=1.2, label=name)
         axes.fill_between(
@@ -186,10 +143,10 @@ def _entropy(analysis: Analysis) -> Any:
     return _lines(analysis, "entropy of the masks, nats (95 % band)", line)
 
 
-def _answers(analysis: Analysis) -> Any:
+def answers(analysis: Analysis) -> Any:
     """For each model and task: time and entropy of every answer, and the share of early answers."""
     panels = _panels(analysis)
-    figure = _figure(8.6, 3.3 * len(panels) + 0.2)
+    figure = new_figure(8.6, 3.3 * len(panels) + 0.2)
     rows = figure.subplots(len(panels), 2, squeeze=False, width_ratios=(1.25, 1))
     for (points, bars), panel in zip(rows, panels, strict=True):
         for number, (group, one) in enumerate(panel):
@@ -206,7 +163,7 @@ def _answers(analysis: Analysis) -> Any:
         bars.set_xlabel("answers committed before half of the reasoning, %")
         bars.set_title("answer before reasoning (95 % interval)")
         for axes in (points, bars):
-            _restrain(axes)
+            tidy(axes)
         bars.grid(visible=False)
     return figure
 
@@ -220,13 +177,4 @@ def _draw_answers(points: Any, bars: Any, number: int, group: Group, one: Any) -
         name = f"{group.sampler}: mean step {one.mean_step.estimate:.1f}, {entropy.estimate:.2f} nats"
         points.plot([time.estimate], [entropy.estimate], "o", color=colour, markeredgecolor="white", label=name)
     if one.early is not None:
-        _bar(bars, number, one.early)
-
-
-_DRAWN: dict[str, Callable[[Analysis], Any]] = {
-    "heatmap": _heat_maps,
-    "trivial": _trivial,
-    "answers": _answers,
-    "accuracy": _accuracy,
-    "entropy": _entropy,
-}
+        bar(bars, number, one.early)

@@ -1,0 +1,101 @@
+"""The anchor intervention: how much earlier the neighbours of a given token are written than without it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import require
+from ...core.row_record import GIVEN
+from ...stats import Interval
+from ..read_traces import Numbers, TraceRow, Whole
+from .order import commit_ranks
+from .step_sums import mean_over, nullable
+
+NEAR = 8
+"""Offsets on either side that count as neighbours."""
+FAR = 24
+"""Offsets on either side that the curve shows."""
+
+
+@dataclass(frozen=True, eq=False)
+class AnchorRanks:
+    """The ranks of a group: when each offset was written, from 0 (first) to 1 (last)."""
+
+    anchor: int | None
+    """The offset of the given token; None for the control."""
+    text: str
+    """The given token's."""
+    ids: tuple[str, ...]
+    ranks: Numbers
+    """`[N, S]`; NaN at the anchor."""
+    traces: int
+
+    def data(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        mean = nullable(self.mean)
+        return {"traces": self.traces, "anchor": self.anchor, "text": self.text, "mean_rank": mean}
+
+    def columns(self) -> dict[str, Numbers | Whole]:
+        """One value per offset, for CSV."""
+        return {"offset": np.arange(self.ranks.shape[1]), "mean_rank": self.mean}
+
+    @property
+    def mean(self) -> Numbers:
+        """Over the traces, `[S]`."""
+        found = np.full(self.ranks.shape[1], np.nan)
+        count = (~np.isnan(self.ranks)).sum(axis=0)
+        np.divide(np.nansum(self.ranks, axis=0), count, out=found, where=count > 0)
+        return found
+
+    def spread(self, control: AnchorRanks) -> Spread:
+        """How much earlier than in the control each offset near the anchor was written, over the same problems."""
+        assert self.anchor is not None
+        known = dict(zip(control.ids, control.ranks, strict=True))
+        pairs = [(known[id], row) for id, row in zip(self.ids, self.ranks, strict=True) if id in known]
+        require(len(pairs) > 0, "the traces with an anchor and those without have no problem in common.")
+        earlier = np.array([without - given for without, given in pairs])
+        distances = np.arange(earlier.shape[1]) - self.anchor
+        near = (np.abs(distances) <= NEAR) & (distances != 0)
+        shown = (np.abs(distances) <= FAR) & (distances != 0)
+        return Spread(distances[shown], earlier[:, shown].mean(axis=0), mean_over(earlier[:, near].mean(axis=1)))
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How much earlier offsets are written because of an anchor, in ranks."""
+
+    distance: Whole
+    """From the anchor; negative in front of it."""
+    earlier: Numbers
+    """At each distance, the mean over the problems."""
+    near: Interval
+    """The mean over the nearest offsets, with an interval over the problems."""
+
+
+class AnchorRanksOf:
+    """Adds the traces of one group. It keeps one number per offset and trace."""
+
+    needs = ("generated_texts",)
+
+    def __init__(self, parts: int | None = None) -> None:
+        self.traces, self._anchor, self._text = 0, -1, ""
+        self._ids: list[str] = []
+        self._ranks: list[Numbers] = []
+
+    def add(self, row: TraceRow) -> None:
+        given = np.flatnonzero(row.commit_step == GIVEN)
+        require(len(given) <= 1, f"'{row.source}' has traces with {len(given)} given tokens: an anchor is one token.")
+        anchor = int(given[0]) if len(given) else -1
+        require(self.traces == 0 or anchor == self._anchor, f"'{row.source}' mixes anchors: give each its own label.")
+        self._anchor = anchor
+        self._text = row.texts[anchor] if len(given) and row.texts else ""
+        self.traces += 1
+        self._ids.append(row.id)
+        self._ranks.append(commit_ranks(row.commit_step).astype(np.float32))
+
+    def result(self) -> AnchorRanks:
+        anchor = None if self._anchor < 0 else self._anchor
+        return AnchorRanks(anchor, self._text, tuple(self._ids), np.array(self._ranks), self.traces)

@@ -1,0 +1,165 @@
+"""Writes the report: figures as PNG and SVG, their arrays as CSV, the findings as JSON, and one page with all of it."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from importlib import resources
+from pathlib import Path
+from string import Template
+
+from ..analysis.cases import RULES, Case, find_cases, text_end
+from ..analysis.csv_file import csv_text
+from ..analysis.figures import figure_of
+from ..analysis.figures.style import picture, style
+from ..analysis.measures.trivial_share import texts_of
+from ..analysis.read_traces import TraceRow
+from ..core.support.paths import make_folder
+from ..core.support.write import write_whole
+from ..evals.run.folder import RunFolder
+from .arrays import Arrays, OnFigure
+from .config import UNCODE
+from .findings import AGREES, CANNOT_TELL, DISAGREES, Finding, findings
+from .sections import SECTIONS, Section
+
+REPORT, FINDINGS = "report.html", "findings.json"
+FORMATS = ("png", "svg")
+FAILURES = {
+    "early_answer": "An answer committed too early",
+    "cut_short": "A text cut short by EOS",
+    "trivial_lock": "A trivial token that locks the reasoning",
+}
+MOMENTS = ("early", "middle", "late")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything that the page shows."""
+
+    folder: RunFolder
+    arrays: Arrays
+    findings: list[Finding]
+
+    @classmethod
+    def of(cls, folder: RunFolder, arrays: Arrays) -> Report:
+        return cls(folder, arrays, findings(arrays))
+
+    def write(self, out: Path, on_figure: OnFigure = lambda name, done, total: None) -> Path:
+        """Write all files into a folder. Returns the page."""
+        make_folder(out / "figures")
+        make_folder(out / "arrays")
+        pictures = {}
+        for done, (name, analysis) in enumerate(self.arrays.figures.items()):
+            on_figure(f"drawing {name}", done, len(self.arrays.figures))
+            with style():
+                figure = figure_of(analysis)
+                files = {kind: picture(figure, kind) for kind in FORMATS}
+            for kind, content in files.items():
+                write_whole(out / "figures" / f"{name}.{kind}", content)
+            write_whole(out / "arrays" / f"{name}.csv", csv_text(analysis))
+            pictures[name] = files["png"]
+        write_whole(out / FINDINGS, json.dumps([one.data() for one in self.findings], indent=1) + "\n")
+        write_whole(out / REPORT, self.page(pictures))
+        return out / REPORT
+
+    def page(self, pictures: dict[str, bytes]) -> str:
+        """The page. It holds its pictures, so that it can be sent alone."""
+        info = self.folder.info()
+        model = next(iter(info.cells)).model
+        template = Template((resources.files(__package__) / "report.html").read_text(encoding="utf-8"))
+        sections = [
+            _section(one, self._of(one.figure), pictures[one.figure]) for one in SECTIONS if one.figure in pictures
+        ]
+        return template.substitute(
+            title=escape(f"The paper's analysis, on {Path(model).name}"),
+            about=escape(self._about()),
+            summary=escape(summary(self.findings)),
+            rows="\n".join(_row(one) for one in self.findings),
+            sections="\n".join([*sections, self._cases()]),
+        )
+
+    def _of(self, figure: str) -> list[Finding]:
+        return [one for one in self.findings if one.figure == figure]
+
+    def _about(self) -> str:
+        info = self.folder.info()
+        samples = self.folder.samples()
+        samplers = len({cell.sampler for cell in info.cells})
+        most, least = max(info.examples.values()), min(info.examples.values())
+        count = f"{most} problems each" if most == least else f"{least} to {most} problems each"
+        versions = ", ".join(f"{name} {info.versions[name]}" for name in ("uncode", "torch") if name in info.versions)
+        return (
+            f"{len(self.arrays.tasks)} tasks ({', '.join(self.arrays.tasks)}), {count}; {samplers} samplers, "
+            f"{len(samples):,} answers. {versions}. Intervals are 95 % intervals over the problems."
+        )
+
+    def _cases(self) -> str:
+        found = find_cases(self.folder.trace_files(("confidence", UNCODE)), "confidence", UNCODE)
+        counts = Counter(case.kind for case in found)
+        shown = [next(case for case in found if case.kind == kind) for kind in RULES if counts[kind]]
+        words = "; ".join(f"{FAILURES[kind].lower()}: {counts[kind]}" for kind in RULES)
+        parts = [
+            '<section id="cases"><h2>Case studies</h2>',
+            "<p>Problems on which confidence fails and Uncode is right, found by rule, with the shortest of each kind. "
+            f"Found: {escape(words)}. The first token that differs has a frame.</p>",
+            '<p class="key samplers"><span class="early">committed early</span><span class="middle">middle</span>'
+            '<span class="late">late</span></p>',
+            *map(_case, shown),
+            "</section>",
+        ]
+        return "\n".join(parts)
+
+
+def summary(found: Sequence[Finding]) -> str:
+    """How many findings agree."""
+    counts = Counter(one.verdict for one in found)
+    return (
+        f"Of {len(found)} findings of the paper, this model agrees with {counts[AGREES]} and disagrees with "
+        f"{counts[DISAGREES]}; {counts[CANNOT_TELL]} cannot be told, because the interval holds zero."
+    )
+
+
+def _verdict(one: Finding) -> str:
+    return f'<span class="verdict {one.verdict.replace(" ", "-")}">{one.verdict}</span>'
+
+
+def _row(one: Finding) -> str:
+    link = f'<a href="#{one.figure}">{escape(one.paper)}</a>'
+    return f"<tr><td>{link}</td><td>{escape(one.shown)}</td><td>{_verdict(one)}</td></tr>"
+
+
+def _section(section: Section, found: list[Finding], png: bytes) -> str:
+    image = base64.b64encode(png).decode()
+    sentences = "\n".join(
+        f"<li>The paper: {escape(one.paper)} Here: {escape(one.shown)} {_verdict(one)}</li>" for one in found
+    )
+    return (
+        f'<section id="{section.figure}"><h2>{escape(section.title)}</h2>\n'
+        f'<figure><img src="data:image/png;base64,{image}" alt="{escape(section.title)}">'
+        f"<figcaption>{escape(section.caption)}</figcaption></figure>\n"
+        f"{f'<ul>{sentences}</ul>' if sentences else ''}</section>"
+    )
+
+
+def _case(case: Case) -> str:
+    prompt = str(case.rows()[0].get("prompt_text", "")).strip()
+    parts = [f'<div class="case"><h3>{escape(FAILURES[case.kind])}</h3>', f'<div class="text">{escape(prompt)}</div>']
+    for row, verdict in ((case.failing, "wrong"), (case.right, "right")):
+        parts.append(f'<div class="samplers">{escape(row.group.sampler)}, {verdict}</div>')
+        parts.append(f'<div class="text">{_tokens(row, case.divergence)}</div>')
+    return "".join([*parts, "</div>"])
+
+
+def _tokens(row: TraceRow, divergence: int) -> str:
+    """The text before the first EOS, each token coloured by the third of the decode in which it was committed."""
+    shown = []
+    for offset, text in enumerate(texts_of(row)[: text_end(row)]):
+        step = int(row.commit_step[offset])
+        moment = MOMENTS[min(2, 3 * step // row.forwards)] if step >= 0 else ""
+        first = " first" if offset == divergence else ""
+        shown.append(f'<span class="{moment}{first}" title="step {step}">{escape(text)}</span>')
+    return "".join(shown)

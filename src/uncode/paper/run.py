@@ -1,0 +1,69 @@
+"""Decodes what the report needs, as an evaluation with traces that can be resumed."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from dataclasses import dataclass
+from pathlib import Path
+
+from ..evals.run.config import EvalConfig
+from ..evals.run.folder import RunFolder
+from ..evals.run.models.load_model import load_model
+from ..evals.run.models.model import EvaluatedModel
+from ..evals.run.options import OnProgress, Progress, RunOptions
+from ..evals.run.runner import Runner
+from ..models import folder_of
+from .config import paper_config
+
+RUN = "run"
+"""The run folder inside the report's."""
+TABLES = "tables"
+"""The folder beside a model's files for frequency tables of other corpora."""
+
+
+@dataclass(frozen=True)
+class PaperRun:
+    """What is decoded, and how."""
+
+    config: EvalConfig
+    out: Path
+    device: str | None = None
+    dtype: str | None = None
+    frequency: str | None = None
+    data: Path | None = None
+    examples: int = 200
+    """Problems of each task."""
+    batch: int = 32
+
+    def decode(self, workers: int, on_progress: OnProgress) -> RunFolder:
+        """Decode what is missing, in one process or in several."""
+        if workers == 1:
+            self.decode_part(0, 1, on_progress)
+        else:
+            with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
+                futures = [pool.submit(self.decode_part, number, workers) for number in range(workers)]
+                for done, future in enumerate(as_completed(futures), 1):
+                    future.result()
+                    on_progress(Progress(f"process {done} of {workers} is done", done, workers, 0, 0))
+        folder = RunFolder.existing(self.out / RUN)
+        folder.join_files()
+        return folder
+
+    def decode_part(self, process: int, processes: int, on_progress: OnProgress | None = None) -> None:
+        """Decode the part of one process."""
+        options = RunOptions(self.batch, self.data, self.examples, True, True, process, processes)
+        runner = Runner(self.config, self.out / RUN, self._load, options)
+        if on_progress is not None:
+            runner.on_progress = on_progress
+        runner.fill()
+
+    def _load(self, name: str) -> EvaluatedModel:
+        return load_model(name, self.config, device=self.device, dtype=self.dtype, frequency=self.frequency)
+
+
+def config_for(model: str, tasks: tuple[str, ...], with_tables: bool = True) -> EvalConfig:
+    """The config for a model. Frequency tables of other corpora are those in its folder `tables`."""
+    folder = folder_of(model)
+    tables = sorted((folder / TABLES).glob("*.safetensors")) if folder is not None and with_tables else []
+    return paper_config(model, tasks, tables)
