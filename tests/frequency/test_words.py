@@ -68,7 +68,7 @@ def counted(encoder: Encoder, cutter: Cutter | None, documents: list[str]) -> Co
 
 @given(documents=st.lists(DOCUMENT, min_size=10, max_size=10))
 def test_counts_are_those_of_a_naive_loop(documents: list[str]) -> None:
-    """Forty draws of ten documents for each kind. To draw them takes longer than to count them."""
+    """Thirty draws of ten documents for each kind. To draw them takes longer than to count them."""
     for kind, tokenizer in TOKENIZERS.items():
         encoder, cutter = ready(kind)
         expected = naive(tokenizer(), documents)
