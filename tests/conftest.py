@@ -18,7 +18,7 @@ import torch
 from hypothesis import settings
 
 torch.set_num_threads(1)
-settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=40)
+settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("soak", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))
 

@@ -36,10 +36,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("suffix", ["png", "svg", "pdf"])
+FIGURES = [(kind, suffix) for suffix in ("png", "svg") for kind in KINDS] + [("heatmap", "pdf")]
+OTHER_PDFS = [pytest.param(kind, "pdf", marks=pytest.mark.slow) for kind in KINDS if kind != "heatmap"]
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [*FIGURES, *OTHER_PDFS])
 def test_every_figure_in_every_format(kind: str, suffix: str, folder: Path) -> None:
-    """Drawn twice, it is the same file; another figure replaces it without --force."""
+    """Drawn twice, it is the same file; another figure replaces it without --force. Most PDFs: `make verify`."""
     out = folder / f"figure.{suffix}"
     shown = run("analyze", kind, "run", "--out", str(out))
     assert shown.returncode == 0, shown.stderr

@@ -105,7 +105,7 @@ def test_the_toy_model_carries_its_own_table() -> None:
 def test_order_matters_on_the_toy_model() -> None:
     """Confidence writes the EOS tokens first and answers without reasoning; a positional prior reasons first."""
     model = uncode.load("toy")
-    problems = [(a, b, c) for a in (1, 5, 9) for b in range(1, 10) for c in (1, 4, 8)]
+    problems = [(a, b, c) for a in (1, 9) for b in range(1, 10) for c in (1, 8)]
     prompts = [f"add {a} {b} {c}" for a, b, c in problems]
 
     def right(sampler: uncode.Sampler) -> int:

@@ -48,10 +48,13 @@ def alone(model: Denoiser, row: int) -> list[int]:
     return decode(model, canvas, SAMPLERS[row], [row]).generated[0].tolist()
 
 
-@pytest.mark.parametrize("every", [1, 2, 3])
+@pytest.mark.parametrize("every", [1, pytest.param(2, marks=pytest.mark.slow), 3])
 @pytest.mark.parametrize("model", MODELS)
 def test_rows_join_and_leave_between_steps(every: int, model: str) -> None:
-    """As a server does it: a new row every few steps, finished rows dropped at once or kept a while."""
+    """As a server does it: a new row every few steps, finished rows dropped at once or kept a while.
+
+    Every second step under `make verify`.
+    """
     state, found, clock = State(MODELS[model]()), {}, 0
     waiting = list(range(5))
     names: dict[int, int] = {}
@@ -207,9 +210,12 @@ def test_a_look_ahead_forward_changes_no_token(cache: Literal["none", "dual"], b
 
 
 @pytest.mark.parametrize("boost", [-50.0, 3.0])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", [0, 1, 2, *(pytest.param(seed, marks=pytest.mark.slow) for seed in (3, 4, 5))])
 def test_rows_that_join_or_leave_discard_look_ahead_logits(seed: int, boost: float) -> None:
-    """While there is one row its forward runs ahead of looks; then another joins, or it leaves."""
+    """While there is one row its forward runs ahead of looks; then another joins, or it leaves.
+
+    Three seeds; six under `make verify`.
+    """
     kinds = [presets.semi_ar(blocks=3, cache="dual"), presets.confidence(), presets.semi_ar(blocks=2, cache="prefix")]
     found = []
     for is_async in (False, True):

@@ -129,7 +129,7 @@ def check(rows: list[Row], number: int) -> str | None:
 
 
 @given(damaged())
-@settings(max_examples=600)
+@settings(max_examples=max(300, settings().max_examples))
 def test_any_change_of_a_line_is_an_error_with_line_and_field_or_a_trace(case: tuple[list[Row], int]) -> None:
     check(*case)
 

@@ -272,12 +272,12 @@ def test_a_row_ends_at_a_stop_string_and_its_graded_text_is_the_same(
     model: AutoregressiveModel, temperature: float
 ) -> None:
     entry = replace(ENTRY, options={"temperature": temperature})
-    asked = questions(model, 40)
+    asked = questions(model, 24)
     free = answered(model, asked, 4, entry)
     texts = {n: one.text for n, one in free.items()}
     cases = [  # stop strings out of the texts themselves, from their beginning and middle
         (row, place, StopStrings((stop,), released))
-        for row, text in list(texts.items())[:3]
+        for row, text in list(texts.items())[:2]
         for place in (0, len(text) // 3, len(text) // 2)
         for stop in [text[place : place + 3]]
         for released in [(stop,), ("no such", text[place + 1 : place + 3])]
@@ -285,7 +285,7 @@ def test_a_row_ends_at_a_stop_string_and_its_graded_text_is_the_same(
     ]
     assert len(cases) >= 6
     for number, (row, place, stops) in enumerate(cases):
-        for batch in (1, 4) if number < 4 else (4,):
+        for batch in (1, 4) if number < 2 else (4,):
             found = stopping(model, asked, batch, stops, entry)
             assert place == 0 or found[row].forwards < free[row].forwards
             for n, one in found.items():

@@ -7,6 +7,7 @@ import itertools
 import re
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pytest
 from rich.console import Console
@@ -14,18 +15,29 @@ from rich.console import Console
 from tests.evals.material import data
 from uncode.cli.verbs.evaluation.regrade import _table
 from uncode.evals.published import final_text, released_text
-from uncode.evals.regrade import Graded, grade_all, read_answers, sample, task_of
+from uncode.evals.regrade import Answer, Graded, grade_all, read_answers, sample, task_of
+from uncode.evals.task import Task
 
 PAGE = (Path(__file__).parents[2] / "docs" / "grading.md").read_text()
 
 
+Answers = dict[str, tuple[Task[Any], list[Answer]]]
+"""The published answers and their task, by the name of their file."""
+
+
 @pytest.fixture(scope="module")
-def graded() -> list[Graded]:
-    pytest.importorskip("math_verify")
+def published() -> Answers:
     folder = data("llada_outputs")
     files = sorted((folder / "llada_outputs").glob("*.jsonl"))
     tasks = [task_of(path, None) for path in files]
-    return [grade_all(p.name, t, read_answers(p, t, folder), 1) for p, t in zip(files, tasks, strict=True)]
+    return {path.name: (task, read_answers(path, task, folder)) for path, task in zip(files, tasks, strict=True)}
+
+
+@pytest.fixture(scope="module")
+def graded(published: Answers) -> list[Graded]:
+    """Only for the slow tests: grading thousands of answers takes half a minute."""
+    pytest.importorskip("math_verify")
+    return [grade_all(name, task, answers, 1) for name, (task, answers) in published.items()]
 
 
 @pytest.mark.slow
@@ -50,11 +62,12 @@ def test_the_disagreements_of_the_page_are_those_that_are_drawn(graded: list[Gra
                 assert [cell.strip() for cell in line.split("|")[4:6]] == said, line
 
 
-def test_no_derivation_in_the_datas_style_occurs_in_an_answer(graded: list[Graded]) -> None:
+def test_no_derivation_in_the_datas_style_occurs_in_an_answer(published: Answers) -> None:
     """So that the released rule's 0 % does not hang on the reference that was chosen."""
-    for one in graded:
-        if one.task.name == "countdown":
-            for answer in one.answers:
+    assert any(task.name == "countdown" for task, _ in published.values())
+    for task, answers in published.values():
+        if task.name == "countdown":
+            for answer in answers:
                 example = answer.example
                 chains = derivations([Fraction(n) for n in example.numbers], example.target)  # type: ignore[attr-defined]
                 assert not any(chain in answer.output for chain in chains)

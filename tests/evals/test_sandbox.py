@@ -69,6 +69,7 @@ def looks(*folders: Path) -> dict[str, tuple[int, int]]:
 def test_hostile_programs_are_judged_wrong_and_leave_nothing(
     kind: type[jails.Jail], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Every second program, and every eighth in the other jail; all programs in both under `make verify`."""
     assert len(PROGRAMS) >= 60 and all(len(programs) >= 3 for programs in HOSTILE.values())
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("SECRET", "of the harness")
@@ -76,7 +77,7 @@ def test_hostile_programs_are_judged_wrong_and_leave_nothing(
     watched = (tmp_path, Path(jails.__file__).parent, Path(__file__).parent, Path(os.__file__).parent / "json")
     victim = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
     before, strangers = looks(*watched), outsiders()
-    programs = PROGRAMS if kind is Namespaces or SOAK else PROGRAMS[::4]  # the second jail: all under `make verify`
+    programs = PROGRAMS if SOAK else PROGRAMS[::2] if kind is Namespaces else PROGRAMS[1::8]
     sandbox, start = Sandbox(SMALL, kind()), time.monotonic()
     assert sandbox.judge(SORTING, "def solve(x):\n    return sorted(x)").passed
     with ThreadPoolExecutor(4) as pool:

@@ -149,11 +149,12 @@ def examples(task: Task[Any]) -> list[Any]:
 
 @pytest.mark.parametrize(("name", "layout"), TEXTS, ids=[f"{task}, {layout}" for task, layout in TEXTS])
 def test_every_gold_answer_is_right(name: str, layout: str) -> None:
+    """Every fourth; all under `make verify`."""
     task = find_task(name)
     if name == "math500":
         pytest.importorskip("math_verify")
     wrong = []
-    for example in examples(task):
+    for example in examples(task)[:: 1 if SOAK else 4]:
         text = LAYOUTS[name][layout](example)
         grade = task.grade(example, text)
         good = grade.correct and grade.span is not None and 0 <= grade.span[0] < grade.span[1] <= len(text)
@@ -248,14 +249,13 @@ def test_the_released_rules_are_reproduced() -> None:
     ids=["sys.exit(0)", "os._exit(1)", "a body"],
 )
 def test_leaving_early_solves_nothing(text: str, paper: int) -> None:
-    """On every eighth problem; on all under `make verify`."""
-    task, some = find_task("humaneval"), slice(None, None, 1 if SOAK else 8)
-    found = examples(task)
-    whole = SOAK
+    """On every sixteenth problem; on all under `make verify`."""
+    task, each = find_task("humaneval"), 1 if SOAK else 16
+    some = examples(task)[::each]
     with ThreadPoolExecutor(2) as pool:
-        accepted = sum(pool.map(lambda e: task.grade(e, text, "paper").correct, found if whole else found[some]))
-        assert accepted == paper if whole else accepted >= paper // 8
-        assert sum(pool.map(lambda e: task.grade(e, text).correct, found[some])) == 0
+        accepted = sum(pool.map(lambda e: task.grade(e, text, "paper").correct, some))
+        assert accepted == paper if SOAK else accepted >= paper // each
+        assert sum(pool.map(lambda e: task.grade(e, text).correct, some)) == 0
 
 
 @pytest.mark.skipif(not SOAK, reason="runs all programs three times: make verify")

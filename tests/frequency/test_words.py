@@ -66,9 +66,9 @@ def counted(encoder: Encoder, cutter: Cutter | None, documents: list[str]) -> Co
     return Counter({int(token): int(counts[token]) for token in np.flatnonzero(counts)})
 
 
-@given(documents=st.lists(DOCUMENT, min_size=25, max_size=25))
+@given(documents=st.lists(DOCUMENT, min_size=10, max_size=10))
 def test_counts_are_those_of_a_naive_loop(documents: list[str]) -> None:
-    """Forty draws of 25 documents for each kind: a thousand. To draw them takes longer than to count them."""
+    """Thirty draws of ten documents for each kind. To draw them takes longer than to count them."""
     for kind, tokenizer in TOKENIZERS.items():
         encoder, cutter = ready(kind)
         expected = naive(tokenizer(), documents)

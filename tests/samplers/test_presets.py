@@ -16,6 +16,7 @@ from uncode.samplers import lookup, papers, registry
 from uncode.samplers.catalog import MEANING, catalog
 from uncode.samplers.legacy import QUIRKS
 from uncode.samplers.presets import PRESETS
+from uncode.testing.hash_model import HashDenoiser
 
 TABLE = FrequencyTable(torch.arange(1, VOCAB + 1), "counted")
 
@@ -106,8 +107,9 @@ def test_uncode_with_each_proxy_and_each_prior_alone(proxy: str) -> None:
 
 
 def test_left_to_right_goes_left_to_right() -> None:
-    canvas = Canvas.after_prompt([[1]], length=300, mask_id=MASK)
-    assert decode(ToyDenoiser(4), canvas, presets.left_to_right()).commit_step[0].tolist() == list(range(300))
+    model = HashDenoiser()
+    canvas = Canvas.after_prompt([[1]], length=300, mask_id=model.mask_id)
+    assert decode(model, canvas, presets.left_to_right()).commit_step[0].tolist() == list(range(300))
 
 
 def test_uncode_eb_spends_its_budget_along_its_own_order() -> None:
