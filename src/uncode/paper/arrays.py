@@ -67,6 +67,7 @@ def _steps(folder: RunFolder, tasks: tuple[str, ...]) -> Iterator[tuple[str, Cal
             reference=folder.trace_files((LEFT_TO_RIGHT,), reasoning),
         ),
     )
+    yield "anchor_maps", lambda: analyze("heatmap", folder.trace_files(("confidence", *anchors), first))
     yield "anchors", lambda: analyze("anchors", folder.trace_files(("confidence", *anchors), first))
     yield "answers", lambda: analyze("answers", folder.trace_files(both, reasoning))
     yield "entropy", lambda: analyze("entropy", folder.trace_files(both), parts=PARTS)

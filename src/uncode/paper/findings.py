@@ -302,12 +302,12 @@ def _efficiency(arrays: Arrays) -> Iterator[Finding]:
                 f"{partner} is {_points(gain)} {_turn(gain, 'better', 'worse')} than {name}.",
                 gain,
             )
-    for partner in choose.EFFICIENT.values():
+    for name, partner in choose.EFFICIENT.items():
         if partner in found:
             speed = _speed(found[partner], base)
             yield Finding(
                 "efficiency",
-                "With Uncode's order, decoding stays twice as fast as one token a forward.",
+                f"With Uncode's order, {name} stays twice as fast as one token a forward.",
                 f"{partner} needs {math.exp(speed.estimate):.1f} times fewer forwards than {choose.BASE} "
                 f"[{math.exp(speed.low):.1f}, {math.exp(speed.high):.1f}].",
                 Interval(*(value - math.log(FAST) for value in speed)),

@@ -15,7 +15,7 @@ from string import Template
 from ..analysis.cases import RULES, Case, find_cases, text_end
 from ..analysis.csv_file import csv_text
 from ..analysis.figures import figure_of
-from ..analysis.figures.style import picture, style
+from ..analysis.figures.style import DPI, picture, style
 from ..analysis.measures.trivial_share import texts_of
 from ..analysis.read_traces import TraceRow
 from ..core.support.paths import make_folder
@@ -133,13 +133,13 @@ def _row(one: Finding) -> str:
 
 
 def _section(section: Section, found: list[Finding], png: bytes) -> str:
-    image = base64.b64encode(png).decode()
+    image, width = base64.b64encode(png).decode(), int.from_bytes(png[16:20], "big") * 96 // DPI
     sentences = "\n".join(
         f"<li>The paper: {escape(one.paper)} Here: {escape(one.shown)} {_verdict(one)}</li>" for one in found
     )
     return (
         f'<section id="{section.figure}"><h2>{escape(section.title)}</h2>\n'
-        f'<figure><img src="data:image/png;base64,{image}" alt="{escape(section.title)}">'
+        f'<figure><img width="{width}" src="data:image/png;base64,{image}" alt="{escape(section.title)}">'
         f"<figcaption>{escape(section.caption)}</figcaption></figure>\n"
         f"{f'<ul>{sentences}</ul>' if sentences else ''}</section>"
     )

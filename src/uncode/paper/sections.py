@@ -46,10 +46,15 @@ SECTIONS = (
         "position with another token.",
     ),
     Section(
-        "anchors",
+        "anchor_maps",
         "A given token as an anchor",
-        "One token is given before decoding, at a quarter or at three quarters of the answer. Left: when each position "
-        "is written. Right: how much earlier than without the anchor, over the same problems.",
+        "The unmasking of confidence with one token given before decoding (a space, “the” or a full stop), at a "
+        "quarter or at three quarters of the answer. The first map is without an anchor.",
+    ),
+    Section(
+        "anchors",
+        "What the anchor changes around it",
+        "Left: when each position is written. Right: how much earlier than without the anchor, over the same problems.",
     ),
     Section(
         "answers",

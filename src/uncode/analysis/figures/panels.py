@@ -9,9 +9,12 @@ import numpy as np
 
 from ...stats import Interval
 from ..analyze import Analysis
+from ..measures.heat_map import HeatMap
 from ..read_traces import Group
 from .style import COLOURS, GREY, bar, new_figure, tidy
 
+MAX_COLUMNS = 4
+"""Heat maps beside each other."""
 MAX_SCATTER = 400
 """Answers of a group that are drawn as points; the means are of all."""
 
@@ -36,39 +39,40 @@ def _counted(number: int) -> str:
 
 
 def heat_maps(analysis: Analysis) -> Any:
-    panels = _panels(analysis)
+    """One map for each group, at most four beside each other, and the accuracies beside them."""
+    panels = [panel[at : at + MAX_COLUMNS] for panel in _panels(analysis) for at in range(0, len(panel), MAX_COLUMNS)]
     columns = max(map(len, panels))
     has_bars = any(one.accuracy is not None for one in analysis.groups.values())
     figure = new_figure(2.9 * (columns + has_bars) + 0.9, 2.9 * len(panels) + 0.3)
     all_axes = figure.subplots(len(panels), columns + has_bars, squeeze=False)
     image = None
-    for whole_line, panel in zip(all_axes, panels, strict=True):
-        line = whole_line[:columns]
-        for axes in line[len(panel) :]:
+    for line, panel in zip(all_axes, panels, strict=True):
+        for axes in line[len(panel) : columns]:
             axes.set_axis_off()
         for axes, (group, one) in zip(line, panel, strict=False):
-            extent = (0, 1, 0, 1) if analysis.parts else (-0.5, one.probability.shape[0] - 0.5, *_down(one))
-            image = axes.imshow(
-                one.probability.T,
-                origin="lower",
-                aspect="auto",
-                cmap="Blues",
-                vmin=0,
-                vmax=1,
-                extent=extent,
-                interpolation="nearest",
-            )
-            title = f"{_title(analysis, group, with_sampler=True)} ({_counted(one.traces)})"
-            if one.boundary is not None:
-                title += f"\nboundary first {one.boundary.index:.2f}"
-            axes.set_title(title)
+            image = heat_map(axes, one)
+            axes.set_title(_map_title(analysis, group, one))
         line[0].set_ylabel("part of the decode" if analysis.parts else "step")
         if has_bars:
-            _accuracy_bars(whole_line[columns], [(group.sampler, one.accuracy) for group, one in panel])
+            _accuracy_bars(line[columns], [(group.sampler, one.accuracy) for group, one in panel])
     for axes in all_axes[-1][:columns]:
         axes.set_xlabel("part of the span" if analysis.parts else "position in the span")
     figure.colorbar(image, ax=all_axes[:, :columns], label="probability of being unmasked", shrink=0.8)
     return figure
+
+
+def heat_map(axes: Any, one: HeatMap) -> Any:
+    """Draw one map, positions from left to right and steps upwards. Returns the image, for a colour bar."""
+    positions, steps = one.probability.shape
+    extent = (0, 1, 0, 1) if one.parts else (-0.5, positions - 0.5, -0.5, steps - 0.5)
+    look = {"origin": "lower", "aspect": "auto", "cmap": "Blues", "interpolation": "nearest"}
+    return axes.imshow(one.probability.T, vmin=0, vmax=1, extent=extent, **look)
+
+
+def _map_title(analysis: Analysis, group: Group, one: HeatMap) -> str:
+    names = _title(analysis, group, with_sampler=True)
+    title = f"{names}\n{_counted(one.traces)}"
+    return title if one.boundary is None else f"{title}, boundary first {one.boundary.index:.2f}"
 
 
 def _accuracy_bars(axes: Any, samplers: list[tuple[str, Interval | None]]) -> None:
@@ -91,10 +95,6 @@ def accuracy(analysis: Analysis) -> Any:
         _accuracy_bars(axes, [(group.sampler, one.share) for group, one in panel])
         axes.set_title(f"{_title(analysis, panel[0][0])} ({_counted(panel[0][1].traces)} each)")
     return figure
-
-
-def _down(one: Any) -> tuple[float, float]:
-    return -0.5, one.probability.shape[1] - 0.5
 
 
 def _lines(analysis: Analysis, label: str, draw_line: Callable[[Any, Any, Any, str, str], None]) -> Any:

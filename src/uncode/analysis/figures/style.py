@@ -16,6 +16,7 @@ FORMATS = {"png": "Software", "pdf": "Creator", "svg": "Creator"}
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d", "#8c6d31")
 """Okabe and Ito's palette without yellow, which is too light for lines."""
 GREY = "0.45"
+DPI = 160
 STYLE = {"svg.hashsalt": "uncode", "font.size": 9, "axes.titlesize": 9.5}
 
 
@@ -24,7 +25,7 @@ def new_figure(width: float, height: float) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(width, height), dpi=160, layout="constrained")
+    figure = Figure(figsize=(width, height), dpi=DPI, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
