@@ -52,9 +52,9 @@ def arrays_of(folder: RunFolder, on_figure: OnFigure = lambda name, done, total:
 
 
 def _steps(folder: RunFolder, tasks: tuple[str, ...]) -> Iterator[tuple[str, Callable[[], Analysis]]]:
-    first = (of_group(REASONING, tasks) or list(tasks))[:1]
+    anchored = [cell for cell in folder.info().cells if "anchor" in cell.sampler]
+    anchors, first = [cell.sampler for cell in anchored], [anchored[0].task]
     reasoning = of_group(REASONING, tasks) or first
-    anchors = [cell.sampler for cell in folder.info().cells if "anchor" in cell.sampler]
     both = ("confidence", UNCODE)
     yield "order", lambda: analyze("heatmap", folder.trace_files((*both, SEMI_AR, LEFT_TO_RIGHT), first))
     yield "grid", lambda: analyze("heatmap", folder.trace_files(UNCERTAIN))
