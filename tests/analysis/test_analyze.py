@@ -13,7 +13,7 @@ import uncode
 from tests.analysis.lines import Line, line, write
 from tests.cli.running import call, run
 from uncode.analysis.analyze import analyze
-from uncode.analysis.kinds import KINDS
+from uncode.analysis.kinds import KINDS, SWEEPS
 
 WORDS = ["So", " the", " answer", " is", " 4", "."]
 
@@ -36,8 +36,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-FIGURES = [(kind, suffix) for suffix in ("png", "svg") for kind in KINDS] + [("heatmap", "pdf")]
-OTHER_PDFS = [pytest.param(kind, "pdf", marks=pytest.mark.slow) for kind in KINDS if kind != "heatmap"]
+OF_ANY_TRACES = [kind for kind in KINDS if kind == "accuracy" or kind not in (*SWEEPS, "anchors")]
+"""The others compare certain samplers; tests/paper draws them."""
+FIGURES = [(kind, suffix) for suffix in ("png", "svg") for kind in OF_ANY_TRACES] + [("heatmap", "pdf")]
+OTHER_PDFS = [pytest.param(kind, "pdf", marks=pytest.mark.slow) for kind in OF_ANY_TRACES if kind != "heatmap"]
 
 
 @pytest.mark.parametrize(("kind", "suffix"), [*FIGURES, *OTHER_PDFS])

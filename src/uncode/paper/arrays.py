@@ -35,7 +35,9 @@ OnFigure = Callable[[str, int, int], None]
 
 def arrays_of(folder: RunFolder, on_figure: OnFigure = lambda name, done, total: None) -> Arrays:
     """Read the traces of a run of `uncode paper`."""
-    tasks = tuple(dict.fromkeys(cell.task for cell in folder.info().cells))
+    info = folder.info()
+    decoded = {cell.task for cell in info.cells}
+    tasks = tuple(task for task in info.examples if task in decoded)
     steps = list(_steps(folder, tasks))
     found = {}
     for done, (name, make) in enumerate(steps):

@@ -51,7 +51,7 @@ def paper_config(model: str, tasks: Sequence[str] = TASKS, tables: Sequence[Path
         ),
         *(
             {
-                "label": f"confidence, anchor {text.strip() or 'space'} at {place:g}",
+                "label": f"anchor {text.strip() or 'space'} {place:g}",
                 "preset": "confidence",
                 "anchor": text,
                 "anchor_at": place,

@@ -33,6 +33,11 @@ FAILURES = {
     "cut_short": "A text cut short by EOS",
     "trivial_lock": "A trivial token that locks the reasoning",
 }
+COUNTED = {
+    "early_answer": "with an answer committed too early",
+    "cut_short": "with a text cut short",
+    "trivial_lock": "with a trivial token in the way",
+}
 MOMENTS = ("early", "middle", "late")
 
 
@@ -101,11 +106,11 @@ class Report:
         found = find_cases(self.folder.trace_files(("confidence", UNCODE)), "confidence", UNCODE)
         counts = Counter(case.kind for case in found)
         shown = [next(case for case in found if case.kind == kind) for kind in RULES if counts[kind]]
-        words = "; ".join(f"{FAILURES[kind].lower()}: {counts[kind]}" for kind in RULES)
+        words = ", ".join(f"{counts[kind]} {COUNTED[kind]}" for kind in RULES)
         parts = [
             '<section id="cases"><h2>Case studies</h2>',
             "<p>Problems on which confidence fails and Uncode is right, found by rule, with the shortest of each kind. "
-            f"Found: {escape(words)}. The first token that differs has a frame.</p>",
+            f"There are {escape(words)}. The first token that differs has a frame.</p>",
             '<p class="key samplers"><span class="early">committed early</span><span class="middle">middle</span>'
             '<span class="late">late</span></p>',
             *map(_case, shown),

@@ -11,7 +11,7 @@ from ...stats import Interval
 from ..analyze import Analysis
 from ..measures.heat_map import HeatMap
 from ..read_traces import Group
-from .style import COLOURS, GREY, bar, new_figure, tidy
+from .style import COLOURS, GREY, bar, grid_of_panels, new_figure, share_legend, tidy
 
 MAX_COLUMNS = 4
 """Heat maps beside each other."""
@@ -51,13 +51,16 @@ def heat_maps(analysis: Analysis) -> Any:
             axes.set_axis_off()
         for axes, (group, one) in zip(line, panel, strict=False):
             image = heat_map(axes, one)
-            axes.set_title(_map_title(analysis, group, one))
-        line[0].set_ylabel("part of the decode" if analysis.parts else "step")
+            axes.set_title(_map_title(group, one))
+        steps = "part of the decode" if analysis.parts else "step"
+        names = _title(analysis, panel[0][0])
+        line[0].set_ylabel(f"{names}\n{steps}" if names else steps)
         if has_bars:
             _accuracy_bars(line[columns], [(group.sampler, one.accuracy) for group, one in panel])
     for axes in all_axes[-1][:columns]:
         axes.set_xlabel("part of the span" if analysis.parts else "position in the span")
-    figure.colorbar(image, ax=all_axes[:, :columns], label="probability of being unmasked", shrink=0.8)
+    size = {"shrink": 0.8, "aspect": 22 * len(panels)}
+    figure.colorbar(image, ax=all_axes[:, :columns], label="probability of being unmasked", **size)
     return figure
 
 
@@ -69,10 +72,9 @@ def heat_map(axes: Any, one: HeatMap) -> Any:
     return axes.imshow(one.probability.T, vmin=0, vmax=1, extent=extent, **look)
 
 
-def _map_title(analysis: Analysis, group: Group, one: HeatMap) -> str:
-    names = _title(analysis, group, with_sampler=True)
-    title = f"{names}\n{_counted(one.traces)}"
-    return title if one.boundary is None else f"{title}, boundary first {one.boundary.index:.2f}"
+def _map_title(group: Group, one: HeatMap) -> str:
+    title = f"{group.sampler} ({_counted(one.traces)})"
+    return title if one.boundary is None else f"{title}\nboundary first {one.boundary.index:z.2f}"
 
 
 def _accuracy_bars(axes: Any, samplers: list[tuple[str, Interval | None]]) -> None:
@@ -98,14 +100,14 @@ def accuracy(analysis: Analysis) -> Any:
 
 
 def _lines(analysis: Analysis, label: str, draw_line: Callable[[Any, Any, Any, str, str], None]) -> Any:
-    """One panel for each model and task, one line for each sampler."""
+    """One panel for each model and task, one line for each sampler. Several panels share one legend."""
     panels = _panels(analysis)
-    figure = new_figure(4.6 * len(panels) + 0.4, 3.4)
-    for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
+    figure, all_axes = grid_of_panels(len(panels), 4.6, 3.4)
+    for axes, panel in zip(all_axes, panels, strict=True):
         for number, (group, one) in enumerate(panel):
             steps = len(one.columns()["step"])
             places = (np.arange(steps) + 0.5) / steps if analysis.parts else np.arange(steps)
-            name = f"{group.sampler} ({_counted(one.traces)})"
+            name = group.sampler if len(panels) > 1 else f"{group.sampler} ({_counted(one.traces)})"
             draw_line(axes, places, one, name, COLOURS[number % len(COLOURS)])
         axes.set_title(_title(analysis, panel[0][0]))
         axes.set_xlabel("part of the decode" if analysis.parts else "step")
@@ -113,7 +115,10 @@ def _lines(analysis: Analysis, label: str, draw_line: Callable[[Any, Any, Any, s
         axes.set_ylim(bottom=0)
         tidy(axes)
         _draw_reference(analysis, panel[0][0], axes)
-        axes.legend(frameon=False, fontsize=8)
+    if len(panels) == 1:
+        all_axes[0].legend(frameon=False, fontsize=8)
+    else:
+        share_legend(figure, all_axes)
     return figure
 
 
@@ -126,8 +131,11 @@ def _draw_reference(analysis: Analysis, group: Group, axes: Any) -> None:
 
 
 def trivial(analysis: Analysis) -> Any:
+    """The share of trivial tokens over the decode."""
+    is_alone = len(_panels(analysis)) == 1
+
     def line(axes: Any, places: Any, one: Any, name: str, colour: str) -> None:
-        overall = "" if one.overall is None else f", overall {one.overall.percent(0)}"
+        overall = f", overall {one.overall.percent(0)}" if one.overall is not None and is_alone else ""
         axes.plot(places, 100 * one.share, color=colour, linewidth=1.2, label=name + overall)
 
     return _lines(analysis, "trivial tokens, % of the text committed", line)

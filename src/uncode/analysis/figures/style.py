@@ -55,6 +55,23 @@ def save(figure: Any, path: Path) -> None:
     write_whole(path, picture(figure, check_format(path)))
 
 
+def grid_of_panels(count: int, width: float, height: float, columns: int = 3) -> tuple[Any, list[Any]]:
+    """A figure with this many panels of a size, at most three beside each other."""
+    columns = min(columns, count)
+    lines = -(-count // columns)
+    figure = new_figure(width * columns + 0.4, height * lines)
+    panels = figure.subplots(lines, columns, squeeze=False).ravel()
+    for axes in panels[count:]:
+        axes.set_axis_off()
+    return figure, list(panels[:count])
+
+
+def share_legend(figure: Any, panels: list[Any]) -> None:
+    """One legend below all panels, which must have the same lines."""
+    handles, names = panels[0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=4, frameon=False)
+
+
 def tidy(axes: Any) -> None:
     """Leave out what does not inform: two spines, and all but faint horizontal lines."""
     axes.spines[["top", "right"]].set_visible(False)

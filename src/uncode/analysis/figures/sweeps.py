@@ -11,7 +11,7 @@ from .. import choose
 from ..analyze import Analysis
 from ..measures.outcomes import ByTask, Outcomes, average
 from ..task_groups import PLANNING, REASONING, SUDOKU, of_group
-from .style import COLOURS, bar, new_figure, points, tidy
+from .style import COLOURS, bar, grid_of_panels, new_figure, points, tidy
 
 SUBSETS = {"all tasks but Sudoku": False, "Sudoku": True}
 RIGHT = "right, % (95 % interval)"
@@ -71,13 +71,8 @@ def rates(analysis: Analysis) -> Any:
     """Mean predictive entropy and accuracy over the rates, one panel for each task."""
     found = choose.varied(analysis.groups, "rate", choose.UNCODE)
     tasks = _tasks(found)
-    columns = min(4, len(tasks))
-    lines = -(-len(tasks) // columns)
-    figure = new_figure(3.4 * columns + 0.3, 2.7 * lines + 0.2)
-    panels = figure.subplots(lines, columns, squeeze=False).ravel()
-    for axes in panels[len(tasks) :]:
-        axes.set_axis_off()
-    for axes, task in zip(panels, tasks, strict=False):
+    figure, panels = grid_of_panels(len(tasks), 3.9, 2.8)
+    for axes, task in zip(panels, tasks, strict=True):
         _draw_rates(axes, task, {value: found[value][task] for value in found if task in found[value]})
     return figure
 
@@ -162,9 +157,10 @@ def efficiency(analysis: Analysis) -> Any:
 
 def _finish(axes: Any) -> None:
     axes.set_ylabel(RIGHT)
-    axes.set_ylim(0, 102)
+    lowest = axes.get_ylim()[0]
+    axes.set_ylim(max(0, 10 * (lowest // 10)), 102)
     tidy(axes)
-    axes.legend(frameon=False, fontsize=8)
+    axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
 def _name_bars(axes: Any, names: Sequence[str]) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from ...analysis import task_groups
+
 RATES = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
 """Candidates for Uncode's positional rate: the paper's four, and smaller ones for shorter answers."""
 UNCODE = "uncode"
@@ -11,9 +13,10 @@ DIRECT = "left_to_right direct"
 """Left to right, forced to answer without reasoning. It runs on the families that have such answers."""
 QUICK = ("uniform", "confidence", "semi_ar", "left_to_right", UNCODE)
 
-REASONING = ("mini_story", "mini_algebra", "mini_choice")
-PLANNING = ("mini_countdown", "mini_sudoku")
-PROGRAMS = ("mini_docstring", "mini_sentence")
+REASONING, PLANNING, PROGRAMS = (
+    tuple(task for task in task_groups.GROUPS[kind] if task.startswith("mini_"))
+    for kind in (task_groups.REASONING, task_groups.PLANNING, task_groups.PROGRAMS)
+)
 GROUPS = {"programs": PROGRAMS, "reasoning": REASONING, "planning": PLANNING}
 """Every family is in one group. The paper's claims are about reasoning and planning."""
 
