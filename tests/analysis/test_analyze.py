@@ -144,3 +144,14 @@ def test_decoded_traces_of_any_sampler_are_drawn(folder: Path) -> None:
 def test_the_help_names_every_figure_and_whole_examples() -> None:
     shown = re.sub(r"\s+", " ", call("analyze", "--help").output)
     assert all(kind in shown for kind in KINDS) and "uncode analyze trivial run --parts 20 --out trivial.svg" in shown
+
+
+def test_traces_in_memory_equal_those_in_files(tmp_path: Path) -> None:
+    model = uncode.load("toy")
+    canvas = uncode.Canvas.after_prompt([model.tokenizer.encode("add 1 3 4")] * 2, length=24, mask_id=model.mask_id)
+    trace = uncode.decode(model, canvas, uncode.presets.confidence(), observe="span")
+    trace.save(tmp_path / "a.jsonl", model.tokenizer)
+    for kind in ("heatmap", "trivial", "entropy"):
+        saved, kept = analyze(kind, [tmp_path / "a.jsonl"]), analyze(kind, [trace], tokenizer=model.tokenizer)
+        assert saved.data() == kept.data() and kept.traces == 2
+    assert analyze("heatmap", [trace, tmp_path / "a.jsonl"]).traces == 4

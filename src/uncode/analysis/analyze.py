@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from ..core.errors import require
@@ -17,7 +16,7 @@ from .measures.heat_map import HeatMapOf
 from .measures.outcomes import OutcomesOf
 from .measures.step_entropy import StepEntropyOf
 from .measures.trivial_share import TrivialShareOf, reference_share
-from .read_traces import Group, OnBytes, TraceRow, trace_rows
+from .read_traces import Group, OnBytes, Source, TraceRow, trace_rows
 
 _MEASURES: dict[str, Any] = {
     "heatmap": HeatMapOf,
@@ -62,36 +61,39 @@ class Analysis:
 
 def analyze(
     kind: str,
-    traces: Sequence[str | Path],
+    traces: Sequence[Source],
     *,
     parts: int | None = None,
-    reference: Sequence[str | Path] = (),
+    reference: Sequence[Source] = (),
     on_bytes: OnBytes | None = None,
+    tokenizer: Any = None,
 ) -> Analysis:
-    """The arrays of a figure, from trace files, folders of them and run folders.
+    """The arrays of a figure, from traces, trace files, folders of them and run folders.
 
     `kind` is one of `uncode.analysis.kinds.KINDS`. Rows are grouped by model, task and sampler. With `parts`, the span
     and the decode are divided into equal parts, and traces may differ in length. `reference` is for `trivial`: traces
-    of a left-to-right sampler.
+    of a left-to-right sampler. `tokenizer` gives traces in memory the texts that `trivial` and `answers` read.
     """
     check_choices(kind, parts, bool(reference))
-    found = _groups(kind, traces, parts, on_bytes)
+    found = _groups(kind, traces, parts, on_bytes, tokenizer)
     if kind in _CHECKS:
         choose.only_model(found)
         _CHECKS[kind](found)
     if not reference:
         return Analysis(kind, parts, found)
-    others = _groups(kind, reference, parts, None)
+    others = _groups(kind, reference, parts, None, tokenizer)
     cells = {group[:2] for group in others}
     names = ", ".join(dict.fromkeys(group.sampler for group in others))
     require(len(cells) == len(others), f"the reference is one sampler for each task, not {names}: give one of them.")
     return Analysis(kind, parts, found, {group: reference_share(one) for group, one in others.items()})
 
 
-def _groups(kind: str, traces: Sequence[str | Path], parts: int | None, on_bytes: OnBytes | None) -> dict[Group, Any]:
+def _groups(
+    kind: str, traces: Sequence[Source], parts: int | None, on_bytes: OnBytes | None, tokenizer: Any
+) -> dict[Group, Any]:
     made: dict[Group, Any] = {}
     first: dict[tuple[str, str], TraceRow] = {}
-    for row in trace_rows(traces, _MEASURES[kind].needs, on_bytes):
+    for row in trace_rows(traces, _MEASURES[kind].needs, on_bytes, tokenizer):
         _check_alike(first.setdefault(row.group[:2], row), row, parts is None and kind not in RELATIVE)
         if row.group not in made:
             made[row.group] = _MEASURES[kind](parts)

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,14 @@ from ..core.support.paths import kind_at, no_file
 from ..core.trace_schema import Damage, read_fields
 from .sampler_settings import SamplerSettings, settings_of
 
+if TYPE_CHECKING:  # a trace in memory needs torch, files do not
+    from ..core.trace import Trace
+
 Whole = NDArray[np.int64]
 Numbers = NDArray[np.float64]
 Flags = NDArray[np.bool_]
+Source: TypeAlias = "str | Path | Trace"
+"""Where traces come from: a file, a folder, or memory."""
 OnBytes = Callable[[int, int], None]
 """Called with the bytes that are read and their total."""
 
@@ -97,14 +102,26 @@ class TraceRow:
 
 
 def trace_rows(
-    paths: Sequence[str | Path], needs: Collection[str] = (), on_bytes: OnBytes | None = None
+    sources: Sequence[Source],
+    needs: Collection[str] = (),
+    on_bytes: OnBytes | None = None,
+    tokenizer: Any = None,
 ) -> Iterator[TraceRow]:
-    """The rows of trace files, of folders of them, and of the run folders of `uncode eval --traces`.
+    """The rows of traces in memory, of trace files, of folders of them, and of run folders of `uncode eval --traces`.
+
+    `tokenizer` gives traces in memory their texts.
 
     `needs` are the fields of a line beyond those that every figure reads: `entropy`, `mean_entropy`,
     `generated_texts`, `answer_span`, `correct`. A row without a field that the schema requires, or of another
     schema, is an error.
     """
+    paths = [source for source in sources if isinstance(source, str | Path)]
+    for number, source in enumerate(sources):
+        if not isinstance(source, str | Path):
+            for at in range(len(source.tokens)):
+                yield _row(source.row(at, tokenizer), needs, at, f"trace {number}")
+    if not paths and sources:
+        return
     files = trace_files(paths)
     total, done, rows = sum(file.stat().st_size for file in files), 0, 0
     for file in files:
