@@ -55,9 +55,7 @@ def _lines(seed: int) -> Iterator[list[str]]:
     for _ in range(LINES // PARTS):
         verb = chance.choice(list(verbs))
         words = list(verb)
-        if verb[0] in TOO_LONG:
-            words += [chance.choice(["--nothing", "--seed=x", "--out=/dev/null/x", "--page=/nowhere/x"])]
-        elif verb[0] in ("decode", "compare") and chance.random() < 0.8:
+        if verb[0] in ("decode", "compare") and chance.random() < 0.8:
             words += ["--model", "toy", "--length", str(chance.choice([0, 1, 8, 24, 10**9]))]
         for _ in range(chance.randint(0, 4)):
             if chance.random() < 0.5:
@@ -67,6 +65,8 @@ def _lines(seed: int) -> Iterator[list[str]]:
             words += [option, chance.choice(WORDS)] if valued else [option]
         if chance.random() < 0.1:
             words.insert(chance.randint(0, len(words)), chance.choice(WORDS))
+        if verb[0] in TOO_LONG:  # last, so that no later value replaces it
+            words += [chance.choice(["--nothing", "--seed=x", "--out=/dev/null/x", "--page=/nowhere/x"])]
         yield [word.replace("\0", "") for word in words if word != "--debug"]
 
 
