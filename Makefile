@@ -3,7 +3,7 @@
 # make check  linters and types only
 # make bench  the cost of the stepper, of loading and of answers, compared with the copied-loop style
 # make verify make test, slow tests, the limits of the benchmarks, every architecture, a thousand examples per property
-# make docs   write docs/papers.md from the presets, and the output of the docs' code blocks and notebooks
+# make docs   write docs/papers.md from the presets, the output of the docs' code blocks and notebooks, and the README's picture
 
 PYTHON ?= python3
 VENV := .venv

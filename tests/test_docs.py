@@ -1,6 +1,6 @@
 """What the docs show is what happens: every python block runs, and prints the text block below it.
 
-`python tests/test_docs.py` writes what the blocks print today into the pages.
+`python tests/test_docs.py` writes what the blocks print today into the pages, and the picture of the README.
 """
 
 from __future__ import annotations
@@ -54,6 +54,27 @@ def test_links_between_pages_resolve() -> None:
                 assert (page.parent / target).exists(), f"{page.name} links to {target}"
 
 
+PICTURE = ROOT / "docs" / "pictures" / "order.svg"
+
+
+def picture() -> str:
+    """The picture of the README, as the last block of docs/decoding.md makes it. The page runs once in a process."""
+    if not hasattr(sys.modules.get("docs_decoding"), "svg"):
+        rewritten(ROOT / "docs" / "decoding.md")
+    return str(vars(sys.modules["docs_decoding"])["svg"])
+
+
+def words_of(svg: str) -> list[str]:
+    """The texts of a picture without the step numbers, in any order."""
+    return sorted(re.findall(r"<text[^>]*>([^<]*)</text>", svg))
+
+
+def test_the_readme_shows_the_picture_of_the_docs() -> None:
+    """The same words and verdicts. The order is not compared: near ties may depend on the processor."""
+    assert f"]({PICTURE.relative_to(ROOT)})" in (ROOT / "README.md").read_text()
+    assert words_of(picture()) == words_of(PICTURE.read_text())
+
+
 DEMO = re.compile(r"(?<=This is one of its three problems:\n\n```text\n).*?(?=```\n)", re.S)
 
 
@@ -96,4 +117,5 @@ def test_the_whole_demo_shows_it_too() -> None:
 if __name__ == "__main__":
     for path in PAGES:
         path.write_text(rewritten(path))
+    PICTURE.write_text(picture())
     PAGES[0].write_text(with_the_demo(PAGES[0]))

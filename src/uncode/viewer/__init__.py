@@ -1,1 +1,1 @@
-"""Views of traces as text and as HTML pages. The input is plain data (`Trace.row`)."""
+"""Views of traces as text, as HTML pages and as animated pictures. The input is plain data (`Trace.row`)."""
