@@ -99,7 +99,8 @@ class Report:
         versions = ", ".join(f"{name} {info.versions[name]}" for name in ("uncode", "torch") if name in info.versions)
         return (
             f"{len(self.arrays.tasks)} tasks ({', '.join(self.arrays.tasks)}), {count}; {samplers} samplers, "
-            f"{len(samples):,} answers. {versions}. Intervals are 95 % intervals over the problems."
+            f"{len(samples):,} answers. Made by `uncode paper`; {versions}. Intervals are 95 % intervals over the "
+            "problems."
         )
 
     def _cases(self) -> str:
@@ -110,7 +111,7 @@ class Report:
         parts = [
             '<section id="cases"><h2>Case studies</h2>',
             "<p>Problems on which confidence fails and Uncode is right, found by rule, with the shortest of each kind. "
-            f"There are {escape(words)}. The first token that differs has a frame.</p>",
+            f"Found: {escape(words)}. The first token that differs has a frame.</p>",
             '<p class="key samplers"><span class="early">committed early</span><span class="middle">middle</span>'
             '<span class="late">late</span></p>',
             *map(_case, shown),

@@ -20,7 +20,7 @@ SECTIONS = (
         "The order of four samplers",
         "The probability that a position is unmasked after a step. A curve from both lower corners to the middle is "
         "the paper's U shape; a diagonal is left to right. The boundary-first index is positive if the outer quarters "
-        "are written before the inner half.",
+        "are written before the inner half; it is a difference of ranks, from 0 (written first) to 1 (written last).",
     ),
     Section(
         "grid",
