@@ -46,12 +46,12 @@ def _check(row: Any, number: int, file: Path) -> None:
 
 
 def _named(rows: list[tuple[Row, Path]]) -> list[Trajectory]:
-    """The rows with titles: the sampler's label or name, with the file and the seed where names would be equal."""
+    """The rows with titles: the sampler's label or name, with the file or the row's number where names are equal."""
     names = [_sampler(row) for row, _ in rows]
     if _repeats(rows, names) and len({file for _, file in rows}) > 1:
         names = [f"{name}, {file.stem}" for name, (_, file) in zip(names, rows, strict=True)]
     if _repeats(rows, names):
-        names = [f"{name}, seed {row['seed']}" for name, (row, _) in zip(names, rows, strict=True)]
+        names = [f"{name}, row {number}" for number, name in enumerate(names)]
     return [
         Trajectory(name, row, _verdict(row), problem=_problem(row)) for name, (row, _) in zip(names, rows, strict=True)
     ]

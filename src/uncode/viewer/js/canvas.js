@@ -34,6 +34,8 @@ export class CanvasView {
     this.id = `canvas-${(canvases += 1)}`;
     /** Marks that do not change with time. @type {string[]} */
     this.marks = Array.from({ length: model.length }, (_, offset) => (model.answer.has(offset) ? " answer" : ""));
+    /** What each token shows: an element is only touched where that changes. */
+    this.drawn = this.cells.map(() => ({ text: "", name: "", label: /** @type {string | null} */ (null) }));
     this.element = el("div", {
       class: "canvas",
       role: "listbox",
@@ -107,11 +109,13 @@ export class CanvasView {
     const cell = this.cells[offset];
     const token = this.tokens[offset];
     const draft = this.draftOf(offset, cell);
+    const drawn = this.drawn[offset];
     const text = this.wordOf(offset, cell, draft);
-    if (token.textContent !== text) token.textContent = text;
+    if (drawn.text !== text) token.textContent = drawn.text = text;
     const name = this.classOf(offset, cell, draft !== null);
-    if (token.className !== name) token.className = name;
-    setAttributes(token, { "aria-label": labelOf(cell, draft) });
+    if (drawn.name !== name) token.className = drawn.name = name;
+    const label = labelOf(cell, draft);
+    if (drawn.label !== label) setAttributes(token, { "aria-label": (drawn.label = label) });
   }
 
   /**
