@@ -202,3 +202,38 @@ def test_steps_of_the_first_eos_and_of_the_answer() -> None:
     assert first_eos_step(cut) is None and answer_steps(cut) is None
     assert summary(cut) == ["5 forwards", "no EOS committed"]
     assert answer_steps(row | {"answer_span": [900, 901]}) is None
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def _contrast(one: str, two: str) -> float:
+    dark, bright = sorted((_luminance(one), _luminance(two)))
+    return (bright + 0.05) / (dark + 0.05)
+
+
+def test_shades_differ_in_brightness_and_carry_readable_text() -> None:
+    """Brightness alone tells the shades apart, so every reader can, whatever colours they see."""
+    style = (JS.parent / "page.css").read_text()
+    named = {name: pair for name, *pair in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\);", style)}
+    for theme in (0, 1):
+        shades = [named[f"s{shade}"][theme] for shade in range(7)]
+        brightness = [_luminance(shade) for shade in shades]
+        assert brightness == sorted(brightness, reverse=theme == 0)
+        for number, shade in enumerate(shades):
+            assert _contrast(shade, named["on-low" if number < 4 else "on-high"][theme]) >= 4.5
+        for text in ("ink", "soft", "right", "wrong", "mark", "accent"):
+            assert min(_contrast(named[text][theme], named[page][theme]) for page in ("page", "card")) >= 4.5
+
+
+def test_drafts_have_texts() -> None:
+    model = uncode.load("toy")
+    canvas = uncode.Canvas.after_prompt([model.tokenizer.encode("add 1 3 4")], length=12, mask_id=model.mask_id)
+    trace = uncode.decode(model, canvas, uncode.presets.confidence(), drafts=True)
+    row = trace.row(0, model.tokenizer)
+    proposed = {str(token) for draft in row["drafts"] for token in draft if token >= 0}
+    assert set(row["draft_texts"]) == proposed and all(row["draft_texts"].values())
+    assert uncode.Trace.from_json(json.dumps(row)).row(0, model.tokenizer) == row

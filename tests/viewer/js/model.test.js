@@ -92,7 +92,7 @@ test("a stream of steps gives the model of the finished row", async () => {
 test("shades", () => {
   const model = TraceModel.fromRow(ROW);
   const shades = (name) => [1, 2].map((at) => new Colouring(name, [model]).shade(model.cells[at], model));
-  assert.deepEqual(shades("time"), [0, 4]);
+  assert.deepEqual(shades("time"), [0, 4]); // of three writes
   assert.deepEqual(shades("confidence"), [2, 6]);
   assert.deepEqual(shades("entropy"), [3, 5]);
   assert.deepEqual(shades("trivial"), [1, 4]);

@@ -110,6 +110,8 @@ export class TraceModel {
     /** Cells at time 0. */
     this.start = this.cells.slice();
     this.toCommit = this.start.filter((cell) => cell.kind === "masked").length;
+    /** Masked offsets that forwards fill; the stop rule fills the others. */
+    this.byForwards = this.toCommit;
     /** What forward s changed. @type {Change[][]} */
     this.deltas = [];
     /** @type {(number | null)[]} */
@@ -181,7 +183,10 @@ export class TraceModel {
    */
   finish(filled = []) {
     const last = this.deltas[this.forwards - 1];
-    for (const { offset, token, text } of filled) this.change(last, offset, this.cell("filled", token, text));
+    for (const { offset, token, text } of filled) {
+      this.change(last, offset, this.cell("filled", token, text));
+      this.byForwards -= 1;
+    }
     this.finalCells = this.cells.slice();
   }
 
@@ -220,7 +225,7 @@ export class TraceModel {
    * @param {Cell} cell
    */
   commitTime(cell) {
-    return this.commitsBefore[cell.step] / Math.max(this.toCommit, this.commits, 1);
+    return this.commitsBefore[cell.step] / Math.max(this.byForwards, this.commits, 1);
   }
 
   /**
