@@ -1,6 +1,6 @@
 # make demo   solve three problems in three decoding orders, and write a page that replays them (makes .venv)
 # make test   linters, types, and all tests that are not marked slow (makes .venv)
-# make check  linters and types only
+# make check  linters and types only; the viewer's JavaScript too, where node is installed
 # make bench  the cost of the stepper, of loading and of answers, compared with the copied-loop style
 # make verify make test, slow tests, the limits of the benchmarks, every architecture, a thousand examples per property
 # make docs   write docs/papers.md from the presets, the output of the docs' code blocks and notebooks, and the README's picture
@@ -11,7 +11,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 
-.PHONY: demo test check bench docs verify clean
+.PHONY: demo test check check-js bench docs verify clean
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -30,7 +30,14 @@ $(VENV)/dev: $(VENV)/base
 demo: $(VENV)/base
 	@$(BIN)/uncode demo
 
-check: $(VENV)/dev
+# The page needs no build step. These tools only check its modules, and are skipped where there is no node or no network.
+check-js:
+	@if ! command -v npm >/dev/null; then echo "npm is not installed: the viewer's JavaScript is not checked"; \
+	elif ! test -x node_modules/.bin/tsc && ! npm ci --silent --no-audit --no-fund; then \
+		echo "npm could not install the tools: the viewer's JavaScript is not checked"; \
+	else npm run --silent check && npm test --silent >/dev/null && echo "the viewer's JavaScript is checked"; fi
+
+check: $(VENV)/dev check-js
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
@@ -59,4 +66,4 @@ docs: $(VENV)/dev
 	@$(BIN)/python tests/test_notebook.py
 
 clean:
-	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .coverage .hypothesis
+	rm -rf $(VENV) node_modules build dist .pytest_cache .mypy_cache .ruff_cache .coverage .hypothesis

@@ -71,6 +71,8 @@ QUICK = [
     ["regrade", TABLE],
     ["report", "nowhere"],
     ["report", "src", "--format", "latx"],
+    ["view", "--help"],
+    ["view", "README.md", "--out", "README.md"],
     ["mini", "--card"],
     ["mini", "--show", str(TINY / "results.json")],
     ["mini", "--model", "toy"],

@@ -136,6 +136,18 @@ def trace_rows(
     require(rows > 0, f"'{paths[0]}' holds no trace: it is empty.")
 
 
+def whole_rows(paths: Sequence[str | Path]) -> Iterator[tuple[int, Path, Any]]:
+    """Every line of trace files as it was written, not checked: its number, its file and its data."""
+    rows = 0
+    for file in trace_files(paths):
+        for number, line in _lines(file):
+            data = _parsed(line, _CUTS, f"line {number} of '{file}'")
+            if data is not None:
+                rows += 1
+                yield number, file, data
+    require(rows > 0, f"'{paths[0]}' holds no trace: it is empty.")
+
+
 def trace_files(paths: Sequence[str | Path]) -> list[Path]:
     """The files at these paths, each once. A folder stands for the `.jsonl` files in it, or in its folder `traces`."""
     require(len(paths) > 0, "there are no traces: give a trace file or a folder of them.")

@@ -18,6 +18,7 @@ from .verbs import (
     samplers,
     table,
     train,
+    view,
 )
 from .verbs.evaluation import calibrate, evaluate, lm_eval, mini, paper, regrade, report, tasks
 
@@ -41,6 +42,7 @@ for _verb, _module in (
     ("report", report),
     ("analyze", analyze),
     ("cases", cases),
+    ("view", view),
     ("calibrate", calibrate),
     ("mini", mini),
     ("paper", paper),

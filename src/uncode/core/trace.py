@@ -195,6 +195,9 @@ class Trace:
             if self.events[row]:
                 written = [[token] if token >= 0 else [] for _, _, token in self.events[row]]
                 data["event_texts"] = [tokenizer.decode(token) for token in written]
+            if self.drafts[row]:
+                tokens = {token for draft in data["drafts"] for token in draft if token >= 0}
+                data["draft_texts"] = {str(token): tokenizer.decode([token]) for token in sorted(tokens)}
         return data | notes
 
     def to_json(self, tokenizer: Any = None) -> str:

@@ -235,6 +235,7 @@ OPTIONAL: dict[str, Check] = {
     "generated_text": Text(),
     "generated_texts": Texts(OFFSETS),
     "event_texts": Texts("events"),
+    "draft_texts": Named(Text()),
     "answer_span": Wholes(2),
     "correct": Flag(),
 }
@@ -244,7 +245,7 @@ SHARED = ("dtype", "special_ids", "observe", "model", "revision", "tokenizer", "
 """What all lines of one trace have in common."""
 
 OF_ROW = frozenset(FIELDS) - {"schema", "dtype", "special_ids", "observe", "versions"} | frozenset(
-    {"events", "drafts", "prompt_text", "generated_text", "generated_texts", "event_texts"}
+    {"events", "drafts", "prompt_text", "generated_text", "generated_texts", "event_texts", "draft_texts"}
 )
 """Fields that differ from row to row; all others are the header."""
 

@@ -90,7 +90,7 @@ def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denois
         console.print(Text(sampler.name), draw(merge_eos(cells_of(row))), sep="\n")
     verdict = Text("right" if grade.correct else "wrong", style="bold green" if grade.correct else "bold red")
     console.print(verdict.append(f": {_why(grade)}; {'; '.join(summary(row))}.", style="not bold default").append("\n"))
-    return Trajectory(f"{short(family.name)}, {sampler.name}", row, Verdict(grade.correct, grade.why))
+    return Trajectory(sampler.name, row, Verdict(grade.correct, grade.why), problem=short(family.name))
 
 
 def _why(grade: Grade) -> str:

@@ -130,5 +130,5 @@ def _write_page(path: Path, cases: list[Case]) -> None:
     for case in cases:
         verdicts = Verdict(False, IN_WORDS[case.kind]), Verdict(True)
         for trace, row, verdict in zip((case.failing, case.right), case.rows(), verdicts, strict=True):
-            trajectories.append(Trajectory(f"{case.kind}, {case.id}, {trace.group.sampler}", row, verdict))
+            trajectories.append(Trajectory(trace.group.sampler, row, verdict, problem=f"{case.kind}, {case.id}"))
     write_page(path, trajectories, "Where the order decides")

@@ -1,0 +1,312 @@
+"""The page in a real browser: every control, keys, themes, hostile tokens, accessibility, speed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import uncode
+from tests.viewer.browser import Tab, started
+from tests.viewer.test_page import long_row, row_of
+from uncode.viewer.page import Trajectory, Verdict, write_page
+
+pytestmark = pytest.mark.xdist_group("browser")
+Open = Callable[..., Tab]
+FRAME_MS = 12.0
+"""Script and layout of a frame, at most."""
+HOSTILE = [
+    "<img src=x onerror=\"document.title='run'\">",
+    "</script><script>document.title='run'</script>",
+    "\u202edlrow",
+    "\u2066a\u2069",
+    "\x00\x1b[31m",
+    "{{script}}",
+    "javascript:alert(1)",
+    "\u05d0\u05d1",
+    "Z\u0351\u0352\u0353" * 9,
+    "w" * 3000,
+]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    with started() as found:
+        yield found
+
+
+@pytest.fixture
+def tab(browser: Any, tmp_path: Path) -> Iterator[Open]:
+    """Opens trajectories as a page. At the end no page may have reported an error or asked for another file."""
+    tabs: list[Tab] = []
+
+    def opened(*trajectories: Trajectory, **settings: Any) -> Tab:
+        file = tmp_path / f"{len(tabs)}.html"
+        write_page(file, trajectories, "A page")
+        tabs.append(Tab(browser, file, **settings))
+        return tabs[-1]
+
+    yield opened
+    for each in tabs:
+        assert each.errors == [] and len(each.requests) == 1
+        each.close()
+
+
+def one(**notes: Any) -> Trajectory:
+    return Trajectory("left to right", row_of(uncode.presets.left_to_right(), **notes), Verdict(True, "8 is 8"))
+
+
+def two() -> list[Trajectory]:
+    other = row_of(uncode.presets.confidence())
+    other["generated_texts"][4] = " other"
+    return [one(), Trajectory("confidence", other, Verdict(False))]
+
+
+def test_buttons_and_scrubber(tab: Open) -> None:
+    shown = tab(one())
+    page, last = shown.page, 21
+    assert shown.position == last and shown.count(".canvas .masked") == 0
+    page.get_by_label("First step").click()
+    assert shown.position == 0 and shown.count(".canvas .masked") == 24
+    page.get_by_label("Step forward").click()
+    assert shown.position == 1 and shown.texts(".canvas .written") == ["first"]
+    page.get_by_label("Step forward").click()
+    page.get_by_label("Step back").click()
+    assert shown.texts(".canvas .written") == ["first"]
+    assert page.locator(".status").inner_text().startswith("after step 0 · 1 of 24 committed · 0 % of the tokens")
+    page.get_by_label("Last step").click()
+    assert shown.position == last and shown.count(".canvas .written") == 20 + 1
+    shown.seek(7)
+    assert shown.count(".canvas .written") == 7 and page.locator(".readout").inner_text() == "7 of 21"
+    assert "3 filled" not in page.locator(".status").inner_text()
+
+
+def test_play_pause_and_speed(tab: Open) -> None:
+    shown = tab(one())
+    page = shown.page
+    page.get_by_label("Speed", exact=True).select_option("0.25")
+    page.get_by_label("Play", exact=True).click()
+    page.get_by_label("Pause", exact=True).click()
+    paused = shown.position
+    assert paused < 5
+    page.wait_for_timeout(400)
+    assert shown.position == paused
+    page.get_by_label("Speed", exact=True).select_option("16")
+    page.get_by_label("Play", exact=True).click()
+    for _ in range(50):
+        if shown.position == 21:
+            break
+        page.wait_for_timeout(50)
+    assert page.get_by_label("Play", exact=True).count() == 1, "it pauses at the end"
+
+
+def test_keys(tab: Open) -> None:
+    shown = tab(one())
+    shown.press("Home")
+    assert shown.position == 0
+    shown.press("ArrowRight", "ArrowRight", ".", "ArrowLeft")
+    assert shown.position == 2
+    shown.press("End", ",")
+    assert shown.position == 20
+    shown.press("+", "+", "-")
+    assert shown.page.get_by_label("Speed", exact=True).input_value() == "2"
+    shown.press(" ")
+    assert shown.count("button[aria-label=Pause]") == 1
+    shown.press(" ")
+    assert shown.count("button[aria-label=Pause]") == 0
+    shown.press("5")
+    assert shown.page.get_by_label("Colour by").input_value() == "trivial"
+    shown.press("?")
+    assert shown.page.get_by_role("dialog").is_visible()
+    shown.press("Escape")
+    assert not shown.page.locator("dialog").is_visible()
+
+
+def test_every_colour_has_a_legend(tab: Open) -> None:
+    shown = tab(one())
+    seen = set()
+    for name in ("time", "confidence", "entropy", "score", "trivial"):
+        shown.page.get_by_label("Colour by").select_option(name)
+        assert shown.count(".legend .swatch") == (2 if name == "trivial" else 7)
+        seen.add(tuple(shown.page.locator(".canvas .t").evaluate_all("all => all.map(each => each.className)")))
+    assert len(seen) >= 4, "left to right, entropy and confidence may agree"
+
+
+def test_details_under_the_mouse_and_by_keyboard(tab: Open) -> None:
+    shown = tab(one(answer_span=[1, 9]))
+    page, card = shown.page, shown.page.locator(".details")
+    page.locator(".canvas .t").nth(2).hover()
+    text = card.inner_text()
+    for word in ("“␣+”", "offset 2", "step 2", "probability", "entropy", "margin", "score", "It beat offset 3"):
+        assert word in text, text
+    page.mouse.move(2, 2)
+    assert not card.is_visible()
+    page.locator(".canvas").focus()
+    shown.press("Home", "ArrowRight", "ArrowRight")
+    assert card.is_visible() and "offset 2" in card.inner_text() and shown.count(".t.active") == 1
+    active = page.locator(".canvas").get_attribute("aria-activedescendant")
+    assert page.locator(f"[id='{active}']").inner_text() == "+"
+    shown.press("End")
+    assert "filled by the stop rule" in card.inner_text()
+    shown.press("ArrowUp", "Escape")
+    assert not card.is_visible() and shown.position == 21, "arrows in the canvas move between tokens"
+    assert shown.count(".canvas .answer") > 0 and "answer" in page.locator(".signs").inner_text()
+
+
+def test_two_traces_run_in_step(tab: Open) -> None:
+    shown = tab(*two())
+    written = ".trace:nth-child({}) .written"
+    shown.seek(10)
+    assert shown.count(written.format(1)) == 10 and shown.count(written.format(2)) == 10
+    shown.page.get_by_label("Keep in step by").select_option("fraction")
+    shown.seek(24)
+    assert shown.count(".canvas .masked") == 0
+    shown.seek(12)
+    assert shown.count(written.format(1)) == 11 and shown.count(written.format(2)) == 12
+    assert shown.count(".canvas .divergence") == 2
+    note = shown.page.locator(".difference").inner_text()
+    assert note.startswith("First difference at offset 0: left to right has") or "at offset" in note
+    assert shown.count(".entropy .line") == 2 and "M" in (shown.page.locator(".ticks").get_attribute("d") or "")
+
+
+def test_erased_given_and_drafted_tokens(tab: Open) -> None:
+    remasked = row_of(uncode.presets.remdm())
+    step = next(step for step, _, token in remasked["events"] if token < 0)
+    shown = tab(Trajectory("remdm", remasked))
+    shown.seek(step + 1)
+    assert shown.count(".canvas .erased") > 0 and "erased" in shown.page.locator(".signs").inner_text()
+    gaps = row_of(uncode.presets.confidence(), "add 3 4 5 first 3 + <mask:1> = <mask:1> , then", None)
+    shown = tab(Trajectory("gaps", gaps))
+    shown.press("Home")
+    assert shown.texts(".canvas .given") == ["=", ",", "then"] and shown.count(".canvas .masked") == 2
+    plain = row_of(uncode.presets.confidence())
+    drafts = [plain["generated_ids"]] * plain["forwards"]
+    shown = tab(Trajectory("plain", plain | {"drafts": drafts}))
+    shown.seek(3)
+    shown.page.get_by_label("drafts").check()
+    assert shown.count(".canvas .draft") == 21 and shown.count(".canvas .masked") == 0
+
+
+def test_hostile_tokens_are_text(tab: Open) -> None:
+    row = one().row
+    row["generated_texts"][: len(HOSTILE)] = HOSTILE
+    row["prompt_text"] = "".join(HOSTILE)
+    shown = tab(Trajectory(HOSTILE[0], row, Verdict(False, HOSTILE[1]), HOSTILE[2]), Trajectory("x", one().row))
+    texts = shown.texts(".canvas .t")
+    assert texts[0] == HOSTILE[0] and texts[1] == HOSTILE[1] and texts[2] == "\\u202edlrow"
+    assert texts[3] == "\\u2066a\\u2069" and texts[4] == "\\u0000\\u001b[31m"
+    shown.page.locator(".canvas").focus()
+    for at in range(len(HOSTILE)):
+        assert f"offset {at}, id" in shown.page.locator(".details").inner_text()
+        shown.press("ArrowRight")
+    assert shown.page.title() == "A page" and shown.count("main img, main script") == 0
+    assert shown.page.evaluate("document.documentElement.scrollWidth") <= 1280
+    everything = shown.page.locator("body").inner_text()
+    assert not set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\x00\x1b") & set(everything)
+
+
+def test_problems_are_chosen_by_name(tab: Open) -> None:
+    other = Trajectory("confidence", row_of(uncode.presets.confidence(), "add 2 2 2"), problem="second")
+    shown = tab(Trajectory("a", one().row, problem="first"), other)
+    assert shown.texts("nav button") == ["first", "second"] and shown.count(".trace") == 1
+    shown.page.get_by_role("button", name="second").click()
+    assert shown.texts(".trace h2") == ["confidence"] and "add 2 2 2" in shown.page.locator(".prompt").inner_text()
+
+
+def test_a_stream_of_steps(tab: Open) -> None:
+    shown = tab(one())
+    shown.page.evaluate(
+        """() => {
+            const { TraceView, TraceModel } = window.uncode;
+            window.live = new TraceView({ models: [new TraceModel({ length: 4, title: "live", eosIds: [1] })] });
+            document.querySelector(".slot").replaceChildren(live.element);
+            live.append({ step: 0, commits: [{ offset: 1, token: 5, text: " b", logp: -0.1, entropy: 0.4 }] });
+            live.append({ step: 1, commits: [{ offset: 0, token: 6, text: "a", logp: -0.2 }], mean_entropy: 0.3 });
+        }"""
+    )
+    assert shown.texts(".canvas .written") == ["a", "b"] and shown.count(".canvas .masked") == 2
+    shown.seek(1)
+    shown.page.evaluate("live.append({ commits: [{ offset: 2, token: 7, text: 'c' }] })")
+    assert shown.position == 1, "a reader who has moved back stays there"
+    shown.seek(3)
+    shown.page.evaluate("live.finish([{ offset: 3, token: 1, text: '' }])")
+    assert shown.texts(".canvas .t") == ["a", "b", "c", "∎"] and shown.count(".canvas .filled") == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_themes_and_accessibility(tab: Open, scheme: str) -> None:
+    shown = tab(*two(), scheme=scheme)
+    back = "getComputedStyle(document.body).backgroundColor"
+    first = shown.page.evaluate(back)
+    assert (first == "rgb(251, 251, 249)") is (scheme == "light")
+    shown.seek(12)
+    shown.page.locator(".canvas .written").nth(2).hover()
+    assert shown.violations() == []
+    shown.press("t")
+    assert shown.page.evaluate(back) != first
+    shown.page.get_by_label("Colour by").select_option("confidence")
+    assert shown.violations() == []
+    shown.page.get_by_label("Light or dark").click()
+    assert shown.page.evaluate(back) == first
+
+
+def test_a_phone(tab: Open) -> None:
+    shown = tab(*two(), width=360)
+    shown.page.locator(".canvas .t").nth(3).click()
+    assert shown.page.evaluate("document.documentElement.scrollWidth") == 360
+    assert shown.page.locator(".details").bounding_box()["width"] > 300
+    assert shown.violations() == []
+
+
+def test_everything_is_reached_by_tab(tab: Open) -> None:
+    shown = tab(*two())
+    seen = set()
+    for _ in range(20):
+        shown.press("Tab")
+        seen.add(shown.page.evaluate("document.activeElement.ariaLabel ?? document.activeElement.tagName"))
+    assert {
+        "Step",
+        "Play",
+        "First step",
+        "Speed",
+        "Colour by",
+        "Keep in step by",
+        "Help",
+        "Canvas of confidence",
+    } <= seen
+
+
+def test_without_javascript(browser: Any, tmp_path: Path) -> None:
+    write_page(tmp_path / "page.html", two(), "A page")
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto((tmp_path / "page.html").as_uri())
+    assert "first 1 + 3" in page.locator(".canvas").first.inner_text()
+    context.close()
+
+
+FRAMES = """async ({ playing }) => {
+    const range = document.querySelector("input[type=range]");
+    const times = [];
+    for (let at = 0; at < 400; at += 1) {
+        range.value = playing ? at : (at * 7919) % 1025;
+        const began = performance.now();
+        range.dispatchEvent(new Event("input", { bubbles: true }));
+        document.body.getBoundingClientRect();
+        times.push(performance.now() - began);
+        if (at % 20 === 0) await new Promise(requestAnimationFrame);
+    }
+    return times.sort((a, b) => a - b)[Math.floor(0.95 * times.length)];
+}"""
+
+
+@pytest.mark.slow
+def test_a_frame_of_a_long_trace_is_quick(tab: Open) -> None:
+    """1,024 tokens in 1,024 steps. Scrubbing jumps over the whole decode."""
+    shown = tab(Trajectory("long", long_row(1024)))
+    for playing in (True, False):
+        found = min(shown.page.evaluate(FRAMES, {"playing": playing}) for _ in range(3))  # other load only slows it
+        print(f"p95 of a frame, {'playing' if playing else 'scrubbing'}: {found:.1f} ms")
+        assert found < FRAME_MS
