@@ -82,3 +82,17 @@ def test_errors_are_one_sentence(traces: Path, words: list[str], sentence: str) 
     shown = run("view", *words)
     assert shown.returncode == 2 and sentence in shown.stderr and shown.stdout == ""
     assert len(shown.stderr.splitlines()) == 1
+
+
+def test_an_animated_picture(traces: Path) -> None:
+    shown = run("view", "a.jsonl", "b.jsonl", "--animate", "orders.svg")
+    assert shown.stdout == "orders.svg: 2 traces, animated.\n" and not Path("view.html").exists()
+    assert "confidence" in Path("orders.svg").read_text()
+    assert run("view", "a.jsonl", "--animate", "orders.svg", "--out", "page.html").returncode == 0
+    assert Path("page.html").is_file()
+    for arguments, words in (
+        (["a.jsonl", "--animate", "x.gif"], "--animate takes an .svg file, not 'x.gif'."),
+        (["a.jsonl", "c.jsonl", "--animate", "x.svg"], "prompt"),
+    ):
+        shown = run("view", *arguments)
+        assert shown.returncode == 2 and words in shown.stderr and len(shown.stderr.splitlines()) == 1

@@ -232,7 +232,7 @@ def _document(
     last = max(one.row["forwards"] for one in trajectories)
     numbers = "".join(f'<tspan x="0" y="{NUMBER_LINE * count}">{count}</tspan>' for count in range(last + 1))
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img"><!-- uncode -->',
         f"<title>{escape(_one_line(title or 'Tokens in the order of their commits'), quote=False)}</title>",
         f"<desc>{escape(_one_line(' '.join(facts)), quote=False)}</desc>",
         f"<style>{css}</style>",

@@ -37,7 +37,7 @@ def visible(text: str) -> str:
 
 def _visible_character(character: str) -> str:
     is_visible = character == "\n" or unicodedata.category(character) not in HIDDEN
-    return character if is_visible else f"<U+{ord(character):04X}>"
+    return character if is_visible else f"\\u{ord(character):04x}"  # as on the page
 
 
 def width_of(text: str) -> int:
@@ -114,6 +114,7 @@ def lay_out(pieces: Sequence[Piece], columns: int) -> tuple[list[list[Part]], in
                 parts.append(Part(line, column, max(width_of(start), 1), start))
                 column += max(width_of(start), 1)
         if not parts:  # a token without a text
+            line, column = (line + 1, 0) if column >= columns else (line, column)
             parts, column = [Part(line, column, 1, "")], column + 1
         found.append(parts)
     ends = [part.line + 1 for parts in found for part in parts]

@@ -22,7 +22,13 @@ Option = typer.Option
 Traces = Annotated[
     list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
 ]
-Out = Annotated[Path, Option(metavar="FILE", help="The file for the page (HTML).")]
+Out = Annotated[
+    Path | None, Option(metavar="FILE", help="The file for the page (HTML).  [default: view.html; none with --animate]")
+]
+Animate = Annotated[
+    Path | None,
+    Option(metavar="FILE", help="An animated picture (.svg) of at most four traces of one prompt, for a README."),
+]
 Title = Annotated[str | None, Option(metavar="NAME", help="The heading of the page.  [default: the prompt's]")]
 Rows = Annotated[
     list[int] | None, Option("--row", min=0, metavar="N", help="Only row N, counted from 0; may be repeated.")
@@ -31,7 +37,8 @@ Rows = Annotated[
 
 def command(
     traces: Traces,
-    out: Out = Path("view.html"),
+    out: Out = None,
+    animate: Animate = None,
     title: Title = None,
     rows: Rows = None,
     force: Force = False,
@@ -46,18 +53,38 @@ def command(
       uncode view story.jsonl --out story.html
       uncode view confidence.jsonl uncode.jsonl --title "Two orders" --out orders.html
       uncode view answers.jsonl --row 3 --row 7
+      uncode view confidence.jsonl uncode.jsonl --animate orders.svg
     """
-    check_output(out, "--out", "page", force)
-    overwritten = next((path for path in traces if same_file(path, out)), None)
-    require(overwritten is None, f"--out would replace the trace '{overwritten}': choose another file.")
+    if out is None and animate is None:
+        out = Path("view.html")
+    _check_files(traces, out, animate, force)
     with loading():
         from ...viewer.page import write_page
         from ..answering.view_rows import read_trajectories
     found, left_out = read_trajectories(traces, rows, MAX_ROWS)
+    counted = f"{len(found)} trace{'s' * (len(found) != 1)}"
+    if animate is not None:
+        from ...viewer.animation import write_animation
+
+        write_animation(animate, found, title=title)
+        typer.echo(f"{animate}: {counted}, animated.")
+    if out is None:
+        return
     write_page(out, found, title or _title(found))
-    typer.echo(f"{out}: {len(found)} trace{'s' * (len(found) != 1)}, to be replayed in a browser.")
+    typer.echo(f"{out}: {counted}, to be replayed in a browser.")
     if left_out:
         typer.echo(f"{left_out} more rows are not on the page: choose rows with --row N.", err=True)
+
+
+def _check_files(traces: list[Path], out: Path | None, animate: Path | None, force: bool) -> None:
+    if animate is not None:
+        require(animate.suffix.lower() == ".svg", f"--animate takes an .svg file, not '{animate}'.")
+        check_output(animate, "--animate", "figure", force)
+    if out is not None:
+        check_output(out, "--out", "page", force)
+    for option, file in (("--out", out), ("--animate", animate)):
+        overwritten = next((path for path in traces if file is not None and same_file(path, file)), None)
+        require(overwritten is None, f"{option} would replace the trace '{overwritten}': choose another file.")
 
 
 def _title(trajectories: list[Trajectory]) -> str:

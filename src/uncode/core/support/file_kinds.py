@@ -57,7 +57,7 @@ def _is_report(begin: bytes) -> bool:
 
 def _is_figure(begin: bytes) -> bool:
     """A picture that names us as the program that made it."""
-    return begin.startswith((b"\x89PNG", b"%PDF", b"<?xml")) and b"uncode" in begin
+    return begin.startswith((b"\x89PNG", b"%PDF", b"<?xml", b"<svg")) and b"uncode" in begin
 
 
 def _is_table(begin: bytes) -> bool:
