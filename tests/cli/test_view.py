@@ -26,8 +26,8 @@ def traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def problems(file: str) -> list[list[str]]:
     """The titles on a page, prompt by prompt."""
     text = Path(file).read_text()
-    data = json.loads(text.split('id="traces">')[1].split("</script>")[0])
-    return [[row["title"] for row in problem["rows"]] for problem in data]
+    data = json.loads(text.split('id="problems">')[1].split("</script>")[0])
+    return [[trace["sampler"] for trace in problem["traces"]] for problem in data]
 
 
 def test_traces_of_one_prompt_stand_side_by_side(traces: Path) -> None:

@@ -75,7 +75,7 @@ def test_buttons_and_scrubber(tab: Open) -> None:
     page.get_by_label("Step forward").click()
     page.get_by_label("Step back").click()
     assert shown.texts(".canvas .written") == ["first"]
-    assert page.locator(".status").inner_text().startswith("after step 0 · 1 of 24 committed · 0 % of the tokens")
+    assert page.locator(".status").inner_text().startswith("after step 0 · 1 of 24 committed · 0 % trivial")
     page.get_by_label("Last step").click()
     assert shown.position == last and shown.count(".canvas .written") == 20 + 1
     shown.seek(7)
@@ -167,7 +167,7 @@ def test_two_traces_run_in_step(tab: Open) -> None:
     assert shown.count(written.format(1)) == 11 and shown.count(written.format(2)) == 12
     assert shown.count(".canvas .divergence") == 2
     note = shown.page.locator(".difference").inner_text()
-    assert note.startswith("First difference at offset 0: left to right has") or "at offset" in note
+    assert note.startswith("First difference at offset ") and "left to right has" in note
     assert shown.count(".entropy .line") == 2 and "M" in (shown.page.locator(".ticks").get_attribute("d") or "")
 
 
@@ -287,11 +287,12 @@ def test_without_javascript(browser: Any, tmp_path: Path) -> None:
     context.close()
 
 
-FRAMES = """async ({ playing }) => {
+FRAMES = """async (stride) => {
     const range = document.querySelector("input[type=range]");
     const times = [];
     for (let at = 0; at < 400; at += 1) {
-        range.value = playing ? at : (at * 7919) % 1025;
+        const place = (at * stride) % 2048;
+        range.value = place < 1024 ? place : 2048 - place;
         const began = performance.now();
         range.dispatchEvent(new Event("input", { bubbles: true }));
         document.body.getBoundingClientRect();
@@ -303,10 +304,64 @@ FRAMES = """async ({ playing }) => {
 
 
 @pytest.mark.slow
-def test_a_frame_of_a_long_trace_is_quick(tab: Open) -> None:
-    """1,024 tokens in 1,024 steps. Scrubbing jumps over the whole decode."""
+@pytest.mark.parametrize(("frame", "stride"), [("playing", 1), ("scrubbing", 17), ("jumping", 701)])
+def test_a_frame_of_a_long_trace_is_quick(tab: Open, frame: str, stride: int) -> None:
+    """1,024 tokens in 1,024 steps. Scrubbing crosses the decode in a second; a jump crosses most of it in a frame."""
     shown = tab(Trajectory("long", long_row(1024)))
-    for playing in (True, False):
-        found = min(shown.page.evaluate(FRAMES, {"playing": playing}) for _ in range(3))  # other load only slows it
-        print(f"p95 of a frame, {'playing' if playing else 'scrubbing'}: {found:.1f} ms")
-        assert found < FRAME_MS
+    found = min(shown.page.evaluate(FRAMES, stride) for _ in range(3))  # other load can only make it slower
+    print(f"p95 of a frame, {frame}: {found:.1f} ms")
+    assert found < (FRAME_MS if frame != "jumping" else 3 * FRAME_MS)
+
+
+def many(problems: int) -> list[Trajectory]:
+    """Two graded traces of each problem."""
+    right, wrong = one().row, row_of(uncode.presets.confidence())
+    found = []
+    for number in range(problems):
+        task = "sums" if number % 2 else "more sums"
+        notes = {"task": task, "prompt_text": f"add p{number} 3 4"}
+        name = f"{task} {number}"
+        found.append(Trajectory("confidence", wrong | notes, Verdict(number % 5 == 0), name))
+        found.append(Trajectory("uncode", right | notes, Verdict(number % 3 == 0), name))
+    return found
+
+
+def test_a_list_of_many_problems(tab: Open) -> None:
+    shown = tab(*many(30))
+    page, names = shown.page, ".gallery-list li strong"
+    assert shown.count(names) == 30 and shown.count(".trace") == 2
+    page.get_by_label("Search problems").fill("add p7")
+    assert shown.texts(names) == ["sums 7"]
+    page.locator(names).click()
+    assert "add p7 3 4" in page.locator(".prompt").inner_text()
+    page.get_by_label("Search problems").fill("")
+    page.get_by_role("button", name="confidence wrong, uncode right").click()
+    numbers = [int(name.split()[-1]) for name in shown.texts(names)]
+    assert numbers == [number for number in range(30) if number % 5 and number % 3 == 0]
+    assert page.locator(".found").inner_text() == f"{len(numbers)} of 30 problems"
+    assert "add p3 3 4" in page.locator(".prompt").inner_text(), "the first that matches is shown"
+    page.get_by_label("Task").select_option("sums")
+    assert all(name.startswith("sums") for name in shown.texts(names))
+    page.get_by_role("button", name="confidence wrong, uncode right").click()
+    page.get_by_label("Order", exact=True).select_option("fewest right")
+    assert shown.texts(names)[-1] == "sums 15" and shown.count(names) == 15
+    page.get_by_label("Verdict").select_option("uncode right")
+    assert shown.count(names) == 5
+    assert shown.violations() == []
+
+
+def test_a_list_on_a_phone(tab: Open) -> None:
+    shown = tab(*many(30), width=360)
+    assert shown.page.evaluate("document.documentElement.scrollWidth") == 360
+
+
+@pytest.mark.slow
+def test_a_thousand_traces_open_at_once(browser: Any, tmp_path: Path) -> None:
+    row = long_row(128)
+    trajectories = [Trajectory(name, row, Verdict(True), f"problem {n}") for n in range(500) for name in ("a", "b")]
+    write_page(tmp_path / "page.html", trajectories, "Many")
+    shown = Tab(browser, tmp_path / "page.html")
+    took = shown.page.evaluate("performance.getEntriesByType('navigation')[0].loadEventEnd")
+    print(f"{(tmp_path / 'page.html').stat().st_size / 1e6:.1f} MB, open after {took:.0f} ms")
+    assert shown.count(".gallery-list li") == 500 and shown.errors == [] and took < 2000
+    shown.close()

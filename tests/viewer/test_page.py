@@ -23,7 +23,7 @@ from uncode.viewer.page import Trajectory, Verdict, page, write_page
 from uncode.viewer.script import script
 from uncode.viewer.visible_text import visible
 
-EVIL = '</script><b>"&{{traces}}<!--'
+EVIL = '</script><b>"&{{rows}}<!--'
 JS = Path(uncode.__file__).parent / "viewer" / "js"
 
 
@@ -64,8 +64,9 @@ class Reader(HTMLParser):
 
     @property
     def problems(self) -> list[dict[str, Any]]:
+        """What the list of problems knows, with the rows of each."""
         found: list[dict[str, Any]] = json.loads(self.scripts[0])
-        return found
+        return [one | {"rows": json.loads(rows)} for one, rows in zip(found, self.scripts[1:-1], strict=True)]
 
 
 def row_of(sampler: uncode.Sampler, prompt: str = "add 1 3 4", length: int | None = 24, **notes: Any) -> dict[str, Any]:
@@ -93,7 +94,7 @@ def test_nothing_is_fetched_and_no_text_is_markup(tmp_path: Path) -> None:
     write_page(out, [one, Trajectory("other", row_of(uncode.presets.confidence()))], EVIL)
     text = out.read_text()
     shown = Reader(text)
-    assert "b" not in shown.tags and shown.tags.count("script") == 2 and shown.tags.count("section") == 2
+    assert "b" not in shown.tags and shown.tags.count("script") == 4 and shown.tags.count("section") == 2
     assert shown.addresses == [] and not re.search(r"https?:(?!//www\.w3\.org/2000/svg\b)|@import|url\((?!#)", text)
     assert shown.tokens[0][1] == EVIL and shown.problems[0]["rows"][0]["generated_texts"][0] == EVIL
     assert list(tmp_path.iterdir()) == [out]
@@ -101,7 +102,7 @@ def test_nothing_is_fetched_and_no_text_is_markup(tmp_path: Path) -> None:
 
 def test_the_policy_allows_this_style_and_this_script_only() -> None:
     shown = Reader(page([Trajectory("mine", row_of(uncode.presets.confidence()))], "t"))
-    hashes = [b64encode(sha256(text.encode()).digest()).decode() for text in ("".join(shown.styles), shown.scripts[1])]
+    hashes = [b64encode(sha256(text.encode()).digest()).decode() for text in ("".join(shown.styles), shown.scripts[-1])]
     assert shown.policy.startswith("default-src 'none'; ")
     assert re.findall(r"(\w+)-src 'sha256-([^']+)'", shown.policy) == [("style", hashes[0]), ("script", hashes[1])]
     assert "unsafe" not in shown.policy
@@ -113,7 +114,7 @@ def test_invisible_characters_are_escapes() -> None:
     row = row_of(uncode.presets.confidence())
     row["generated_texts"][0] = row["prompt_text"] = hidden
     text = page([Trajectory(hidden, row)], hidden)
-    assert text.encode() and not set(hidden) & set(text.split('id="traces"')[0])
+    assert text.encode() and not set(hidden) & set(text.split('id="problems"')[0])
 
 
 def test_the_script_is_the_modules_in_their_order() -> None:

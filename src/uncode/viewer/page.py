@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from importlib.resources import files
@@ -21,6 +21,8 @@ from .script import script
 from .visible_text import html
 
 EOS_SIGN, BREAK = "∎", "↵"
+MAX_DRAWN = 24
+"""Texts that are drawn before the script runs."""
 _LOCKED = "default-src 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
 
 
@@ -63,8 +65,9 @@ def page(trajectories: Sequence[Trajectory], title: str) -> str:
         "policy": f"{_LOCKED}; style-src {_hash(style)}; script-src {_hash(code)}",
         "title": html(title),
         "style": style,
-        "sections": "\n".join(_sections(problem) for problem in problems),
-        "traces": _json_for_html([_data(problem) for problem in problems]),
+        "sections": _texts(problems),
+        "problems": _json_for_html([_problem_data(problem) for problem in problems]),
+        "rows": "\n".join(_rows_block(number, problem) for number, problem in enumerate(problems)),
         "script": code,
     }
     template = (files(__package__) / "page.html").read_text(encoding="utf-8")
@@ -95,8 +98,29 @@ def _problems(trajectories: Sequence[Trajectory]) -> list[list[Trajectory]]:
     return [list(group) for _, group in groupby(ordered, prompt)]
 
 
-def _data(problem: list[Trajectory]) -> dict[str, Any]:
-    return {"label": problem[0].problem, "rows": [_row_data(one) for one in problem]}
+def _problem_data(problem: list[Trajectory]) -> dict[str, Any]:
+    """What the list of problems shows and searches."""
+    row = problem[0].row
+    task = row.get("task")
+    return {
+        "label": problem[0].problem,
+        "task": task if isinstance(task, str) else "",
+        "prompt": row["prompt_text"],
+        "traces": [_entry(one) for one in problem],
+    }
+
+
+def _entry(one: Trajectory) -> dict[str, Any]:
+    right = None if one.verdict is None else one.verdict.right
+    return {
+        "sampler": one.title, "right": right, "forwards": one.row["forwards"], "length": _text_length(one.row)
+    }  # fmt: skip
+
+
+def _rows_block(number: int, problem: list[Trajectory]) -> str:
+    """The rows of a problem in a block of their own: the script parses a block when its problem is opened."""
+    data = _json_for_html([_row_data(one) for one in problem])
+    return f'<script type="application/json" id="rows-{number}">{data}</script>'
 
 
 def _row_data(one: Trajectory) -> Row:
@@ -104,17 +128,26 @@ def _row_data(one: Trajectory) -> Row:
     return {"title": one.title, "verdict": verdict, "summary": summary(one.row), **compact(one.row)}
 
 
-def _sections(problem: list[Trajectory]) -> str:
-    """What a reader without JavaScript sees: the prompt, and the final texts, coloured by commit time."""
+def _texts(problems: list[list[Trajectory]]) -> str:
+    """What a reader without JavaScript sees. Many texts would keep the browser busy: they are for that reader alone,
+    and without colours.
+    """
+    few = sum(map(len, problems)) <= MAX_DRAWN
+    text = "\n".join(_sections(problem, _tokens if few else _plain) for problem in problems)
+    return text if few else f"<noscript>\n{text}\n</noscript>"
+
+
+def _sections(problem: list[Trajectory], drawn: Callable[[Row], str]) -> str:
+    """The prompt, and the final texts."""
     name = f"<h2>{html(problem[0].problem)}</h2>\n" if problem[0].problem else ""
-    return name + _prompt(problem[0].row["prompt_text"]) + "\n".join(_section(one) for one in problem)
+    return name + _prompt(problem[0].row["prompt_text"]) + "\n".join(_section(one, drawn) for one in problem)
 
 
-def _section(one: Trajectory) -> str:
+def _section(one: Trajectory, drawn: Callable[[Row], str]) -> str:
     return f"""<section class="trace">
 <header><h2>{html(one.title)}</h2>{_verdict(one.verdict) if one.verdict else ""}</header>
 <p class="summary">{html("; ".join(summary(one.row)))}</p>
-<div class="canvas">{_tokens(one.row)}</div>
+<div class="canvas">{drawn(one.row)}</div>
 </section>"""
 
 
@@ -126,6 +159,17 @@ def _verdict(verdict: Verdict) -> str:
 
 def _prompt(text: str) -> str:
     return f'<div class="prompt"><pre>{html(text)}</pre></div>\n' if text else ""
+
+
+def _plain(row: Row) -> str:
+    """The text before the first EOS."""
+    return html("".join(row["generated_texts"][: _text_length(row)]))
+
+
+def _text_length(row: Row) -> int:
+    """Tokens before the first EOS."""
+    ids, eos_ids = row["generated_ids"], eos_ids_of(row)
+    return next((at for at, token in enumerate(ids) if token in eos_ids), len(ids))
 
 
 def _tokens(row: Row) -> str:

@@ -59,7 +59,7 @@ def _named(rows: list[tuple[Row, Path]]) -> list[Trajectory]:
 
 def _repeats(rows: list[tuple[Row, Path]], names: list[str]) -> bool:
     """Whether two rows of one prompt have the same name."""
-    seen = Counter((row["prompt_text"], name) for (row, _), name in zip(rows, names, strict=True))
+    seen = Counter((_problem(row), row["prompt_text"], name) for (row, _), name in zip(rows, names, strict=True))
     return max(seen.values(), default=0) > 1
 
 

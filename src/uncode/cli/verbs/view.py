@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ...viewer.page import Trajectory
 
 SUMMARY = "Replay traces in the browser, step by step."
-MAX_ROWS = 24
+MAX_ROWS = 2000
 """Rows on a page without --row."""
 Option = typer.Option
 Traces = Annotated[
@@ -45,7 +45,8 @@ def command(
 ) -> None:
     """Write a page that replays traces: which token was committed when, how sure the model was, what it beat.
 
-    Traces of one prompt stand side by side and run in step. The page is one file. It loads nothing from the network.
+    Traces of one prompt stand side by side and run in step. Many prompts are a list with a search. The page is one
+    file. It loads nothing from the network.
 
     Examples:
 
@@ -54,6 +55,7 @@ def command(
       uncode view confidence.jsonl uncode.jsonl --title "Two orders" --out orders.html
       uncode view answers.jsonl --row 3 --row 7
       uncode view confidence.jsonl uncode.jsonl --animate orders.svg
+      uncode view runs/mini --out mini.html
     """
     if out is None and animate is None:
         out = Path("view.html")

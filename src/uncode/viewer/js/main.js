@@ -1,12 +1,17 @@
 /** The page: reads the traces from it, and shows the view of one prompt at a time. */
 
 import { el } from "./dom.js";
+import { Gallery } from "./gallery.js";
 import { TraceModel } from "./model.js";
 import { follow, jsonLines } from "./stream.js";
 import { visible } from "./text.js";
 import { TraceView } from "./view.js";
 
-/** @typedef {{ label: string, rows: import("./model.js").Row[] }} Problem */
+/** @typedef {import("./problems.js").Problem} Problem */
+/** @typedef {import("./model.js").Row} Row */
+
+/** More problems than these are a list with a search, fewer are a row of buttons. */
+const MAX_BUTTONS = 12;
 
 const KEYS = [
   ["Space", "play or pause"],
@@ -27,26 +32,43 @@ class Page {
   /** @param {Problem[]} problems */
   constructor(problems) {
     this.problems = problems;
-    this.place = /** @type {HTMLElement} */ (document.querySelector("main"));
     this.help = helpDialog();
     /** @type {TraceView | null} */
     this.view = null;
-    this.tabs = problems.map((problem, at) => this.tab(problem, at));
     this.slot = el("div", { class: "slot" });
+    /** @type {HTMLElement[]} */
+    this.buttons = [];
     const tools = /** @type {HTMLElement} */ (document.querySelector(".tools"));
     tools.append(button("Light or dark", "◐", toggleTheme), button("Help", "?", () => this.help.showModal()));
-    const nav = el("nav", { class: "problems", "aria-label": "Problems" }, ...this.tabs);
-    this.place.replaceChildren(...(problems.length > 1 ? [nav] : []), this.slot);
+    const place = /** @type {HTMLElement} */ (document.querySelector("main"));
+    place.replaceChildren(...this.chooser(place), this.slot);
     document.body.append(this.help);
     document.addEventListener("keydown", (event) => this.handleKey(event));
     this.open(0);
   }
 
   /**
+   * The list of problems, if there is more than one.
+   * @param {HTMLElement} place
+   * @returns {HTMLElement[]}
+   */
+  chooser(place) {
+    if (this.problems.length > MAX_BUTTONS) {
+      const gallery = new Gallery(this.problems, (at) => this.open(at));
+      document.body.classList.add("wide");
+      place.classList.add("gallery");
+      return [gallery.element];
+    }
+    if (this.problems.length < 2) return [];
+    this.buttons = this.problems.map((problem, at) => this.chooserButton(problem, at));
+    return [el("nav", { class: "problems", "aria-label": "Problems" }, ...this.buttons)];
+  }
+
+  /**
    * @param {Problem} problem
    * @param {number} at
    */
-  tab(problem, at) {
+  chooserButton(problem, at) {
     const made = el("button", { type: "button" }, visible(problem.label) || `prompt ${at + 1}`);
     made.addEventListener("click", () => this.open(at));
     return made;
@@ -55,8 +77,8 @@ class Page {
   /** @param {number} at */
   open(at) {
     this.view?.close();
-    this.tabs.forEach((tab, other) => tab.setAttribute("aria-current", String(other === at)));
-    this.view = new TraceView({ rows: this.problems[at].rows });
+    this.buttons.forEach((made, other) => made.setAttribute("aria-current", String(other === at)));
+    this.view = new TraceView({ rows: rowsOf(at, this.problems[at]) });
     this.slot.replaceChildren(this.view.element);
   }
 
@@ -116,8 +138,21 @@ function restoreTheme() {
   }
 }
 
+/**
+ * The rows of a problem. They are parsed when it is opened, so that a page of a thousand traces opens at once.
+ * @param {number} at
+ * @param {Problem} problem
+ * @returns {Row[]}
+ */
+function rowsOf(at, problem) {
+  /** @type {Row[]} */
+  const rows = JSON.parse(document.getElementById(`rows-${at}`)?.textContent ?? "[]");
+  return rows.map((row) => ({ ...row, prompt_text: problem.prompt }));
+}
+
 restoreTheme();
-const data = document.getElementById("traces");
-if (data) new Page(JSON.parse(data.textContent ?? "[]"));
+const problems = document.getElementById("problems");
+if (problems) new Page(JSON.parse(problems.textContent ?? "[]"));
+
 /** For scripts and the console: the component itself. */
 /** @type {any} */ (window).uncode = { TraceView, TraceModel, follow, jsonLines };

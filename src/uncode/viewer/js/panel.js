@@ -40,7 +40,7 @@ export class Panel {
     this.canvas.moveTo(time);
     this.chart.moveTo(time);
     const { written, words, trivial } = this.model.counts[time];
-    const trivialShare = words > 0 ? ` · ${percent(trivial / words)} of the tokens are trivial` : "";
+    const trivialShare = words > 0 ? ` · ${percent(trivial / words)} trivial` : "";
     const step = time === 0 ? "before the first step" : `after step ${time - 1}`;
     const filled = time === this.model.forwards && this.filled ? `, ${this.filled} filled` : "";
     this.status.textContent = `${step} · ${written} of ${this.model.toCommit} committed${filled}${trivialShare}`;

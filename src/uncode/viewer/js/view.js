@@ -45,7 +45,8 @@ export class TraceView {
     this.panels.forEach((panel) => panel.canvas.markDivergence(this.divergence));
     this.measure();
     this.transport.move(this.transport.length);
-    addEventListener("scroll", () => this.active && this.showDetails(), { passive: true });
+    this.onScroll = () => this.active && this.showDetails();
+    addEventListener("scroll", this.onScroll, { passive: true });
     this.element.addEventListener("keydown", (event) => {
       if (this.handleKey(event)) event.preventDefault();
     });
@@ -263,6 +264,7 @@ export class TraceView {
   /** Stop the replay. Call it before the element is removed. */
   close() {
     this.transport.pause();
+    removeEventListener("scroll", this.onScroll);
   }
 }
 
