@@ -69,7 +69,7 @@ def write(path: Path, count: int) -> None:
 
 
 def measure(kind: str, path: Path) -> None:
-    """Print the cost of one figure. It runs in a process of its own, whose peak of memory is the figure's."""
+    """Print the cost of one figure. Each figure has one process, so the peak is its peak."""
     from uncode.analysis.analyze import analyze
 
     began, cpu = time.monotonic(), time.process_time()

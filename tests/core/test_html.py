@@ -48,7 +48,7 @@ class Page(HTMLParser):
 
 
 class Tokenizer:
-    """Writes each id as a text of its own."""
+    """Writes each id as one text."""
 
     def __init__(self, texts: dict[int, str] | None = None) -> None:
         self.texts = texts or {}

@@ -53,7 +53,7 @@ def test_the_words_follow_the_traces(runs: dict[bool, tuple[RunFolder, Arrays]],
 def test_a_verdict_needs_an_interval_without_zero() -> None:
     for interval, verdict in (((1, 0.1, 2), AGREES), ((-1, -2, -0.1), DISAGREES), ((1, -0.1, 2), CANNOT_TELL)):
         assert Finding("", "", "", Interval(*interval)).verdict == verdict
-    assert "agrees with 1 and disagrees with 0; 1 cannot" in summary(
+    assert "agrees with 1 and disagrees with 0; 1 are undecided" in summary(
         [Finding("", "", "", Interval(1, low, 2)) for low in (0.5, 0.0)]
     )
 

@@ -65,7 +65,7 @@ class Task(ABC, Generic[E]):
     direct: ClassVar[str] = ""
     """How an answer without reasoning begins, up to the result; empty where there is no such answer."""
     grades_in_processes: ClassVar[bool] = False
-    """Whether a grade comes from a process of its own, such as the sandbox, so that several can be made at a time."""
+    """Whether the grader starts a process, such as the sandbox, so that several answers can be graded at a time."""
 
     def check_packages(self) -> None:
         """Raise if an optional package that grading needs is missing. It is called before anything is decoded."""

@@ -125,7 +125,7 @@ def summary(found: Sequence[Finding]) -> str:
     counts = Counter(one.verdict for one in found)
     return (
         f"Of {len(found)} findings of the paper, this model agrees with {counts[AGREES]} and disagrees with "
-        f"{counts[DISAGREES]}; {counts[CANNOT_TELL]} cannot be told, because the interval holds zero."
+        f"{counts[DISAGREES]}; {counts[CANNOT_TELL]} are undecided, because the interval holds zero."
     )
 
 

@@ -35,7 +35,7 @@ SECTIONS = (
     Section(
         "trivial",
         "Trivial tokens first",
-        "The share of trivial tokens (the paper's list: spaces, punctuation, “the” and the like) among the text tokens "
+        "The share of trivial tokens (the paper's list: such as spaces, punctuation and “the”) among the text tokens "
         "that are committed, over twentieths of the decode. EOS tokens are left out. The dashed line is the share in "
         "the texts of a left-to-right decode, which stands in for an autoregressive model.",
     ),

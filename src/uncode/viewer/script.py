@@ -16,7 +16,7 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:class|const|function)\b)", re.M)
 
 @cache
 def script(entry: str = "main") -> str:
-    """The module `entry` with all that it imports, in a scope of its own."""
+    """The module `entry` with all that it imports, in one function scope."""
     order: dict[str, str] = {}
     _add(entry, order)
     return '(() => {\n"use strict";\n' + "\n".join(order.values()) + "})();\n"

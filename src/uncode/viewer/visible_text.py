@@ -10,7 +10,7 @@ _HIDDEN = re.compile(
 )
 """Control characters, marks that change the direction of text, line separators and lone surrogates.
 
-`js/text.js` has the same list. A carriage return before a line feed is no sign of its own, and is dropped there.
+`js/text.js` has the same list. The page drops a carriage return before a line feed.
 """
 
 
