@@ -39,7 +39,7 @@ class Finding:
 
     @property
     def verdict(self) -> str:
-        """ "cannot tell" whenever the interval holds zero."""
+        """`cannot tell` whenever the interval holds zero."""
         if self.interval.low > 0:
             return AGREES
         return DISAGREES if self.interval.high < 0 else CANNOT_TELL
