@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,7 +9,8 @@ from ..evals.run.config import EvalConfig
 from ..evals.run.folder import RunFolder
 from ..evals.run.models.load_model import load_model
 from ..evals.run.models.model import EvaluatedModel
-from ..evals.run.options import OnProgress, Progress, RunOptions
+from ..evals.run.options import OnProgress, RunOptions
+from ..evals.run.processes import run_processes
 from ..evals.run.runner import Runner
 from ..models import folder_of
 from .config import paper_config
@@ -41,11 +40,7 @@ class PaperRun:
         if workers == 1:
             self.decode_part(0, 1, on_progress)
         else:
-            with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-                futures = [pool.submit(self.decode_part, number, workers) for number in range(workers)]
-                for done, future in enumerate(as_completed(futures), 1):
-                    future.result()
-                    on_progress(Progress(f"process {done} of {workers} is done", done, workers, 0, 0))
+            run_processes(self.decode_part, workers, on_progress)
         folder = RunFolder.existing(self.out / RUN)
         folder.join_files()
         return folder

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
 import tempfile
 import warnings
 from collections.abc import Iterable, Mapping
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -23,6 +21,7 @@ from ..run.models.diffusion import DiffusionModel
 from ..run.models.load_model import load_model
 from ..run.models.model import EvaluatedModel
 from ..run.options import OnProgress, Progress, RunOptions
+from ..run.processes import run_processes
 from ..run.runner import CALIBRATION, Runner
 from ..sandbox import NoJail
 from .biases import biases_of
@@ -64,7 +63,10 @@ class Job:
             out = Path(path)
             job = replace(self, folder=out)
             job.draw_problems(on_progress)
-            about = job.run_process(0, 1, on_progress) if workers == 1 else job._run_processes(workers, on_progress)
+            if workers == 1:
+                about = job.run_process(0, 1, on_progress)
+            else:  # each has whole families, as long as a batch holds all problems of one
+                about, *_ = run_processes(job.run_process, workers, on_progress)
             results = job.results(about)
             RunFolder(out).join_files()
             if self.folder is not None:
@@ -96,15 +98,6 @@ class Job:
         results = Results.of({name: replace(one, about=about) for name, one in found.items()}, biases_of(found))
         results.about["seconds"] = round(sum(one.seconds for one in found.values()), 1)
         return results
-
-    def _run_processes(self, workers: int, on_progress: OnProgress) -> dict[str, Any]:
-        """Run several processes. Each has whole families, as long as a batch holds all problems of one."""
-        with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-            futures = [pool.submit(self.run_process, number, workers) for number in range(workers)]
-            for done, future in enumerate(as_completed(futures), 1):
-                future.result()
-                on_progress(Progress(f"process {done} of {workers} is done", done, workers, 0, 0))
-        return futures[0].result()
 
     def run_process(self, process: int, processes: int, on_progress: OnProgress | None = None) -> dict[str, Any]:
         """Run one process's part. Returns what the results depend on."""
