@@ -21,7 +21,7 @@ from ..run.models.diffusion import DiffusionModel
 from ..run.models.load_model import load_model
 from ..run.models.model import EvaluatedModel
 from ..run.options import OnProgress, Progress, RunOptions
-from ..run.processes import run_processes
+from ..run.process_pool import run_processes
 from ..run.runner import CALIBRATION, Runner
 from ..sandbox import NoJail
 from .biases import biases_of
