@@ -14,17 +14,22 @@ from typing import Any
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test may wait for a network; those of the hub bring a server of their own
 
 import pytest
-import torch
 from hypothesis import settings
 
-torch.set_num_threads(1)
 settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=30)
 settings.register_profile("soak", deadline=None, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))
 
 HERE = Path(__file__).parent
-WHOLE = ("backbones/test_hub.py", "evals/test_regrade.py", "frequency/test_cluster.py", "parity/test_models.py")
+WHOLE = ("adapters/test_lm_eval.py", "backbones/test_hub.py", "evals/test_regrade.py", "frequency/test_cluster.py")
 """Files whose tests share something that takes long to make: one worker runs all of such a file."""
+OF_TRANSFORMERS = ("backbones/test_masked_lm.py", "evals/test_autoregressive.py", "parity/test_models.py")
+"""Files whose tests import the models of transformers, which takes seconds: one worker runs all of them."""
+LONG = (
+    "paper/test_paper.py", "test_docs.py", "backbones/test_triton.py", "evals/test_sandbox.py", "evals/test_mini.py",
+    "models/test_tiny.py", "viewer/test_browser.py", "test_notebook.py",
+)  # fmt: skip
+"""Files with tests of many seconds. They begin first, so that at the end no worker waits for the other."""
 WATCHED = ("core", "samplers", "test_arguments.py", "test_numerics.py", "test_prompt.py", "test_reprs.py")
 """The tests that count for core's coverage. They reach all of it, and a tracer slows the others by a quarter."""
 
@@ -43,8 +48,13 @@ def untraced() -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection() -> Generator[None, object, object]:
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Coverage sees core being imported; what the tests import besides is imported faster without a tracer."""
+    if session.config.pluginmanager.has_plugin("dsession"):
+        return (yield)  # the process that only hands out the tests needs no torch
+    with untraced():
+        import torch
+    torch.set_num_threads(1)
     import uncode.core
 
     for module in pkgutil.walk_packages(uncode.core.__path__, "uncode.core."):
@@ -52,6 +62,10 @@ def pytest_collection() -> Generator[None, object, object]:
             importlib.import_module(module.name)
     with untraced():
         return (yield)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: not str(item.path).endswith(LONG))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -66,12 +80,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """By the names of files: under pytest 9.2 the marks of xdist 3.8's loadgroup do nothing (its issue 1386)."""
     from xdist.scheduler import LoadScopeScheduling
 
-    assert all((HERE / name).is_file() for name in WHOLE)
+    assert all((HERE / name).is_file() for name in (*WHOLE, *OF_TRANSFORMERS, *LONG))
 
     class Together(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
             file = nodeid.partition("::")[0]
-            return file if file.endswith(WHOLE) else nodeid
+            return "transformers" if file.endswith(OF_TRANSFORMERS) else file if file.endswith(WHOLE) else nodeid
 
     return Together(config, log) if config.getvalue("dist") == "loadgroup" else None
 

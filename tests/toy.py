@@ -26,6 +26,17 @@ VOCAB, MASK, EOS, EOT = 32, 31, 30, 29
 WIDTH, HEADS, LAYERS, SHARPNESS, FOCUS, MAX_POSITIONS = 24, 2, 2, 5.0, 2.0, 512
 
 
+def rope_tables() -> tuple[Tensor, Tensor]:
+    """Cosines and sines of every position; the last row is that of position -1, which padding has."""
+    half = WIDTH // HEADS // 2
+    positions = torch.cat([torch.arange(MAX_POSITIONS), torch.tensor([-1])])
+    angle = positions[:, None].double() / 100.0 ** (torch.arange(half) / half)
+    return angle.cos(), angle.sin()
+
+
+ROPE = rope_tables()
+
+
 def numbers(seed: int, stream: int, *shape: int) -> Tensor:
     """Standard normal numbers that depend on nothing but their arguments."""
     count = int(np.prod(shape))
@@ -74,10 +85,9 @@ class ToyNetwork:
     @staticmethod
     def rotate(x: Tensor, positions: Tensor) -> Tensor:
         """Rotary positions on `[B, T, heads, dim]`, `positions` `[B, T]`."""
-        half = x.shape[-1] // 2
-        angle = positions[:, :, None, None].double() / 100.0 ** (torch.arange(half) / half)
-        a, b = x[..., :half], x[..., half:]
-        return torch.cat([a * angle.cos() - b * angle.sin(), b * angle.cos() + a * angle.sin()], -1)
+        a, b = x.chunk(2, -1)
+        cos, sin = (table[positions][:, :, None] for table in ROPE)
+        return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
 
     def project(self, layer: Layer, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Queries, keys and values `[B, T, heads, dim]`, not yet rotated."""

@@ -7,7 +7,7 @@ import json
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -17,9 +17,7 @@ from uncode.evals.names import TASK_NAMES, find_task_or_family
 from uncode.evals.run.models.model import Question
 from uncode.evals.task import Example
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    lm_eval = pytest.importorskip("lm_eval", minversion="0.4.13")
+if TYPE_CHECKING:
     import evaluate
     from lm_eval.api.instance import Instance
     from lm_eval.api.model import CachingLM
@@ -28,6 +26,25 @@ with warnings.catch_warnings():
     from uncode.adapters.lm_eval import launch, tasks
     from uncode.adapters.lm_eval.code_eval import SandboxCodeEval, code_eval_in_sandbox
     from uncode.adapters.lm_eval.model import UncodeLM
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _lm_eval() -> None:
+    """Imports the names above. It takes many seconds, which every worker that collects this file would spend."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pytest.importorskip("lm_eval", minversion="0.4.13")
+        import evaluate  # noqa: F401
+        from lm_eval.api.instance import Instance  # noqa: F401
+        from lm_eval.api.model import CachingLM  # noqa: F401
+        from lm_eval.tasks._index import TaskIndex  # noqa: F401
+
+        from uncode.adapters.lm_eval import launch, tasks  # noqa: F401
+        from uncode.adapters.lm_eval.code_eval import SandboxCodeEval, code_eval_in_sandbox  # noqa: F401
+        from uncode.adapters.lm_eval.model import UncodeLM  # noqa: F401
+
+        globals().update(locals())  # as if they had been imported above
+
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # lm-eval's own
 

@@ -38,13 +38,18 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 OF_ANY_TRACES = [kind for kind in KINDS if kind == "accuracy" or kind not in (*SWEEPS, "anchors")]
 """The others compare certain samplers; tests/paper draws them."""
-FIGURES = [(kind, suffix) for suffix in ("png", "svg") for kind in OF_ANY_TRACES] + [("heatmap", "pdf")]
-OTHER_PDFS = [pytest.param(kind, "pdf", marks=pytest.mark.slow) for kind in OF_ANY_TRACES if kind != "heatmap"]
+FIGURES = [*((kind, "svg") for kind in OF_ANY_TRACES), ("heatmap", "png"), ("heatmap", "pdf")]
+OTHERS = [
+    pytest.param(kind, suffix, marks=pytest.mark.slow)
+    for suffix in ("png", "pdf")
+    for kind in OF_ANY_TRACES
+    if kind != "heatmap"
+]
 
 
-@pytest.mark.parametrize(("kind", "suffix"), [*FIGURES, *OTHER_PDFS])
+@pytest.mark.parametrize(("kind", "suffix"), [*FIGURES, *OTHERS])
 def test_every_figure_in_every_format(kind: str, suffix: str, folder: Path) -> None:
-    """Drawn twice, it is the same file; another figure replaces it without --force. Most PDFs: `make verify`."""
+    """Drawn twice, it is the same file; another figure replaces it without --force. Other formats: `make verify`."""
     out = folder / f"figure.{suffix}"
     shown = run("analyze", kind, "run", "--out", str(out))
     assert shown.returncode == 0, shown.stderr

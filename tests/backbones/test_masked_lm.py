@@ -10,27 +10,9 @@ from typing import Any
 
 import pytest
 import torch
+import transformers as hf
 from safetensors.torch import load_file, save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
-from transformers import (
-    AlbertConfig,
-    AlbertForMaskedLM,
-    BertConfig,
-    BertForMaskedLM,
-    ConvBertConfig,
-    ConvBertForMaskedLM,
-    EsmConfig,
-    EsmForMaskedLM,
-    FNetConfig,
-    FNetForMaskedLM,
-    LlamaConfig,
-    LlamaForCausalLM,
-    ModernBertConfig,
-    ModernBertForMaskedLM,
-    PreTrainedTokenizerFast,
-    RobertaConfig,
-    RobertaForMaskedLM,
-)
 
 import uncode
 from uncode import Canvas, FrequencyTable, UncodeError, decode, generate, presets, wrap
@@ -44,7 +26,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 VOCAB = len(SPECIAL) + len(WORDS)
 
 
-def tokenizer() -> PreTrainedTokenizerFast:
+def tokenizer() -> hf.PreTrainedTokenizerFast:
     vocab = {word: number for number, word in enumerate(SPECIAL + WORDS)}
     made = Tokenizer(models.WordLevel(vocab, unk_token="[UNK]"))
     made.pre_tokenizer = pre_tokenizers.Whitespace()
@@ -52,7 +34,7 @@ def tokenizer() -> PreTrainedTokenizerFast:
     made.post_processor = processors.TemplateProcessing(
         single="[CLS] $A [SEP]", special_tokens=[("[CLS]", 2), ("[SEP]", 3)]
     )
-    return PreTrainedTokenizerFast(
+    return hf.PreTrainedTokenizerFast(
         tokenizer_object=made,
         pad_token="[PAD]",
         unk_token="[UNK]",
@@ -73,13 +55,13 @@ SMALL: dict[str, Any] = {
     "initializer_range": 0.6,
 }
 ARCHITECTURES: dict[str, Callable[[], Any]] = {
-    "bert": lambda: BertForMaskedLM(BertConfig(**SMALL)),
-    "roberta": lambda: RobertaForMaskedLM(RobertaConfig(**SMALL)),
-    "albert": lambda: AlbertForMaskedLM(AlbertConfig(**SMALL, embedding_size=16)),
-    "modernbert": lambda: ModernBertForMaskedLM(
-        ModernBertConfig(**SMALL, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3, local_attention=8)
+    "bert": lambda: hf.BertForMaskedLM(hf.BertConfig(**SMALL)),
+    "roberta": lambda: hf.RobertaForMaskedLM(hf.RobertaConfig(**SMALL)),
+    "albert": lambda: hf.AlbertForMaskedLM(hf.AlbertConfig(**SMALL, embedding_size=16)),
+    "modernbert": lambda: hf.ModernBertForMaskedLM(
+        hf.ModernBertConfig(**SMALL, cls_token_id=2, sep_token_id=3, bos_token_id=2, eos_token_id=3, local_attention=8)
     ),
-    "esm": lambda: EsmForMaskedLM(EsmConfig(**SMALL, mask_token_id=4, position_embedding_type="rotary")),
+    "esm": lambda: hf.EsmForMaskedLM(hf.EsmConfig(**SMALL, mask_token_id=4, position_embedding_type="rotary")),
 }
 TABLE = FrequencyTable(torch.arange(1, VOCAB + 1), "counting", tuple(range(len(SPECIAL))))
 SAMPLERS = {
@@ -128,8 +110,8 @@ def test_logits_are_the_models_own(model: Any) -> None:
 
 
 MIXERS: dict[str, Callable[[], Any]] = {
-    "fnet": lambda: FNetForMaskedLM(FNetConfig(**{k: v for k, v in SMALL.items() if k != "num_attention_heads"})),
-    "convbert": lambda: ConvBertForMaskedLM(ConvBertConfig(**SMALL, embedding_size=32)),
+    "fnet": lambda: hf.FNetForMaskedLM(hf.FNetConfig(**{k: v for k, v in SMALL.items() if k != "num_attention_heads"})),
+    "convbert": lambda: hf.ConvBertForMaskedLM(hf.ConvBertConfig(**SMALL, embedding_size=32)),
 }
 
 
@@ -158,8 +140,8 @@ def test_the_longest_row_a_model_can_see() -> None:
 def test_esm_as_it_is_released() -> None:
     """ESM-2 scales its embeddings by the share of masks it sees."""
     torch.manual_seed(5)
-    config = EsmConfig(**SMALL, mask_token_id=4, position_embedding_type="rotary", token_dropout=True)
-    model = wrap(EsmForMaskedLM(config).double(), tokenizer())
+    config = hf.EsmConfig(**SMALL, mask_token_id=4, position_embedding_type="rotary", token_dropout=True)
+    model = wrap(hf.EsmForMaskedLM(config).double(), tokenizer())
     prompts = ["the cat sat", "one"]
     together = generate(model, prompts, length=[3, 6], sampler=presets.confidence(), stop_at_eos=False)
     for row, (prompt, length) in enumerate(zip(prompts, [3, 6], strict=True)):
@@ -222,10 +204,10 @@ class TestMistakes:
             uncode.load(tmp_path)
 
     def test_a_causal_lm_is_refused(self, tmp_path: Path) -> None:
-        config = LlamaConfig(
+        config = hf.LlamaConfig(
             vocab_size=40, hidden_size=8, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8
         )
-        causal = LlamaForCausalLM(config)
+        causal = hf.LlamaForCausalLM(config)
         causal.save_pretrained(tmp_path)
         with pytest.raises(UncodeError, match=r"is a 'llama' model, not a masked .* loads llada, Dream and"):
             uncode.load(tmp_path)
@@ -263,7 +245,7 @@ class TestMistakes:
 
     def test_a_tokenizer_of_another_model(self, tmp_path: Path) -> None:
         small = {**SMALL, "vocab_size": VOCAB - 5}
-        BertForMaskedLM(BertConfig(**small)).save_pretrained(tmp_path)
+        hf.BertForMaskedLM(hf.BertConfig(**small)).save_pretrained(tmp_path)
         tokenizer().save_pretrained(tmp_path)
         with pytest.raises(UncodeError, match="they do not belong together"):
             uncode.load(tmp_path)

@@ -1,7 +1,4 @@
-"""The command line, in this process or in one of its own.
-
-A process of its own imports torch anew, which takes seconds: it is for what only a process shows.
-"""
+"""The command line, in this process or in one of its own, for what only a process shows."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
+from tests.forked import Forked
 from uncode.cli import main
 from uncode.cli.app import app
 
@@ -48,13 +46,20 @@ def run(*words: str, stdin: str | None = None) -> Done:
     return subprocess.CompletedProcess(words, code or 0, *texts)
 
 
-def run_apart(*words: str, stdin: str | None = None) -> Done:
+def run_apart(*words: str, stdin: str = "") -> Done:
     """In a process of its own, as a user meets it."""
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")} | COLUMNS
-    command = [sys.executable, "-m", "uncode.cli", *words]
-    return subprocess.run(
-        command, input=stdin, capture_output=True, text=True, env=environment, timeout=120, check=False
-    )
+    with start_apart(*words, stdin=stdin) as process:
+        out, err = process.communicate(timeout=120)
+    return subprocess.CompletedProcess(words, process.wait(), out, err)
+
+
+def start_apart(*words: str, stdin: str = "") -> Forked:
+    def act() -> None:
+        os.environ.update(COLUMNS)
+        sys.argv = ["uncode", *words]
+        main()
+
+    return Forked(act, stdin)
 
 
 def call(*words: str) -> Result:

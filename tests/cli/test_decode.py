@@ -5,10 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
-import os
 import re
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -19,7 +16,7 @@ from rich.console import Console
 import uncode
 from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
-from tests.cli.running import TOY, call
+from tests.cli.running import TOY, call, start_apart
 from uncode import UncodeError
 from uncode.cli.answering import answer_file, choices, live
 from uncode.files import Journal
@@ -252,13 +249,12 @@ def test_ctrl_c_keeps_what_is_done(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_killed_run_resumes(tmp_path: Path) -> None:
     source, out, again = prompts(tmp_path / "prompts.jsonl", 80), tmp_path / "killed.jsonl", tmp_path / "whole.jsonl"
     words = ["decode", *TOY, "--input", str(source), *DRAWN, "--batch", "2"]
-    environment = os.environ | {"PYTHONPATH": str(ROOT / "src")}
-    process = subprocess.Popen([sys.executable, "-m", "uncode.cli", *words, "--out", str(out)], env=environment)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline and process.poll() is None and not (out.exists() and out.stat().st_size):
-        time.sleep(0.002)
-    process.kill()
-    assert process.wait() == -9
+    with start_apart(*words, "--out", str(out)) as process:
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline and process.poll() is None and not (out.exists() and out.stat().st_size):
+            time.sleep(0.002)
+        process.kill()
+        assert process.wait() == -9
     kept = out.read_text()
     assert 0 < kept.count("\n") < 80
     result = json.loads(call(*words, "--out", str(out), "--json").stdout)

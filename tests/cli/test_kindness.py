@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -14,6 +11,8 @@ import torch
 
 import uncode
 from tests.cli.running import TOY, run
+from tests.forked import Forked
+from uncode.backbones.transformer.session import TransformerSession
 from uncode.cli.answering.prompt_notes import is_familiar
 from uncode.core.support import memory, threads
 from uncode.core.support.memory import require_memory
@@ -115,19 +114,17 @@ def test_a_small_forward_runs_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> 
     assert threads.threads_for(torch.device("cuda"), 7_000_000, 130) is None
     monkeypatch.setenv("OMP_NUM_THREADS", "2")
     assert threads.threads_for(cpu, 7_000_000, 130) is None
-    script = (
-        "import torch, uncode\n"
-        "torch.set_num_threads(2)\n"
-        "model, seen = uncode.load('tiny', device='cpu'), []\n"
-        "inner = model.open\n"
-        "def open(rows, length):\n"
-        "    session = inner(rows, length); logits = session.logits\n"
-        "    session.logits = lambda *a: (seen.append(torch.get_num_threads()), logits(*a))[1]\n"
-        "    return session\n"
-        "model.open = open\n"
-        "uncode.generate(model, 'x', sampler='confidence', length=2)\n"
-        "print(set(seen), torch.get_num_threads())"
-    )
-    environment = {key: value for key, value in os.environ.items() if key != "OMP_NUM_THREADS"}
-    done = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
-    assert done.stdout == "{1} 2\n"
+    monkeypatch.delenv("OMP_NUM_THREADS")
+
+    def act() -> None:
+        torch.set_num_threads(2)
+        model, seen = uncode.load("tiny", device="cpu"), set[int]()
+        real = TransformerSession.logits
+        monkeypatch.setattr(
+            TransformerSession, "logits", lambda *given: (seen.add(torch.get_num_threads()), real(*given))[1]
+        )
+        uncode.generate(model, "x", sampler="confidence", length=2)
+        print(seen, torch.get_num_threads())
+
+    with Forked(act) as process:
+        assert process.communicate() == ("{1} 2\n", "")

@@ -15,7 +15,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from tests.cli.running import ROOT, TOY, run, run_apart
+from tests.cli.running import ROOT, TOY, run, run_apart, start_apart
 from uncode.backbones.dialects.registry import DIALECTS
 from uncode.backbones.loading.device import DTYPES
 from uncode.cli import options
@@ -157,10 +157,7 @@ def test_ctrl_c_while_importing_prints_one_word(after: float) -> None:
 def test_ctrl_c_while_decoding_says_what_was_kept(tmp_path: Path) -> None:
     prompts, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
     prompts.write_text("".join(f'{{"prompt": "add 3 4 {n % 9 + 1}", "id": {n}}}\n' for n in range(5000)))
-    command = [sys.executable, "-m", "uncode.cli", "decode", *TOY, "--input", str(prompts), "--out", str(out)]
-    with subprocess.Popen(
-        [*command, "--batch", "1"], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=ENVIRONMENT
-    ) as process:
+    with start_apart("decode", *TOY, "--input", str(prompts), "--out", str(out), "--batch", "1") as process:
         deadline = time.monotonic() + 60
         while (not out.exists() or not out.stat().st_size) and time.monotonic() < deadline:
             time.sleep(0.05)

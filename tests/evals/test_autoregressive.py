@@ -16,11 +16,11 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import decoders
 from tokenizers.processors import TemplateProcessing
-from transformers import AutoModelForCausalLM, GenerationConfig, LlamaConfig, LlamaForCausalLM
 
 from tests.checkpoints import llada_config
 from tests.cli.running import run as run_command
@@ -65,7 +65,7 @@ TIE = 1e-3
 def save_model(folder: Path, tokenizer: Any, **generation: Any) -> Path:
     """A small random Llama. Its large initial weights make its logits differ clearly, and its answers with them."""
     torch.manual_seed(0)
-    config = LlamaConfig(
+    config = transformers.LlamaConfig(
         vocab_size=len(tokenizer),
         hidden_size=32,
         intermediate_size=48,
@@ -75,8 +75,8 @@ def save_model(folder: Path, tokenizer: Any, **generation: Any) -> Path:
         max_position_embeddings=8192,
         initializer_range=0.4,
     )
-    model: Any = LlamaForCausalLM(config)
-    model.generation_config = GenerationConfig(eos_token_id=tokenizer.eos_token_id, **generation)
+    model: Any = transformers.LlamaForCausalLM(config)
+    model.generation_config = transformers.GenerationConfig(eos_token_id=tokenizer.eos_token_id, **generation)
     model.save_pretrained(str(folder))
     tokenizer.save_pretrained(str(folder))
     return folder
@@ -115,8 +115,8 @@ def answered(
 @cache
 def plain_model(folder: Path, **where: Any) -> Any:
     """A model loaded by transformers alone."""
-    model: Any = AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32, **where)
-    model.generation_config = GenerationConfig()
+    model: Any = transformers.AutoModelForCausalLM.from_pretrained(str(folder), dtype=torch.float32, **where)
+    model.generation_config = transformers.GenerationConfig()
     return model
 
 
@@ -172,7 +172,7 @@ def test_an_answer_counts_its_tokens_forwards_and_seconds(model: AutoregressiveM
 
 def with_eos(model: AutoregressiveModel, eos: int) -> AutoregressiveModel:
     """The same weights, with another EOS in the generation config."""
-    model.model.generation_config = GenerationConfig(eos_token_id=[eos, model.eos_ids[0]])
+    model.model.generation_config = transformers.GenerationConfig(eos_token_id=[eos, model.eos_ids[0]])
     return AutoregressiveModel(model.name, model.model, model.tokenizer)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import multiprocessing
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -127,7 +128,14 @@ def test_a_draw_of_ones_own_has_other_problems_than_the_published_ones(folder: P
             other.run(1, ignore)
 
 
-def test_a_quick_run_in_two_processes(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")  # with threads, which here only wait
+@pytest.mark.parametrize("start", ["fork", pytest.param("spawn", marks=pytest.mark.slow)])
+def test_a_quick_run_in_two_processes(
+    start: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Forks do not import torch anew. Under `make verify` by new processes too, as users run it."""
+    real = multiprocessing.get_context
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: real(start))
     families = ("mini_choice", "mini_sudoku")
     quick = Job(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
     messages: list[Progress] = []

@@ -7,8 +7,6 @@ import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -17,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.forked import Forked
 from tests.frequency.test_words import naive
 from tests.small_tokenizers import TEXT, TOKENIZERS
 from uncode import FrequencyTable, UncodeError
@@ -289,66 +288,31 @@ def test_parts_of_a_large_file_are_counted_as_one(tmp_path: Path, monkeypatch: p
     assert counted(tmp_path / "t.safetensors", file).table == expected("split", texts)
 
 
-SLOW = """
-import os, sys, time
-from uncode.frequency.counting import checkpoint, job
-from tests.frequency.test_count import counted
-job.BATCH_SECONDS = checkpoint.SAVE_SECONDS = 0.0
-from pathlib import Path
-real = checkpoint.Checkpoint.advance
-checkpoint.Checkpoint.advance = lambda self, *batch: (time.sleep(0.002), real(self, *batch))[1]
-for _ in sys.stdin:
-    process = os.fork()
-    if process == 0:
-        try:
-            counted(Path(sys.argv[1]), *map(Path, sys.argv[2:]))
-            os._exit(0)
-        finally:
-            os._exit(1)
-    print(process, flush=True)
-    print(os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]), flush=True)
-"""
-"""Counts in a new process for every line it reads, and says its number and how it ended. The imports are made once."""
-
-
-def test_kill_9_at_random_moments_changes_nothing(tmp_path: Path) -> None:
+def test_kill_9_at_random_moments_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """At two; under `make verify` at five."""
     moments = sorted(random.Random(5).sample(range(25, 450), 5))
     texts = documents(500)
     files = [write(tmp_path / f"{n}.jsonl", texts[125 * n : 125 * n + 125]) for n in range(4)]
     out, kept = tmp_path / "t.safetensors", tmp_path / "t.safetensors.counting"
-    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(SRC), str(SRC.parent)])}
-    words, pipe = [sys.executable, "-c", SLOW, str(out), *map(str, files)], subprocess.PIPE
-    reached = []
-    with subprocess.Popen(words, env=environment, stdin=pipe, stdout=pipe, text=True) as parent:
+    real, reached = checkpoint.Checkpoint.advance, []
+    with monkeypatch.context() as slow:
+        slow.setattr(job, "BATCH_SECONDS", 0.0)
+        slow.setattr(checkpoint, "SAVE_SECONDS", 0.0)
+        slow.setattr(checkpoint.Checkpoint, "advance", lambda *given: (time.sleep(0.002), real(*given))[1])
         for moment in moments if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else moments[1::2]:
-            process = _begin(parent)
-            while _records(kept) < moment:
-                os.kill(process, 0)  # an error if it has ended
-                time.sleep(0.005)
-            os.kill(process, signal.SIGKILL)
-            assert _told(parent) == -signal.SIGKILL and not out.exists()
+            with Forked(lambda: counted(out, *files)) as process:
+                while _records(kept) < moment:
+                    assert process.poll() is None, process.communicate()
+                    time.sleep(0.005)
+                process.kill()
+                assert process.wait() == -signal.SIGKILL and not out.exists()
             reached.append(_records(kept))
         assert reached == sorted(set(reached)) and reached[-1] < 500
-        _begin(parent)
-        assert _told(parent) == 0
-        parent.stdin.close()  # type: ignore[union-attr]
+        with Forked(lambda: counted(out, *files)) as process:
+            assert process.wait() == 0
     assert FrequencyTable.load(out) == expected("split", texts)
     assert FrequencyTable.load(out).made.documents == 500
     assert not list(tmp_path.glob("*.counting*"))
-
-
-def _begin(parent: subprocess.Popen[str]) -> int:
-    """The number of a process that begins to count."""
-    assert parent.stdin is not None
-    parent.stdin.write("\n")
-    parent.stdin.flush()
-    return _told(parent)
-
-
-def _told(parent: subprocess.Popen[str]) -> int:
-    assert parent.stdout is not None
-    return int(parent.stdout.readline())
 
 
 def _records(path: Path) -> int:

@@ -6,8 +6,6 @@ import json
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 from dataclasses import replace
@@ -22,6 +20,7 @@ from torch import Tensor
 
 import uncode
 from tests.cli.running import call
+from tests.forked import Forked
 from uncode import UncodeError
 from uncode.cli.verbs.train import complete_config
 from uncode.evals.families import FAMILIES
@@ -294,35 +293,30 @@ def test_it_learns_and_resumes_after_an_interruption(config: TrainConfig, folder
         load_examples(replace(config, network=replace(config.network, vocab=321)), folder)
 
 
-KILLED = """
-import sys
-from pathlib import Path
-import torch
-from uncode.train import run as running
-from uncode.train.config import TrainConfig
-from uncode.train.shards import Shards
-torch.set_num_threads(1)
-running.SAVE_SECONDS, running.REPORT_STEPS = 0.0, 1
-folder, out, config = (Path(word) for word in sys.argv[1:])
-run = running.Run(TrainConfig.load(config), Shards.load(folder / "examples.npz"), torch.device("cpu"))
-run.resume(out)
-run.train(out, lambda progress: print(progress.step, flush=True))
-"""
-
-
-def test_kill_9_loses_no_checkpoint(folder: Path, tmp_path: Path, config: TrainConfig) -> None:
+def test_kill_9_loses_no_checkpoint(
+    folder: Path, tmp_path: Path, config: TrainConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Killed while it saves after every step; a second run ends with the weights of one that was never killed."""
     made = tmp_path / "config.toml"
     made.write_text(as_toml(config))
     assert TrainConfig.load(made) == config
-    words = [sys.executable, "-c", KILLED, str(folder), str(tmp_path), str(made)]
-    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        for line in process.stdout:
-            if int(line) >= 4:
-                time.sleep(0.01)
-                process.kill()
-    again = subprocess.run(words, capture_output=True, text=True, check=True).stdout.split()
+
+    def train() -> None:
+        run = Run(TrainConfig.load(made), Shards.load(folder / EXAMPLES_FILE), CPU)
+        run.resume(tmp_path)
+        run.train(tmp_path, lambda progress: print(progress.step, flush=True))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(running, "SAVE_SECONDS", 0.0)
+        patch.setattr(running, "REPORT_STEPS", 1)
+        with Forked(train) as process:
+            for line in process.stdout:
+                if int(line) >= 4:
+                    time.sleep(0.01)
+                    process.kill()
+            assert process.wait() == -signal.SIGKILL
+        with Forked(train) as process:
+            again = process.communicate()[0].split()
     assert int(again[0]) >= 4 and again[-1] == "12"  # a step is reported before it is saved: the third surely was
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

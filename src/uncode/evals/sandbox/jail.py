@@ -127,14 +127,14 @@ class Namespaces(Jail):
 
     def walls(self, settings: Mapping[str, Any]) -> list[str]:
         view = self.view()
-        walls = {
-            "folders": view.folders,
-            "hidden": view.hidden,
-            "environment": view.environment,
-            "disk": settings["limits"]["disk"],
-            "descriptors": settings.get("pipe", []),
-        }
-        return [*_python(interpreter(), "enter"), str(GUEST.parent), json.dumps(walls)]
+        lists = (
+            [str(descriptor) for descriptor in settings.get("pipe", [])],
+            [path for folder in view.folders for path in folder],
+            view.hidden,
+            [f"{name}={value}" for name, value in view.environment.items()],
+        )
+        words = [word for each in lists for word in (str(len(each)), *each)]
+        return [*_python(interpreter(), "enter"), str(GUEST.parent), str(settings["limits"]["disk"]), *words]
 
 
 class Bare(Jail):

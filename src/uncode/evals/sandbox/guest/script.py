@@ -6,10 +6,13 @@ import builtins
 import os
 import sys
 import types
-from typing import Any
 
 from .candidate import silence
 from .confine import confine
+
+TYPE_CHECKING = False  # importing typing would take a tenth of the start of a guest
+if TYPE_CHECKING:
+    from typing import Any
 
 
 def main(settings: dict[str, Any]) -> None:
