@@ -215,24 +215,58 @@ def test_problems_are_chosen_by_name(tab: Open) -> None:
     assert shown.texts(".trace h2") == ["confidence"] and "add 2 2 2" in shown.page.locator(".prompt").inner_text()
 
 
+LIVE = """(length) => {
+    const { TraceView, TraceModel } = window.uncode;
+    const models = [new TraceModel({ length, title: "live", prompt: "the prompt", eosIds: [1] })];
+    window.live = new TraceView({ models });
+    document.querySelector(".slot").replaceChildren(live.element);
+}"""
+
+
 def test_a_stream_of_steps(tab: Open) -> None:
     shown = tab(one())
+    shown.page.evaluate(LIVE, 4)
+    assert shown.count(".canvas .masked") == 4 and "the prompt" in shown.page.locator(".prompt").inner_text()
+    assert shown.position == 0 and shown.page.locator(".trace").get_attribute("aria-busy") == "true"
     shown.page.evaluate(
         """() => {
-            const { TraceView, TraceModel } = window.uncode;
-            window.live = new TraceView({ models: [new TraceModel({ length: 4, title: "live", eosIds: [1] })] });
-            document.querySelector(".slot").replaceChildren(live.element);
-            live.append({ step: 0, commits: [{ offset: 1, token: 5, text: " b", logp: -0.1, entropy: 0.4 }] });
+            live.append({ step: 0, commits: [{ offset: 1, token: 5, text: " b\\n", logp: -0.1, entropy: 0.4 }] });
             live.append({ step: 1, commits: [{ offset: 0, token: 6, text: "a", logp: -0.2 }], mean_entropy: 0.3 });
         }"""
     )
-    assert shown.texts(".canvas .written") == ["a", "b"] and shown.count(".canvas .masked") == 2
+    assert shown.texts(".canvas .written") == ["a", "b↵"] and shown.count(".canvas .masked") == 2
+    assert shown.page.locator(".canvas").inner_text().startswith("a b↵\n"), "blanks and breaks come with the token"
     shown.seek(1)
-    shown.page.evaluate("live.append({ commits: [{ offset: 2, token: 7, text: 'c' }] })")
+    shown.page.evaluate("live.append({ commits: [{ offset: 2, token: 7, text: 'c' }], erased: [0] })")
     assert shown.position == 1, "a reader who has moved back stays there"
     shown.seek(3)
+    assert shown.texts(".canvas .erased") == ["a"] and "erased" in shown.page.locator(".signs").inner_text()
+    shown.page.evaluate("live.append({ commits: [{ offset: 0, token: 8, text: 'd' }] })")
+    shown.page.evaluate("live.describe({ summary: ['4 forwards', '12 ms'], verdict: { right: true, reason: '' } })")
     shown.page.evaluate("live.finish([{ offset: 3, token: 1, text: '' }])")
-    assert shown.texts(".canvas .t") == ["a", "b", "c", "∎"] and shown.count(".canvas .filled") == 1
+    assert shown.texts(".canvas .t") == ["d", "b↵", "c", "∎"] and shown.count(".canvas .filled") == 1
+    assert shown.texts(".summary") == ["4 forwards · 12 ms"] and shown.texts(".verdict") == ["✓ right"]
+    assert shown.page.locator(".trace").get_attribute("aria-busy") == "false"
+    assert shown.page.locator(".status").inner_text().startswith("after step 3 · 3 of 4 committed, 1 filled")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("live.cancel()", "Cancelled: the rest stays masked."),
+        ("live.fail('no \u202e room')", "Failed: no \\u202e room"),
+    ],
+)
+def test_a_stream_that_is_cancelled_or_fails(tab: Open, call: str, text: str) -> None:
+    shown = tab(one())
+    shown.page.evaluate(LIVE, 4)
+    shown.page.evaluate("live.append({ commits: [{ offset: 1, token: 5, text: ' b' }] })")
+    shown.page.evaluate(call)
+    assert shown.page.locator(".state").inner_text() == text
+    assert shown.count(".canvas .masked") == 3 and shown.texts(".canvas .written") == ["b"]
+    shown.seek(0)
+    assert shown.count(".canvas .masked") == 4, "what was decoded is replayed"
+    assert shown.violations() == []
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 
 import { Colouring } from "../../../src/uncode/viewer/js/colour.js";
+import { divergenceText } from "../../../src/uncode/viewer/js/key.js";
 import { firstDivergence, TraceModel } from "../../../src/uncode/viewer/js/model.js";
 import { follow, jsonLines } from "../../../src/uncode/viewer/js/stream.js";
 import { isTrivial, number, probability, quoted, tokenText, visible } from "../../../src/uncode/viewer/js/text.js";
@@ -80,13 +81,53 @@ test("a stream of steps gives the model of the finished row", async () => {
   const model = new TraceModel({ length: 4, eosIds: [1], given: [{ offset: 0, token: 5, text: "a" }] });
   async function* parts() {
     yield '{"commits":[{"offset":1,"token":6,"text":" the","logp":-0.1}]}\n{"comm';
-    yield 'its":[]}\n{"commits":[{"offset":2,"token":7,"text":"😀c","logp":-2}]}';
+    yield 'its":[]}\n{"commits":[{"offset":2,"token":7,"text":"😀c","logp":-2}],';
+    yield '"filled":[{"offset":3,"token":1,"text":""}]}';
   }
-  const filled = [{ offset: 3, token: 1, text: "" }];
-  const view = { append: (step) => model.append(step), finish: () => model.finish(filled) };
-  await follow(view, jsonLines(parts()));
+  await follow(model, jsonLines(parts()));
+  assert.equal(model.state, "finished");
   assert.deepEqual(textsAt(model, 3), textsAt(finished, 3));
   assert.deepEqual(model.counts, finished.counts);
+});
+
+test("a decode that runs starts empty, and ends in one of three ways", async () => {
+  const model = new TraceModel({ length: 2, prompt: "p" });
+  assert.deepEqual([model.state, model.forwards, ...textsAt(model, 0)], ["running", 0, "masked", "masked"]);
+  model.append({ commits: [{ offset: 1, token: 3, text: "x" }], erased: [1] });
+  assert.deepEqual(textsAt(model, 1), ["masked", "erased x"]);
+  model.cancel();
+  assert.deepEqual([model.state, model.isFinished, firstDivergence([model, model])], ["cancelled", false, null]);
+  assert.throws(() => model.append({ commits: [] }), /the trace is cancelled: make a new one/);
+
+  /** @param {Error} error */
+  async function* broken(error) {
+    yield { commits: [{ offset: 0, token: 3, text: "x" }] };
+    throw error;
+  }
+  const failed = new TraceModel({ length: 2 });
+  await follow(failed, broken(new Error("the server is gone")));
+  assert.deepEqual([failed.state, failed.error, failed.forwards], ["failed", "the server is gone", 1]);
+  const aborted = new TraceModel({ length: 2 });
+  await follow(aborted, broken(new DOMException("stopped", "AbortError")));
+  assert.equal(aborted.state, "cancelled");
+});
+
+test("a step that does not fit changes nothing", async () => {
+  const model = new TraceModel({ length: 2 });
+  const outside = { commits: [{ offset: 0, token: 3, text: "a" }, { offset: 2, token: 3, text: "b" }] };
+  assert.throws(() => model.append(outside), /there is no offset 2: the canvas has 2 tokens/);
+  assert.deepEqual([model.forwards, ...textsAt(model, 0)], [0, "masked", "masked"]);
+  model.finish([{ offset: 0, token: 1, text: "" }]);
+  assert.deepEqual(textsAt(model, 1), ["filled", "masked"], "a stop rule before the first forward");
+});
+
+test("traces with the same token are named together", () => {
+  const titles = ["a", "b", "c", "d", "e"];
+  const models = titles.map((title, at) =>
+    TraceModel.fromRow({ ...ROW, title, generated_texts: ["a", at < 4 ? " the" : " an", "c", ""] }),
+  );
+  const text = "First difference at offset 1: a, b and 2 more have “␣the”, e has “␣an” (step 0).";
+  assert.equal(divergenceText(models, 1), text);
 });
 
 test("shades", () => {

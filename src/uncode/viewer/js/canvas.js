@@ -43,8 +43,11 @@ export class CanvasView {
       "aria-label": label,
       "aria-orientation": "horizontal",
     });
+    /** What stands before and after each token. @type {{ before: Text, gap: HTMLElement, after: Text }[]} */
+    this.around = [];
     this.tokens = model.cells.map((_, offset) => this.makeToken(offset));
-    this.cells.forEach((_, offset) => this.draw(offset));
+    this.tokens.forEach((_, offset) => this.drawAround(offset));
+    this.restart();
     this.listen();
   }
 
@@ -52,10 +55,31 @@ export class CanvasView {
   makeToken(offset) {
     const id = `${this.id}-${offset}`;
     const token = el("span", { role: "option", "aria-selected": "false", id, "data-at": offset });
-    const { blanks, word, breaks } = this.textOf(this.model.finalCells[offset] ?? this.cells[offset]);
-    const isSign = word.length === 1 && blanks === "";
-    this.element.append(blanks, ...(isSign ? [el("wbr")] : []), token, breaks);
+    const around = { before: document.createTextNode(""), gap: el("wbr"), after: document.createTextNode("") };
+    this.around.push(around);
+    this.element.append(around.before, around.gap, token, around.after);
     return token;
+  }
+
+  /**
+   * The blanks before a token and the line breaks after it. While a decode runs they come with the token.
+   * @param {number} offset
+   */
+  drawAround(offset) {
+    const { blanks, word, breaks } = this.textOf(this.model.finalCells[offset] ?? this.cells[offset]);
+    const { before, gap, after } = this.around[offset];
+    const mayBreak = word === MASK_WIDTH || (word.length === 1 && blanks === "");
+    if (before.data !== blanks) before.data = blanks;
+    if (gap.hidden === mayBreak) gap.hidden = !mayBreak;
+    if (after.data !== breaks) after.data = breaks;
+  }
+
+  /** Draw everything again: the decode has ended, and the texts of all cells are known. */
+  restart() {
+    this.time = 0;
+    this.cells = this.model.start.slice();
+    this.cells.forEach((_, offset) => this.draw(offset));
+    if (this.model.isFinished) this.tokens.forEach((_, offset) => this.drawAround(offset));
   }
 
   /**
@@ -112,6 +136,7 @@ export class CanvasView {
     const drawn = this.drawn[offset];
     const text = this.wordOf(offset, cell, draft);
     if (drawn.text !== text) token.textContent = drawn.text = text;
+    if (!this.model.isFinished) this.drawAround(offset);
     const name = this.classOf(offset, cell, draft !== null);
     if (drawn.name !== name) token.className = drawn.name = name;
     const label = labelOf(cell, draft);

@@ -8,7 +8,7 @@ import { visible } from "./text.js";
 import { TraceView } from "./view.js";
 
 /** @typedef {import("./problems.js").Problem} Problem */
-/** @typedef {import("./model.js").Row} Row */
+/** @typedef {import("./row.js").Row} Row */
 
 /** More problems than these are a list with a search, fewer are a row of buttons. */
 const MAX_BUTTONS = 12;

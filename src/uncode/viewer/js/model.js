@@ -5,7 +5,10 @@
  * forwards: at time 0 nothing is written, at time `forwards` the last forward is done.
  */
 
+import { offsetsOf, stepsOfRow } from "./row.js";
 import { isTrivial } from "./text.js";
+
+/** @typedef {import("./row.js").Row} Row */
 
 /**
  * What was recorded when a token was committed.
@@ -48,34 +51,8 @@ import { isTrivial } from "./text.js";
 /** @typedef {{ written: number, words: number, trivial: number }} Counts */
 /** @typedef {{ step: number, offset: number, isErasure: boolean }} Point */
 /** @typedef {{ right: boolean, reason: string }} Verdict */
-
-/**
- * A row of a trace, as `Trace.row` writes it.
- * @typedef {object} Row
- * @property {string} [title]
- * @property {Verdict | null} [verdict]
- * @property {string[]} [summary]
- * @property {string} [prompt_text]
- * @property {number[]} generated_ids
- * @property {string[]} [generated_texts]
- * @property {number[]} commit_step
- * @property {number} forwards
- * @property {number[]} special_ids
- * @property {number} mask_id
- * @property {(number | null)[]} [logp]
- * @property {(number | null)[]} [entropy]
- * @property {(number | null)[]} [margin]
- * @property {(number | null)[]} [score]
- * @property {(number | null)[]} [runner_up]
- * @property {Record<string, (number | null)[]>} [terms]
- * @property {(number | null)[]} [mean_entropy]
- * @property {[number, number, number][]} [events]
- * @property {string[]} [event_texts]
- * @property {number[][]} [drafts]
- * @property {number[][]} [draft_changes] offset, token, offset, token, ... where the draft of a step is a new one
- * @property {Record<string, string>} [draft_texts]
- * @property {[number, number] | null} [answer_span]
- */
+/** @typedef {{ offset: number, token: number, text: string }} Token */
+/** @typedef {"running" | "finished" | "cancelled" | "failed"} State */
 
 /**
  * @typedef {object} Start
@@ -85,7 +62,7 @@ import { isTrivial } from "./text.js";
  * @property {string[]} [summary]
  * @property {Verdict | null} [verdict]
  * @property {Iterable<number>} [eosIds]
- * @property {Iterable<{ offset: number, token: number, text: string }>} [given]
+ * @property {Iterable<Token>} [given]
  */
 
 const GIVEN = -1;
@@ -129,15 +106,18 @@ export class TraceModel {
     this.answer = new Set();
     /** The texts that the cells will hold, so that masked cells have their width; empty while a decode runs. */
     this.finalCells = /** @type {Cell[]} */ ([]);
+    /** @type {State} */
+    this.state = "running";
+    /** Why the decode failed. */
+    this.error = "";
   }
 
   get forwards() {
     return this.deltas.length;
   }
 
-  /** Whether every mask is filled. */
   get isFinished() {
-    return this.finalCells.length > 0;
+    return this.state === "finished";
   }
 
   /**
@@ -157,6 +137,7 @@ export class TraceModel {
    * @param {Step} step
    */
   append(step) {
+    this.check(step);
     const number = this.forwards;
     /** @type {Change[]} */
     const delta = [];
@@ -179,15 +160,52 @@ export class TraceModel {
 
   /**
    * End the decode. `filled` are tokens that the stop rule wrote without a forward; they appear at the last time.
-   * @param {Iterable<{ offset: number, token: number, text: string }>} [filled]
+   * @param {Iterable<Token>} [filled]
    */
   finish(filled = []) {
+    this.checkRunning();
+    const tokens = Array.from(filled);
+    if (tokens.length && !this.forwards) this.append({ commits: [] }); // what fills the canvas needs a time
     const last = this.deltas[this.forwards - 1];
-    for (const { offset, token, text } of filled) {
+    for (const { offset, token, text } of tokens) {
       this.change(last, offset, this.cell("filled", token, text));
       this.byForwards -= 1;
     }
     this.finalCells = this.cells.slice();
+    this.state = "finished";
+  }
+
+  /** The decode was cancelled: what is masked stays masked. */
+  cancel() {
+    this.checkRunning();
+    this.state = "cancelled";
+  }
+
+  /**
+   * The decode failed.
+   * @param {string} error one sentence
+   */
+  fail(error) {
+    this.checkRunning();
+    this.state = "failed";
+    this.error = error;
+  }
+
+  checkRunning() {
+    if (this.state !== "running") throw new Error(`the trace is ${this.state}: make a new one for another decode.`);
+  }
+
+  /**
+   * A step of a stream comes from elsewhere: refuse one that does not fit before anything is changed.
+   * @param {Step} step
+   */
+  check({ commits, erased = [] }) {
+    this.checkRunning();
+    const offsets = commits.map(({ offset }) => offset).concat(erased);
+    const wrong = offsets.find((offset) => !(Number.isInteger(offset) && offset >= 0 && offset < this.length));
+    if (wrong !== undefined) {
+      throw new RangeError(`there is no offset ${wrong}: the canvas has ${this.length} tokens, counted from 0.`);
+    }
   }
 
   /**
@@ -282,89 +300,6 @@ function counted(before, delta) {
     count(change.after, 1);
   }
   return counts;
-}
-
-/**
- * The forwards of a row.
- * @param {Row} row
- * @param {{ offset: number, token: number, text: string }[]} tokens
- * @returns {Step[]}
- */
-function stepsOfRow(row, tokens) {
-  const drafts = draftsOf(row);
-  /** @type {Step[]} */
-  const steps = Array.from({ length: row.forwards }, (_, step) => ({
-    commits: [],
-    erased: [],
-    mean_entropy: row.mean_entropy?.[step],
-    draft: drafts[step],
-  }));
-  if (!row.events) {
-    for (const token of tokens) {
-      const step = row.commit_step[token.offset];
-      if (step >= 0) steps[step].commits.push({ ...token, ...beliefOf(row, token.offset) });
-    }
-    return steps;
-  }
-  row.events.forEach(([step, offset, token], at) => {
-    const isLast = row.commit_step[offset] === step && row.generated_ids[offset] === token;
-    if (token < 0) steps[step].erased?.push(offset);
-    else if (isLast) steps[step].commits.push({ ...tokens[offset], ...beliefOf(row, offset) });
-    else steps[step].commits.push({ offset, token, text: row.event_texts?.[at] ?? `#${token}` });
-  });
-  return steps;
-}
-
-/**
- * @param {Row} row
- * @param {number} offset
- * @returns {Belief}
- */
-function beliefOf(row, offset) {
-  return {
-    logp: row.logp?.[offset],
-    entropy: row.entropy?.[offset],
-    margin: row.margin?.[offset],
-    score: row.score?.[offset],
-    runner_up: row.runner_up?.[offset],
-    terms: Object.fromEntries(Object.entries(row.terms ?? {}).map(([name, values]) => [name, values[offset]])),
-  };
-}
-
-/**
- * The texts of the drafts, step by step.
- * @param {Row} row
- * @returns {string[][]}
- */
-function draftsOf(row) {
-  /** @type {Map<number, string>} */
-  const texts = new Map(row.generated_ids.map((id, at) => [id, row.generated_texts?.[at] ?? `#${id}`]));
-  for (const [id, text] of Object.entries(row.draft_texts ?? {})) texts.set(Number(id), text);
-  /** @param {number} id */
-  const textOf = (id) => (id < 0 ? "" : (texts.get(id) ?? `#${id}`));
-  if (row.drafts) return row.drafts.map((draft) => draft.map(textOf));
-  const now = new Array(row.generated_ids.length).fill("");
-  return (row.draft_changes ?? []).map((changes) => {
-    for (let at = 0; at < changes.length; at += 2) now[changes[at]] = textOf(changes[at + 1]);
-    return now.slice();
-  });
-}
-
-/**
- * The offsets of a span of characters. Characters are code points, as in Python.
- * @param {[number, number] | null | undefined} span
- * @param {string[]} texts
- */
-function offsetsOf(span, texts) {
-  /** @type {Set<number>} */
-  const found = new Set();
-  let at = 0;
-  texts.forEach((text, offset) => {
-    const size = Array.from(text).length;
-    if (span && at < span[1] && at + size > span[0]) found.add(offset);
-    at += size;
-  });
-  return found;
 }
 
 /**

@@ -3,15 +3,30 @@
 /** @typedef {import("./model.js").Step} Step */
 /** @typedef {import("./view.js").TraceView} TraceView */
 
+/** @typedef {import("./model.js").Token} Token */
+/** @typedef {Step & { filled?: Token[] }} StreamStep the last step may carry the tokens that the stop rule filled */
+
 /**
- * Append every step of a source, for example of a server's events, until it ends.
- * @param {TraceView} view
- * @param {AsyncIterable<Step>} steps
+ * Append every step of a source, for example of a server's events, until it ends. A source that was aborted
+ * (`AbortController`) cancels the trace; any other error fails it.
+ * @param {Pick<TraceView, "append" | "finish" | "cancel" | "fail">} view
+ * @param {AsyncIterable<StreamStep>} steps
  * @param {number} [at] which trace of the view
  */
 export async function follow(view, steps, at = 0) {
-  for await (const step of steps) view.append(step, at);
-  view.finish([], at);
+  /** @type {Token[]} */
+  const filled = [];
+  try {
+    for await (const step of steps) {
+      view.append(step, at);
+      filled.push(...(step.filled ?? []));
+    }
+  } catch (error) {
+    if (error instanceof Error && error.name === "AbortError") view.cancel(at);
+    else view.fail(error instanceof Error ? error.message : String(error), at);
+    return;
+  }
+  view.finish(filled, at);
 }
 
 /**

@@ -1,23 +1,28 @@
 /**
  * The viewer: one or more traces of a prompt, in step, with one transport.
  *
- * `new TraceView({ rows: [row] })` shows finished rows of traces.
- * `new TraceView({ models: [new TraceModel({ length })] })` shows a decode that runs: `view.append({ commits: [...] })`
- * adds a forward, and the view follows unless the reader has moved back. `view.element` goes into the page.
+ * `new TraceView({ rows: [row] })` shows finished rows of traces. `view.element` goes into the page.
+ * `new TraceView({ models: [new TraceModel({ length, prompt })] })` shows a decode that runs, from an empty canvas:
+ * `append(step)` adds a forward, and the view follows unless the reader has moved back. `finish(filled)`, `cancel()` or
+ * `fail(error)` ends it; `describe({ summary, verdict })` may be called at any time. Each takes the number of the trace
+ * as its last argument. The server's live page builds on these names: docs/viewer.md describes them.
  */
 
 import { COLOURS, Colouring } from "./colour.js";
 import { EntropyChart } from "./charts.js";
 import { Details } from "./details.js";
 import { el } from "./dom.js";
+import { divergenceText, shadeKey, signKey } from "./key.js";
 import { firstDivergence, TraceModel } from "./model.js";
 import { Panel } from "./panel.js";
-import { quoted, visible } from "./text.js";
+import { visible } from "./text.js";
 import { Transport } from "./transport.js";
 
 /** @typedef {import("./colour.js").ColourName} ColourName */
-/** @typedef {import("./model.js").Row} Row */
+/** @typedef {import("./row.js").Row} Row */
 /** @typedef {import("./model.js").Step} Step */
+/** @typedef {import("./model.js").Token} Token */
+/** @typedef {import("./model.js").Verdict} Verdict */
 /** @typedef {"step" | "fraction"} Sync */
 
 const COLOUR_NAMES = /** @type {ColourName[]} */ (Object.keys(COLOURS));
@@ -30,19 +35,24 @@ export class TraceView {
     this.sync = "step";
     /** @type {{ panel: number, offset: number, isPinned: boolean } | null} */
     this.active = null;
-    this.divergence = firstDivergence(models);
+    /** @type {number | null} */
+    this.divergence = null;
     this.details = new Details();
     this.transport = new Transport((position) => this.show(position));
     this.entropy = new EntropyChart(models);
-    const colouring = new Colouring("time", models);
+    this.colouring = new Colouring("time", models);
     this.panels = models.map(
-      (model, at) => new Panel(model, at, colouring, (offset, isPinned) => this.point(at, offset, isPinned)),
+      (model, at) => new Panel(model, at, this.colouring, (offset, isPinned) => this.point(at, offset, isPinned)),
     );
     this.legend = el("span", { class: "legend" });
+    this.signs = el("span", { class: "signs" });
+    this.difference = el("p", { class: "difference" });
+    this.draftBox = el("input", { type: "checkbox" });
+    this.draftLabel = el("label", {}, this.draftBox, " drafts");
     this.colourSelect = select("Colour by", COLOUR_NAMES.map((name) => [name, COLOURS[name]]));
     this.element = this.build(withPrompt);
     this.setColour("time");
-    this.panels.forEach((panel) => panel.canvas.markDivergence(this.divergence));
+    this.markDivergence();
     this.measure();
     this.transport.move(this.transport.length);
     this.onScroll = () => this.active && this.showDetails();
@@ -66,8 +76,8 @@ export class TraceView {
         el("div", { class: "scrub" }, this.entropy.element, range),
         el("div", { class: "row" }, buttons, readout, this.settings()),
       ),
-      el("div", { class: "key-row" }, this.legend, this.signs()),
-      ...this.divergenceNote(),
+      el("div", { class: "key-row" }, this.legend, this.signs),
+      this.difference,
       el("div", { class: "panels" }, ...this.panels.map((panel) => panel.element)),
       this.details.element,
     );
@@ -82,47 +92,27 @@ export class TraceView {
       sync.addEventListener("change", () => this.setSync(/** @type {Sync} */ (sync.value)));
       row.append(setting("in step by", sync));
     }
-    if (this.models.some((model) => model.drafts.length)) {
-      const box = el("input", { type: "checkbox" });
-      box.addEventListener("change", () => this.panels.forEach((panel) => panel.canvas.showDrafts(box.checked)));
-      row.append(el("label", {}, box, " drafts"));
-    }
+    this.draftBox.addEventListener("change", () => {
+      for (const panel of this.panels) panel.canvas.showDrafts(this.draftBox.checked);
+    });
+    row.append(this.draftLabel);
     return row;
   }
 
-  /** The signs that these traces use. */
-  signs() {
-    const signs = el("span", { class: "signs" });
-    const cells = this.models.flatMap((model) => model.cells.concat(model.start));
-    /** @type {(isThere: boolean, name: string, sign: string, meaning: string) => void} */
-    const add = (isThere, name, sign, meaning) => {
-      if (isThere) signs.append(el("span", {}, el("span", { class: `t ${name}` }, sign), ` ${meaning}`));
-    };
-    add(true, "masked", "ab", "masked");
-    add(cells.some((cell) => cell.kind === "given"), "given", "ab", "given");
-    add(cells.some((cell) => cell.isEos), "eos", "∎", "EOS");
-    add(cells.some((cell) => cell.kind === "filled"), "filled", "∎", "filled by the stop rule");
-    add(this.models.some((model) => model.points.some((point) => point.isErasure)), "erased", "ab", "erased");
-    add(this.models.some((model) => model.answer.size > 0), "answer", "ab", "answer");
-    add(this.divergence !== null, "divergence", "ab", "first difference");
-    return signs;
+  /** Mark the first difference, which is known when all traces are finished. */
+  markDivergence() {
+    this.divergence = firstDivergence(this.models);
+    for (const panel of this.panels) panel.canvas.markDivergence(this.divergence);
+    this.difference.hidden = this.divergence === null;
+    this.difference.textContent = this.divergence === null ? "" : divergenceText(this.models, this.divergence);
   }
 
-  /** @returns {Node[]} */
-  divergenceNote() {
-    const at = this.divergence;
-    if (at === null) return [];
-    const sides = this.models.map((model) => {
-      const cell = model.cells[at];
-      return `${visible(model.title)} has ${quoted(cell.text)}${cell.step >= 0 ? ` (step ${cell.step})` : ""}`;
-    });
-    return [el("p", { class: "difference" }, `First difference at offset ${at}: ${sides.join(", ")}.`)];
-  }
-
-  /** Set the length of the transport, and draw the entropy. */
+  /** Set the length of the transport, draw the entropy, and show the signs and settings that these traces need. */
   measure() {
     this.transport.setLength(Math.max(...this.models.map((model) => model.forwards)));
     this.entropy.update((model, step) => this.shareOf(model, step), this.divergence);
+    this.signs.replaceChildren(...signKey(this.models, this.divergence));
+    this.draftLabel.hidden = !this.models.some((model) => model.drafts.length);
   }
 
   /**
@@ -165,12 +155,10 @@ export class TraceView {
 
   /** @param {ColourName} name */
   setColour(name) {
-    const colouring = new Colouring(name, this.models);
+    this.colouring = new Colouring(name, this.models);
     this.colourSelect.value = name;
-    for (const panel of this.panels) panel.canvas.recolour(colouring);
-    const entries = colouring.legend();
-    this.legend.replaceChildren(el("span", { class: "what" }, COLOURS[name]));
-    this.legend.append(...entries.map(({ shade, label }) => el("span", { class: `t swatch s${shade}` }, label)));
+    for (const panel of this.panels) panel.canvas.recolour(this.colouring);
+    this.legend.replaceChildren(...shadeKey(this.colouring));
   }
 
   /**
@@ -232,33 +220,65 @@ export class TraceView {
    * @param {number} [at] which trace
    */
   append(step, at = 0) {
-    const isAtEnd = this.transport.position === this.transport.length && !this.transport.isPlaying;
-    this.models[at].append(step);
-    this.refresh(at, isAtEnd);
+    this.change(at, (model) => model.append(step));
   }
 
   /**
    * End a trace that runs.
-   * @param {Iterable<{ offset: number, token: number, text: string }>} [filled] tokens of the stop rule
+   * @param {Iterable<Token>} [filled] tokens of the stop rule
    * @param {number} [at]
    */
   finish(filled = [], at = 0) {
-    const { transport, models, panels } = this;
-    const wasAt = transport.position;
-    panels[at].canvas.moveTo(0);
-    models[at].finish(filled);
-    panels[at].canvas.drawMasked();
-    this.refresh(at, wasAt === transport.length);
+    this.change(at, (model) => model.finish(filled), true);
   }
 
   /**
-   * @param {number} at
-   * @param {boolean} isAtEnd
+   * The decode was cancelled. Its masks stay masks.
+   * @param {number} [at]
    */
-  refresh(at, isAtEnd) {
+  cancel(at = 0) {
+    this.change(at, (model) => model.cancel());
+  }
+
+  /**
+   * The decode failed.
+   * @param {string} error one sentence, which is shown below the canvas
+   * @param {number} [at]
+   */
+  fail(error, at = 0) {
+    this.change(at, (model) => model.fail(error));
+  }
+
+  /**
+   * Set what stands above the canvas.
+   * @param {{ summary?: string[], verdict?: Verdict | null }} facts
+   * @param {number} [at]
+   */
+  describe({ summary, verdict }, at = 0) {
+    this.change(at, (model) => {
+      if (summary !== undefined) model.summary = summary;
+      if (verdict !== undefined) model.verdict = verdict;
+    });
+  }
+
+  /**
+   * Change a model, and draw it again. The view follows if it stood at the end.
+   * @param {number} at
+   * @param {(model: TraceModel) => void} act
+   * @param {boolean} [isAtLast] whether the texts of all cells are known now
+   */
+  change(at, act, isAtLast = false) {
+    const { transport } = this;
+    const follows = transport.position === transport.length && !transport.isPlaying;
+    act(this.models[at]);
+    if (isAtLast) {
+      this.panels[at].canvas.restart();
+      this.markDivergence();
+      this.setColour(this.colouring.name); // the scale may depend on all tokens
+    }
     this.measure();
-    this.panels[at].chart.update();
-    this.transport.move(isAtEnd ? this.transport.length : this.transport.position);
+    this.panels[at].update();
+    transport.move(follows ? transport.length : transport.position);
   }
 
   /** Stop the replay. Call it before the element is removed. */
