@@ -14,6 +14,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "chrome")
 HEAVY = ("serious", "critical")
 OPTIONS = "{ rules: { 'label-content-name-mismatch': { enabled: false } } }"
 """A masked cell holds its final text in a transparent colour. The rule takes that for a visible label."""
+LABELLED_MS = 150
+"""After this rest the labels of the tokens are right."""
 AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
 
 
@@ -68,6 +70,15 @@ class Tab:
     def count(self, selector: str) -> int:
         found: int = self.page.locator(selector).count()
         return found
+
+    def written(self, scope: str = ".canvas") -> list[str]:
+        """The written tokens that the reader sees, as a screen reader is told when the replay rests."""
+        self.page.wait_for_timeout(LABELLED_MS)
+        return self.texts(f"{scope} .written:not([aria-label^=masked])")
+
+    def masked(self, scope: str = ".canvas") -> int:
+        self.page.wait_for_timeout(LABELLED_MS)
+        return self.count(f"{scope} [aria-label^=masked]")
 
     def violations(self) -> list[str]:
         """What axe-core finds that is serious or critical."""

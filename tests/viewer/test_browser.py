@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -67,19 +69,19 @@ def two() -> list[Trajectory]:
 def test_buttons_and_scrubber(tab: Open) -> None:
     shown = tab(one())
     page, last = shown.page, 21
-    assert shown.position == last and shown.count(".canvas .masked") == 0
+    assert shown.position == last and shown.masked() == 0
     page.get_by_label("First step").click()
-    assert shown.position == 0 and shown.count(".canvas .masked") == 24
+    assert shown.position == 0 and shown.masked() == 24
     page.get_by_label("Step forward").click()
-    assert shown.position == 1 and shown.texts(".canvas .written") == ["first"]
+    assert shown.position == 1 and shown.written() == ["first"]
     page.get_by_label("Step forward").click()
     page.get_by_label("Step back").click()
-    assert shown.texts(".canvas .written") == ["first"]
+    assert shown.written() == ["first"]
     assert page.locator(".status").inner_text().startswith("after step 0 · 1 of 24 committed · 0 % trivial")
     page.get_by_label("Last step").click()
-    assert shown.position == last and shown.count(".canvas .written") == 20 + 1
+    assert shown.position == last and len(shown.written()) == 20 + 1
     shown.seek(7)
-    assert shown.count(".canvas .written") == 7 and page.locator(".readout").inner_text() == "7 of 21"
+    assert len(shown.written()) == 7 and page.locator(".readout").inner_text() == "7 of 21"
     assert "3 filled" not in page.locator(".status").inner_text()
 
 
@@ -157,14 +159,14 @@ def test_details_under_the_mouse_and_by_keyboard(tab: Open) -> None:
 
 def test_two_traces_run_in_step(tab: Open) -> None:
     shown = tab(*two())
-    written = ".trace:nth-child({}) .written"
+    first, second = ".trace:nth-child(1)", ".trace:nth-child(2)"
     shown.seek(10)
-    assert shown.count(written.format(1)) == 10 and shown.count(written.format(2)) == 10
+    assert len(shown.written(first)) == 10 and len(shown.written(second)) == 10
     shown.page.get_by_label("Keep in step by").select_option("fraction")
     shown.seek(24)
-    assert shown.count(".canvas .masked") == 0
+    assert shown.masked() == 0
     shown.seek(12)
-    assert shown.count(written.format(1)) == 11 and shown.count(written.format(2)) == 12
+    assert len(shown.written(first)) == 11 and len(shown.written(second)) == 12
     assert shown.count(".canvas .divergence") == 2
     note = shown.page.locator(".difference").inner_text()
     assert note.startswith("First difference at offset ") and "left to right has" in note
@@ -180,13 +182,37 @@ def test_erased_given_and_drafted_tokens(tab: Open) -> None:
     gaps = row_of(uncode.presets.confidence(), "add 3 4 5 first 3 + <mask:1> = <mask:1> , then", None)
     shown = tab(Trajectory("gaps", gaps))
     shown.press("Home")
-    assert shown.texts(".canvas .given") == ["=", ",", "then"] and shown.count(".canvas .masked") == 2
+    assert shown.texts(".canvas .given") == ["=", ",", "then"] and shown.masked() == 2
     plain = row_of(uncode.presets.confidence())
     drafts = [plain["generated_ids"]] * plain["forwards"]
     shown = tab(Trajectory("plain", plain | {"drafts": drafts}))
     shown.seek(3)
     shown.page.get_by_label("drafts").check()
     assert shown.count(".canvas .draft") == 21 and shown.count(".canvas .masked") == 0
+
+
+def test_masked_tokens_are_hidden(tab: Open) -> None:
+    """No pixel of the canvas has the colour of a letter; the text does not move when the tokens appear."""
+    row = one(answer_span=[0, 9]).row
+    row["generated_texts"][3] = " Z\u0351\u0352\u0353" * 3
+    shown = tab(Trajectory("mine", row))
+    canvas = shown.page.locator(".canvas")
+    boxes = "all => all.map(each => JSON.stringify(each.getBoundingClientRect()))"
+    places = shown.page.locator(".canvas .t").evaluate_all(boxes)
+    for width in (1280, 700):
+        shown.page.set_viewport_size({"width": width, "height": 800})
+        shown.seek(21)
+        assert darkest(canvas.screenshot()) < 60
+        shown.seek(0)
+        shown.page.mouse.move(1, 1)
+        assert darkest(canvas.screenshot()) > 90, "the mark of the answer is the darkest"
+    shown.page.set_viewport_size({"width": 1280, "height": 800})
+    assert shown.page.locator(".canvas .t").evaluate_all(boxes) == places
+
+
+def darkest(png: bytes) -> int:
+    image = pytest.importorskip("PIL.Image").open(io.BytesIO(png))
+    return int(image.convert("L").getextrema()[0])
 
 
 def test_hostile_tokens_are_text(tab: Open) -> None:
@@ -335,6 +361,26 @@ FRAMES = """async (stride) => {
     }
     return times.sort((a, b) => a - b)[Math.floor(0.95 * times.length)];
 }"""
+DROPPED = """async (stride) => {
+    const range = document.querySelector("input[type=range]");
+    const play = document.querySelector(".play");
+    if (!stride) play.click();
+    let dropped = 0;
+    let before = await new Promise(requestAnimationFrame);
+    for (let at = 0; at < 200; at += 1) {
+        const place = (at * stride) % 2048;
+        if (stride) {
+            range.value = place < 1024 ? place : 2048 - place;
+            range.dispatchEvent(new Event("input", { bubbles: true }));
+        }
+        const now = await new Promise(requestAnimationFrame);
+        if (now - before > 25) dropped += 1;
+        before = now;
+    }
+    if (!stride) play.click();
+    return dropped;
+}"""
+"""Frames of 200 that took more than one and a half of 60 a second. Stride 0 plays."""
 
 
 @pytest.mark.slow
@@ -343,8 +389,12 @@ def test_a_frame_of_a_long_trace_is_quick(tab: Open, frame: str, stride: int) ->
     """1,024 tokens in 1,024 steps. Scrubbing crosses the decode in a second; a jump crosses most of it in a frame."""
     shown = tab(Trajectory("long", long_row(1024)))
     found = min(shown.page.evaluate(FRAMES, stride) for _ in range(3))  # other load can only make it slower
-    print(f"p95 of a frame, {frame}: {found:.1f} ms")
-    assert found < (FRAME_MS if frame != "jumping" else 3 * FRAME_MS)
+    dropped = min(shown.page.evaluate(DROPPED, 0 if frame == "playing" else stride) for _ in range(5))
+    print(f"p95 of a frame, {frame}: {found:.1f} ms, {dropped} of 200 dropped")
+    assert found < FRAME_MS
+    if dropped and os.getloadavg()[0] > (os.cpu_count() or 1):
+        pytest.skip(f"{dropped} of 200 frames were dropped, but this machine is busy with other work: run it alone")
+    assert dropped == 0
 
 
 def many(problems: int) -> list[Trajectory]:

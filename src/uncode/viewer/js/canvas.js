@@ -1,6 +1,12 @@
-/** The canvas of one trace: a cell per offset. Between two times only the cells that differ are drawn again. */
+/**
+ * The canvas of one trace: an element per offset. Between two times only the cells that differ are drawn again.
+ *
+ * In a finished trace the element of a masked cell shows the token that the cell will hold, and the cover hides it.
+ * While a decode runs, and where drafts are shown, the element itself is masked.
+ */
 
 import { NO_SHADE } from "./colour.js";
+import { Cover } from "./cover.js";
 import { el, setAttributes } from "./dom.js";
 import { quoted, tokenText } from "./text.js";
 
@@ -9,6 +15,11 @@ import { quoted, tokenText } from "./text.js";
 /** @typedef {import("./model.js").TraceModel} TraceModel */
 
 const MASK_WIDTH = "\u00a0\u00a0";
+
+/** A replay that has rested for this long tells screen readers which cells are masked. */
+const LABEL_MS = 100;
+/** Marks above and below a letter may stand out of its cell, so that the cover would not hide them. */
+const STANDS_OUT = /\p{M}/u;
 
 let canvases = 0;
 
@@ -36,6 +47,8 @@ export class CanvasView {
     this.marks = Array.from({ length: model.length }, (_, offset) => (model.answer.has(offset) ? " answer" : ""));
     /** What each token shows: an element is only touched where that changes. */
     this.drawn = this.cells.map(() => ({ text: "", name: "", label: /** @type {string | null} */ (null) }));
+    /** The cell that each element shows. @type {Cell[]} */
+    this.looks = [];
     this.element = el("div", {
       class: "canvas",
       role: "listbox",
@@ -47,6 +60,10 @@ export class CanvasView {
     this.around = [];
     this.tokens = model.cells.map((_, offset) => this.makeToken(offset));
     this.tokens.forEach((_, offset) => this.drawAround(offset));
+    this.cover = new Cover(this.element, this.tokens);
+    this.frame = el("div", { class: "frame" }, this.element, this.cover.element);
+    this.isPrinted = false;
+    this.labelTimer = 0;
     this.restart();
     this.listen();
   }
@@ -78,8 +95,8 @@ export class CanvasView {
   restart() {
     this.time = 0;
     this.cells = this.model.start.slice();
-    this.cells.forEach((_, offset) => this.draw(offset));
     if (this.model.isFinished) this.tokens.forEach((_, offset) => this.drawAround(offset));
+    this.drawAll();
   }
 
   /**
@@ -99,21 +116,38 @@ export class CanvasView {
     this.time = time;
     for (const [offset, cell] of changes) {
       this.cells[offset] = cell;
-      this.draw(offset);
+      this.cover.hidden[offset] = this.isCovered(offset);
+      if (this.looks[offset] !== this.lookOf(offset)) this.draw(offset);
     }
     if (this.withDrafts) this.drawMasked();
+    this.cover.draw();
+    this.labelSoon();
   }
 
   /** @param {Colouring} colouring */
   recolour(colouring) {
     this.colouring = colouring;
-    this.cells.forEach((_, offset) => this.draw(offset));
+    this.drawAll();
   }
 
   /** @param {boolean} shown */
   showDrafts(shown) {
     this.withDrafts = shown;
-    this.drawMasked();
+    this.drawAll();
+  }
+
+  /**
+   * On paper the lines break elsewhere, so that the boxes of the cover would not fit.
+   * @param {boolean} isPrinted
+   */
+  setPrinted(isPrinted) {
+    this.isPrinted = isPrinted;
+    this.drawAll();
+  }
+
+  drawAll() {
+    this.cells.forEach((_, offset) => this.draw(offset));
+    this.cover.draw();
   }
 
   drawMasked() {
@@ -125,22 +159,58 @@ export class CanvasView {
   /** @param {number | null} offset */
   markDivergence(offset) {
     this.marks = this.marks.map((mark, at) => mark.replace(" divergence", "") + (at === offset ? " divergence" : ""));
-    this.cells.forEach((_, at) => this.draw(at));
+    this.drawAll();
+  }
+
+  /**
+   * Whether the cell is masked, and the cover hides what its element shows.
+   * @param {number} offset
+   */
+  isCovered(offset) {
+    if (this.cells[offset].kind !== "masked" || this.withDrafts || this.isPrinted) return false;
+    const final = this.model.finalCells[offset];
+    return final !== undefined && final.kind !== "masked" && !STANDS_OUT.test(final.text);
+  }
+
+  /**
+   * The cell that the element shows.
+   * @param {number} offset
+   */
+  lookOf(offset) {
+    return this.isCovered(offset) ? this.model.finalCells[offset] : this.cells[offset];
   }
 
   /** @param {number} offset */
   draw(offset) {
-    const cell = this.cells[offset];
+    const cell = this.lookOf(offset);
+    this.looks[offset] = cell;
+    this.cover.hidden[offset] = this.isCovered(offset);
     const token = this.tokens[offset];
     const draft = this.draftOf(offset, cell);
     const drawn = this.drawn[offset];
     const text = this.wordOf(offset, cell, draft);
-    if (drawn.text !== text) token.textContent = drawn.text = text;
+    if (drawn.text !== text) {
+      token.textContent = drawn.text = text;
+      this.cover.invalidate();
+    }
     if (!this.model.isFinished) this.drawAround(offset);
     const name = this.classOf(offset, cell, draft !== null);
     if (drawn.name !== name) token.className = drawn.name = name;
-    const label = labelOf(cell, draft);
-    if (drawn.label !== label) setAttributes(token, { "aria-label": (drawn.label = label) });
+    if (!this.model.isFinished) this.label(offset);
+  }
+
+  /** @param {number} offset */
+  label(offset) {
+    const cell = this.cells[offset];
+    const label = labelOf(cell, this.draftOf(offset, cell));
+    const drawn = this.drawn[offset];
+    if (drawn.label !== label) setAttributes(this.tokens[offset], { "aria-label": (drawn.label = label) });
+  }
+
+  /** Label all tokens when the replay rests: nobody listens to a thousand tokens in a frame. */
+  labelSoon() {
+    clearTimeout(this.labelTimer);
+    this.labelTimer = setTimeout(() => this.cells.forEach((_, offset) => this.label(offset)), LABEL_MS);
   }
 
   /**
@@ -189,6 +259,7 @@ export class CanvasView {
     this.related = related;
     for (const at of new Set([...former, offset, related])) if (at !== null) this.draw(at);
     if (former[0] !== null) this.tokens[former[0]].setAttribute("aria-selected", "false");
+    if (offset !== null) this.label(offset);
     if (offset !== null) this.tokens[offset].setAttribute("aria-selected", "true");
     setAttributes(this.element, { "aria-activedescendant": offset === null ? null : this.tokens[offset].id });
   }
@@ -221,6 +292,11 @@ export class CanvasView {
     const token = target instanceof HTMLElement ? target.closest("[data-at]") : null;
     if (token instanceof HTMLElement) this.onActive(Number(token.dataset.at), isPinned);
     else if (isPinned) this.onActive(null, true);
+  }
+
+  close() {
+    clearTimeout(this.labelTimer);
+    this.cover.close();
   }
 
   /**

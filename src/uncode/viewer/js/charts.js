@@ -9,35 +9,28 @@ const WIDTH = 1000;
 const HEIGHT = 100;
 /** Room for the dots at the edges, in units of the chart. */
 const EDGE = 3;
-let charts = 0;
 
-/** Every commit as a dot: steps from left to right, offsets from top to bottom. Dots of later steps are faint. */
+/**
+ * Every commit as a dot: steps from left to right, offsets from top to bottom. A veil makes the dots of later steps
+ * faint. In a replay only the veil moves, and the browser does not paint the dots again.
+ */
 export class OrderChart {
   /** @param {TraceModel} model */
   constructor(model) {
     this.model = model;
-    const clip = `order-${(charts += 1)}`;
-    this.done = svg("rect", { x: 0, y: 0, height: HEIGHT, width: 0 });
     this.answer = svg("path", { class: "answer-band" });
-    this.all = dots("dots later");
-    this.past = dots("dots");
+    this.written = dots("dots");
     this.erased = dots("dots erasures");
     this.pointed = dots("dots pointed");
-    const group = svg("g", { "clip-path": `url(#${clip})` }, this.past, this.erased);
-    this.svg = svg(
-      "svg",
-      { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
-      svg("clipPath", { id: clip }, this.done),
-      this.answer,
-      this.all,
-      group,
-      this.pointed,
-    );
+    this.svg = chart({ role: "img" }, this.answer, this.written, this.erased);
+    this.veil = el("div", { class: "veil" });
+    const above = chart({ "aria-hidden": "true" }, this.pointed);
+    const plot = el("div", { class: "plot" }, this.svg, this.veil, above);
     this.last = el("span", {});
     this.span = el("span", {});
     const axis = el("div", { class: "axis", "aria-hidden": "true" }, el("span", {}, "step 0"), this.last);
     const side = el("div", { class: "side", "aria-hidden": "true" }, el("span", {}, "0"), this.span);
-    this.element = el("div", { class: "order" }, side, this.svg, axis);
+    this.element = el("div", { class: "order" }, side, plot, axis);
     this.update();
   }
 
@@ -45,8 +38,7 @@ export class OrderChart {
   update() {
     const { points, answer, forwards, length, title } = this.model;
     const writes = points.filter((point) => !point.isErasure);
-    const path = writes.map((point) => this.dot(point.step, point.offset)).join("");
-    for (const drawn of [this.all, this.past]) drawn.setAttribute("d", path);
+    this.written.setAttribute("d", writes.map((point) => this.dot(point.step, point.offset)).join(""));
     const erasures = points.filter((point) => point.isErasure);
     this.erased.setAttribute("d", erasures.map((point) => this.dot(point.step, point.offset)).join(""));
     this.answer.setAttribute("d", band(Array.from(answer), length));
@@ -72,7 +64,8 @@ export class OrderChart {
 
   /** @param {number} time */
   moveTo(time) {
-    this.done.setAttribute("width", String(time === 0 ? 0 : this.x(time - 0.5)));
+    const done = time === 0 ? 0 : this.x(time - 0.5) / WIDTH;
+    this.veil.style.transform = `scaleX(${1 - done})`;
   }
 
   /** @param {number | null} offset the token that the reader points at */
@@ -89,16 +82,10 @@ export class EntropyChart {
     this.models = models;
     this.lines = models.map((_, at) => svg("path", { class: `line trace-${at % 6}` }));
     this.ticks = svg("path", { class: "ticks" });
-    this.head = svg("line", { class: "head", y1: 0, y2: HEIGHT });
-    this.svg = svg(
-      "svg",
-      { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", role: "img" },
-      this.ticks,
-      ...this.lines,
-      this.head,
-    );
+    this.head = el("div", { class: "head" });
+    this.svg = chart({ role: "img" }, this.ticks, ...this.lines);
     this.most = el("p", { class: "most", "aria-hidden": "true" });
-    this.element = el("div", { class: "entropy" }, this.most, this.svg);
+    this.element = el("div", { class: "entropy" }, this.most, el("div", { class: "plot" }, this.svg, this.head));
   }
 
   /**
@@ -119,8 +106,16 @@ export class EntropyChart {
 
   /** @param {number} share */
   moveTo(share) {
-    setAttributes(this.head, { x1: share * WIDTH, x2: share * WIDTH });
+    this.head.style.transform = `translateX(${100 * share}%)`;
   }
+}
+
+/**
+ * @param {import("./dom.js").Attributes} attributes
+ * @param {...SVGElement} children
+ */
+function chart(attributes, ...children) {
+  return svg("svg", { viewBox: `0 0 ${WIDTH} ${HEIGHT}`, preserveAspectRatio: "none", ...attributes }, ...children);
 }
 
 /** @param {string} name */

@@ -35,7 +35,7 @@ export class Panel {
       { class: "trace", "aria-label": title },
       el("header", {}, key, el("h2", {}, title), this.verdict),
       this.summary,
-      this.canvas.element,
+      this.canvas.frame,
       this.state,
       this.status,
       this.chart.element,

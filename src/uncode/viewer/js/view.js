@@ -57,6 +57,9 @@ export class TraceView {
     this.transport.move(this.transport.length);
     this.onScroll = () => this.active && this.showDetails();
     addEventListener("scroll", this.onScroll, { passive: true });
+    /** @param {Event} event */
+    this.onPrint = (event) => this.panels.forEach(({ canvas }) => canvas.setPrinted(event.type === "beforeprint"));
+    for (const name of ["beforeprint", "afterprint"]) addEventListener(name, this.onPrint);
     this.element.addEventListener("keydown", (event) => {
       if (this.handleKey(event)) event.preventDefault();
     });
@@ -285,6 +288,8 @@ export class TraceView {
   close() {
     this.transport.pause();
     removeEventListener("scroll", this.onScroll);
+    for (const name of ["beforeprint", "afterprint"]) removeEventListener(name, this.onPrint);
+    for (const panel of this.panels) panel.canvas.close();
   }
 }
 
