@@ -434,6 +434,27 @@ def test_a_list_of_many_problems(tab: Open) -> None:
     assert shown.violations() == []
 
 
+def test_of_many_samplers_few_are_shown(tab: Open) -> None:
+    row = one().row
+    names = ["uniform", "confidence", "entropy", "margin", "eb", "uncode 0.1"]
+    shown = tab(*[Trajectory(name, row, Verdict(name.startswith("u"))) for name in names])
+    page, chips = shown.page, shown.page.get_by_role("group", name="Samplers")
+    assert shown.texts(".trace h2") == ["confidence", "uncode 0.1"]
+    shown.seek(5)
+    page.get_by_label("Colour by").select_option("entropy")
+    chips.get_by_role("button", name="right: uniform").click()
+    assert shown.texts(".trace h2") == ["uniform", "confidence", "uncode 0.1"]
+    assert shown.position == 5 and page.get_by_label("Colour by").input_value() == "entropy"
+    for name in ("uniform", "confidence", "uncode 0.1"):
+        chips.get_by_role("button", name=name).click()
+    assert shown.texts(".trace h2") == ["uncode 0.1"], "the last one stays"
+    chips.get_by_role("button", name="show all").click()
+    assert shown.texts(".trace h2") == names
+    assert shown.violations() == []
+    chips.get_by_role("button", name="show few").click()
+    assert shown.texts(".trace h2") == ["confidence", "uncode 0.1"]
+
+
 def test_a_list_on_a_phone(tab: Open) -> None:
     shown = tab(*many(30), width=360)
     assert shown.page.evaluate("document.documentElement.scrollWidth") == 360

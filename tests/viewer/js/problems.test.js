@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
+import { defaultChoice } from "../../../src/uncode/viewer/js/choice.js";
 import { matches, samplerPair, sorted } from "../../../src/uncode/viewer/js/problems.js";
 
 const trace = (sampler, right, forwards, length) => ({ sampler, right, forwards, length });
@@ -49,4 +50,15 @@ test("orders keep equal problems in their order", () => {
   assert.deepEqual(sorted(PROBLEMS, "right"), [2, 0, 1]);
   assert.deepEqual(sorted(PROBLEMS, "forwards"), [0, 2, 1]);
   assert.deepEqual(sorted(PROBLEMS, "length"), [2, 0, 1]);
+});
+
+test("of many samplers, one that is wrong and one that is right are shown first", () => {
+  const names = ["uniform", "confidence", "entropy", "uncode 0", "uncode 0.1"];
+  /** @param {(boolean | null)[]} verdicts */
+  const shown = (verdicts) => defaultChoice(verdicts.map((right, at) => trace(names[at], right, 9, 9)));
+  assert.deepEqual(shown([true, false, true, true, false]), [1, 3], "confidence and Uncode, if their verdicts fit");
+  assert.deepEqual(shown([true, true, false, false, true]), [0, 2], "else the first of each verdict");
+  assert.deepEqual(shown([true, true, true, true, true]), [1, 3]);
+  assert.deepEqual(shown([null, null, null, null, null]), [1, 3]);
+  assert.deepEqual(shown([false, false, true, true]), [0, 1, 2, 3], "few samplers are all shown");
 });

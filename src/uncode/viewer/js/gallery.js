@@ -9,6 +9,8 @@ import { visible } from "./text.js";
 
 const ORDER_NAMES = /** @type {Order[]} */ (Object.keys(ORDERS));
 const NAME_LENGTH = 60;
+/** More traces than these are one line of an item. */
+const MAX_MARKS = 4;
 
 export class Gallery {
   /**
@@ -67,7 +69,8 @@ export class Gallery {
     const name = visible(problem.label) || `prompt ${at + 1}`;
     const text = visible(problem.prompt).trim().replace(/\s+/g, " ").slice(0, NAME_LENGTH);
     const button = el("button", { type: "button" }, el("strong", {}, name), el("span", { class: "text" }, text));
-    button.append(...problem.traces.map(markOf));
+    const isLong = problem.traces.length > MAX_MARKS;
+    button.append(...(isLong ? [summaryOf(problem.traces)] : problem.traces.map(markOf)));
     button.addEventListener("click", () => this.open(at));
     return el("li", {}, button);
   }
@@ -119,6 +122,18 @@ function markOf({ sampler, right, forwards }) {
   const verdict = el("span", { class: right ? "right" : "wrong" }, right ? "✓ right, " : "✗ wrong, ");
   const text = `${visible(sampler)}, ${forwards} forwards`;
   return el("span", { class: "mark" }, ...(right === null ? [] : [verdict]), text);
+}
+
+/**
+ * Many traces in the list: how many are right, and their forwards.
+ * @param {import("./problems.js").Entry[]} traces
+ */
+function summaryOf(traces) {
+  const graded = traces.filter(({ right }) => right !== null);
+  const right = graded.filter((trace) => trace.right).length;
+  const verdicts = graded.length ? `${right} of ${graded.length} right, ` : `${traces.length} traces, `;
+  const forwards = traces.map((trace) => trace.forwards);
+  return el("span", { class: "mark" }, `${verdicts}${Math.min(...forwards)} to ${Math.max(...forwards)} forwards`);
 }
 
 /**

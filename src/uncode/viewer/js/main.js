@@ -1,5 +1,6 @@
 /** The page: reads the traces from it, and shows the view of one prompt at a time. */
 
+import { defaultChoice, SamplerChoice } from "./choice.js";
 import { el } from "./dom.js";
 import { Gallery } from "./gallery.js";
 import { TraceModel } from "./model.js";
@@ -35,6 +36,8 @@ class Page {
     this.help = helpDialog();
     /** @type {TraceView | null} */
     this.view = null;
+    /** The samplers that the reader has chosen, by name: they are chosen for the other problems too. */
+    this.samplers = /** @type {string[]} */ ([]);
     this.slot = el("div", { class: "slot" });
     /** @type {HTMLElement[]} */
     this.buttons = [];
@@ -76,10 +79,32 @@ class Page {
 
   /** @param {number} at */
   open(at) {
-    this.view?.close();
     this.buttons.forEach((made, other) => made.setAttribute("aria-current", String(other === at)));
-    this.view = new TraceView({ rows: rowsOf(at, this.problems[at]) });
-    this.slot.replaceChildren(this.view.element);
+    const { traces } = this.problems[at];
+    const rows = rowsOf(at, this.problems[at]);
+    const chosen = traces.flatMap(({ sampler }, number) => (this.samplers.includes(sampler) ? [number] : []));
+    const first = chosen.length ? chosen : defaultChoice(traces);
+    const choice = new SamplerChoice(traces, first, (numbers) => {
+      this.samplers = numbers.map((number) => traces[number].sampler);
+      const position = this.view?.transport.position;
+      this.show(numbers.map((number) => rows[number]));
+      if (position !== undefined) this.view?.seek(position);
+    });
+    this.slot.replaceChildren(...(first.length < traces.length || chosen.length ? [choice.element] : []));
+    this.show(first.map((number) => rows[number]));
+  }
+
+  /**
+   * Show rows as the reader has set the view before.
+   * @param {Row[]} rows
+   */
+  show(rows) {
+    const former = this.view;
+    this.view = new TraceView({ rows });
+    if (former) this.view.takeSettings(former);
+    if (former?.element.parentNode === this.slot) former.element.replaceWith(this.view.element);
+    else this.slot.append(this.view.element);
+    former?.close();
   }
 
   /** @param {KeyboardEvent} event */

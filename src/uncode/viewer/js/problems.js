@@ -71,10 +71,18 @@ export function sorted(problems, order) {
 export function samplerPair(problems) {
   const graded = problems.flatMap((problem) => problem.traces).filter((trace) => trace.right !== null);
   const names = distinct(graded, "sampler");
-  if (names.length < 2) return null;
-  const wrong = names.includes("confidence") ? "confidence" : names[0];
-  const right = names.find((name) => name !== wrong && name.startsWith("uncode"));
-  return [wrong, right ?? /** @type {string} */ (names.filter((name) => name !== wrong).pop())];
+  return names.length < 2 ? null : preferredPair(names);
+}
+
+/**
+ * Confidence and Uncode, which most readers compare; else the first and the last.
+ * @param {string[]} names at least two
+ * @returns {[string, string]}
+ */
+export function preferredPair(names) {
+  const first = names.includes("confidence") ? "confidence" : names[0];
+  const others = names.filter((name) => name !== first);
+  return [first, others.find((name) => name.startsWith("uncode")) ?? others[others.length - 1]];
 }
 
 /**

@@ -50,6 +50,7 @@ export class TraceView {
     this.draftBox = el("input", { type: "checkbox" });
     this.draftLabel = el("label", {}, this.draftBox, " drafts");
     this.colourSelect = select("Colour by", COLOUR_NAMES.map((name) => [name, COLOURS[name]]));
+    this.syncSelect = select("Keep in step by", [["step", "step"], ["fraction", "fraction"]]);
     this.element = this.build(withPrompt);
     this.setColour("time");
     this.markDivergence();
@@ -91,9 +92,8 @@ export class TraceView {
     const row = el("div", { class: "settings" });
     row.append(setting("speed", this.transport.speedSelect), setting("colour", this.colourSelect));
     if (this.models.length > 1) {
-      const sync = select("Keep in step by", [["step", "step"], ["fraction", "fraction"]]);
-      sync.addEventListener("change", () => this.setSync(/** @type {Sync} */ (sync.value)));
-      row.append(setting("in step by", sync));
+      this.syncSelect.addEventListener("change", () => this.setSync(/** @type {Sync} */ (this.syncSelect.value)));
+      row.append(setting("in step by", this.syncSelect));
     }
     this.draftBox.addEventListener("change", () => {
       for (const panel of this.panels) panel.canvas.showDrafts(this.draftBox.checked);
@@ -149,9 +149,20 @@ export class TraceView {
     this.transport.jump(position);
   }
 
+  /**
+   * Colour, speed and kind of step as in another view.
+   * @param {TraceView} other
+   */
+  takeSettings(other) {
+    this.setColour(other.colouring.name);
+    this.setSync(other.sync);
+    this.transport.setSpeed(other.transport.speed);
+  }
+
   /** @param {Sync} sync */
   setSync(sync) {
     this.sync = sync;
+    this.syncSelect.value = sync;
     this.measure();
     this.transport.move(this.transport.position);
   }
