@@ -94,7 +94,7 @@ def with_the_demo(page: Path, others: bool = True) -> str:
 
     assert "$(BIN)/uncode demo\n" in (ROOT / "Makefile").read_text()
     with tempfile.TemporaryDirectory() as folder:
-        words = ["demo", "--page", str(Path(folder) / "demo.html")]
+        words = ["demo", "--view", str(Path(folder) / "demo.html")]
         with patch.object(three_orders, "_solve", solve), patch.object(three_orders, "write_page"):
             shown = CliRunner().invoke(app, words, env={"COLUMNS": "80"}).output
     first = re.split(r"^─+ .* ─+\n", shown, flags=re.M)[1]

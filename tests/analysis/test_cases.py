@@ -89,15 +89,15 @@ def test_wrong_names_are_one_sentence(tmp_path: Path) -> None:
 def test_the_verb_shows_the_cases_and_writes_a_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "a.jsonl", [early("a"), right("a"), locked("b"), right("b")])
-    shown = run("cases", "a.jsonl", "--page", "cases.html")
+    shown = run("cases", "a.jsonl", "--view", "cases.html")
     assert shown.returncode == 0, shown.stderr
     text = shown.stdout
     assert "early_answer: the answer is committed before the reasoning (1 found)" in text
     assert "cut_short: an early EOS cuts the text short (0 found)" in text
     assert "1 + 2 =» 7 ∎ x 1" in text and "1 + 2 =» 3 ∎ x 1" in text and "confidence, wrong" in text
-    assert shown.stderr.strip() == "cases.html: 2 cases."
+    assert shown.stderr.strip() == "cases.html: 4 traces, to be replayed in a browser."
     assert (tmp_path / "cases.html").read_text().count("<section") == 4
     found = json.loads(run("cases", "a.jsonl", "--kind", "trivial_lock", "--json").stdout)
     assert [(case["id"], case["divergence"], case["texts"][0]) for case in found] == [("b", 2, "1 + 5, 3")]
-    assert run("cases", "a.jsonl", "--kind", "cut_short", "--page", "none.html").returncode == 2
+    assert run("cases", "a.jsonl", "--kind", "cut_short", "--view", "none.html").returncode == 2
     assert "two labels with a comma" in run("cases", "a.jsonl", "--samplers", "uncode").stderr

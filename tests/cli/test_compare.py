@@ -56,7 +56,7 @@ def test_side_by_side_where_there_is_room() -> None:
 
 def test_a_page(tmp_path: Path) -> None:
     out = tmp_path / "page.html"
-    call("compare", *TOY, "add 1 3 4", "--page", str(out))
+    call("compare", *TOY, "add 1 3 4", "--view", str(out))
     assert out.read_text().count("<section") == 3 and "One prompt, 3 samplers" in out.read_text()
 
 
@@ -71,7 +71,7 @@ def test_a_page(tmp_path: Path) -> None:
         (["--set", "margin.steps=1"], "'margin', which is not among --samplers: known: confidence, semi_ar, uncode"),
         (["--set", "uncode.rte=1"], "did you mean 'rate'"),
         (["--samplers", "confidence,margin", "--frequency", "x"], "none of these samplers takes a frequency table"),
-        (["--page", "nowhere/page.html"], "does not exist"),
+        (["--view", "nowhere/page.html"], "does not exist"),
         (["--samplers", "missing.toml"], "no sampler file"),
     ],
 )

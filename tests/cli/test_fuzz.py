@@ -66,7 +66,7 @@ def _lines(seed: int) -> Iterator[list[str]]:
         if chance.random() < 0.1:
             words.insert(chance.randint(0, len(words)), chance.choice(WORDS))
         if verb[0] in TOO_LONG:  # last, so that no later value replaces it
-            words += [chance.choice(["--nothing", "--seed=x", "--out=/dev/null/x", "--page=/nowhere/x"])]
+            words += [chance.choice(["--nothing", "--seed=x", "--out=/dev/null/x", "--view=/nowhere/x"])]
         yield [word.replace("\0", "") for word in words if word != "--debug"]
 
 

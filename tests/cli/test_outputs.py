@@ -29,7 +29,7 @@ def test_a_file_of_another_kind_asks_for_force(tmp_path: Path) -> None:
         ("decode", *TOY, "add 3 4 5", "--sampler", "uniform"),
         ("compare", *TOY, "add 3 4 5", "--samplers", "uniform"),
     )
-    for words, option, kind in ((decode, "--trace", "trace"), (compare, "--page", "page")):
+    for words, option, kind in ((decode, "--trace", "trace"), (compare, "--view", "page")):
         for file in (table, notes):
             before = file.read_bytes()
             refused = run(*words, option, str(file))
@@ -41,7 +41,7 @@ def test_a_file_of_another_kind_asks_for_force(tmp_path: Path) -> None:
             assert file.read_bytes() == before
     for _ in range(2):
         assert run(*decode, "--trace", str(trace)).returncode == 0
-        assert run(*compare, "--page", str(page)).returncode == 0
+        assert run(*compare, "--view", str(page)).returncode == 0
     assert run(*decode, "--trace", str(page)).returncode == 2
     assert run(*decode, "--trace", str(notes), "--force").returncode == 0 and Trace.load(notes)
     merge = ("table", "merge", str(table), str(table), "--out")

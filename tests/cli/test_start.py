@@ -80,7 +80,7 @@ QUICK = [
     ["mini", "--family", "stroy"],
     ["mini", "--quick", "--device", "xpu7"],
     ["mini", "--quick", "--dtype", "float99"],
-    ["demo", "--model", "toy", "--page", os.devnull],
+    ["demo", "--model", "toy", "--view", os.devnull],
     ["nothing"],
     ["decode", "x", "--set", "rate=high"],
     ["decode", "x", "--set", "proxy=confidense"],

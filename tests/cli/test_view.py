@@ -96,3 +96,22 @@ def test_an_animated_picture(traces: Path) -> None:
     ):
         shown = run("view", *arguments)
         assert shown.returncode == 2 and words in shown.stderr and len(shown.stderr.splitlines()) == 1
+
+
+def test_decode_and_compare_write_the_page_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    shown = run("decode", "add 1 3 4", *TOY, "--sampler", "left_to_right", "--view", "one.html")
+    assert shown.stdout.startswith("first 1 + 3") and problems("one.html") == [["left_to_right"]]
+    assert shown.stderr == "one.html: 1 trace, to be replayed in a browser.\n"
+    words = ("compare", "add 1 3 4", *TOY, "--samplers", "confidence,margin", "--view", "two.html", "--json")
+    shown = run(*words)
+    assert [row["title"] for row in json.loads(shown.stdout)] == ["confidence", "margin"]
+    assert "two.html: 2 traces" in shown.stderr and problems("two.html") == [["confidence", "margin"]]
+    Path("prompts.jsonl").write_text('"add 1 3 4"\n')
+    for arguments, sentence in (
+        (["--input", "prompts.jsonl", "--out", "a.jsonl", "--view", "x.html"], "--view is for one prompt"),
+        (["add 1 3 4", "--trace", "x", "--view", "x"], "--trace and --view would both write 'x'"),
+        (["add 1 3 4", "--view", "prompts.jsonl"], "'prompts.jsonl' exists and is not a page"),
+    ):
+        shown = run("decode", *TOY, *arguments)
+        assert shown.returncode == 2 and sentence in shown.stderr and len(shown.stderr.splitlines()) == 1

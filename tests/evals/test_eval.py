@@ -451,6 +451,21 @@ def test_traces_are_kept_on_request(models: dict[str, Path], tmp_path: Path) -> 
     assert not samples
 
 
+def test_a_page_of_the_run_on_request(models: dict[str, Path], tmp_path: Path) -> None:
+    words = ("eval", "mini", "--model", str(models["llada"]), "--tasks", TASK, "--samplers", "eb")
+    words += ("--out", str(tmp_path / "run"))
+    view = tmp_path / "run.html"
+    shown = run(*words, "--limit", "1", "--view", str(view))
+    assert shown.returncode == 0 and f"{view}: 1 trace, to be replayed in a browser." in shown.stderr
+    assert len(list((tmp_path / "run" / "traces").iterdir())) == 1, "a page needs traces, so they are kept"
+    assert run(*words, "--limit", "2").returncode == 0
+    shown = run(*words, "--limit", "2", "--view", str(view))
+    assert "1 of 2 answers have no trace: they were decoded without --traces." in shown.stderr
+    view.write_text("mine")
+    shown = run(*words, "--limit", "2", "--view", str(view))
+    assert shown.returncode == 2 and "exists and is not a page" in shown.stderr
+
+
 def test_a_run_is_graded_again_without_decoding(models: dict[str, Path], tmp_path: Path) -> None:
     out = tmp_path / "run"
     words = ("eval", "mini", "--model", str(models["llada"]), "--tasks", TASK, "--samplers", "eb", "--limit", "2")

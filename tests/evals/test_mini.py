@@ -325,7 +325,7 @@ def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: R
     results.entropies = {name: {"0.1": 0.2} for name in FAMILIES}
     results.save(folder / "results.json")
     try:
-        shown = call("demo", "--model", str(folder), "--page", str(tmp_path / "demo.html"))
+        shown = call("demo", "--model", str(folder), "--view", str(tmp_path / "demo.html"))
     finally:
         (folder / "results.json").unlink()
     text = " ".join(shown.stdout.split())

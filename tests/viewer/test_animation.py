@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import uncode
 from tests.viewer.test_page import row_of
 from uncode import UncodeError
+from uncode.core.moments import moments
 from uncode.viewer.animation import animation, write_animation
 from uncode.viewer.animation_style import HOLD_SECONDS, Span
-from uncode.viewer.moments import moments
 from uncode.viewer.page import Trajectory, Verdict
 from uncode.viewer.shown_tokens import shown_tokens
 from uncode.viewer.token_layout import BREAK, Piece, cut_to, lay_out, visible, width_of, wrap

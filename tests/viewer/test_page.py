@@ -14,12 +14,13 @@ import pytest
 
 import uncode
 from uncode import UncodeError
+from uncode.core.moments import moments
 from uncode.core.texts import TRIVIAL
 from uncode.generation import start_decode
 from uncode.prompt import read_prompts
 from uncode.viewer.compact import compact
-from uncode.viewer.moments import answer_steps, first_eos_step, moments, summary
 from uncode.viewer.page import Trajectory, Verdict, page, write_page
+from uncode.viewer.row_summary import answer_steps, first_eos_step, summary
 from uncode.viewer.script import script
 from uncode.viewer.visible_text import visible
 

@@ -16,8 +16,8 @@ from ..core.errors import require
 from ..core.moments import MOMENTS
 from ..core.support.write import write_whole
 from .animation_style import COLUMN, NUMBER_LINE, SECONDS, TITLE_COLUMN, Clock, motion, number, style
-from .moments import summary
 from .page import Trajectory, Verdict
+from .row_summary import summary
 from .shown_tokens import ShownToken, shown_tokens
 from .token_layout import BREAK, CUT, Part, Piece, cut_to, lay_out, visible, width_of, wrap
 

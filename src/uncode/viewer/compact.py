@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .moments import Row
+from .row_summary import Row
 
 _AS_THEY_ARE = (
     "generated_ids", "generated_texts", "commit_step", "forwards", "special_ids", "mask_id", "events",

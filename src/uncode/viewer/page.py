@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import require
+from ..core.moments import moments
 from ..core.support.write import write_whole
 from .compact import compact
-from .moments import Row, eos_ids_of, moments, summary
+from .row_summary import Row, eos_ids_of, summary
 from .script import script
 from .visible_text import html
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..core.moments import MOMENTS
 from ..core.row_record import FILLED, GIVEN, OPEN
 from .animation_style import Span
-from .moments import Row, eos_ids_of
+from .row_summary import Row, eos_ids_of
 
 
 class ShownToken(NamedTuple):

@@ -10,23 +10,31 @@ from rich.console import Console
 from rich.text import Text
 
 from ...core.denoiser import Denoiser
+from ...core.moments import moments
 from ...core.stepper.decode import Steps
 from ...core.trace import Trace
 from ...generation import start_decode
 from ...prompt import answer_texts
-from ...viewer.moments import moments
+from ...viewer.page import Trajectory
 from ..progress import item_bar
 from .answer_file import DecodeSettings
 from .drawing import EOS_SIGN, STYLES
 from .live import show_live
 from .prompt_notes import advise
 from .prompts import read_prompt
+from .view_file import write_view
 
 
 def answer_one(
-    settings: DecodeSettings, prompt: str, model: str, trace_file: Path | None, order: bool, as_json: bool
+    settings: DecodeSettings,
+    prompt: str,
+    model: str,
+    trace_file: Path | None,
+    view: Path | None,
+    order: bool,
+    as_json: bool,
 ) -> None:
-    """Decode one prompt, and print the answer, the order or the trace."""
+    """Decode one prompt, and print the answer, the order or the trace; write the trace and its page."""
     denoiser = settings.denoiser
     row = read_prompt(denoiser, prompt, settings.chat, settings.length)
     run = start_decode(denoiser, [row], settings.sampler, settings.seed, settings.stop_at_eos)
@@ -40,6 +48,9 @@ def answer_one(
     if trace_file is not None:
         trace.save(trace_file, denoiser.tokenizer, force=True)  # the verb has checked --force
     text = answer_texts(denoiser, [row], trace)[0]
+    if view is not None:
+        name = settings.sampler.name
+        write_view(view, [Trajectory(name, trace.row(0, denoiser.tokenizer))], f"One prompt, {name}")
     if as_json:
         typer.echo(json.dumps(trace.row(0, denoiser.tokenizer, text=text)))
         return

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 from rich.text import Text
 
-from ...viewer.moments import EARLY, LATE, MIDDLE, Row, eos_ids_of, moments
+from ...core.moments import EARLY, LATE, MIDDLE, moments
+from ...viewer.row_summary import Row, eos_ids_of
 
 STYLES = {
     EARLY: "bold #1a1a1a on #fde047",

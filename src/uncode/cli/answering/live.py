@@ -10,11 +10,12 @@ from rich.padding import Padding
 from rich.text import Text
 
 from ...core.denoiser import Denoiser
+from ...core.moments import moments
 from ...core.row_record import OPEN
 from ...core.stepper.decode import Step, Steps
 from ...core.texts import token_texts
 from ...core.trace import Trace
-from ...viewer.moments import forwards, moments
+from ...viewer.row_summary import forwards
 from .drawing import Cell, draw, legend
 
 MIN_FRAME_SECONDS = 1 / 20

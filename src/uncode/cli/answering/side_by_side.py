@@ -14,20 +14,21 @@ from rich.text import Text
 from ...core.pieces.policy import Sampler
 from ...generation import start_decode
 from ...prompt import answer_texts
-from ...viewer.moments import first_eos_step, summary
-from ...viewer.page import Trajectory, write_page
+from ...viewer.page import Trajectory
+from ...viewer.row_summary import first_eos_step, summary
 from ..progress import item_bar
 from .answer_file import DecodeSettings
 from .drawing import cells_of, draw, legend
 from .prompt_notes import advise
 from .prompts import read_prompt
+from .view_file import write_view
 
 MIN_COLUMN_WIDTH = 34
 """If columns would be narrower, the samplers are printed below each other."""
 
 
 def compare(
-    settings: DecodeSettings, prompt: str, model: str, samplers: dict[str, Sampler], page: Path | None, as_json: bool
+    settings: DecodeSettings, prompt: str, model: str, samplers: dict[str, Sampler], view: Path | None, as_json: bool
 ) -> None:
     """Decode the prompt with every sampler in one batch, and show the answers."""
     denoiser, count = settings.denoiser, len(samplers)
@@ -40,8 +41,8 @@ def compare(
     trace = run.trace()
     texts = answer_texts(denoiser, [row] * count, trace)
     rows = [trace.row(n, denoiser.tokenizer, title=name, text=texts[n]) for n, name in enumerate(samplers)]
-    if page is not None:
-        write_page(page, [Trajectory(row["title"], row) for row in rows], f"One prompt, {count} samplers")
+    if view is not None:
+        write_view(view, [Trajectory(row["title"], row) for row in rows], f"One prompt, {count} samplers")
     if as_json:
         typer.echo(json.dumps([row | {"first_end": first_eos_step(row)} for row in rows]))
         return

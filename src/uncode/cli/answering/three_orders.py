@@ -26,8 +26,8 @@ from ...generation import start_decode
 from ...models import TABLE
 from ...prompt import answer_texts, read_prompts
 from ...samplers.presets import confidence, semi_ar
-from ...viewer.moments import summary
 from ...viewer.page import Trajectory, Verdict, write_page
+from ...viewer.row_summary import summary
 from .drawing import cells_of, draw, merge_eos
 from .live import show_live
 

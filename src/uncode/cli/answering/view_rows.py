@@ -13,6 +13,8 @@ from ...core.trace_schema import Damage, read_row
 from ...viewer.page import Trajectory, Verdict
 
 Row = dict[str, Any]
+MAX_ROWS = 2000
+"""Rows on a page, unless they are chosen."""
 
 
 def read_trajectories(

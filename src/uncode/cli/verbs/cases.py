@@ -50,7 +50,7 @@ Kinds = Annotated[
     ),
 ]
 Limit = Annotated[int, Option(min=1, metavar="N", help="Cases of each kind that are shown.")]
-Page = Annotated[Path | None, Option(metavar="FILE", help="Write a page (HTML) that replays the cases.")]
+View = Annotated[Path | None, Option(metavar="FILE", help="Write a page (HTML) that replays the cases.")]
 
 
 def command(
@@ -58,7 +58,7 @@ def command(
     samplers: Samplers = "confidence,uncode",
     kinds: Kinds = None,
     limit: Limit = 1,
-    page: Page = None,
+    view: View = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -72,14 +72,14 @@ def command(
 
       uncode eval mini --tasks mini_story --samplers confidence,semi_ar --limit 40 --traces --out run
       uncode cases run --samplers confidence,semi_ar
-      uncode cases run --samplers confidence,semi_ar --kind early_answer --limit 5 --page cases.html
+      uncode cases run --samplers confidence,semi_ar --kind early_answer --limit 5 --view cases.html
       uncode cases run --samplers "confidence,uncode 0.1" --json
     """
     failing, _, right = samplers.partition(",")
     is_pair = bool(failing and right) and "," not in right
     require(is_pair, f"--samplers takes two labels with a comma, not '{samplers}'.")
-    if page is not None:
-        check_output(page, "--page", "page", force)
+    if view is not None:
+        check_output(view, "--view", "page", force)
     with loading():
         from ...analysis.cases import RULES, find_cases
         from ..progress import reading_bar
@@ -87,16 +87,14 @@ def command(
         found = find_cases(traces, failing, right, kinds=tuple(kinds or RULES), on_bytes=on_bytes)
     groups = {kind: [case for case in found if case.kind == kind] for kind in kinds or RULES}
     shown = [case for group in groups.values() for case in group[:limit]]
-    if page is not None:
-        _write_page(page, shown)
+    if view is not None:
+        _write_view(view, shown)
     if as_json:
         typer.echo(json.dumps([case.data() for case in found]))
         return
     with printing() as console:
         for kind, group in groups.items():
             _print(console, kind, group, limit)
-    if page is not None:
-        typer.echo(f"{page}: {len(shown)} case{'s' * (len(shown) != 1)}.", err=True)
 
 
 def _print(console: Console, kind: str, group: list[Case], limit: int) -> None:
@@ -122,8 +120,9 @@ def _drawn(row: dict[str, object], divergence: int, coloured: bool) -> object:
     return draw(cells if coloured else merge_eos(cells))
 
 
-def _write_page(path: Path, cases: list[Case]) -> None:
-    from ...viewer.page import Trajectory, Verdict, write_page
+def _write_view(path: Path, cases: list[Case]) -> None:
+    from ...viewer.page import Trajectory, Verdict
+    from ..answering.view_file import write_view
 
     require(len(cases) > 0, "no case was found, so there is no page to write: try other samplers or more traces.")
     trajectories = []
@@ -131,4 +130,4 @@ def _write_page(path: Path, cases: list[Case]) -> None:
         verdicts = Verdict(False, IN_WORDS[case.kind]), Verdict(True)
         for trace, row, verdict in zip((case.failing, case.right), case.rows(), verdicts, strict=True):
             trajectories.append(Trajectory(trace.group.sampler, row, verdict, problem=f"{case.kind}, {case.id}"))
-    write_page(path, trajectories, "Where the order decides")
+    write_view(path, trajectories, "Where the order decides")

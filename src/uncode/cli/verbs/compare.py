@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -30,9 +29,6 @@ Samplers = Annotated[
 NamedSettings = Annotated[
     list[str] | None, Option("--set", metavar="NAME.KEY=VALUE", help="An option of one sampler; may be repeated.")
 ]
-Page = Annotated[
-    Path | None, Option(metavar="FILE", help="Write a page for the browser (HTML) that replays the decodes.")
-]
 PromptText = Annotated[
     str, typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input.")
 ]
@@ -52,7 +48,7 @@ def command(
     device: shared.Device = None,
     dtype: shared.Dtype = None,
     revision: shared.Revision = None,
-    page: Page = None,
+    view: shared.View = None,
     force: shared.Force = False,
     as_json: shared.Json = False,
 ) -> None:
@@ -62,10 +58,10 @@ def command(
 
       uncode tasks mini_algebra --example 3 | uncode compare -
       uncode tasks mini_algebra | uncode compare - --samplers eb --set eb.gamma=1
-      uncode tasks mini_story | uncode compare - --samplers eb,story --page it.html
+      uncode tasks mini_story | uncode compare - --samplers eb,story --view it.html
     """
-    if page is not None:
-        check_output(page, "--page", "page", force)
+    if view is not None:
+        check_output(view, "--view", "page", force)
     names = [name.strip() for name in samplers.split(",")]
     require(all(names), f"--samplers takes names with commas between them, not '{samplers}'.")
     chosen = {
@@ -86,7 +82,7 @@ def command(
         which = ModelChoice(model, device, dtype, revision, guidance)
         denoiser, built = which.load(lambda own: _build(list(choices.values()), own))
     decode_settings = DecodeSettings(denoiser, built[0], seed, length, chat, stop_at_eos=not whole)
-    compare(decode_settings, text, model, dict(zip(choices, built, strict=True)), page, as_json)
+    compare(decode_settings, text, model, dict(zip(choices, built, strict=True)), view, as_json)
 
 
 def _settings_of(names: list[str], settings: list[str]) -> dict[str, list[str]]:

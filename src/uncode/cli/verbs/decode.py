@@ -23,6 +23,7 @@ from ..options import (
     SamplerName,
     Seed,
     Settings,
+    View,
     Whole,
     find_sampler,
     read_settings,
@@ -63,6 +64,7 @@ def command(
     dtype: Dtype = None,
     revision: Revision = None,
     trace: TraceFile = None,
+    view: View = None,
     source: Input = None,
     out: Out = None,
     batch: BatchSize = None,
@@ -76,16 +78,15 @@ def command(
 
     Examples:
 
-      uncode tasks mini_story --example 3 | uncode decode - --order
+      uncode tasks mini_story --example 3 | uncode decode - --order --view story.html
       uncode tasks mini_sudoku | uncode decode - --set rate=0 --trace sudoku.jsonl
       uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:5>" --model toy
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16
       uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
     """
-    _check_options(prompt, source, out, trace, batch, order, as_json, force)
+    _check_options(prompt, source, out, (trace, view), batch, order, as_json, force)
     found = find_sampler(sampler, model)
     options = read_settings(found, settings)
-
     from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import read_file, read_typed
 
@@ -107,22 +108,21 @@ def command(
     if prompt_file is not None:
         answer_file(decode_settings, prompt_file, model, batch or DEFAULT_BATCH, as_json, command, force)
     elif text is not None:
-        answer_one(decode_settings, text, model, trace, order, as_json)
+        answer_one(decode_settings, text, model, trace, view, order, as_json)
 
 
 def _check_options(
     prompt: str | None,
     source: Path | None,
     out: Path | None,
-    trace: Path | None,
+    files: tuple[Path | None, Path | None],
     batch: int | None,
     order: bool,
     as_json: bool,
     force: bool,
 ) -> None:
-    """Raise if options for one prompt and for a file of prompts are mixed."""
-    if trace is not None:
-        check_output(trace, "--trace", "trace", force)
+    """Raise if options for one prompt and for a file of prompts are mixed. `files` are those of --trace and --view."""
+    _check_files(*files, source, force)
     require(not (order and as_json), "--json holds the order already (commit_step): leave --order out.")
     if source is None:
         require(
@@ -132,4 +132,15 @@ def _check_options(
         require(prompt is not None, "there is nothing to decode: give a prompt, or --input FILE and --out FILE.")
     else:
         require(prompt is None, "give a prompt or --input FILE, not both.")
-        require(trace is None and not order, "--trace and --order are for one prompt: leave them out with --input.")
+        require(not order, "--order is for one prompt: leave it out with --input.")
+
+
+def _check_files(trace: Path | None, view: Path | None, source: Path | None, force: bool) -> None:
+    """Raise if the trace or the page cannot be written, or if there will be none."""
+    for option, file in (("--trace", trace), ("--view", view)):
+        require(file is None or source is None, f"{option} is for one prompt: leave it out with --input.")
+    if trace is not None:
+        check_output(trace, "--trace", "trace", force)
+    if view is not None:
+        require(view != trace, f"--trace and --view would both write '{view}': choose another file for one of them.")
+        check_output(view, "--view", "page", force)

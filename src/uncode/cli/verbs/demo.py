@@ -18,7 +18,7 @@ def command(
     model: Annotated[
         str, typer.Option(metavar="MODEL", help="tiny, or the folder of a model with its results.json.")
     ] = "tiny",
-    page: Annotated[Path, typer.Option(metavar="FILE", help="The file for the page (HTML).")] = Path("demo.html"),
+    view: Annotated[Path, typer.Option(metavar="FILE", help="The file for the page (HTML).")] = Path("demo.html"),
     seed: Annotated[int, typer.Option(metavar="N", help="Which problems are drawn.")] = SEED,
     force: Force = False,
 ) -> None:
@@ -30,11 +30,11 @@ def command(
     Examples:
 
       uncode demo
-      uncode demo --seed 7 --page other.html
+      uncode demo --seed 7 --view other.html
     """
-    check_output(page, "--page", "page", force)
+    check_output(view, "--view", "page", force)
     folder = trained_folder(model)
 
     from ..answering.three_orders import show
 
-    show(model, folder, page, seed)
+    show(model, folder, view, seed)

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from ...viewer.page import Trajectory
 
 SUMMARY = "Replay traces in the browser, step by step."
-MAX_ROWS = 2000
-"""Rows on a page without --row."""
 Option = typer.Option
 Traces = Annotated[
     list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
@@ -62,9 +60,10 @@ def command(
     _check_files(traces, out, animate, force)
     with loading():
         from ...viewer.page import write_page
-        from ..answering.view_rows import read_trajectories
+        from ..answering.view_file import counted_traces
+        from ..answering.view_rows import MAX_ROWS, read_trajectories
     found, left_out = read_trajectories(traces, rows, MAX_ROWS)
-    counted = f"{len(found)} trace{'s' * (len(found) != 1)}"
+    counted = counted_traces(found)
     if animate is not None:
         from ...viewer.animation import write_animation
 

@@ -10,7 +10,8 @@ import typer
 
 from ....core.errors import require
 from ...loading import loading
-from ...options import Data, Device, Dtype, Json, Revision, complete_model, complete_table
+from ...options import Data, Device, Dtype, Force, Json, Revision, complete_model, complete_table
+from ...outputs import check_output
 from ...printing import printing
 
 if TYPE_CHECKING:
@@ -70,6 +71,9 @@ ObserveSpan = Annotated[
 Backend = Annotated[
     str | None, Option(metavar="NAME", help="For autoregressive models: transformers or vllm.  [default: transformers]")
 ]
+View = Annotated[
+    Path | None, Option(metavar="FILE", help="Write a page (HTML) that replays the answers; keeps the traces too.")
+]
 Out = Annotated[
     Path | None, Option(metavar="DIR", help="The run folder; a run is resumed there.  [default: runs/CONFIG]")
 ]
@@ -92,7 +96,9 @@ def command(
     backend: Backend = None,
     traces: Traces = False,
     observe_span: ObserveSpan = False,
+    view: View = None,
     out: Out = None,
+    force: Force = False,
     as_json: Json = False,
 ) -> None:
     """Run every sampler of a config on every task with every model, and write each answer to a run folder.
@@ -105,25 +111,40 @@ def command(
 
       uncode eval --list
       uncode eval mini --tasks mini_story --samplers confidence,uncode --limit 20 --out story
+      uncode eval mini --tasks mini_story --samplers confidence,uncode --limit 20 --out story --view story.html
       uncode eval main --data ./data --tasks gsm8k,sudoku --batch 16
       uncode eval main --model ./my-llada --frequency llada --out my-llada
     """
     if list_configs:
         _list(as_json)
         return
+    if view is not None:
+        check_output(view, "--view", "page", force)
     require(config is not None, "there is nothing to run: give a config, or --list to see those of the package.")
     from ....evals.run.config import EvalConfig
 
     chosen = EvalConfig.load(str(config)).narrowed(
         models or (), _names(tasks, "--tasks"), _names(samplers, "--samplers")
     )
-    if seed is not None:
-        chosen = chosen.with_seed(seed)
+    chosen = chosen if seed is None else chosen.with_seed(seed)
     folder = out or Path("runs") / chosen.name
     with loading():
-        kept = (traces, observe_span)
+        kept = (traces or view is not None, observe_span)
         runner = _runner(chosen, folder, batch, data, limit, kept, (device, dtype, revision, frequency, backend))
-    _run(runner, folder, as_json)
+    if _run(runner, folder, as_json) and view is not None:
+        _write_view(view, folder, runner)
+
+
+def _write_view(path: Path, folder: Path, runner: Runner) -> None:
+    from ...answering.view_file import write_view
+    from ...answering.view_rows import MAX_ROWS, read_trajectories
+
+    found, left_out = read_trajectories([folder], None, MAX_ROWS)
+    write_view(path, found, runner.config.title)
+    if left_out:
+        typer.echo(f"{left_out} more rows are not on the page: `uncode view {folder} --row N` chooses rows.", err=True)
+    if (missing := runner.total - len(found) - left_out) > 0:
+        typer.echo(f"{missing} of {runner.total} answers have no trace: they were decoded without --traces.", err=True)
 
 
 def _names(text: str | None, option: str) -> list[str]:
@@ -199,7 +220,8 @@ def _check_tables(config: EvalConfig) -> None:
         )
 
 
-def _run(runner: Runner, folder: Path, as_json: bool) -> None:
+def _run(runner: Runner, folder: Path, as_json: bool) -> bool:
+    """Run, and say whether the run is complete."""
     import warnings
 
     from ....evals.sandbox import NoJail
@@ -217,11 +239,12 @@ def _run(runner: Runner, folder: Path, as_json: bool) -> None:
         raise
     if not is_complete:
         typer.echo(f"process {place.process} of {place.processes} is done; others are still at work", err=True)
-        return
+        return False
     if as_json:
         typer.echo(json.dumps({"run": str(folder), "samples": runner.total}))
     else:
         typer.echo(f"{folder}: the run is complete; `uncode report {folder}` prints its tables.", err=True)
+    return True
 
 
 def _announce(runner: Runner, model: EvaluatedModel) -> None:

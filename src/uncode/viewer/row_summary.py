@@ -1,13 +1,8 @@
-"""When the tokens of a row were committed, and when EOS and the answer were."""
+"""A row of a trace in short clauses: its forwards, its EOS, its answer."""
 
 from __future__ import annotations
 
 from typing import Any
-
-from ..core.moments import EARLY as EARLY  # noqa: PLC0414
-from ..core.moments import LATE as LATE  # noqa: PLC0414
-from ..core.moments import MIDDLE as MIDDLE  # noqa: PLC0414
-from ..core.moments import moments as moments  # noqa: PLC0414
 
 Row = dict[str, Any]
 """A row of a trace as plain data."""
