@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -14,7 +15,7 @@ import torch
 from tests import grid
 from tests.toy import EOS, MASK, ToyDenoiser
 from uncode import Canvas, FrequencyTable, FunctionDenoiser, Policy, Sampler, Trace, decode, legacy, presets
-from uncode.core.notebook.trace_html import MAX_ROWS, MAX_TOKENS, STYLES
+from uncode.core.notebook.trace_html import MAX_ROWS, MAX_TOKENS, STYLES, trace_html
 from uncode.core.pieces.score import Confidence, Informativeness
 from uncode.core.pieces.stop import AfterEos
 from uncode.samplers.interventions import reject_trivial
@@ -72,7 +73,7 @@ def toy_trace() -> Trace:
 
 def test_tokens_are_shaded_by_commit_time() -> None:
     trace = toy_trace()
-    page = Page(trace.to_html(Tokenizer()))
+    page = Page(trace_html(trace, Tokenizer()))
     assert page.text.startswith("Trace 2 rows of 12 tokens, 11 forwards, confidence")
     assert "row 0: confidence, 11 forwards, prompt of 3 tokens" in page.text
     assert "row 1: confidence, 9 forwards, prompt of 1 token" in page.text
@@ -94,7 +95,7 @@ def test_eos_is_dim_and_a_fill_is_not_shaded() -> None:
     )
     sampler = presets.left_to_right().stopping(AfterEos())
     trace = decode(model, Canvas.after_prompt([[1]], 6, mask_id=0), sampler)
-    first, *rest = Page(trace.to_html(Tokenizer())).spans
+    first, *rest = Page(trace_html(trace, Tokenizer())).spans
     assert first[0] == "∎" and first[1]["style"] == f"{STYLES['early']};opacity:.6"
     assert [(text, one["style"], one["title"]) for text, one in rest] == [
         ("∎", STYLES["filled"], f"offset {offset}, filled") for offset in range(1, 6)
@@ -103,12 +104,12 @@ def test_eos_is_dim_and_a_fill_is_not_shaded() -> None:
 
 def test_a_trace_alone_shows_ids() -> None:
     trace = toy_trace()
-    page = Page(trace._repr_html_())
+    page = Page(trace_html(trace))
     ids = [*trace.generated[0].tolist(), *trace.generated[1, :9].tolist()]
     assert [text for text, _ in page.spans] == ["∎" if token == EOS else str(token) for token in ids]
-    assert "token ids" in page.text and "token ids" not in trace.to_html(Tokenizer())
+    assert "token ids" in page.text and "token ids" not in trace_html(trace, Tokenizer())
     again = Trace.from_json(trace.to_json(Tokenizer()))
-    assert again._repr_html_() == trace._repr_html_()
+    assert trace_html(again) == trace_html(trace)
 
 
 def test_html_draws_itself() -> None:
@@ -116,24 +117,55 @@ def test_html_draws_itself() -> None:
     assert isinstance(shown, str) and shown._repr_html_() == shown
 
 
+class Frame(HTMLParser):
+    """The frame of the viewer: its attributes, and the page in it."""
+
+    def __init__(self, source: str) -> None:
+        super().__init__()
+        self.attributes: dict[str, str | None] = {}
+        self.feed(source)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.attributes |= dict(attrs) if tag == "iframe" else {}
+
+
+def test_the_viewer_is_in_a_sandboxed_frame() -> None:
+    trace = toy_trace()
+    source = trace.to_html(Tokenizer({7: HOSTILE}))
+    assert trace_html(trace, Tokenizer({7: HOSTILE})) in source, "static tokens, for sites that remove frames"
+    frame = Frame(source)
+    assert frame.attributes["sandbox"] == "allow-scripts"
+    page = frame.attributes["srcdoc"] or ""
+    assert "default-src 'none'" in page and page.count("<script") == 4 and HOSTILE not in page
+    assert "2 rows of 12 tokens, 11 forwards, confidence" in page
+    ids = Frame(trace._repr_html_()).attributes["srcdoc"] or ""
+    assert f'"generated_texts":[" {int(trace.generated[0, 0])}"' in ids
+
+
+def test_rows_of_one_prompt_stand_side_by_side() -> None:
+    page = Frame(shaped(3, 4).to_html()).attributes["srcdoc"] or ""
+    (problem,) = json.loads(page.split('id="problems">')[1].split("</script>")[0])
+    assert [one["sampler"] for one in problem["traces"]] == ["confidence", "confidence, row 1", "confidence, row 2"]
+
+
 def test_large_traces_are_cut() -> None:
-    page = Page(shaped(MAX_ROWS + 3, MAX_TOKENS + 1)._repr_html_())
+    page = Page(trace_html(shaped(MAX_ROWS + 3, MAX_TOKENS + 1)))
     assert len(page.spans) == MAX_ROWS * MAX_TOKENS
     assert page.text.count("… 1 token more, not drawn") == MAX_ROWS and "… 3 rows more, not drawn" in page.text
-    assert "not drawn" not in Page(shaped(MAX_ROWS, 16)._repr_html_()).text
-    assert len(Page(shaped(1, MAX_TOKENS)._repr_html_()).spans) == MAX_TOKENS
+    assert "not drawn" not in Page(trace_html(shaped(MAX_ROWS, 16))).text
+    assert len(Page(trace_html(shaped(1, MAX_TOKENS))).spans) == MAX_TOKENS
 
 
 @pytest.mark.parametrize("text", [HOSTILE, "<b>", "&lt;", "' style='x"])
 def test_texts_are_escaped(text: str) -> None:
-    page = Page(shaped(1, 4).to_html(Tokenizer({4: text})))
+    page = Page(trace_html(shaped(1, 4), Tokenizer({4: text})))
     assert text * 4 in page.text
 
 
 def test_breaks_and_blanks_are_seen() -> None:
-    source = shaped(1, 2).to_html(Tokenizer({4: "  a\r\nb"}))
+    source = trace_html(shaped(1, 2), Tokenizer({4: "  a\r\nb"}))
     assert [text for text, _ in Page(source).spans] == ["a↵\nb"] * 2 and ">  <span" in source
-    assert [text for text, _ in Page(shaped(1, 2).to_html(Tokenizer({4: " "}))).spans] == [" ", " "]
+    assert [text for text, _ in Page(trace_html(shaped(1, 2), Tokenizer({4: " "}))).spans] == [" ", " "]
 
 
 def test_a_sampler_shows_every_setting() -> None:
@@ -166,7 +198,7 @@ def test_names_are_escaped() -> None:
     trace = decode(
         ToyDenoiser(1), Canvas.after_prompt([[1]], 4, mask_id=MASK), Sampler(Policy(Confidence()), name=HOSTILE)
     )
-    assert Page(trace._repr_html_()).text.count(HOSTILE) == 2
+    assert Page(trace_html(trace)).text.count(HOSTILE) == 2
 
 
 def test_every_preset_is_drawn() -> None:

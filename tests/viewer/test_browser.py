@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 import uncode
 from tests.viewer.browser import Tab, started
 from tests.viewer.test_page import long_row, row_of
+from uncode.generation import start_decode
+from uncode.prompt import read_prompts
 from uncode.viewer.page import Trajectory, Verdict, write_page
 
 pytestmark = pytest.mark.xdist_group("browser")
@@ -336,6 +339,25 @@ def test_everything_is_reached_by_tab(tab: Open) -> None:
         "Help",
         "Canvas of confidence",
     } <= seen
+
+
+def test_in_a_notebook(browser: Any, tmp_path: Path) -> None:
+    """A cell's output: the viewer where frames are allowed, else the static tokens."""
+    model = uncode.load("toy")
+    run = start_decode(model, read_prompts(model, ["add 1 3 4"], 24), uncode.presets.left_to_right(), 0, True)
+    shown = run.trace().to_html(model.tokenizer)
+    without = re.sub(r"<iframe.*</iframe>|<style>.*?</style>", "", shown, flags=re.S)
+    for text, has_frame in ((shown, True), (without, False)):
+        (tmp_path / "cell.html").write_text(f"<!DOCTYPE html><body>{text}</body>")
+        tab = Tab(browser, tmp_path / "cell.html")
+        assert tab.page.locator(".uncode-static").is_visible() is not has_frame
+        if has_frame:
+            frame = tab.page.frame_locator("iframe")
+            frame.get_by_label("First step").click()
+            assert frame.locator(".readout").inner_text() == "0 of 21"
+            assert frame.locator(".trace h2").inner_text() == "left_to_right"
+        assert tab.errors == []
+        tab.close()
 
 
 def test_without_javascript(browser: Any, tmp_path: Path) -> None:

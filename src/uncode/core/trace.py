@@ -145,13 +145,14 @@ class Trace:
         return trace_frame(self, tokenizer)
 
     def to_html(self, tokenizer: Any = None) -> Html:
-        """The rows as HTML, tokens shaded by commit time. `tokenizer` gives their texts; without it, ids are shown.
+        """The rows in the viewer, as HTML for notebooks. `tokenizer` gives their texts; without it, ids are shown.
 
-        As the last line of a notebook cell it is drawn. A trace alone is drawn with ids.
+        As the last line of a notebook cell it is drawn. A trace alone is drawn with ids. Where scripts may not run, the
+        tokens are shaded by commit time.
         """
-        from .notebook.trace_html import trace_html
+        from ..trace_view import trace_view
 
-        return trace_html(self, tokenizer)
+        return trace_view(self, tokenizer)
 
     def _repr_html_(self) -> str:
         return self.to_html()

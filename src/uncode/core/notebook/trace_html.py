@@ -35,14 +35,15 @@ def trace_html(trace: Trace, tokenizer: Any = None) -> Html:
     drawn = "".join(_row(trace, row, tokenizer) for row in rows)
     rest = len(trace.tokens) - len(rows)
     more = element("div", f"… {counted(rest, 'row')} more, not drawn", _NOTE) if rest else ""
-    return Html(element("div", _summary(trace) + _legend(tokenizer is not None) + drawn + more, _BOX))
+    title = element("div", f"{element('b', 'Trace')} {escape(summary(trace))}")
+    return Html(element("div", title + _legend(tokenizer is not None) + drawn + more, _BOX))
 
 
-def _summary(trace: Trace) -> str:
+def summary(trace: Trace) -> str:
+    """The shape of the trace and the names of its samplers, as text."""
     rows, span = trace.commit_step.shape
     names = ", ".join(dict.fromkeys(sampler.name for sampler in trace.samplers))
-    shape = f"{counted(rows, 'row')} of {counted(span, 'token')}, {counted(len(trace), 'forward')}"
-    return element("div", f"{element('b', 'Trace')} {shape}, {escape(names)}")
+    return f"{counted(rows, 'row')} of {counted(span, 'token')}, {counted(len(trace), 'forward')}, {names}"
 
 
 def _legend(has_texts: bool) -> str:

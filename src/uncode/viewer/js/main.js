@@ -176,6 +176,7 @@ function rowsOf(at, problem) {
 }
 
 restoreTheme();
+if (window.parent !== window) document.body.classList.add("embedded");
 const problems = document.getElementById("problems");
 if (problems) new Page(JSON.parse(problems.textContent ?? "[]"));
 
