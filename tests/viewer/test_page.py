@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
+from zlib import decompress
 
 import pytest
 
@@ -19,7 +20,7 @@ from uncode.core.texts import TRIVIAL
 from uncode.generation import start_decode
 from uncode.prompt import read_prompts
 from uncode.viewer.compact import compact
-from uncode.viewer.page import Trajectory, Verdict, page, write_page
+from uncode.viewer.page import MAX_DRAWN, Trajectory, Verdict, page, write_page
 from uncode.viewer.row_summary import answer_steps, first_eos_step, summary
 from uncode.viewer.script import script
 from uncode.viewer.visible_text import visible
@@ -162,6 +163,16 @@ def long_row(length: int) -> dict[str, Any]:
         "committed": [1] * length,
         "mean_entropy": [2 - at / length for at in range(length)],
     }  # fmt: skip
+
+
+def test_many_rows_are_compressed() -> None:
+    row = row_of(uncode.presets.confidence())
+    few = [Trajectory("a", row, problem=str(n)) for n in range(MAX_DRAWN)]
+    assert "application/deflate" not in page(few, "t").split("<script>")[0]
+    blocks = re.findall(r'<script type="application/deflate" id="rows-(\d+)">(.*?)</script>', page([*few, few[0]], "t"))
+    assert [int(number) for number, _ in blocks] == list(range(MAX_DRAWN))
+    (first, second) = json.loads(decompress(b64decode(blocks[0][1])))
+    assert first == second and first["generated_texts"] == row["generated_texts"]
 
 
 def test_verdicts_and_prompts() -> None:

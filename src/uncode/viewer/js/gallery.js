@@ -1,4 +1,8 @@
-/** The list of problems beside the view: search, filters, order. */
+/**
+ * The list of problems beside the view: search, filters, order.
+ *
+ * The first matches are elements, more are added when the reader scrolls to the end: a key of a search may change all.
+ */
 
 import { el, setAttributes } from "./dom.js";
 import { distinct, matches, ORDERS, samplerPair, sorted } from "./problems.js";
@@ -9,6 +13,10 @@ import { visible } from "./text.js";
 
 const ORDER_NAMES = /** @type {Order[]} */ (Object.keys(ORDERS));
 const NAME_LENGTH = 60;
+/** Problems that are added to the list at a time. */
+const PART = 50;
+/** A search that has rested for this long opens its first match: not every key opens a problem. */
+const REST_MS = 120;
 /** More traces than these are one line of an item. */
 const MAX_MARKS = 4;
 
@@ -30,13 +38,23 @@ export class Gallery {
     this.verdict = choice("Verdict", ["right or wrong", ...verdicts]);
     this.samplers = samplers;
     this.found = el("p", { class: "found", role: "status" });
-    this.items = problems.map((problem, at) => this.item(problem, at));
-    this.list = el("ul", {}, ...this.items);
+    /** The elements of the problems that have been in the list. @type {Map<number, HTMLElement>} */
+    this.items = new Map();
+    /** The numbers of the problems that match. @type {number[]} */
+    this.shown = [];
+    this.limit = PART;
+    this.timer = 0;
+    this.list = el("ul", {});
+    this.more = el("button", { type: "button", class: "more" });
+    this.lastItem = el("li", {}, this.more);
+    this.more.addEventListener("click", () => this.extend());
+    const near = { root: this.list, rootMargin: "0px 0px 200px" };
+    const observer = new IntersectionObserver((seen) => seen.some((one) => one.isIntersecting) && this.extend(), near);
+    observer.observe(this.more);
     this.quick = el("button", { type: "button", "aria-pressed": "false", class: "quick" });
     this.element = el("nav", { class: "gallery-list", "aria-label": "Problems" });
     this.element.append(...this.controls(tasks), this.found, this.list);
     this.current = 0;
-    this.mark(0);
     this.update();
   }
 
@@ -61,31 +79,51 @@ export class Gallery {
     return this.quick.getAttribute("aria-pressed") === "true";
   }
 
-  /**
-   * @param {Problem} problem
-   * @param {number} at
-   */
-  item(problem, at) {
+  /** @param {number} at */
+  item(at) {
+    const known = this.items.get(at);
+    if (known) return known;
+    const problem = this.problems[at];
     const name = visible(problem.label) || `prompt ${at + 1}`;
     const text = visible(problem.prompt).trim().replace(/\s+/g, " ").slice(0, NAME_LENGTH);
     const button = el("button", { type: "button" }, el("strong", {}, name), el("span", { class: "text" }, text));
     const isLong = problem.traces.length > MAX_MARKS;
     button.append(...(isLong ? [summaryOf(problem.traces)] : problem.traces.map(markOf)));
     button.addEventListener("click", () => this.open(at));
-    return el("li", {}, button);
+    const item = el("li", {}, button);
+    this.items.set(at, item);
+    return item;
   }
 
   /** @param {number} at */
   open(at) {
-    this.mark(at);
+    this.current = at;
+    this.draw();
     this.onOpen(at);
   }
 
-  /** @param {number} at */
-  mark(at) {
-    this.current = at;
+  /** If the open problem does not match, open the first that does. */
+  openFirst() {
+    if (this.shown.length && !this.shown.includes(this.current)) this.open(this.shown[0]);
+  }
+
+  extend() {
+    this.limit += PART;
+    this.draw();
+  }
+
+  /** Draw the first matches. */
+  draw() {
+    const drawn = this.shown.slice(0, this.limit);
+    const items = drawn.map((at) => this.item(at));
+    const rest = this.shown.length - drawn.length;
+    this.more.textContent = `${rest} more`;
+    if (rest) items.push(this.lastItem);
+    const { children } = this.list;
+    const isSame = items.length === children.length && items.every((item, at) => item === children[at]);
+    if (!isSame) this.list.replaceChildren(...items);
     this.list.querySelector("[aria-current]")?.removeAttribute("aria-current");
-    this.items[at].firstElementChild?.setAttribute("aria-current", "true");
+    this.items.get(this.current)?.firstElementChild?.setAttribute("aria-current", "true");
   }
 
   /** @returns {import("./problems.js").Query} */
@@ -103,14 +141,16 @@ export class Gallery {
     return query;
   }
 
-  /** Show the problems that match, in their order. If the open one does not match, open the first. */
+  /** Show the problems that match, in their order. */
   update() {
     const query = this.query();
     const numbers = sorted(this.problems, ORDER_NAMES[this.order.selectedIndex]);
-    const shown = numbers.filter((at) => matches(this.problems[at], query));
-    this.list.replaceChildren(...shown.map((at) => this.items[at]));
-    this.found.textContent = `${shown.length} of ${this.problems.length} problems`;
-    if (shown.length && !shown.includes(this.current)) this.open(shown[0]);
+    this.shown = numbers.filter((at) => matches(this.problems[at], query));
+    this.limit = PART;
+    this.found.textContent = `${this.shown.length} of ${this.problems.length} problems`;
+    this.draw();
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.openFirst(), REST_MS);
   }
 }
 

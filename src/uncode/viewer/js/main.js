@@ -28,6 +28,7 @@ const KEYS = [
 ];
 
 const THEME = "uncode-theme";
+const DEFLATED = "application/deflate";
 
 class Page {
   /** @param {Problem[]} problems */
@@ -36,6 +37,7 @@ class Page {
     this.help = helpDialog();
     /** @type {TraceView | null} */
     this.view = null;
+    this.opened = 0;
     /** The samplers that the reader has chosen, by name: they are chosen for the other problems too. */
     this.samplers = /** @type {string[]} */ ([]);
     this.slot = el("div", { class: "slot" });
@@ -78,10 +80,12 @@ class Page {
   }
 
   /** @param {number} at */
-  open(at) {
+  async open(at) {
+    this.opened = at;
     this.buttons.forEach((made, other) => made.setAttribute("aria-current", String(other === at)));
     const { traces } = this.problems[at];
-    const rows = rowsOf(at, this.problems[at]);
+    const rows = await rowsOf(at, this.problems[at]);
+    if (this.opened !== at) return; // the reader has opened another one meanwhile
     const chosen = traces.flatMap(({ sampler }, number) => (this.samplers.includes(sampler) ? [number] : []));
     const first = chosen.length ? chosen : defaultChoice(traces);
     const choice = new SamplerChoice(traces, first, (numbers) => {
@@ -164,15 +168,23 @@ function restoreTheme() {
 }
 
 /**
- * The rows of a problem. They are parsed when it is opened, so that a page of a thousand traces opens at once.
+ * The rows of a problem. They are read when it is opened, so that a page of a thousand traces opens at once.
  * @param {number} at
  * @param {Problem} problem
- * @returns {Row[]}
+ * @returns {Promise<Row[]>}
  */
-function rowsOf(at, problem) {
+async function rowsOf(at, problem) {
+  const block = document.getElementById(`rows-${at}`);
+  const text = block?.textContent ?? "[]";
   /** @type {Row[]} */
-  const rows = JSON.parse(document.getElementById(`rows-${at}`)?.textContent ?? "[]");
+  const rows = JSON.parse(block?.getAttribute("type") === DEFLATED ? await inflated(text) : text);
   return rows.map((row) => ({ ...row, prompt_text: problem.prompt }));
+}
+
+/** @param {string} text compressed and in base64 */
+async function inflated(text) {
+  const bytes = Uint8Array.from(atob(text), (letter) => letter.charCodeAt(0));
+  return new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).text();
 }
 
 restoreTheme();

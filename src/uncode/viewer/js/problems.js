@@ -40,8 +40,20 @@ export function matches(problem, query) {
   const all = (samplers, right) =>
     samplers.every((name) => problem.traces.some((trace) => trace.sampler === name && trace.right === right));
   if (!all(query.rightIn, true) || !all(query.wrongIn, false)) return false;
-  const text = [problem.label, problem.prompt, ...problem.traces.map((trace) => trace.sampler)].join(" ").toLowerCase();
+  const text = searchText(problem);
   return query.words.toLowerCase().split(/\s+/).every((word) => text.includes(word));
+}
+
+/** Texts are joined once, not at every key. @type {WeakMap<Problem, string>} */
+const searchTexts = new WeakMap();
+
+/** @param {Problem} problem */
+function searchText(problem) {
+  const known = searchTexts.get(problem);
+  if (known !== undefined) return known;
+  const text = [problem.label, problem.prompt, ...problem.traces.map((trace) => trace.sampler)].join(" ").toLowerCase();
+  searchTexts.set(problem, text);
+  return text;
 }
 
 /**
