@@ -231,7 +231,8 @@ def _contrast(one: str, two: str) -> float:
 def test_shades_differ_in_brightness_and_carry_readable_text() -> None:
     """Brightness alone tells the shades apart, so every reader can, whatever colours they see."""
     style = (JS.parent / "page.css").read_text()
-    named = {name: pair for name, *pair in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\);", style)}
+    colours = r"--([\w-]+): var\(--light, (#\w{6})\) var\(--dark, (#\w{6})\);"
+    named = {name: pair for name, *pair in re.findall(colours, style)}
     for theme in (0, 1):
         shades = [named[f"s{shade}"][theme] for shade in range(7)]
         brightness = [_luminance(shade) for shade in shades]

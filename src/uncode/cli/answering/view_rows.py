@@ -73,8 +73,9 @@ def _sampler(row: Row) -> str:
 
 
 def _problem(row: Row) -> str:
-    """The task and the id of the problem, where an evaluation noted them."""
-    return " ".join(str(row[name]) for name in ("task", "id") if isinstance(row.get(name), str | int))
+    """The task and the id of the problem, where an evaluation noted them. Some ids begin with the task."""
+    task, number = (str(row[name]) if isinstance(row.get(name), str | int) else "" for name in ("task", "id"))
+    return number if number.startswith(task) else f"{task} {number}".rstrip()
 
 
 def _verdict(row: Row) -> Verdict | None:

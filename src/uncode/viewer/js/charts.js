@@ -30,7 +30,8 @@ export class OrderChart {
     this.span = el("span", {});
     const axis = el("div", { class: "axis", "aria-hidden": "true" }, el("span", {}, "step 0"), this.last);
     const side = el("div", { class: "side", "aria-hidden": "true" }, el("span", {}, "0"), this.span);
-    this.element = el("div", { class: "order" }, side, plot, axis);
+    const caption = el("p", { class: "most", "aria-hidden": "true" }, "offset of each commit, by step");
+    this.element = el("div", { class: "order" }, caption, side, plot, axis);
     this.update();
   }
 

@@ -8,6 +8,7 @@
 
 import { svg } from "./dom.js";
 
+/** Less is cut than the radius of a token's corners leaves free, so that nothing of the token is seen. */
 const CORNER = 2;
 
 export class Cover {
@@ -59,17 +60,19 @@ export class Cover {
 }
 
 /**
- * A box of whole pixels with cut corners: they look round at this size, and are quicker to paint than arcs.
+ * A box of whole pixels with cut corners: they look round at this size, and are quicker to paint than arcs. A token
+ * with a border below is square there, and so is its box.
  * @param {DOMRect} box
  * @param {number} left
  * @param {number} top
  * @param {number} border height of the border below
  */
 function boxPath(box, left, top, border) {
+  const c = border ? 0 : CORNER;
   const x = Math.floor(box.left - left);
   const y = Math.floor(box.top - top);
-  const width = Math.max(0, Math.ceil(box.right - left) - x - 2 * CORNER);
-  const height = Math.max(0, Math.ceil(box.bottom - top - border) - y - 2 * CORNER);
-  const c = CORNER;
+  const bottom = border ? Math.floor(box.bottom - top - border) : Math.ceil(box.bottom - top);
+  const width = Math.max(0, Math.ceil(box.right - left) - x - 2 * c);
+  const height = Math.max(0, bottom - y - 2 * c);
   return `M${x + c} ${y}h${width}l${c} ${c}v${height}l-${c} ${c}h-${width}l-${c}-${c}v-${height}z`;
 }

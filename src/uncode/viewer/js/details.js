@@ -11,7 +11,6 @@ const GAP = 8;
 const WITHOUT_STEP = {
   given: "given, not generated",
   filled: "filled by the stop rule, without a forward",
-  masked: "masked",
 };
 
 export class Details {
@@ -80,12 +79,22 @@ function content(model, offset, cell) {
  * @param {Cell} cell
  */
 function marksOf(model, offset, cell) {
-  const marks = [WITHOUT_STEP[cell.kind] ?? `step ${cell.step}`];
+  const marks = [cell.kind === "masked" ? untilWhen(model, offset) : (WITHOUT_STEP[cell.kind] ?? `step ${cell.step}`)];
   if (cell.kind === "erased") marks.push("erased by the remasker");
   if (cell.kind === "written" && !cell.belief) marks.push("rewritten later, belief not recorded");
   if (cell.kind !== "masked" && cell.isTrivial) marks.push("trivial");
   if (model.answer.has(offset)) marks.push("in the answer");
   return marks;
+}
+
+/**
+ * @param {TraceModel} model
+ * @param {number} offset
+ */
+function untilWhen(model, offset) {
+  const final = model.finalCells[offset];
+  if (!final) return "not written yet";
+  return final.step >= 0 ? `until step ${final.step}` : "until the stop rule fills it";
 }
 
 /**
