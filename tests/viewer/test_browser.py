@@ -406,18 +406,45 @@ DROPPED = """async (stride) => {
 """Frames of 200 that took more than one and a half of 60 a second. Stride 0 plays."""
 
 
+MOVE = """(place) => {
+    const range = document.querySelector("input[type=range]");
+    range.value = place < 1024 ? place : 2048 - place;
+    range.dispatchEvent(new Event("input", { bubbles: true }));
+    document.body.getBoundingClientRect();
+}"""
+
+
+def processor_times(shown: Tab, stride: int) -> list[float]:
+    """Processor time of script, style and layout, in ms, for each of 100 frames. Other load does not count in it."""
+    session = shown.context.new_cdp_session(shown.page)
+    session.send("Performance.enable", {"timeDomain": "threadTicks"})
+
+    def spent() -> float:
+        metrics = {one["name"]: one["value"] for one in session.send("Performance.getMetrics")["metrics"]}
+        return 1000 * sum(metrics[name] for name in ("ScriptDuration", "RecalcStyleDuration", "LayoutDuration"))
+
+    found = []
+    for at in range(100):
+        before = spent()
+        shown.page.evaluate(MOVE, (at * stride) % 2048)
+        found.append(spent() - before)
+    return sorted(found)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(("frame", "stride"), [("playing", 1), ("scrubbing", 17), ("jumping", 701)])
 def test_a_frame_of_a_long_trace_is_quick(tab: Open, frame: str, stride: int) -> None:
     """1,024 tokens in 1,024 steps. Scrubbing crosses the decode in a second; a jump crosses most of it in a frame."""
     shown = tab(Trajectory("long", long_row(1024)))
-    found = min(shown.page.evaluate(FRAMES, stride) for _ in range(3))  # other load can only make it slower
-    dropped = min(shown.page.evaluate(DROPPED, 0 if frame == "playing" else stride) for _ in range(5))
-    print(f"p95 of a frame, {frame}: {found:.1f} ms, {dropped} of 200 dropped")
-    assert found < FRAME_MS
-    if dropped and os.getloadavg()[0] > (os.cpu_count() or 1):
-        pytest.skip(f"{dropped} of 200 frames were dropped, but this machine is busy with other work: run it alone")
-    assert dropped == 0
+    processor = processor_times(shown, stride)[95]
+    found = min(shown.page.evaluate(FRAMES, stride) for _ in range(3))
+    dropped = min(shown.page.evaluate(DROPPED, 0 if frame == "playing" else stride) for _ in range(3))
+    text = f"p95 of a frame, {frame}: {processor:.1f} ms of a processor, {found:.1f} ms, {dropped} of 200 dropped"
+    print(text)
+    assert processor < FRAME_MS
+    if os.getloadavg()[0] > (os.cpu_count() or 1) and (dropped or found > FRAME_MS):
+        pytest.skip(f"{text}: this machine is busy with other work, run it alone")
+    assert found < FRAME_MS and dropped == 0
 
 
 def many(problems: int) -> list[Trajectory]:
