@@ -26,9 +26,10 @@ ALLOWED_IMPORTS = {
     "evals": {"core", "engine", "models", "frequency", "samplers", "backbones", "analysis"},
     "train": {"core", "frequency", "samplers", "backbones", "evals"},
     "adapters": {"core", "engine", "models", "frequency", "samplers", "backbones", "evals"},
+    "server": {"core", "engine", "samplers", "viewer"},
     "cli": {
         "core", "engine", "models", "frequency", "samplers", "backbones", "viewer", "analysis", "evals", "train",
-        "adapters",
+        "adapters", "server",
     },
 }  # fmt: skip
 """The packages that a package may import."""

@@ -16,6 +16,7 @@ EXTRAS = {
     "lm-eval": (("lm_eval",), "lm-evaluation-harness with our models and tasks (`uncode lm-eval`)"),
     "plots": (("matplotlib",), "figures (`uncode analyze`, `uncode calibrate --plot`, the card of a model)"),
     "frames": (("pandas",), "traces and runs as data frames (`to_frame`)"),
+    "serve": (("fastapi", "uvicorn", "prometheus_client"), "the server (`uncode serve`)"),
     "gguf": (("gguf",), "autoregressive models in GGUF files"),
 }
 """For each extra its packages, and what they enable."""

@@ -165,7 +165,11 @@ def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
             pieces.append(text[at : found.start()])
             sizes.append(size)
         at = found.end()
-    pieces.append(text[at:])
+    return with_pieces(denoiser, [*pieces, text[at:]], sizes)
+
+
+def with_pieces(denoiser: Denoiser, pieces: list[str], sizes: list[int]) -> Prompt:
+    """Pieces of text with gaps of these sizes, in tokens, between them. A marker in a piece is ordinary text."""
     require_memory_for_canvas(sum(sizes))
     before, after = _frame(denoiser)
     ids, gaps = before, []

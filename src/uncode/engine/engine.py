@@ -19,15 +19,19 @@ from ..core.stepper.record import HostRows
 from ..core.stepper.requests import DecodeOptions
 from ..core.stepper.state import State
 from ..core.support.arguments import whole_number
+from .errors import ForwardFailed, first_line
 from .finished_row import FinishedRow
 from .memory import MemoryBudget
 from .queue import Queue, Waiting
 from .request import Request, Result
+from .row_step import row_steps
 
 COLUMN_STEP = 64
 """On a GPU, columns are added to a batch in multiples of this: a new width costs new CUDA graphs."""
 TRIM_SHARE = 0.25
 """Columns that no row uses any more are dropped when they are this share of the canvas."""
+FORWARDS_TO_GROW = 64
+"""Good forwards after a failed one, until the batch may have twice the rows again."""
 QUEUED_AHEAD = 2
 """Batches of requests that `run` keeps waiting, so that an endless iterable is never read to its end."""
 
@@ -63,11 +67,16 @@ class Engine:
     ) -> None:
         self.denoiser = denoiser
         self.max_rows = whole_number(max_rows, "max_rows", 1)
+        self.limit_rows = self.max_rows
+        """Rows of the next batches; below `max_rows` after a forward has failed."""
+        self._good_forwards = 0
         self.budget = MemoryBudget(torch.device(denoiser.device), memory)
         self.forwards = 0
         """Forwards of all batches so far."""
         self.last_step: Step | None = None
         """The last forward, for callers who stream; valid until the next one."""
+        self.last_rows = 0
+        """Rows of the last forward."""
         self._options, self._queue, self._tickets = options, Queue(), itertools.count()
         self._state = State(denoiser, **options)
         self._active: dict[int, _Active] = {}
@@ -75,6 +84,8 @@ class Engine:
         self._tickets_of_step: dict[int, int] = {}
         """Tickets of the rows of the last step, by the row's id. It has those that the step finished too."""
         self._results: list[Result] = []
+        self._joining: list[Waiting] = []
+        """Requests that are being added to the batch."""
         self._share = 0.0
         """Seconds of all forwards so far, each divided by the rows in it."""
         on_gpu = torch.device(denoiser.device).type == "cuda"
@@ -137,6 +148,20 @@ class Engine:
         found, self._results = self._results, []
         return found
 
+    def abandon(self, error: Exception) -> list[Result]:
+        """After `step` has raised: the rows that took part are results with an error, and the next batches are half as
+        large until they work. Requests in the queue stay there."""
+        lost = {waiting.ticket: waiting for waiting in self._joining}
+        lost |= {active.waiting.ticket: active.waiting for active in self._active.values()}
+        self.limit_rows = max(1, min(self.limit_rows, len(lost)) // 2)
+        self._joining, self._active, self._good_forwards = [], {}, 0
+        self._state, self.last_step = State(self.denoiser, **self._options), None
+        for _, waiting in sorted(lost.items()):
+            reason = ForwardFailed(f"the forward failed ({type(error).__name__}: {first_line(error)}): try again.")
+            self._fail(waiting, reason, time.monotonic())
+        found, self._results = self._results, []
+        return found
+
     def run(self, requests: Iterable[Request]) -> Iterator[Result]:
         """The results of all requests, in the order in which they finish."""
         source = iter(requests)
@@ -150,7 +175,7 @@ class Engine:
 
     def _admit(self) -> None:
         """Let requests join while rows and memory allow."""
-        space = self.max_rows - len(self._active)
+        space = self.limit_rows - len(self._active)
         if not space or not self._queue:
             return
         start, span, rows = self._shape()
@@ -180,25 +205,35 @@ class Engine:
 
     def _join(self, taken: list[Waiting]) -> None:
         """Requests become rows. One that the stepper refuses is a result with an error."""
+        self._joining = taken
+        error = self._try_to_add(taken)
+        if error is not None and len(taken) > 1:  # find out which of them it is
+            for number, waiting in enumerate(taken):
+                self._joining = taken[number:]
+                alone = self._try_to_add([waiting])
+                if alone is not None:
+                    self._fail(waiting, alone, time.monotonic())
+        elif error is not None:
+            self._fail(taken[0], error, time.monotonic())
+        self._joining = []
+
+    def _try_to_add(self, taken: list[Waiting]) -> UncodeError | None:
+        """Add requests to the batch. Returns why the stepper refuses them; none has joined then."""
         if not self._active:
             self._state = State(self.denoiser, **self._options)
-        now = time.monotonic()
         try:
             requests = [waiting.request for waiting in taken]
             canvas = _together([request.canvas for request in requests], self._column_step)
             ids = self._state.add(canvas, [r.sampler for r in requests], [r.seed for r in requests])
         except UncodeError as error:
-            if len(taken) == 1:
-                self._fail(taken[0], error, now)
-            else:  # find out which of them it is
-                for waiting in taken:
-                    self._join([waiting])
-            return
+            return error
         except torch.OutOfMemoryError as error:
             self._shrink_and_restart(canvas.tokens.numel(), error, taken)
-            return
+            return None
+        now = time.monotonic()
         for row, waiting in zip(ids, taken, strict=True):
             self._active[row] = _Active(waiting, now, self._share)
+        return None
 
     def _advance(self) -> None:
         tokens, began = self._state.batch.tokens.numel(), time.monotonic()
@@ -211,9 +246,17 @@ class Engine:
             self._shrink_and_restart(tokens, error, [])
         else:
             self.forwards += 1
+            self.last_rows = len(self._active)
+            self._grow_again()
             self._tickets_of_step = {row: active.waiting.ticket for row, active in self._active.items()}
             self._share += (time.monotonic() - began) / len(self._active)
-            self._collect_finished()
+            self._collect_finished(self._tell_listeners(self.last_step))
+
+    def _grow_again(self) -> None:
+        """After a failure the batch may grow again, to twice the rows after each so many good forwards."""
+        self._good_forwards += 1
+        if self.limit_rows < self.max_rows and self._good_forwards >= FORWARDS_TO_GROW:
+            self.limit_rows, self._good_forwards = min(2 * self.limit_rows, self.max_rows), 0
 
     def _shrink_and_restart(self, tokens: int, error: torch.OutOfMemoryError, joining: list[Waiting]) -> None:
         """Memory ran out, in a forward or while rows joined. All start again in smaller batches; a row alone leaves."""
@@ -221,7 +264,7 @@ class Engine:
         rows = [*joining, *(active.waiting for active in self._active.values())]
         self._active = {}
         if len(rows) == 1:
-            reason = UncodeError(f"one row does not fit into memory: {_first_line(error)}")
+            reason = ForwardFailed(f"one row does not fit into memory: {first_line(error)}")
             self._fail(rows[0], reason, time.monotonic())
         else:
             self._queue.push_back(rows)
@@ -238,13 +281,26 @@ class Engine:
     def _fail(self, waiting: Waiting, error: UncodeError, now: float) -> None:
         self._results.append(Result(waiting.request, None, error, waited=now - waiting.since))
 
-    def _collect_finished(self) -> None:
-        """Rows that have finished leave the batch with their traces."""
+    def _tell_listeners(self, step: Step) -> list[int]:
+        """Tell the requests that listen what the step did to their rows. Returns the ids of the rows that end now."""
         state = self._state
-        if not state.any_finished:
+        ids = state.rows.ids.tolist()
+        heard = [at for at, row in enumerate(ids) if self._active[row].waiting.request.on_step is not None]
+        if not heard:
+            return []
+        requests = [self._active[ids[at]].waiting.request for at in heard]
+        steps = row_steps(state, step, np.array(heard), [request.canvas.span for request in requests])
+        ends = [request.on_step(one) for request, one in zip(requests, steps, strict=True) if request.on_step]
+        return [ids[at] for at, ended in zip(heard, ends, strict=True) if ended]
+
+    def _collect_finished(self, ended: list[int]) -> None:
+        """Rows that have finished, or whose listener has `ended` them, leave the batch with what was decoded."""
+        state = self._state
+        if not state.any_finished and not ended:
             return
         now = time.monotonic()
-        rows = np.flatnonzero(state.rows.finished)
+        leaving = state.rows.finished | np.isin(state.rows.ids, ended)
+        rows = np.flatnonzero(leaving)
         found = state.read_rows(rows)
         suspects = found.lack_probability
         for at, row in enumerate(rows.tolist()):
@@ -256,7 +312,7 @@ class Engine:
                 self._fail(active.waiting, error, now)
             else:
                 self._results.append(self._result(found, at, active, now))
-        self._keep(~state.rows.finished)
+        self._keep(~leaving)
 
     def _result(self, found: HostRows, at: int, active: _Active, now: float) -> Result:
         request, state = active.waiting.request, self._state
@@ -276,7 +332,3 @@ def _together(canvases: list[Canvas], step: int) -> Canvas:
     tails = [canvas.tokens[0, canvas.start :] for canvas in canvases]
     whole = Canvas._assemble(heads, tails, canvases[0].mask_id, None)
     return whole.padded(-whole.start % step, -whole.span % step)
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).splitlines() or [""])[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,6 +12,10 @@ from ..core.errors import UncodeError, require, shown
 from ..core.pieces.policy import Sampler
 from ..core.trace import Trace
 from .finished_row import FinishedRow
+from .row_step import RowStep
+
+Listener = Callable[[RowStep], bool]
+"""Called after each forward of a row. Returns whether the row ends now, with the masks that are left."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,6 +28,8 @@ class Request:
     seed: int = 0
     key: Any = None
     """Whatever the caller wants to find on the result."""
+    on_step: Listener | None = None
+    """For callers who stream, or who end a row before its last mask is filled."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.canvas, Canvas):

@@ -12,6 +12,7 @@ from ...core.denoiser import Denoiser
 from ...core.errors import UncodeError, require
 from ...core.pieces.piece import Table
 from ...core.pieces.policy import Sampler
+from ...frequency import as_table
 from ...models import BUILT_IN, TABLE, folder_of, table_of
 from ...samplers import catalog, lookup
 
@@ -33,9 +34,13 @@ class SamplerChoice:
     def without_table(self) -> SamplerChoice:
         return replace(self, frequency=None)
 
+    def table(self, own: Table | None) -> Table | None:
+        """The table of --frequency, or else `own`, the model's."""
+        return as_table(table_of(self.frequency) or self.frequency) if self.frequency else own
+
     def build(self, own: Table | None) -> Sampler:
         """Build the sampler. `own` is the model's table, used if the sampler needs one and --frequency is not given."""
-        table = (table_of(self.frequency) or self.frequency) if self.frequency else own
+        table = self.table(own)
         if not self.takes_table:
             require(
                 self.frequency is None, f"the sampler '{self.name}' takes no frequency table: leave --frequency out."

@@ -1,0 +1,72 @@
+"""What one forward did to a row, for callers who stream."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ..core.stepper.decode import Step
+from ..core.stepper.state import State
+from ..core.support.arrays import Ints
+
+
+class Change(NamedTuple):
+    """A token that was committed, or taken back."""
+
+    offset: int
+    """From the start of the row's generated span."""
+    token: int | None
+    """None where the remasker erased what stood there."""
+    logp: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class RowStep:
+    """One row after a forward."""
+
+    index: int
+    """The row's own forwards before this one. It starts again at 0 if the engine starts the row again."""
+    tokens: list[int]
+    """The generated span as it is now, masks included."""
+    settled: int
+    """Leading offsets of the span that no later forward can change."""
+    changes: list[Change]
+    """What this forward committed, then what it erased."""
+
+
+def row_steps(state: State, step: Step, rows: Ints, spans: list[int]) -> list[RowStep]:
+    """The last step of some rows (indices); `spans` are the lengths of their generated spans.
+
+    All that the host must know comes in one device-to-host copy.
+    """
+    index = torch.from_numpy(rows).to(state.facts.device)
+    decision = step.decision
+    erased = torch.zeros_like(decision.chosen) if decision.erased is None else decision.erased
+    parts = [
+        state.batch.generated[index],
+        step.offsets.expand(len(decision.chosen), -1)[index],
+        decision.chosen[index].long(),
+        erased[index].long(),
+        decision.belief.token[index],
+        decision.belief.logp[index].double().view(torch.int64),
+    ]
+    widths = [part.shape[1] for part in parts]
+    packed: Tensor = torch.cat(parts, 1).cpu()
+    tokens, offsets, chosen, removed, proposed, logp = (part.numpy() for part in torch.split(packed, widths, 1))
+    values = np.ascontiguousarray(logp).view(np.float64)
+    open_from, forwards = state.rows.starts[rows], state.clock - state.rows.joined_at_step[rows]
+    found = []
+    for at, (row, span) in enumerate(zip(rows.tolist(), spans, strict=True)):
+        masked = np.flatnonzero(tokens[at, :span] == state.facts.mask_id)
+        settled = int(masked[0]) if len(masked) else span
+        if state.erasing[row] and not state.rows.finished[row]:
+            settled = min(settled, int(open_from[at]))  # a remasker takes back tokens of the open block
+        written, taken = np.flatnonzero(chosen[at]), np.flatnonzero(removed[at])
+        changes = [Change(int(offsets[at, c]), int(proposed[at, c]), float(values[at, c])) for c in written]
+        changes += [Change(int(offsets[at, c]), None, None) for c in taken]
+        found.append(RowStep(int(forwards[at]) - 1, tokens[at, :span].tolist(), settled, changes))
+    return found

@@ -1,0 +1,162 @@
+"""The routes that decode: texts, chats and texts with a gap."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response, StreamingResponse
+
+from ..decoding.job import Job
+from ..decoding.prompts import PreparedPrompt
+from ..decoding.reader import Answer
+from ..errors import ApiError, json_response
+from ..service import Service
+from .bodies import ChatBody, CompletionBody, FimBody
+from .fields import DecodeFields
+from .replies import ChatReply, Reply, TextReply, server_sent
+
+Prepare = Callable[[int | None], Sequence[PreparedPrompt]]
+
+
+def decode_routes(service: Service) -> APIRouter:
+    """The routes, over one service."""
+    routes, prompts = APIRouter(), service.prompts
+
+    @routes.post("/v1/completions", summary="Continue a prompt, or fill its gaps.", tags=["decoding"])
+    async def completions(body: CompletionBody, request: Request) -> Response:
+        def prepare(length: int | None) -> Sequence[PreparedPrompt]:
+            return _completion_prompts(service, body, length)
+
+        return await _answer(service, request, body, prepare, TextReply, body.logprobs)
+
+    @routes.post("/v1/fim/completions", summary="Fill the gap between a prompt and a suffix.", tags=["decoding"])
+    async def fim(body: FimBody, request: Request) -> Response:
+        if body.random_seed is not None:
+            if body.seed is not None:
+                raise ApiError(400, "seed and random_seed are one: send one of them.", param="random_seed")
+            body.seed = body.random_seed
+
+        def prepare(length: int | None) -> Sequence[PreparedPrompt]:
+            return [prompts.answer(body.prompt, length, body.suffix)]
+
+        return await _answer(service, request, body, prepare, TextReply, None)
+
+    @routes.post("/v1/chat/completions", summary="Answer a chat.", tags=["decoding"])
+    async def chat(body: ChatBody, request: Request) -> Response:
+        if body.top_logprobs is not None and not body.logprobs:
+            raise ApiError(400, "top_logprobs needs logprobs=true.", param="top_logprobs")
+        messages = [message.plain() for message in body.messages]
+
+        def prepare(length: int | None) -> Sequence[PreparedPrompt]:
+            return [prompts.chat(messages, length)]
+
+        return await _answer(
+            service, request, body, prepare, ChatReply, body.top_logprobs or 0 if body.logprobs else None
+        )
+
+    return routes
+
+
+def _completion_prompts(service: Service, body: CompletionBody, length: int | None) -> list[PreparedPrompt]:
+    read, prompt = service.prompts, body.prompt
+    if body.infill is not None:
+        if prompt or body.suffix is not None:
+            raise ApiError(400, "infill stands instead of prompt and suffix: leave those out.", param="infill")
+        return [read.infill(body.infill, length)]
+    if prompt is None:
+        raise ApiError(400, "the prompt is missing: send a text or token ids.", param="prompt")
+    if isinstance(prompt, str):
+        return [read.answer(prompt, length, body.suffix)]
+    if body.suffix is not None:
+        raise ApiError(400, "a suffix belongs to one prompt that is a text.", param="suffix")
+    if not prompt:
+        raise ApiError(400, "the prompt is empty: send a text or token ids.", param="prompt")
+    if isinstance(prompt[0], int):
+        return [read.ids([one for one in prompt if isinstance(one, int)], length)]
+    return [read.answer(one, length) if isinstance(one, str) else read.ids(list(one), length) for one in prompt]
+
+
+async def _answer(
+    service: Service,
+    request: Request,
+    body: DecodeFields,
+    prepare: Prepare,
+    kind: type[Reply],
+    logprobs: int | None,
+) -> Response:
+    job, seed, prompts = await service.start(body, prepare, logprobs)
+    reply = kind(
+        model=service.settings.name,
+        fingerprint=service.fingerprint,
+        seed=seed,
+        sampler=job.rows[0].request.sampler.name,
+        prompt_tokens=sum(prompt.tokens for prompt in prompts),
+        alternatives=logprobs,
+    )
+    if body.stream:
+        usage = body.stream_options is not None and body.stream_options.include_usage
+        return StreamingResponse(_stream(service, job, reply, usage), media_type="text/event-stream", headers=NO_BUFFER)
+    answers = await _unless_gone(request, job)
+    service.count(job, reply, answers)
+    return json_response(reply.answer(answers))
+
+
+NO_BUFFER = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
+"""Proxies hand on a stream as it comes."""
+
+
+async def _unless_gone(request: Request, job: Job) -> list[Answer]:
+    """All answers of a job. If the client leaves, its rows are dropped."""
+    work = asyncio.ensure_future(_collect(job))
+    gone = asyncio.ensure_future(_disconnected(request))
+    try:
+        await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if not work.done():
+            raise ApiError(499, "the client has closed the connection.")
+        return work.result()
+    finally:
+        for task in (work, gone):
+            task.cancel()
+        job.cancel()
+
+
+async def _collect(job: Job) -> list[Answer]:
+    answers: dict[int, Answer] = {}
+    async for number, event in job.events():
+        if isinstance(event, Answer):
+            answers[number] = event
+    return [answers[number] for number in sorted(answers)]
+
+
+async def _disconnected(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+async def _stream(service: Service, job: Job, reply: Reply, usage: bool) -> AsyncIterator[str]:
+    """Chunks as server-sent events. An error after the first chunk is an event too."""
+    answers: dict[int, Answer] = {}
+    characters = [0] * len(job.rows)
+    try:
+        for opening in reply.first_chunks(len(job.rows)):
+            yield server_sent(opening)
+        async for number, event in job.events():
+            update = event.last if isinstance(event, Answer) else event
+            if not update.is_empty:
+                yield server_sent(reply.chunk(number, update, characters[number]))
+            characters[number] += len(update.text)
+            if isinstance(event, Answer):
+                answers[number] = event
+                yield server_sent(reply.last_chunk(number, event))
+        found = [answers[number] for number in sorted(answers)]
+        service.count(job, reply, found)
+        if usage:
+            yield server_sent(reply.usage_chunk(found))
+        yield server_sent("[DONE]")
+    except ApiError as error:
+        service.log.write("stream_failed", status=error.status, message=error.message)
+        yield server_sent(error.body)
+    finally:
+        job.cancel()

@@ -1,0 +1,125 @@
+"""Fields that several bodies share. An unknown field is refused, and so is one that cannot be honoured."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic.json_schema import SkipJsonSchema
+
+from ...core.errors import shown
+
+SEED_LIMIT = 2**63
+
+
+def _only(*neutral: Any) -> AfterValidator:
+    def check(value: Any) -> Any:
+        if value is not None and value not in neutral:
+            allowed = " or ".join(shown(one) for one in neutral)
+            raise ValueError(f"cannot be honoured: leave it out{f', or send {allowed}' if neutral else ''}")
+        return value
+
+    return AfterValidator(check)
+
+
+def _whole(value: Any) -> Any:
+    """Clients in other languages send 64.0 for 64."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[StrictInt, BeforeValidator(_whole)]
+Zero = Annotated[float | None, _only(0), Field(ge=-2, le=2)]
+NeverSet = Annotated[SkipJsonSchema[Any], _only()]
+"""A field of the API that has no neutral value but null."""
+Identifier = Annotated[StrictStr | None, Field(max_length=512)]
+"""A name that the client gives its user. Nothing depends on it."""
+
+
+class Body(BaseModel):
+    """A body in which every field is known."""
+
+    model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+
+class StreamOptions(Body):
+    """Options of a streamed answer."""
+
+    include_usage: StrictBool = False
+    """Send a last chunk with the usage."""
+    include_obfuscation: Annotated[StrictBool, _only(False)] = False
+
+
+class SamplerFields(Body):
+    """The sampler and its options, at the top level of a body: that is where `extra_body` puts them."""
+
+    sampler: StrictStr | dict[str, Any] | None = Field(
+        None, description="The name of a sampler (GET /v1/samplers), or a sampler as data."
+    )
+    alg: StrictStr | None = None
+    alg_temp: float | None = None
+    block_length: Whole | None = None
+    blocks: Whole | None = None
+    cache: Literal["none", "prefix", "dual"] | None = None
+    clip: float | None = None
+    confidence_eos_eot_inf: StrictBool | None = None
+    count: Whole | None = None
+    eps: float | None = None
+    factor: float | None = None
+    gamma: float | None = None
+    informativeness: StrictBool | None = None
+    logits_eos_inf: StrictBool | None = None
+    loops: Whole | None = None
+    proxy: StrictStr | None = None
+    rate: float | None = None
+    ratio: float | None = None
+    remasking: StrictStr | None = None
+    special: StrictStr | None = None
+    start: float | None = None
+    steps: Whole | None = None
+    tau: Whole | None = None
+    threshold: float | None = None
+    top_k: Whole | None = Field(None, ge=1, description="Draw among the k most probable tokens.")
+
+    def options(self) -> dict[str, Any]:
+        """The options that were given, by the names that presets give them."""
+        names = set(SamplerFields.model_fields) - {"sampler", "top_k"}
+        return {name: value for name in sorted(names) if (value := getattr(self, name)) is not None}
+
+
+class DecodeFields(SamplerFields):
+    """What all endpoints that decode take."""
+
+    model: StrictStr | None = Field(None, description="The model's name (GET /v1/models). Default: the one there is.")
+    temperature: float | None = Field(
+        None, ge=0, le=2, description="Of the proposed tokens. Default: the sampler's own, which is 0 for most."
+    )
+    top_p: float | None = Field(None, gt=0, le=1)
+    seed: Annotated[Whole, Field(ge=-SEED_LIMIT, lt=SEED_LIMIT - 1024)] | None = Field(
+        None, description="Choice i uses seed + i. The same seed gives the same text, whatever the load."
+    )
+    stop: StrictStr | list[StrictStr] | None = Field(
+        None, description="At most 4 strings. The text ends before the first of them."
+    )
+    max_tokens: Whole | None = Field(None, ge=1, description="Tokens to generate: the masks of the canvas.")
+    max_completion_tokens: Whole | None = Field(None, ge=1, description="The newer name of max_tokens.")
+    n: Whole | None = Field(None, ge=1, description="Choices per prompt.")
+    stream: StrictBool | None = None
+    stream_options: StreamOptions | None = None
+    stop_at_eos: StrictBool = Field(True, description="End an answer at its first EOS token, without filling the rest.")
+    commits: StrictBool = Field(False, description="Streams only: each chunk carries what its forward committed.")
+    diffusing: StrictBool = Field(
+        False, description="Streams only: each chunk has the whole text, and replaces the one before."
+    )
+    trace: StrictBool = Field(False, description="Add the trace of each choice.")
+    # harmless at these values alone
+    presence_penalty: Zero = None
+    frequency_penalty: Zero = None
+    repetition_penalty: Annotated[float | None, _only(1)] = None
+    min_p: Annotated[float | None, _only(0)] = None
+    logit_bias: Annotated[dict[str, Any] | None, _only({})] = None
+    user: Identifier = None
+    safety_identifier: Identifier = None
+    prompt_cache_key: Identifier = None
+    service_tier: Annotated[StrictStr | None, _only("auto", "default")] = None
+    store: Annotated[StrictBool | None, _only(False)] = None
+    metadata: Annotated[dict[str, Any] | None, _only({})] = None

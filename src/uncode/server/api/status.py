@@ -1,0 +1,78 @@
+"""The routes that say what there is and how it goes: models, samplers, health, metrics, docs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter
+from fastapi.responses import Response
+
+from ...samplers.catalog import catalog
+from ..errors import ApiError, json_response
+from ..service import Service
+
+METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def status_routes(service: Service) -> APIRouter:
+    """The routes, over one service."""
+    routes = APIRouter()
+
+    @routes.get("/v1/models", summary="The model.", tags=["models"])
+    async def models() -> Response:
+        return json_response({"object": "list", "data": [_model(service)]})
+
+    @routes.get("/v1/models/{name:path}", summary="One model.", tags=["models"])
+    async def model(name: str) -> Response:
+        service.check_model(name)
+        return json_response(_model(service))
+
+    @routes.get("/v1/samplers", summary="The samplers, with their options.", tags=["models"])
+    async def samplers() -> Response:
+        return json_response({"object": "list", "data": [_sampler(name) for name in service.samplers.names]})
+
+    @routes.get("/health", summary="Whether the server runs.", tags=["status"])
+    async def health() -> Response:
+        if not service.thread.is_healthy:
+            raise ApiError(503, "forwards fail: restart the server.", code="unhealthy")
+        return json_response({"status": "ok"})
+
+    @routes.get("/ready", summary="Whether the server takes requests.", tags=["status"])
+    async def ready() -> Response:
+        if not service.is_ready:
+            raise ApiError(503, "the server takes no requests now.", code="not_ready", retry_after=5)
+        return json_response({"status": "ready"})
+
+    @routes.get("/metrics", summary="Counters for Prometheus.", tags=["status"])
+    async def metrics() -> Response:
+        return Response(service.metrics.text(), media_type=METRICS_TYPE)
+
+    return routes
+
+
+def _model(service: Service) -> dict[str, Any]:
+    denoiser = service.denoiser
+    return {
+        "id": service.settings.name,
+        "object": "model",
+        "created": service.began,
+        "owned_by": "uncode",
+        "context": service.prompts.context,
+        "mask_id": denoiser.mask_id,
+        "has_chat_template": bool(getattr(denoiser.tokenizer, "chat_template", None)),
+        "has_kv_cache": denoiser.has_kv_cache,
+        "has_frequency_table": service.samplers.has_table,
+        "default_sampler": service.samplers.default,
+    }
+
+
+def _sampler(name: str) -> dict[str, Any]:
+    entry = catalog().get(name)
+    if entry is None:
+        return {"id": name, "object": "sampler", "summary": "A sampler file of the model.", "options": []}
+    options = [
+        {"name": one.name, "default": one.default, "meaning": one.meaning, "choices": list(one.choices)}
+        for one in entry.options
+        if one.name != "frequency"
+    ]
+    return {"id": name, "object": "sampler", "summary": entry.summary, "options": options}

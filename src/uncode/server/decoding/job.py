@@ -1,0 +1,105 @@
+"""A request in decoding: its rows, and the events that come from the engine's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass, field
+
+from ...core.errors import UncodeError
+from ...engine import Request, Result
+from ...engine.row_step import RowStep
+from ..errors import ApiError, of_row
+from .reader import Answer, Reader, Update
+
+Event = tuple[int, Update | Answer | ApiError]
+"""The number of a choice, and what happened to it."""
+
+
+class Row:
+    """One row of a job. The engine's thread calls its methods; they hand events to the job."""
+
+    def __init__(self, job: Job, number: int, request: Request, reader: Reader, listens: bool) -> None:
+        self.job, self.number, self._reader = job, number, reader
+        self.ticket: int | None = None
+        """The engine's, once it has the request."""
+        self.waited = 0.0
+        self._unreadable: Exception | None = None
+        self.request = Request(
+            request.canvas, request.sampler, request.seed, key=self, on_step=self._on_step if listens else None
+        )
+
+    def _on_step(self, step: RowStep) -> bool:
+        try:
+            update = self._reader.update(step)
+        except Exception as error:  # the other rows of the batch must not suffer
+            self._unreadable = error
+            return True
+        if not update.is_empty:
+            self.job.push(self.number, update)
+        return self._reader.is_stopped
+
+    def finish(self, result: Result) -> None:
+        """The engine has ended the row."""
+        self.waited = result.waited
+        event: Answer | ApiError
+        try:
+            event = of_row(result.error or UncodeError("no row")) if result.row is None else self._read(result)
+        except Exception as error:  # a tokenizer that fails must not end the thread
+            event = ApiError(500, f"the answer could not be read ({type(error).__name__}).", code="unreadable_answer")
+        self.job.push(self.number, event)
+
+    def _read(self, result: Result) -> Answer:
+        assert result.row is not None
+        if self._unreadable is not None:
+            raise self._unreadable
+        return self._reader.finish(result.row)
+
+    def fail(self, error: ApiError) -> None:
+        """The server gives the row up."""
+        self.job.push(self.number, error)
+
+
+@dataclass(eq=False)
+class Job:
+    """The rows of one HTTP request."""
+
+    loop: asyncio.AbstractEventLoop
+    seconds: float
+    """How long it may take."""
+    rows: list[Row] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+    first_text: float | None = None
+    """Seconds until the first settled text."""
+    _events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
+    cancel: Callable[[], None] = lambda: None
+    """Set by the service: drops all rows at the next step."""
+
+    def push(self, number: int, event: Update | Answer | ApiError) -> None:
+        """From the engine's thread. A loop that is closed has no reader any more."""
+        try:
+            self.loop.call_soon_threadsafe(self._events.put_nowait, (number, event))
+        except RuntimeError:
+            return
+
+    async def events(self) -> AsyncIterator[tuple[int, Update | Answer]]:
+        """The events of all rows until the last has ended. An error of one row is an error of the request."""
+        left = len(self.rows)
+        deadline = self.began + self.seconds
+        while left:
+            try:
+                async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):
+                    number, event = await self._events.get()
+            except TimeoutError:
+                raise ApiError(
+                    408,
+                    f"the answer was not finished within {self.seconds:g} s: ask for fewer tokens, or try again later.",
+                    code="timeout",
+                ) from None
+            if isinstance(event, ApiError):
+                raise event
+            if self.first_text is None and (isinstance(event, Answer) or event.text):
+                self.first_text = time.monotonic() - self.began
+            left -= isinstance(event, Answer)
+            yield number, event

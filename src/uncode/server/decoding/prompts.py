@@ -1,0 +1,167 @@
+"""From the prompts of a body to rows of token ids. Gaps are made of ids and sizes, never of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ...core.denoiser import Denoiser
+from ...core.errors import UncodeError
+from ...prompt import Prompt, encode, with_pieces
+from ..errors import ApiError
+from ..settings import Limits
+from .reader import GapsReader, IdsReader, Reader, Wanted
+
+MakeReader = Callable[[Wanted], Reader]
+
+
+@dataclass(frozen=True, eq=False)
+class PreparedPrompt:
+    """One row to decode, before its sampler and seed are known."""
+
+    prompt: Prompt
+    reader: MakeReader
+    tokens: int
+    """Tokens that were given."""
+    is_answer: bool = True
+    """Whether the text may end at an EOS token. Gaps in a text are always filled completely."""
+
+
+class Prompts:
+    """Reads prompts for one model, within the limits of a server."""
+
+    def __init__(self, denoiser: Denoiser, limits: Limits, length: int) -> None:
+        self._denoiser, self._limits, self._length = denoiser, limits, length
+        self.context = limits.context or denoiser.context
+        """Tokens of a prompt and its answer together; None where there is no limit."""
+
+    def answer(self, text: str, length: int | None, suffix: str | None = None) -> PreparedPrompt:
+        """A text and masks after it; with a suffix, the masks are a gap before the suffix."""
+        if not text and not suffix:
+            raise ApiError(400, "the prompt is empty: send a text.", param="prompt")
+        before, after = self._denoiser.frame
+        head, tail = self._encode(text, "prompt"), self._encode(suffix or "", "suffix")
+        return self._masks_between([*before, *head], length, [*tail, *after], head if suffix else ())
+
+    def chat(self, messages: list[dict[str, str]], length: int | None) -> PreparedPrompt:
+        """Messages through the model's chat template. A model without one gets their texts, a blank line between."""
+        tokenizer, (before, after) = self._denoiser.tokenizer, self._denoiser.frame
+        template = getattr(tokenizer, "chat_template", None)
+        prompt: Any = messages if template else "\n\n".join(one["content"] for one in messages)
+        if isinstance(prompt, str) and not prompt.strip():
+            raise ApiError(400, "the messages are empty: send a text.", param="messages")
+        return self._masks_between([*before, *self._encode(prompt, "messages")], length, after)
+
+    def ids(self, ids: list[int], length: int | None) -> PreparedPrompt:
+        """Token ids as they are. Mask ids among them are gaps; without any, the answer follows."""
+        denoiser, mask = self._denoiser, self._denoiser.mask_id
+        strange = next((one for one in ids if not 0 <= one < denoiser.vocab_size), None)
+        if strange is not None:
+            limit = f"the vocabulary has ids from 0 to {denoiser.vocab_size - 1}"
+            raise ApiError(400, f"token id {strange} is not the model's: {limit}.", param="prompt")
+        if not ids:
+            raise ApiError(400, "the prompt is empty: send token ids.", param="prompt")
+        if mask not in ids:
+            return self._masks_between(ids, length, ())
+        if length is not None:
+            raise ApiError(400, "a prompt with gaps has no answer length: leave max_tokens out.", param="max_tokens")
+        return self._with_gaps(Prompt(ids, _runs(ids, mask)), IdsReader)
+
+    def infill(self, parts: Sequence[str | int], length: int | None) -> PreparedPrompt:
+        """Texts and sizes of the gaps between them."""
+        if length is not None:
+            raise ApiError(400, "the gaps of infill have their sizes: leave max_tokens out.", param="max_tokens")
+        pieces, sizes = [""], list[int]()
+        for part in parts:
+            if isinstance(part, str):
+                pieces[-1] += part
+            elif part < 1:
+                raise ApiError(400, f"a gap of infill must have at least 1 token, not {part}.", param="infill")
+            elif sizes and not pieces[-1]:
+                sizes[-1] += part  # adjacent gaps are one gap
+            else:
+                sizes.append(part)
+                pieces.append("")
+        if not sizes:
+            raise ApiError(400, "infill has no gap: put a number of tokens among its texts.", param="infill")
+        self._check_length(sum(sizes), "infill")
+        try:
+            prompt = with_pieces(self._denoiser, pieces, sizes)
+        except UncodeError as error:
+            raise ApiError(400, str(error), param="infill") from None
+        masks = prompt.ids.count(self._denoiser.mask_id)
+        if masks != sum(sizes):
+            raise ApiError(400, "a text of infill contains the mask token: give gaps as numbers.", param="infill")
+        return self._with_gaps(prompt, GapsReader)
+
+    def _encode(self, prompt: Any, param: str) -> list[int]:
+        try:
+            ids = encode(self._denoiser, prompt) if prompt else []
+        except UncodeError as error:
+            raise ApiError(400, str(error), param=param) from None
+        except Exception as error:  # the chat template refuses these messages
+            reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+            raise ApiError(400, f"the chat template refuses the messages ({reason}).", param=param) from None
+        if self._denoiser.mask_id in ids:
+            raise ApiError(
+                400, f"the {param} contains the mask token: give gaps as token ids or with infill.", param=param
+            )
+        return ids
+
+    def _masks_between(
+        self, head: Sequence[int], length: int | None, tail: Sequence[int], context: Sequence[int] = ()
+    ) -> PreparedPrompt:
+        given = len(head) + len(tail)
+        room = None if self.context is None else self.context - given
+        if length is None:
+            length = self._length if room is None else min(self._length, max(room, 1))
+        self._check_length(length, "max_tokens")
+        self._check_prompt(given, length)
+        ids = [*head, *[self._denoiser.mask_id] * length, *tail]
+        prompt = Prompt(ids, [(len(head), len(head) + length)])
+        return PreparedPrompt(prompt, lambda wanted: Reader(self._denoiser, prompt, wanted, context), given)
+
+    def _with_gaps(self, prompt: Prompt, kind: type[Reader]) -> PreparedPrompt:
+        masks = sum(stop - start for start, stop in prompt.gaps)
+        self._check_length(masks, "prompt")
+        self._check_prompt(len(prompt.ids) - masks, masks)
+
+        def reader(wanted: Wanted) -> Reader:
+            unfit = "stop" if wanted.stops else "logprobs" if wanted.logprobs else None
+            if unfit is not None:
+                raise ApiError(400, f"a prompt with gaps takes no {unfit}: leave it out.", param=unfit)
+            return kind(self._denoiser, prompt, wanted)
+
+        return PreparedPrompt(prompt, reader, len(prompt.ids) - masks, is_answer=False)
+
+    def _check_length(self, length: int, param: str) -> None:
+        most = self._limits.max_tokens
+        if length > most:
+            raise ApiError(400, f"{length} tokens are too many: this server generates at most {most}.", param=param)
+
+    def _check_prompt(self, given: int, length: int) -> None:
+        most = self._limits.prompt_tokens
+        if given > most:
+            raise ApiError(
+                400,
+                f"the prompt has {given} tokens: this server takes at most {most}.",
+                param="prompt",
+                code="context_length_exceeded",
+            )
+        if self.context is not None and given + length > self.context:
+            raise ApiError(
+                400,
+                f"{given} tokens of the prompt and {length} to generate exceed the context of {self.context}: "
+                "shorten the prompt, or lower max_tokens.",
+                param="max_tokens",
+                code="context_length_exceeded",
+            )
+
+
+def _runs(ids: Sequence[int], mask: int) -> list[tuple[int, int]]:
+    """The runs of masks, first and one past the last."""
+    edges = [
+        at for at in range(len(ids) + 1) if (at < len(ids) and ids[at] == mask) != (at > 0 and ids[at - 1] == mask)
+    ]
+    return list(zip(edges[::2], edges[1::2], strict=True))

@@ -1,0 +1,252 @@
+"""From the steps of a row to its text: the settled prefix as it grows, and the answer at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any, Literal
+
+from ...core.denoiser import Denoiser
+from ...engine.finished_row import FinishedRow
+from ...engine.row_step import Change, RowStep
+from ...prompt import Prompt
+from .settled_text import SettledText, StopCut
+
+MASK_SIGN = "░"
+"""How a snapshot shows a token that is still masked."""
+FinishReason = Literal["stop", "length"]
+
+
+@dataclass(frozen=True)
+class TokenLog:
+    """A token of the answer, and its log probability when it was committed."""
+
+    token: int
+    text: str
+    logp: float
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One change of a forward, as the API shows it."""
+
+    step: int
+    offset: int
+    token: int | None
+    text: str
+    logp: float | None
+
+
+@dataclass
+class Update:
+    """What one forward added to the answer."""
+
+    text: str = ""
+    logs: list[TokenLog] = field(default_factory=list)
+    commits: list[Commit] = field(default_factory=list)
+    snapshot: str | None = None
+    progress: float = 0.0
+
+    @property
+    def is_empty(self) -> bool:
+        return not (self.text or self.logs or self.commits) and self.snapshot is None
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A row that has ended."""
+
+    text: str
+    finish_reason: FinishReason
+    tokens: int
+    """Tokens of the text; of a text with gaps, the tokens that were filled."""
+    forwards: int
+    logs: list[TokenLog]
+    last: Update
+    """What was not in an update yet."""
+    trace: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a client wants to know of a row."""
+
+    stops: tuple[str, ...] = ()
+    stream: bool = False
+    commits: bool = False
+    diffusing: bool = False
+    logprobs: bool = False
+    trace: bool = False
+
+    @property
+    def listens(self) -> bool:
+        """Whether each forward has to be looked at."""
+        return self.stream or bool(self.stops)
+
+
+class Reader:
+    """Reads a row while it is decoded. Its text is a function of its tokens, however many settle at a time."""
+
+    def __init__(self, denoiser: Denoiser, prompt: Prompt, wanted: Wanted, context: Sequence[int] = ()) -> None:
+        """`context` are tokens that the answer continues in the same word or line: those before a gap."""
+        self._denoiser, self._prompt, self._wanted = denoiser, prompt, wanted
+        self._decode = partial(denoiser.tokenizer.decode, skip_special_tokens=True)
+        self._first, self._eos = prompt.gaps[0][0], frozenset(denoiser.eos_ids)
+        self._masks = sum(stop - start for start, stop in prompt.gaps)
+        self._length = prompt.gaps[0][1] - self._first
+        self._text, self._cut = SettledText(self._decode, context), StopCut(wanted.stops)
+        self._read: list[int] = []
+        """Tokens that were turned into text."""
+        self._shown: list[str] = []
+        self._logp: dict[int, float] = {}
+        self._logs: list[TokenLog] = []
+        self._finish: FinishReason | None = None
+        self._last_step = -1
+
+    def update(self, step: RowStep) -> Update:
+        """What a forward added. A row that the engine starts again adds nothing until it is as far as it was."""
+        found = Update()
+        if self._wanted.logprobs:
+            self._logp |= {change.offset: change.logp for change in step.changes if change.logp is not None}
+        if step.index > self._last_step and self._wanted.commits:
+            found.commits = [self._commit(step.index, change) for change in step.changes]
+        self._last_step = max(self._last_step, step.index)
+        self._advance(step.tokens, step.settled, found)
+        if self._wanted.diffusing:
+            left = step.tokens.count(self._denoiser.mask_id)
+            found.snapshot, found.progress = self._snapshot(step.tokens), 1 - left / max(self._masks, 1)
+        return found
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether a stop string has come, so that the row can end."""
+        return self._cut.found
+
+    def finish(self, row: FinishedRow) -> Answer:
+        """The answer of a row that has ended."""
+        trace = row.trace() if self._wanted.trace or (self._wanted.logprobs and not self._wanted.listens) else None
+        if trace is not None and self._wanted.logprobs:
+            self._logp = dict(enumerate(trace.logp[0].tolist()))
+        last = Update()
+        self._advance(row.generated.tolist(), row.canvas.span, last)
+        self._end(last)
+        text = "".join(self._shown)
+        if self._wanted.diffusing:
+            last.snapshot, last.progress = text, 1.0
+        return Answer(
+            text=text,
+            finish_reason=self._finish or self._reason_at_end,
+            tokens=self._count(),
+            forwards=row.forwards,
+            logs=self._logs,
+            last=last,
+            trace=trace.row(0, self._denoiser.tokenizer) if trace is not None and self._wanted.trace else None,
+        )
+
+    @property
+    def _reason_at_end(self) -> FinishReason:
+        return "length"
+
+    def _count(self) -> int:
+        return len(self._read)
+
+    def _advance(self, tokens: list[int], settled: int, found: Update) -> None:
+        for offset in range(len(self._read), min(settled, self._length)):
+            if self._finish is not None:
+                return
+            token = tokens[offset]
+            if token in self._eos:
+                self._finish = "stop"
+                return
+            self._read.append(token)
+            text = self._text.push(token)
+            if self._wanted.logprobs:
+                self._log(TokenLog(token, text, self._logp.get(offset, 0.0)), found)
+            self._show(self._cut.push(text), found)
+            if self._cut.found:
+                self._finish = "stop"
+
+    def _end(self, found: Update) -> None:
+        if not self._cut.found:
+            self._show(self._cut.push(self._text.flush()) + self._cut.flush(), found)
+
+    def _show(self, text: str, found: Update) -> None:
+        if text:
+            self._shown.append(text)
+            found.text += text
+
+    def _log(self, log: TokenLog, found: Update) -> None:
+        self._logs.append(log)
+        found.logs.append(log)
+
+    def _commit(self, step: int, change: Change) -> Commit:
+        text = "" if change.token is None else str(self._denoiser.tokenizer.decode([change.token]))
+        return Commit(step, change.offset, change.token, text, change.logp)
+
+    def _snapshot(self, tokens: list[int]) -> str:
+        """The text with signs for masks, up to an EOS token that is settled."""
+        if self._finish is not None:
+            return "".join(self._shown)
+        return self._render(tokens[: self._length])
+
+    def _render(self, tokens: list[int]) -> str:
+        text, run = "", list[int]()
+        for token in [*tokens, self._denoiser.mask_id]:
+            if token != self._denoiser.mask_id:
+                run.append(token)
+                continue
+            text += (self._decode(run) if run else "") + MASK_SIGN
+            run = []
+        return text[: -len(MASK_SIGN)]
+
+
+class IdsReader(Reader):
+    """Reads token ids with gaps: the text of the whole row."""
+
+    def __init__(self, denoiser: Denoiser, prompt: Prompt, wanted: Wanted) -> None:
+        super().__init__(denoiser, prompt, wanted)
+        self._eos, self._length = frozenset(), len(prompt.ids) - self._first
+        self._lead = "".join(map(self._text.push, prompt.ids[: self._first]))
+
+    def _advance(self, tokens: list[int], settled: int, found: Update) -> None:
+        lead, self._lead = self._lead, ""
+        self._show(lead, found)
+        super()._advance(tokens, settled, found)
+
+    @property
+    def _reason_at_end(self) -> FinishReason:
+        return "stop"
+
+    def _count(self) -> int:
+        return self._masks
+
+    def _snapshot(self, tokens: list[int]) -> str:
+        return self._render(self._prompt.ids[: self._first] + tokens)
+
+
+class GapsReader(Reader):
+    """Reads pieces of text with gaps: a piece and the gap after it are shown when the gap is filled."""
+
+    def _advance(self, tokens: list[int], settled: int, found: Update) -> None:
+        prompt, pieces = self._prompt, self._prompt.pieces
+        assert pieces is not None
+        ids = prompt.ids[: self._first] + tokens
+        filled = sum(stop - self._first <= settled for _, stop in prompt.gaps)
+        while len(self._read) < filled:
+            number = len(self._read)
+            part = Prompt(prompt.ids, prompt.gaps[number : number + 1], [pieces[number], ""])
+            self._read.append(number)
+            self._show(part.answer(self._denoiser, ids), found)
+        if filled == len(prompt.gaps) and self._finish is None:
+            self._finish = "stop"
+            self._show(pieces[-1], found)
+
+    def _end(self, found: Update) -> None:
+        return
+
+    def _count(self) -> int:
+        return self._masks
+
+    def _snapshot(self, tokens: list[int]) -> str:
+        return self._render(self._prompt.ids[: self._first] + tokens)

@@ -1,0 +1,134 @@
+"""From the fields of a body to a sampler. Clients name no files: neither sampler files nor tables."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from ...core.denoiser import Denoiser
+from ...core.errors import UncodeError, require, suggest
+from ...core.pieces.piece import Table
+from ...core.pieces.policy import Sampler
+from ...core.pieces.propose import Greedy, Proposal, Sample
+from ...core.pieces.stop import AfterEos
+from ...samplers import lookup
+from ...samplers.catalog import catalog, find
+from ...samplers.registry import cache_named
+
+CACHED_SAMPLERS = 256
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The sampler that a request asks for."""
+
+    sampler: str | dict[str, Any] | None
+    options: dict[str, Any]
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    stop_at_eos: bool = False
+
+
+class Samplers:
+    """Builds the samplers of requests, and keeps those that were asked for last."""
+
+    def __init__(
+        self, denoiser: Denoiser, default: str, options: dict[str, Any], frequency: Table | None = None
+    ) -> None:
+        """`default` is the name of a preset, or a sampler file; `options` are its own."""
+        self._denoiser, self._default, self._options = denoiser, default, options
+        self._table = denoiser.frequency if frequency is None else frequency
+        self._build = lru_cache(CACHED_SAMPLERS)(self._build_from)
+        self.build(Choice(None, {}, None, None, None))  # a wrong default is reported before the server listens
+
+    @property
+    def default(self) -> str:
+        """The name of the sampler that requests get who name none."""
+        return _shown(self._default)
+
+    @property
+    def has_table(self) -> bool:
+        """Whether samplers that need a frequency table can be used."""
+        return self._table is not None
+
+    @property
+    def names(self) -> list[str]:
+        """What `sampler` may be: presets, and the model's own sampler files."""
+        return [*catalog(), *(name for name in self._denoiser.samplers if name not in catalog())]
+
+    def build(self, choice: Choice) -> Sampler:
+        """The sampler of a request; equal requests share one."""
+        return self._build(json.dumps(vars(choice), sort_keys=True))
+
+    def _build_from(self, key: str) -> Sampler:
+        wanted = Choice(**json.loads(key))
+        sampler = self._without_stop(wanted)
+        stops = wanted.stop_at_eos and len(self._denoiser.eos_ids) > 0
+        return sampler.stopping(AfterEos()) if stops else sampler
+
+    def _without_stop(self, wanted: Choice) -> Sampler:
+        options = dict(wanted.options)
+        cache = options.pop("cache", None)
+        if isinstance(wanted.sampler, dict):
+            require(not options and cache is None, "a sampler as data is complete: leave its options out.")
+            sampler = Sampler.from_dict(wanted.sampler, frequency=self._table)
+            return _proposing(sampler, wanted)
+        name = self._default if wanted.sampler is None else wanted.sampler
+        if wanted.sampler is not None:
+            self._check(name)
+        if wanted.sampler is None or (name == self._default and not lookup.is_file(name)):
+            options = self._options | options
+        own = self._denoiser.samplers
+        if lookup.is_file(name) or (name in own and name not in catalog()):
+            require(not options, f"the sampler '{_shown(name)}' is complete and takes no options: leave them out.")
+            sampler = lookup.load(own.get(name, name), frequency=self._table)
+            return _proposing(_caching(sampler, cache), wanted)
+        return self._preset(name, options, cache, wanted)
+
+    def _preset(self, name: str, options: dict[str, Any], cache: Any, wanted: Choice) -> Sampler:
+        known = {option.name for option in find(name).options}
+        own = {key: value for key, value in vars(wanted).items() if key in known and value is not None}
+        options = options | {key: own[key] for key in ("temperature", "top_p", "top_k") if key in own}
+        if cache is not None and "cache" in known:
+            options["cache"], cache = cache, None
+        if lookup.takes_table(name, options):
+            require(
+                self._table is not None,
+                f"the sampler '{name}' needs a frequency table, and this server has none: choose another sampler, or "
+                "send informativeness=false.",
+            )
+            options["frequency"] = self._table
+        rest = Choice(**(vars(wanted) | {key: None for key in ("temperature", "top_p", "top_k") if key in own}))
+        return _proposing(_caching(lookup.named(name, **options), cache), rest)
+
+    def _check(self, name: str) -> None:
+        if name not in self.names:
+            raise UncodeError(f"no sampler is named '{name[:60]}': {suggest(name, self.names)}")
+
+
+def _caching(sampler: Sampler, cache: Any) -> Sampler:
+    return sampler if cache is None else sampler.caching(cache_named(cache))
+
+
+def _proposing(sampler: Sampler, wanted: Choice) -> Sampler:
+    """The sampler with the temperature and the cuts of a request."""
+    changes = {key: getattr(wanted, key) for key in ("temperature", "top_p", "top_k")}
+    changes = {key: value for key, value in changes.items() if value is not None}
+    propose = sampler.propose
+    if not changes:
+        return sampler
+    if isinstance(propose, Greedy):
+        drawn: Proposal = Sample(propose.ban, **({"temperature": 0.0} | changes))
+    else:
+        kind = type(propose).__name__
+        require(isinstance(propose, Sample), f"the proposal {kind} of this sampler takes no {next(iter(changes))}.")
+        drawn = replace(propose, **changes)
+    greedy = isinstance(drawn, Sample) and drawn.temperature == 0 and drawn.ranking == "clean"
+    return replace(sampler, propose=Greedy(drawn.ban) if greedy else drawn)
+
+
+def _shown(name: str) -> str:
+    return name.replace("\\", "/").rpartition("/")[2]

@@ -1,0 +1,68 @@
+"""Text that grows with its tokens: never half of a character, never half of a stop string."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+LONGEST_CHARACTER = 4
+"""Bytes of a character in UTF-8, and so tokens it may be spread over."""
+UNKNOWN = "\ufffd"
+"""What a decoder writes for bytes that are no character yet."""
+
+
+class SettledText:
+    """Turns tokens into text, one by one. The pieces add up to the text of all tokens.
+
+    A token may read otherwise alone than in its place, so each is decoded together with the tokens before it.
+    """
+
+    def __init__(self, decode: Callable[[list[int]], str], context: Sequence[int] = ()) -> None:
+        """`context` are tokens before the first one, whose text is not repeated."""
+        self._decode, self._ids = decode, list(context[-LONGEST_CHARACTER:])
+        self._context, self._done = 0, len(self._ids)
+
+    def push(self, token: int) -> str:
+        """The text that a token adds. Empty while it ends inside a character."""
+        self._ids.append(token)
+        before, after = (self._decode(self._ids[self._context : end]) for end in (self._done, len(self._ids)))
+        if after.endswith(UNKNOWN) and len(self._ids) - self._done < LONGEST_CHARACTER:
+            return ""
+        return self._take(before, after)
+
+    def flush(self) -> str:
+        """The text of tokens at the end that are no whole character."""
+        if self._done == len(self._ids):
+            return ""
+        return self._take(*(self._decode(self._ids[self._context : end]) for end in (self._done, len(self._ids))))
+
+    def _take(self, before: str, after: str) -> str:
+        text = after[len(before) :] if after.startswith(before) else self._decode(self._ids[self._done :])
+        self._ids = self._ids[self._done :]  # these say how the next token begins
+        self._context, self._done = 0, len(self._ids)
+        return text
+
+
+class StopCut:
+    """Cuts a growing text before the first stop string."""
+
+    def __init__(self, stops: Sequence[str]) -> None:
+        self._stops, self._held = [stop for stop in stops if stop], ""
+        self.found = False
+
+    def push(self, text: str) -> str:
+        """What can be shown now. The rest is held, because it may be the beginning of a stop string."""
+        if self.found or not self._stops:
+            return "" if self.found else text
+        text = self._held + text
+        cuts = [at for stop in self._stops if (at := text.find(stop)) >= 0]
+        if cuts:
+            self.found, self._held = True, ""
+            return text[: min(cuts)]
+        keep = max((n for stop in self._stops for n in range(1, len(stop)) if text.endswith(stop[:n])), default=0)
+        shown, self._held = text[: len(text) - keep], text[len(text) - keep :]
+        return shown
+
+    def flush(self) -> str:
+        """What was held, at the end of the text."""
+        text, self._held = self._held, ""
+        return text

@@ -1,0 +1,135 @@
+"""The engine in a thread of its own. The event loop hands it rows; it hands back events."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from typing import Literal
+
+from ..engine import Engine
+from .decoding.job import Row
+from .errors import ApiError
+from .metrics import Metrics
+
+MAX_FAILURES = 3
+"""Forwards that fail one after the other. Then the server says that it is not healthy."""
+AVERAGING = 0.1
+"""Weight of the latest value in a moving average."""
+Command = tuple[Literal["submit", "cancel"], Row]
+
+
+class EngineThread:
+    """Runs the engine while it has rows, and sleeps otherwise. All methods may be called from any thread."""
+
+    def __init__(self, engine: Engine, metrics: Metrics) -> None:
+        self._engine, self._metrics = engine, metrics
+        self._commands: deque[Command] = deque()
+        self._wake, self._lock = threading.Event(), threading.Lock()
+        self._rows: dict[int, Row] = {}
+        """Rows that the engine has, by ticket."""
+        self._outstanding = 0
+        self._stopping = False
+        self._failures = 0
+        self._busy = 0.0
+        """Seconds of forwards since the last row ended."""
+        self.seconds_per_row = 0.1
+        """Between the ends of two rows under load, as a moving average."""
+        self._thread = threading.Thread(target=self._run, name="uncode-engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread. Rows that it still has are answered with an error."""
+        self._stopping = True
+        self._wake.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    @property
+    def is_healthy(self) -> bool:
+        """Whether the thread runs and its forwards work."""
+        return self._thread.is_alive() and self._failures < MAX_FAILURES
+
+    @property
+    def outstanding(self) -> int:
+        """Rows that have been submitted and have not ended."""
+        return self._outstanding
+
+    def submit(self, rows: list[Row], most: int) -> bool:
+        """Submit the rows of a request, unless more than `most` would be outstanding. Returns whether it did."""
+        with self._lock:
+            if self._outstanding + len(rows) > most:
+                return False
+            self._outstanding += len(rows)
+        self._commands.extend(("submit", row) for row in rows)
+        self._wake.set()
+        return True
+
+    def cancel(self, rows: list[Row]) -> None:
+        """Drop rows before the next forward. Rows that have ended already stay as they are."""
+        self._commands.extend(("cancel", row) for row in rows)
+        self._wake.set()
+
+    # -- in the thread -----------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while not self._stopping:
+            self._wake.clear()
+            self._obey()
+            if self._engine.is_idle:
+                self._show_load()
+                self._wake.wait()
+            else:
+                self._step()
+        self._give_up()
+
+    def _obey(self) -> None:
+        while self._commands:
+            command, row = self._commands.popleft()
+            if command == "submit":
+                row.ticket = self._engine.submit(row.request)
+                self._rows[row.ticket] = row
+            elif row.ticket is not None and self._rows.pop(row.ticket, None) is not None:
+                self._engine.cancel(row.ticket)
+                self._left(1)
+                self._metrics.rows_dropped.inc()
+
+    def _step(self) -> None:
+        began, forwards = time.monotonic(), self._engine.forwards
+        try:
+            results = self._engine.step()
+        except Exception as error:
+            self._failures += 1
+            self._metrics.failed_forwards.inc()
+            results = self._engine.abandon(error)
+        else:
+            if self._engine.forwards > forwards:
+                self._failures = 0
+                self._metrics.forward(self._engine.last_rows, time.monotonic() - began)
+        self._show_load()
+        self._busy += time.monotonic() - began
+        if results:
+            self.seconds_per_row += AVERAGING * (self._busy / len(results) - self.seconds_per_row)
+            self._busy = 0.0
+        for result in results:
+            row: Row = result.request.key
+            if row.ticket is not None:
+                self._rows.pop(row.ticket, None)
+            row.finish(result)
+        self._left(len(results))
+
+    def _left(self, count: int) -> None:
+        with self._lock:
+            self._outstanding -= count
+
+    def _show_load(self) -> None:
+        self._metrics.rows_running.set(self._engine.running)
+        self._metrics.rows_waiting.set(self._engine.waiting)
+
+    def _give_up(self) -> None:
+        """The server stops: whatever has not ended gets an error that a client can retry on."""
+        waiting = [row for command, row in self._commands if command == "submit"]
+        for row in [*self._rows.values(), *waiting]:
+            row.fail(ApiError(503, "the server is shutting down: try again.", code="shutting_down", retry_after=5))

@@ -1,0 +1,58 @@
+"""Errors in the shape of the OpenAI API: `{"error": {"message", "type", "param", "code"}}`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from fastapi.responses import Response
+
+from ..core.errors import BadLogits, UncodeError
+from ..engine.errors import ForwardFailed
+
+TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "invalid_request_error"}
+TYPES |= {405: "invalid_request_error", 408: "timeout_error", 413: "invalid_request_error", 429: "rate_limit_error"}
+
+
+class ApiError(Exception):
+    """An answer that is an error."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        *,
+        param: str | None = None,
+        code: str | None = None,
+        retry_after: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status, self.message, self.param, self.code, self.retry_after = status, message, param, code, retry_after
+
+    @property
+    def body(self) -> dict[str, Any]:
+        kind = TYPES.get(self.status, "server_error")
+        return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
+
+    @property
+    def headers(self) -> dict[str, str]:
+        found = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        return found | ({"WWW-Authenticate": "Bearer"} if self.status == 401 else {})
+
+    def response(self) -> Response:
+        return json_response(self.body, self.status, self.headers)
+
+
+def json_response(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """JSON in ASCII: a text with half a surrogate pair can be written too."""
+    content = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return Response(content, status, headers, "application/json")
+
+
+def of_row(error: UncodeError) -> ApiError:
+    """The answer for a row that could not be decoded: the model's fault, or the request's."""
+    if isinstance(error, ForwardFailed):
+        return ApiError(500, str(error), code="forward_failed")
+    if isinstance(error, BadLogits):
+        return ApiError(500, str(error), code="bad_logits")
+    return ApiError(400, str(error), code="cannot_decode")

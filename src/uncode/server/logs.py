@@ -1,0 +1,25 @@
+"""Structured logs: one JSON object per line on standard error. Prompts and answers only where they are asked for."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from typing import Any, TextIO
+
+
+class Log:
+    """Writes events as JSON lines."""
+
+    def __init__(self, stream: TextIO | None = None) -> None:
+        self._stream = stream
+
+    def write(self, event: str, **fields: Any) -> None:
+        """Write one line. A stream that is closed or full does not stop the server."""
+        stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime()) + f".{int(time.time() * 1000) % 1000:03d}Z"
+        line = json.dumps({"time": stamp, "event": event} | fields, default=str)
+        stream = sys.stderr if self._stream is None else self._stream
+        try:
+            print(line, file=stream, flush=True)
+        except (OSError, ValueError):
+            return

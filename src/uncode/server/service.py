@@ -1,0 +1,162 @@
+"""The service behind the routes: it turns bodies into jobs, and hands them to the engine's thread."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import secrets
+import time
+from collections.abc import Callable, Sequence
+
+from ..core.canvas import Canvas
+from ..core.denoiser import Denoiser
+from ..core.errors import UncodeError, suggest
+from ..core.pieces.policy import Sampler
+from ..core.pieces.propose import Greedy
+from ..engine import Engine, Request
+from ..version import __version__
+from .api.fields import DecodeFields
+from .api.replies import Reply
+from .decoding.job import Job, Row
+from .decoding.prompts import PreparedPrompt, Prompts
+from .decoding.reader import Answer, Wanted
+from .decoding.samplers import Choice, Samplers
+from .engine_thread import EngineThread
+from .errors import ApiError
+from .logs import Log
+from .metrics import Metrics
+from .settings import Settings
+
+MAX_STOPS = 4
+LONG_BODY = 32_768
+"""Characters from which on a prompt is encoded in a thread, so that others are not held up."""
+
+
+class Service:
+    """One model, one engine, one thread."""
+
+    def __init__(
+        self,
+        denoiser: Denoiser,
+        settings: Settings,
+        samplers: Samplers,
+        log: Log | None = None,
+        engine: Engine | None = None,
+    ) -> None:
+        self.denoiser, self.settings, self.samplers = denoiser, settings, samplers
+        self.log, self.metrics = log or Log(), Metrics()
+        limits = settings.limits
+        self.engine = engine or Engine(denoiser, max_rows=limits.rows)
+        self.thread = EngineThread(self.engine, self.metrics)
+        self.prompts = Prompts(denoiser, limits, settings.length)
+        self.began = int(time.time())
+        self.is_stopping = False
+        self.fingerprint = f"uncode-{__version__}-{str(denoiser.dtype).removeprefix('torch.')}"
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether new requests are taken."""
+        return self.thread.is_healthy and not self.is_stopping
+
+    def check_model(self, name: str | None) -> None:
+        """Raise 404 for a model that is not here."""
+        here = self.settings.name
+        if name is not None and name != here:
+            message = f"there is no model '{name[:80]}' here: {suggest(name[:80], [here])}"
+            raise ApiError(404, message, param="model", code="model_not_found")
+
+    async def start(
+        self, body: DecodeFields, prepare: Callable[[int | None], Sequence[PreparedPrompt]], logprobs: int | None
+    ) -> tuple[Job, int, list[PreparedPrompt]]:
+        """Start the job of a body; `prepare` makes its prompts for a length. Returns it with its seed and prompts."""
+        if self.is_stopping:
+            raise ApiError(503, "the server is shutting down: try again.", code="shutting_down", retry_after=5)
+        self.check_model(body.model)
+        wanted, length, count = self._wanted(body, logprobs), _length(body), body.n or 1
+        prompts = list(await _off_the_loop(prepare, length, body))
+        sampler = self._sampler(body, body.stop_at_eos and all(prompt.is_answer for prompt in prompts))
+        if logprobs and not isinstance(sampler.propose, Greedy):
+            raise ApiError(
+                400,
+                "the most probable tokens are known at temperature 0 alone: ask for no alternatives, or for a "
+                "temperature of 0.",
+                param="logprobs",
+            )
+        most = self.settings.limits.choices
+        if len(prompts) * count > most:
+            message = f"{len(prompts) * count} choices are too many: this server decodes at most {most} a request."
+            raise ApiError(400, message, param="n")
+        seed = secrets.randbits(31) if body.seed is None else body.seed
+        job = Job(asyncio.get_running_loop(), self.settings.limits.seconds)
+        for number, prompt in enumerate(one for one in prompts for _ in range(count)):
+            canvas = Canvas.infill([prompt.prompt.ids], mask_id=self.denoiser.mask_id)
+            request = Request(canvas, sampler, seed + number)
+            job.rows.append(Row(job, number, request, prompt.reader(wanted), wanted.listens))
+        job.cancel = lambda: self.thread.cancel(job.rows)
+        self._submit(job)
+        return job, seed, prompts
+
+    def count(self, job: Job, reply: Reply, answers: list[Answer]) -> None:
+        """Count an answer that is complete."""
+        metrics = self.metrics
+        metrics.prompt_tokens.inc(reply.prompt_tokens)
+        metrics.completion_tokens.inc(sum(answer.tokens for answer in answers))
+        if job.first_text is not None:
+            metrics.first_text_seconds.observe(job.first_text)
+        for row in job.rows:
+            metrics.queue_seconds.observe(row.waited)
+
+    def _submit(self, job: Job) -> None:
+        limits = self.settings.limits
+        if not self.thread.submit(job.rows, limits.rows + limits.queue):
+            raise ApiError(
+                429,
+                f"the queue is full ({limits.queue} rows wait): try again later.",
+                code="queue_full",
+                retry_after=self._retry_after(),
+            )
+
+    def _retry_after(self) -> int:
+        """Seconds until about a quarter of the rows in front have left, by the load of the moment."""
+        return max(1, min(60, math.ceil(self.thread.outstanding * self.thread.seconds_per_row / 4)))
+
+    def _sampler(self, body: DecodeFields, stop_at_eos: bool) -> Sampler:
+        choice = Choice(body.sampler, body.options(), body.temperature, body.top_p, body.top_k, stop_at_eos)
+        try:
+            return self.samplers.build(choice)
+        except (UncodeError, RecursionError, ValueError) as error:
+            raise ApiError(400, str(error), param="sampler", code="invalid_sampler") from None
+
+    def _wanted(self, body: DecodeFields, logprobs: int | None) -> Wanted:
+        stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
+        if len(stops) > MAX_STOPS:
+            raise ApiError(400, f"stop takes at most {MAX_STOPS} strings, not {len(stops)}.", param="stop")
+        wanted = Wanted(
+            stops=tuple(stop for stop in stops if stop),
+            stream=bool(body.stream),
+            commits=body.commits,
+            diffusing=body.diffusing,
+            logprobs=logprobs is not None,
+            trace=body.trace,
+        )
+        for name in ("commits", "diffusing", "stream_options"):
+            if getattr(body, name) and not wanted.stream:
+                raise ApiError(400, f"{name} needs a streamed answer: send stream=true with it.", param=name)
+        if wanted.diffusing and wanted.logprobs:
+            raise ApiError(400, "diffusing streams have no logprobs: leave one of them out.", param="logprobs")
+        return wanted
+
+
+def _length(body: DecodeFields) -> int | None:
+    older, newer = body.max_tokens, body.max_completion_tokens
+    if older is not None and newer is not None and older != newer:
+        message = f"max_tokens is {older} and max_completion_tokens {newer}: send one of them."
+        raise ApiError(400, message, param="max_completion_tokens")
+    return older if newer is None else newer
+
+
+async def _off_the_loop(
+    prepare: Callable[[int | None], Sequence[PreparedPrompt]], length: int | None, body: DecodeFields
+) -> Sequence[PreparedPrompt]:
+    size = len(str(getattr(body, "prompt", None) or getattr(body, "messages", "")))
+    return prepare(length) if size < LONG_BODY else await asyncio.to_thread(prepare, length)

@@ -1,0 +1,58 @@
+"""The settings of a server. Every limit is here, with its unit."""
+
+from __future__ import annotations
+
+import ipaddress
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the server accepts. A request beyond a limit is refused with 400, 408, 413 or 429."""
+
+    rows: int = 32
+    """Rows in the batch. A few short requests may join beyond it."""
+    queue: int = 256
+    """Rows that may wait: the next request is answered with 429."""
+    choices: int = 32
+    """Rows of one request: prompts times `n`."""
+    prompt_tokens: int = 8192
+    max_tokens: int = 4096
+    """Tokens to generate, per row."""
+    context: int | None = None
+    """Prompt and answer together; None is the model's own context."""
+    body_bytes: int = 2 * 1024 * 1024
+    connections: int = 1024
+    seconds: float = 600.0
+    """From the arrival of a request to the end of its answer."""
+    read_seconds: float = 20.0
+    """For the headers of a request, for each part of its body, and for an idle connection."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a server answers; the model and its sampler come on top."""
+
+    name: str
+    """The model's name in the API."""
+    host: str = "127.0.0.1"
+    port: int = 8000
+    api_key: str | None = None
+    hosts: tuple[str, ...] = ()
+    """Names, beside the loopback ones, under which clients reach a server without a key."""
+    length: int = 96
+    """Tokens to generate where a request does not say."""
+    grace_seconds: float = 30.0
+    """How long running rows may take to finish after a signal to stop."""
+    log_prompts: bool = False
+    limits: Limits = Limits()
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach the server."""
+        if self.host == "localhost":
+            return True
+        try:
+            return ipaddress.ip_address(self.host).is_loopback
+        except ValueError:
+            return False
