@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import pytest
@@ -23,7 +23,10 @@ from uncode.core.pieces.score import Confidence, Score
 from uncode.core.stepper.state import State
 from uncode.core.view import View
 from uncode.engine import Engine, Request, Result, memory
+from uncode.engine import engine as engine_module
+from uncode.engine.errors import ForwardFailed
 from uncode.engine.queue import MAX_OVERTAKEN
+from uncode.engine.row_step import RowStep
 from uncode.testing.hash_model import HashDenoiser
 
 MODELS = {"toy": ToyDenoiser, "llada": lambda seed: like_the_toy("llada", seed), "hash": lambda seed: HashDenoiser()}
@@ -183,6 +186,133 @@ def test_a_row_that_stalls_leaves_alone() -> None:
     for key, result in found.items():
         if key != "stuck":
             check_alone(model, result)
+
+
+def test_rows_beside_one_that_stalls_are_not_started_again() -> None:
+    """Its forwards, and no more, are seen by the listener of the row beside it."""
+    engine, seen = Engine(ToyDenoiser(2), max_rows=4), list[int]()
+    stuck = Request(Canvas.after_prompt([[3]], 7, MASK), Sampler(Policy(Confidence() + Refuses())), key="stuck")
+    limited = Request(Canvas.after_prompt([[3]], 7, MASK), replace(presets.confidence(), limit=3), key="limited")
+    beside = Request(
+        Canvas.after_prompt([[1]], 9, MASK), presets.confidence(), on_step=lambda step: seen.append(step.index) or False
+    )
+    found = {result.request.key: result for result in engine.run([stuck, beside, limited])}
+    assert isinstance(found["stuck"].error, Stalled) and isinstance(found["limited"].error, Stalled)
+    assert "not finished after 3 forwards" in str(found["limited"].error)
+    assert seen == list(range(9)) and engine.forwards == 9
+    check_alone(ToyDenoiser(2), found[None])
+
+
+@given(st.sampled_from(sorted(MODELS)), st.integers(0, 7), canvases(), samplers(), st.integers(0, 99))
+def test_a_listener_sees_every_change(kind: str, seed: int, canvas: Canvas, sampler: Sampler, row_seed: int) -> None:
+    """Its changes rebuild the row, and what it calls settled never changes."""
+    model, steps = MODELS[kind](seed), list[RowStep]()
+    request = Request(canvas, sampler, row_seed, on_step=lambda step: steps.append(step) or False)
+    other = Canvas.after_prompt([[1, 2, 3]], length=11, mask_id=model.mask_id)
+    engine = Engine(model, max_rows=3)
+    results = list(engine.run([Request(other, presets.confidence(), 5), request, Request(other, presets.eb(), 6)]))
+    (result,) = [one for one in results if one.request is request]
+    check_alone(model, result)
+    assert result.row is not None and result.trace is not None
+    assert [step.index for step in steps] == list(range(result.row.forwards))
+    final, now = result.row.generated.tolist(), canvas.tokens[0, canvas.start :].tolist()
+    for step in steps:
+        for change in step.changes:
+            now[change.offset] = model.mask_id if change.token is None else change.token
+        assert step.tokens == now or step is steps[-1]  # a stop rule fills the rest at the last step
+        assert step.tokens[: step.settled] == final[: step.settled]
+    assert steps[-1].tokens == final and steps[-1].settled == len(final)
+    committed = {change.offset: change.logp for step in steps for change in step.changes}
+    for offset, logp in committed.items():
+        if result.trace.commit_step[0, offset] >= 0:
+            assert logp == pytest.approx(float(result.trace.logp[0, offset]), nan_ok=True)
+
+
+def test_a_listener_ends_its_row() -> None:
+    """It leaves with what was decoded, and the row beside it goes on."""
+    engine = Engine(ToyDenoiser(1), max_rows=2)
+    canvas = Canvas.after_prompt([[1]], length=12, mask_id=MASK)
+    short = Request(canvas, presets.left_to_right(), key="short", on_step=lambda step: step.settled >= 4)
+    first, second = engine.run([short, Request(canvas, presets.left_to_right(), key="whole")])
+    assert first.request.key == "short" and first.row is not None and first.row.forwards == 4
+    assert second.row is not None and second.row.forwards == 12
+    assert first.row.generated.tolist() == [*second.row.generated.tolist()[:4], *[MASK] * 8]
+
+
+def test_a_forward_that_fails_ends_its_rows_alone() -> None:
+    """The queue stays, the batch is halved, and grows again."""
+    engine = Engine(ToyDenoiser(1), max_rows=4)
+    advance = engine_module.advance
+    for request in requests(9):
+        engine.submit(request)
+    assert engine.step() == [] and (engine.running, engine.waiting) == (4, 5)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(engine_module, "advance", lambda *_, **__: (_ for _ in ()).throw(RuntimeError("a kernel\npage")))
+        with pytest.raises(RuntimeError, match="a kernel") as raised:
+            engine.step()
+        lost = engine.abandon(raised.value)
+    assert engine_module.advance is advance
+    assert [result.request.key for result in lost] == [0, 1, 2, 3]
+    assert all(isinstance(result.error, ForwardFailed) for result in lost)
+    assert str(lost[0].error) == "the forward failed (RuntimeError: a kernel): try again."
+    found, largest = list[Result](), 0
+    while not engine.is_idle:
+        found += engine.step()
+        largest = max(largest, engine.last_rows)
+    assert sorted(result.request.key for result in found) == [4, 5, 6, 7, 8] and largest == 2
+    for result in found:
+        check_alone(ToyDenoiser(1), result)
+    long = Canvas.after_prompt([[1]], length=200, mask_id=MASK)
+    for number in range(4):
+        engine.submit(Request(long, presets.confidence(), number))
+    while not engine.is_idle:
+        engine.step()
+    assert engine.limit_rows == 4
+
+
+def test_an_error_while_rows_join_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = Engine(ToyDenoiser(1), max_rows=4)
+    tickets = [engine.submit(request) for request in requests(6)]
+    with monkeypatch.context() as patch:
+        patch.setattr(State, "add", lambda *_: (_ for _ in ()).throw(RuntimeError("no stream")))
+        with pytest.raises(RuntimeError) as raised:
+            engine.step()
+    lost = engine.abandon(raised.value)
+    while not engine.is_idle:
+        lost += engine.step()
+    assert len(lost) == len(tickets)
+
+
+def test_short_requests_pass_long_ones_that_wait() -> None:
+    """By their deadlines: a long one is passed by those alone that came before its own."""
+    engine, order = Engine(ToyDenoiser(1), max_rows=1, short_rows=1), list[str]()
+    long, short = (Canvas.after_prompt([[1]], length=n, mask_id=MASK) for n in (40, 10))
+    for number in range(3):
+        engine.submit(Request(long, presets.confidence(), key=f"long {number}"))
+    for number in range(12):
+        engine.submit(Request(short, presets.confidence(), key=f"short {number}"))
+        for _ in range(8):
+            order += [result.request.key for result in engine.step()]
+    while not engine.is_idle:
+        order += [result.request.key for result in engine.step()]
+    assert order.index("short 0") < order.index("long 0") < order.index("short 9")
+    assert order.index("long 1") < order.index("short 11")
+
+
+def test_a_short_request_joins_a_batch_that_is_full() -> None:
+    engine = Engine(ToyDenoiser(1), max_rows=2, short_rows=1)
+    for number in range(4):
+        engine.submit(Request(Canvas.after_prompt([[1]], 48, MASK), presets.confidence(), key=f"long {number}"))
+    engine.step()
+    for number in range(3):
+        engine.submit(Request(Canvas.after_prompt([[2]], 6, MASK), presets.confidence(), key=number))
+    found, most = list[Result](), 0
+    while not engine.is_idle:
+        found += engine.step()
+        most = max(most, engine.last_rows)
+    assert [result.request.key for result in found][:4] == [0, 1, 2, "long 0"] and most == 3
+    for result in found:
+        check_alone(ToyDenoiser(1), result)
 
 
 def test_a_request_that_cannot_join_is_an_error_of_its_own() -> None:

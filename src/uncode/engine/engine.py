@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -19,6 +19,7 @@ from ..core.stepper.record import HostRows
 from ..core.stepper.requests import DecodeOptions
 from ..core.stepper.state import State
 from ..core.support.arguments import whole_number
+from ..core.support.arrays import Ints
 from .errors import ForwardFailed, first_line
 from .finished_row import FinishedRow
 from .memory import MemoryBudget
@@ -32,6 +33,8 @@ TRIM_SHARE = 0.25
 """Columns that no row uses any more are dropped when they are this share of the canvas."""
 FORWARDS_TO_GROW = 64
 """Good forwards after a failed one, until the batch may have twice the rows again."""
+SHORT = 4
+"""A request is short if it has at most a fourth of the masks of the longest row in the batch."""
 QUEUED_AHEAD = 2
 """Batches of requests that `run` keeps waiting, so that an endless iterable is never read to its end."""
 
@@ -44,6 +47,8 @@ class _Active:
     since: float
     share_before: float
     """The engine's `_share` when it joined."""
+    is_extra: bool = False
+    """Whether it is one of the short requests beyond `max_rows`."""
 
 
 class Engine:
@@ -53,8 +58,9 @@ class Engine:
     result equals the row decoded alone. Requests join in the order in which they came; one that does not fit into the
     batch is overtaken a bounded number of times, so none starves.
 
-    `max_rows` bounds the batch. `memory` is the number of bytes that forwards may take; None is 80 % of what is free.
-    The remaining options are those of :func:`uncode.decode`.
+    `max_rows` bounds the batch. With `short_rows`, short requests are served first, and so many of them may join a
+    batch that is full of long ones; no request starves either way. `memory` is the number of bytes that forwards may
+    take; None is 80 % of what is free. The remaining options are those of :func:`uncode.decode`.
     """
 
     def __init__(
@@ -62,11 +68,13 @@ class Engine:
         denoiser: Denoiser,
         *,
         max_rows: int = 32,
+        short_rows: int = 0,
         memory: int | None = None,
         **options: Unpack[DecodeOptions],
     ) -> None:
         self.denoiser = denoiser
         self.max_rows = whole_number(max_rows, "max_rows", 1)
+        self.short_rows = whole_number(short_rows, "short_rows")
         self.limit_rows = self.max_rows
         """Rows of the next batches; below `max_rows` after a forward has failed."""
         self._good_forwards = 0
@@ -77,7 +85,7 @@ class Engine:
         """The last forward, for callers who stream; valid until the next one."""
         self.last_rows = 0
         """Rows of the last forward."""
-        self._options, self._queue, self._tickets = options, Queue(), itertools.count()
+        self._options, self._queue, self._tickets = options, Queue(self.short_rows > 0), itertools.count()
         self._state = State(denoiser, **options)
         self._active: dict[int, _Active] = {}
         """Requests in the batch, by the id of their row."""
@@ -99,7 +107,7 @@ class Engine:
         ours, theirs = self.denoiser.mask_id, request.canvas.mask_id
         require(ours == theirs, f"the canvas was made with mask_id={theirs}, but the model's mask id is {ours}.")
         ticket = next(self._tickets)
-        self._queue.push(Waiting(ticket, request, time.monotonic()))
+        self._queue.push(Waiting(ticket, request, time.monotonic(), self.forwards + request.masks))
         return ticket
 
     def cancel(self, ticket: int) -> bool:
@@ -175,9 +183,27 @@ class Engine:
 
     def _admit(self) -> None:
         """Let requests join while rows and memory allow."""
-        space = self.limit_rows - len(self._active)
-        if not space or not self._queue:
+        regular = sum(not active.is_extra for active in self._active.values())
+        space = self.limit_rows - regular
+        if not self._queue or not (space > 0 or self.short_rows):
             return
+        fits = self._fits()
+        taken = self._queue.take(fits, space) if space > 0 else []
+        extra = self._take_short(fits) if self._queue and len(taken) >= space else []
+        if taken or extra:
+            self._join([*taken, *extra])
+            tickets = {waiting.ticket for waiting in extra}
+            for active in self._active.values():
+                active.is_extra |= active.waiting.ticket in tickets
+
+    def _take_short(self, fits: Callable[[Request], bool]) -> list[Waiting]:
+        """Short requests that join a batch which is full of long ones."""
+        masks = [active.waiting.masks for active in self._active.values()]
+        space = self.short_rows - sum(active.is_extra for active in self._active.values())
+        return self._queue.take_short(fits, max(masks) // SHORT, space) if masks and space > 0 else []
+
+    def _fits(self) -> Callable[[Request], bool]:
+        """A function that says whether a request fits into the batch beside those that it has let in before."""
         start, span, rows = self._shape()
 
         def fits(request: Request) -> bool:
@@ -192,9 +218,7 @@ class Engine:
             start, span, rows = wide, long, rows + 1
             return True
 
-        taken = self._queue.take(fits, space)
-        if taken:
-            self._join(taken)
+        return fits
 
     def _shape(self) -> tuple[int, int, int]:
         """Columns before the generated span, columns in it, and rows of the batch."""
@@ -239,8 +263,8 @@ class Engine:
         tokens, began = self._state.batch.tokens.numel(), time.monotonic()
         try:
             with self.budget.measuring(tokens):
-                self.last_step = advance(self._state)
-        except RowError as error:
+                self.last_step = advance(self._state, raises=False)
+        except RowError as error:  # of the first forward of a batch, before anything was written
             self._restart(error, error.row)
         except torch.OutOfMemoryError as error:
             self._shrink_and_restart(tokens, error, [])
@@ -250,7 +274,7 @@ class Engine:
             self._grow_again()
             self._tickets_of_step = {row: active.waiting.ticket for row, active in self._active.items()}
             self._share += (time.monotonic() - began) / len(self._active)
-            self._collect_finished(self._tell_listeners(self.last_step))
+            self._collect_finished(self.last_step, self._tell_listeners(self.last_step))
 
     def _grow_again(self) -> None:
         """After a failure the batch may grow again, to twice the rows after each so many good forwards."""
@@ -293,14 +317,24 @@ class Engine:
         ends = [request.on_step(one) for request, one in zip(requests, steps, strict=True) if request.on_step]
         return [ids[at] for at, ended in zip(heard, ends, strict=True) if ended]
 
-    def _collect_finished(self, ended: list[int]) -> None:
-        """Rows that have finished, or whose listener has `ended` them, leave the batch with what was decoded."""
+    def _collect_finished(self, step: Step, ended: list[int]) -> None:
+        """Rows that have finished, or whose listener has `ended` them, leave the batch with what was decoded; rows
+        that cannot go on leave with an error."""
         state = self._state
-        if not state.any_finished and not ended:
+        if not state.any_finished and not ended and not step.failed:
             return
-        now = time.monotonic()
-        leaving = state.rows.finished | np.isin(state.rows.ids, ended)
-        rows = np.flatnonzero(leaving)
+        now, failed = time.monotonic(), {error.row: error for error in step.failed if error.row is not None}
+        for row, error in failed.items():
+            self._fail(self._active.pop(row).waiting, error, now)
+        staying = ~(state.rows.finished | np.isin(state.rows.ids, [*ended, *failed]))
+        self._collect(np.flatnonzero(~staying & ~np.isin(state.rows.ids, list(failed))), now)
+        self._keep(staying)
+
+    def _collect(self, rows: Ints, now: float) -> None:
+        """The results of rows (indices) that leave the batch."""
+        if not len(rows):
+            return
+        state = self._state
         found = state.read_rows(rows)
         suspects = found.lack_probability
         for at, row in enumerate(rows.tolist()):
@@ -312,7 +346,6 @@ class Engine:
                 self._fail(active.waiting, error, now)
             else:
                 self._results.append(self._result(found, at, active, now))
-        self._keep(~leaving)
 
     def _result(self, found: HostRows, at: int, active: _Active, now: float) -> Result:
         request, state = active.waiting.request, self._state

@@ -1,7 +1,14 @@
-"""The requests that wait: first come, first served, with a bound on how often one may be overtaken."""
+"""The requests that wait, and the order in which they are served.
+
+In the order of arrival, one that does not fit is overtaken a bounded number of times. With `short_first`, each request
+has a deadline: the forwards of the engine when it came, plus its own masks. The earliest deadline is served first, so a
+short request passes long ones that came shortly before it, and a long one is passed only by requests that came before
+its deadline.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,20 +26,32 @@ class Waiting:
     ticket: int
     request: Request
     since: float
+    deadline: int = 0
+    """In forwards of the engine."""
     overtaken: int = 0
+
+    @property
+    def masks(self) -> int:
+        """Tokens to fill: an estimate of the forwards that the request takes."""
+        return self.request.masks
 
 
 class Queue:
-    """Requests in the order in which they came."""
+    """Requests in the order in which they are served."""
 
-    def __init__(self) -> None:
+    def __init__(self, short_first: bool = False) -> None:
+        self._short_first = short_first
         self._waiting: deque[Waiting] = deque()
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     def push(self, waiting: Waiting) -> None:
-        self._waiting.append(waiting)
+        if not self._short_first:
+            self._waiting.append(waiting)
+        else:
+            at = bisect_right(self._waiting, waiting.deadline, key=lambda one: one.deadline)
+            self._waiting.insert(at, waiting)
 
     def push_back(self, returned: list[Waiting]) -> None:
         """Requests whose batch failed come first again, in their old order."""
@@ -62,4 +81,14 @@ class Queue:
                 passed.append(waiting)
                 most_overtaken = max(most_overtaken, waiting.overtaken)
         self._waiting.extendleft(reversed(passed))
+        return taken
+
+    def take_short(self, fits: Callable[[Request], bool], masks: int, most: int) -> list[Waiting]:
+        """Take at most `most` requests with at most so many masks that fit, from anywhere in the queue."""
+        taken: list[Waiting] = []
+        for waiting in self._waiting:
+            if len(taken) < most and waiting.masks <= masks and fits(waiting.request):
+                taken.append(waiting)
+        for waiting in taken:
+            self._waiting.remove(waiting)
         return taken

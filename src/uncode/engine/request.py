@@ -39,6 +39,11 @@ class Request:
         if not isinstance(self.sampler, Sampler):  # the text of a sampler takes longer than the check
             raise UncodeError(f"a request holds a Sampler, not {shown(self.sampler)}.")
 
+    @cached_property
+    def masks(self) -> int:
+        """Tokens to fill."""
+        return int(self.canvas.masked.sum())
+
 
 @dataclass(frozen=True, eq=False)
 class Result:

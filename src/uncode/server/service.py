@@ -46,7 +46,7 @@ class Service:
         self.denoiser, self.settings, self.samplers = denoiser, settings, samplers
         self.log, self.metrics = log or Log(), Metrics()
         limits = settings.limits
-        self.engine = engine or Engine(denoiser, max_rows=limits.rows)
+        self.engine = engine or Engine(denoiser, max_rows=limits.rows, short_rows=max(1, limits.rows // 8))
         self.thread = EngineThread(self.engine, self.metrics)
         self.prompts = Prompts(denoiser, limits, settings.length)
         self.began = int(time.time())

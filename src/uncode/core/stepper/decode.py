@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ..canvas import Canvas
 from ..denoiser import Denoiser
-from ..errors import Stalled, UncodeError
+from ..errors import BadLogits, RowError, Stalled, UncodeError
 from ..logits_check import bad_logits, check_shape, find_bad_logits, mask_not_barred
 from ..row_record import FILLED, OPEN, RowRecord
 from ..support.arguments import checks_arguments
@@ -45,6 +45,8 @@ class Step:
     """What was written and erased in the window, with the belief and the score behind it."""
     finished: tuple[int, ...]
     """Ids of the rows that ended with this step."""
+    failed: tuple[RowError, ...] = ()
+    """Why rows cannot go on, one error for each of them; empty where `advance` raises."""
 
     def __repr__(self) -> str:
         ended = f", {len(self.finished)} finished" if self.finished else ""
@@ -58,7 +60,7 @@ class Step:
 
 
 @torch.inference_mode()
-def advance(state: State) -> Step:
+def advance(state: State, *, raises: bool = True) -> Step:
     """One forward for all rows that are unfinished, and all that follows from it:
 
     1. Each row without an open block opens its next one and counts its masked positions.
@@ -70,20 +72,23 @@ def advance(state: State) -> Step:
     6. Remask among the decoder's own tokens, this step's included; erase.
     7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
        Logits that are NaN are the model's fault: the error names it. This is checked after a block's first step,
-       when a row stalls, and in the finished trace, so that it costs no host sync of its own.
+       when a row stalls, and in the finished trace, so that it costs no host sync of its own. With `raises=False`
+       such rows are in `step.failed`; drop them, and the others go on.
     8. Ask the stop rule; record; hand out the step. The host syncs only where a block can be filled or a row can end;
        see :mod:`.lookahead`.
     """
     if state.all_finished:
         raise UncodeError("there is no unfinished row to advance: add rows first.")
     with at_most(state.threads):
-        return _advance(state)
+        step = _advance(state)
+    if raises and step.failed:
+        raise step.failed[0]
+    return step
 
 
 def _advance(state: State) -> Step:
     if state.lookahead.must_open_blocks:
         state.open_blocks()
-    _check_limit(state)
     logits = state.lookahead.take_logits()
     if logits is None:
         logits = _forward(state)
@@ -93,15 +98,17 @@ def _advance(state: State) -> Step:
     _write(state, decision)
     state.record.reserve(state.clock + 1 - state.earliest_join)
     state.record.append(decision, seen, state.batch.unfinished)
-    finished = _sync(state, decision, logits, view.eligible) if state.lookahead.count_step() else ()
+    synced = _sync(state, decision, logits, view.eligible) if state.lookahead.count_step() else _NOTHING_SYNCED
     state.clock += 1
+    failed = synced.failed | _over_limit(state, logits, view.eligible)
     return Step(
         index=state.clock - 1,
         rows=state.rows.ids,
         tokens=state.batch.tokens,
         offsets=view.offsets,
         decision=decision,
-        finished=finished,
+        finished=synced.finished,
+        failed=tuple(failed.values()),
     )
 
 
@@ -138,7 +145,9 @@ def _check_first_forward(state: State, logits: Tensor, width: int) -> None:
     """Raise an error that names the model where a session's first logits break their contract."""
     check_shape(state.denoiser, logits, (len(state.rows), width, state.facts.vocab_size), state.batch.tokens.shape[1])
     eligible = view_of(state).eligible
-    _check_logits(state, logits, eligible, ~state.rows.finished)
+    bad = _bad_rows(state, logits, eligible, ~state.rows.finished)
+    if bad:
+        raise next(iter(bad.values()))
     if bool((logits[..., state.facts.mask_id][eligible] > -torch.inf).any()):
         raise mask_not_barred(state.denoiser)
 
@@ -171,8 +180,23 @@ def _record_events(state: State, decision: Decision) -> None:
             state.record.events[row].append((own[row], int(offsets[row, column]), written))
 
 
-def _sync(state: State, decision: Decision, logits: Tensor, eligible: Tensor) -> tuple[int, ...]:
-    """Ask the device which blocks are filled and which rows have ended; returns the ids of the latter.
+Failures = dict[int, RowError]
+"""Why rows cannot go on, by their index in the batch."""
+
+
+@dataclass(frozen=True)
+class _Synced:
+    """What the host learned from a sync."""
+
+    finished: tuple[int, ...]
+    failed: Failures
+
+
+_NOTHING_SYNCED = _Synced((), {})
+
+
+def _sync(state: State, decision: Decision, logits: Tensor, eligible: Tensor) -> _Synced:
+    """Ask the device which blocks are filled, which rows have ended, and which cannot go on.
 
     All that the host must know comes in one device-to-host copy.
     """
@@ -190,25 +214,30 @@ def _sync(state: State, decision: Decision, logits: Tensor, eligible: Tensor) ->
     filled, unchanged, may_close = found[0] == 0, found[1] == 0, found[2] == 0
     stuck = ~filled & unchanged & ~state.rows.finished
     suspects = stuck | (found[4:] > 0).any(0)
-    if suspects.any():
-        next_logits = state.lookahead.logits
-        _check_logits(state, logits if next_logits is None else next_logits, eligible, suspects)
-    _check_progress(state, decision, stuck)
-    return state.apply(filled & may_close, found[3] > 0)
+    failed: Failures = _stalled(state, decision, stuck)
+    failed |= _bad_rows(state, _latest(state, logits), eligible, suspects)  # the model's fault, if it is one
+    return _Synced(state.apply(filled & may_close, found[3] > 0), failed)
 
 
-def _check_logits(state: State, logits: Tensor, eligible: Tensor, suspects: NDArray[np.bool_]) -> None:
-    """Raise an error that names the model where a row's logits `[W, V]` give no token a probability."""
+def _latest(state: State, logits: Tensor) -> Tensor:
+    """The logits that are still valid: those of the next step, where its forward has been launched already."""
+    return logits if state.lookahead.logits is None else state.lookahead.logits
+
+
+def _bad_rows(state: State, logits: Tensor, eligible: Tensor, suspects: NDArray[np.bool_]) -> Failures:
+    """Errors that name the model, for rows whose logits `[W, V]` give no token a probability."""
+    failed: Failures = {}
     for row in np.flatnonzero(suspects):
         columns = eligible[row].nonzero()[:, 0]
         found = find_bad_logits(logits[row, columns]) if len(columns) else None
         if found is not None:
             at, kind = found
             offsets = state.blocks.window.offsets.expand(len(eligible), -1)
-            raise _bad_logits(state, int(row), int(offsets[row, columns[at]]), kind)
+            failed[int(row)] = _bad_logits(state, int(row), int(offsets[row, columns[at]]), kind)
+    return failed
 
 
-def _bad_logits(state: State, row: int, offset: int, kind: str) -> UncodeError:
+def _bad_logits(state: State, row: int, offset: int, kind: str) -> BadLogits:
     """The error for a row of the batch and an offset; positions count from the row's first valid token."""
     first = int(state.batch.valid[row].long().argmax())
     name = int(state.rows.ids[row])
@@ -223,23 +252,22 @@ def check_beliefs(state: State, row: int, found: RowRecord) -> None:
         raise _bad_logits(state, row, int(wrong.long().argmax()), "NaN or infinite")  # the logits are gone
 
 
-def _check_limit(state: State) -> None:
-    """Raise :class:`Stalled` where a row has used up its forwards, or name the model if its logits are the reason."""
+def _over_limit(state: State, logits: Tensor, eligible: Tensor) -> Failures:
+    """Errors for rows that have used up their forwards. They name the model if its logits are the reason."""
     rows = state.rows
     if state.clock < state.deadline:
-        return
-    over = np.flatnonzero((state.clock - rows.joined_at_step >= rows.limit) & ~rows.finished)
-    if not len(over):
-        return
-    _check_logits(state, _forward(state), view_of(state).eligible, ~rows.finished)
-    row = int(over[0])
-    spec = state.spec_of(row)
-    slow = spec.policy.remask if spec.policy.remask.erases else spec.policy.select
-    raise Stalled(
-        f"row {int(rows.ids[row])} is not finished after {int(rows.limit[row])} forwards, the limit of sampler "
-        f"'{spec.name}' ({type(slow).__name__}): raise the limit or change it.",
-        int(rows.ids[row]),
-    )
+        return {}
+    over = (state.clock - rows.joined_at_step >= rows.limit) & ~rows.finished
+    failed: Failures = {}
+    for row in np.flatnonzero(over).tolist():
+        spec = state.spec_of(row)
+        slow = spec.policy.remask if spec.policy.remask.erases else spec.policy.select
+        failed[row] = Stalled(
+            f"row {int(rows.ids[row])} is not finished after {int(rows.limit[row])} forwards, the limit of sampler "
+            f"'{spec.name}' ({type(slow).__name__}): raise the limit or change it.",
+            int(rows.ids[row]),
+        )
+    return failed | _bad_rows(state, _latest(state, logits), eligible, over)
 
 
 def _ask_stop_rules(state: State) -> Tensor:
@@ -259,15 +287,18 @@ def _ask_stop_rules(state: State) -> Tensor:
     return ended
 
 
-def _check_progress(state: State, decision: Decision, stuck: NDArray[np.bool_]) -> None:
-    for row in np.flatnonzero(stuck):
+def _stalled(state: State, decision: Decision, stuck: NDArray[np.bool_]) -> Failures:
+    """Errors for rows that stand still although their selector may not wait."""
+    failed: Failures = {}
+    for row in np.flatnonzero(stuck).tolist():
         lane = state.lanes[int(state.rows.lane[row])]
         if not lane.sampler.policy.select.may_wait:
-            raise Stalled(
-                f"row {int(state.rows.ids[row])} cannot go on: {_culprit(lane, decision, int(row))} "
+            failed[row] = Stalled(
+                f"row {int(state.rows.ids[row])} cannot go on: {_culprit(lane, decision, row)} "
                 f"and masks are left; change it in sampler '{lane.spec.name}'.",
                 int(state.rows.ids[row]),
             )
+    return failed
 
 
 def _culprit(lane: Lane, decision: Decision, row: int) -> str:
