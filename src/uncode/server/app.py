@@ -8,14 +8,17 @@ from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
+from fastapi.openapi.utils import get_openapi
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
 from ..version import __version__
 from .api.decode import decode_routes
+from .api.docs_page import docs_routes
 from .api.explain import explain
 from .api.status import status_routes
 from .errors import ApiError
+from .guard import Guard
 from .service import Service
 
 ABOUT = """Decoding of masked diffusion language models, with the interface of the OpenAI API.
@@ -39,11 +42,28 @@ def create_app(service: Service) -> FastAPI:
     app.state.service = service
     app.include_router(decode_routes(service))
     app.include_router(status_routes(service))
+    app.include_router(docs_routes(app))
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    app.add_middleware(Guard, service=service)
     app.add_exception_handler(ApiError, _api_error)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _unexpected)
     return app
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document. FastAPI adds a 422 to every body; a body that is refused is a 400 here."""
+    if app.openapi_schema is None:
+        app.openapi_schema = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes
+        )
+        for methods in app.openapi_schema["paths"].values():
+            for operation in methods.values():
+                operation["responses"].pop("422", None)
+        for name in ("HTTPValidationError", "ValidationError"):
+            app.openapi_schema["components"]["schemas"].pop(name, None)
+    return app.openapi_schema
 
 
 async def _api_error(request: Request, error: Any) -> Response:
@@ -56,8 +76,11 @@ async def _invalid(request: Request, error: Any) -> Response:
 
 
 async def _http_error(request: Request, error: Any) -> Response:
-    message = {404: f"there is no {request.url.path} here: see /docs.", 405: f"{request.method} is not allowed here."}
-    return ApiError(error.status_code, message.get(error.status_code, str(error.detail))).response()
+    path = request.url.path[:80]
+    message = {404: f"there is no {path} here: see /docs.", 405: f"{path} does not take {request.method}."}
+    found = ApiError(error.status_code, message.get(error.status_code, str(error.detail))).response()
+    found.headers.update(error.headers or {})
+    return found
 
 
 async def _unexpected(request: Request, error: Any) -> Response:

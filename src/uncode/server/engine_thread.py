@@ -9,7 +9,7 @@ from typing import Literal
 
 from ..engine import Engine
 from .decoding.job import Row
-from .errors import ApiError
+from .errors import shutting_down
 from .metrics import Metrics
 
 MAX_FAILURES = 3
@@ -40,10 +40,14 @@ class EngineThread:
     def start(self) -> None:
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the thread. Rows that it still has are answered with an error."""
+    def give_up(self) -> None:
+        """End the thread after the forward that runs. Rows that it still has are answered with an error."""
         self._stopping = True
         self._wake.set()
+
+    def stop(self) -> None:
+        """The same, and wait for it."""
+        self.give_up()
         if self._thread.is_alive():
             self._thread.join()
 
@@ -83,7 +87,7 @@ class EngineThread:
                 self._wake.wait()
             else:
                 self._step()
-        self._give_up()
+        self._end()
 
     def _obey(self) -> None:
         while self._commands:
@@ -128,8 +132,8 @@ class EngineThread:
         self._metrics.rows_running.set(self._engine.running)
         self._metrics.rows_waiting.set(self._engine.waiting)
 
-    def _give_up(self) -> None:
+    def _end(self) -> None:
         """The server stops: whatever has not ended gets an error that a client can retry on."""
         waiting = [row for command, row in self._commands if command == "submit"]
         for row in [*self._rows.values(), *waiting]:
-            row.fail(ApiError(503, "the server is shutting down: try again.", code="shutting_down", retry_after=5))
+            row.fail(shutting_down())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from http import HTTPStatus
 from typing import Any
 
 from fastapi.responses import Response
@@ -10,8 +11,8 @@ from fastapi.responses import Response
 from ..core.errors import BadLogits, UncodeError
 from ..engine.errors import ForwardFailed
 
-TYPES = {400: "invalid_request_error", 401: "authentication_error", 404: "invalid_request_error"}
-TYPES |= {405: "invalid_request_error", 408: "timeout_error", 413: "invalid_request_error", 429: "rate_limit_error"}
+TYPES = {401: "authentication_error", 403: "permission_error", 408: "timeout_error", 429: "rate_limit_error"}
+"""Other statuses below 500 are `invalid_request_error`, those from 500 on `server_error`."""
 
 
 class ApiError(Exception):
@@ -31,7 +32,7 @@ class ApiError(Exception):
 
     @property
     def body(self) -> dict[str, Any]:
-        kind = TYPES.get(self.status, "server_error")
+        kind = TYPES.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
     @property
@@ -39,8 +40,14 @@ class ApiError(Exception):
         found = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         return found | ({"WWW-Authenticate": "Bearer"} if self.status == 401 else {})
 
-    def response(self) -> Response:
-        return json_response(self.body, self.status, self.headers)
+    @property
+    def phrase(self) -> str:
+        """The status in words."""
+        return HTTPStatus(self.status).phrase
+
+    def response(self, close: bool = False) -> Response:
+        """The answer; `close` ends the connection, whose body may not have been read."""
+        return json_response(self.body, self.status, self.headers | ({"Connection": "close"} if close else {}))
 
 
 def json_response(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -56,3 +63,8 @@ def of_row(error: UncodeError) -> ApiError:
     if isinstance(error, BadLogits):
         return ApiError(500, str(error), code="bad_logits")
     return ApiError(400, str(error), code="cannot_decode")
+
+
+def shutting_down() -> ApiError:
+    """The answer of a server that ends. Clients try again, and reach the next one."""
+    return ApiError(503, "the server is shutting down: try again.", code="shutting_down", retry_after=5)

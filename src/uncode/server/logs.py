@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import sys
 import time
 from typing import Any, TextIO
@@ -23,3 +24,15 @@ class Log:
             print(line, file=stream, flush=True)
         except (OSError, ValueError):
             return
+
+
+class JsonHandler(logging.Handler):
+    """Messages of uvicorn in the same form."""
+
+    def __init__(self, log: Log, level: int) -> None:
+        super().__init__(level)
+        self._log = log
+
+    def emit(self, record: logging.LogRecord) -> None:
+        trace = {} if not record.exc_info else {"traceback": logging.Formatter().formatException(record.exc_info)}
+        self._log.write(record.levelname.lower(), message=record.getMessage().strip(), **trace)

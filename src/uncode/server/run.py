@@ -1,17 +1,84 @@
-"""Runs the application with uvicorn."""
+"""Runs the application with uvicorn, until a signal ends it."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import socket
+from collections.abc import Callable
+from types import FrameType
+
 import uvicorn
 
+from ..core.errors import UncodeError
 from .app import create_app
+from .connections import connection_class
+from .logs import JsonHandler
 from .service import Service
 
+AFTER_GRACE_SECONDS = 5
+"""For the last answers to be written, after the rows that were left have been given up."""
 
-def serve(service: Service) -> None:
-    """Serve until a signal ends it."""
+
+class Server(uvicorn.Server):
+    """Ends in three steps: no new requests; running rows finish within the grace; what is left gets an error."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        settings = service.settings
+        config = uvicorn.Config(
+            create_app(service),
+            http=connection_class(settings.limits),
+            ws="none",
+            loop="asyncio",
+            log_config=None,
+            access_log=False,
+            server_header=False,
+            timeout_keep_alive=int(settings.limits.read_seconds) or 1,
+            timeout_graceful_shutdown=int(settings.grace_seconds) + AFTER_GRACE_SECONDS,
+        )
+        super().__init__(config)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """The first signal ends the server in order, the second at once. Either way the process exits with 0."""
+        self._service.is_stopping = True
+        self.force_exit = self.should_exit
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        service = self._service
+        service.is_stopping = True
+        service.log.write("stopping", rows=service.thread.outstanding, grace_seconds=service.settings.grace_seconds)
+        timer = asyncio.get_running_loop().call_later(service.settings.grace_seconds, service.thread.give_up)
+        await super().shutdown(sockets)
+        timer.cancel()
+        service.log.write("stopped")
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that listens, or one sentence on why there is none."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        found = socket.socket(family, kind, protocol)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        found.bind(address)
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or str(error)
+        raise UncodeError(
+            f"cannot listen on {host}, port {port} ({reason}): choose another --host or --port."
+        ) from None
+    return found
+
+
+def serve(service: Service, announce: Callable[[str], None]) -> None:
+    """Serve until a signal ends it. `announce` gets the address when the socket is bound."""
     settings = service.settings
-    config = uvicorn.Config(
-        create_app(service), host=settings.host, port=settings.port, log_config=None, access_log=False, http="h11"
-    )
-    uvicorn.Server(config).run()
+    logging.getLogger("uvicorn.error").addHandler(JsonHandler(service.log, logging.WARNING))
+    with listen(settings.host, settings.port) as bound:
+        port = bound.getsockname()[1]
+        host = f"[{settings.host}]" if ":" in settings.host else settings.host
+        if not settings.is_loopback and settings.api_key is None:
+            service.log.write("warning", message="anyone who reaches this address can use the server: give it a key")
+        service.log.write("started", model=settings.name, host=settings.host, port=port)
+        announce(f"http://{host}:{port}")
+        Server(service).run(sockets=[bound])

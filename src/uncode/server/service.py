@@ -7,6 +7,7 @@ import math
 import secrets
 import time
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
@@ -16,13 +17,12 @@ from ..core.pieces.propose import Greedy
 from ..engine import Engine, Request
 from ..version import __version__
 from .api.fields import DecodeFields
-from .api.replies import Reply
 from .decoding.job import Job, Row
 from .decoding.prompts import PreparedPrompt, Prompts
 from .decoding.reader import Answer, Wanted
 from .decoding.samplers import Choice, Samplers
 from .engine_thread import EngineThread
-from .errors import ApiError
+from .errors import ApiError, shutting_down
 from .logs import Log
 from .metrics import Metrics
 from .settings import Settings
@@ -70,7 +70,7 @@ class Service:
     ) -> tuple[Job, int, list[PreparedPrompt]]:
         """Start the job of a body; `prepare` makes its prompts for a length. Returns it with its seed and prompts."""
         if self.is_stopping:
-            raise ApiError(503, "the server is shutting down: try again.", code="shutting_down", retry_after=5)
+            raise shutting_down()
         self.check_model(body.model)
         wanted, length, count = self._wanted(body, logprobs), _length(body), body.n or 1
         prompts = list(await _off_the_loop(prepare, length, body))
@@ -96,15 +96,23 @@ class Service:
         self._submit(job)
         return job, seed, prompts
 
-    def count(self, job: Job, reply: Reply, answers: list[Answer]) -> None:
-        """Count an answer that is complete."""
+    def count(self, job: Job, usage: dict[str, Any], answers: list[Answer]) -> dict[str, Any]:
+        """Count an answer that is complete. Returns what the log says of it."""
         metrics = self.metrics
-        metrics.prompt_tokens.inc(reply.prompt_tokens)
-        metrics.completion_tokens.inc(sum(answer.tokens for answer in answers))
-        if job.first_text is not None:
-            metrics.first_text_seconds.observe(job.first_text)
+        metrics.prompt_tokens.inc(usage["prompt_tokens"])
+        metrics.completion_tokens.inc(usage["completion_tokens"])
+        first_text = time.monotonic() - job.began if job.first_text is None else job.first_text
+        metrics.first_text_seconds.observe(first_text)
         for row in job.rows:
             metrics.queue_seconds.observe(row.waited)
+        facts = {
+            "prompt_tokens": usage["prompt_tokens"],
+            "completion_tokens": usage["completion_tokens"],
+            "forwards": usage["completion_tokens_details"]["forwards"],
+            "queue_seconds": round(max(row.waited for row in job.rows), 4),
+            "first_text_seconds": round(first_text, 4),
+        }
+        return facts | ({"answers": [answer.text for answer in answers]} if self.settings.log_prompts else {})
 
     def _submit(self, job: Job) -> None:
         limits = self.settings.limits

@@ -14,8 +14,6 @@ class Limits:
     """Rows in the batch. A few short requests may join beyond it."""
     queue: int = 256
     """Rows that may wait: the next request is answered with 429."""
-    choices: int = 32
-    """Rows of one request: prompts times `n`."""
     prompt_tokens: int = 8192
     max_tokens: int = 4096
     """Tokens to generate, per row."""
@@ -26,7 +24,9 @@ class Limits:
     seconds: float = 600.0
     """From the arrival of a request to the end of its answer."""
     read_seconds: float = 20.0
-    """For the headers of a request, for each part of its body, and for an idle connection."""
+    """For the headers of a request, for its body, for an answer that is not read, and for an idle connection."""
+    choices: int = 32
+    """Rows of one request: prompts times `n`."""
 
 
 @dataclass(frozen=True)

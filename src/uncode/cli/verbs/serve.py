@@ -7,6 +7,9 @@ from typing import Annotated
 import typer
 
 from ...extras import check_installed
+from ...models import folder_of
+from ...server.settings import Limits
+from ...server.settings import Settings as ServerSettings
 from ..loading import loading
 from ..options import (
     DEFAULT_LENGTH,
@@ -23,16 +26,36 @@ from ..options import (
 )
 
 SUMMARY = "Serve a model to OpenAI clients."
+LIMITS = Limits()
+PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 Option = typer.Option
-Host = Annotated[str, Option(metavar="ADDRESS", help="The address to listen on; the default is this machine alone.")]
+Host = Annotated[str, Option(metavar="ADDRESS", help="The address to listen on.")]
 Port = Annotated[int, Option(min=0, max=65535, metavar="N", help="The port to listen on; 0 takes a free one.")]
 ApiKey = Annotated[
     str | None,
-    Option(
-        "--api-key", metavar="KEY", envvar="UNCODE_API_KEY", help="The key that clients must send.", show_envvar=True
-    ),
+    Option(metavar="KEY", envvar="UNCODE_API_KEY", show_envvar=False, help="Clients must send it; or UNCODE_API_KEY."),
 ]
-Name = Annotated[str | None, Option("--name", metavar="NAME", help="The model's name in the API.  [default: its own]")]
+AllowHost = Annotated[
+    list[str] | None,
+    Option(metavar="NAME", help="A host name of a proxy on this machine, without --api-key; may be repeated."),
+]
+Name = Annotated[str | None, Option(metavar="NAME", help="The model's name in the API.  [default: its own]")]
+Length = Annotated[int, Option(min=1, metavar="N", help="Tokens to generate where a request does not say.")]
+Rows = Annotated[int, Option("--rows", min=1, metavar="N", help="Rows in the batch.")]
+Queue = Annotated[int, Option(min=0, metavar="N", help="Rows that may wait; the next request is answered with 429.")]
+MaxPrompt = Annotated[int, Option("--max-prompt", min=1, metavar="N", help="Tokens of a prompt.")]
+MaxTokens = Annotated[int, Option("--max-tokens", min=1, metavar="N", help="Tokens to generate, at most.")]
+Context = Annotated[
+    int | None, Option(min=2, metavar="N", help="Tokens of a prompt and its answer.  [default: the model's context]")
+]
+MaxBody = Annotated[int, Option("--max-body", min=1, metavar="BYTES", help="Bytes of a request.")]
+Connections = Annotated[int, Option(min=1, metavar="N", help="Connections at a time.")]
+Timeout = Annotated[float, Option(min=0.1, metavar="SECONDS", help="Seconds until a request is given up.")]
+ReadTimeout = Annotated[
+    float, Option("--read-timeout", min=0.1, metavar="SECONDS", help="Seconds that a client may be silent or slow.")
+]
+Grace = Annotated[float, Option(min=0, metavar="SECONDS", help="Seconds for running rows after a signal to stop.")]
+LogPrompts = Annotated[bool, Option("--log-prompts", help="Write prompts and answers to the log.")]
 
 
 def command(
@@ -43,16 +66,29 @@ def command(
     host: Host = "127.0.0.1",
     port: Port = 8000,
     api_key: ApiKey = None,
+    allow_host: AllowHost = None,
     name: Name = None,
+    length: Length = DEFAULT_LENGTH,
+    rows: Rows = LIMITS.rows,
+    queue: Queue = LIMITS.queue,
+    max_prompt: MaxPrompt = LIMITS.prompt_tokens,
+    max_tokens: MaxTokens = LIMITS.max_tokens,
+    context: Context = None,
+    max_body: MaxBody = LIMITS.body_bytes,
+    connections: Connections = LIMITS.connections,
+    timeout: Timeout = LIMITS.seconds,
+    read_timeout: ReadTimeout = LIMITS.read_seconds,
+    grace: Grace = 30.0,
+    log_prompts: LogPrompts = False,
     guidance: Guidance = 0.0,
     device: Device = None,
     dtype: Dtype = None,
     revision: Revision = None,
 ) -> None:
-    """Serve a model with the interface of the OpenAI API.
+    """Serve a model with the interface of the OpenAI API: /v1/completions, /v1/chat/completions, /docs.
 
-    Requests of all clients are decoded in one running batch. --sampler and --set are the defaults: a request may name
-    its own sampler and options.
+    Requests of all clients are decoded in one running batch. --sampler and --set are defaults: a request may name its
+    own sampler and options. The log goes to standard error, one JSON object per line.
 
     Examples:
 
@@ -60,12 +96,17 @@ def command(
       uncode serve --model GSAI-ML/LLaDA-8B-Instruct --sampler fast_dllm --set cache=dual --port 8080
       UNCODE_API_KEY=secret uncode serve --host 0.0.0.0
     """
-    for module in ("fastapi", "uvicorn", "prometheus_client"):
+    limits = Limits(
+        rows, queue, max_prompt, max_tokens, context, max_body, connections, seconds=timeout, read_seconds=read_timeout
+    )
+    wanted = ServerSettings(
+        name or _short(model), host, port, api_key, tuple(allow_host or ()), length, grace, log_prompts, limits
+    )
+    for module in PACKAGES:
         check_installed(module, "serve", "the server")
     found = find_sampler(sampler, model)
     options = read_settings(found, settings)
     with loading():
-        from ...server import settings as server_settings
         from ...server.decoding.samplers import Samplers
         from ...server.run import serve
         from ...server.service import Service
@@ -73,16 +114,11 @@ def command(
 
         chosen = SamplerChoice(found, options, frequency)
         denoiser, _ = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])
-        table = chosen.table(denoiser.frequency)
-    wanted = server_settings.Settings(
-        name=name or _short(model), host=host, port=port, api_key=api_key, length=DEFAULT_LENGTH
-    )
-    serve(Service(denoiser, wanted, Samplers(denoiser, found, options, table)))
+        service = Service(denoiser, wanted, Samplers(denoiser, found, options, chosen.table(denoiser.frequency)))
+    serve(service, lambda address: typer.echo(f"{wanted.name} at {address}/v1, its API at {address}/docs"))
 
 
 def _short(model: str) -> str:
     """The model's name without the folders of this machine."""
-    from ...models import folder_of
-
     folder = folder_of(model)
     return model if folder is None or model == "tiny" else folder.resolve().name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
+from typing import Any
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
@@ -13,6 +14,7 @@ from ..decoding.prompts import PreparedPrompt
 from ..decoding.reader import Answer
 from ..errors import ApiError, json_response
 from ..service import Service
+from .answers import ChatAnswer, TextAnswer, decoded
 from .bodies import ChatBody, CompletionBody, FimBody
 from .fields import DecodeFields
 from .replies import ChatReply, Reply, TextReply, server_sent
@@ -24,14 +26,14 @@ def decode_routes(service: Service) -> APIRouter:
     """The routes, over one service."""
     routes, prompts = APIRouter(), service.prompts
 
-    @routes.post("/v1/completions", summary="Continue a prompt, or fill its gaps.", tags=["decoding"])
+    @routes.post("/v1/completions", summary="Continue a prompt, or fill its gaps.", responses=decoded(TextAnswer))
     async def completions(body: CompletionBody, request: Request) -> Response:
         def prepare(length: int | None) -> Sequence[PreparedPrompt]:
             return _completion_prompts(service, body, length)
 
         return await _answer(service, request, body, prepare, TextReply, body.logprobs)
 
-    @routes.post("/v1/fim/completions", summary="Fill the gap between a prompt and a suffix.", tags=["decoding"])
+    @routes.post("/v1/fim/completions", summary="Fill a gap before a suffix.", responses=decoded(TextAnswer))
     async def fim(body: FimBody, request: Request) -> Response:
         if body.random_seed is not None:
             if body.seed is not None:
@@ -43,7 +45,7 @@ def decode_routes(service: Service) -> APIRouter:
 
         return await _answer(service, request, body, prepare, TextReply, None)
 
-    @routes.post("/v1/chat/completions", summary="Answer a chat.", tags=["decoding"])
+    @routes.post("/v1/chat/completions", summary="Answer a chat.", responses=decoded(ChatAnswer))
     async def chat(body: ChatBody, request: Request) -> Response:
         if body.top_logprobs is not None and not body.logprobs:
             raise ApiError(400, "top_logprobs needs logprobs=true.", param="top_logprobs")
@@ -95,11 +97,17 @@ async def _answer(
         prompt_tokens=sum(prompt.tokens for prompt in prompts),
         alternatives=logprobs,
     )
+    facts = request.scope["uncode"]
+    facts |= {"sampler": reply.sampler, "seed": seed, "choices": len(job.rows), "stream": bool(body.stream)}
+    if service.settings.log_prompts:
+        facts["prompt"] = body.model_dump(include={"prompt", "suffix", "infill", "messages"}, exclude_none=True)
     if body.stream:
         usage = body.stream_options is not None and body.stream_options.include_usage
-        return StreamingResponse(_stream(service, job, reply, usage), media_type="text/event-stream", headers=NO_BUFFER)
+        return StreamingResponse(
+            _stream(service, job, reply, usage, facts), media_type="text/event-stream", headers=NO_BUFFER
+        )
     answers = await _unless_gone(request, job)
-    service.count(job, reply, answers)
+    facts |= service.count(job, reply.usage(answers), answers)
     return json_response(reply.answer(answers))
 
 
@@ -135,7 +143,7 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-async def _stream(service: Service, job: Job, reply: Reply, usage: bool) -> AsyncIterator[str]:
+async def _stream(service: Service, job: Job, reply: Reply, usage: bool, facts: dict[str, Any]) -> AsyncIterator[str]:
     """Chunks as server-sent events. An error after the first chunk is an event too."""
     answers: dict[int, Answer] = {}
     characters = [0] * len(job.rows)
@@ -151,12 +159,12 @@ async def _stream(service: Service, job: Job, reply: Reply, usage: bool) -> Asyn
                 answers[number] = event
                 yield server_sent(reply.last_chunk(number, event))
         found = [answers[number] for number in sorted(answers)]
-        service.count(job, reply, found)
+        facts |= service.count(job, reply.usage(found), found)
         if usage:
             yield server_sent(reply.usage_chunk(found))
         yield server_sent("[DONE]")
     except ApiError as error:
-        service.log.write("stream_failed", status=error.status, message=error.message)
+        facts |= {"failed_with": error.status, "message": error.message}
         yield server_sent(error.body)
     finally:
         job.cancel()

@@ -10,40 +10,44 @@ from fastapi.responses import Response
 from ...samplers.catalog import catalog
 from ..errors import ApiError, json_response
 from ..service import Service
+from .answers import ModelAnswer, ModelList, Responses, errors
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+METRICS: Responses = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **errors(401, 403)}
+ONE_MODEL: Responses = {200: {"model": ModelAnswer}, **errors(401, 403, 404)}
+MODELS: Responses = {200: {"model": ModelList}, **errors(401, 403)}
 
 
 def status_routes(service: Service) -> APIRouter:
     """The routes, over one service."""
     routes = APIRouter()
 
-    @routes.get("/v1/models", summary="The model.", tags=["models"])
+    @routes.get("/v1/models", summary="The model.", responses=MODELS)
     async def models() -> Response:
         return json_response({"object": "list", "data": [_model(service)]})
 
-    @routes.get("/v1/models/{name:path}", summary="One model.", tags=["models"])
+    @routes.get("/v1/models/{name:path}", summary="One model.", responses=ONE_MODEL)
     async def model(name: str) -> Response:
         service.check_model(name)
         return json_response(_model(service))
 
-    @routes.get("/v1/samplers", summary="The samplers, with their options.", tags=["models"])
+    @routes.get("/v1/samplers", summary="The samplers, with their options.", responses=errors(401, 403))
     async def samplers() -> Response:
         return json_response({"object": "list", "data": [_sampler(name) for name in service.samplers.names]})
 
-    @routes.get("/health", summary="Whether the server runs.", tags=["status"])
+    @routes.get("/health", summary="Whether the server runs.", responses=errors(403, 503))
     async def health() -> Response:
         if not service.thread.is_healthy:
             raise ApiError(503, "forwards fail: restart the server.", code="unhealthy")
         return json_response({"status": "ok"})
 
-    @routes.get("/ready", summary="Whether the server takes requests.", tags=["status"])
+    @routes.get("/ready", summary="Whether the server takes requests.", responses=errors(403, 503))
     async def ready() -> Response:
         if not service.is_ready:
             raise ApiError(503, "the server takes no requests now.", code="not_ready", retry_after=5)
         return json_response({"status": "ready"})
 
-    @routes.get("/metrics", summary="Counters for Prometheus.", tags=["status"])
+    @routes.get("/metrics", summary="Counters for Prometheus.", responses=METRICS)
     async def metrics() -> Response:
         return Response(service.metrics.text(), media_type=METRICS_TYPE)
 

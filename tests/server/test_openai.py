@@ -1,0 +1,282 @@
+"""The flows of the official client: chat, texts, streams, choices, log probabilities, stop strings, seeds, errors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import openai
+import pytest
+
+import uncode
+from tests.server.running import STORY, TINY, QuickModel, Running, running
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Running]:
+    with running() as found:
+        yield found
+
+
+@pytest.fixture
+def client(server: Running) -> Iterator[openai.OpenAI]:
+    with server.openai() as found:
+        yield found
+
+
+def alone(prompt: str, length: int, seed: int = 0, sampler: Any = "uncode") -> str:
+    return uncode.generate(QuickModel(), prompt, sampler=sampler, length=length, seed=seed)
+
+
+def test_tiny_solves_its_story() -> None:
+    """The one test with a real network: the answer of the README."""
+    with running(TINY()) as server, server.openai() as client:
+        chunks = client.chat.completions.create(
+            model="tiny",
+            messages=[{"role": "user", "content": STORY}],
+            max_tokens=64,
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+        *parts, end, last = chunks
+        text = "".join(chunk.choices[0].delta.content or "" for chunk in parts)
+    assert end.choices[0].finish_reason == "stop" and last.usage is not None
+    assert last.usage.completion_tokens < last.usage.completion_tokens_details.forwards < 64  # type: ignore
+    assert text.startswith(" Now Ada has 36 - 14 = 22 coins.") and text.endswith("#### 78")
+
+
+def test_models(client: openai.OpenAI) -> None:
+    (model,) = client.models.list().data
+    assert model.id == "tiny" and client.models.retrieve("tiny").id == "tiny"
+    with pytest.raises(openai.NotFoundError, match="there is no model 'tini' here: did you mean 'tiny'"):
+        client.models.retrieve("tini")
+
+
+def test_a_completion_is_what_generate_gives(client: openai.OpenAI) -> None:
+    found = client.completions.create(model="tiny", prompt=STORY, max_tokens=60)
+    (choice,) = found.choices
+    assert choice.text == alone(STORY, 60)
+    ids = QuickModel().tokenizer.encode(STORY, add_special_tokens=False)
+    usage = found.usage
+    assert usage is not None and usage.prompt_tokens == len(ids)
+    assert usage.total_tokens == usage.prompt_tokens + usage.completion_tokens
+    assert usage.completion_tokens == usage.completion_tokens_details.forwards == 60  # type: ignore
+    short = client.completions.create(model="tiny", prompt=STORY, max_tokens=7)
+    assert short.choices[0].finish_reason == "length" and short.usage.completion_tokens == 7  # type: ignore
+
+
+def test_a_chat_without_a_template_is_its_texts(client: openai.OpenAI) -> None:
+    found = client.chat.completions.create(
+        model="tiny",
+        messages=[{"role": "user", "content": [{"type": "text", "text": STORY}]}],
+        max_completion_tokens=60,
+    )
+    message = found.choices[0].message
+    assert (message.role, message.content) == ("assistant", alone(STORY, 60))
+    two = client.chat.completions.create(
+        model="tiny",
+        messages=[{"role": "system", "content": "Add."}, {"role": "user", "content": STORY}],
+        max_tokens=9,
+    )
+    assert two.choices[0].message.content == alone(f"Add.\n\n{STORY}", 9)
+
+
+def test_a_streamed_chat(client: openai.OpenAI) -> None:
+    chunks = list(
+        client.chat.completions.create(
+            model="tiny",
+            messages=[{"role": "user", "content": STORY}],
+            max_tokens=60,
+            stream=True,
+            stream_options={"include_usage": True},
+        )
+    )
+    assert chunks[0].choices[0].delta.role == "assistant"
+    texts = [chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices]
+    assert "".join(texts) == alone(STORY, 60) and sum(map(bool, texts)) > 5
+    assert chunks[-2].choices[0].finish_reason == "length" and chunks[-2].choices[0].delta.content is None
+    assert chunks[-1].choices == [] and chunks[-1].usage is not None and chunks[-1].usage.completion_tokens > 20
+    assert len({chunk.id for chunk in chunks}) == 1
+
+
+def test_choices_have_seeds_of_their_own(client: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"model": "tiny", "prompt": [STORY, "Question: 2 + 2?\nAnswer:"], "max_tokens": 8}
+    found = client.completions.create(**asked, n=2, temperature=1.0, seed=11)
+    sampler = uncode.presets.uncode(frequency=QuickModel().frequency, temperature=1.0)
+    prompts = [prompt for prompt in asked["prompt"] for _ in range(2)]
+    wanted = [alone(prompt, 8, 11 + number, sampler) for number, prompt in enumerate(prompts)]
+    assert [choice.text for choice in found.choices] == wanted and len(set(wanted)) == 4
+    streamed = [""] * 4
+    for chunk in client.completions.create(**asked, n=2, temperature=1.0, seed=11, stream=True):
+        for choice in chunk.choices:
+            streamed[choice.index] += choice.text
+    assert streamed == wanted
+
+
+def test_an_answer_without_a_seed_can_be_made_again(client: openai.OpenAI) -> None:
+    asked: dict[str, Any] = {"model": "tiny", "prompt": STORY, "max_tokens": 8, "temperature": 1.5}
+    first, second = client.completions.create(**asked), client.completions.create(**asked)
+    assert first.seed != second.seed  # type: ignore
+    again = client.completions.create(**asked, seed=first.seed)  # type: ignore
+    assert again.choices[0].text == first.choices[0].text
+
+
+def test_stop_strings(client: openai.OpenAI, server: Running) -> None:
+    whole = alone(STORY, 60)
+    stop = whole[20:23]
+    cut = whole[: whole.index(stop)]
+    server.wait_until_idle()
+    before = server.metric("uncode_batch_rows_sum")
+    found = client.completions.create(model="tiny", prompt=STORY, max_tokens=60, stop=[stop, "never"])
+    assert found.choices[0].text == cut and found.choices[0].finish_reason == "stop"
+    forwards = found.usage.completion_tokens_details.forwards  # type: ignore
+    assert forwards < 50  # the row ended with the stop string
+    server.wait_until_idle()
+    assert server.metric("uncode_batch_rows_sum") - before == forwards
+    chunks = client.completions.create(model="tiny", prompt=STORY, max_tokens=60, stop=stop, stream=True)
+    texts = [chunk.choices[0].text for chunk in chunks]
+    assert "".join(texts) == cut
+
+
+def test_log_probabilities_are_those_at_the_commit(client: openai.OpenAI) -> None:
+    model = QuickModel()
+    ids = model.tokenizer.encode(STORY, add_special_tokens=False)
+    canvas = uncode.Canvas.after_prompt([ids], length=9, mask_id=model.mask_id)
+    trace = uncode.decode(model, canvas, uncode.presets.uncode(frequency=model.frequency), 0)
+    wanted = trace.logp[0].tolist()
+    chat = client.chat.completions.create(
+        model="tiny", messages=[{"role": "user", "content": STORY}], max_tokens=9, logprobs=True, top_logprobs=1
+    )
+    logs = chat.choices[0].logprobs
+    assert logs is not None and logs.content is not None
+    assert [log.logprob for log in logs.content] == pytest.approx(wanted, abs=1e-6)
+    assert "".join(log.token for log in logs.content) == chat.choices[0].message.content
+    assert logs.content[0].top_logprobs[0].token == logs.content[0].token
+    found, offsets = [], []
+    for chunk in client.completions.create(model="tiny", prompt=STORY, max_tokens=9, logprobs=0, stream=True):
+        if chunk.choices[0].logprobs is not None:
+            found += chunk.choices[0].logprobs.token_logprobs or []
+            offsets += chunk.choices[0].logprobs.text_offset or []
+    assert found == pytest.approx(wanted, abs=1e-6) and offsets == sorted(offsets)
+    with pytest.raises(openai.BadRequestError, match="known at temperature 0 alone"):
+        client.completions.create(model="tiny", prompt=STORY, max_tokens=9, logprobs=1, temperature=0.5)
+    with pytest.raises(openai.BadRequestError, match="top_logprobs"):
+        client.chat.completions.create(
+            model="tiny", messages=[{"role": "user", "content": "x"}], logprobs=True, top_logprobs=5
+        )
+
+
+def test_samplers_by_name_and_as_data(client: openai.OpenAI) -> None:
+    sampler = uncode.presets.semi_ar(blocks=3, cache="dual")
+    wanted = alone(STORY, 24, sampler=sampler)
+    for options in ({"sampler": "semi_ar", "blocks": 3, "cache": "dual"}, {"sampler": sampler.to_dict()}):
+        found = client.completions.create(model="tiny", prompt=STORY, max_tokens=24, extra_body=options)
+        assert found.choices[0].text == wanted and found.sampler == "semi_ar"  # type: ignore
+    table = QuickModel().frequency
+    data = uncode.presets.uncode(frequency=table, rate=0.1).to_dict()
+    wanted = alone(STORY, 24, sampler=uncode.presets.uncode(frequency=table, rate=0.1))
+    for options in ({"rate": 0.1}, {"sampler": data}, {"sampler": "uncode", "rate": 0.1}):
+        found = client.completions.create(model="tiny", prompt=STORY, max_tokens=24, extra_body=options)
+        assert found.choices[0].text == wanted
+    own = client.completions.create(model="tiny", prompt=STORY, max_tokens=24, extra_body={"sampler": "story"})
+    assert own.choices[0].text == alone(STORY, 24, sampler="story")
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"tempreature": 1}, "unknown field 'tempreature': did you mean 'temperature'?"),
+        ({"sampler": "confidense"}, "no sampler is named 'confidense': did you mean 'confidence'?"),
+        ({"sampler": "confidence", "rate": 0.2}, "the sampler 'confidence' has no option 'rate'"),
+        ({"sampler": "/etc/passwd.toml"}, "no sampler is named '/etc/passwd.toml'"),
+        ({"sampler": "story", "rate": 0.2}, "the sampler 'story' is complete"),
+        ({"sampler": {"policy": {"score": {"piece": "Confidense"}}}}, "no score is named 'Confidense': did you mean"),
+        ({"sampler": {"polciy": {}}}, "Sampler has no setting 'polciy': did you mean 'policy'?"),
+        ({"rate": -1}, "the option rate of the sampler 'uncode' must be at least 0"),
+        ({"presence_penalty": 0.5}, "presence_penalty cannot be honoured: leave it out, or send 0."),
+        ({"logit_bias": {"5": 1}}, "logit_bias cannot be honoured"),
+        ({"best_of": 3}, "best_of cannot be honoured"),
+        ({"echo": True}, "echo cannot be honoured"),
+        ({"temperature": 3}, "temperature is wrong"),
+        ({"n": 0}, "n is wrong"),
+        ({"n": 100}, "100 choices are too many"),
+        ({"max_tokens": 4, "max_completion_tokens": 5}, "max_tokens is 4 and max_completion_tokens 5"),
+        ({"max_tokens": 5000}, "5000 tokens are too many"),
+        ({"max_tokens": 190}, "exceed the context of 192"),
+        ({"stop": list("abcde")}, "at most 4 strings"),
+        ({"commits": True}, "commits needs a streamed answer"),
+        ({"stream_options": {"include_usage": True}}, "stream_options needs a streamed answer"),
+        ({"prompt": "a <|mask|> b"}, "contains the mask token"),
+        ({"prompt": [5, 700000]}, "token id 700000 is not the model's"),
+        ({"prompt": ""}, "the prompt is empty"),
+        ({"model": "gpt"}, "there is no model 'gpt' here"),
+    ],
+)
+def test_what_cannot_be_honoured_is_refused(client: openai.OpenAI, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(openai.APIStatusError) as raised:
+        client.completions.create(**({"model": "tiny", "prompt": STORY} | {"extra_body": options}))
+    assert raised.value.status_code in (400, 404)
+    assert set(raised.value.body) == {"message", "type", "param", "code"}  # type: ignore
+    assert sentence in raised.value.body["message"]  # type: ignore
+
+
+def test_neutral_values_are_accepted(client: openai.OpenAI) -> None:
+    client.chat.completions.create(
+        model="tiny",
+        messages=[{"role": "user", "content": "1 + 1 ="}],
+        max_tokens=2,
+        presence_penalty=0,
+        frequency_penalty=0.0,
+        n=1,
+        top_p=1,
+        logit_bias={},
+        user="someone",
+        store=False,
+        response_format={"type": "text"},
+        service_tier="auto",
+        tools=[],
+    )
+
+
+def test_the_same_seed_gives_the_same_text_under_load(client: openai.OpenAI, server: Running) -> None:
+    samplers = ["uncode", "confidence", "eb", "semi_ar", "fast_dllm"]
+    asked = [
+        {
+            "prompt": f"{STORY[: 40 + 7 * number]}",
+            "max_tokens": 6 + 5 * (number % 4),
+            "seed": number,
+            "temperature": 0.7,
+        }
+        for number in range(15)
+    ]
+
+    def text(number: int) -> str:
+        body = {"sampler": samplers[number % len(samplers)]}
+        return client.completions.create(model="tiny", extra_body=body, **asked[number]).choices[0].text  # type: ignore
+
+    quiet = [text(number) for number in range(len(asked))]
+    before = server.metric("uncode_batch_rows_sum"), server.metric("uncode_batch_rows_count")
+    with ThreadPoolExecutor(15) as pool:
+        assert list(pool.map(text, range(len(asked)))) == quiet
+    after = server.metric("uncode_batch_rows_sum"), server.metric("uncode_batch_rows_count")
+    assert (after[0] - before[0]) / (after[1] - before[1]) > 2
+
+
+def test_a_cancelled_stream_drops_its_row() -> None:
+    with running(QuickModel(seconds=0.01)) as server, server.openai() as client:
+        stream = client.completions.create(model="tiny", prompt=STORY, max_tokens=140, stream=True)
+        next(iter(stream))
+        stream.close()
+        server.wait_until_idle()
+        assert server.metric("uncode_rows_dropped_total") == 1
+        assert server.metric("uncode_batch_rows_count") < 140
+
+
+def test_a_client_that_leaves_drops_its_rows() -> None:
+    with running(QuickModel(seconds=0.01)) as server, server.openai(timeout=0.3) as impatient:
+        with pytest.raises(openai.APITimeoutError):
+            impatient.completions.create(model="tiny", prompt=STORY, max_tokens=140, n=3)
+        server.wait_until_idle()
+        assert server.metric("uncode_rows_dropped_total") == 3
+        assert server.metric("uncode_batch_rows_count") < 140
