@@ -15,7 +15,7 @@ from starlette.exceptions import HTTPException
 from ..version import __version__
 from .api.decode import decode_routes
 from .api.docs_page import docs_routes
-from .api.explain import explain
+from .api.explain import NO_JSON, explain
 from .api.status import status_routes
 from .errors import ApiError
 from .guard import Guard
@@ -78,6 +78,8 @@ async def _invalid(request: Request, error: Any) -> Response:
 async def _http_error(request: Request, error: Any) -> Response:
     path = request.url.path[:80]
     message = {404: f"there is no {path} here: see /docs.", 405: f"{path} does not take {request.method}."}
+    if error.status_code == 400:  # of bytes that are no text
+        return ApiError(400, NO_JSON).response()
     found = ApiError(error.status_code, message.get(error.status_code, str(error.detail))).response()
     found.headers.update(error.headers or {})
     return found

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StrictBool, StrictInt, StrictStr
 
-from .fields import Body, DecodeFields, NeverSet, Whole, _only
+from .fields import Body, DecodeFields, NeverSet, NoneOrOne, Whole, _only
 
 Ids = list[StrictInt]
 
@@ -25,10 +25,8 @@ class CompletionBody(DecodeFields):
         description='Texts and gaps, instead of a prompt: ["Paris is the ", 2, " of France."] has a gap of 2 tokens.',
         examples=[["Paris is the ", 2, " of France."]],
     )
-    logprobs: Whole | None = Field(
+    logprobs: NoneOrOne | None = Field(
         None,
-        ge=0,
-        le=1,
         description="Log probabilities of the tokens when they were committed; 1 at temperature 0 alone.",
     )
     echo: Annotated[StrictBool | None, _only(False)] = None
@@ -80,7 +78,7 @@ class ChatBody(DecodeFields):
 
     messages: list[Message] = Field(min_length=1)
     logprobs: StrictBool | None = None
-    top_logprobs: Whole | None = Field(None, ge=0, le=1, description="1 at temperature 0 alone.")
+    top_logprobs: NoneOrOne | None = Field(None, description="1 at temperature 0 alone.")
     response_format: ResponseFormat | None = None
     modalities: Annotated[list[StrictStr] | None, _only(["text"])] = None
     tools: Annotated[list[Any] | None, _only([])] = None

@@ -10,6 +10,7 @@ from ...core.errors import nearest, shown
 from ..errors import ApiError
 from .bodies import ChatBody, CompletionBody, FimBody
 
+NO_JSON = "the body is no JSON object: send one with the content type application/json."
 FIELDS = sorted({name for body in (ChatBody, CompletionBody, FimBody) for name in body.model_fields})
 
 
@@ -21,7 +22,7 @@ def explain(error: RequestValidationError) -> ApiError:
     path = [part for part in first["loc"] if part != "body"]
     name = str(path[0]) if path else None
     if first["type"] == "json_invalid" or not path:
-        return ApiError(400, "the body is no JSON object: send one with the content type application/json.")
+        return ApiError(400, NO_JSON)
     if first["type"] == "extra_forbidden":
         return ApiError(400, _unknown(path), param=_dotted(path), code="unknown_field")
     if first["type"] == "missing":

@@ -28,10 +28,12 @@ def _whole(value: Any) -> Any:
 
 
 Whole = Annotated[StrictInt, BeforeValidator(_whole)]
-Zero = Annotated[float | None, _only(0), Field(ge=-2, le=2)]
+AtLeastOne = Annotated[StrictInt, Field(ge=1), BeforeValidator(_whole)]
+NoneOrOne = Annotated[StrictInt, Field(ge=0, le=1), BeforeValidator(_whole)]
+Zero = Annotated[Annotated[float, Field(ge=-2, le=2)] | None, _only(0)]
 NeverSet = Annotated[SkipJsonSchema[Any], _only()]
 """A field of the API that has no neutral value but null."""
-Identifier = Annotated[StrictStr | None, Field(max_length=512)]
+Identifier = Annotated[StrictStr, Field(max_length=512)] | None
 """A name that the client gives its user. Nothing depends on it."""
 
 
@@ -78,7 +80,7 @@ class SamplerFields(Body):
     steps: Whole | None = None
     tau: Whole | None = None
     threshold: float | None = None
-    top_k: Whole | None = Field(None, ge=1, description="Draw among the k most probable tokens.")
+    top_k: AtLeastOne | None = Field(None, description="Draw among the k most probable tokens.")
 
     def options(self) -> dict[str, Any]:
         """The options that were given, by the names that presets give them."""
@@ -90,19 +92,19 @@ class DecodeFields(SamplerFields):
     """What all endpoints that decode take."""
 
     model: StrictStr | None = Field(None, description="The model's name (GET /v1/models). Default: the one there is.")
-    temperature: float | None = Field(
-        None, ge=0, le=2, description="Of the proposed tokens. Default: the sampler's own, which is 0 for most."
+    temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
+        None, description="Of the proposed tokens. Default: the sampler's own, which is 0 for most."
     )
-    top_p: float | None = Field(None, gt=0, le=1)
-    seed: Annotated[Whole, Field(ge=-SEED_LIMIT, lt=SEED_LIMIT - 1024)] | None = Field(
+    top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    seed: Annotated[StrictInt, Field(ge=-SEED_LIMIT, lt=SEED_LIMIT - 1024), BeforeValidator(_whole)] | None = Field(
         None, description="Choice i uses seed + i. The same seed gives the same text, whatever the load."
     )
     stop: StrictStr | list[StrictStr] | None = Field(
         None, description="At most 4 strings. The text ends before the first of them."
     )
-    max_tokens: Whole | None = Field(None, ge=1, description="Tokens to generate: the masks of the canvas.")
-    max_completion_tokens: Whole | None = Field(None, ge=1, description="The newer name of max_tokens.")
-    n: Whole | None = Field(None, ge=1, description="Choices per prompt.")
+    max_tokens: AtLeastOne | None = Field(None, description="Tokens to generate: the masks of the canvas.")
+    max_completion_tokens: AtLeastOne | None = Field(None, description="The newer name of max_tokens.")
+    n: AtLeastOne | None = Field(None, description="Choices per prompt.")
     stream: StrictBool | None = None
     stream_options: StreamOptions | None = None
     stop_at_eos: StrictBool = Field(True, description="End an answer at its first EOS token, without filling the rest.")

@@ -46,6 +46,8 @@ class Row:
         event: Answer | ApiError
         try:
             event = of_row(result.error or UncodeError("no row")) if result.row is None else self._read(result)
+        except UncodeError as error:
+            event = of_row(error)
         except Exception as error:  # a tokenizer that fails must not end the thread
             event = ApiError(500, f"the answer could not be read ({type(error).__name__}).", code="unreadable_answer")
         self.job.push(self.number, event)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ...core.denoiser import Denoiser
+from ...engine.errors import ForwardFailed
 from ...engine.finished_row import FinishedRow
 from ...engine.row_step import Change, RowStep
 from ...prompt import Prompt
@@ -111,12 +112,23 @@ class Reader:
             self._logp |= {change.offset: change.logp for change in step.changes if change.logp is not None}
         if step.index > self._last_step and self._wanted.commits:
             found.commits = [self._commit(step.index, change) for change in step.changes]
+        elif step.index <= self._last_step:
+            self._check_restart(step)
         self._last_step = max(self._last_step, step.index)
         self._advance(step.tokens, step.settled, found)
         if self._wanted.diffusing:
             left = step.tokens.count(self._denoiser.mask_id)
             found.snapshot, found.progress = self._snapshot(step.tokens), 1 - left / max(self._masks, 1)
         return found
+
+    def _check_restart(self, step: RowStep) -> None:
+        """In half precision a row that is started again in another batch may come out differently. What a client has
+        read cannot be taken back then."""
+        same = min(step.settled, len(self._read))
+        if step.tokens[:same] != self._read[:same]:
+            raise ForwardFailed(
+                "memory ran out, and the row came out differently when it was started again: try again."
+            )
 
     @property
     def is_stopped(self) -> bool:
@@ -243,6 +255,9 @@ class GapsReader(Reader):
             self._show(pieces[-1], found)
 
     def _end(self, found: Update) -> None:
+        return
+
+    def _check_restart(self, step: RowStep) -> None:
         return
 
     def _count(self) -> int:

@@ -19,12 +19,13 @@ class SettledText:
     def __init__(self, decode: Callable[[list[int]], str], context: Sequence[int] = ()) -> None:
         """`context` are tokens before the first one, whose text is not repeated."""
         self._decode, self._ids = decode, list(context[-LONGEST_CHARACTER:])
-        self._context, self._done = 0, len(self._ids)
+        self._done = len(self._ids)
+        """Tokens from here on have not been turned into text."""
 
     def push(self, token: int) -> str:
         """The text that a token adds. Empty while it ends inside a character."""
         self._ids.append(token)
-        before, after = (self._decode(self._ids[self._context : end]) for end in (self._done, len(self._ids)))
+        before, after = (self._decode(self._ids[:end]) for end in (self._done, len(self._ids)))
         if after.endswith(UNKNOWN) and len(self._ids) - self._done < LONGEST_CHARACTER:
             return ""
         return self._take(before, after)
@@ -33,12 +34,13 @@ class SettledText:
         """The text of tokens at the end that are no whole character."""
         if self._done == len(self._ids):
             return ""
-        return self._take(*(self._decode(self._ids[self._context : end]) for end in (self._done, len(self._ids))))
+        return self._take(*(self._decode(self._ids[:end]) for end in (self._done, len(self._ids))))
 
     def _take(self, before: str, after: str) -> str:
         text = after[len(before) :] if after.startswith(before) else self._decode(self._ids[self._done :])
-        self._ids = self._ids[self._done :]  # these say how the next token begins
-        self._context, self._done = 0, len(self._ids)
+        # the tokens of the last text say how the next one begins; special tokens have no text and say nothing
+        self._ids = self._ids[self._done :] if text else self._ids[: self._done]
+        self._done = len(self._ids)
         return text
 
 
