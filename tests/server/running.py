@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import json
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +22,7 @@ from uncode.core.pieces.cache import Plan
 from uncode.engine import Engine
 from uncode.server.decoding.samplers import Samplers
 from uncode.server.logs import Log
-from uncode.server.run import Server, listen
+from uncode.server.run import BackgroundServer, Server
 from uncode.server.service import Service
 from uncode.server.settings import Limits, Settings
 from uncode.testing.hash_model import HashDenoiser, HashSession
@@ -129,15 +128,5 @@ def running(
     settings = replace(settings, limits=replace(settings.limits, **limits))
     lines = io.StringIO()
     service = Service(model, settings, Samplers(model, sampler, {}), Log(lines), engine)
-    with listen("127.0.0.1", 0) as bound:
-        server = Server(service)
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]}, name="uncode-test-server")
-        port = bound.getsockname()[1]
-        thread.start()
-        try:
-            Running.wait(lambda: server.started)
-            yield Running(service, server, port, lines)
-        finally:
-            server.should_exit = True
-            thread.join(30)
-            assert not thread.is_alive()
+    with BackgroundServer(service) as server:
+        yield Running(service, server.server, server.port, lines)

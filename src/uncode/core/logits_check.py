@@ -30,11 +30,8 @@ def find_bad_logits(logits: Tensor) -> tuple[int, str] | None:
 def check_shape(denoiser: Denoiser, logits: object, expected: tuple[int, int, int], columns: int) -> None:
     """Raise unless these are logits `[B, W, V]` of a canvas with so many columns."""
     name = model_name(denoiser)
-    require(
-        isinstance(logits, Tensor) and logits.is_floating_point(),
-        f"the model '{name}' must return a tensor of floating-point logits, not {shown(logits)}.",
-    )
-    assert isinstance(logits, Tensor)
+    if not isinstance(logits, Tensor) or not logits.is_floating_point():  # the text of logits takes long to make
+        raise UncodeError(f"the model '{name}' must return a tensor of floating-point logits, not {shown(logits)}.")
     shape = tuple(logits.shape)
     whole = shape == (expected[0], columns, expected[2])
     advice = "return the columns of plan.wanted alone" if whole else "return one entry per row, column and token"

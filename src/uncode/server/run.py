@@ -5,12 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
+import threading
+import time
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 
 import uvicorn
 
-from ..core.errors import UncodeError
+from ..core.errors import UncodeError, require
 from .app import create_app
 from .connections import connection_class
 from .logs import JsonHandler
@@ -18,6 +21,9 @@ from .service import Service
 
 AFTER_GRACE_SECONDS = 5
 """For the last answers to be written, after the rows that were left have been given up."""
+
+
+POLL_SECONDS = 0.01
 
 
 class Server(uvicorn.Server):
@@ -74,15 +80,47 @@ def listen(host: str, port: int) -> socket.socket:
     return found
 
 
+class BackgroundServer:
+    """A server in a thread of this process, for notebooks and tests. Use it in a `with` block, or call `stop`."""
+
+    def __init__(self, service: Service) -> None:
+        settings = service.settings
+        self.service, self.server = service, Server(service)
+        self._socket = listen(settings.host, settings.port)
+        self.port: int = self._socket.getsockname()[1]
+        self.address = _address(settings.host, self.port)
+        run = partial(self.server.run, sockets=[self._socket])
+        self._thread = threading.Thread(target=run, name="uncode-server", daemon=True)
+        self._thread.start()
+        while not self.server.started and self._thread.is_alive():
+            time.sleep(POLL_SECONDS)
+        require(self.server.started, f"the server at {self.address} did not start: see its log.")
+
+    def stop(self) -> None:
+        """End it: running rows finish within the grace."""
+        self.server.should_exit = True
+        self._thread.join()
+        self._socket.close()
+
+    def __enter__(self) -> BackgroundServer:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+
+def _address(host: str, port: int) -> str:
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
 def serve(service: Service, announce: Callable[[str], None]) -> None:
     """Serve until a signal ends it. `announce` gets the address when the socket is bound."""
     settings = service.settings
     logging.getLogger("uvicorn.error").addHandler(JsonHandler(service.log, logging.WARNING))
     with listen(settings.host, settings.port) as bound:
         port = bound.getsockname()[1]
-        host = f"[{settings.host}]" if ":" in settings.host else settings.host
         if not settings.is_loopback and settings.api_key is None:
             service.log.write("warning", message="anyone who reaches this address can use the server: give it a key")
         service.log.write("started", model=settings.name, host=settings.host, port=port)
-        announce(f"http://{host}:{port}")
+        announce(_address(settings.host, port))
         Server(service).run(sockets=[bound])

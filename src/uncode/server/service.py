@@ -53,6 +53,12 @@ class Service:
         self.is_stopping = False
         self.fingerprint = f"uncode-{__version__}-{str(denoiser.dtype).removeprefix('torch.')}"
 
+    @classmethod
+    def of(cls, denoiser: Denoiser, sampler: str = "uncode", settings: Settings | None = None) -> Service:
+        """A service with the model's own table, and with settings for a server on a free port of this machine."""
+        chosen = settings or Settings(name=str(denoiser.about.get("model") or "model"), port=0)
+        return cls(denoiser, chosen, Samplers(denoiser, sampler, {}))
+
     @property
     def is_ready(self) -> bool:
         """Whether new requests are taken."""
