@@ -1,4 +1,4 @@
-"""Clients that people use, against `uncode serve` in a process of its own: LiteLLM, the `llm` command line, many idle ones."""
+"""Clients that people use, against `uncode serve` in a process of its own: LiteLLM, `llm`, and a thousand idle ones."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ parts = litellm.completion(
 )
 text = litellm.text_completion(model="text-completion-openai/tiny", prompt=prompt, **asked)
 try:
-    litellm.completion(model="openai/tiny", messages=[{"role": "user", "content": "x"}], extra_body={"rtae": 1}, **asked)
+    litellm.text_completion(model="text-completion-openai/tiny", prompt="x", extra_body={"rtae": 1}, **asked)
     error = ""
 except litellm.BadRequestError as raised:
     error = str(raised)
@@ -95,7 +95,6 @@ def test_the_verb_serves_until_a_signal(tmp_path: Path) -> None:
 
 def test_mistakes_are_one_sentence() -> None:
     with listen("127.0.0.1", 0) as bound:
-        bound.listen()
         port = str(bound.getsockname()[1])
         taken = run("serve", "--model", "tiny", "--port", port)
     assert taken.returncode == 2 and f"cannot listen on 127.0.0.1, port {port}" in taken.stderr.splitlines()[-1]

@@ -198,7 +198,6 @@ def test_a_client_that_does_not_read_is_cut_off() -> None:
 
 def test_a_port_that_is_taken() -> None:
     with listen("127.0.0.1", 0) as bound:
-        bound.listen()
         port = bound.getsockname()[1]
         with pytest.raises(UncodeError, match="choose another --host or --port"):
             listen("127.0.0.1", port)

@@ -24,6 +24,8 @@ AFTER_GRACE_SECONDS = 5
 
 
 POLL_SECONDS = 0.01
+BACKLOG = 2048
+"""Connections that the system keeps until the server accepts them."""
 
 
 class Server(uvicorn.Server):
@@ -69,6 +71,7 @@ def listen(host: str, port: int) -> socket.socket:
         try:
             found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             found.bind(address)
+            found.listen(BACKLOG)  # clients may connect as soon as the address is announced
         except OSError:
             found.close()
             raise
