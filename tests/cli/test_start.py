@@ -36,6 +36,8 @@ QUICK = [
     ["count", "--help"],
     ["mini", "--help"],
     ["train", "--help"],
+    ["serve", "--help"],
+    ["serve", "--sampler", "confidense"],
     ["samplers"],
     ["samplers", "--json"],
     ["samplers", "confidense"],

@@ -219,6 +219,8 @@ def test_a_failed_forward_is_500_and_the_server_goes_on() -> None:
             assert failed.status_code == 500 and error_of(failed)["type"] == "server_error"
             assert error_of(failed)["message"].startswith("the forward failed (RuntimeError: CUDA error: an illegal")
         assert behind.result().status_code == 200
+        (line,) = [line for line in server.log if line["event"] == "forward_failed"]
+        assert line["rows"] == 4 and "an illegal access" in line["traceback"]
         assert server.metric("uncode_failed_forwards_total") == 1 and server.service.engine.limit_rows == 2
         assert server.get("/health").status_code == 200
 
@@ -232,6 +234,18 @@ def test_a_server_whose_forwards_all_fail_is_not_healthy() -> None:
         assert client.get("/health").status_code == client.get("/ready").status_code == 503
         assert server.post("/v1/completions", prompt=STORY, max_tokens=3).status_code == 200
         assert client.get("/health").status_code == client.get("/ready").status_code == 200
+
+
+def test_a_thread_that_dies_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A bug in the engine: requests get an error at once, and the server says that it is not healthy."""
+    monkeypatch.setattr(threading, "excepthook", lambda _: None)
+    with running(QuickModel(seconds=0.01)) as server, ThreadPoolExecutor(1) as pool:
+        row = pool.submit(server.post, "/v1/completions", prompt=STORY, max_tokens=60)
+        server.wait(lambda: server.service.engine.running == 1)
+        monkeypatch.setattr(server.service.thread, "_obey", lambda: 1 / 0)
+        assert row.result().status_code == 503
+        assert server.post("/v1/completions", prompt=STORY, max_tokens=2).status_code == 503
+        assert server.get("/health").status_code == 503
 
 
 def test_memory_that_runs_out_costs_no_answer() -> None:

@@ -187,6 +187,7 @@ def test_samplers_by_name_and_as_data(client: openai.OpenAI) -> None:
     ("options", "sentence"),
     [
         ({"tempreature": 1}, "unknown field 'tempreature': did you mean 'temperature'?"),
+        ({"messages": []}, "unknown field 'messages': see /docs."),
         ({"sampler": "confidense"}, "no sampler is named 'confidense': did you mean 'confidence'?"),
         ({"sampler": "confidence", "rate": 0.2}, "the sampler 'confidence' has no option 'rate'"),
         ({"sampler": "/etc/passwd.toml"}, "no sampler is named '/etc/passwd.toml'"),

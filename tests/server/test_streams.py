@@ -117,6 +117,13 @@ def test_a_suffix_is_kept(server: Running) -> None:
         assert "".join(chunk["choices"][0]["text"] for chunk in events(server, path, **asked)) == wanted
 
 
+def test_an_empty_suffix_is_none(server: Running) -> None:
+    asked = {"prompt": "def f(x):", "max_tokens": 5, "sampler": "confidence"}
+    plain = server.post("/v1/completions", **asked).json()["choices"][0]["text"]
+    for suffix in ("", "<|endoftext|>"):
+        assert server.post("/v1/completions", suffix=suffix, **asked).json()["choices"][0]["text"] == plain
+
+
 def test_gaps_as_texts_and_sizes(server: Running) -> None:
     text = "Paris is the <mask:2> of France, and <mask:3> is big."
     wanted = uncode.generate(QuickModel(), text, sampler="confidence")

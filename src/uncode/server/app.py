@@ -72,7 +72,7 @@ async def _api_error(request: Request, error: Any) -> Response:
 
 
 async def _invalid(request: Request, error: Any) -> Response:
-    return explain(error).response()
+    return explain(error, request.url.path).response()
 
 
 async def _http_error(request: Request, error: Any) -> Response:

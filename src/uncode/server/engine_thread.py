@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from collections import deque
 from typing import Literal
 
 from ..engine import Engine
 from .decoding.job import Row
 from .errors import shutting_down
+from .logs import Log
 from .metrics import Metrics
 
 MAX_FAILURES = 3
@@ -22,8 +24,8 @@ Command = tuple[Literal["submit", "cancel"], Row]
 class EngineThread:
     """Runs the engine while it has rows, and sleeps otherwise. All methods may be called from any thread."""
 
-    def __init__(self, engine: Engine, metrics: Metrics) -> None:
-        self._engine, self._metrics = engine, metrics
+    def __init__(self, engine: Engine, metrics: Metrics, log: Log) -> None:
+        self._engine, self._metrics, self._log = engine, metrics, log
         self._commands: deque[Command] = deque()
         self._wake, self._lock = threading.Event(), threading.Lock()
         self._rows: dict[int, Row] = {}
@@ -54,7 +56,12 @@ class EngineThread:
     @property
     def is_healthy(self) -> bool:
         """Whether the thread runs and its forwards work."""
-        return self._thread.is_alive() and self._failures < MAX_FAILURES
+        return self.is_alive and self._failures < MAX_FAILURES
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether rows that are submitted will end."""
+        return self._thread.is_alive() and not self._stopping
 
     @property
     def outstanding(self) -> int:
@@ -79,15 +86,18 @@ class EngineThread:
     # -- in the thread -----------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while not self._stopping:
-            self._wake.clear()
-            self._obey()
-            if self._engine.is_idle:
-                self._show_load()
-                self._wake.wait()
-            else:
-                self._step()
-        self._end()
+        try:
+            while not self._stopping:
+                self._wake.clear()
+                self._obey()
+                if self._engine.is_idle:
+                    self._show_load()
+                    self._wake.wait()
+                else:
+                    self._step()
+        finally:
+            self._stopping = True
+            self._end()
 
     def _obey(self) -> None:
         while self._commands:
@@ -107,6 +117,7 @@ class EngineThread:
         except Exception as error:
             self._failures += 1
             self._metrics.failed_forwards.inc()
+            self._log.write("forward_failed", rows=self._engine.running, traceback=traceback.format_exc())
             results = self._engine.abandon(error)
         else:
             if self._engine.forwards > forwards:

@@ -47,7 +47,7 @@ class Service:
         self.log, self.metrics = log or Log(), Metrics()
         limits = settings.limits
         self.engine = engine or Engine(denoiser, max_rows=limits.rows, short_rows=max(1, limits.rows // 8))
-        self.thread = EngineThread(self.engine, self.metrics)
+        self.thread = EngineThread(self.engine, self.metrics, self.log)
         self.prompts = Prompts(denoiser, limits, settings.length)
         self.began = int(time.time())
         self.is_stopping = False
@@ -75,7 +75,7 @@ class Service:
         self, body: DecodeFields, prepare: Callable[[int | None], Sequence[PreparedPrompt]], logprobs: int | None
     ) -> tuple[Job, int, list[PreparedPrompt]]:
         """Start the job of a body; `prepare` makes its prompts for a length. Returns it with its seed and prompts."""
-        if self.is_stopping:
+        if self.is_stopping or not self.thread.is_alive:
             raise shutting_down()
         self.check_model(body.model)
         wanted, length, count = self._wanted(body, logprobs), _length(body), body.n or 1

@@ -9,12 +9,17 @@ from fastapi.exceptions import RequestValidationError
 from ...core.errors import nearest, shown
 from ..errors import ApiError
 from .bodies import ChatBody, CompletionBody, FimBody
+from .fields import DecodeFields
 
 NO_JSON = "the body is no JSON object: send one with the content type application/json."
-FIELDS = sorted({name for body in (ChatBody, CompletionBody, FimBody) for name in body.model_fields})
+BODIES: dict[str, type[DecodeFields]] = {
+    "/v1/completions": CompletionBody,
+    "/v1/chat/completions": ChatBody,
+    "/v1/fim/completions": FimBody,
+}
 
 
-def explain(error: RequestValidationError) -> ApiError:
+def explain(error: RequestValidationError, endpoint: str) -> ApiError:
     """The first thing that is wrong, with the near name for a field that is unknown."""
     problems = list(error.errors())
     unknown = [one for one in problems if one["type"] == "extra_forbidden"]
@@ -24,7 +29,7 @@ def explain(error: RequestValidationError) -> ApiError:
     if first["type"] == "json_invalid" or not path:
         return ApiError(400, NO_JSON)
     if first["type"] == "extra_forbidden":
-        return ApiError(400, _unknown(path), param=_dotted(path), code="unknown_field")
+        return ApiError(400, _unknown(path, endpoint), param=_dotted(path), code="unknown_field")
     if first["type"] == "missing":
         return ApiError(400, f"{_dotted(path)} is missing.", param=name)
     reason = str(first.get("msg", "is wrong")).removeprefix("Value error, ")
@@ -34,11 +39,11 @@ def explain(error: RequestValidationError) -> ApiError:
     return ApiError(400, f"{name} is wrong: {reason[:1].lower()}{reason[1:]}, not {_safe(given)}.", param=name)
 
 
-def _unknown(path: list[Any]) -> str:
+def _unknown(path: list[Any], endpoint: str) -> str:
     field, where = str(path[-1]), _dotted(path[:-1])
     if where:
         return f"unknown field '{field[:60]}' in {where}."
-    near = nearest(field, FIELDS)
+    near = nearest(field, BODIES[endpoint].model_fields)
     return f"unknown field '{field[:60]}'" + (f": did you mean '{near}'?" if near else ": see /docs.")
 
 

@@ -13,6 +13,8 @@ from ..errors import ApiError
 from ..settings import Limits
 from .reader import GapsReader, IdsReader, Reader, Wanted
 
+EMPTY_SUFFIX = "<|endoftext|>"
+"""What editors send where nothing follows the cursor."""
 MakeReader = Callable[[Wanted], Reader]
 
 
@@ -38,6 +40,7 @@ class Prompts:
 
     def answer(self, text: str, length: int | None, suffix: str | None = None) -> PreparedPrompt:
         """A text and masks after it; with a suffix, the masks are a gap before the suffix."""
+        suffix = None if suffix == EMPTY_SUFFIX else suffix
         if not text and not suffix:
             raise ApiError(400, "the prompt is empty: send a text.", param="prompt")
         before, after = self._denoiser.frame
