@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import json
+import logging
 import socket
 import threading
 import time
@@ -22,7 +24,10 @@ from uncode.engine.row_step import RowStep
 from uncode.prompt import Prompt
 from uncode.server.connections import connection_class
 from uncode.server.decoding.reader import Reader, Wanted
-from uncode.server.run import listen
+from uncode.server.decoding.samplers import Samplers
+from uncode.server.logs import Log
+from uncode.server.run import listen, serve
+from uncode.server.service import Service
 from uncode.server.settings import Limits, Settings
 
 
@@ -34,7 +39,7 @@ def error_of(response: httpx.Response) -> dict[str, Any]:
 
 def test_a_full_queue_is_429_and_says_when_to_come_back() -> None:
     with running(QuickModel(seconds=0.02), rows=1, queue=1) as server, ThreadPoolExecutor(2) as pool:
-        waiting = [pool.submit(server.post, "/v1/completions", prompt=STORY, max_tokens=60) for _ in range(2)]
+        waiting = [pool.submit(server.post, "/v1/completions", prompt="1 + 1 =", max_tokens=30) for _ in range(2)]
         server.wait(lambda: server.service.thread.outstanding == 2)
         refused = server.post("/v1/completions", prompt=STORY, max_tokens=4)
         assert refused.status_code == 429 and error_of(refused)["type"] == "rate_limit_error"
@@ -51,7 +56,7 @@ def test_a_short_request_overtakes_long_ones() -> None:
             assert server.post("/v1/completions", prompt="1 + 1 =", max_tokens=tokens).status_code == 200
             done.append(name)
 
-        long = [pool.submit(ask, f"long {number}", 80) for number in range(4)]
+        long = [pool.submit(ask, f"long {number}", 48) for number in range(4)]
         server.wait(lambda: server.service.engine.running == 2 and server.service.engine.waiting == 2)
         pool.submit(ask, "short", 8).result()
         assert done == ["short"]
@@ -230,7 +235,7 @@ def test_a_server_whose_forwards_all_fail_is_not_healthy() -> None:
     with running(model) as server, server.http() as client:
         for _ in range(3):
             model.failure.append(RuntimeError("CUDA error"))
-            assert server.post("/v1/completions", prompt=STORY, max_tokens=3).status_code == 500
+            assert server.post("/v1/completions", prompt=STORY, max_tokens=3, stream=True).status_code == 500
         assert client.get("/health").status_code == client.get("/ready").status_code == 503
         assert server.post("/v1/completions", prompt=STORY, max_tokens=3).status_code == 200
         assert client.get("/health").status_code == client.get("/ready").status_code == 200
@@ -251,7 +256,7 @@ def test_a_thread_that_dies_leaves_nobody_waiting(monkeypatch: pytest.MonkeyPatc
 def test_memory_that_runs_out_costs_no_answer() -> None:
     model = QuickModel(seconds=0.01)
     with running(model, rows=4) as server, ThreadPoolExecutor(3) as pool:
-        asked = {"prompt": STORY, "max_tokens": 30, "seed": 1, "temperature": 1.0}
+        asked = {"prompt": "1 + 1 =", "max_tokens": 20, "seed": 1, "temperature": 1.0}
         quiet = server.post("/v1/completions", **asked).json()["choices"][0]["text"]
         rows = [pool.submit(server.post, "/v1/completions", **asked) for _ in range(3)]
         server.wait(lambda: server.service.engine.running == 3)
@@ -322,6 +327,25 @@ def test_logs_are_json_without_prompts() -> None:
         server.post("/v1/completions", prompt=STORY, max_tokens=5)
     (line,) = [line for line in server.log if line["event"] == "request"]
     assert line["prompt"]["prompt"] == STORY and line["answers"] == [text]
+
+
+def test_an_address_that_others_reach_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is said in the log; uvicorn's own warnings are lines of the same log."""
+
+    def warn(*_: Any, **__: Any) -> None:
+        logging.getLogger("uvicorn.error").warning("a warning of uvicorn")
+
+    monkeypatch.setattr("uncode.server.run.Server.run", warn)
+    events = {}
+    for key in (None, "secret"):
+        lines, model, announced = io.StringIO(), QuickModel(), list[str]()
+        settings = Settings("x", host="0.0.0.0", port=0, api_key=key)
+        serve(Service(model, settings, Samplers(model, "uncode", {}), Log(lines)), announced.append)
+        found = [json.loads(line) for line in lines.getvalue().splitlines()]
+        events[key] = [(line["event"], line.get("message", "")) for line in found]
+        assert announced[0].startswith("http://0.0.0.0:")
+    assert events["secret"] == [("started", ""), ("warning", "a warning of uvicorn")]
+    assert events[None][0][0] == "warning" and "give it a key" in events[None][0][1] and len(events[None]) == 3
 
 
 def test_metrics_are_prometheus_text() -> None:

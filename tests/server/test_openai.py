@@ -249,7 +249,7 @@ def test_the_same_seed_gives_the_same_text_under_load(client: openai.OpenAI, ser
             "seed": number,
             "temperature": 0.7,
         }
-        for number in range(15)
+        for number in range(10)
     ]
 
     def text(number: int) -> str:

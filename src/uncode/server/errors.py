@@ -11,6 +11,8 @@ from fastapi.responses import Response
 from ..core.errors import BadLogits, UncodeError
 from ..engine.errors import ForwardFailed
 
+CLIENT_GONE = 499
+"""The status in logs and metrics where a client left before its answer began."""
 TYPES = {401: "authentication_error", 403: "permission_error", 408: "timeout_error", 429: "rate_limit_error"}
 """Other statuses below 500 are `invalid_request_error`, those from 500 on `server_error`."""
 

@@ -10,14 +10,12 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .errors import ApiError
+from .errors import CLIENT_GONE, ApiError
 from .service import Service
 
 PUBLIC = frozenset({"/", "/health", "/ready", "/docs", "/openapi.json"})
 """Paths that need no key: they say nothing of requests."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
-CLIENT_GONE = 499
-"""The status in logs and metrics where a client left before its answer began."""
 
 
 class Guard:

@@ -6,6 +6,8 @@ import json
 import logging
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, TextIO
 
 
@@ -25,12 +27,22 @@ class Log:
         except (OSError, ValueError):
             return
 
+    @contextmanager
+    def taking(self, logger: str) -> Iterator[None]:
+        """Write the warnings of another package's logger too, until the end of the block."""
+        handler = _JsonHandler(self)
+        logging.getLogger(logger).addHandler(handler)
+        try:
+            yield
+        finally:
+            logging.getLogger(logger).removeHandler(handler)
 
-class JsonHandler(logging.Handler):
-    """Messages of uvicorn in the same form."""
 
-    def __init__(self, log: Log, level: int) -> None:
-        super().__init__(level)
+class _JsonHandler(logging.Handler):
+    """Messages of another package in the same form."""
+
+    def __init__(self, log: Log) -> None:
+        super().__init__(logging.WARNING)
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import socket
 import threading
 import time
@@ -16,7 +15,6 @@ import uvicorn
 from ..core.errors import UncodeError, require
 from .app import create_app
 from .connections import connection_class
-from .logs import JsonHandler
 from .service import Service
 
 AFTER_GRACE_SECONDS = 5
@@ -119,8 +117,7 @@ def _address(host: str, port: int) -> str:
 def serve(service: Service, announce: Callable[[str], None]) -> None:
     """Serve until a signal ends it. `announce` gets the address when the socket is bound."""
     settings = service.settings
-    logging.getLogger("uvicorn.error").addHandler(JsonHandler(service.log, logging.WARNING))
-    with listen(settings.host, settings.port) as bound:
+    with listen(settings.host, settings.port) as bound, service.log.taking("uvicorn.error"):
         port = bound.getsockname()[1]
         if not settings.is_loopback and settings.api_key is None:
             service.log.write("warning", message="anyone who reaches this address can use the server: give it a key")

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
 from ..decoding.job import Job
 from ..decoding.prompts import PreparedPrompt
-from ..decoding.reader import Answer
-from ..errors import ApiError, json_response
+from ..decoding.reader import Answer, Update
+from ..errors import CLIENT_GONE, ApiError, json_response
 from ..service import Service
 from .answers import ChatAnswer, TextAnswer, decoded
 from .bodies import ChatBody, CompletionBody, FimBody
 from .fields import DecodeFields
 from .replies import ChatReply, Reply, TextReply, server_sent
 
+T = TypeVar("T")
+Found = tuple[int, Update | Answer]
 Prepare = Callable[[int | None], Sequence[PreparedPrompt]]
 
 
@@ -98,36 +100,39 @@ async def _answer(
         alternatives=logprobs,
     )
     facts = request.scope["uncode"]
-    facts |= {"sampler": reply.sampler, "seed": seed, "choices": len(job.rows), "stream": bool(body.stream)}
+    facts |= {"sampler": reply.sampler[:80], "seed": seed, "choices": len(job.rows), "stream": bool(body.stream)}
     if service.settings.log_prompts:
         facts["prompt"] = body.model_dump(include={"prompt", "suffix", "infill", "messages"}, exclude_none=True)
-    if body.stream:
-        usage = body.stream_options is not None and body.stream_options.include_usage
-        return StreamingResponse(
-            _stream(service, job, reply, usage, facts), media_type="text/event-stream", headers=NO_BUFFER
-        )
-    answers = await _unless_gone(request, job)
-    facts |= service.count(job, reply.usage(answers), answers)
-    return json_response(reply.answer(answers))
+    if not body.stream:
+        answers = await _unless_gone(request, job, _collect(job))
+        facts |= service.count(job, reply.usage(answers), answers)
+        return json_response(reply.answer(answers))
+    usage = body.stream_options is not None and body.stream_options.include_usage
+    events = job.events()
+    first = await _unless_gone(request, job, anext(events))  # an error before the first forward has a status of its own
+    chunks = _stream(service, job, reply, usage, facts, _chained(first, events))
+    return StreamingResponse(chunks, media_type="text/event-stream", headers=NO_BUFFER)
 
 
 NO_BUFFER = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 """Proxies hand on a stream as it comes."""
 
 
-async def _unless_gone(request: Request, job: Job) -> list[Answer]:
-    """All answers of a job. If the client leaves, its rows are dropped."""
-    work = asyncio.ensure_future(_collect(job))
+async def _unless_gone(request: Request, job: Job, found: Awaitable[T]) -> T:
+    """What a job finds. If the client leaves, or on an error, its rows are dropped."""
+    work = asyncio.ensure_future(found)
     gone = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait({work, gone}, return_when=asyncio.FIRST_COMPLETED)
         if not work.done():
-            raise ApiError(499, "the client has closed the connection.")
+            raise ApiError(CLIENT_GONE, "the client has closed the connection.")
         return work.result()
+    except BaseException:
+        job.cancel()
+        raise
     finally:
         for task in (work, gone):
             task.cancel()
-        job.cancel()
 
 
 async def _collect(job: Job) -> list[Answer]:
@@ -143,14 +148,22 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-async def _stream(service: Service, job: Job, reply: Reply, usage: bool, facts: dict[str, Any]) -> AsyncIterator[str]:
+async def _chained(first: Found, rest: AsyncIterator[Found]) -> AsyncIterator[Found]:
+    yield first
+    async for one in rest:
+        yield one
+
+
+async def _stream(
+    service: Service, job: Job, reply: Reply, usage: bool, facts: dict[str, Any], events: AsyncIterator[Found]
+) -> AsyncIterator[str]:
     """Chunks as server-sent events. An error after the first chunk is an event too."""
     answers: dict[int, Answer] = {}
     characters = [0] * len(job.rows)
     try:
         for opening in reply.first_chunks(len(job.rows)):
             yield server_sent(opening)
-        async for number, event in job.events():
+        async for number, event in events:
             update = event.last if isinstance(event, Answer) else event
             if not update.is_empty:
                 yield server_sent(reply.chunk(number, update, characters[number]))

@@ -36,7 +36,7 @@ class Row:
         except Exception as error:  # the other rows of the batch must not suffer
             self._unreadable = error
             return True
-        if not update.is_empty:
+        if step.index == 0 or not update.is_empty:  # the first says that the row has begun
             self.job.push(self.number, update)
         return self._reader.is_stopped
 

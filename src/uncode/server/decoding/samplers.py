@@ -18,6 +18,8 @@ from ...samplers.catalog import catalog, find
 from ...samplers.registry import cache_named
 
 CACHED_SAMPLERS = 256
+CACHED_CHARACTERS = 8192
+"""Samplers with more data than this are built for each request, so that clients cannot fill the memory."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class Samplers:
 
     def build(self, choice: Choice) -> Sampler:
         """The sampler of a request; equal requests share one."""
-        return self._build(json.dumps(vars(choice), sort_keys=True))
+        key = json.dumps(vars(choice), sort_keys=True)
+        return self._build(key) if len(key) <= CACHED_CHARACTERS else self._build_from(key)
 
     def _build_from(self, key: str) -> Sampler:
         wanted = Choice(**json.loads(key))
