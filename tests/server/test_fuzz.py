@@ -12,8 +12,9 @@ from typing import Any
 import httpx
 import pytest
 import schemathesis
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, given, settings
 from pydantic import ValidationError
+from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -152,22 +153,31 @@ def test_paths_and_methods_that_are_not_there(server: Running) -> None:
         assert client.get("/v1/models/%00%ff").status_code == 404
 
 
-def _schema() -> Any:
+def _document() -> dict[str, Any]:
     model = QuickModel()
-    service = Service(model, SETTINGS, Samplers(model, "uncode", {}))
-    return schemathesis.openapi.from_dict(create_app(service).openapi())
+    return create_app(Service(model, SETTINGS, Samplers(model, "uncode", {}))).openapi()
 
 
-schema = _schema()
+DOCUMENT = _document()
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-SETTINGS_OF_CASES = settings(
-    max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+CASES = settings(
+    max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
 )
 
 
-@schema.parametrize()
-@SETTINGS_OF_CASES
-def test_answers_are_as_the_document_says(case: Any, server: Running) -> None:
-    """Bodies from the schema, valid and not. A stream is read as text."""
-    response = case.call(base_url=server.address, timeout=60)
-    case.validate_response(response, checks=CHECKS)
+@pytest.mark.parametrize(
+    ("path", "method"), [(path, method.upper()) for path, methods in DOCUMENT["paths"].items() for method in methods]
+)
+def test_answers_are_as_the_document_says(server: Running, path: str, method: str, examples: int) -> None:
+    """For bodies that fit the schema, and for bodies that do not. A stream is read as text."""
+    operation = schemathesis.openapi.from_dict(DOCUMENT)[path][method]
+    kinds = list(GenerationMode) if method == "POST" else [GenerationMode.POSITIVE]
+    for kind in kinds:
+
+        @settings(CASES, max_examples=examples)
+        @given(case=operation.as_strategy(generation_mode=kind))
+        def check_case(case: Any) -> None:
+            response = case.call(base_url=server.address, timeout=60)
+            case.validate_response(response, checks=CHECKS)
+
+        check_case()
