@@ -160,11 +160,10 @@ def _document() -> dict[str, Any]:
 
 DOCUMENT = _document()
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
-CASES = settings(
-    max_examples=6, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
-)
+CASES = settings(deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None)
 
 
+@pytest.mark.parametrize("examples", [6, pytest.param(100, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(
     ("path", "method"), [(path, method.upper()) for path, methods in DOCUMENT["paths"].items() for method in methods]
 )
