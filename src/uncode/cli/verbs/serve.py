@@ -94,7 +94,7 @@ def command(
 
       uncode serve
       uncode serve --model GSAI-ML/LLaDA-8B-Instruct --sampler fast_dllm --set cache=dual --port 8080
-      UNCODE_API_KEY=secret uncode serve --host 0.0.0.0
+      uncode serve --host 0.0.0.0 --api-key "$KEY"
     """
     limits = Limits(
         rows, queue, max_prompt, max_tokens, context, max_body, connections, seconds=timeout, read_seconds=read_timeout
