@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ...core.denoiser import Denoiser
+from ...core.texts import token_texts
 from ...engine.errors import ForwardFailed
 from ...engine.finished_row import FinishedRow
 from ...engine.row_step import Change, RowStep
@@ -129,6 +130,15 @@ class Reader:
             raise ForwardFailed(
                 "memory ran out, and the row came out differently when it was started again: try again."
             )
+
+    def opening(self) -> dict[str, Any] | None:
+        """The span before its first forward, for clients who draw the commits: its length, and what stands already."""
+        if not self._wanted.commits:
+            return None
+        ids, mask = self._prompt.ids[self._first :], self._denoiser.mask_id
+        texts = zip(ids, token_texts(self._denoiser.tokenizer, ids), strict=True)
+        given = [{"offset": at, "token": one, "text": text} for at, (one, text) in enumerate(texts) if one != mask]
+        return {"length": len(ids), "given": given, "eos_ids": sorted(self._denoiser.eos_ids)}
 
     @property
     def is_stopped(self) -> bool:
