@@ -11,7 +11,7 @@ export function askForKey(problem) {
   const field = el("input", { type: "password", id: "key", autocomplete: "off", required: true });
   const form = el(
     "form",
-    { method: "dialog" },
+    {},
     el("h2", {}, "This server asks for an API key"),
     el("label", { for: "key" }, "API key"),
     field,
@@ -24,7 +24,8 @@ export function askForKey(problem) {
   dialog.showModal();
   dialog.addEventListener("cancel", (event) => event.preventDefault()); // there is nothing to see without a key
   return new Promise((resolve) => {
-    form.addEventListener("submit", () => {
+    form.addEventListener("submit", (event) => {
+      event.preventDefault();
       dialog.remove();
       resolve(field.value);
     });
