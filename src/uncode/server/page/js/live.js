@@ -38,6 +38,7 @@ async function start() {
   const help = helpDialog(KEYS);
   document.body.append(help);
   document.querySelector(".tools")?.append(
+    el("a", { href: "docs" }, "API"),
     toolButton("Light or dark", "◐", toggleTheme),
     toolButton("Help", "?", () => help.showModal()),
   );

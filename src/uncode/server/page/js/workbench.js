@@ -59,11 +59,10 @@ export class Workbench {
       "form",
       { class: "form", "aria-label": "Decode" },
       el("div", { class: "prompt-box" }, el("h2", {}, "Prompt"), this.gapButton, this.prompt.element),
-      el("div", { class: "go" }, this.decodeButton, this.status),
-      this.problem,
       el("div", { class: "shared options" }, ...shared.map(({ element }) => element)),
       this.cardBox,
       this.compareButton,
+      el("div", { class: "go" }, this.problem, this.decodeButton, this.status),
     );
     form.addEventListener("submit", (event) => event.preventDefault());
     return el("div", { class: "bench" }, form, this.results.element);
