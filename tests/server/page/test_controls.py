@@ -86,4 +86,6 @@ def test_a_stream_of_commits_opens_with_its_canvas(commits: bool) -> None:
     assert "".join(one["text"] for one in canvas["given"]) == " eggs cost coins."
     assert canvas["length"] == len(canvas["given"]) + 3 and canvas["given"][0]["offset"] == 2
     written = [commit["offset"] for chunk in chunks for commit in chunk["choices"][0].get("commits", [])]
+    first = next(choice for chunk in chunks if "commits" in (choice := chunk["choices"][0]))
+    assert first["mean_entropy"] > 0 and first["commits"][0]["entropy"] > 0
     assert sorted(written) == sorted(set(range(canvas["length"])) - {one["offset"] for one in canvas["given"]})

@@ -46,6 +46,7 @@ class Reply:
         choice |= {"finish_reason": None} | self._logprobs(update.logs, offset)
         if update.commits:
             choice["commits"] = [asdict(commit) for commit in update.commits]
+            choice["mean_entropy"] = update.mean_entropy
         head = self._head(self.part) | {"choices": [choice]}
         if snapshot:
             head["diffusion_meta"] = {"diffusion_content": True, "diffusion_progress": round(update.progress, 4)}

@@ -38,6 +38,7 @@ class Commit:
     token: int | None
     text: str
     logp: float | None
+    entropy: float | None
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Update:
     text: str = ""
     logs: list[TokenLog] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
+    mean_entropy: float | None = None
     snapshot: str | None = None
     progress: float = 0.0
 
@@ -113,6 +115,7 @@ class Reader:
             self._logp |= {change.offset: change.logp for change in step.changes if change.logp is not None}
         if step.index > self._last_step and self._wanted.commits:
             found.commits = [self._commit(step.index, change) for change in step.changes]
+            found.mean_entropy = step.mean_entropy
         elif step.index <= self._last_step:
             self._check_restart(step)
         self._last_step = max(self._last_step, step.index)
@@ -204,7 +207,7 @@ class Reader:
 
     def _commit(self, step: int, change: Change) -> Commit:
         text = "" if change.token is None else str(self._denoiser.tokenizer.decode([change.token]))
-        return Commit(step, change.offset, change.token, text, change.logp)
+        return Commit(step, change.offset, change.token, text, change.logp, change.entropy)
 
     def _snapshot(self, tokens: list[int]) -> str:
         """The text with signs for masks, up to an EOS token that is settled."""

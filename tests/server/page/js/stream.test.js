@@ -22,14 +22,11 @@ test("events that come in pieces", async () => {
 
 test("commits and erasures of a forward", () => {
   const found = stepsOf([
-    { step: 4, offset: 0, token: 7, text: "a", logp: -1 },
-    { step: 4, offset: 1, token: null, text: "", logp: null },
-    { step: 5, offset: 1, token: 8, text: "b", logp: -2 },
-  ]);
-  assert.deepEqual(found, [
-    { step: 4, commits: [{ offset: 0, token: 7, text: "a", logp: -1 }], erased: [1] },
-    { step: 5, commits: [{ offset: 1, token: 8, text: "b", logp: -2 }], erased: [] },
-  ]);
+    { step: 4, offset: 0, token: 7, text: "a", logp: -1, entropy: 2 },
+    { step: 4, offset: 1, token: null, text: "", logp: null, entropy: null },
+  ], 1.5);
+  const commit = { offset: 0, token: 7, text: "a", logp: -1, entropy: 2 };
+  assert.deepEqual(found, [{ step: 4, commits: [commit], erased: [1], mean_entropy: 1.5 }]);
 });
 
 test("a forward that changed nothing counts as a step", async () => {

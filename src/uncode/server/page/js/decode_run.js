@@ -1,12 +1,13 @@
 /** One decode on the server, as steps for the view. */
 
 /** @typedef {import("./api.js").Api} Api */
+/** @typedef {import("../../../viewer/js/model.js").Belief} Belief */
 /** @typedef {import("../../../viewer/js/model.js").Step} Step */
 /** @typedef {import("../../../viewer/js/model.js").Token} Token */
 /** @typedef {import("../../../viewer/js/row.js").Row} Row */
 
 /** @typedef {{ length: number, given: Token[], eos_ids: number[] }} Opening */
-/** @typedef {{ step: number, offset: number, token: number | null, text: string, logp: number | null }} Change */
+/** @typedef {{ step: number, offset: number, token: number | null, text: string } & Belief} Change */
 
 export class DecodeRun {
   /**
@@ -54,7 +55,7 @@ export class DecodeRun {
       const choice = chunk.choices[0];
       if (!choice) continue;
       this.text += choice.text ?? choice.delta?.content ?? "";
-      for (const step of stepsOf(choice.commits ?? [])) {
+      for (const step of stepsOf(choice.commits ?? [], choice.mean_entropy)) {
         for (; next < step.step; next += 1) yield { commits: [] };
         yield step;
         next += 1;
@@ -73,16 +74,17 @@ export class DecodeRun {
 /**
  * The changes of a chunk, forward by forward.
  * @param {Change[]} changes
+ * @param {number | null} [meanEntropy]
  * @returns {(Step & { step: number })[]}
  */
-export function stepsOf(changes) {
+export function stepsOf(changes, meanEntropy = null) {
   /** @type {Map<number, Step & { step: number, erased: number[] }>} */
   const steps = new Map();
-  for (const { step, offset, token, text, logp } of changes) {
-    const found = steps.get(step) ?? { step, commits: [], erased: [] };
+  for (const { step, offset, token, text, logp, entropy } of changes) {
+    const found = steps.get(step) ?? { step, commits: [], erased: [], mean_entropy: meanEntropy };
     steps.set(step, found);
     if (token === null) found.erased.push(offset);
-    else found.commits.push({ offset, token, text, logp });
+    else found.commits.push({ offset, token, text, logp, entropy });
   }
   return Array.from(steps.values());
 }
