@@ -57,10 +57,10 @@ class Settings:
     grace_seconds: float = 30.0
     """How long running rows may take to finish after a signal to stop."""
     log_prompts: bool = False
+    limits: Limits = Limits()
     origin: Origin | None = None
     example: str = ""
     """A prompt that the live page begins with."""
-    limits: Limits = Limits()
 
     @property
     def is_loopback(self) -> bool:

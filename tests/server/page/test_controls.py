@@ -86,6 +86,17 @@ def test_a_stream_of_commits_opens_with_its_canvas(commits: bool) -> None:
     assert "".join(one["text"] for one in canvas["given"]) == " eggs cost coins."
     assert canvas["length"] == len(canvas["given"]) + 3 and canvas["given"][0]["offset"] == 2
     written = [commit["offset"] for chunk in chunks for commit in chunk["choices"][0].get("commits", [])]
-    first = next(choice for chunk in chunks if "commits" in (choice := chunk["choices"][0]))
-    assert first["mean_entropy"] > 0 and first["commits"][0]["entropy"] > 0
     assert sorted(written) == sorted(set(range(canvas["length"])) - {one["offset"] for one in canvas["given"]})
+
+
+def test_a_stream_tells_the_numbers_of_the_trace() -> None:
+    body = {"prompt": "one two", "max_tokens": 9, "stream": True, "commits": True, "trace": True, "sampler": "semi_ar"}
+    with running() as server, server.http() as client:
+        lines = client.post("/v1/completions", json=body | {"blocks": 3}).text.splitlines()
+    choices = [json.loads(line[6:])["choices"][0] for line in lines if line.startswith("data: {")]
+    trace = choices[-1]["trace"]
+    steps = [choice for choice in choices if "commits" in choice]
+    assert [step["mean_entropy"] for step in steps] == pytest.approx(trace["mean_entropy"])
+    commits = sorted((one for step in steps for one in step["commits"]), key=lambda one: one["offset"])
+    for name in ("logp", "entropy"):
+        assert [one[name] for one in commits] == pytest.approx(trace[name])
