@@ -25,6 +25,8 @@ pytestmark = pytest.mark.xdist_group("browser")
 Open = Callable[..., Tab]
 LIVE = replace(SETTINGS, origin=Origin("tiny", dtype="float32"), example=STORY, length=12)
 KEY = "a key of this test"
+SLOW = 0.25
+"""Seconds of a forward that a test interrupts. A busy machine needs some of them for a click."""
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def browser() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def quick() -> Iterator[Running]:
-    with running(QuickModel(0.01), LIVE) as server:
+    with running(QuickModel(), LIVE) as server:
         yield server
 
 
@@ -80,11 +82,14 @@ def set_prompt(tab: Tab, text: str) -> None:
 
 
 def test_decode_streams_the_commits(tab: Open, quick: Running) -> None:
-    shown = tab(quick)
+    shown, model = tab(quick), quick.service.denoiser
+    assert isinstance(model, QuickModel)
+    model.seconds = SLOW
     assert shown.page.title() == "uncode · tiny" and "context 192" in shown.page.locator("h1").inner_text()
     button(shown, "Decode").click()
     shown.page.locator(".canvas .written").first.wait_for()
     assert button(shown, "Stop").count() == 1, "it is drawn while it runs"
+    model.seconds = 0.0
     shown.page.locator(".progress", has_text="Finished.").wait_for()
     answer = quick.post("/v1/completions", prompt=STORY, max_tokens=12, seed=0).json()
     assert copied(shown, "Copy the text") == answer["choices"][0]["text"]
@@ -96,7 +101,8 @@ def test_decode_streams_the_commits(tab: Open, quick: Running) -> None:
 
 
 def test_stop_drops_the_row(tab: Open) -> None:
-    with running(QuickModel(0.05), replace(LIVE, length=100)) as slow:
+    model = QuickModel(SLOW)
+    with running(model, replace(LIVE, length=100)) as slow:
         shown = tab(slow)
         button(shown, "Decode").click()
         shown.page.locator(".canvas .written").nth(2).wait_for()
@@ -107,6 +113,7 @@ def test_stop_drops_the_row(tab: Open) -> None:
         assert shown.page.locator(".state").inner_text() == "Cancelled: the rest stays masked."
         assert shown.masked() > 50 and shown.count(".actions:visible") == 0
         shown.page.get_by_label("length", exact=True).fill("4")
+        model.seconds = 0.0
         decode(shown)
         assert shown.count(".canvas .t") == 4
 
@@ -227,7 +234,7 @@ def test_gaps_are_repeated_as_markers(tab: Open, tiny: Running) -> None:
 
 
 def test_keys(tab: Open) -> None:
-    with running(QuickModel(0.05), replace(LIVE, length=100)) as slow:
+    with running(QuickModel(SLOW), replace(LIVE, length=100)) as slow:
         shown = tab(slow)
         shown.page.get_by_label("Prompt", exact=True).last.focus()
         shown.press("Control+Enter")
@@ -288,7 +295,7 @@ def test_an_error_is_one_sentence(tab: Open, quick: Running) -> None:
 
 
 def test_a_failed_forward_is_told(tab: Open) -> None:
-    model = QuickModel(0.05)
+    model = QuickModel(SLOW)
     with running(model, replace(LIVE, length=60)) as server:
         shown = tab(server)
         button(shown, "Decode").click()
@@ -296,6 +303,7 @@ def test_a_failed_forward_is_told(tab: Open) -> None:
         model.failure.append(ValueError("broken"))
         shown.page.locator(".progress", has_text="Failed.").wait_for()
         assert shown.page.locator(".state").inner_text().startswith("Failed: ")
+        model.seconds = 0.0
         decode(shown)
 
 
