@@ -39,7 +39,7 @@ def started() -> Iterator[Any]:
 class Tab:
     """A page in the browser, with the errors that it reported."""
 
-    def __init__(self, browser: Any, file: Path, width: int = 1280, scheme: str = "light") -> None:
+    def __init__(self, browser: Any, place: Path | str, width: int = 1280, scheme: str = "light") -> None:
         self.context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme)
         self.page = self.context.new_page()
         self.errors: list[str] = []
@@ -47,7 +47,7 @@ class Tab:
         self.page.on("console", lambda message: self.errors.append(message.text))
         self.page.on("pageerror", lambda error: self.errors.append(str(error)))
         self.page.on("request", lambda request: self.requests.append(request.url))
-        self.page.goto(file.as_uri())
+        self.page.goto(place if isinstance(place, str) else place.as_uri())
 
     def close(self) -> None:
         self.context.close()

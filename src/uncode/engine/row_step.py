@@ -9,6 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.stepper.decide import Decision
 from ..core.stepper.decode import Step
 from ..core.stepper.state import State
 from ..core.support.arrays import Ints
@@ -22,6 +23,7 @@ class Change(NamedTuple):
     token: int | None
     """None where the remasker erased what stood there."""
     logp: float | None
+    entropy: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,8 @@ class RowStep:
     """Leading offsets of the span that no later forward can change."""
     changes: list[Change]
     """What this forward committed, then what it erased."""
+    mean_entropy: float | None = None
+    """Of the positions that this forward could have written; None where there was none."""
 
 
 def row_steps(state: State, step: Step, rows: Ints, spans: list[int]) -> list[RowStep]:
@@ -44,20 +48,23 @@ def row_steps(state: State, step: Step, rows: Ints, spans: list[int]) -> list[Ro
     All that the host must know comes in one device-to-host copy.
     """
     index = torch.from_numpy(rows).to(state.facts.device)
-    decision = step.decision
+    decision, belief = step.decision, step.decision.belief
     erased = torch.zeros_like(decision.chosen) if decision.erased is None else decision.erased
     parts = [
         state.batch.generated[index],
         step.offsets.expand(len(decision.chosen), -1)[index],
         decision.chosen[index].long(),
         erased[index].long(),
-        decision.belief.token[index],
-        decision.belief.logp[index].double().view(torch.int64),
+        belief.token[index],
+        *(
+            values[index].double().view(torch.int64)
+            for values in (belief.logp, belief.entropy, _mean_entropy(decision))
+        ),
     ]
     widths = [part.shape[1] for part in parts]
     packed: Tensor = torch.cat(parts, 1).cpu()
-    tokens, offsets, chosen, removed, proposed, logp = (part.numpy() for part in torch.split(packed, widths, 1))
-    values = np.ascontiguousarray(logp).view(np.float64)
+    tokens, offsets, chosen, removed, proposed, *floats = (part.numpy() for part in torch.split(packed, widths, 1))
+    logp, entropy, mean = (np.ascontiguousarray(part).view(np.float64) for part in floats)
     open_from, forwards = state.rows.starts[rows], state.clock - state.rows.joined_at_step[rows]
     found = []
     for at, (row, span) in enumerate(zip(rows.tolist(), spans, strict=True)):
@@ -66,7 +73,17 @@ def row_steps(state: State, step: Step, rows: Ints, spans: list[int]) -> list[Ro
         if state.erasing[row] and not state.rows.finished[row]:
             settled = min(settled, int(open_from[at]))  # a remasker takes back tokens of the open block
         written, taken = np.flatnonzero(chosen[at]), np.flatnonzero(removed[at])
-        changes = [Change(int(offsets[at, c]), int(proposed[at, c]), float(values[at, c])) for c in written]
+        changes = [
+            Change(int(offsets[at, c]), int(proposed[at, c]), float(logp[at, c]), float(entropy[at, c]))
+            for c in written
+        ]
         changes += [Change(int(offsets[at, c]), None, None) for c in taken]
-        found.append(RowStep(int(forwards[at]) - 1, tokens[at, :span].tolist(), settled, changes))
+        average = None if np.isnan(mean[at, 0]) else float(mean[at, 0])
+        found.append(RowStep(int(forwards[at]) - 1, tokens[at, :span].tolist(), settled, changes, average))
     return found
+
+
+def _mean_entropy(decision: Decision) -> Tensor:
+    """Of the positions that could be written, `[B, 1]`; NaN where there was none."""
+    could = decision.score > float("-inf")
+    return torch.where(could, decision.belief.entropy, 0.0).sum(-1, keepdim=True) / could.sum(-1, keepdim=True)

@@ -19,6 +19,7 @@ from .api.explain import NO_JSON, explain
 from .api.status import status_routes
 from .errors import ApiError
 from .guard import Guard
+from .page.route import page_routes
 from .service import Service
 
 ABOUT = """Decoding of masked diffusion language models, with the interface of the OpenAI API.
@@ -43,6 +44,7 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(decode_routes(service))
     app.include_router(status_routes(service))
     app.include_router(docs_routes(app))
+    app.include_router(page_routes())
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     app.add_middleware(Guard, service=service)
     app.add_exception_handler(ApiError, _api_error)

@@ -30,6 +30,18 @@ class Limits:
 
 
 @dataclass(frozen=True)
+class Origin:
+    """How the model was loaded, for those who repeat a decode without the server. It names no folder of the machine."""
+
+    model: str
+    revision: str | None = None
+    dtype: str | None = None
+    guidance: float = 0.0
+    frequency: str | None = None
+    """The table of --frequency; None is the model's own."""
+
+
+@dataclass(frozen=True)
 class Settings:
     """How a server answers; the model and its sampler come on top."""
 
@@ -46,6 +58,9 @@ class Settings:
     """How long running rows may take to finish after a signal to stop."""
     log_prompts: bool = False
     limits: Limits = Limits()
+    origin: Origin | None = None
+    example: str = ""
+    """A prompt that the live page begins with."""
 
     @property
     def is_loopback(self) -> bool:

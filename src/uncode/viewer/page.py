@@ -7,7 +7,6 @@ import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from hashlib import sha256
 from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
@@ -19,7 +18,7 @@ from ..core.moments import moments
 from ..core.support.write import write_whole
 from .compact import compact
 from .row_summary import Row, eos_ids_of, summary
-from .script import script
+from .script import LOCKED, hash_of, script
 from .visible_text import html
 
 EOS_SIGN, BREAK = "∎", "↵"
@@ -27,7 +26,6 @@ MAX_DRAWN = 24
 """Texts that are drawn before the script runs. The rows of more are compressed."""
 DEFLATED = "application/deflate"
 """The type of a block of compressed rows, for the script."""
-_LOCKED = "default-src 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ def page(trajectories: Sequence[Trajectory], title: str) -> str:
     style, code = (files(__package__) / "page.css").read_text(encoding="utf-8"), script()
     problems = _problems(trajectories)
     parts = {
-        "policy": f"{_LOCKED}; style-src {_hash(style)}; script-src {_hash(code)}",
+        "policy": f"{LOCKED}; style-src {hash_of(style)}; script-src {hash_of(code)}",
         "title": html(title),
         "style": style,
         "sections": _texts(problems),
@@ -78,10 +76,6 @@ def page(trajectories: Sequence[Trajectory], title: str) -> str:
     return re.sub(
         r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template
     )  # one pass, because texts may contain {{...}} too
-
-
-def _hash(text: str) -> str:
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def _json_for_html(data: Any) -> str:

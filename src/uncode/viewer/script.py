@@ -1,4 +1,4 @@
-"""The page's script: the modules of `js/` as one text.
+"""The script of a page: modules as one text.
 
 A page that is opened from a file cannot load modules, and users have no build step. So the modules are joined when the
 page is written: imports and the word `export` are removed, and each module stands after those that it imports.
@@ -7,25 +7,36 @@ page is written: imports and the word `export` are removed, and each module stan
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from functools import cache
-from importlib.resources import files
+from hashlib import sha256
+from pathlib import Path
 
-_IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+)\.js";\n', re.M)
+MODULES = Path(__file__).parent / "js"
+LOCKED = "default-src 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
+"""The content security policy of a page, before it allows its own script and style."""
+_IMPORT = re.compile(r'^import \{[^}]*\} from "(\.{1,2}/[\w./-]+\.js)";\n', re.M)
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:class|const|function)\b)", re.M)
 
 
 @cache
-def script(entry: str = "main") -> str:
+def script(entry: Path = MODULES / "main.js") -> str:
     """The module `entry` with all that it imports, in one function scope."""
-    order: dict[str, str] = {}
-    _add(entry, order)
+    order: dict[Path, str] = {}
+    _add(entry.resolve(), order)
     return '(() => {\n"use strict";\n' + "\n".join(order.values()) + "})();\n"
 
 
-def _add(name: str, order: dict[str, str]) -> None:
+def _add(path: Path, order: dict[Path, str]) -> None:
     """Add a module after those that it imports."""
-    source = (files(__package__) / "js" / f"{name}.js").read_text(encoding="utf-8")
+    source = path.read_text(encoding="utf-8")
     for imported in _IMPORT.findall(source):
-        if imported not in order:
-            _add(imported, order)
-    order[name] = _EXPORT.sub("", _IMPORT.sub("", source)).strip() + "\n"
+        module = (path.parent / imported).resolve()
+        if module not in order:
+            _add(module, order)
+    order[path] = _EXPORT.sub("", _IMPORT.sub("", source)).strip() + "\n"
+
+
+def hash_of(text: str) -> str:
+    """A script or style as the content security policy names it."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ...extras import check_installed
 from ...models import folder_of
-from ...server.settings import Limits
+from ...server.settings import Limits, Origin
 from ...server.settings import Settings as ServerSettings
 from ..loading import loading
 from ..options import (
@@ -28,6 +30,12 @@ from ..options import (
 SUMMARY = "Serve a model to OpenAI clients."
 LIMITS = Limits()
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
+EXAMPLES = {
+    "tiny": "Question: Sam has 31 coins. Sam buys 6 eggs for 3 coins each. Kim earns 18 coins. Sam finds 28 coins. How "
+    "many coins does Sam have now?\nAnswer:",
+    "toy": "add 2 3 4",
+}
+"""What the live page begins with: a prompt that the model can answer."""
 Option = typer.Option
 Host = Annotated[str, Option(metavar="ADDRESS", help="The address to listen on.")]
 Port = Annotated[int, Option(min=0, max=65535, metavar="N", help="The port to listen on; 0 takes a free one.")]
@@ -114,8 +122,15 @@ def command(
 
         chosen = SamplerChoice(found, options, frequency)
         denoiser, _ = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])
+        loaded = None if model == "toy" else str(denoiser.dtype).removeprefix("torch.")
+        origin = Origin(_short(model), revision, loaded, guidance, Path(frequency).name if frequency else None)
+        wanted = replace(wanted, origin=origin, example=EXAMPLES.get(model, ""))
         service = Service(denoiser, wanted, Samplers(denoiser, found, options, chosen.table(denoiser.frequency)))
-    serve(service, lambda address: typer.echo(f"{wanted.name} at {address}/v1, its API at {address}/docs"))
+    serve(service, lambda address: typer.echo(_greeting(wanted.name, address)))
+
+
+def _greeting(name: str, address: str) -> str:
+    return f"{name} at {address}/v1, a page to try it at {address}, its API at {address}/docs"
 
 
 def _short(model: str) -> str:

@@ -163,6 +163,9 @@ async def _stream(
     try:
         for opening in reply.first_chunks(len(job.rows)):
             yield server_sent(opening)
+        for number, row in enumerate(job.rows):
+            if (canvas := row.opening) is not None:
+                yield server_sent(reply.opening_chunk(number, canvas))
         async for number, event in events:
             update = event.last if isinstance(event, Answer) else event
             if not update.is_empty:

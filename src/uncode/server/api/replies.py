@@ -46,10 +46,16 @@ class Reply:
         choice |= {"finish_reason": None} | self._logprobs(update.logs, offset)
         if update.commits:
             choice["commits"] = [asdict(commit) for commit in update.commits]
+            choice["mean_entropy"] = update.mean_entropy
         head = self._head(self.part) | {"choices": [choice]}
         if snapshot:
             head["diffusion_meta"] = {"diffusion_content": True, "diffusion_progress": round(update.progress, 4)}
         return head
+
+    def opening_chunk(self, index: int, canvas: dict[str, Any]) -> dict[str, Any]:
+        """The chunk before the first commits: the span that they fill."""
+        choice = {"index": index} | self._delta("") | {"finish_reason": None, "logprobs": None, "canvas": canvas}
+        return self._head(self.part) | {"choices": [choice]}
 
     def last_chunk(self, index: int, answer: Answer) -> dict[str, Any]:
         """The chunk that ends a choice."""

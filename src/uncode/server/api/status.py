@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from ...samplers.catalog import catalog
 from ..errors import ApiError, json_response
 from ..service import Service
 from .answers import ModelAnswer, ModelList, Responses, errors
+from .sampler_list import sampler_list
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 METRICS: Responses = {200: {"content": {"text/plain": {"schema": {"type": "string"}}}}, **errors(401, 403)}
@@ -33,7 +34,7 @@ def status_routes(service: Service) -> APIRouter:
 
     @routes.get("/v1/samplers", summary="The samplers, with their options.", responses=errors(401, 403))
     async def samplers() -> Response:
-        return json_response({"object": "list", "data": [_sampler(name) for name in service.samplers.names]})
+        return json_response({"object": "list", "data": sampler_list(service.samplers)})
 
     @routes.get("/health", summary="Whether the server runs.", responses=errors(403, 503))
     async def health() -> Response:
@@ -67,16 +68,8 @@ def _model(service: Service) -> dict[str, Any]:
         "has_kv_cache": denoiser.has_kv_cache,
         "has_frequency_table": service.samplers.has_table,
         "default_sampler": service.samplers.default,
+        "default_options": service.samplers.default_options,
+        "default_length": service.settings.length,
+        "example": service.settings.example,
+        "origin": None if service.settings.origin is None else asdict(service.settings.origin),
     }
-
-
-def _sampler(name: str) -> dict[str, Any]:
-    entry = catalog().get(name)
-    if entry is None:
-        return {"id": name, "object": "sampler", "summary": "A sampler file of the model.", "options": []}
-    options = [
-        {"name": one.name, "default": one.default, "meaning": one.meaning, "choices": list(one.choices)}
-        for one in entry.options
-        if one.name != "frequency"
-    ]
-    return {"id": name, "object": "sampler", "summary": entry.summary, "options": options}

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from ...core.errors import UncodeError
 from ...engine import Request, Result
@@ -29,6 +30,11 @@ class Row:
         self.request = Request(
             request.canvas, request.sampler, request.seed, key=self, on_step=self._on_step if listens else None
         )
+
+    @property
+    def opening(self) -> dict[str, Any] | None:
+        """The span before its first forward, for a client who wants the commits."""
+        return self._reader.opening()
 
     def _on_step(self, step: RowStep) -> bool:
         try:

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, Literal
 
 from ...core.denoiser import Denoiser
+from ...core.texts import token_texts
 from ...engine.errors import ForwardFailed
 from ...engine.finished_row import FinishedRow
 from ...engine.row_step import Change, RowStep
@@ -37,6 +38,7 @@ class Commit:
     token: int | None
     text: str
     logp: float | None
+    entropy: float | None
 
 
 @dataclass
@@ -46,6 +48,7 @@ class Update:
     text: str = ""
     logs: list[TokenLog] = field(default_factory=list)
     commits: list[Commit] = field(default_factory=list)
+    mean_entropy: float | None = None
     snapshot: str | None = None
     progress: float = 0.0
 
@@ -112,6 +115,7 @@ class Reader:
             self._logp |= {change.offset: change.logp for change in step.changes if change.logp is not None}
         if step.index > self._last_step and self._wanted.commits:
             found.commits = [self._commit(step.index, change) for change in step.changes]
+            found.mean_entropy = step.mean_entropy
         elif step.index <= self._last_step:
             self._check_restart(step)
         self._last_step = max(self._last_step, step.index)
@@ -129,6 +133,15 @@ class Reader:
             raise ForwardFailed(
                 "memory ran out, and the row came out differently when it was started again: try again."
             )
+
+    def opening(self) -> dict[str, Any] | None:
+        """The span before its first forward, for clients who draw the commits: its length, and what stands already."""
+        if not self._wanted.commits:
+            return None
+        ids, mask = self._prompt.ids[self._first :], self._denoiser.mask_id
+        texts = zip(ids, token_texts(self._denoiser.tokenizer, ids), strict=True)
+        given = [{"offset": at, "token": one, "text": text} for at, (one, text) in enumerate(texts) if one != mask]
+        return {"length": len(ids), "given": given, "eos_ids": sorted(self._denoiser.eos_ids)}
 
     @property
     def is_stopped(self) -> bool:
@@ -194,7 +207,7 @@ class Reader:
 
     def _commit(self, step: int, change: Change) -> Commit:
         text = "" if change.token is None else str(self._denoiser.tokenizer.decode([change.token]))
-        return Commit(step, change.offset, change.token, text, change.logp)
+        return Commit(step, change.offset, change.token, text, change.logp, change.entropy)
 
     def _snapshot(self, tokens: list[int]) -> str:
         """The text with signs for masks, up to an EOS token that is settled."""

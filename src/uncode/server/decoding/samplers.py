@@ -52,6 +52,11 @@ class Samplers:
         return _shown(self._default)
 
     @property
+    def default_options(self) -> dict[str, Any]:
+        """The options of the default sampler that differ from its own defaults."""
+        return self._options
+
+    @property
     def has_table(self) -> bool:
         """Whether samplers that need a frequency table can be used."""
         return self._table is not None

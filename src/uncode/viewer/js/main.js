@@ -4,6 +4,7 @@ import { defaultChoice, SamplerChoice } from "./choice.js";
 import { el } from "./dom.js";
 import { Gallery } from "./gallery.js";
 import { TraceModel } from "./model.js";
+import { helpDialog, restoreTheme, toggleTheme, toolButton } from "./page_tools.js";
 import { follow, jsonLines } from "./stream.js";
 import { visible } from "./text.js";
 import { TraceView } from "./view.js";
@@ -27,14 +28,13 @@ const KEYS = [
   ["?", "this help"],
 ];
 
-const THEME = "uncode-theme";
 const DEFLATED = "application/deflate";
 
 class Page {
   /** @param {Problem[]} problems */
   constructor(problems) {
     this.problems = problems;
-    this.help = helpDialog();
+    this.help = helpDialog(KEYS);
     /** @type {TraceView | null} */
     this.view = null;
     this.opened = 0;
@@ -44,7 +44,8 @@ class Page {
     /** @type {HTMLElement[]} */
     this.buttons = [];
     const tools = /** @type {HTMLElement} */ (document.querySelector(".tools"));
-    tools.append(button("Light or dark", "◐", toggleTheme), button("Help", "?", () => this.help.showModal()));
+    tools.append(toolButton("Light or dark", "◐", toggleTheme));
+    tools.append(toolButton("Help", "?", () => this.help.showModal()));
     const place = /** @type {HTMLElement} */ (document.querySelector("main"));
     place.replaceChildren(...this.chooser(place), this.slot);
     document.body.append(this.help);
@@ -121,49 +122,6 @@ class Page {
     else if (target instanceof Node && this.view?.element.contains(target)) return;
     else if (!this.view?.handleKey(event)) return;
     event.preventDefault();
-  }
-}
-
-function helpDialog() {
-  const rows = KEYS.map(([keys, meaning]) => {
-    const shown = keys.split(" ").map((key) => (key === "…" ? key : el("kbd", {}, key)));
-    return el("tr", {}, el("th", { scope: "row" }, ...shown), el("td", {}, meaning));
-  });
-  const close = el("button", { type: "button" }, "Close");
-  const dialog = el("dialog", { "aria-label": "Keys" }, el("h2", {}, "Keys"), el("table", {}, ...rows), close);
-  close.addEventListener("click", () => dialog.close());
-  return dialog;
-}
-
-/**
- * @param {string} label
- * @param {string} sign
- * @param {() => void} onClick
- */
-function button(label, sign, onClick) {
-  const made = el("button", { type: "button", "aria-label": label, title: label }, sign);
-  made.addEventListener("click", onClick);
-  return made;
-}
-
-function toggleTheme() {
-  const root = document.documentElement;
-  const system = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
-  const isDark = (root.dataset.theme ?? system) === "dark";
-  root.dataset.theme = isDark ? "light" : "dark";
-  try {
-    localStorage.setItem(THEME, root.dataset.theme);
-  } catch {
-    // A page from a file may have no storage: the choice then ends with the page.
-  }
-}
-
-function restoreTheme() {
-  try {
-    const saved = localStorage.getItem(THEME);
-    if (saved === "light" || saved === "dark") document.documentElement.dataset.theme = saved;
-  } catch {
-    // As above.
   }
 }
 

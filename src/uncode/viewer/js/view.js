@@ -247,6 +247,15 @@ export class TraceView {
   }
 
   /**
+   * Show a decode that has ended with all that its trace records.
+   * @param {Row} row
+   * @param {number} [at]
+   */
+  complete(row, at = 0) {
+    this.change(at, (model) => Object.assign(model, TraceModel.fromRow(row)), true);
+  }
+
+  /**
    * The decode was cancelled. Its masks stay masks.
    * @param {number} [at]
    */

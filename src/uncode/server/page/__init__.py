@@ -1,0 +1,1 @@
+"""The live page: decode in a browser, and watch the commits."""

@@ -1,0 +1,84 @@
+/** The live page: asks the server what there is, and makes the form. */
+
+import { el } from "../../../viewer/js/dom.js";
+import { helpDialog, restoreTheme, toggleTheme, toolButton } from "../../../viewer/js/page_tools.js";
+import { Api, ApiError } from "./api.js";
+import { askForKey } from "./key_dialog.js";
+import { Workbench } from "./workbench.js";
+
+const KEYS = [
+  ["Ctrl Enter", "decode"],
+  ["Esc", "stop the decode"],
+  ["Ctrl G", "a gap at the cursor"],
+  ["Space", "play or pause the replay"],
+  ["← →", "one step back or forward"],
+  ["Home End", "first or last step"],
+  ["1 … 5", "colour by commit time, confidence, entropy, score, triviality"],
+  ["T", "light or dark"],
+  ["?", "this help"],
+];
+
+/**
+ * What the server has. A server with an API key is asked again with the reader's.
+ * @param {Api} api
+ * @returns {Promise<[any[], any[]]>}
+ */
+async function ask(api) {
+  for (;;) {
+    try {
+      return await Promise.all([api.list("v1/models"), api.list("v1/samplers")]);
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status !== 401) throw error;
+      api.key = await askForKey(api.key ? error.message : "");
+    }
+  }
+}
+
+async function start() {
+  const help = helpDialog(KEYS);
+  document.body.append(help);
+  document.querySelector(".tools")?.append(
+    el("a", { href: "docs" }, "API"),
+    toolButton("Light or dark", "◐", toggleTheme),
+    toolButton("Help", "?", () => help.showModal()),
+  );
+  const place = /** @type {HTMLElement} */ (document.querySelector("main"));
+  const api = new Api();
+  try {
+    const [models, samplers] = await ask(api);
+    const bench = new Workbench(api, models[0], samplers);
+    place.replaceChildren(bench.element);
+    document.querySelector("h1")?.append(el("span", { class: "model" }, factsOf(models[0])));
+    document.title = `uncode · ${models[0].id}`;
+    document.addEventListener("keydown", (event) => handleKey(event, bench, help));
+    bench.prompt.changed(); // its size is known now that it is in the page
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    place.replaceChildren(el("p", { class: "problem", role: "alert" }, message));
+  }
+}
+
+/** @param {import("./api.js").Model} model */
+function factsOf({ id, origin, context }) {
+  return [id, origin?.dtype, context && `context ${context}`].filter(Boolean).join(" · ");
+}
+
+/**
+ * @param {KeyboardEvent} event
+ * @param {Workbench} bench
+ * @param {HTMLDialogElement} help
+ */
+function handleKey(event, bench, help) {
+  if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+  if (bench.handleKey(event)) return event.preventDefault();
+  const isTyping = event.target instanceof Element && event.target.matches("textarea, input, select");
+  if (isTyping || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "?") help.showModal();
+  else if (event.key === "t" || event.key === "T") toggleTheme();
+  else if (event.target instanceof Node && bench.results.element.contains(event.target)) return;
+  else if (!bench.results.view?.handleKey(event)) return;
+  event.preventDefault();
+}
+
+restoreTheme();
+start();
