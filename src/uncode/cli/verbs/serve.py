@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...core.errors import require
+from ...core.support.reprs import counted
 from ...extras import check_installed
 from ...models import folder_of
 from ...server.settings import Limits, Replicas
@@ -146,7 +147,7 @@ def _serve(settings: ServerSettings, build: Callable[[], Service], address: str 
         check_installed("ray", "serve-ray", "a server on a cluster")
         with loading():
             from ...server.ray_deployment import serve_on_ray
-        typer.echo(f"starting {replicas.least} replicas on Ray", err=True)
+        typer.echo(f"starting {counted(replicas.least, 'replica')} on Ray ...", err=True)
         serve_on_ray(build, settings, replicas, address, announce)
 
 
