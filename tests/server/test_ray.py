@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -211,8 +212,19 @@ def test_rows_of_clients_that_leave_are_dropped(deployment: Deployment) -> None:
     ):
         assert next(response.iter_lines()).startswith("data: ")
     deadline = time.monotonic() + 30
-    dropped = 0.0
-    while not dropped:  # an answer is of one of the replicas
+    while not (dropped := metric(deployment, "uncode_rows_dropped_total")) or sum(dropped) == 0:
         assert time.monotonic() < deadline
-        text = httpx.get(f"http://127.0.0.1:{deployment.port}/metrics").text
-        dropped = float(text.partition("\nuncode_rows_dropped_total ")[2].split()[0])
+
+
+def metric(deployment: Deployment, name: str) -> list[float]:
+    """The values of a metric, one per replica."""
+    text = httpx.get(f"http://127.0.0.1:{deployment.port}/metrics", timeout=60).text
+    return [float(value) for value in re.findall(rf'^{name}{{replica="\w+"}} (\S+)$', text, re.M)]
+
+
+def test_metrics_are_those_of_all_replicas(deployment: Deployment) -> None:
+    client, before = deployment.client(), metric(deployment, "uncode_completion_tokens_total")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda seed: ask(client, 2 * seed), range(40)))
+    after = metric(deployment, "uncode_completion_tokens_total")
+    assert len(before) == len(after) == 2 and all(new > old for new, old in zip(after, before, strict=True))

@@ -17,6 +17,7 @@ from ..extras import needed
 from ..ray_cluster import connected
 from .app import create_app
 from .logs import Log
+from .metrics import merge
 from .run import listen, url, warn_if_open
 from .service import Service
 from .settings import Replicas, Settings
@@ -27,6 +28,7 @@ STATUS_REQUESTS = 16
 """Requests to /health, /metrics and the like that a full replica still takes."""
 UPSCALE_SECONDS, DOWNSCALE_SECONDS = 5.0, 120.0
 """How long the load must be high before a replica is added, or low before one is removed: loading takes long too."""
+METRICS_SECONDS = 5.0
 START_ATTEMPTS = 2
 """A replica that cannot start fails the deployment after so many attempts."""
 
@@ -39,6 +41,8 @@ class Replica:
 
     def __init__(self, build: Build) -> None:
         self._service = build()
+        self._service.read_metrics = self._all_metrics
+        self._name: str = needed("ray.serve", EXTRA, PURPOSE).get_replica_context().replica_id.unique_id
 
     def __serve_build_asgi_app__(self) -> FastAPI:
         return create_app(self._service)
@@ -47,6 +51,16 @@ class Replica:
         """Ray asks regularly. It replaces a replica that raises."""
         if not self._service.thread.is_healthy:
             raise RuntimeError("forwards fail")
+
+    def own_metrics(self) -> tuple[str, bytes]:
+        """The replica's name and its metrics."""
+        return self._name, self._service.metrics.text()
+
+    async def _all_metrics(self) -> bytes:
+        """The metrics of all replicas that answer in time."""
+        handle = needed("ray.serve", EXTRA, PURPOSE).get_deployment_handle(APPLICATION, APPLICATION)
+        found = await handle.broadcast("own_metrics").results_async(timeout_s=METRICS_SECONDS, return_exceptions=True)
+        return merge(dict(one for one in found if not isinstance(one, BaseException)))
 
 
 def application(build: Build, settings: Settings, replicas: Replicas) -> Any:
