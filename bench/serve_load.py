@@ -90,6 +90,10 @@ class Load:
         """Tokens per second."""
         return sum(case.length for case in self.cases) / self.seconds
 
+    def followed_by(self, other: Load) -> Load:
+        """Both as one. A machine that gets slower or faster meanwhile then counts half."""
+        return Load([*self.cases, *other.cases], [*self.replies, *other.replies], self.seconds + other.seconds)
+
 
 @cache
 def tiny() -> Any:
@@ -265,10 +269,11 @@ def run(requests: int, concurrency: int, sample: int) -> list[str]:
     wanted = decode_all_alone(cases)
     with serving([sys.executable, "-m", "uncode", "serve", "--dtype", "float32", "--device", "cpu"]) as address:
         asyncio.run(send(address, cases[: len(SAMPLERS)], 1))  # warm-up
-        one = asyncio.run(send(address, cases[:sample], 1))
+        one = asyncio.run(send(address, cases[: sample // 2], 1))
         before = metrics(address)
         load = asyncio.run(send(address, cases, concurrency))
         batch = mean_batch(before, metrics(address))
+        one = one.followed_by(asyncio.run(send(address, cases[sample // 2 : sample], 1)))
         seconds, ended = asyncio.run(short_behind_long(address))
         idle = wait_until_idle(address)
     print(f"one at a time: {one.rate:.1f} tokens/s ({len(one.cases)} requests)")

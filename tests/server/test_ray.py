@@ -12,10 +12,12 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import httpx
@@ -111,10 +113,8 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def deployment() -> Iterator[Deployment]:
-    from uncode.server.ray_deployment import deployed
-
-    settings = replace(SETTINGS, port=free_port())
+def cluster() -> Iterator[Settings]:
+    """A cluster with two processors. Ray Serve keeps its port, so all deployments share the settings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(str(Path(part).resolve()) for part in ("src", ".")))
         patch.setenv("RAY_USAGE_STATS_ENABLED", "0")
@@ -122,11 +122,43 @@ def deployment() -> Iterator[Deployment]:
             num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR", object_store_memory=1 << 27
         )
         try:
-            with deployed(partial(build, settings), settings, Replicas(2, 2)):
-                yield Deployment(settings.port)
+            yield replace(SETTINGS, port=free_port())
             serve.shutdown()
         finally:
             ray.shutdown()
+
+
+@contextmanager
+def deploying(settings: Settings, replicas: Replicas) -> Iterator[Deployment]:
+    from uncode.server.ray_deployment import deployed
+
+    with deployed(partial(build, settings), settings, replicas):
+        yield Deployment(settings.port)
+
+
+def test_a_replica_is_added_under_load(cluster: Settings) -> None:
+    settings = replace(cluster, limits=replace(cluster.limits, rows=2, queue=64))
+    ended = Event()
+    with deploying(settings, Replicas(1, 2)) as deployment, ThreadPoolExecutor(12) as pool:
+        deployment.wait_for_replicas(1)
+
+        def ask_until_ended(seed: int) -> None:
+            while not ended.is_set():
+                ask(deployment.client(max_retries=8), seed)
+
+        clients = [pool.submit(ask_until_ended, seed) for seed in range(12)]
+        try:
+            deployment.wait_for_replicas(2)
+        finally:
+            ended.set()
+        for client in clients:
+            client.result()
+
+
+@pytest.fixture(scope="module")
+def deployment(cluster: Settings) -> Iterator[Deployment]:
+    with deploying(cluster, Replicas(2, 2)) as made:
+        yield made
 
 
 def ask(client: openai.OpenAI, seed: int) -> str:
