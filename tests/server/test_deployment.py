@@ -16,6 +16,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.cli.running import run
 from tests.server.running import SETTINGS, QuickModel, running
 from uncode.server.guard import PUBLIC
 from uncode.server.settings import Limits
@@ -130,3 +131,18 @@ def test_a_server_that_is_gone_is_503_behind_nginx(tmp_path: Path) -> None:
     with proxying(tmp_path, free_ports(1)[0]) as port:
         gone = httpx.post(f"https://127.0.0.1:{port}/v1/completions", json=PROMPT, verify=False)
         assert gone.status_code == 503 and gone.json()["error"]["code"] == "unavailable"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--replicas", "2"), "need --ray"),
+        (("--max-replicas", "2"), "need --ray"),
+        (("--ray", "--replicas", "3", "--max-replicas", "2"), "--max-replicas 2 is less than --replicas 3"),
+        (("--ray", "--port", "0"), "choose a port"),
+        (("--ray", "--connections", "9"), "in the proxy before it"),
+    ],
+)
+def test_options_that_do_not_fit_together_are_refused(words: tuple[str, ...], message: str) -> None:
+    done = run("serve", *words)
+    assert done.returncode == 2 and message in done.stderr and done.stderr.count("\n") == 1
