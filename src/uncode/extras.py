@@ -17,6 +17,7 @@ EXTRAS = {
     "plots": (("matplotlib",), "figures (`uncode analyze`, `uncode calibrate --plot`, the card of a model)"),
     "frames": (("pandas",), "traces and runs as data frames (`to_frame`)"),
     "serve": (("fastapi", "uvicorn", "prometheus_client"), "the server (`uncode serve`)"),
+    "serve-ray": (("ray", "grpc"), "the server on a Ray cluster (`uncode serve --ray`)"),
     "gguf": (("gguf",), "autoregressive models in GGUF files"),
 }
 """For each extra its packages, and what they enable."""

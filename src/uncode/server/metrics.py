@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from collections.abc import Iterator, Mapping
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FORWARD_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -65,3 +69,23 @@ class Metrics:
     def text(self) -> bytes:
         """In Prometheus' text format."""
         return generate_latest(self.registry)
+
+
+class _Families(Collector):
+    def __init__(self, families: Mapping[str, Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterator[Metric]:
+        yield from self._families.values()
+
+
+def merge(texts: Mapping[str, bytes]) -> bytes:
+    """The metrics of several replicas as one text. Each sample gets the name of its replica as a label."""
+    families: dict[str, Metric] = {}
+    for replica, text in texts.items():
+        for family in text_string_to_metric_families(text.decode()):
+            found = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+            found.samples += [one._replace(labels=one.labels | {"replica": replica}) for one in family.samples]
+    registry = CollectorRegistry()
+    registry.register(_Families(families))
+    return generate_latest(registry)

@@ -15,7 +15,9 @@ import uvicorn
 from ..core.errors import UncodeError, require
 from .app import create_app
 from .connections import connection_class
+from .logs import Log
 from .service import Service
+from .settings import Settings
 
 AFTER_GRACE_SECONDS = 5
 """For the last answers to be written, after the rows that were left have been given up."""
@@ -89,7 +91,7 @@ class BackgroundServer:
         self.service, self.server = service, Server(service)
         self._socket = listen(settings.host, settings.port)
         self.port: int = self._socket.getsockname()[1]
-        self.address = _address(settings.host, self.port)
+        self.address = url(settings.host, self.port)
         run = partial(self.server.run, sockets=[self._socket])
         self._thread = threading.Thread(target=run, name="uncode-server", daemon=True)
         self._thread.start()
@@ -110,8 +112,15 @@ class BackgroundServer:
         self.stop()
 
 
-def _address(host: str, port: int) -> str:
+def url(host: str, port: int) -> str:
+    """The address of a server."""
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def warn_if_open(settings: Settings, log: Log) -> None:
+    """Log a warning where other machines can use the server without a key."""
+    if not settings.is_loopback and settings.api_key is None:
+        log.write("warning", message="anyone who reaches this address can use the server: give it a key")
 
 
 def serve(service: Service, announce: Callable[[str], None]) -> None:
@@ -119,8 +128,7 @@ def serve(service: Service, announce: Callable[[str], None]) -> None:
     settings = service.settings
     with listen(settings.host, settings.port) as bound, service.log.taking("uvicorn.error"):
         port = bound.getsockname()[1]
-        if not settings.is_loopback and settings.api_key is None:
-            service.log.write("warning", message="anyone who reaches this address can use the server: give it a key")
+        warn_if_open(settings, service.log)
         service.log.write("started", model=settings.name, host=settings.host, port=port)
-        announce(_address(settings.host, port))
+        announce(url(settings.host, port))
         Server(service).run(sockets=[bound])

@@ -6,7 +6,7 @@ import asyncio
 import math
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 from ..core.canvas import Canvas
@@ -45,6 +45,8 @@ class Service:
     ) -> None:
         self.denoiser, self.settings, self.samplers = denoiser, settings, samplers
         self.log, self.metrics = log or Log(), Metrics()
+        self.read_metrics: Callable[[], Awaitable[bytes]] = self._own_metrics
+        """What /metrics says. A replica of several sets it, so that it speaks for all."""
         limits = settings.limits
         self.engine = engine or Engine(denoiser, max_rows=limits.rows, short_rows=max(1, limits.rows // 8))
         self.thread = EngineThread(self.engine, self.metrics, self.log)
@@ -119,6 +121,9 @@ class Service:
             "first_text_seconds": round(first_text, 4),
         }
         return facts | ({"answers": [answer.text for answer in answers]} if self.settings.log_prompts else {})
+
+    async def _own_metrics(self) -> bytes:
+        return self.metrics.text()
 
     def _submit(self, job: Job) -> None:
         limits = self.settings.limits

@@ -71,3 +71,13 @@ class Settings:
             return ipaddress.ip_address(self.host).is_loopback
         except ValueError:
             return False
+
+
+@dataclass(frozen=True)
+class Replicas:
+    """How many replicas a server on Ray has. With more than `least`, they are added and removed with the load."""
+
+    least: int = 1
+    most: int = 1
+    on_cpu: bool = False
+    """Otherwise each replica takes a GPU, where the cluster has any."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ...core.errors import require
+from ...core.support.reprs import counted
 from ...extras import check_installed
 from ...models import folder_of
-from ...server.settings import Limits, Origin
+from ...server.settings import Limits, Origin, Replicas
 from ...server.settings import Settings as ServerSettings
 from ..loading import loading
 from ..options import (
@@ -26,6 +30,9 @@ from ..options import (
     find_sampler,
     read_settings,
 )
+
+if TYPE_CHECKING:
+    from ...server.service import Service
 
 SUMMARY = "Serve a model to OpenAI clients."
 LIMITS = Limits()
@@ -64,6 +71,15 @@ ReadTimeout = Annotated[
 ]
 Grace = Annotated[float, Option(min=0, metavar="SECONDS", help="Seconds for running rows after a signal to stop.")]
 LogPrompts = Annotated[bool, Option("--log-prompts", help="Write prompts and answers to the log.")]
+Ray = Annotated[
+    str | None,
+    Option(metavar="[ADDRESS]", help="Serve with Ray Serve, on the cluster at ADDRESS or on this machine."),
+]
+MinReplicas = Annotated[int, Option("--replicas", min=1, metavar="N", help="With --ray: replicas of the model.")]
+MaxReplicas = Annotated[
+    int | None,
+    Option(min=1, metavar="N", help="With --ray: replicas under load, at most.  [default: those of --replicas]"),
+]
 
 
 def command(
@@ -88,6 +104,9 @@ def command(
     read_timeout: ReadTimeout = LIMITS.read_seconds,
     grace: Grace = 30.0,
     log_prompts: LogPrompts = False,
+    ray: Ray = None,
+    replicas: MinReplicas = 1,
+    max_replicas: MaxReplicas = None,
     guidance: Guidance = 0.0,
     device: Device = None,
     dtype: Dtype = None,
@@ -103,6 +122,7 @@ def command(
       uncode serve
       uncode serve --model GSAI-ML/LLaDA-8B-Instruct --sampler fast_dllm --set cache=dual --port 8080
       uncode serve --host 0.0.0.0 --api-key "$KEY"
+      uncode serve --ray --replicas 2 --max-replicas 8
     """
     limits = Limits(
         rows, queue, max_prompt, max_tokens, context, max_body, connections, seconds=timeout, read_seconds=read_timeout
@@ -110,27 +130,68 @@ def command(
     wanted = ServerSettings(
         name or _short(model), host, port, api_key, tuple(allow_host or ()), length, grace, log_prompts, limits
     )
+    copies = Replicas(replicas, max_replicas or replicas, device == "cpu")
+    _check_replicas(ray, copies, wanted)
     for module in PACKAGES:
         check_installed(module, "serve", "the server")
     found = find_sampler(sampler, model)
-    options = read_settings(found, settings)
-    with loading():
-        from ...server.decoding.samplers import Samplers
-        from ...server.run import serve
-        from ...server.service import Service
-        from ..answering.choices import ModelChoice, SamplerChoice
-
-        chosen = SamplerChoice(found, options, frequency)
-        denoiser, _ = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])
-        loaded = None if model == "toy" else str(denoiser.dtype).removeprefix("torch.")
-        origin = Origin(_short(model), revision, loaded, guidance, Path(frequency).name if frequency else None)
-        wanted = replace(wanted, origin=origin, example=EXAMPLES.get(model, ""))
-        service = Service(denoiser, wanted, Samplers(denoiser, found, options, chosen.table(denoiser.frequency)))
-    serve(service, lambda address: typer.echo(_greeting(wanted.name, address)))
+    chosen = (found, read_settings(found, settings), frequency)
+    _serve(wanted, partial(_service, wanted, (model, device, dtype, revision, guidance), chosen), ray, copies)
 
 
-def _greeting(name: str, address: str) -> str:
-    return f"{name} at {address}/v1, a page to try it at {address}, its API at {address}/docs"
+def _serve(settings: ServerSettings, build: Callable[[], Service], address: str | None, replicas: Replicas) -> None:
+    """Serve in this process, or on the Ray cluster at an address."""
+
+    def announce(where: str) -> None:
+        typer.echo(f"{settings.name} at {where}/v1, a page to try it at {where}, its API at {where}/docs")
+
+    if address is None:
+        with loading():
+            from ...server.run import serve
+
+            service = build()
+        serve(service, announce)
+    else:
+        check_installed("ray", "serve-ray", "a server on a cluster")
+        with loading():
+            from ...server.ray_deployment import serve_on_ray
+        typer.echo(f"starting {counted(replicas.least, 'replica')} on Ray ...", err=True)
+        serve_on_ray(build, settings, replicas, address, announce)
+
+
+def _service(
+    settings: ServerSettings,
+    model: tuple[str, str | None, str | None, str | None, float],
+    sampler: tuple[str, dict[str, Any], str | None],
+) -> Service:
+    """Load the model and make its service: in this process, or in that of a replica."""
+    from ...server.decoding.samplers import Samplers
+    from ...server.service import Service
+    from ..answering.choices import ModelChoice, SamplerChoice
+
+    chosen = SamplerChoice(*sampler)
+    denoiser, _ = ModelChoice(*model).load(lambda own: [chosen.build(own)])
+    name, _, _, revision, guidance = model
+    loaded = None if name == "toy" else str(denoiser.dtype).removeprefix("torch.")
+    table = Path(chosen.frequency).name if chosen.frequency else None
+    origin = Origin(_short(name), revision, loaded, guidance, table)
+    settings = replace(settings, origin=origin, example=EXAMPLES.get(name, ""))
+    samplers = Samplers(denoiser, chosen.name, chosen.options, chosen.table(denoiser.frequency))
+    return Service(denoiser, settings, samplers)
+
+
+def _check_replicas(ray: str | None, replicas: Replicas, settings: ServerSettings) -> None:
+    """Options that do not fit together are refused."""
+    least, most = replicas.least, replicas.most
+    require(most >= least, f"--max-replicas {most} is less than --replicas {least}: give at least {least}.")
+    if ray is None:
+        require(most == 1, "--replicas and --max-replicas need --ray: a server without Ray has one model.")
+        return
+    require(settings.port > 0, "--port 0 takes a free port, which --ray cannot: choose a port.")
+    require(
+        settings.limits.connections == LIMITS.connections,
+        "--connections counts the connections of one process: limit those of --ray in the proxy before it.",
+    )
 
 
 def _short(model: str) -> str:

@@ -18,6 +18,7 @@ from safetensors.numpy import load, save
 from ...core.errors import UncodeError, require
 from ...core.support.arrays import Ints
 from ...extras import needed
+from ...ray_cluster import connected
 from ..corpora.corpus import Corpus
 from ..corpora.shards import STDIN, Shard
 from ..corpora.totals import BadRecord, Totals
@@ -184,23 +185,9 @@ def _absolute(shard: Shard) -> Shard:
 
 @contextmanager
 def _connected(address: str) -> Iterator[Any]:
-    """Ray, connected to a cluster. An existing connection of this process is used and left open."""
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics
-    ray = needed("ray", "cluster", "counting on a cluster")
-    needed("ray.data", "cluster", "counting on a cluster")
-    ours = not ray.is_initialized()
-    if ours:
-        try:
-            ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
-        except Exception as error:  # each kind of address fails with its own class
-            reason = " ".join(str(error).split())
-            raise UncodeError(
-                f"no Ray cluster answers at '{address or 'this machine'}': {reason.rstrip('.')}."
-            ) from error
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
-    try:
+    """Ray with Ray Data, without its own progress bars."""
+    data = needed("ray.data", "cluster", "counting on a cluster")
+    with connected(address, "cluster", "counting on a cluster") as ray:
+        data.DataContext.get_current().enable_progress_bars = False
+        logging.getLogger("ray.data").setLevel(logging.ERROR)
         yield ray
-    finally:
-        if ours:
-            ray.shutdown()

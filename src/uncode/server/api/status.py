@@ -50,7 +50,7 @@ def status_routes(service: Service) -> APIRouter:
 
     @routes.get("/metrics", summary="Counters for Prometheus.", responses=METRICS)
     async def metrics() -> Response:
-        return Response(service.metrics.text(), media_type=METRICS_TYPE)
+        return Response(await service.read_metrics(), media_type=METRICS_TYPE)
 
     return routes
 
