@@ -6,14 +6,17 @@ import torch
 
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
-from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.blocks import Blocks, GrowingBlocks
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
-from uncode.core.pieces.propose import Greedy, Sample
+from uncode.core.pieces.propose import Credit, Greedy, Sample
 from uncode.core.pieces.quota import Decay, Even, Exactly
-from uncode.core.pieces.remask import LeastConfident, LoopQuota, Never
+from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite
 from uncode.core.pieces.score import (
+    CertaintyDensity,
     Confidence,
     Defer,
+    EndsInTurn,
+    EntropyGate,
     Exp,
     ExponentialPosition,
     Gumbel,
@@ -22,8 +25,21 @@ from uncode.core.pieces.score import (
     NegEntropy,
     Uniform,
 )
-from uncode.core.pieces.select import EntropyBudget, Factor, TauLeap, Threshold, TopK
-from uncode.core.pieces.stop import AfterEos, AtTheEnd
+from uncode.core.pieces.select import (
+    AboveMeanAtCommit,
+    AroundAnchors,
+    BestOfRuns,
+    Certain,
+    EntropyBudget,
+    EntropyThreshold,
+    Factor,
+    StableOrQuota,
+    TauLeap,
+    Threshold,
+    ThresholdOrQuota,
+    TopK,
+)
+from uncode.core.pieces.stop import AfterEos, AtTheEnd, WhenAnswerIsClear
 from uncode.samplers.interventions import RejectTrivial
 from uncode.samplers.legacy import (
     AlternatingCommit,
@@ -49,6 +65,9 @@ SCORES = [
     Margin() + Informativeness(TABLE, clip=None, special="counted"),
     Exp(Confidence()) + Gumbel(0.3),
     Confidence() + Defer(("ends",)),
+    Confidence() + EndsInTurn(),
+    Confidence() + EntropyGate(2.0),
+    Confidence() + CertaintyDensity(3.0),
     ReleasedUncode(TABLE, 0.25, 3.0),
     ReleasedLinear(TABLE, 0.25, 3.0),
 ]
@@ -65,10 +84,17 @@ SELECTORS = [
     FirstThenThreshold(0.4),
     EntropyBudget(0.5),
     TauLeap(Decay(6)),
+    EntropyThreshold(1.0),
+    Certain(0.7),
+    BestOfRuns(0.7, 0.3),
+    ThresholdOrQuota(Even(5), 0.5),
+    AroundAnchors(Even(8), 0.5, 0.3, 2),
+    StableOrQuota(Even(6), 0.4, 0.5, 1),
+    AboveMeanAtCommit(2),
     RejectTrivial(TopK(Even(5)), (1, 2, 3, 20, 21), 0.7),
 ]
 
-BLOCKS = [Blocks(), Blocks(count=3), Blocks(length=5)]
+BLOCKS = [Blocks(), Blocks(count=3), Blocks(length=5), GrowingBlocks(length=4)]
 
 CACHES = [NoCache(), PrefixCache(), DualCache(), PrefixCache(refresh=2), DualCache(refresh=3)]
 
@@ -76,6 +102,8 @@ REMASKERS = [
     (Never(), None),
     (LeastConfident(1, 0.5), TopK(LoopQuota(None, 1, 0.5))),
     (LeastConfident(2, 0.75), TopK(LoopQuota(6, 2, 0.75))),
+    (LargestDrops(2), None),
+    (LargestDrops(3), AboveMeanAtCommit(3)),
     (LeastLikelyNow(0.5, 1, 3), AlternatingCommit(0.5, 1, 3)),
     (LeastLikelyNow(1.0, 2, 2), AlternatingCommit(1.0, 2, 2)),
 ]
@@ -85,8 +113,11 @@ PROPOSALS = [
     Greedy(),
     Greedy(("eos", 4)),
     Sample((), 0.7),
+    Credit((), 0.7, 0.8, 0.2),
     Sample((), 0.5, 5, 0.9, "drawn"),
     SuppressAfterDraw((), 0.5),
 ]
 
-STOPS = [AtTheEnd(), AfterEos()]
+EDITORS = [None, None, Overwrite(0.3, 2)]
+
+STOPS = [AtTheEnd(), AfterEos(), WhenAnswerIsClear(4, 3, 3.0, 2.0, 1.0, None, AfterEos())]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -40,9 +41,17 @@ class View:
     block_step: Count
     """Steps since the block opened."""
     noise: Noise
+    span: Tensor
+    """The tokens of the whole generated span, `[B, S]`: what stands outside the window too."""
+    span_length: Count
+    """The row's columns in it; those behind are padding."""
     logp_at_commit: Tensor | None = None
     """The log probability each standing token was committed with, `[B, W]`; set for remaskers."""
     belief: Belief = NOTHING
+    memory: Mapping[str, Tensor] = field(default_factory=dict)
+    """What the pieces' buffers hold, by their names."""
+    chosen: Tensor | None = None
+    """What this step commits, `[B, W]`; for remaskers and for `remember`."""
     own: Tensor | None = None
     """Tokens of the open block that the decoder wrote, this step's included, `[B, W]`; for remaskers."""
 
@@ -67,6 +76,8 @@ class View:
             block_steps=count(self.block_steps),
             block_step=count(self.block_step),
             noise=self.noise.take(rows),
+            span=self.span[rows],
+            span_length=count(self.span_length),
             logp_at_commit=None if self.logp_at_commit is None else self.logp_at_commit[rows],
             own=None if self.own is None else self.own[rows],
         )

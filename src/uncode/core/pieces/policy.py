@@ -15,7 +15,7 @@ from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
 from .piece import Piece
 from .propose import Greedy, Proposal
-from .remask import Never, Remasker
+from .remask import Editor, Never, Remasker
 from .sampler_file import read_toml, to_toml
 from .score import Score
 from .select import Selector, TopK
@@ -32,8 +32,14 @@ class Policy(Piece):
     blocks: BlockSchedule = field(default_factory=Blocks)
     remask: Remasker = field(default_factory=Never)
     stop: Stop = field(default_factory=AtTheEnd)
+    edit: Editor | None = None
 
     def check(self) -> None:
+        ends, revises = type(self.stop).__name__, type(self.edit or self.remask).__name__
+        require(
+            not (self.stop.sees_beliefs and self.revises),
+            f"{ends} ends a row by committing all of it, so {revises} can take nothing back: leave out one of the two.",
+        )
         if not self.select.has_schedule:
             for piece in self.pieces():
                 needs, lacks = type(piece).__name__, type(self.select).__name__
@@ -43,9 +49,15 @@ class Policy(Piece):
                 )
 
     @property
+    def revises(self) -> bool:
+        """Whether tokens that were written may be taken back or overwritten."""
+        return self.remask.erases or self.edit is not None
+
+    @property
     def parts(self) -> list[Piece]:
         """Score and selector, and what else is not the default."""
-        return [self.score, self.select, *unusual(self, ("blocks", "remask", "stop"))]
+        edit = [] if self.edit is None else [self.edit]
+        return [self.score, self.select, *unusual(self, ("blocks", "remask", "stop")), *edit]
 
     def __repr__(self) -> str:
         return one_line("Policy(", self.parts)
@@ -73,6 +85,9 @@ class Sampler(Piece):
 
     def check(self) -> None:
         require(self.limit is None or self.limit >= 1, f"the limit must be at least 1 forward, not {self.limit}.")
+        names = [buffer.name for piece in self.pieces() for buffer in piece.buffers()]
+        twice = [name for at, name in enumerate(names) if name in names[:at]]
+        require(not twice, f"two pieces of a sampler remember '{twice[0] if twice else ''}': use one of them.")
 
     def to_dict(self) -> dict[str, Any]:
         data = super().to_dict()
@@ -110,8 +125,8 @@ class Sampler(Piece):
         return cls.from_toml(text, frequency=frequency, name=f"'{path}'")
 
     def stopping(self, stop: Stop) -> Sampler:
-        """The same sampler with another stop rule."""
-        return replace(self, policy=replace(self.policy, stop=stop))
+        """The same sampler with another stop rule. One that sees beliefs stays, and the other follows it."""
+        return replace(self, policy=replace(self.policy, stop=self.policy.stop.followed_by(stop)))
 
     def caching(self, cache: CachePolicy) -> Sampler:
         """The same sampler with another cache policy."""

@@ -1,4 +1,4 @@
-"""Remaskers: *what to take back*, among the tokens the decoder wrote in the open block."""
+"""Remaskers and editors: *what to take back* and what to overwrite, among what the decoder wrote in the open block."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from ..errors import require
 from ..support.arrays import Ints
 from ..view import Count, Ranking, View
-from .piece import Piece
+from .piece import Buffer, Piece
 from .quota import Quota, check_steps, split_steps
 
 
@@ -104,3 +104,76 @@ class LoopQuota(Quota):
         after_it = (view.block_step >= _part(steps, self.start) + steps) * 1
         paced = masked // steps + (view.block_step - after_it * steps < masked % steps)
         return self.count * in_the_loop + paced * (1 - in_the_loop)
+
+
+@dataclass(frozen=True)
+class LargestDrops(Remasker):
+    """While the block has masks, take back the tokens at whose positions the probability of the most likely token has
+    fallen most since the step before: an eighth of what the step committed, at least half of `count`, never all."""
+
+    count: int = 2
+
+    def check(self) -> None:
+        require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (Buffer("last_p", outlives_block=True),)
+
+    def __call__(self, view: View) -> Tensor:
+        assert view.own is not None and view.chosen is not None
+        written = view.chosen.sum(-1, keepdim=True)
+        number = ((written + 7) // 8).clamp(min=self.count // 2).minimum(written - 1)
+        drop = view.memory["last_p"] - view.belief.logp.exp()
+        is_full = ~(view.eligible & ~view.chosen).any(-1, keepdim=True)
+        return Ranking(drop, view.own).top(number) & ~is_full
+
+    def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
+        return {"last_p": view.belief.logp.exp().double()}
+
+
+@dataclass(frozen=True)
+class Editor(Piece):
+    """Called with each commit: a boolean `[B, W]` of standing tokens that take the proposal, a subset of `view.own`."""
+
+    kind: ClassVar[bool] = True
+
+    def __call__(self, view: View) -> Tensor:
+        raise NotImplementedError
+
+    def pending(self, view: View) -> Tensor | bool:
+        """Rows `[B, 1]` whose block must stay open although it is full."""
+        return False
+
+
+@dataclass(frozen=True)
+class Overwrite(Editor):
+    """Standing tokens are overwritten where another token is the most likely one, with a probability above `threshold`.
+
+    A full block is looked at again until nothing changes, at most `rounds` times.
+    """
+
+    threshold: float = 0.0
+    rounds: int = 16
+
+    def check(self) -> None:
+        require(0 <= self.threshold < 1, f"the threshold must be a probability below 1, not {self.threshold}.")
+        require(self.rounds >= 0, f"rounds must be 0 or more, not {self.rounds}.")
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (Buffer("times_full", "row"),)
+
+    def __call__(self, view: View) -> Tensor:
+        assert view.own is not None
+        standing = view.own & ~view.eligible
+        return standing & (view.belief.token != view.tokens) & (view.belief.logp.exp() > self.threshold)
+
+    def pending(self, view: View) -> Tensor | bool:
+        was_full = ~view.eligible.any(-1, keepdim=True)
+        return (~was_full | self(view).any(-1, keepdim=True)) & (self._times_full(view) < self.rounds)
+
+    def _times_full(self, view: View) -> Tensor:
+        """How often the model has looked at the full block, this step included."""
+        return view.memory["times_full"] + ~view.eligible.any(-1, keepdim=True)
+
+    def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
+        return {"times_full": self._times_full(view)}

@@ -12,6 +12,7 @@ from ..belief import Belief
 from ..pieces.policy import Sampler
 from ..support.reprs import counted
 from ..view import Ranking, View
+from .memory import Memory
 
 
 @dataclass
@@ -24,6 +25,8 @@ class Lane:
     """The same, bound to the model."""
     rows: Tensor | None = None
     """Indices of its rows; None when the lane holds the whole batch."""
+    memory: Memory | None = None
+    """What its pieces remember; None where they remember nothing."""
 
 
 @dataclass(slots=True)
@@ -37,6 +40,10 @@ class Decision:
     """The terms of the score, each `[B, W]`, or `[1, W]` where it is the same for all rows."""
     chosen: Tensor
     erased: Tensor | None = None
+    edited: Tensor | None = None
+    """Of what was chosen, the standing tokens that are overwritten; None where no lane has an editor."""
+    unranked: bool = False
+    """Whether positions may be written that the ranking did not have: by an editor or a stop rule."""
     pending: Tensor | bool = False
     """Rows `[B, 1]` whose block must stay open although it is full."""
 
@@ -44,6 +51,11 @@ class Decision:
         (rows, columns), erased = self.chosen.shape, 0 if self.erased is None else int(self.erased.sum())
         shape = f"{counted(rows, 'row')}, {counted(columns, 'column')}"
         return f"Decision({shape}, {int(self.chosen.sum())} chosen, {erased} erased)"
+
+    @property
+    def revised(self) -> bool:
+        """Whether a position may have been written more than once, so that events are kept."""
+        return self.erased is not None or self.edited is not None
 
     @property
     def pending_rows(self) -> Tensor:
@@ -56,39 +68,57 @@ class Decision:
 def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
     """Each lane decides for its rows; the results are concatenated and put into the batch's order."""
     if len(lanes) == 1:
-        return _decide(lanes[0].sampler, logits, view)
+        return _decide(lanes[0], logits, view)
     rows = [lane.rows for lane in lanes if lane.rows is not None]
-    parts = [_decide(lane.sampler, logits[index], view.take(index)) for lane, index in zip(lanes, rows, strict=True)]
+    parts = [_decide(lane, logits[index], view.take(index)) for lane, index in zip(lanes, rows, strict=True)]
     batch_order = torch.cat(rows).argsort()
 
     def concatenate(pieces: list[Tensor]) -> Tensor:
         return torch.cat(pieces).index_select(0, batch_order)
 
     erases = any(part.erased is not None for part in parts)
+    edits = any(part.edited is not None for part in parts)
     return Decision(
         belief=Belief.join([part.belief for part in parts], concatenate, tokens=True),
         score=concatenate([part.score for part in parts]),
         terms=[concatenate([_term(part, k) for part in parts]) for k in range(max(len(part.terms) for part in parts))],
         chosen=concatenate([part.chosen for part in parts]),
         erased=concatenate([_flags(part.erased, part.chosen) for part in parts]) if erases else None,
+        edited=concatenate([_flags(part.edited, part.chosen) for part in parts]) if edits else None,
+        unranked=any(part.unranked for part in parts),
         pending=concatenate([part.pending_rows for part in parts]),
     )
 
 
-def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
-    policy = sampler.policy
-    proposed, believed = sampler.propose(logits, view)
+def _decide(lane: Lane, logits: Tensor, view: View) -> Decision:
+    memory, policy = lane.memory, lane.sampler.policy
+    if memory is not None:
+        view.memory = memory.values
+    proposed, believed = lane.sampler.propose(logits, view)
     view.belief = Belief.of(believed, proposed, view.tokens if policy.remask.needs_standing else None)
+    if memory is not None:
+        view.belief = memory.with_drift(view.belief, believed)
     terms = [_ranked(term(view)) for term in policy.score.terms]
     score = terms[0]  # alone, a term orders in float32 as it would in float64
     for term in terms[1:]:
         score = score.double() + term
     ranking = Ranking(score, view.eligible)
     decision = Decision(view.belief, ranking.score, terms, policy.select(ranking, view))
+    decision.unranked = policy.stop.sees_beliefs or policy.edit is not None
+    if policy.stop.sees_beliefs:
+        decision.chosen = decision.chosen | policy.stop.exits(view)
+    if policy.edit is not None:
+        assert view.own is not None
+        decision.edited = policy.edit(view) & view.own & ~view.eligible
+        decision.chosen = decision.chosen | decision.edited
+        decision.pending = policy.edit.pending(view)
+    view.chosen = decision.chosen
     if policy.remask.erases:
         own = show_commits(view, decision.chosen)
         decision.erased = policy.remask(view) & own
-        decision.pending = policy.remask.pending(view)
+        decision.pending = decision.pending | policy.remask.pending(view)
+    if memory is not None:
+        memory.update(lane.sampler, view, logits)
     return decision
 
 

@@ -26,11 +26,11 @@ from .batch import Batch
 from .decide import Lane
 from .lanes import add_lanes, plan_rows
 from .lookahead import LookAhead
-from .open_blocks import OpenBlocks
 from .planner import Planner
 from .record import BatchRecord, HostRows
 from .requests import NoiseSource, Observe, Samplers, Seeds, check_options, each_sampler, each_seed
 from .rows import Rows
+from .window import OpenBlocks
 
 
 class State:
@@ -156,8 +156,8 @@ class State:
         used, self.rows.lane = np.unique(self.rows.lane, return_inverse=True)
         self.lanes = [self.lanes[number] for number in used]
         self.any_finished, self.all_finished = bool(self.rows.finished.any()), bool(self.rows.finished.all())
-        erases = np.array([lane.sampler.policy.remask.erases for lane in self.lanes], dtype=bool)
-        self.erasing, self.erases = erases[self.rows.lane], bool(erases.any())
+        revises = np.array([lane.sampler.policy.revises for lane in self.lanes], dtype=bool)
+        self.revising, self.revises = revises[self.rows.lane], bool(revises.any())
         self.earliest_join = int(min(self.rows.joined_at_step, default=self.clock))
         self.deadline = int(min(self.rows.joined_at_step + self.rows.limit, default=self.clock))
         self.planner.regroup(self.rows, self.lanes, self.batch.valid)
@@ -165,6 +165,11 @@ class State:
             lane.rows = None if len(used) == 1 else upload(self.members(number), self.facts.device)
         self.threads = threads_for(self.facts.device, self.facts.parameters, self.batch.tokens.numel())
         self.lookahead.must_open_blocks = True
+
+    @property
+    def _sees_span(self) -> bool:
+        """Whether the window is the whole span: on request, or because a stop rule needs it."""
+        return self.observe == "span" or any(lane.sampler.policy.stop.sees_beliefs for lane in self.lanes)
 
     @property
     def _max_terms(self) -> int:
@@ -178,11 +183,21 @@ class State:
         self.flush_step_counts()
         self.rows.open_next()
         given = self.batch.given[:, self.batch.start :]
-        self.blocks = OpenBlocks(self.rows, self.batch.generated, given, whole_span=self.observe == "span")
+        self.blocks = OpenBlocks(self.rows, self.batch.generated, given, self._sees_span)
         self.record.set_window(self.blocks.window, self._max_terms)
+        self._lay_out_memory()
         self.restart_lookahead()
         self.planner.current = None
         self.lookahead.logits, self.lookahead.must_open_blocks = None, False
+
+    def _lay_out_memory(self) -> None:
+        """What pieces remember follows its rows into the new window."""
+        for number, lane in enumerate(self.lanes):
+            if lane.memory is not None:
+                rows, window = self.members(number), self.blocks.window
+                blocks = Span(self.rows.starts[rows], self.rows.stops[rows])
+                opens = self.rows.block_step[rows] == 0
+                lane.memory.lay_out(self.rows.ids[rows], blocks, window.start[rows], window.width, opens)
 
     def restart_lookahead(self) -> None:
         """Count the steps until the host must sync again."""
