@@ -29,8 +29,8 @@ WORDS = [
     "confidence,uniform", "tiny", "toy", "llada", "no/such", "gsm8k", "mini_story", "cpu", "cuda", "meta", "cuda:99",
     "float32", "float16", "float99", "file.txt", "file.toml", "file.jsonl", "bytes.bin", "folder", "table.safetensors",
 ]  # fmt: skip
-TOO_LONG = {"calibrate", "demo", "mini", "paper", "train"}
-"""Verbs that really work for minutes: only with words that cannot be right."""
+TOO_LONG = {"calibrate", "demo", "mini", "paper", "serve", "train"}
+"""Verbs that really work for minutes, or until a signal: only with words that cannot be right."""
 
 
 def _options() -> dict[tuple[str, ...], list[tuple[str, bool]]]:
