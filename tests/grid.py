@@ -12,8 +12,11 @@ from uncode.core.pieces.propose import Greedy, Sample
 from uncode.core.pieces.quota import Decay, Even, Exactly
 from uncode.core.pieces.remask import LeastConfident, LoopQuota, Never
 from uncode.core.pieces.score import (
+    CertaintyDensity,
     Confidence,
     Defer,
+    EndsInTurn,
+    EntropyGate,
     Exp,
     ExponentialPosition,
     Gumbel,
@@ -22,7 +25,18 @@ from uncode.core.pieces.score import (
     NegEntropy,
     Uniform,
 )
-from uncode.core.pieces.select import EntropyBudget, Factor, TauLeap, Threshold, TopK
+from uncode.core.pieces.select import (
+    AroundAnchors,
+    BestOfRuns,
+    Certain,
+    EntropyBudget,
+    EntropyThreshold,
+    Factor,
+    TauLeap,
+    Threshold,
+    ThresholdOrQuota,
+    TopK,
+)
 from uncode.core.pieces.stop import AfterEos, AtTheEnd
 from uncode.samplers.interventions import RejectTrivial
 from uncode.samplers.legacy import (
@@ -49,6 +63,9 @@ SCORES = [
     Margin() + Informativeness(TABLE, clip=None, special="counted"),
     Exp(Confidence()) + Gumbel(0.3),
     Confidence() + Defer(("ends",)),
+    Confidence() + EndsInTurn(),
+    Confidence() + EntropyGate(2.0),
+    Confidence() + CertaintyDensity(3.0),
     ReleasedUncode(TABLE, 0.25, 3.0),
     ReleasedLinear(TABLE, 0.25, 3.0),
 ]
@@ -65,6 +82,11 @@ SELECTORS = [
     FirstThenThreshold(0.4),
     EntropyBudget(0.5),
     TauLeap(Decay(6)),
+    EntropyThreshold(1.0),
+    Certain(0.7),
+    BestOfRuns(0.7, 0.3),
+    ThresholdOrQuota(Even(5), 0.5),
+    AroundAnchors(Even(8), 0.5, 0.3, 2),
     RejectTrivial(TopK(Even(5)), (1, 2, 3, 20, 21), 0.7),
 ]
 

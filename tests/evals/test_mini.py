@@ -81,7 +81,8 @@ def ignore(progress: Progress) -> None:
 
 def test_every_preset_takes_part() -> None:
     config = EvalConfig.load("mini")
-    assert {entry.preset for entry in config.samplers} == set(PRESETS)
+    classic = {name for name, preset in PRESETS.items() if preset.__module__.endswith("classic")}
+    assert {entry.preset for entry in config.samplers} == classic, "a new preset does not enter the suite by itself"
     labels = [entry.label for entry in config.samplers]
     assert set(names.QUICK) <= set(labels) and len(names.QUICK) == 5
     assert {with_rate(rate) for rate in RATES} <= set(labels) and config.rates == RATES

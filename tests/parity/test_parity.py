@@ -93,6 +93,25 @@ SAMPLERS: dict[str, Callable[[Settings, dict[str, Any]], Sampler]] = {
     "fast-dllm-llada-generate_with_prefix_cache": lambda s, r: of_fast_dllm(s, "prefix"),
     "fast-dllm-llada-generate_with_dual_cache": lambda s, r: of_fast_dllm(s, "dual"),
     "llada-generate": lambda s, r: of_llada(s),
+    "d3llm-generate": lambda s, r: presets.entropy_threshold(threshold=s["threshold"], block_length=s["block_length"]),
+    "dinfer-get_transfer_index_hierarchy_fast_v2": lambda s, r: presets.hierarchy(
+        threshold=s["threshold"], low=s["low_threshold"], block_length=s["block_length"]
+    ),
+    "dlmserve-commit_with_local_leap": lambda s, r: presets.local_leap(
+        steps=s["steps"],
+        anchor=s["anchor_threshold"],
+        neighbour=s["neighbor_threshold"],
+        radius=s["radius"],
+        block_length=s["block_length"],
+    ),
+    "sdar-block_diffusion_generate": lambda s, r: presets.dynamic(
+        threshold=s["confidence_threshold"],
+        steps=s["denoising_steps"] * blocks(s),
+        block_length=s["block_length"],
+    ),
+    "d2cache-certainty_density": lambda s, r: presets.certainty_density(
+        sigma=s["sigma"], block_length=s["block_length"]
+    ),
     "dream-_sample": lambda s, r: of_dream(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(

@@ -40,6 +40,10 @@ class View:
     block_step: Count
     """Steps since the block opened."""
     noise: Noise
+    span: Tensor
+    """The tokens of the whole generated span, `[B, S]`: what stands outside the window too."""
+    span_length: Count
+    """The row's columns in it; those behind are padding."""
     logp_at_commit: Tensor | None = None
     """The log probability each standing token was committed with, `[B, W]`; set for remaskers."""
     belief: Belief = NOTHING
@@ -67,6 +71,8 @@ class View:
             block_steps=count(self.block_steps),
             block_step=count(self.block_step),
             noise=self.noise.take(rows),
+            span=self.span[rows],
+            span_length=count(self.span_length),
             logp_at_commit=None if self.logp_at_commit is None else self.logp_at_commit[rows],
             own=None if self.own is None else self.own[rows],
         )

@@ -16,11 +16,15 @@ from pathlib import Path
 
 from ..core.errors import UncodeError, require, shown, suggest
 
+PRESET_FILES = ("classic", "newer", "own")
+"""The modules of `presets`, in the order in which they are listed."""
 MEANING = {
     "alg": "Dream's algorithm: origin, maskgit_plus, topk_margin or entropy",
     "alg_temp": "temperature of the order: Gumbel noise on the ranking",
-    "block_length": "tokens in a block",
+    "anchor": "probability from which a committed position lowers the bar for its neighbours",
+    "block_length": "tokens in a block; none: one block",
     "blocks": "number of blocks, filled from left to right",
+    "budget": "summed entropy of the masks before a position, in nats, up to which it is open",
     "cache": "KV cache: none, prefix or dual",
     "clip": "upper bound of the informativeness -log p (the paper's alpha)",
     "confidence_eos_eot_inf": "commit positions that propose an EOS token last",
@@ -32,10 +36,14 @@ MEANING = {
     "informativeness": "whether to use the informativeness prior",
     "logits_eos_inf": "never propose EOS",
     "loops": "rounds of remasking",
+    "low": "least probability of the best position in a run of masks",
+    "neighbour": "bar for the neighbours of an anchor",
     "proxy": "uncertainty to calibrate: confidence, entropy or margin",
+    "radius": "columns on each side of an anchor",
     "rate": "decay of the positional prior per token (the paper's lambda); 0: no positional prior",
     "ratio": "share of the tokens that are written before remasking begins",
     "remasking": "order inside a block: low_confidence or random",
+    "sigma": "width of the Gaussian around a position, in tokens",
     "special": "weight of EOS tokens: unseen (the clip), neutral (the mean) or counted (as the table says)",
     "start": "share of a block's steps after which remasking begins",
     "steps": "forwards in all; none: one token a forward",
@@ -94,6 +102,8 @@ class CatalogEntry:
     summary: str
     source: str
     defaults: str
+    cost: str
+    """Forwards and memory, beside the logits of a step."""
 
     @property
     def citation(self) -> str:
@@ -112,7 +122,8 @@ class CatalogEntry:
 def catalog() -> dict[str, CatalogEntry]:
     """Every sampler by the name the command line knows it by, in the order of the files."""
     shared = next(f for f in _functions("registry.py") if f.name == "calibrated")
-    presets = {f.name: _entry(f, f.name, shared) for f in _functions("presets.py") if _is_sampler(f)}
+    functions = [f for file in PRESET_FILES for f in _functions(f"presets/{file}.py")]
+    presets = {f.name: _entry(f, f.name, shared) for f in functions if _is_sampler(f)}
     quirks = {f"legacy.{f.name}": f for f in _functions("legacy.py") if _is_sampler(f)}
     return presets | {name: _entry(f, name, shared) for name, f in quirks.items()}
 
@@ -127,7 +138,7 @@ def find(name: str, own: Iterable[str] = ()) -> CatalogEntry:
 
 
 def _functions(file: str) -> list[ast.FunctionDef]:
-    tree = ast.parse(Path(__file__).with_name(file).read_text(encoding="utf-8"))
+    tree = ast.parse((Path(__file__).parent / file).read_text(encoding="utf-8"))
     return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
 
 
@@ -142,9 +153,11 @@ def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> Cat
         options += [_option(a, d) for a, d in zip(shared.args.args, shared.args.defaults, strict=True)]
     text = cleandoc(ast.get_docstring(function) or "")
     _, _, rest = text.partition("Source:")
-    body = re.sub(r"\s+", " ", rest).strip()
+    body, _, cost = re.sub(r"\s+", " ", rest).strip().partition(" Cost: ")
     source, start, defaults = re.match(r"(.*?)(\s(?=Defaults? ?)|$)(.*)", body).groups()  # type: ignore[union-attr]
-    return CatalogEntry(name, tuple(options), text.splitlines()[0], source.rstrip("."), (start + defaults).strip())
+    return CatalogEntry(
+        name, tuple(options), text.splitlines()[0], source.rstrip("."), (start + defaults).strip(), cost
+    )
 
 
 def _option(argument: ast.arg, default: ast.expr | None) -> Option:

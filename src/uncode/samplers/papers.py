@@ -11,7 +11,7 @@ def page() -> str:
         "# Papers",
         "",
         "Which published sampler is which expression, with each default quoted. This page is written by",
-        "`python -m uncode.samplers.papers` from the docstrings in `samplers/presets.py` and `samplers/legacy.py`;",
+        "`python -m uncode.samplers.papers` from the docstrings in `samplers/presets/` and `samplers/legacy.py`;",
         "a test holds it.",
         "",
         "## Presets",
@@ -32,6 +32,8 @@ def _section(entry: CatalogEntry) -> list[str]:
     lines = ["", f"### `{name}`", "", entry.summary, "", f"Source: {entry.source}."]
     if entry.defaults:
         lines += ["", entry.defaults]
+    if entry.cost:
+        lines += ["", f"Cost: {entry.cost}"]
     return lines
 
 

@@ -35,19 +35,26 @@ _AT_LEAST_0: Range = (lambda value: value >= 0, "at least 0")
 _AT_LEAST_1: Range = (lambda value: value >= 1, "at least 1")
 _ABOVE_0: Range = (lambda value: value > 0, "above 0")
 _INSIDE: Range = (lambda value: 0 < value < 1, "above 0 and below 1")
+_BELOW_1: Range = (lambda value: 0 <= value < 1, "at least 0 and below 1")
 _UP_TO_1: Range = (lambda value: 0 < value <= 1, "above 0 and at most 1")
 RANGES: dict[str, Range] = {
     "alg_temp": _AT_LEAST_0,
+    "anchor": _UP_TO_1,
     "block_length": _AT_LEAST_1,
     "blocks": _AT_LEAST_1,
+    "budget": _AT_LEAST_0,
     "clip": _ABOVE_0,
     "count": _AT_LEAST_1,
     "eps": _INSIDE,
     "factor": _ABOVE_0,
     "gamma": _AT_LEAST_0,
     "loops": _AT_LEAST_0,
+    "low": _BELOW_1,
+    "neighbour": _UP_TO_1,
+    "radius": _AT_LEAST_1,
     "rate": _AT_LEAST_0,
     "ratio": _UP_TO_1,
+    "sigma": _ABOVE_0,
     "start": _INSIDE,
     "steps": _AT_LEAST_1,
     "tau": _AT_LEAST_1,
@@ -136,7 +143,7 @@ def preset(function: Callable[P, Sampler]) -> Callable[P, Sampler]:
 
 
 PRESETS: dict[str, Callable[..., Sampler]] = {}
-"""Every preset by its name, in the order of `presets.py`."""
+"""Every preset by its name, in the order of the files in `presets/`."""
 
 
 def drawn(temperature: float, ban: tuple[int | str, ...] = ()) -> Proposal:

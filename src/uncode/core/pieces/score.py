@@ -197,3 +197,74 @@ class Defer(Score):
     def __call__(self, view: View) -> Tensor:
         assert self._ids is not None, "a score is bound to a model before it is used"
         return torch.isin(view.belief.token, self._ids) * -self.by
+
+
+@dataclass(frozen=True)
+class EndsInTurn(Score):
+    """-inf where the proposal is an EOS token and an open position before it proposes something else.
+
+    Such an end would fix the length of the answer before its text is written. The leftmost open position is always a
+    candidate.
+    """
+
+    _ids: ClassVar[Tensor | None] = None
+
+    def bind(self, facts: Facts) -> Self:
+        return self.holding(_ids=torch.tensor(facts.eos_ids, dtype=torch.long, device=facts.device))
+
+    def __call__(self, view: View) -> Tensor:
+        assert self._ids is not None, "a score is bound to a model before it is used"
+        ends = torch.isin(view.belief.token, self._ids)
+        others = (view.eligible & ~ends).long()
+        return torch.where(ends & (others.cumsum(-1) > others), -torch.inf, 0.0)
+
+
+@dataclass(frozen=True)
+class EntropyGate(Score):
+    """-inf where the summed entropy of the masks before a position, in nats, exceeds the budget; else 0.
+
+    The leftmost open position is always a candidate. With blocks the sum starts at the open one: those before are full.
+    """
+
+    budget: float = 1.0
+
+    def check(self) -> None:
+        require(self.budget >= 0, f"the budget must be 0 or more, not {self.budget}.")
+
+    def __call__(self, view: View) -> Tensor:
+        entropy = torch.where(view.eligible, view.belief.entropy.double(), 0.0)
+        before = torch.nn.functional.pad(entropy, (1, -1)).cumsum(-1)
+        return torch.where(before <= self.budget, 0.0, -torch.inf)
+
+
+@dataclass(frozen=True)
+class CertaintyDensity(Score):
+    """The log of the share of known tokens around a position, weighted by a Gaussian of `sigma` tokens. A prior.
+
+    Before the span everything counts as known; behind it, if the last token is. Both sides are as long as the span.
+    """
+
+    _mask_id: ClassVar[Tensor | None] = None
+
+    sigma: float = 10.0
+
+    def check(self) -> None:
+        require(self.sigma > 0, f"sigma must be above 0, not {self.sigma}.")
+
+    def bind(self, facts: Facts) -> Self:
+        return self.holding(_mask_id=torch.tensor(facts.mask_id, device=facts.device))
+
+    def __call__(self, view: View) -> Tensor:
+        span, length, at = view.span, view.span_length, view.offsets
+        columns = torch.arange(3 * span.shape[-1] + 1, device=span.device)
+        kernel = (-0.5 * (columns / self.sigma).double().square()).exp()
+        upto = kernel.cumsum(-1)  # the weights of the distances from 0 to the index
+        inside = columns[: span.shape[-1]]
+        known = ((span != self._mask_id) & (inside < length)).double()
+        last = known.gather(-1, torch.as_tensor(length - 1, device=span.device).expand(len(span), 1))
+        around = (kernel[(at[..., None] - inside).abs()] @ known[..., None])[..., 0]
+        before = upto[at + length] - upto[at]
+        behind = upto[(2 * length - 1 - at).clamp(min=0)] - upto[(length - 1 - at).clamp(min=0)]
+        everything = upto[3 * length - 1] + upto[3 * length] - 1.0
+        share = (around + before + last * behind) / everything
+        return share.clamp(min=1e-300).log().float()  # so that sums of another width round to the same number

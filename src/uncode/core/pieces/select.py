@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -132,3 +133,116 @@ class EntropyBudget(Selector):
         entropy = view.belief.entropy.gather(-1, ranking.order)
         spent = entropy.cumsum(-1) - entropy.cummax(-1).values  # never falls, whatever the order
         return ranking.top((spent <= self.gamma).sum(-1, keepdim=True).clamp(min=1))
+
+
+@dataclass(frozen=True)
+class EntropyThreshold(Selector):
+    """Every position whose entropy, in nats, is at most the threshold, and the best one in any case."""
+
+    threshold: float
+
+    def check(self) -> None:
+        require(self.threshold >= 0, f"the threshold must be 0 or more, not {self.threshold}.")
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        return ((view.belief.entropy <= self.threshold) & ranking.candidates) | ranking.top(1)
+
+
+@dataclass(frozen=True)
+class Certain(Selector):
+    """Where candidates reach the threshold, all of them and nothing else; elsewhere the best one alone.
+
+    A position that is committed beside others is decided without knowing them. So nothing uncertain is committed in the
+    same step as what is certain: the model looks again first.
+    """
+
+    threshold: float = 0.999
+
+    def check(self) -> None:
+        _check_probability(self.threshold, "threshold")
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        certain = _reaches(view, self.threshold) & ranking.candidates
+        return torch.where(certain.any(-1, keepdim=True), certain, ranking.top(1))
+
+
+@dataclass(frozen=True)
+class BestOfRuns(Selector):
+    """The best position of each run of neighbouring masks, where its probability exceeds `low`; every position above
+    the threshold; and the best one in any case."""
+
+    threshold: float = 0.9
+    low: float = 0.4
+
+    def check(self) -> None:
+        _check_probability(self.threshold, "threshold")
+        require(0 <= self.low < 1, f"low must be a probability below 1, not {self.low}.")
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        p, here = view.belief.logp.exp(), ranking.candidates
+        run = (view.eligible & ~view.eligible.roll(1, -1).index_fill(-1, ranking.order.new_zeros(1), False)).cumsum(-1)
+        last = ranking.rank.shape[-1]
+        rank = torch.where(here, ranking.rank, last)
+        best = rank.new_full((len(rank), last + 1), last).scatter_reduce(-1, run, rank, "amin").gather(-1, run)
+        return here & ((p > self.threshold) | ((rank == best) & (p > self.low))) | ranking.top(1)
+
+
+@dataclass(frozen=True)
+class AtLeastQuota(Scheduled):
+    """A selector that commits as many as a quota says or more, so that a block may be filled sooner."""
+
+    kind: ClassVar[bool] = True
+
+    quota: Quota = field(default_factory=Even)
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.quota
+
+    def min_steps(self, masked: Ints, steps: Ints) -> Ints:
+        return np.zeros_like(masked)
+
+
+@dataclass(frozen=True)
+class ThresholdOrQuota(AtLeastQuota):
+    """Every position whose probability exceeds the threshold, if these are as many as the quota; else the quota."""
+
+    threshold: float = 0.85
+
+    def check(self) -> None:
+        _check_probability(self.threshold, "threshold")
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        above = (view.belief.logp > math.log(self.threshold)) & ranking.candidates
+        quota = self.quota(view)
+        return torch.where(above.sum(-1, keepdim=True) >= quota, above, ranking.top(quota))
+
+
+@dataclass(frozen=True)
+class AroundAnchors(AtLeastQuota):
+    """The quota; and around those of its positions that reach `anchor`, the neighbours within `radius` columns that
+    reach `neighbour`."""
+
+    anchor: float = 0.9
+    neighbour: float = 0.75
+    radius: int = 4
+
+    def check(self) -> None:
+        _check_probability(self.anchor, "anchor")
+        _check_probability(self.neighbour, "neighbour")
+        require(self.radius >= 1, f"the radius must be at least 1, not {self.radius}.")
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        best = ranking.top(self.quota(view))
+        anchors = (best & _reaches(view, self.anchor)).float()
+        near = torch.nn.functional.max_pool1d(anchors, 2 * self.radius + 1, 1, self.radius) > 0
+        return best | (near & _reaches(view, self.neighbour) & ranking.candidates)
+
+
+def _check_probability(value: float, name: str) -> None:
+    require(0 < value <= 1, f"{name} is a probability, so it must be in (0, 1], not {value}.")
+
+
+def _reaches(view: View, threshold: float) -> Tensor:
+    """Where the probability of the proposal is at least the threshold, `[B, W]`."""
+    return view.belief.logp >= math.log(threshold)

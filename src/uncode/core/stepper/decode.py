@@ -119,6 +119,8 @@ def view_of(state: State) -> View:
         block_steps=blocks.steps,
         block_step=state.block_step,
         noise=state.noise(state.batch.seeds, state.record.forwards),
+        span=state.batch.generated,
+        span_length=blocks.span_length,
         logp_at_commit=state.record.logp_at_commit if state.erases else None,
         own=blocks.own if state.erases else None,
     )

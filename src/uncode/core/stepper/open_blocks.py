@@ -23,6 +23,8 @@ class OpenBlocks:
         first = np.zeros_like(starts) if whole_span else np.minimum(starts, span - width)
         self.window = Window.over(first, width, starts, stops, tokens.device)
         self.start, self.length = _count(starts, tokens.device), _count(stops - starts, tokens.device)
+        self.span_length = _count(rows.ends[:, -1], tokens.device)
+        """Columns of each row's span."""
         self.masked = _count(rows.of_block(rows.masked), tokens.device)
         """Masks in each block when it opened."""
         self.steps = _count(rows.of_block(rows.shares), tokens.device)

@@ -63,8 +63,11 @@ def estimate(runner: Runner, model: DiffusionModel) -> Estimate | None:
 
 def expected_forwards(sampler: Sampler, length: int) -> tuple[int, bool]:
     """The forwards of an answer, and whether that is exact. Without a schedule it is at most one for each token."""
-    shares = int(sampler.policy.select.shares(np.full((1, 1), length)).sum())
-    return shares or length, bool(shares) and not sampler.policy.stop.stops
+    select, masked = sampler.policy.select, np.full((1, 1), length)
+    shares = select.shares(masked)
+    steps = int(shares.sum())
+    is_exact = steps > 0 and int(select.min_steps(masked[:, 0], shares[:, 0])[0]) == steps
+    return steps or length, is_exact and not sampler.policy.stop.stops
 
 
 def measure(

@@ -1,4 +1,4 @@
-"""Every published sampler as one expression. Flat and boring on purpose: read one, and you have read it all.
+"""The samplers up to 2025, each as one expression. Flat and boring on purpose: read one, and you have read it all.
 
 Each docstring names its source and quotes each default. `steps=None` means one token a step.
 """
@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from typing import Literal, Unpack
 
-from ..core.pieces.blocks import Blocks
-from ..core.pieces.policy import Policy, Sampler
-from ..core.pieces.propose import Greedy, Proposal, Sample
-from ..core.pieces.quota import Decay, Even, Exactly
-from ..core.pieces.remask import LeastConfident, LoopQuota
-from ..core.pieces.score import (
+from ...core.pieces.blocks import Blocks
+from ...core.pieces.policy import Policy, Sampler
+from ...core.pieces.propose import Greedy, Proposal, Sample
+from ...core.pieces.quota import Decay, Even, Exactly
+from ...core.pieces.remask import LeastConfident, LoopQuota
+from ...core.pieces.score import (
     Confidence,
     Defer,
     Exp,
@@ -23,34 +23,8 @@ from ..core.pieces.score import (
     Score,
     Uniform,
 )
-from ..core.pieces.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
-from .registry import PRESETS as PRESETS  # noqa: PLC0414
-from .registry import Cache, Calibration, cache_named, calibrated, drawn, preset
-
-__all__ = [
-    "confidence",
-    "dream",
-    "eb",
-    "entropy",
-    "fast_dllm",
-    "fast_dllm_factor",
-    "left_to_right",
-    "llada",
-    "margin",
-    "remdm",
-    "semi_ar",
-    "tau_leaping",
-    "uncode",
-    "uncode_eb",
-    "uncode_fast_dllm",
-    "uncode_tau",
-    "uniform",
-]
-
-
-def __dir__() -> list[str]:
-    """The presets alone, for completion."""
-    return __all__
+from ...core.pieces.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
+from ..registry import Cache, Calibration, cache_named, calibrated, drawn, preset
 
 
 @preset

@@ -1,0 +1,67 @@
+"""Every published sampler as one expression, and our own."""
+
+from ..registry import PRESETS as PRESETS
+from .classic import (
+    confidence,
+    dream,
+    eb,
+    entropy,
+    fast_dllm,
+    fast_dllm_factor,
+    left_to_right,
+    llada,
+    margin,
+    remdm,
+    semi_ar,
+    tau_leaping,
+    uncode,
+    uncode_eb,
+    uncode_fast_dllm,
+    uncode_tau,
+    uniform,
+)
+from .newer import (
+    certainty_density,
+    dynamic,
+    entropy_gate,
+    entropy_threshold,
+    hierarchy,
+    local_leap,
+)
+from .own import (
+    certain_first,
+    certain_first_fast,
+)
+
+__all__ = [
+    "certain_first",
+    "certain_first_fast",
+    "certainty_density",
+    "confidence",
+    "dream",
+    "dynamic",
+    "eb",
+    "entropy",
+    "entropy_gate",
+    "entropy_threshold",
+    "fast_dllm",
+    "fast_dllm_factor",
+    "hierarchy",
+    "left_to_right",
+    "llada",
+    "local_leap",
+    "margin",
+    "remdm",
+    "semi_ar",
+    "tau_leaping",
+    "uncode",
+    "uncode_eb",
+    "uncode_fast_dllm",
+    "uncode_tau",
+    "uniform",
+]
+
+
+def __dir__() -> list[str]:
+    """The presets alone, for completion."""
+    return __all__

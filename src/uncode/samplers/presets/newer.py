@@ -1,0 +1,145 @@
+"""Training-free samplers of 2025 and 2026, each as one expression.
+
+Each docstring names its source, quotes each default, and says what the sampler costs beside the model's own forwards.
+"""
+
+from __future__ import annotations
+
+from ...core.errors import UncodeError
+from ...core.pieces.blocks import Blocks
+from ...core.pieces.policy import Policy, Sampler
+from ...core.pieces.quota import Even
+from ...core.pieces.score import CertaintyDensity, Confidence, EntropyGate, NegEntropy
+from ...core.pieces.select import (
+    AroundAnchors,
+    BestOfRuns,
+    EntropyThreshold,
+    Selector,
+    Threshold,
+    ThresholdOrQuota,
+    TopK,
+)
+from ..registry import Cache, cache_named, drawn, preset
+
+
+@preset
+def entropy_threshold(
+    *, threshold: float = 0.5, block_length: int = 32, cache: Cache = "none", temperature: float = 0.0
+) -> Sampler:
+    """Blocks, and in each step every position whose entropy is at most a threshold.
+
+    Source: hao-ai-lab/d3LLM utils/utils_LLaDA/generate.py, get_transfer_index_entropy; d3LLM adds blocks that are
+        decoded at the same time, and a distilled model.
+    Default threshold: 0.5, "threshold=0.5" (d3llm_llada_generate_util.py). Default block_length: 32, its scripts.
+    Default cache: none; prefix and dual are those of Fast-dLLM.
+    Cost: at most one forward a token, fewer the larger the threshold; no memory.
+    """
+    policy = Policy(NegEntropy(), EntropyThreshold(threshold), Blocks(length=block_length))
+    return Sampler(policy, drawn(temperature), cache_named(cache), name="entropy_threshold")
+
+
+@preset
+def hierarchy(
+    *,
+    threshold: float = 0.9,
+    low: float = 0.3,
+    block_length: int = 64,
+    cache: Cache = "none",
+    temperature: float = 0.0,
+) -> Sampler:
+    """Hierarchical decoding: the best position of each run of masks, and every position above a threshold.
+
+    Source: Ma et al., dInfer (arXiv:2510.08666); inclusionAI/dInfer parallel_strategy.py,
+        get_transfer_index_hierarchy_fast_v2 and HierarchyDecoder.
+    Default threshold: 0.9. Default low: 0.3. Default block_length: 64. All three are those of its
+        benchmark_dataset.py. Default cache: none.
+    Cost: at most one forward a token; runs of masks are halved, so a block can take log2 of its length; no memory.
+    """
+    policy = Policy(Confidence(), BestOfRuns(threshold, low), Blocks(length=block_length))
+    return Sampler(policy, drawn(temperature), cache_named(cache), name="hierarchy")
+
+
+@preset
+def local_leap(
+    *,
+    steps: int | None = None,
+    anchor: float = 0.9,
+    neighbour: float = 0.75,
+    radius: int = 4,
+    block_length: int = 32,
+    cache: Cache = "none",
+    temperature: float = 0.0,
+) -> Sampler:
+    """LocalLeap: around positions that the model is sure of, neighbours are committed at a lower bar.
+
+    Source: Kong et al., LocalLeap (arXiv:2510.07081); iOptimizeThings/dlmserve sampler.py, commit_with_local_leap.
+    Default steps: None, one position a step and its neighbours. Default anchor: 0.9, default neighbour: 0.75 and
+        default radius: 4, the paper's kappa, tau and W for LLaDA-8B-Instruct (Sec. 4.1). Default block_length: 32.
+        Default cache: none.
+    Cost: at most `steps` forwards; no memory.
+    """
+    select = AroundAnchors(Even(steps), anchor, neighbour, radius)
+    policy = Policy(Confidence(), select, Blocks(length=block_length))
+    return Sampler(policy, drawn(temperature), cache_named(cache), name="local_leap")
+
+
+@preset
+def dynamic(
+    *,
+    threshold: float = 0.85,
+    steps: int | None = None,
+    block_length: int = 4,
+    cache: Cache = "none",
+    temperature: float = 0.0,
+) -> Sampler:
+    """Every position above a threshold, if these are as many as an even schedule asks for; else the schedule.
+
+    Source: Cheng et al., SDAR (arXiv:2510.06303); JetAstra/SDAR generate.py, low_confidence_dynamic; the same rule in
+        LLaDA2 and in diffusers.
+    Default threshold: 0.85, "--confidence_threshold". Default steps: None, one position a step (SDAR: as many steps as
+        a block has tokens). Default block_length: 4, "--block_length". Default cache: none. SDAR's own
+        temperature is 1.0.
+    Cost: at most `steps` forwards; no memory.
+    """
+    policy = Policy(Confidence(), ThresholdOrQuota(Even(steps), threshold), Blocks(length=block_length))
+    return Sampler(policy, drawn(temperature), cache_named(cache), name="dynamic")
+
+
+@preset
+def entropy_gate(
+    *, budget: float = 1.0, threshold: float | None = None, steps: int | None = None, temperature: float = 0.0
+) -> Sampler:
+    """Cumulative-entropy gate: a position is open while the masks before it have little entropy in all.
+
+    Source: He et al., RPD, 2026, the gate on the summed entropy of earlier masks; no public code, so the equation is
+        checked by hand.
+    Default budget: 1.0 nat, ours (the paper's beta). Default threshold: None, the most
+        probable open position alone; a number commits every open position that reaches it, as RPD does. Default
+        steps: None, one position a step; without a threshold.
+    Cost: one forward a token, with a threshold fewer; no memory.
+    """
+    select: Selector = TopK(Even(steps)) if threshold is None else Threshold(threshold)
+    if threshold is not None and steps is not None:
+        raise UncodeError("a threshold decides how many positions a step commits: leave out steps or threshold.")
+    policy = Policy(Confidence() + EntropyGate(budget), select)
+    return Sampler(policy, drawn(temperature), name="entropy_gate")
+
+
+@preset
+def certainty_density(
+    *,
+    sigma: float = 10.0,
+    steps: int | None = None,
+    block_length: int = 32,
+    cache: Cache = "none",
+    temperature: float = 0.0,
+) -> Sampler:
+    """Confidence times the share of known tokens nearby: tokens are written beside those that stand.
+
+    Source: Jiang et al., d2Cache (arXiv:2509.23094), Eq. 3; Kamichanw/d2Cache src/utils/common.py, certainty_density.
+    Default sigma: 10.0, "sigma = 10.0" (configs/gen_args.py). Default steps: None, one position a step. Default
+        block_length: 32. Default cache: none; its own cache is not here.
+    Cost: one forward a token; no memory.
+    """
+    policy = Policy(Confidence() + CertaintyDensity(sigma), TopK(Even(steps)), Blocks(length=block_length))
+    return Sampler(policy, drawn(temperature), cache_named(cache), name="certainty_density")

@@ -1,0 +1,127 @@
+"""The rules of newer samplers, checked by hand on logits that are written down."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from torch import Tensor
+
+import uncode
+from tests import grid
+from tests.toy import EOS, EOT, MASK, ToyDenoiser
+from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets
+from uncode.core.pieces.quota import Exactly
+from uncode.core.pieces.score import CertaintyDensity, Confidence, EndsInTurn, EntropyGate, Score
+from uncode.core.pieces.select import AroundAnchors, BestOfRuns, Certain, Selector, ThresholdOrQuota
+from uncode.testing import check_piece
+
+
+def fixed(probabilities: list[float], tokens: list[int] | None = None) -> uncode.FunctionDenoiser:
+    """A model that always gives offset i its token with probability i; the rest goes to token 5."""
+    logits = torch.full((1, len(probabilities), 8), -torch.inf)
+    for offset, p in enumerate(probabilities):
+        logits[0, offset, (tokens or [1] * len(probabilities))[offset]] = math.log(p)
+        logits[0, offset, 5] = math.log1p(-p) if p < 1 else -torch.inf
+    return uncode.FunctionDenoiser(lambda t: logits.expand(len(t), -1, -1), mask_id=0, vocab_size=8, eos_ids=(7,))
+
+
+def order(model: uncode.FunctionDenoiser, length: int, score: Score, select: Selector | None = None) -> list[int]:
+    """The step of every offset."""
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=length, mask_id=0)
+    policy = Policy(score) if select is None else Policy(score, select)
+    return decode(model, canvas, Sampler(policy)).commit_step[0].tolist()
+
+
+def test_certain_positions_go_together_and_a_decision_goes_alone() -> None:
+    """0.95 and 0.99 are certain. Then 0.9 and 0.8 are one decision each, although 0.9 is the better by far."""
+    model = fixed([0.8, 0.95, 0.9, 0.99])
+    assert order(model, 4, Confidence(), Certain(0.94)) == [2, 0, 1, 0]
+    assert order(model, 4, Confidence(), Certain(0.999)) == [3, 1, 2, 0]
+
+
+def test_an_end_waits_until_everything_before_it_proposes_an_end() -> None:
+    model = fixed([0.6, 0.99, 0.7, 0.98], [1, 7, 1, 7])
+    assert order(model, 4, Confidence()) == [3, 0, 2, 1]
+    assert order(model, 4, Confidence() + EndsInTurn()) == [1, 2, 0, 3]
+
+
+def test_the_gate_sums_the_entropy_of_earlier_masks() -> None:
+    """A coin has 0.69 nats. With a budget of 0.7 the third position opens once one of the two coins is written."""
+    model = fixed([0.55, 0.54, 0.99, 0.999])
+    coin = -(0.55 * math.log(0.55) + 0.45 * math.log(0.45))
+    assert order(model, 4, Confidence() + EntropyGate(0.0)) == [0, 1, 2, 3]
+    assert order(model, 4, Confidence() + EntropyGate(coin + 0.01)) == [0, 3, 1, 2]
+    assert order(model, 4, Confidence() + EntropyGate(10.0)) == [2, 3, 1, 0]
+
+
+def test_the_best_of_each_run_above_a_low_bar() -> None:
+    """One run at first: its best. That splits it into runs of two and one."""
+    model = fixed([0.6, 0.7, 0.8, 0.5])
+    assert order(model, 4, Confidence(), BestOfRuns(0.95, 0.55)) == [2, 1, 0, 3]
+    assert order(model, 4, Confidence(), BestOfRuns(0.95, 0.4)) == [2, 1, 0, 1]
+    assert order(model, 4, Confidence(), BestOfRuns(0.65, 0.4)) == [1, 0, 0, 1]
+
+
+def test_a_threshold_or_the_quota() -> None:
+    model = fixed([0.6, 0.7, 0.9, 0.8, 0.95])
+    assert order(model, 5, Confidence(), ThresholdOrQuota(Exactly(2), 0.85)) == [2, 1, 0, 1, 0]
+    assert order(model, 5, Confidence(), ThresholdOrQuota(Exactly(2), 0.92)) == [2, 1, 0, 1, 0]
+    assert order(model, 5, Confidence(), ThresholdOrQuota(Exactly(2), 0.65)) == [1, 0, 0, 0, 0]
+
+
+def test_neighbours_of_an_anchor_pass_a_lower_bar() -> None:
+    model = fixed([0.8, 0.7, 0.95, 0.76, 0.6, 0.8])
+    assert order(model, 6, Confidence(), AroundAnchors(radius=1)) == [1, 3, 0, 0, 4, 2]
+    assert order(model, 6, Confidence(), AroundAnchors(radius=2)) == [0, 2, 0, 0, 3, 1]
+
+
+def density(known: list[bool], at: int, sigma: float) -> float:
+    """The share of known tokens around a position, term by term."""
+    length = len(known)
+    every = [True] * length + known + [known[-1]] * length
+    weight = [math.exp(-((length + at - j) ** 2) / (2 * sigma**2)) for j in range(3 * length)]
+    total = sum(math.exp(-(d**2) / (2 * sigma**2)) for d in range(-3 * length, 3 * length))
+    return sum(w for w, k in zip(weight, every, strict=True) if k) / total
+
+
+def test_the_density_of_known_tokens() -> None:
+    model, canvas = fixed([0.9] * 9), Canvas.infill([1, 0, 0, 1, 0, 0, 1, 0, 0], mask_id=0)
+    run = uncode.steps(model, canvas, Sampler(Policy(Confidence() + CertaintyDensity(1.5))))
+    seen: Tensor = next(run).decision.terms[1]
+    known = [False, False, True, False, False, True, False, False]
+    for at in (0, 1, 3, 4, 6, 7):
+        assert math.isclose(float(seen[0, at]), math.log(density(known, at, 1.5)), rel_tol=1e-5)
+
+
+def text_of(sampler: Sampler, seed: int) -> Trace:
+    canvas = Canvas.after_prompt([[1, 2]], length=24, mask_id=MASK)
+    return decode(ToyDenoiser(seed, boost=2.0), canvas, sampler, drafts=True)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_certain_first_never_writes_an_end_before_its_text(seed: int) -> None:
+    trace = text_of(presets.certain_first(frequency=grid.TABLE, threshold=0.9), seed)
+    ends, steps = torch.tensor([EOS, EOT]), trace.commit_step[0]
+    for offset in torch.isin(trace.generated[0], ends).nonzero()[:, 0].tolist():
+        draft, open_before = torch.tensor(trace.drafts[0][steps[offset]]), steps[:offset] >= steps[offset]
+        assert bool(torch.isin(draft[:offset][open_before], ends).all())
+    assert len(trace) < 24
+    fast = text_of(presets.certain_first_fast(threshold=0.9), seed)
+    assert len(fast) <= len(trace) + 1
+
+
+def test_certain_first_needs_a_table_or_none() -> None:
+    with pytest.raises(UncodeError, match="frequency table"):
+        presets.certain_first()
+    plain = presets.certain_first(informativeness=False, block_length=8, cache="dual")
+    check_piece(plain)
+    names = [type(term).__name__ for term in plain.policy.score.terms]
+    assert names == ["Confidence", "ExponentialPosition", "EndsInTurn"]
+
+
+def test_a_gate_takes_a_threshold_or_steps() -> None:
+    with pytest.raises(UncodeError, match="leave out steps or threshold"):
+        presets.entropy_gate(threshold=0.9, steps=4)
+    assert len(text_of(presets.entropy_gate(threshold=0.5, budget=4.0), 1)) < 24
