@@ -6,11 +6,11 @@ import torch
 
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
-from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.blocks import Blocks, GrowingBlocks
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
-from uncode.core.pieces.propose import Greedy, Sample
+from uncode.core.pieces.propose import Credit, Greedy, Sample
 from uncode.core.pieces.quota import Decay, Even, Exactly
-from uncode.core.pieces.remask import LeastConfident, LoopQuota, Never
+from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never
 from uncode.core.pieces.score import (
     CertaintyDensity,
     Confidence,
@@ -26,12 +26,14 @@ from uncode.core.pieces.score import (
     Uniform,
 )
 from uncode.core.pieces.select import (
+    AboveMeanAtCommit,
     AroundAnchors,
     BestOfRuns,
     Certain,
     EntropyBudget,
     EntropyThreshold,
     Factor,
+    StableOrQuota,
     TauLeap,
     Threshold,
     ThresholdOrQuota,
@@ -87,10 +89,12 @@ SELECTORS = [
     BestOfRuns(0.7, 0.3),
     ThresholdOrQuota(Even(5), 0.5),
     AroundAnchors(Even(8), 0.5, 0.3, 2),
+    StableOrQuota(Even(6), 0.4, 0.5, 1),
+    AboveMeanAtCommit(2),
     RejectTrivial(TopK(Even(5)), (1, 2, 3, 20, 21), 0.7),
 ]
 
-BLOCKS = [Blocks(), Blocks(count=3), Blocks(length=5)]
+BLOCKS = [Blocks(), Blocks(count=3), Blocks(length=5), GrowingBlocks(length=4)]
 
 CACHES = [NoCache(), PrefixCache(), DualCache(), PrefixCache(refresh=2), DualCache(refresh=3)]
 
@@ -98,6 +102,8 @@ REMASKERS = [
     (Never(), None),
     (LeastConfident(1, 0.5), TopK(LoopQuota(None, 1, 0.5))),
     (LeastConfident(2, 0.75), TopK(LoopQuota(6, 2, 0.75))),
+    (LargestDrops(2), None),
+    (LargestDrops(3), AboveMeanAtCommit(3)),
     (LeastLikelyNow(0.5, 1, 3), AlternatingCommit(0.5, 1, 3)),
     (LeastLikelyNow(1.0, 2, 2), AlternatingCommit(1.0, 2, 2)),
 ]
@@ -107,6 +113,7 @@ PROPOSALS = [
     Greedy(),
     Greedy(("eos", 4)),
     Sample((), 0.7),
+    Credit((), 0.7, 0.8, 0.2),
     Sample((), 0.5, 5, 0.9, "drawn"),
     SuppressAfterDraw((), 0.5),
 ]

@@ -112,6 +112,20 @@ SAMPLERS: dict[str, Callable[[Settings, dict[str, Any]], Sampler]] = {
     "d2cache-certainty_density": lambda s, r: presets.certainty_density(
         sigma=s["sigma"], block_length=s["block_length"]
     ),
+    "klass-stable_confident_decode": lambda s, r: presets.klass(
+        threshold=s["conf_threshold"],
+        drift=s["kl_threshold"],
+        history=s["kl_history_length"],
+        block_length=s["block_length"],
+    ),
+    "dinfer-CreditThresholdParallelDecoder": lambda s, r: presets.credit(
+        threshold=s["threshold"],
+        strength=s["credit_alpha"],
+        decay=s["decay_beta"],
+        boost=s["boost_gamma"],
+        block_length=s["block_length"],
+    ),
+    "saber-generate_with_saber": lambda s, r: presets.saber(count=s["n"]),
     "dream-_sample": lambda s, r: of_dream(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import pytest
 import torch
@@ -13,8 +14,10 @@ from tests import grid
 from tests.toy import EOS, EOT, MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets
 from uncode.core.pieces.quota import Exactly
+from uncode.core.pieces.remask import LargestDrops
 from uncode.core.pieces.score import CertaintyDensity, Confidence, EndsInTurn, EntropyGate, Score
-from uncode.core.pieces.select import AroundAnchors, BestOfRuns, Certain, Selector, ThresholdOrQuota
+from uncode.core.pieces.select import AboveMeanAtCommit, AroundAnchors, BestOfRuns, Certain, Selector, ThresholdOrQuota
+from uncode.core.view import Ranking, View
 from uncode.testing import check_piece
 
 
@@ -125,3 +128,56 @@ def test_a_gate_takes_a_threshold_or_steps() -> None:
     with pytest.raises(UncodeError, match="leave out steps or threshold"):
         presets.entropy_gate(threshold=0.9, steps=4)
     assert len(text_of(presets.entropy_gate(threshold=0.5, budget=4.0), 1)) < 24
+
+
+def test_memory_follows_its_row_and_is_cleared_when_a_block_opens() -> None:
+    """Row 1 outlives row 0, whose memory must not become row 1's."""
+    sampler = presets.klass(drift=0.5, threshold=0.3, block_length=5)
+    canvas = Canvas.after_prompt([[1, 2], [3]], length=[4, 15], mask_id=MASK)
+    run = uncode.steps(ToyDenoiser(2), canvas, sampler)
+    opened = set()
+    for _ in run:
+        memory, rows = run.state.lanes[0].memory, run.state.rows
+        assert memory is not None and len(memory.values["stable_steps"]) == len(rows)
+        for row, block, step in zip(rows.ids, rows.block, rows.block_step, strict=True):
+            if (int(row), int(block)) not in opened and step == 1:
+                opened.add((int(row), int(block)))
+                at = rows.ids.tolist().index(row)
+                assert not memory.values["stable_steps"][at].any()
+    assert len(opened) == 4
+    alone = decode(ToyDenoiser(2), Canvas.after_prompt([[3]], length=15, mask_id=MASK), sampler)
+    assert run.trace().generated[1].tolist() == alone.generated[0].tolist()
+
+
+def test_two_pieces_cannot_share_a_buffer() -> None:
+    policy = Policy(Confidence(), AboveMeanAtCommit(2), remask=LargestDrops(2))
+    assert Sampler(policy).policy == policy
+    with pytest.raises(UncodeError, match="two pieces of a sampler remember 'p_at_commit'"):
+        Sampler(Policy(Confidence(), Both(AboveMeanAtCommit(2), AboveMeanAtCommit(3))))
+
+
+@dataclass(frozen=True)
+class Both(Selector):
+    """What either of two selectors chooses; their buffers are forwarded without code."""
+
+    one: Selector
+    other: Selector
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        return self.one(ranking, view) | self.other(ranking, view)
+
+
+def test_wrappers_forward_buffers() -> None:
+    check_piece(Both(AboveMeanAtCommit(1), Certain(0.9)))
+
+
+def test_a_growing_block_may_take_back_what_earlier_blocks_wrote() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=24, mask_id=MASK)
+    reopened = 0
+    for seed in range(8):
+        trace = decode(ToyDenoiser(seed), canvas, presets.saber(block_length=6))
+        assert torch.equal(trace.replay(), trace.tokens)
+        full = max(step for step, offset, token in trace.events[0] if offset < 6 and token >= 0)
+        later = min(step for step, offset, _ in trace.events[0] if offset >= 6)
+        reopened += full > later
+    assert reopened

@@ -15,7 +15,7 @@ from uncode import Policy, Sampler, UncodeError, presets
 from uncode.core.belief import Proposed
 from uncode.core.pieces.blocks import BlockSchedule
 from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Place, Plan
-from uncode.core.pieces.piece import Piece
+from uncode.core.pieces.piece import Buffer, Piece
 from uncode.core.pieces.propose import Proposal
 from uncode.core.pieces.quota import Even, Quota
 from uncode.core.pieces.remask import Remasker
@@ -91,6 +91,31 @@ class KeepsBlocks(Score):
         count = self.__dict__.get("_count", 0) + 1
         object.__setattr__(self, "_count", count)
         return view.belief.logp - count * view.places
+
+
+@dataclass(frozen=True)
+class ForgetsToRemember(Score):
+    """It declares a buffer and never fills it."""
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (Buffer("seen"),)
+
+    def __call__(self, view: View) -> Tensor:
+        return view.belief.logp - view.memory["seen"]
+
+
+@dataclass(frozen=True)
+class CountsInPlace(Score):
+    """It writes into its buffer."""
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (Buffer("seen"),)
+
+    def __call__(self, view: View) -> Tensor:
+        return view.belief.logp - view.memory["seen"].add_(1)
+
+    def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
+        return {"seen": view.memory["seen"]}
 
 
 @dataclass(frozen=True)
@@ -312,6 +337,8 @@ FAULTS: list[tuple[Piece, str]] = [
     (Undefined(), "Undefined scores an eligible position NaN"),
     (KeepsRows(), "KeepsRows remembers earlier steps"),
     (KeepsBlocks(), "KeepsBlocks remembers earlier steps"),
+    (ForgetsToRemember(), "ForgetsToRemember.remember must return its buffers"),
+    (CountsInPlace(), r"CountsInPlace writes into view.memory\['seen'\]"),
     (Rolls(), "Rolls gives two results for the same view: draw random numbers from view.noise"),
     (LooksAround(), "LooksAround gives row 0 another result alone"),
     (OneStepForAll(), "OneStepForAll raised RuntimeError in __call__"),

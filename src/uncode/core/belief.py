@@ -43,6 +43,8 @@ class Belief:
     """d of the proposed token; None where it is the most likely one."""
     standing_logit: Tensor | None = None
     """d of the token that is on the canvas now, where a remasker asked for it."""
+    moved: Tensor | None = None
+    """The KL divergence of the distribution from that of the step before, where a piece asked for it."""
 
     @classmethod
     def of(cls, logits: Tensor, proposed: Proposed = None, standing: Tensor | None = None) -> Belief:
@@ -95,6 +97,12 @@ class Belief:
             "this remasker reads belief.standing: set needs_standing = True on its class"
         )
         return self.standing_logit - self.log_sumexp
+
+    @property
+    def drift(self) -> Tensor:
+        """The KL divergence of the distribution from that of the step before, in nats; inf at a block's first step."""
+        assert self.moved is not None, "this piece reads belief.drift: set needs_drift = True on its class"
+        return self.moved
 
     def at(self, step: Tensor) -> Belief:
         """The belief of one step per position, `[B, W]`, from a belief stacked over steps."""
@@ -168,6 +176,17 @@ def _sums_of(logits: Tensor) -> tuple[Tensor, ...]:
         weights.mul_(relative).nansum(-1) * _BITS
     )  # a token of probability 0 is 0 * -inf here, and adds nothing
     return top.squeeze(-1), best.squeeze(-1), sumexp_others, exp_second, sum_exp_bits
+
+
+def log_probabilities(logits: Tensor) -> Tensor:
+    """The log-probabilities of all tokens, `[B, W, V]`, in float32 or the logits' float64."""
+    return logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+
+
+def divergence(now: Tensor, last: Tensor) -> Tensor:
+    """KL(now || last) of log-probabilities `[B, W, V]`; inf where `last` is NaN."""
+    moved = (now.exp() * (now - last)).nansum(-1)  # a token of probability 0 is 0 * inf here, and adds nothing
+    return moved.masked_fill(last.isnan().all(-1), torch.inf)
 
 
 _EMPTY = torch.empty(0, 0)

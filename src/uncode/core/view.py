@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import torch
@@ -47,6 +48,10 @@ class View:
     logp_at_commit: Tensor | None = None
     """The log probability each standing token was committed with, `[B, W]`; set for remaskers."""
     belief: Belief = NOTHING
+    memory: Mapping[str, Tensor] = field(default_factory=dict)
+    """What the pieces' buffers hold, by their names."""
+    chosen: Tensor | None = None
+    """What this step commits, `[B, W]`; for remaskers and for `remember`."""
     own: Tensor | None = None
     """Tokens of the open block that the decoder wrote, this step's included, `[B, W]`; for remaskers."""
 

@@ -16,6 +16,7 @@ from ..core.pieces.quota import Quota
 from ..core.pieces.remask import Remasker
 from ..core.pieces.score import Score
 from ..core.pieces.select import Selector
+from ..core.stepper.memory import blank
 from ..core.view import Ranking, View
 from .contract import BrokenPromise, Check, expect
 from .copies import fresh_copy
@@ -52,7 +53,7 @@ def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
             if _differ(_result(used, step, facts), _result(fresh(), step, facts)):
                 raise BrokenPromise(
                     f"{name} remembers earlier steps: its result differs from that of a new {name} for the same view. "
-                    "Compute it from the view alone; rows leave and blocks open between two steps."
+                    "Compute it from the view alone, or declare buffers: rows leave and blocks open between two steps."
                 )
 
     def writes_nothing() -> None:
@@ -90,8 +91,8 @@ def _result(piece: Piece, step: RecordedStep, facts: Facts) -> list[Tensor]:
     """What the piece returns for this step, after checks of its form: tensors `[B, W]`, `[B, 1]` or `[B, W, V]`."""
     name, (rows, width) = type(piece).__name__, step.view.tokens.shape
     if isinstance(piece, Proposal):
-        return _proposal(piece, step, facts)
-    view = step.fresh_view(remasking=isinstance(piece, Remasker))
+        return [*_proposal(piece, step, facts), *_remembered(piece, step, facts)]
+    view = _view(piece, step, facts)
     if isinstance(piece, Score):
         score = piece(view)
         _check_tensor(score, f"{name} must return a score", ((rows, width), (1, width)))
@@ -100,13 +101,35 @@ def _result(piece: Piece, step: RecordedStep, facts: Facts) -> list[Tensor]:
         score = score.expand(rows, width)
         nan = bool(score[view.eligible].isnan().any())
         expect(not nan, f"{name} scores an eligible position NaN: return a number, or -inf for never.")
-        return [torch.where(view.eligible, score.double(), 0.0)]
+        return [torch.where(view.eligible, score.double(), 0.0), *_remembered(piece, step, facts)]
     if isinstance(piece, Selector):
-        return [_selection(piece, view)]
+        return [_selection(piece, view), *_remembered(piece, step, facts)]
     if isinstance(piece, Quota):
         return [_count(piece, view)]
     assert isinstance(piece, Remasker)
-    return _erasure(piece, view)
+    return [*_erasure(piece, view), *_remembered(piece, step, facts)]
+
+
+def _view(piece: Piece, step: RecordedStep, facts: Facts) -> View:
+    """What the piece sees at this step, with blank buffers; the entropy stands for the drift."""
+    view = step.fresh_view(remasking=isinstance(piece, Remasker))
+    rows, width = view.tokens.shape
+    view.memory = {b.name: blank(b, rows, width, facts) for part in piece.pieces() for b in part.buffers()}
+    view.belief = replace(view.belief, moved=view.belief.entropy)
+    if isinstance(piece, Remasker):
+        view.chosen = Ranking(view.belief.logp, view.eligible).top(1)
+    return view
+
+
+def _remembered(piece: Piece, step: RecordedStep, facts: Facts) -> list[Tensor]:
+    """What the piece and its parts remember of this step."""
+    name, view = type(piece).__name__, _view(piece, step, facts)
+    view.chosen = Ranking(view.belief.logp, view.eligible).top(1)
+    found = {n: value for part in piece.pieces() for n, value in part.remember(view, step.logits.clone()).items()}
+    wanted = {n: tuple(value.shape) for n, value in view.memory.items()}
+    shapes = {n: tuple(value.shape) for n, value in found.items()}
+    expect(shapes == wanted, f"{name}.remember must return its buffers {wanted}, not {shapes}.")
+    return [value for _, value in sorted(found.items())]
 
 
 def _selection(piece: Selector, view: View) -> Tensor:
@@ -145,7 +168,7 @@ def _erasure(piece: Remasker, view: View) -> list[Tensor]:
 
 
 def _proposal(piece: Proposal, step: RecordedStep, facts: Facts) -> list[Tensor]:
-    name, view, logits = type(piece).__name__, step.fresh_view(), step.logits.clone()
+    name, view, logits = type(piece).__name__, _view(piece, step, facts), step.logits.clone()
     proposed, believed = piece(logits, view)
     shape = tuple(logits.shape)
     _check_tensor(believed, f"{name} must return logits for the belief", (shape,))
@@ -160,8 +183,8 @@ def _proposal(piece: Proposal, step: RecordedStep, facts: Facts) -> list[Tensor]
 
 
 def _check_writes(piece: Piece, step: RecordedStep, facts: Facts) -> None:
-    name, remasking = type(piece).__name__, isinstance(piece, Remasker)
-    view, before, logits = step.fresh_view(remasking), step.fresh_view(remasking), step.logits.clone()
+    name = type(piece).__name__
+    view, before, logits = _view(piece, step, facts), _view(piece, step, facts), step.logits.clone()
     if isinstance(piece, Proposal):
         piece(logits, view)
     elif isinstance(piece, Selector):
@@ -173,6 +196,9 @@ def _check_writes(piece: Piece, step: RecordedStep, facts: Facts) -> None:
     for field in (f.name for f in fields(view) if isinstance(getattr(view, f.name), Tensor)):
         same = _equal(getattr(view, field), getattr(before, field))
         expect(same, f"{name} writes into view.{field}: copy the tensor first.")
+    for buffer in view.memory:
+        same = _equal(view.memory[buffer], before.memory[buffer])
+        expect(same, f"{name} writes into view.memory['{buffer}']: return its next value from remember.")
     for field in ("token", "logp", "entropy"):
         same = _equal(getattr(view.belief, field), getattr(before.belief, field))
         expect(same, f"{name} writes into view.belief.{field}: copy the tensor first.")

@@ -18,6 +18,9 @@ class BlockSchedule(Piece):
 
     kind: ClassVar[bool] = True
 
+    grows: ClassVar[bool] = False
+    """Whether the open block starts at the first offset, so that tokens of earlier blocks can be taken back."""
+
     def __call__(self, lengths: Ints) -> Ints:
         """Ends of the blocks, `[B, blocks]`, ascending up to the row's length; shorter rows repeat theirs."""
         raise NotImplementedError
@@ -43,3 +46,10 @@ class Blocks(BlockSchedule):
         number = np.arange(1, int((-(-lengths // width)).max()) + 1)
         ends: Ints = np.minimum(width[:, None] * number, lengths[:, None])
         return ends
+
+
+@dataclass(frozen=True)
+class GrowingBlocks(Blocks):
+    """Blocks that stay open: each has the columns of those before it, so that a remasker may reopen them."""
+
+    grows: ClassVar[bool] = True

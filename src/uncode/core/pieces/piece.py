@@ -25,6 +25,8 @@ from .tables import Table as Table  # noqa: PLC0414
 if TYPE_CHECKING:
     from torch import Tensor
 
+    from ..view import View
+
 ENTRY_POINTS = "uncode.pieces"
 MAX_BITS = 31
 """Whole numbers lie below 2^31, as lengths do: the product of two of them is exact in 64 bits."""
@@ -37,11 +39,27 @@ FORMER_NAMES = {"Linear": "Exp"}
 
 
 @dataclasses.dataclass(frozen=True)
+class Buffer:
+    """Numbers that a piece remembers from step to step, for each row by itself."""
+
+    name: str
+    per: typing.Literal["row", "position", "token"] = "position"
+    """The shape: `[B, 1]`, `[B, W]` over the columns of the view, or `[B, W, V]`."""
+    fill: float = 0.0
+    """What it holds before the first step of a block."""
+    outlives_block: bool = False
+    """Whether it keeps what it holds when the next block opens."""
+
+
+@dataclasses.dataclass(frozen=True)
 class Piece:
     """A part of a sampler. Subclasses are frozen dataclasses; their fields are all there is to them."""
 
     needs_schedule: ClassVar[bool] = False
     """Whether it reads `view.block_steps`, which only selectors with a schedule have. :class:`Policy` checks it."""
+
+    needs_drift: ClassVar[bool] = False
+    """Whether it reads `view.belief.drift`. The last step's log-probabilities are then kept, `[B, W, V]`."""
 
     def __init_subclass__(cls) -> None:
         known = REGISTRY.setdefault(cls.__name__, cls)
@@ -62,6 +80,14 @@ class Piece:
 
     def check(self) -> None:
         """Raise :class:`UncodeError` if a value is out of range; types have been checked."""
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        """What it remembers from step to step; it reads `view.memory[name]`. Names are unique in a sampler."""
+        return ()
+
+    def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
+        """The next values of its buffers, after a step that commits `view.chosen`. Only a proposal reads the logits."""
+        return {}
 
     def pieces(self) -> Iterator[Piece]:
         """This piece and all that it is made of."""

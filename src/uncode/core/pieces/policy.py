@@ -73,6 +73,9 @@ class Sampler(Piece):
 
     def check(self) -> None:
         require(self.limit is None or self.limit >= 1, f"the limit must be at least 1 forward, not {self.limit}.")
+        names = [buffer.name for piece in self.pieces() for buffer in piece.buffers()]
+        twice = [name for at, name in enumerate(names) if name in names[:at]]
+        require(not twice, f"two pieces of a sampler remember '{twice[0] if twice else ''}': use one of them.")
 
     def to_dict(self) -> dict[str, Any]:
         data = super().to_dict()

@@ -11,7 +11,7 @@ from torch import Tensor
 from ..errors import require
 from ..support.arrays import Ints
 from ..view import Count, Ranking, View
-from .piece import Piece
+from .piece import Buffer, Piece
 from .quota import Quota, check_steps, split_steps
 
 
@@ -104,3 +104,28 @@ class LoopQuota(Quota):
         after_it = (view.block_step >= _part(steps, self.start) + steps) * 1
         paced = masked // steps + (view.block_step - after_it * steps < masked % steps)
         return self.count * in_the_loop + paced * (1 - in_the_loop)
+
+
+@dataclass(frozen=True)
+class LargestDrops(Remasker):
+    """While the block has masks, take back the tokens at whose positions the probability of the most likely token has
+    fallen most since the step before: an eighth of what the step committed, at least half of `count`, never all."""
+
+    count: int = 2
+
+    def check(self) -> None:
+        require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (Buffer("last_p", outlives_block=True),)
+
+    def __call__(self, view: View) -> Tensor:
+        assert view.own is not None and view.chosen is not None
+        written = view.chosen.sum(-1, keepdim=True)
+        number = ((written + 7) // 8).clamp(min=self.count // 2).minimum(written - 1)
+        drop = view.memory["last_p"] - view.belief.logp.exp()
+        is_full = ~(view.eligible & ~view.chosen).any(-1, keepdim=True)
+        return Ranking(drop, view.own).top(number) & ~is_full
+
+    def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
+        return {"last_p": view.belief.logp.exp().double()}

@@ -14,6 +14,7 @@ from ..errors import require
 from ..noise import Purpose
 from ..support.arrays import Ints
 from ..view import Ranking, View
+from .piece import Buffer
 from .quota import Decay, Even, Quota, Schedule
 
 
@@ -237,6 +238,73 @@ class AroundAnchors(AtLeastQuota):
         anchors = (best & _reaches(view, self.anchor)).float()
         near = torch.nn.functional.max_pool1d(anchors, 2 * self.radius + 1, 1, self.radius) > 0
         return best | (near & _reaches(view, self.neighbour) & ranking.candidates)
+
+
+@dataclass(frozen=True)
+class StableOrQuota(AtLeastQuota):
+    """Every position whose probability exceeds the threshold and whose distribution has moved by less than `drift`
+    nats in each of the last `history` steps; where there is none, the quota."""
+
+    needs_drift: ClassVar[bool] = True
+
+    threshold: float = 0.9
+    drift: float = 0.01
+    history: int = 2
+
+    def check(self) -> None:
+        _check_probability(self.threshold, "threshold")
+        require(self.drift > 0, f"drift must be above 0, not {self.drift}.")
+        require(self.history >= 1, f"history must be at least 1 step, not {self.history}.")
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (Buffer("stable_steps"),)
+
+    def _stable_steps(self, view: View) -> Tensor:
+        """For how many steps each position has hardly moved, this one included."""
+        return torch.where(view.belief.drift < self.drift, view.memory["stable_steps"] + 1, 0.0)
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        stable = self._stable_steps(view) >= self.history
+        ready = stable & (view.belief.logp > math.log(self.threshold)) & ranking.candidates
+        return torch.where(ready.any(-1, keepdim=True), ready, ranking.top(self.quota(view)))
+
+    def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
+        return {"stable_steps": self._stable_steps(view)}
+
+
+@dataclass(frozen=True)
+class AboveMeanAtCommit(Selector):
+    """Every position whose probability exceeds the mean probability at commit of what the row has written so far; at
+    least the best `count`."""
+
+    count: int = 2
+
+    def check(self) -> None:
+        require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (
+            Buffer("p_at_commit", fill=math.nan, outlives_block=True),
+            Buffer("sum_at_commit", "row", outlives_block=True),
+            Buffer("positions_committed", "row", outlives_block=True),
+        )
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        total, count = view.memory["sum_at_commit"], view.memory["positions_committed"]
+        mean = torch.where(count > 0, total / count, 1.0)
+        above = (view.belief.logp.exp() > mean) & ranking.candidates
+        return above | ranking.top(self.count)
+
+    def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
+        assert view.chosen is not None
+        before, p = view.memory["p_at_commit"], view.belief.logp.exp().double()
+        gain = torch.where(view.chosen, p - before.nan_to_num(0.0), 0.0)
+        return {
+            "p_at_commit": torch.where(view.chosen, p, before),
+            "sum_at_commit": view.memory["sum_at_commit"] + gain.sum(-1, keepdim=True),
+            "positions_committed": view.memory["positions_committed"]
+            + (view.chosen & before.isnan()).sum(-1, keepdim=True),
+        }
 
 
 def _check_probability(value: float, name: str) -> None:

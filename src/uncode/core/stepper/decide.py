@@ -12,6 +12,7 @@ from ..belief import Belief
 from ..pieces.policy import Sampler
 from ..support.reprs import counted
 from ..view import Ranking, View
+from .memory import Memory
 
 
 @dataclass
@@ -24,6 +25,8 @@ class Lane:
     """The same, bound to the model."""
     rows: Tensor | None = None
     """Indices of its rows; None when the lane holds the whole batch."""
+    memory: Memory | None = None
+    """What its pieces remember; None where they remember nothing."""
 
 
 @dataclass(slots=True)
@@ -56,9 +59,9 @@ class Decision:
 def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
     """Each lane decides for its rows; the results are concatenated and put into the batch's order."""
     if len(lanes) == 1:
-        return _decide(lanes[0].sampler, logits, view)
+        return _decide(lanes[0], logits, view)
     rows = [lane.rows for lane in lanes if lane.rows is not None]
-    parts = [_decide(lane.sampler, logits[index], view.take(index)) for lane, index in zip(lanes, rows, strict=True)]
+    parts = [_decide(lane, logits[index], view.take(index)) for lane, index in zip(lanes, rows, strict=True)]
     batch_order = torch.cat(rows).argsort()
 
     def concatenate(pieces: list[Tensor]) -> Tensor:
@@ -75,20 +78,27 @@ def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
     )
 
 
-def _decide(sampler: Sampler, logits: Tensor, view: View) -> Decision:
-    policy = sampler.policy
-    proposed, believed = sampler.propose(logits, view)
+def _decide(lane: Lane, logits: Tensor, view: View) -> Decision:
+    memory, policy = lane.memory, lane.sampler.policy
+    if memory is not None:
+        view.memory = memory.values
+    proposed, believed = lane.sampler.propose(logits, view)
     view.belief = Belief.of(believed, proposed, view.tokens if policy.remask.needs_standing else None)
+    if memory is not None:
+        view.belief = memory.with_drift(view.belief, believed)
     terms = [_ranked(term(view)) for term in policy.score.terms]
     score = terms[0]  # alone, a term orders in float32 as it would in float64
     for term in terms[1:]:
         score = score.double() + term
     ranking = Ranking(score, view.eligible)
     decision = Decision(view.belief, ranking.score, terms, policy.select(ranking, view))
+    view.chosen = decision.chosen
     if policy.remask.erases:
         own = show_commits(view, decision.chosen)
         decision.erased = policy.remask(view) & own
         decision.pending = policy.remask.pending(view)
+    if memory is not None:
+        memory.update(lane.sampler, view, logits)
     return decision
 
 

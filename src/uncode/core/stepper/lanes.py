@@ -13,6 +13,7 @@ from ..errors import require
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
 from .decide import Lane
+from .memory import Memory
 from .rows import Rows
 
 
@@ -39,7 +40,8 @@ def _bind(sampler: Sampler, facts: Facts, whole_span: bool) -> Lane:
         facts.has_kv_cache or not sampler.cache.needs_kv_cache,
         f"this model has no KV cache, and {type(sampler.cache).__name__} needs one: use a sampler without a cache.",
     )
-    return Lane(sampler, sampler.bind(facts))
+    bound = sampler.bind(facts)
+    return Lane(sampler, bound, memory=Memory.of(bound, facts))
 
 
 def plan_rows(canvas: Canvas, lanes: Sequence[Lane], numbers: Ints, ids: Ints, clock: int) -> Rows:

@@ -31,6 +31,8 @@ class Rows:
     joined_at_step: Ints
     """The batch's forwards before the row joined."""
     limit: Ints
+    grows: NDArray[np.bool_]
+    """Whether the open block starts at the first offset; see :class:`BlockSchedule`."""
     finished: NDArray[np.bool_]
 
     @classmethod
@@ -50,6 +52,7 @@ class Rows:
             block_step=zeros,
             joined_at_step=zeros + clock,
             limit=8 * counts.sum(1) + 64 if sampler.limit is None else zeros + sampler.limit,
+            grows=(zeros == 0) & sampler.policy.blocks.grows,
             finished=zeros > 0,
         )
 
@@ -57,7 +60,7 @@ class Rows:
     def none(cls) -> Rows:
         """No rows yet."""
         line, square = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)
-        return cls(line, line, square, square, square, line, line, line, line, line > 0)
+        return cls(line, line, square, square, square, line, line, line, line, line > 0, line > 0)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -87,7 +90,7 @@ class Rows:
     def starts(self) -> Ints:
         """Offsets at which the open blocks start."""
         before = self.ends[self.index, np.maximum(self.block - 1, 0)]
-        return np.where(self.block > 0, before, 0)
+        return np.where((self.block > 0) & ~self.grows, before, 0)
 
     @property
     def stops(self) -> Ints:

@@ -26,11 +26,11 @@ from .batch import Batch
 from .decide import Lane
 from .lanes import add_lanes, plan_rows
 from .lookahead import LookAhead
-from .open_blocks import OpenBlocks
 from .planner import Planner
 from .record import BatchRecord, HostRows
 from .requests import NoiseSource, Observe, Samplers, Seeds, check_options, each_sampler, each_seed
 from .rows import Rows
+from .window import OpenBlocks
 
 
 class State:
@@ -180,9 +180,19 @@ class State:
         given = self.batch.given[:, self.batch.start :]
         self.blocks = OpenBlocks(self.rows, self.batch.generated, given, whole_span=self.observe == "span")
         self.record.set_window(self.blocks.window, self._max_terms)
+        self._lay_out_memory()
         self.restart_lookahead()
         self.planner.current = None
         self.lookahead.logits, self.lookahead.must_open_blocks = None, False
+
+    def _lay_out_memory(self) -> None:
+        """What pieces remember follows its rows into the new window."""
+        for number, lane in enumerate(self.lanes):
+            if lane.memory is not None:
+                rows, window = self.members(number), self.blocks.window
+                blocks = Span(self.rows.starts[rows], self.rows.stops[rows])
+                opens = self.rows.block_step[rows] == 0
+                lane.memory.lay_out(self.rows.ids[rows], blocks, window.start[rows], window.width, opens)
 
     def restart_lookahead(self) -> None:
         """Count the steps until the host must sync again."""

@@ -41,17 +41,27 @@ def require_memory_for_canvas(tokens: int) -> None:
 
 
 def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, whole_span: bool) -> None:
-    """Raise unless one forward's logits fit: `[B, W, V]` in float32, with W the widest open block (or the span)."""
+    """Raise unless one forward's logits fit: `[B, W, V]` in float32, with W the widest open block (or the span).
+
+    What pieces remember per token takes as much again.
+    """
     lengths = canvas.lengths.tolist()
     different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
     ends = (sampler.policy.blocks(np.array([length])) for (_, length), sampler in different.items())
     widest = canvas.span if whole_span else max(int(np.diff(each, prepend=0).max()) for each in ends)
+    copies = 1 + max((_buffers_per_token(sampler) for sampler in different.values()), default=0)
     require_memory(
-        4 * canvas.rows * widest * facts.vocab_size,
+        4 * copies * canvas.rows * widest * facts.vocab_size,
         facts.device,
         f"a step that sees {canvas.rows * widest:,} positions",
         "use a shorter length, a smaller batch or shorter blocks",
     )
+
+
+def _buffers_per_token(sampler: Sampler) -> int:
+    pieces = list(sampler.pieces())
+    declared = sum(buffer.per == "token" for piece in pieces for buffer in piece.buffers())
+    return declared + any(piece.needs_drift for piece in pieces)
 
 
 def free_bytes(device: torch.device) -> int | None:

@@ -22,11 +22,14 @@ from .classic import (
 )
 from .newer import (
     certainty_density,
+    credit,
     dynamic,
     entropy_gate,
     entropy_threshold,
     hierarchy,
+    klass,
     local_leap,
+    saber,
 )
 from .own import (
     certain_first,
@@ -38,6 +41,7 @@ __all__ = [
     "certain_first_fast",
     "certainty_density",
     "confidence",
+    "credit",
     "dream",
     "dynamic",
     "eb",
@@ -47,11 +51,13 @@ __all__ = [
     "fast_dllm",
     "fast_dllm_factor",
     "hierarchy",
+    "klass",
     "left_to_right",
     "llada",
     "local_leap",
     "margin",
     "remdm",
+    "saber",
     "semi_ar",
     "tau_leaping",
     "uncode",

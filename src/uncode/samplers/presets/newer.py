@@ -6,15 +6,19 @@ Each docstring names its source, quotes each default, and says what the sampler 
 from __future__ import annotations
 
 from ...core.errors import UncodeError
-from ...core.pieces.blocks import Blocks
+from ...core.pieces.blocks import Blocks, GrowingBlocks
 from ...core.pieces.policy import Policy, Sampler
+from ...core.pieces.propose import Credit
 from ...core.pieces.quota import Even
+from ...core.pieces.remask import LargestDrops
 from ...core.pieces.score import CertaintyDensity, Confidence, EntropyGate, NegEntropy
 from ...core.pieces.select import (
+    AboveMeanAtCommit,
     AroundAnchors,
     BestOfRuns,
     EntropyThreshold,
     Selector,
+    StableOrQuota,
     Threshold,
     ThresholdOrQuota,
     TopK,
@@ -143,3 +147,65 @@ def certainty_density(
     """
     policy = Policy(Confidence() + CertaintyDensity(sigma), TopK(Even(steps)), Blocks(length=block_length))
     return Sampler(policy, drawn(temperature), cache_named(cache), name="certainty_density")
+
+
+@preset
+def klass(
+    *,
+    steps: int | None = None,
+    threshold: float = 0.9,
+    drift: float = 0.01,
+    history: int = 2,
+    block_length: int = 64,
+    temperature: float = 0.0,
+) -> Sampler:
+    """KLASS: every position that is confident and whose distribution has been stable; else an even schedule.
+
+    Source: Kim et al., KLASS, NeurIPS 2025 (arXiv:2511.05664); shkim0116/KLASS src/model/llada_klass.py,
+        stable_confident_decode (alg="klass"). There the history of a position starts before its block opens; here with
+        the block, so that the last distribution is kept for the open block alone.
+    Default steps: None, one position a step. Default threshold: 0.9, "conf_threshold=0.9". Default drift: 0.01,
+        "kl_threshold=0.01". Default history: 2, "kl_history_length=2". Default block_length: 64, its scripts.
+    Cost: at most `steps` forwards; memory for one more distribution over the open block, `[B, W, V]` in float32.
+    """
+    select = StableOrQuota(Even(steps), threshold, drift, history)
+    policy = Policy(Confidence(), select, Blocks(length=block_length))
+    return Sampler(policy, drawn(temperature), name="klass")
+
+
+@preset
+def credit(
+    *,
+    threshold: float = 0.9,
+    strength: float = 0.7,
+    decay: float = 0.8,
+    boost: float = 0.2,
+    block_length: int = 64,
+    cache: Cache = "none",
+) -> Sampler:
+    """CreditDecoding: tokens that were the most likely one in earlier steps gain logits; then a threshold.
+
+    Source: Wang et al., CreditDecoding (arXiv:2510.06133); inclusionAI/dInfer parallel_strategy.py,
+        CreditThresholdParallelDecoder.
+    Default threshold: 0.9, that of its benchmarks. Default strength: 0.7, "credit_alpha=0.7". Default decay: 0.8,
+        "decay_beta=0.8". Default boost: 0.2, "boost_gamma=0.2". Default block_length: 64, its benchmarks'. Default
+        cache: none.
+    Cost: at most one forward a token; memory for the credits of the open block, `[B, W, V]` in float32.
+    """
+    policy = Policy(Confidence(), Threshold(threshold), Blocks(length=block_length))
+    return Sampler(policy, Credit((), strength, decay, boost), cache_named(cache), name="credit")
+
+
+@preset
+def saber(*, count: int = 2, block_length: int | None = None, temperature: float = 0.0) -> Sampler:
+    """Saber: every position above the row's mean confidence, and the largest losers of confidence are taken back.
+
+    Source: Dong et al., Saber, ACL 2026 (arXiv:2510.18165); zhaoyMa/Saber decoding.py, generate_with_saber. With
+        several blocks, its first step after a block opens compares with a confidence of -inf; here with 0, as in the
+        first block.
+    Default count: 2, "n = 2". Default block_length: None, one block, "block_length=256" for 256 tokens. Later
+        blocks may reopen earlier ones.
+    Cost: fewer forwards than tokens, as long as steps commit more than they take back; three numbers a position.
+    """
+    policy = Policy(Confidence(), AboveMeanAtCommit(count), GrowingBlocks(length=block_length), LargestDrops(count))
+    return Sampler(policy, drawn(temperature), name="saber")
