@@ -126,7 +126,7 @@ def test_the_public_names() -> None:
         "Canvas", "FrequencyTable", "FunctionDenoiser", "Guided", "Policy", "Sampler", "Stalled", "Step",
         "Trace", "UncodeError",
         "__version__", "decode", "generate", "interventions", "legacy", "load", "log_likelihood", "presets",
-        "steps", "wrap",
+        "steps", "two_orders", "wrap",
     ]  # fmt: skip
     assert all(hasattr(uncode, name) for name in uncode.__all__)
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .generation import generate
     from .likelihood import log_likelihood
     from .samplers import interventions, legacy, presets
+    from .two_orders import two_orders
 
 __all__ = [
     "Canvas",
@@ -43,6 +44,7 @@ __all__ = [
     "log_likelihood",
     "presets",
     "steps",
+    "two_orders",
     "wrap",
 ]
 
@@ -63,6 +65,7 @@ _MODULE_OF = {
     "log_likelihood": "likelihood",
     "presets": "samplers.presets",
     "steps": "decoding",
+    "two_orders": "two_orders",
     "wrap": "backbones.loading.load",
 }
 """The module of every name that is loaded on first use."""

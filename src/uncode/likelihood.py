@@ -63,18 +63,28 @@ def _checked_ids(ids: Sequence[int], vocab_size: int) -> list[int]:
 
 
 def masked_log_probability(
-    denoiser: Denoiser, prompt: Sequence[int], answer: Sequence[int], masks: Tensor, batch_size: int = 16
+    denoiser: Denoiser,
+    prompt: Sequence[int],
+    answer: Sequence[int],
+    masks: Tensor,
+    batch_size: int = 16,
+    counted: Tensor | None = None,
 ) -> Tensor:
-    """For each row of `masks` `[N, n]`, the sum of the masked tokens' log-probabilities given all others: `[N]`."""
+    """For each row of `masks` `[N, n]`, the sum of the masked tokens' log-probabilities given all others: `[N]`.
+
+    With `counted` `[N, n]`, the sum is over these of the masked tokens alone.
+    """
     device, start = denoiser.device, len(prompt)
     truth = torch.tensor([*prompt, *answer], device=device)
     require(denoiser.mask_id not in truth, "the prompt or the answer contains the mask token.")
     require(int(truth.min()) >= 0 and int(truth.max()) < denoiser.vocab_size, "an id is outside the vocabulary.")
-    return torch.cat([_forward(denoiser, truth, start, part.to(device)) for part in torch.split(masks, batch_size)])
+    parts = [(masks if counted is None else counted).split(batch_size), masks.split(batch_size)]
+    pairs = ((summed.to(device), masked.to(device)) for summed, masked in zip(*parts, strict=True))
+    return torch.cat([_forward(denoiser, truth, start, masked, summed) for summed, masked in pairs])
 
 
 @torch.inference_mode()
-def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) -> Tensor:
+def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor, counted: Tensor) -> Tensor:
     rows, length = len(masks), len(truth)
     tokens = truth.repeat(rows, 1)
     tokens[:, start:].masked_fill_(masks, denoiser.mask_id)
@@ -90,7 +100,7 @@ def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) -> Te
     logits = session.logits(tokens, Layout.without_padding(given), plan)
     logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
     found = logp.gather(-1, truth[start:].expand(rows, -1)[..., None])[..., 0]
-    summed = found.masked_fill(~masks, 0.0).sum(-1).double()
+    summed = found.masked_fill(~counted, 0.0).sum(-1).double()
     if bool(summed.isnan().any()):
         bad = find_bad_logits(logits[masks])
         raise bad_logits(denoiser, "NaN" if bad is None else bad[1])
