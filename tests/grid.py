@@ -39,7 +39,7 @@ from uncode.core.pieces.select import (
     ThresholdOrQuota,
     TopK,
 )
-from uncode.core.pieces.stop import AfterEos, AtTheEnd
+from uncode.core.pieces.stop import AfterEos, AtTheEnd, WhenAnswerIsClear
 from uncode.samplers.interventions import RejectTrivial
 from uncode.samplers.legacy import (
     AlternatingCommit,
@@ -118,4 +118,4 @@ PROPOSALS = [
     SuppressAfterDraw((), 0.5),
 ]
 
-STOPS = [AtTheEnd(), AfterEos()]
+STOPS = [AtTheEnd(), AfterEos(), WhenAnswerIsClear(4, 3, 3.0, 2.0, 1.0, None, AfterEos())]

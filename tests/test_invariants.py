@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 import torch
@@ -32,7 +33,8 @@ SEEDS = st.integers(0, 7)
 
 @st.composite
 def samplers(draw: st.DrawFn) -> Sampler:
-    remask, select = draw(st.sampled_from(grid.REMASKERS))
+    stop = draw(st.sampled_from(grid.STOPS))
+    remask, select = draw(st.sampled_from(remaskers_beside(stop)))
     propose = draw(st.sampled_from(grid.PROPOSALS))
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
     policy = Policy(
@@ -40,9 +42,19 @@ def samplers(draw: st.DrawFn) -> Sampler:
         select=select or draw(st.sampled_from(grid.SELECTORS)),
         blocks=draw(st.sampled_from(grid.BLOCKS)),
         remask=remask,
-        stop=draw(st.sampled_from(grid.STOPS)),
+        stop=stop,
     )
-    return Sampler(policy, propose, draw(st.sampled_from(grid.CACHES)))
+    return Sampler(policy, propose, draw(st.sampled_from(caches_beside(stop))))
+
+
+def remaskers_beside(stop: Stop) -> list[Any]:
+    """Those that a policy takes beside a stop rule."""
+    return [pair for pair in grid.REMASKERS if not (stop.sees_beliefs and pair[0].erases)]
+
+
+def caches_beside(stop: Stop) -> list[CachePolicy]:
+    """Those that the stepper takes beside a stop rule."""
+    return [cache for cache in grid.CACHES if cache.sees_span or not stop.sees_beliefs]
 
 
 @st.composite
@@ -142,7 +154,9 @@ PIECES: list[object] = [
 
 def sampler_with(piece: object, random: Random) -> Sampler:
     """The piece with others drawn from the grid around it."""
-    remask, partner = piece if isinstance(piece, tuple) else random.choice(grid.REMASKERS)
+    fits = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | tuple) <= (not stop.sees_beliefs)]
+    stop = piece if isinstance(piece, Stop) else random.choice(fits)
+    remask, partner = piece if isinstance(piece, tuple) else random.choice(remaskers_beside(stop))
     if isinstance(piece, Selector) and partner is not None:
         remask, partner = Never(), None
     propose = piece if isinstance(piece, Proposal) else random.choice(grid.PROPOSALS[:-1])
@@ -153,9 +167,9 @@ def sampler_with(piece: object, random: Random) -> Sampler:
         select=piece if isinstance(piece, Selector) else partner or random.choice(grid.SELECTORS),
         blocks=piece if isinstance(piece, BlockSchedule) else random.choice(grid.BLOCKS),
         remask=remask,
-        stop=piece if isinstance(piece, Stop) else random.choice(grid.STOPS),
+        stop=stop,
     )
-    return Sampler(policy, propose, piece if isinstance(piece, CachePolicy) else random.choice(grid.CACHES))
+    return Sampler(policy, propose, piece if isinstance(piece, CachePolicy) else random.choice(caches_beside(stop)))
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=repr)
@@ -179,6 +193,7 @@ def test_each_piece_is_drawn_five_times(piece: object) -> None:
 def test_refreshing_every_step_is_no_cache(
     kind: str, sampler: Sampler, canvas: Canvas, seed: int, cache: PrefixCache | DualCache
 ) -> None:
+    cache = cache if cache.sees_span or not sampler.policy.stop.sees_beliefs else PrefixCache(refresh=1)
     plain = decode(model_of(kind, seed), canvas, replace(sampler, cache=NoCache()), seed)
     cached = decode(model_of(kind, seed), canvas, replace(sampler, cache=cache), seed)
     assert torch.equal(plain.tokens, cached.tokens)

@@ -126,6 +126,14 @@ SAMPLERS: dict[str, Callable[[Settings, dict[str, Any]], Sampler]] = {
         block_length=s["block_length"],
     ),
     "saber-generate_with_saber": lambda s, r: presets.saber(count=s["n"]),
+    "prophet-generate": lambda s, r: presets.prophet(
+        answer_start=s["answer_offset"],
+        early=s["early"],
+        middle=s["mid"],
+        late=s["late"],
+        steps=s["steps"],
+        block_length=s["block_length"],
+    ),
     "dream-_sample": lambda s, r: of_dream(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pytest
 import torch
@@ -13,10 +13,13 @@ import uncode
 from tests import grid
 from tests.toy import EOS, EOT, MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets
+from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.cache import DualCache
 from uncode.core.pieces.quota import Exactly
 from uncode.core.pieces.remask import LargestDrops
-from uncode.core.pieces.score import CertaintyDensity, Confidence, EndsInTurn, EntropyGate, Score
+from uncode.core.pieces.score import CertaintyDensity, Confidence, EndsInTurn, EntropyGate, ExponentialPosition, Score
 from uncode.core.pieces.select import AboveMeanAtCommit, AroundAnchors, BestOfRuns, Certain, Selector, ThresholdOrQuota
+from uncode.core.pieces.stop import AfterEos, WhenAnswerIsClear
 from uncode.core.view import Ranking, View
 from uncode.testing import check_piece
 
@@ -181,3 +184,22 @@ def test_a_growing_block_may_take_back_what_earlier_blocks_wrote() -> None:
         later = min(step for step, offset, _ in trace.events[0] if offset >= 6)
         reopened += full > later
     assert reopened
+
+
+def test_a_clear_answer_ends_a_row_with_all_of_its_masks() -> None:
+    """The gap of 0.99 and 0.01 is 4.6 nats: too little in the first third of 9 steps, enough in the second."""
+    model = fixed([0.6, 0.6, 0.6, 0.6, 0.6, 0.6, 0.99, 0.99, 0.6])
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=9, mask_id=0)
+    stop = WhenAnswerIsClear(6, 2, 5.0, 4.0, 1.0)
+    sampler = Sampler(Policy(ExponentialPosition(1.0), blocks=Blocks(length=3), stop=stop))
+    trace = decode(model, canvas, sampler)
+    assert trace.commit_step[0].tolist() == [0, 1, 2, 2, 2, 2, 2, 2, 2]
+    assert not trace.logp.isnan().any(), "they are commits, with a belief"
+    assert sampler.stopping(AfterEos()).policy.stop == replace(stop, otherwise=AfterEos())
+
+
+def test_a_stop_rule_that_sees_the_span_is_refused_beside_a_dual_cache_and_a_remasker() -> None:
+    with pytest.raises(UncodeError, match=r"WhenAnswerIsClear needs every masked position.*DualCache"):
+        text_of(presets.prophet().caching(DualCache()), 0)
+    with pytest.raises(UncodeError, match="LargestDrops can take nothing back"):
+        Policy(Confidence(), remask=LargestDrops(2), stop=WhenAnswerIsClear())

@@ -34,6 +34,11 @@ class Policy(Piece):
     stop: Stop = field(default_factory=AtTheEnd)
 
     def check(self) -> None:
+        ends, erases = type(self.stop).__name__, type(self.remask).__name__
+        require(
+            not (self.stop.sees_beliefs and self.remask.erases),
+            f"{ends} ends a row by committing all of it, so {erases} can take nothing back: leave out one of the two.",
+        )
         if not self.select.has_schedule:
             for piece in self.pieces():
                 needs, lacks = type(piece).__name__, type(self.select).__name__
@@ -113,8 +118,8 @@ class Sampler(Piece):
         return cls.from_toml(text, frequency=frequency, name=f"'{path}'")
 
     def stopping(self, stop: Stop) -> Sampler:
-        """The same sampler with another stop rule."""
-        return replace(self, policy=replace(self.policy, stop=stop))
+        """The same sampler with another stop rule. One that sees beliefs stays, and the other follows it."""
+        return replace(self, policy=replace(self.policy, stop=self.policy.stop.followed_by(stop)))
 
     def caching(self, cache: CachePolicy) -> Sampler:
         """The same sampler with another cache policy."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import torch
@@ -10,7 +10,8 @@ from torch import Tensor
 
 from ..denoiser import Facts
 from ..errors import require
-from .piece import Piece
+from ..view import View
+from .piece import Buffer, Piece
 
 
 @dataclass(frozen=True)
@@ -18,6 +19,9 @@ class Stop(Piece):
     """Looks at the whole span after each step."""
 
     kind: ClassVar[bool] = True
+
+    sees_beliefs: ClassVar[bool] = False
+    """Whether it reads beliefs, of the whole span, before a step commits; see :meth:`exits`."""
 
     @property
     def stops(self) -> bool:
@@ -27,6 +31,15 @@ class Stop(Piece):
     def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
         """The token to fill the rest of each row's span with, `[B, S]`; -1 where nothing is to be filled."""
         raise NotImplementedError
+
+    def exits(self, view: View) -> Tensor:
+        """The masks that take their proposals in this step because the row ends with it, `[B, W]`: all of a row's or
+        none. Asked where `sees_beliefs`; the view then has the whole span."""
+        raise NotImplementedError
+
+    def followed_by(self, stop: Stop) -> Stop:
+        """The rule of a sampler that has this one and is asked to follow `stop`."""
+        return stop
 
 
 @dataclass(frozen=True)
@@ -58,3 +71,68 @@ class AfterEos(Stop):
         after = torch.arange(tokens.shape[-1], device=tokens.device) > first
         fill = after & masked & settled.any(-1, keepdim=True)
         return torch.where(fill, tokens.gather(-1, first), -1)
+
+
+@dataclass(frozen=True)
+class WhenAnswerIsClear(Stop):
+    """When the two most likely tokens of the answer's positions are far apart, all masks take their proposals.
+
+    The gap of their logits, averaged over `length` positions from the offset `start` on (None: over all masks), must
+    reach `early`, `middle` or `late`, by the third of the steps. `steps` is the sampler's number of steps, None one
+    token a step. Until then the rule `otherwise` holds.
+    """
+
+    sees_beliefs: ClassVar[bool] = True
+    _mask_id: ClassVar[Tensor | None] = None
+
+    start: int | None = None
+    length: int = 5
+    early: float = 7.5
+    middle: float = 5.0
+    late: float = 2.5
+    steps: int | None = None
+    otherwise: Stop = field(default_factory=AtTheEnd)
+
+    def check(self) -> None:
+        require(
+            self.start is None or self.start >= 0, f"the answer starts at an offset of 0 or more, not {self.start}."
+        )
+        require(self.length >= 1, f"the answer has at least 1 token, not {self.length}.")
+        require(self.steps is None or self.steps >= 1, f"steps must be at least 1, not {self.steps}.")
+
+    def bind(self, facts: Facts) -> Self:
+        bound = replace(self, otherwise=self.otherwise.bind(facts))
+        return bound.holding(_mask_id=torch.tensor(facts.mask_id, device=facts.device))
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (
+            Buffer("steps_taken", "row", outlives_block=True),
+            Buffer("masks_at_start", "row", outlives_block=True),
+        )
+
+    def _counts(self, view: View) -> tuple[Tensor, Tensor]:
+        """Steps taken, this one included, and the masks that the row had at its start, `[B, 1]`."""
+        taken, masks = view.memory["steps_taken"], (view.tokens == self._mask_id).sum(-1, keepdim=True).double()
+        return taken + 1, torch.where(taken == 0, masks, view.memory["masks_at_start"])
+
+    def exits(self, view: View) -> Tensor:
+        masked, (taken, total) = view.tokens == self._mask_id, self._counts(view)
+        part = taken / (total if self.steps is None else total.clamp(max=self.steps))
+        bar = torch.where(part < 0.33, self.early, torch.where(part < 0.67, self.middle, self.late))
+        answer = masked
+        if self.start is not None:
+            answer = (view.offsets >= self.start) & (view.offsets < self.start + self.length)
+            answer = (answer & (view.offsets < view.span_length)).expand_as(masked)
+        gap = torch.where(answer, -view.belief.exp_second.double().log(), 0.0).sum(-1, keepdim=True)
+        count = answer.sum(-1, keepdim=True)
+        return masked & (count > 0) & (gap / count >= bar)
+
+    def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
+        taken, total = self._counts(view)
+        return {"steps_taken": taken, "masks_at_start": total}
+
+    def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
+        return self.otherwise(tokens, masked, own)
+
+    def followed_by(self, stop: Stop) -> Stop:
+        return replace(self, otherwise=stop)

@@ -92,6 +92,8 @@ def _decide(lane: Lane, logits: Tensor, view: View) -> Decision:
         score = score.double() + term
     ranking = Ranking(score, view.eligible)
     decision = Decision(view.belief, ranking.score, terms, policy.select(ranking, view))
+    if policy.stop.sees_beliefs:
+        decision.chosen = decision.chosen | policy.stop.exits(view)
     view.chosen = decision.chosen
     if policy.remask.erases:
         own = show_commits(view, decision.chosen)

@@ -37,6 +37,11 @@ def _bind(sampler: Sampler, facts: Facts, whole_span: bool) -> Lane:
         "use another cache or observe='open'.",
     )
     require(
+        not sampler.policy.stop.sees_beliefs or sampler.cache.sees_span,
+        f"{type(sampler.policy.stop).__name__} needs every masked position at every step, which "
+        f"{type(sampler.cache).__name__} skips: use another cache.",
+    )
+    require(
         facts.has_kv_cache or not sampler.cache.needs_kv_cache,
         f"this model has no KV cache, and {type(sampler.cache).__name__} needs one: use a sampler without a cache.",
     )

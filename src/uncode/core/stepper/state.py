@@ -167,6 +167,11 @@ class State:
         self.lookahead.must_open_blocks = True
 
     @property
+    def _sees_span(self) -> bool:
+        """Whether the window is the whole span: on request, or because a stop rule needs it."""
+        return self.observe == "span" or any(lane.sampler.policy.stop.sees_beliefs for lane in self.lanes)
+
+    @property
     def _max_terms(self) -> int:
         return max(len(lane.spec.policy.score.terms) for lane in self.lanes)
 
@@ -178,7 +183,7 @@ class State:
         self.flush_step_counts()
         self.rows.open_next()
         given = self.batch.given[:, self.batch.start :]
-        self.blocks = OpenBlocks(self.rows, self.batch.generated, given, whole_span=self.observe == "span")
+        self.blocks = OpenBlocks(self.rows, self.batch.generated, given, self._sees_span)
         self.record.set_window(self.blocks.window, self._max_terms)
         self._lay_out_memory()
         self.restart_lookahead()

@@ -48,6 +48,7 @@ def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, wh
     lengths = canvas.lengths.tolist()
     different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
     ends = (sampler.policy.blocks(np.array([length])) for (_, length), sampler in different.items())
+    whole_span = whole_span or any(sampler.policy.stop.sees_beliefs for sampler in samplers)
     widest = canvas.span if whole_span else max(int(np.diff(each, prepend=0).max()) for each in ends)
     copies = 1 + max((_buffers_per_token(sampler) for sampler in different.values()), default=0)
     require_memory(

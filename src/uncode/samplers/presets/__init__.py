@@ -29,6 +29,7 @@ from .newer import (
     hierarchy,
     klass,
     local_leap,
+    prophet,
     saber,
 )
 from .own import (
@@ -56,6 +57,7 @@ __all__ = [
     "llada",
     "local_leap",
     "margin",
+    "prophet",
     "remdm",
     "saber",
     "semi_ar",

@@ -23,6 +23,7 @@ from ...core.pieces.select import (
     ThresholdOrQuota,
     TopK,
 )
+from ...core.pieces.stop import WhenAnswerIsClear
 from ..registry import Cache, cache_named, drawn, preset
 
 
@@ -209,3 +210,30 @@ def saber(*, count: int = 2, block_length: int | None = None, temperature: float
     """
     policy = Policy(Confidence(), AboveMeanAtCommit(count), GrowingBlocks(length=block_length), LargestDrops(count))
     return Sampler(policy, drawn(temperature), name="saber")
+
+
+@preset
+def prophet(
+    *,
+    answer_start: int | None = None,
+    answer_length: int = 5,
+    early: float = 7.5,
+    middle: float = 5.0,
+    late: float = 2.5,
+    steps: int | None = None,
+    block_length: int = 32,
+    temperature: float = 0.0,
+) -> Sampler:
+    """Prophet: once the model is clear about the answer, everything that is left is written at once.
+
+    Source: Li et al., Diffusion Language Models Know the Answer Before Decoding (arXiv:2508.19982); pixeli99/Prophet
+        generate_earlyexit.py, generate.
+    Default answer_start: None, the gap is averaged over all masks (ours: the published code needs the answer's place).
+        Default answer_length: 5, "answer_length = 5". Default early: 7.5, default middle: 5.0 and default late: 2.5,
+        "{'early': 7.5, 'mid': 5.0, 'late': 2.5}". Default steps: None, one position a step. Default block_length: 32,
+        its example.
+    Cost: at most `steps` forwards; logits of the whole span at every step, so no dual cache; two numbers a row.
+    """
+    stop = WhenAnswerIsClear(answer_start, answer_length, early, middle, late, steps)
+    policy = Policy(Confidence(), TopK(Even(steps)), Blocks(length=block_length), stop=stop)
+    return Sampler(policy, drawn(temperature), name="prophet")
