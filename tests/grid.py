@@ -10,7 +10,7 @@ from uncode.core.pieces.blocks import Blocks, GrowingBlocks
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
 from uncode.core.pieces.propose import Credit, Greedy, Sample
 from uncode.core.pieces.quota import Decay, Even, Exactly
-from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never
+from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite
 from uncode.core.pieces.score import (
     CertaintyDensity,
     Confidence,
@@ -117,5 +117,7 @@ PROPOSALS = [
     Sample((), 0.5, 5, 0.9, "drawn"),
     SuppressAfterDraw((), 0.5),
 ]
+
+EDITORS = [None, None, Overwrite(0.3, 2)]
 
 STOPS = [AtTheEnd(), AfterEos(), WhenAnswerIsClear(4, 3, 3.0, 2.0, 1.0, None, AfterEos())]

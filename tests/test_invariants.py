@@ -21,7 +21,7 @@ from uncode.core.pieces.blocks import BlockSchedule
 from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, PrefixCache
 from uncode.core.pieces.piece import REGISTRY, Piece
 from uncode.core.pieces.propose import Proposal
-from uncode.core.pieces.remask import Never
+from uncode.core.pieces.remask import Editor, Never
 from uncode.core.pieces.score import Confidence, Exp, Score
 from uncode.core.pieces.select import Selector
 from uncode.core.pieces.stop import Stop
@@ -43,6 +43,7 @@ def samplers(draw: st.DrawFn) -> Sampler:
         blocks=draw(st.sampled_from(grid.BLOCKS)),
         remask=remask,
         stop=stop,
+        edit=None if stop.sees_beliefs else draw(st.sampled_from(grid.EDITORS)),
     )
     return Sampler(policy, propose, draw(st.sampled_from(caches_beside(stop))))
 
@@ -85,6 +86,10 @@ def test_invariants_of_one_row(sampler: Sampler, canvas: Canvas, seed: int, is_a
         assert not (changed & before.given).any()
         window = before.start + step.offsets.expand_as(step.committed)
         wrote = torch.zeros_like(was_masked).scatter(1, window, step.committed)
+        if step.decision.edited is not None:
+            edited = torch.zeros_like(was_masked).scatter(1, window, step.decision.edited)
+            assert not (edited & (before.given | was_masked)).any(), "an edit fell on what is not the decoder's own"
+            wrote = wrote & ~edited
         assert not (wrote & ~was_masked).any(), "a commit fell on a position that was not masked"
         if step.decision.erased is not None:
             erased = torch.zeros_like(was_masked).scatter(1, window, step.decision.erased)
@@ -149,12 +154,13 @@ def test_a_row_alone_is_the_row_in_a_batch(kind: str, rows: list[tuple[Sampler, 
 
 PIECES: list[object] = [
     *grid.SCORES, *grid.SELECTORS, *grid.BLOCKS, *grid.CACHES, *grid.REMASKERS, *grid.PROPOSALS, *grid.STOPS,
+    *filter(None, grid.EDITORS),
 ]  # fmt: skip
 
 
 def sampler_with(piece: object, random: Random) -> Sampler:
     """The piece with others drawn from the grid around it."""
-    fits = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | tuple) <= (not stop.sees_beliefs)]
+    fits = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | Editor | tuple) <= (not stop.sees_beliefs)]
     stop = piece if isinstance(piece, Stop) else random.choice(fits)
     remask, partner = piece if isinstance(piece, tuple) else random.choice(remaskers_beside(stop))
     if isinstance(piece, Selector) and partner is not None:
@@ -168,6 +174,7 @@ def sampler_with(piece: object, random: Random) -> Sampler:
         blocks=piece if isinstance(piece, BlockSchedule) else random.choice(grid.BLOCKS),
         remask=remask,
         stop=stop,
+        edit=piece if isinstance(piece, Editor) else None,
     )
     return Sampler(policy, propose, piece if isinstance(piece, CachePolicy) else random.choice(caches_beside(stop)))
 
@@ -236,7 +243,16 @@ def test_the_grid_holds_every_piece() -> None:
             for part in value:
                 collect(part)
 
-    for row in (grid.SCORES, grid.SELECTORS, grid.BLOCKS, grid.CACHES, grid.REMASKERS, grid.PROPOSALS, grid.STOPS):
+    for row in (
+        grid.SCORES,
+        grid.SELECTORS,
+        grid.BLOCKS,
+        grid.CACHES,
+        grid.REMASKERS,
+        grid.PROPOSALS,
+        grid.STOPS,
+        grid.EDITORS,
+    ):
         collect(row)
     ours = {name for name, cls in REGISTRY.items() if cls.__module__.startswith("uncode.")}
     kinds = {name for name, cls in REGISTRY.items() if cls.__dict__.get("kind") is True}

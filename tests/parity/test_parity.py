@@ -134,6 +134,12 @@ SAMPLERS: dict[str, Callable[[Settings, dict[str, Any]], Sampler]] = {
         steps=s["steps"],
         block_length=s["block_length"],
     ),
+    "sglang-JointThreshold_step": lambda s, r: presets.edit(
+        threshold=s["threshold"],
+        edit_threshold=s["edit_threshold"],
+        rounds=s["max_post_edit_steps"],
+        block_length=s["block_length"],
+    ),
     "dream-_sample": lambda s, r: of_dream(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(

@@ -16,7 +16,7 @@ from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets
 from uncode.core.pieces.blocks import Blocks
 from uncode.core.pieces.cache import DualCache
 from uncode.core.pieces.quota import Exactly
-from uncode.core.pieces.remask import LargestDrops
+from uncode.core.pieces.remask import LargestDrops, Overwrite
 from uncode.core.pieces.score import CertaintyDensity, Confidence, EndsInTurn, EntropyGate, ExponentialPosition, Score
 from uncode.core.pieces.select import AboveMeanAtCommit, AroundAnchors, BestOfRuns, Certain, Selector, ThresholdOrQuota
 from uncode.core.pieces.stop import AfterEos, WhenAnswerIsClear
@@ -203,3 +203,28 @@ def test_a_stop_rule_that_sees_the_span_is_refused_beside_a_dual_cache_and_a_rem
         text_of(presets.prophet().caching(DualCache()), 0)
     with pytest.raises(UncodeError, match="LargestDrops can take nothing back"):
         Policy(Confidence(), remask=LargestDrops(2), stop=WhenAnswerIsClear())
+
+
+def test_an_editor_overwrites_what_the_model_would_now_write_otherwise() -> None:
+    """Offset 0 proposes token 1 until offset 1 is written, then token 2; the full block is looked at again."""
+
+    def logits(tokens: Tensor) -> Tensor:
+        found = torch.zeros(len(tokens), 2, 8)
+        found[:, 1, 3] = 4.0
+        found[:, 0, 1], found[:, 0, 2] = 5.0, torch.where(tokens[:, 1] == 0, 0.0, 9.0)
+        return found
+
+    model = uncode.FunctionDenoiser(logits, mask_id=0, vocab_size=8)
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=2, mask_id=0)
+
+    def trace_with(rounds: int, threshold: float = 0.0) -> Trace:
+        return decode(model, canvas, Sampler(Policy(Confidence(), edit=Overwrite(threshold, rounds))))
+
+    trace = trace_with(16)
+    assert trace.generated[0].tolist() == [2, 3] and int(trace.forwards[0]) == 4
+    assert trace.events[0] == [(0, 0, 1), (1, 1, 3), (2, 0, 2)]
+    assert trace.commit_step[0].tolist() == [2, 1] and torch.equal(trace.replay(), trace.tokens)
+    assert torch.equal(trace.replay(2)[0], torch.tensor([1, 3]))
+    assert trace_with(1).generated[0].tolist() == [2, 3] and int(trace_with(1).forwards[0]) == 3
+    assert trace_with(0).generated[0].tolist() == [1, 3] and int(trace_with(0).forwards[0]) == 2
+    assert trace_with(16, 0.999).generated[0].tolist() == [1, 3]

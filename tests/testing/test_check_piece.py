@@ -35,6 +35,7 @@ PIECES: list[Piece] = [
     *(p for p in grid.PROPOSALS if not isinstance(p, SuppressAfterDraw)),
     *(Sampler(Policy(Exp(Confidence())), p) for p in grid.PROPOSALS if isinstance(p, SuppressAfterDraw)),
     *(stop for stop in grid.STOPS),
+    *(edit for edit in grid.EDITORS if edit is not None),
     *(remask if select is None else Policy(Confidence(), select, remask=remask) for remask, select in grid.REMASKERS),
 ]
 

@@ -13,7 +13,7 @@ from ..core.pieces.piece import Piece
 from ..core.pieces.policy import Policy, Sampler
 from ..core.pieces.propose import Proposal
 from ..core.pieces.quota import Quota, Schedule
-from ..core.pieces.remask import Remasker
+from ..core.pieces.remask import Editor, Remasker
 from ..core.pieces.score import Confidence, Score
 from ..core.pieces.select import Selector, TopK
 from ..core.pieces.stop import Stop
@@ -79,7 +79,8 @@ def _parts(piece: Piece) -> list[Piece]:
     if isinstance(piece, Sampler):
         return [*_parts(piece.policy), piece.propose, piece.cache]
     if isinstance(piece, Policy):
-        return [piece.score, piece.select, piece.blocks, piece.remask, piece.stop]
+        parts = [piece.score, piece.select, piece.blocks, piece.remask, piece.stop]
+        return parts if piece.edit is None else [*parts, piece.edit]
     return [piece]
 
 
@@ -108,5 +109,7 @@ def _policy_with(piece: Piece, plain: Policy) -> Policy:
         return replace(plain, blocks=piece)
     if isinstance(piece, Remasker):
         return replace(plain, remask=piece)
+    if isinstance(piece, Editor):
+        return replace(plain, edit=piece)
     assert isinstance(piece, Stop)
     return replace(plain, stop=piece)

@@ -13,7 +13,7 @@ from ..core.noise import Draw
 from ..core.pieces.piece import Piece
 from ..core.pieces.propose import Proposal
 from ..core.pieces.quota import Quota
-from ..core.pieces.remask import Remasker
+from ..core.pieces.remask import Editor, Remasker
 from ..core.pieces.score import Score
 from ..core.pieces.select import Selector
 from ..core.stepper.memory import blank
@@ -23,7 +23,7 @@ from .copies import fresh_copy
 from .hash_model import HashDenoiser
 from .recorded_steps import RecordedStep, recorded_steps, recorded_steps_alone
 
-SEES_VIEWS = (Score, Selector, Quota, Remasker, Proposal)
+SEES_VIEWS = (Score, Selector, Quota, Remasker, Editor, Proposal)
 
 
 def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
@@ -106,17 +106,17 @@ def _result(piece: Piece, step: RecordedStep, facts: Facts) -> list[Tensor]:
         return [_selection(piece, view), *_remembered(piece, step, facts)]
     if isinstance(piece, Quota):
         return [_count(piece, view)]
-    assert isinstance(piece, Remasker)
+    assert isinstance(piece, Remasker | Editor)
     return [*_erasure(piece, view), *_remembered(piece, step, facts)]
 
 
 def _view(piece: Piece, step: RecordedStep, facts: Facts) -> View:
     """What the piece sees at this step, with blank buffers; the entropy stands for the drift."""
-    view = step.fresh_view(remasking=isinstance(piece, Remasker))
+    view = step.fresh_view(remasking=isinstance(piece, Remasker | Editor))
     rows, width = view.tokens.shape
     view.memory = {b.name: blank(b, rows, width, facts) for part in piece.pieces() for b in part.buffers()}
     view.belief = replace(view.belief, moved=view.belief.entropy)
-    if isinstance(piece, Remasker):
+    if isinstance(piece, Remasker | Editor):
         view.chosen = Ranking(view.belief.logp, view.eligible).top(1)
     return view
 
@@ -154,14 +154,15 @@ def _count(piece: Quota, view: View) -> Tensor:
     return counts.expand(rows, 1)
 
 
-def _erasure(piece: Remasker, view: View) -> list[Tensor]:
+def _erasure(piece: Remasker | Editor, view: View) -> list[Tensor]:
     name, rows, own = type(piece).__name__, len(view.tokens), view.own
     assert own is not None
     erased, pending = piece(view), torch.as_tensor(piece.pending(view))
-    if not piece.erases:
+    if isinstance(piece, Remasker) and not piece.erases:
         expect(not bool(erased.any()), f"{name} erases, and its erases is False.")
-    _check_flags(erased, f"{name} must return which positions it erases", view.tokens.shape)
-    expect(not bool((erased & ~own).any()), f"{name} erases positions outside view.own: the decoder wrote only those.")
+    does = "erases" if isinstance(piece, Remasker) else "overwrites"
+    _check_flags(erased, f"{name} must return which positions it {does}", view.tokens.shape)
+    expect(not bool((erased & ~own).any()), f"{name} {does} positions outside view.own: the decoder wrote only those.")
     fits = pending.dtype == torch.bool and tuple(pending.shape) in ((rows, 1), (1, 1), ())
     expect(fits, f"{name}.pending must return True, False or a boolean per row, [B, 1].")
     return [erased, pending.expand(rows, 1)]
@@ -191,7 +192,7 @@ def _check_writes(piece: Piece, step: RecordedStep, facts: Facts) -> None:
         ranking, untouched = (Ranking(v.belief.logp, v.eligible) for v in (view, before))
         piece(ranking, view)
         expect(_equal(ranking.score, untouched.score), f"{name} writes into ranking.score: copy it first.")
-    elif isinstance(piece, Score | Quota | Remasker):
+    elif isinstance(piece, Score | Quota | Remasker | Editor):
         piece(view)
     for field in (f.name for f in fields(view) if isinstance(getattr(view, f.name), Tensor)):
         same = _equal(getattr(view, field), getattr(before, field))

@@ -15,7 +15,7 @@ from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
 from .piece import Piece
 from .propose import Greedy, Proposal
-from .remask import Never, Remasker
+from .remask import Editor, Never, Remasker
 from .sampler_file import read_toml, to_toml
 from .score import Score
 from .select import Selector, TopK
@@ -32,12 +32,13 @@ class Policy(Piece):
     blocks: BlockSchedule = field(default_factory=Blocks)
     remask: Remasker = field(default_factory=Never)
     stop: Stop = field(default_factory=AtTheEnd)
+    edit: Editor | None = None
 
     def check(self) -> None:
-        ends, erases = type(self.stop).__name__, type(self.remask).__name__
+        ends, revises = type(self.stop).__name__, type(self.edit or self.remask).__name__
         require(
-            not (self.stop.sees_beliefs and self.remask.erases),
-            f"{ends} ends a row by committing all of it, so {erases} can take nothing back: leave out one of the two.",
+            not (self.stop.sees_beliefs and self.revises),
+            f"{ends} ends a row by committing all of it, so {revises} can take nothing back: leave out one of the two.",
         )
         if not self.select.has_schedule:
             for piece in self.pieces():
@@ -48,9 +49,15 @@ class Policy(Piece):
                 )
 
     @property
+    def revises(self) -> bool:
+        """Whether tokens that were written may be taken back or overwritten."""
+        return self.remask.erases or self.edit is not None
+
+    @property
     def parts(self) -> list[Piece]:
         """Score and selector, and what else is not the default."""
-        return [self.score, self.select, *unusual(self, ("blocks", "remask", "stop"))]
+        edit = [] if self.edit is None else [self.edit]
+        return [self.score, self.select, *unusual(self, ("blocks", "remask", "stop")), *edit]
 
     def __repr__(self) -> str:
         return one_line("Policy(", self.parts)

@@ -1,4 +1,4 @@
-"""Remaskers: *what to take back*, among the tokens the decoder wrote in the open block."""
+"""Remaskers and editors: *what to take back* and what to overwrite, among what the decoder wrote in the open block."""
 
 from __future__ import annotations
 
@@ -129,3 +129,51 @@ class LargestDrops(Remasker):
 
     def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
         return {"last_p": view.belief.logp.exp().double()}
+
+
+@dataclass(frozen=True)
+class Editor(Piece):
+    """Called with each commit: a boolean `[B, W]` of standing tokens that take the proposal, a subset of `view.own`."""
+
+    kind: ClassVar[bool] = True
+
+    def __call__(self, view: View) -> Tensor:
+        raise NotImplementedError
+
+    def pending(self, view: View) -> Tensor | bool:
+        """Rows `[B, 1]` whose block must stay open although it is full."""
+        return False
+
+
+@dataclass(frozen=True)
+class Overwrite(Editor):
+    """Standing tokens are overwritten where another token is the most likely one, with a probability above `threshold`.
+
+    A full block is looked at again until nothing changes, at most `rounds` times.
+    """
+
+    threshold: float = 0.0
+    rounds: int = 16
+
+    def check(self) -> None:
+        require(0 <= self.threshold < 1, f"the threshold must be a probability below 1, not {self.threshold}.")
+        require(self.rounds >= 0, f"rounds must be 0 or more, not {self.rounds}.")
+
+    def buffers(self) -> tuple[Buffer, ...]:
+        return (Buffer("times_full", "row"),)
+
+    def __call__(self, view: View) -> Tensor:
+        assert view.own is not None
+        standing = view.own & ~view.eligible
+        return standing & (view.belief.token != view.tokens) & (view.belief.logp.exp() > self.threshold)
+
+    def pending(self, view: View) -> Tensor | bool:
+        was_full = ~view.eligible.any(-1, keepdim=True)
+        return (~was_full | self(view).any(-1, keepdim=True)) & (self._times_full(view) < self.rounds)
+
+    def _times_full(self, view: View) -> Tensor:
+        """How often the model has looked at the full block, this step included."""
+        return view.memory["times_full"] + ~view.eligible.any(-1, keepdim=True)
+
+    def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
+        return {"times_full": self._times_full(view)}

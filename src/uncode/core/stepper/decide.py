@@ -40,6 +40,8 @@ class Decision:
     """The terms of the score, each `[B, W]`, or `[1, W]` where it is the same for all rows."""
     chosen: Tensor
     erased: Tensor | None = None
+    edited: Tensor | None = None
+    """Of what was chosen, the standing tokens that are overwritten; None where no lane has an editor."""
     pending: Tensor | bool = False
     """Rows `[B, 1]` whose block must stay open although it is full."""
 
@@ -47,6 +49,11 @@ class Decision:
         (rows, columns), erased = self.chosen.shape, 0 if self.erased is None else int(self.erased.sum())
         shape = f"{counted(rows, 'row')}, {counted(columns, 'column')}"
         return f"Decision({shape}, {int(self.chosen.sum())} chosen, {erased} erased)"
+
+    @property
+    def revised(self) -> bool:
+        """Whether a position may have been written more than once, so that events are kept."""
+        return self.erased is not None or self.edited is not None
 
     @property
     def pending_rows(self) -> Tensor:
@@ -68,12 +75,14 @@ def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
         return torch.cat(pieces).index_select(0, batch_order)
 
     erases = any(part.erased is not None for part in parts)
+    edits = any(part.edited is not None for part in parts)
     return Decision(
         belief=Belief.join([part.belief for part in parts], concatenate, tokens=True),
         score=concatenate([part.score for part in parts]),
         terms=[concatenate([_term(part, k) for part in parts]) for k in range(max(len(part.terms) for part in parts))],
         chosen=concatenate([part.chosen for part in parts]),
         erased=concatenate([_flags(part.erased, part.chosen) for part in parts]) if erases else None,
+        edited=concatenate([_flags(part.edited, part.chosen) for part in parts]) if edits else None,
         pending=concatenate([part.pending_rows for part in parts]),
     )
 
@@ -94,11 +103,16 @@ def _decide(lane: Lane, logits: Tensor, view: View) -> Decision:
     decision = Decision(view.belief, ranking.score, terms, policy.select(ranking, view))
     if policy.stop.sees_beliefs:
         decision.chosen = decision.chosen | policy.stop.exits(view)
+    if policy.edit is not None:
+        assert view.own is not None
+        decision.edited = policy.edit(view) & view.own & ~view.eligible
+        decision.chosen = decision.chosen | decision.edited
+        decision.pending = policy.edit.pending(view)
     view.chosen = decision.chosen
     if policy.remask.erases:
         own = show_commits(view, decision.chosen)
         decision.erased = policy.remask(view) & own
-        decision.pending = policy.remask.pending(view)
+        decision.pending = decision.pending | policy.remask.pending(view)
     if memory is not None:
         memory.update(lane.sampler, view, logits)
     return decision

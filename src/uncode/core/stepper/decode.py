@@ -121,8 +121,8 @@ def view_of(state: State) -> View:
         noise=state.noise(state.batch.seeds, state.record.forwards),
         span=state.batch.generated,
         span_length=blocks.span_length,
-        logp_at_commit=state.record.logp_at_commit if state.erases else None,
-        own=blocks.own if state.erases else None,
+        logp_at_commit=state.record.logp_at_commit if state.revises else None,
+        own=blocks.own if state.revises else None,
     )
 
 
@@ -147,27 +147,29 @@ def _check_first_forward(state: State, logits: Tensor, width: int) -> None:
 
 def _write(state: State, decision: Decision) -> None:
     """Commit what was chosen, erase what was taken back."""
-    chosen, record = decision.chosen, state.record
-    if decision.erased is not None and state.any_finished:
+    if state.any_finished and decision.erased is not None:
         decision.erased = decision.erased & (state.batch.unfinished > 0)
+    if state.any_finished and decision.edited is not None:
+        decision.chosen = decision.chosen & ~(decision.edited & (state.batch.unfinished == 0))
+    chosen, record = decision.chosen, state.record
     state.blocks.tokens.write(chosen, decision.belief.token)
     record.commit_step_in_window.write(chosen, record.forwards)
     if state.drafts:
         record.draft(state.blocks.window, decision.belief.token, ~state.rows.finished)
-    if decision.erased is not None:
+    if decision.revised:
         _record_events(state, decision)
+    if decision.erased is not None:
         state.blocks.tokens.write(decision.erased, torch.full_like(record.forwards, state.facts.mask_id))
         record.commit_step_in_window.write(decision.erased, torch.full_like(record.forwards, OPEN))
 
 
 def _record_events(state: State, decision: Decision) -> None:
-    """Where a remasker runs, offsets are written more than once: keep every write and erasure, in order."""
-    assert decision.erased is not None
-    own, erasing = state.record.forwards[:, 0].tolist(), state.erasing
+    """Where a remasker or an editor runs, offsets are written more than once: keep every change, in order."""
+    own, revising = state.record.forwards[:, 0].tolist(), state.revising
     offsets = state.blocks.window.offsets.expand(len(own), -1)
     for change, token in ((decision.chosen, decision.belief.token), (decision.erased, None)):
-        for row, column in change.nonzero().tolist():
-            if not erasing[row]:
+        for row, column in [] if change is None else change.nonzero().tolist():
+            if not revising[row]:
                 continue
             written = -1 if token is None else int(token[row, column])
             state.record.events[row].append((own[row], int(offsets[row, column]), written))

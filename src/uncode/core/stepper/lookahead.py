@@ -58,7 +58,7 @@ class LookAhead:
         steps, sync_after_next = np.zeros_like(rows.block), rows.block_step == 0
         for lane, here in zip(lanes, members, strict=True):
             policy = lane.sampler.policy
-            if not policy.remask.erases:
+            if not policy.revises:
                 masked, shares = rows.of_block(rows.masked)[here], rows.of_block(rows.shares)[here]
                 steps[here] = policy.select.min_steps(masked, shares) - rows.block_step[here]
             sync_after_next[here] |= policy.stop.stops

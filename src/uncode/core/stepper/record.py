@@ -92,7 +92,7 @@ class BatchRecord:
             self._first_unflushed_step = self.forwards.clone()
         self._unflushed.append((decision, seen))
         self.forwards += unfinished
-        if len(self._unflushed) == CHUNK or decision.erased is not None:
+        if len(self._unflushed) == CHUNK or decision.revised:
             self.flush()
 
     def draft(self, window: Window, tokens: Tensor, unfinished: NDArray[np.bool_]) -> None:

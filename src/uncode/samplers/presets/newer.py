@@ -10,7 +10,7 @@ from ...core.pieces.blocks import Blocks, GrowingBlocks
 from ...core.pieces.policy import Policy, Sampler
 from ...core.pieces.propose import Credit
 from ...core.pieces.quota import Even
-from ...core.pieces.remask import LargestDrops
+from ...core.pieces.remask import LargestDrops, Overwrite
 from ...core.pieces.score import CertaintyDensity, Confidence, EntropyGate, NegEntropy
 from ...core.pieces.select import (
     AboveMeanAtCommit,
@@ -237,3 +237,26 @@ def prophet(
     stop = WhenAnswerIsClear(answer_start, answer_length, early, middle, late, steps)
     policy = Policy(Confidence(), TopK(Even(steps)), Blocks(length=block_length), stop=stop)
     return Sampler(policy, drawn(temperature), name="prophet")
+
+
+@preset
+def edit(
+    *,
+    threshold: float = 0.5,
+    edit_threshold: float = 0.0,
+    rounds: int = 16,
+    block_length: int = 32,
+    cache: Cache = "none",
+) -> Sampler:
+    """Token editing: every position above a threshold, and standing tokens that the model would now write otherwise.
+
+    Source: LLaDA2.1's joint threshold; sgl-project/sglang dllm/algorithm/joint_threshold.py, JointThreshold.step,
+        without its repetition penalty, which is 0 by default.
+    Default threshold: 0.5, default edit_threshold: 0 and default rounds: 16, "threshold", "edit_threshold" and
+        "max_post_edit_steps" of JointThreshold. Default block_length: 32. Default cache: none.
+    Cost: at most one forward a token, and at most `rounds` more a block, at least one; a number a row.
+    """
+    policy = Policy(
+        Confidence(), Threshold(threshold), Blocks(length=block_length), edit=Overwrite(edit_threshold, rounds)
+    )
+    return Sampler(policy, cache=cache_named(cache), name="edit")
