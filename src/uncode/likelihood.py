@@ -78,7 +78,7 @@ def masked_log_probability(
     truth = torch.tensor([*prompt, *answer], device=device)
     require(denoiser.mask_id not in truth, "the prompt or the answer contains the mask token.")
     require(int(truth.min()) >= 0 and int(truth.max()) < denoiser.vocab_size, "an id is outside the vocabulary.")
-    parts = [(masks if counted is None else counted).split(batch_size), masks.split(batch_size)]
+    parts = [torch.split(each, batch_size) for each in (masks if counted is None else counted, masks)]
     pairs = ((summed.to(device), masked.to(device)) for summed, masked in zip(*parts, strict=True))
     return torch.cat([_forward(denoiser, truth, start, masked, summed) for summed, masked in pairs])
 

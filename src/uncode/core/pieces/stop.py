@@ -112,11 +112,13 @@ class WhenAnswerIsClear(Stop):
 
     def _counts(self, view: View) -> tuple[Tensor, Tensor]:
         """Steps taken, this one included, and the masks that the row had at its start, `[B, 1]`."""
-        taken, masks = view.memory["steps_taken"], (view.tokens == self._mask_id).sum(-1, keepdim=True).double()
+        assert self._mask_id is not None, "a stop rule is bound to a model before it is used"
+        taken, masks = view.memory["steps_taken"], view.tokens.eq(self._mask_id).sum(-1, keepdim=True).double()
         return taken + 1, torch.where(taken == 0, masks, view.memory["masks_at_start"])
 
     def exits(self, view: View) -> Tensor:
-        masked, (taken, total) = view.tokens == self._mask_id, self._counts(view)
+        assert self._mask_id is not None, "a stop rule is bound to a model before it is used"
+        masked, (taken, total) = view.tokens.eq(self._mask_id), self._counts(view)
         part = taken / (total if self.steps is None else total.clamp(max=self.steps))
         bar = torch.where(part < 0.33, self.early, torch.where(part < 0.67, self.middle, self.late))
         answer = masked

@@ -42,6 +42,8 @@ class Decision:
     erased: Tensor | None = None
     edited: Tensor | None = None
     """Of what was chosen, the standing tokens that are overwritten; None where no lane has an editor."""
+    unranked: bool = False
+    """Whether positions may be written that the ranking did not have: by an editor or a stop rule."""
     pending: Tensor | bool = False
     """Rows `[B, 1]` whose block must stay open although it is full."""
 
@@ -83,6 +85,7 @@ def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
         chosen=concatenate([part.chosen for part in parts]),
         erased=concatenate([_flags(part.erased, part.chosen) for part in parts]) if erases else None,
         edited=concatenate([_flags(part.edited, part.chosen) for part in parts]) if edits else None,
+        unranked=any(part.unranked for part in parts),
         pending=concatenate([part.pending_rows for part in parts]),
     )
 
@@ -101,6 +104,7 @@ def _decide(lane: Lane, logits: Tensor, view: View) -> Decision:
         score = score.double() + term
     ranking = Ranking(score, view.eligible)
     decision = Decision(view.belief, ranking.score, terms, policy.select(ranking, view))
+    decision.unranked = policy.stop.sees_beliefs or policy.edit is not None
     if policy.stop.sees_beliefs:
         decision.chosen = decision.chosen | policy.stop.exits(view)
     if policy.edit is not None:

@@ -115,7 +115,8 @@ class BatchRecord:
         at = step.clamp(min=0)
         at_commit = belief.at(at)
         channels = [self._runner_up(score, torch.stack([d.chosen for d in decisions]))]
-        terms = [] if len(decisions[0].terms) == 1 else _over_steps([d.terms for d in decisions])
+        is_score = len(decisions[0].terms) == 1 and not decisions[-1].unranked  # then the score is its one term
+        terms = [] if is_score else _over_steps([d.terms for d in decisions])
         channels += [term.expand_as(score) for term in terms] or [score]
         values = [
             at_commit.logp,
