@@ -60,7 +60,7 @@ def sampler_list(samplers: Samplers) -> list[dict[str, Any]]:
 def _sampler(name: str) -> dict[str, Any]:
     entry = catalog().get(name)
     if entry is None:
-        entry = CatalogEntry(name, (), "A sampler file of the model: it has its own settings.", "", "")
+        entry = CatalogEntry(name, (), "A sampler file of the model: it has its own settings.", "", "", "")
     takes = name in catalog() and lookup.takes_table(name, {})
     return {
         "id": name,
