@@ -70,7 +70,7 @@ def row_steps(state: State, step: Step, rows: Ints, spans: list[int]) -> list[Ro
     for at, (row, span) in enumerate(zip(rows.tolist(), spans, strict=True)):
         masked = np.flatnonzero(tokens[at, :span] == state.facts.mask_id)
         settled = int(masked[0]) if len(masked) else span
-        if state.erasing[row] and not state.rows.finished[row]:
+        if state.revising[row] and not state.rows.finished[row]:
             settled = min(settled, int(open_from[at]))  # a remasker takes back tokens of the open block
         written, taken = np.flatnonzero(chosen[at]), np.flatnonzero(removed[at])
         changes = [
