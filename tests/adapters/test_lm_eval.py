@@ -292,22 +292,23 @@ class Counted:
         monkeypatch.setattr(lm.model, "answers", answers)
 
 
-ADDS = asks(*((f"add 1 2 {n}", {"until": []}) for n in (3, 4, 5)))
+def adds() -> list[Any]:
+    return asks(*((f"add 1 2 {n}", {"until": []}) for n in (3, 4, 5)))
 
 
 def test_a_stopped_run_is_resumed_and_repeats_nothing(
     toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    first = UncodeLM(toy, "confidence", length=20, journal=tmp_path / "run").generate_until(ADDS)
+    first = UncodeLM(toy, "confidence", length=20, journal=tmp_path / "run").generate_until(adds())
     file = tmp_path / "run" / "answers.0.jsonl"
     lines = file.read_bytes().splitlines(keepends=True)
     file.write_bytes(lines[0] + lines[1][:30])  # as a kill leaves it
     lm = UncodeLM(toy, "confidence", length=20, journal=tmp_path / "run")
     counted = Counted(lm, monkeypatch)
-    assert lm.generate_until(ADDS) == first and counted.count == 2
+    assert lm.generate_until(adds()) == first and counted.count == 2
     again = UncodeLM(toy, "confidence", length=20, journal=tmp_path / "run")
     counted = Counted(again, monkeypatch)
-    assert again.generate_until(ADDS) == first and counted.count == 0
+    assert again.generate_until(adds()) == first and counted.count == 0
 
 
 @pytest.mark.parametrize(
@@ -319,11 +320,11 @@ def test_no_answer_is_taken_from_another_run(
     toy: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: dict[str, Any]
 ) -> None:
     options: dict[str, Any] = {"sampler": "confidence", "length": 16}
-    UncodeLM(toy, **options, journal=tmp_path).generate_until(ADDS[:1])
+    UncodeLM(toy, **options, journal=tmp_path).generate_until(adds()[:1])
     lm = UncodeLM(toy, **options | other, journal=tmp_path)
     counted = Counted(lm, monkeypatch)
-    found = lm.generate_until(ADDS[:1])
-    assert counted.count == 1 and found == UncodeLM(toy, **options | other).generate_until(ADDS[:1])
+    found = lm.generate_until(adds()[:1])
+    assert counted.count == 1 and found == UncodeLM(toy, **options | other).generate_until(adds()[:1])
 
 
 @pytest.mark.parametrize("words", [["--use_cache", "x"], ["--use_cache=x"], ["--use_c", "x"], ["-c", "x"]])

@@ -100,7 +100,7 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", *TOY, "--input", "README.md", "--out", "README.md"], "is the file of the prompts"),
         (["decode", *TOY, "--input", "README.md", "--out", "docs"], "is a folder"),
         (["decode", *TOY, "--input", "README.md", "--out", "x.jsonl"], "line 1 of 'README.md' is not JSON"),
-        (["decode", *TOY, "--input", "README.md", "--out", "x.jsonl", "--order"], "leave them out with --input"),
+        (["decode", *TOY, "--input", "README.md", "--out", "x.jsonl", "--order"], "leave it out with --input"),
         (["decode", *TOY, "add 3 4 5", "--set", "frequency=foo"], "--frequency FILE"),
         (["decode", *TOY, "add 3 4 5", "--sampler", "legacy.uncode_relase"], "did you mean 'legacy.uncode_release'"),
         (["samplers", "confidense"], "did you mean 'confidence'"),
@@ -158,7 +158,18 @@ def test_doctor_says_what_is_there_and_what_is_missing() -> None:
     assert found["kernels"]["on a GPU"].startswith(("fused", "plain, which is slower: triton"))
     assert found["versions"]["transformers"] and found["devices"][0]["name"] == "cpu"
     extras = {extra["name"]: extra for extra in found["extras"]}
-    assert set(extras) == {"eval", "devices", "corpora", "cluster", "gguf", "lm-eval", "plots", "frames"}
+    assert set(extras) == {
+        "eval",
+        "serve",
+        "serve-ray",
+        "devices",
+        "corpora",
+        "cluster",
+        "gguf",
+        "lm-eval",
+        "plots",
+        "frames",
+    }
     assert not extras["devices"]["missing"]
     missing = [extra for extra in extras.values() if extra["missing"]]
     assert all(f"pip install 'uncode[{extra['name']}]'" in " ".join(shown.split()) for extra in missing)

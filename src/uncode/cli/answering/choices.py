@@ -40,13 +40,14 @@ class SamplerChoice:
 
     def build(self, own: Table | None) -> Sampler:
         """Build the sampler. `own` is the model's table, used if the sampler needs one and --frequency is not given."""
-        table = self.table(own)
-        if not self.takes_table:
+        table = None
+        if self.takes_table:
+            table = self.table(own)
+        else:
             require(
                 self.frequency is None, f"the sampler '{self.name}' takes no frequency table: leave --frequency out."
             )
-            table = None
-        elif table is None and not lookup.is_file(self.name):
+        if self.takes_table and table is None and not lookup.is_file(self.name):
             raise UncodeError(self._no_table())
         return lookup.load(self.name, frequency=table, **self.options)
 
