@@ -348,6 +348,24 @@ def test_short_requests_pass_long_ones_that_wait() -> None:
     assert order.index("long 1") < order.index("short 11")
 
 
+def test_a_deadline_counts_the_forwards_that_masks_took_lately() -> None:
+    """With four forwards for forty masks, a long request is not passed for forty forwards."""
+    engine, order = Engine(ToyDenoiser(1), max_rows=1, short_rows=1), list[str]()
+    long, short = (Canvas.after_prompt([[1]], length=n, mask_id=MASK) for n in (40, 20))
+    quick = presets.uniform(steps=4)
+    for number in range(40):
+        engine.submit(Request(long, quick, number))
+    while not engine.is_idle:
+        engine.step()
+    engine.submit(Request(short, quick, key="first"))
+    engine.submit(Request(long, quick, key="long"))
+    for number in range(8):
+        engine.submit(Request(short, quick, key=f"short {number}"))
+        for _ in range(4):
+            order += [result.request.key for result in engine.step()]
+    assert order[:4] == ["first", "short 0", "long", "short 1"]
+
+
 def test_a_short_request_joins_a_batch_that_is_full() -> None:
     engine = Engine(ToyDenoiser(1), max_rows=2, short_rows=1)
     for number in range(4):
