@@ -69,10 +69,11 @@ class TransformerSession:
         """The logits of all parts: side by side where rows are small, else one after the other."""
         if prepared.is_cached:
             self.cache.allocate(self.network.embed.weight)
-        if len(prepared.parts) == 1 and prepared.parts[0].rows is None:
-            return self._forward(prepared.parts[0].prepared.inputs_of(tokens))
+        first = prepared.parts[0]
+        if first.rows is None and first.columns is None:
+            return self._forward(first.prepared.inputs_of(tokens))
         shape = (len(tokens), prepared.plan.wanted.width, self.network.shape.vocab)
-        logits = self.network.embed.weight.new_empty(shape)
+        logits = self.network.embed.weight.new_zeros(shape)
         tasks = [partial(self._run_part, part, tokens, logits) for part in prepared.parts]
         if is_small(self.network.shape.parameters, tokens.shape[1]):
             side_by_side(tasks, self.threads)
@@ -83,8 +84,14 @@ class TransformerSession:
 
     def _run_part(self, part: RowPart, tokens: Tensor, logits: Tensor) -> None:
         """Write the logits of a part."""
-        assert part.rows is not None
-        logits.index_copy_(0, part.rows, self._forward(part.prepared.inputs_of(tokens[part.rows]), part.rows))
+        rows, inputs = part.rows, part.prepared.inputs_of(tokens if part.rows is None else tokens[part.rows])
+        found = self._forward(inputs, rows)
+        if rows is None:
+            rows = torch.arange(len(found))
+        if part.columns is None:
+            logits.index_copy_(0, rows, found)
+        else:
+            logits[rows[:, None], part.columns] = found
 
     def _forward_apart(self, inputs: ForwardInputs) -> Tensor:
         assert inputs.cache_columns is not None

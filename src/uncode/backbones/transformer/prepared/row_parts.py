@@ -8,14 +8,15 @@ on each thread (see :mod:`uncode.core.support.threads`).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from torch import Tensor
 
-from ....core.pieces.cache import Plan
+from ....core.pieces.cache import Plan, Span
 from ....core.support.arrays import Ints
 from ....core.support.transfer import upload
+from ...columns import columns
 from .prepared_pass import PreparedPass, RowPositions
 
 MAX_PART_TOKENS = 512
@@ -31,6 +32,8 @@ class RowPart:
 
     rows: Tensor | None
     """Their indices; None where they are the whole batch, in its order."""
+    columns: Tensor | None
+    """Which of the wanted columns are computed, `[rows, W]`; None where all are."""
     prepared: PreparedPass
 
 
@@ -47,9 +50,22 @@ class RowParts:
         self.parts = list[RowPart]()
         for here in split_rows(window.stop - window.start, cached, threads):
             whole = len(here) == count and bool((here == np.arange(count)).all())
-            of, own = (rows, clipped) if whole else (rows.take(here), clipped.take(here))
+            of, asked = (rows, clipped) if whole else (rows.take(here), clipped.take(here))
+            own = replace(asked, wanted=_computed(asked))
             prepared = PreparedPass(of, own, shift, bool(cached[here[0]]))
-            self.parts.append(RowPart(None if whole else upload(here, rows.valid.device), prepared))
+            index, found = None if whole else upload(here, rows.valid.device), None
+            if own.wanted.width < plan.wanted.width:
+                found = upload(columns(own.wanted) - asked.wanted.start[:, None], rows.valid.device)
+            self.parts.append(RowPart(index, found, prepared))
+
+
+def _computed(plan: Plan) -> Span:
+    """The wanted columns as far as the window has them, as many for every row: the others may hold anything."""
+    wanted, window = plan.wanted, plan.window
+    first, last = np.maximum(wanted.start, window.start), np.minimum(wanted.stop, window.stop)
+    width = max(int((last - first).max()), 1)
+    start = np.minimum(first, wanted.stop - width)
+    return Span(start, start + width)
 
 
 def split_rows(widths: Ints, cached: Ints, threads: int) -> list[Ints]:
