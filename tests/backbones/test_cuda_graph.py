@@ -52,7 +52,7 @@ def captured(model: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
 
     def opened(rows: int, length: int) -> Any:
         session = opens(rows, length)
-        session.graphs = GraphCache(Again)
+        session.graphs, session.in_parts = GraphCache(Again), False
         return session
 
     monkeypatch.setattr(model, "open", opened)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from threading import Barrier, Thread
 
 import numpy as np
 import pytest
@@ -128,3 +129,32 @@ def test_a_small_forward_runs_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> 
 
     with Forked(act) as process:
         assert process.communicate() == ("{1} 2\n", "")
+
+
+def test_tasks_run_side_by_side_each_on_one_thread() -> None:
+    def act() -> None:
+        torch.set_num_threads(2)
+        meet, seen = Barrier(2, timeout=10), list[tuple[int, bool]]()
+
+        def task() -> None:
+            meet.wait()  # it ends only beside another task
+            seen.append((torch.get_num_threads(), torch.is_inference_mode_enabled()))
+
+        def fail() -> None:
+            raise ValueError("the third task")
+
+        with torch.inference_mode():
+            threads.side_by_side([task] * 4, 2)
+        print(sorted(set(seen)), len(seen), torch.get_num_threads())
+        try:
+            threads.side_by_side([fail, fail], 2)
+        except ValueError as error:
+            print(error)
+        later = list[int]()
+        other = Thread(target=lambda: later.append(torch.get_num_threads()))
+        other.start()
+        other.join()
+        print(later)  # a thread that starts later has all threads again
+
+    with Forked(act) as process:
+        assert process.communicate() == ("[(1, True)] 4 2\nthe third task\n[2]\n", "")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from threading import current_thread
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 import torch
 from hypothesis import given
@@ -17,7 +19,9 @@ from tests.checkpoints import like_the_toy
 from tests.test_invariants import canvases, samplers
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, UncodeError, decode, load, presets
-from uncode.backbones.transformer import session
+from uncode.backbones.denoiser import TransformerDenoiser
+from uncode.backbones.transformer.prepared import row_parts, wide_rows
+from uncode.backbones.transformer.session import TransformerSession
 from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.score import Confidence, Score
 from uncode.core.stepper.state import State
@@ -102,15 +106,21 @@ def requests(count: int, **options: object) -> Iterator[Request]:
 def test_rows_that_refresh_are_computed_apart(
     kind: str, cache: Literal["prefix", "dual"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Rows join at different steps, so that some refresh their KV cache while others compute a block."""
-    monkeypatch.setattr(session, "MIN_WIDE_COLUMNS", 1)
-    apart, real = list[int](), session.TransformerSession._run_apart
+    """As on a GPU. Rows join at different steps, so that some refresh their KV cache while others compute a block."""
+    monkeypatch.setattr(wide_rows, "MIN_WIDE_COLUMNS", 1)
+    apart, real, real_open = list[int](), TransformerSession._run_apart, TransformerDenoiser.open
 
-    def watched(self: session.TransformerSession, wide: session.WideRows, tokens: Tensor) -> Tensor:
+    def watched(self: TransformerSession, wide: wide_rows.WideRows, tokens: Tensor) -> Tensor:
         apart.append(len(wide.rows))
         return real(self, wide, tokens)
 
-    monkeypatch.setattr(session.TransformerSession, "_run_apart", watched)
+    def opened(self: TransformerDenoiser, rows: int, length: int) -> TransformerSession:
+        session = real_open(self, rows, length)
+        session.in_parts = False
+        return session
+
+    monkeypatch.setattr(TransformerSession, "_run_apart", watched)
+    monkeypatch.setattr(TransformerDenoiser, "open", opened)
     model = like_the_toy(kind, 3)
     engine, found = Engine(model, max_rows=4), list[Result]()
     for number in range(9):
@@ -122,6 +132,45 @@ def test_rows_that_refresh_are_computed_apart(
     assert len(found) == 9 and len(apart) > 5
     for result in found:
         check_alone(model, result)
+
+
+@pytest.mark.parametrize("kind", ["llada", "dream"])
+def test_rows_of_similar_width_are_computed_together(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On a CPU, on three threads: rows of all caches join at different steps."""
+    monkeypatch.setattr(row_parts, "MIN_PART_TOKENS", 1)
+    monkeypatch.setattr(row_parts, "MAX_PART_TOKENS", 40)
+    parts, real = list[tuple[str, bool]](), TransformerSession._run_part
+
+    def watched(self: TransformerSession, part: row_parts.RowPart, tokens: Tensor, logits: Tensor) -> None:
+        self.threads = 3
+        parts.append((current_thread().name, part.prepared.inputs.cache_columns is not None))
+        real(self, part, tokens, logits)
+
+    monkeypatch.setattr(TransformerSession, "_run_part", watched)
+    model = like_the_toy(kind, 3)
+    engine, found = Engine(model, max_rows=6), list[Result]()
+    for number in range(12):
+        canvas = Canvas.after_prompt([[1 + number] * (1 + number % 5)], length=8 + 5 * (number % 4), mask_id=MASK)
+        cache: Any = ("none", "prefix", "dual")[number % 3]
+        engine.submit(Request(canvas, presets.semi_ar(blocks=3, cache=cache), number))
+        found += engine.step()
+    while not engine.is_idle:
+        found += engine.step()
+    assert len(found) == 12 and {cached for _, cached in parts} == {False, True}
+    assert sum(name.startswith("uncode-rows") for name, _ in parts) > 5
+    for result in found:
+        check_alone(model, result)
+
+
+@given(st.lists(st.tuples(st.integers(1, 200), st.booleans()), min_size=1, max_size=40), st.integers(1, 8))
+def test_parts_have_rows_of_similar_width(rows: list[tuple[int, bool]], threads: int) -> None:
+    widths, cached = np.array([width for width, _ in rows]), np.array([flag for _, flag in rows])
+    parts = row_parts.split_rows(widths, cached, threads)
+    assert sorted(row for part in parts for row in part.tolist()) == list(range(len(rows)))
+    for part in parts:
+        most, least = widths[part].max(), widths[part].min()
+        assert least >= row_parts.MIN_SHARE_OF_WIDEST * most and len(set(cached[part])) == 1
+        assert widths[part].sum() <= row_parts.MAX_PART_TOKENS + most
 
 
 def test_run_drains_an_iterable_and_reads_it_as_it_goes() -> None:
@@ -297,6 +346,24 @@ def test_short_requests_pass_long_ones_that_wait() -> None:
         order += [result.request.key for result in engine.step()]
     assert order.index("short 0") < order.index("long 0") < order.index("short 9")
     assert order.index("long 1") < order.index("short 11")
+
+
+def test_a_deadline_counts_the_forwards_that_masks_took_lately() -> None:
+    """With four forwards for forty masks, a long request is not passed for forty forwards."""
+    engine, order = Engine(ToyDenoiser(1), max_rows=1, short_rows=1), list[str]()
+    long, short = (Canvas.after_prompt([[1]], length=n, mask_id=MASK) for n in (40, 20))
+    quick = presets.uniform(steps=4)
+    for number in range(40):
+        engine.submit(Request(long, quick, number))
+    while not engine.is_idle:
+        engine.step()
+    engine.submit(Request(short, quick, key="first"))
+    engine.submit(Request(long, quick, key="long"))
+    for number in range(8):
+        engine.submit(Request(short, quick, key=f"short {number}"))
+        for _ in range(4):
+            order += [result.request.key for result in engine.step()]
+    assert order[:4] == ["first", "short 0", "long", "short 1"]
 
 
 def test_a_short_request_joins_a_batch_that_is_full() -> None:

@@ -329,6 +329,17 @@ def test_logs_are_json_without_prompts() -> None:
     assert line["prompt"]["prompt"] == STORY and line["answers"] == [text]
 
 
+def test_an_answer_has_one_id() -> None:
+    """That of the server, or that of a proxy which writes it into the answer."""
+    given = {"x-request-id": "of-the-client" * 20}
+    with running() as server:
+        own = httpx.get(f"{server.address}/v1/models", headers=given).headers.get_list("x-request-id")
+        server.service.names_requests = False
+        assert "x-request-id" not in httpx.get(f"{server.address}/v1/models", headers=given).headers
+    lines = [line["id"] for line in server.log if line["event"] == "request"]
+    assert own == lines[:1] and len(own[0]) == 16 and lines[1] == given["x-request-id"][:64]
+
+
 def test_an_address_that_others_reach_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     """It is said in the log; uvicorn's own warnings are lines of the same log."""
 

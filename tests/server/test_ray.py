@@ -189,6 +189,7 @@ def test_the_same_application(deployment: Deployment, alone: Any) -> None:
     client = deployment.client()
     assert [model.id for model in client.models.list()] == ["tiny"]
     assert [ask(client, seed) for seed in range(4)] == [alone(seed) for seed in range(4)]
+    assert len(client.models.with_raw_response.list().headers.get_list("x-request-id")) == 1
     with pytest.raises(openai.BadRequestError, match="temprature"):
         client.completions.create(model="tiny", prompt=PROMPT, extra_body={"temprature": 1})
     with pytest.raises(openai.NotFoundError, match="tyni"):

@@ -22,6 +22,7 @@ class TransformerDenoiser(Denoiser):
     """LLaDA and Dream in normal form, with prefix and dual caches."""
 
     has_kv_cache = True
+    computes_in_parts = True
 
     def __init__(
         self,

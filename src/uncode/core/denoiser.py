@@ -89,6 +89,8 @@ class Denoiser:
     """Whether a batch may hold rows of unequal length."""
     has_kv_cache: bool = False
     """Whether its sessions store keys and values as a plan says. Without, samplers with a cache are refused."""
+    computes_in_parts: bool = False
+    """Whether a small model's sessions compute a batch in parts on a CPU, each on one thread."""
 
     def weights(self) -> Iterable[tuple[str, Tensor]]:
         """The named parameters, of which evaluations make a fingerprint; none where they are not known."""

@@ -35,6 +35,8 @@ FORWARDS_TO_GROW = 64
 """Good forwards after a failed one, until the batch may have twice the rows again."""
 SHORT = 4
 """A request is short if it has at most a fourth of the masks of the longest row in the batch."""
+AVERAGING = 0.1
+"""Weight of the latest row in the moving average of forwards per mask."""
 QUEUED_AHEAD = 2
 """Batches of requests that `run` keeps waiting, so that an endless iterable is never read to its end."""
 
@@ -94,6 +96,8 @@ class Engine:
         self._results: list[Result] = []
         self._joining: list[Waiting] = []
         """Requests that are being added to the batch."""
+        self._forwards_per_mask = 1.0
+        """Of the rows that have finished, as a moving average: fast samplers fill several masks in a forward."""
         self._share = 0.0
         """Seconds of all forwards so far, each divided by the rows in it."""
         on_gpu = torch.device(denoiser.device).type == "cuda"
@@ -107,7 +111,8 @@ class Engine:
         ours, theirs = self.denoiser.mask_id, request.canvas.mask_id
         require(ours == theirs, f"the canvas was made with mask_id={theirs}, but the model's mask id is {ours}.")
         ticket = next(self._tickets)
-        self._queue.push(Waiting(ticket, request, time.monotonic(), self.forwards + request.masks))
+        deadline = self.forwards + self._forwards_per_mask * request.masks
+        self._queue.push(Waiting(ticket, request, time.monotonic(), deadline))
         return ticket
 
     def cancel(self, ticket: int) -> bool:
@@ -350,6 +355,8 @@ class Engine:
     def _result(self, found: HostRows, at: int, active: _Active, now: float) -> Result:
         request, state = active.waiting.request, self._state
         row = FinishedRow(found, at, request.canvas, state.batch.start, self.denoiser, state.observe)
+        per_mask = row.forwards / max(active.waiting.masks, 1)
+        self._forwards_per_mask += AVERAGING * (per_mask - self._forwards_per_mask)
         waited, share = active.since - active.waiting.since, self._share - active.share_before
         return Result(request, row, seconds=now - active.since, waited=waited, share_seconds=share)
 

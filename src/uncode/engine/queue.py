@@ -1,9 +1,9 @@
 """The requests that wait, and the order in which they are served.
 
 In the order of arrival, one that does not fit is overtaken a bounded number of times. With `short_first`, each request
-has a deadline: the forwards of the engine when it came, plus its own masks. The earliest deadline is served first, so a
-short request passes long ones that came shortly before it, and a long one is passed only by requests that came before
-its deadline.
+has a deadline: the forwards of the engine when it came, plus those that so many masks took lately. The earliest
+deadline is served first, so a short request passes long ones that came shortly before it, and a long one is passed only
+by requests that came before its deadline.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class Waiting:
     ticket: int
     request: Request
     since: float
-    deadline: int = 0
+    deadline: float = 0.0
     """In forwards of the engine."""
     overtaken: int = 0
 
     @property
     def masks(self) -> int:
-        """Tokens to fill: an estimate of the forwards that the request takes."""
+        """Tokens to fill."""
         return self.request.masks
 
 

@@ -15,6 +15,9 @@ from .service import Service
 
 PUBLIC = frozenset({"/", "/health", "/ready", "/docs", "/openapi.json"})
 """Paths that need no key: they say nothing of requests."""
+REQUEST_ID = b"x-request-id"
+MAX_ID_BYTES = 64
+"""Of a request's id that a proxy has given it: the log shows no more."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -31,7 +34,7 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, name = time.monotonic(), uuid.uuid4().hex[:16]
+        began, name = time.monotonic(), self._name_of(scope)
         facts: dict[str, Any] = {}
         scope["uncode"] = facts
         status = CLIENT_GONE
@@ -40,7 +43,8 @@ class Guard:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), (b"x-request-id", name.encode())]
+                if self._service.names_requests:
+                    message["headers"] = [*message.get("headers", []), (REQUEST_ID, name.encode())]
             await send(message)
 
         try:
@@ -68,6 +72,11 @@ class Guard:
             return await receive()
 
         await self._app(scope, replay, send)
+
+    def _name_of(self, scope: Scope) -> str:
+        """The id of a request: new, or that of a proxy which writes it into the answer too."""
+        given = b"" if self._service.names_requests else dict(scope["headers"]).get(REQUEST_ID, b"")
+        return given[:MAX_ID_BYTES].decode("latin-1") or uuid.uuid4().hex[:16]
 
     def _check(self, scope: Scope) -> None:
         headers = dict(scope["headers"])

@@ -41,7 +41,7 @@ class Replica:
 
     def __init__(self, build: Build) -> None:
         self._service = build()
-        self._service.read_metrics = self._all_metrics
+        self._service.read_metrics, self._service.names_requests = self._all_metrics, False
         self._name: str = needed("ray.serve", EXTRA, PURPOSE).get_replica_context().replica_id.unique_id
 
     def __serve_build_asgi_app__(self) -> FastAPI:

@@ -47,6 +47,8 @@ class Service:
         self.log, self.metrics = log or Log(), Metrics()
         self.read_metrics: Callable[[], Awaitable[bytes]] = self._own_metrics
         """What /metrics says. A replica of several sets it, so that it speaks for all."""
+        self.names_requests = True
+        """Whether answers carry an id of this server. Behind a proxy of Ray they carry that of the proxy alone."""
         limits = settings.limits
         self.engine = engine or Engine(denoiser, max_rows=limits.rows, short_rows=max(1, limits.rows // 8))
         self.thread = EngineThread(self.engine, self.metrics, self.log)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 from torch.nn import functional
 
@@ -25,6 +26,8 @@ class LayerCache:
     """Of each buffer: `(B or more, key heads, L + 1, d)`."""
     columns: Tensor
     """Where the forward's keys and values go: `[T]`, or `[B, T]` where rows differ."""
+    rows: Tensor | None = None
+    """The rows of the forward, where it computes a part of the batch; else it computes the first rows."""
 
     def allocated(self, like: Tensor) -> tuple[Tensor, Tensor]:
         """The buffers, made beside `like` if there are none yet."""
@@ -37,13 +40,19 @@ class LayerCache:
         """Store rotated keys and values `[B, key heads, T, d]` in place."""
         columns = self.columns.to(keys.device)
         for buffer, new in zip(self.allocated(keys), (keys, values), strict=True):
-            if columns.dim() == 1:
+            if self.rows is not None:
+                heads = torch.arange(new.shape[1])[:, None]
+                buffer[self.rows[:, None, None], heads, columns.view(-1, 1, new.shape[2])] = new
+            elif columns.dim() == 1:
                 buffer[: len(new)].index_copy_(2, columns, new)
             else:
                 buffer[: len(new)].scatter_(2, columns[:, None, :, None].expand_as(new), new)
 
     def read(self, rows: int) -> tuple[Tensor, Tensor]:
-        """Keys and values of the first rows, without the spare column."""
+        """Keys and values of the rows of the forward, without the spare column."""
+        if self.rows is not None:
+            keys, values = (buffer[self.rows, :, : self.shape[2] - 1] for buffer in self.buffers)
+            return keys, values
         keys, values = (buffer[:rows, :, : self.shape[2] - 1] for buffer in self.buffers)
         return keys, values
 
@@ -61,10 +70,15 @@ class KVCache:
         )  # fmt: skip
         self.buffers: list[list[Tensor]] = [[] for _ in range(layers)]
 
-    def layers(self, columns: Tensor) -> list[LayerCache]:
-        """Every layer's cache, for a forward that writes `columns`."""
+    def layers(self, columns: Tensor, rows: Tensor | None = None) -> list[LayerCache]:
+        """Every layer's cache, for a forward that writes `columns`: of these rows, or of the first ones."""
         shape = (self.capacity, self.key_heads, self.length + 1, self.head_width)
-        return [LayerCache(buffers, shape, columns) for buffers in self.buffers]
+        return [LayerCache(buffers, shape, columns, rows) for buffers in self.buffers]
+
+    def allocate(self, like: Tensor) -> None:
+        """Make the buffers beside `like` if there are none yet. Parts of a batch must not each make them."""
+        for layer in self.layers(like):
+            layer.allocated(like)
 
     def reserve(self, rows: int) -> bool:
         """Make room for so many rows. Returns whether the buffers moved."""
@@ -111,5 +125,17 @@ class KVCache:
         """Only these rows stay, moved to the front."""
         for pair in self.buffers:
             for buffer in pair:
-                buffer[: len(rows)] = buffer[rows.to(buffer.device)]
+                _move_to_front(buffer, rows)
         self.rows = len(rows)
+
+
+def _move_to_front(buffer: Tensor, rows: Tensor) -> None:
+    """Rows of a buffer become its first rows. On a CPU only those that move are copied, once; to know which, a GPU
+    would have to sync."""
+    sources = rows.tolist() if buffer.device.type == rows.device.type == "cpu" else []
+    if not sources or sources != sorted(sources):
+        buffer[: len(rows)] = buffer[rows.to(buffer.device)]
+        return
+    for to, source in enumerate(sources):
+        if to != source:
+            buffer[to] = buffer[source]  # from back to front: what it overwrites has left or moved already

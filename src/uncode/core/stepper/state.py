@@ -163,7 +163,9 @@ class State:
         self.planner.regroup(self.rows, self.lanes, self.batch.valid)
         for number, lane in enumerate(self.lanes):
             lane.rows = None if len(used) == 1 else upload(self.members(number), self.facts.device)
-        self.threads = threads_for(self.facts.device, self.facts.parameters, self.batch.tokens.numel())
+        rows, columns = self.batch.tokens.shape
+        tokens = columns if self.denoiser.computes_in_parts else rows * columns
+        self.threads = threads_for(self.facts.device, self.facts.parameters, tokens)
         self.lookahead.must_open_blocks = True
 
     @property

@@ -4,18 +4,27 @@ torch's threads meet at a barrier after every operation and spin while they wait
 operations of microseconds each. On an idle machine a second thread makes it about a quarter faster; where another
 process holds one of the cores, every barrier waits for a thread that does not run, and the forward takes five to ten
 times as long (`bench/cpu.py` prints both). So a small step runs on one thread, and a large one on all of them.
+
+A batch of many small rows is a large step that needs no barriers: rows are computed side by side, some of them on each
+thread. A thread that has to wait for its core then holds up nobody else.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import torch
 
 SMALL_FLOPS = 4e9
 """Work of a forward below which it runs on one thread: about 50 ms of one core."""
+
+
+def is_small(parameters: int, tokens: int) -> bool:
+    """Whether a forward of a model over so many tokens runs on one thread."""
+    return 2.0 * parameters * tokens < SMALL_FLOPS
 
 
 def threads_for(device: torch.device, parameters: int, tokens: int) -> int | None:
@@ -25,7 +34,7 @@ def threads_for(device: torch.device, parameters: int, tokens: int) -> int | Non
     """
     if device.type != "cpu" or not parameters or "OMP_NUM_THREADS" in os.environ:
         return None
-    return 1 if 2.0 * parameters * tokens < SMALL_FLOPS else None
+    return 1 if is_small(parameters, tokens) else None
 
 
 @contextmanager
@@ -40,3 +49,23 @@ def at_most(threads: int | None) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
+
+
+def side_by_side(tasks: Sequence[Callable[[], None]], threads: int) -> None:
+    """Run tasks on so many threads, each of which computes alone. The threads end with the last task: none is left to
+    a process that forks."""
+    with at_most(1):
+        if threads == 1 or len(tasks) == 1:
+            for task in tasks:
+                task()
+            return
+        inference = torch.is_inference_mode_enabled()  # of this thread alone
+
+        def run(task: Callable[[], None]) -> None:
+            with torch.inference_mode(inference):
+                task()
+
+        count = min(threads, len(tasks))
+        with ThreadPoolExecutor(count, "uncode-rows", initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            for done in [pool.submit(run, task) for task in tasks]:
+                done.result()
