@@ -37,10 +37,11 @@ def samplers(draw: st.DrawFn) -> Sampler:
     remask, select = draw(st.sampled_from(remaskers_beside(stop)))
     propose = draw(st.sampled_from(grid.PROPOSALS))
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
+    select = select or draw(st.sampled_from(grid.SELECTORS))
     policy = Policy(
         score=Exp(Confidence()) if suppresses else draw(st.sampled_from(grid.SCORES)),
-        select=select or draw(st.sampled_from(grid.SELECTORS)),
-        blocks=draw(st.sampled_from(grid.BLOCKS)),
+        select=select,
+        blocks=draw(st.sampled_from(blocks_beside(select))),
         remask=remask,
         stop=stop,
         edit=None if stop.sees_beliefs else draw(st.sampled_from(grid.EDITORS)),
@@ -51,6 +52,11 @@ def samplers(draw: st.DrawFn) -> Sampler:
 def remaskers_beside(stop: Stop) -> list[Any]:
     """Those that a policy takes beside a stop rule."""
     return [pair for pair in grid.REMASKERS if not (stop.sees_beliefs and pair[0].erases)]
+
+
+def blocks_beside(select: Selector) -> list[BlockSchedule]:
+    """Those that a policy takes beside a selector."""
+    return [blocks for blocks in grid.BLOCKS if not (blocks.sees_beliefs and select.has_schedule)]
 
 
 def caches_beside(stop: Stop) -> list[CachePolicy]:
@@ -160,18 +166,21 @@ PIECES: list[object] = [
 
 def sampler_with(piece: object, random: Random) -> Sampler:
     """The piece with others drawn from the grid around it."""
-    fits = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | Editor | tuple) <= (not stop.sees_beliefs)]
-    stop = piece if isinstance(piece, Stop) else random.choice(fits)
+    stops = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | Editor | tuple) <= (not stop.sees_beliefs)]
+    stop = piece if isinstance(piece, Stop) else random.choice(stops)
     remask, partner = piece if isinstance(piece, tuple) else random.choice(remaskers_beside(stop))
-    if isinstance(piece, Selector) and partner is not None:
+    fits = not isinstance(piece, BlockSchedule) or partner is None or piece in blocks_beside(partner)
+    if (isinstance(piece, Selector) and partner is not None) or not fits:
         remask, partner = Never(), None
     propose = piece if isinstance(piece, Proposal) else random.choice(grid.PROPOSALS[:-1])
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
     score = piece if isinstance(piece, Score) else Exp(Confidence()) if suppresses else random.choice(grid.SCORES)
+    free = [one for one in grid.SELECTORS if not isinstance(piece, BlockSchedule) or piece in blocks_beside(one)]
+    select = piece if isinstance(piece, Selector) else partner or random.choice(free)
     policy = Policy(
         score=score,
-        select=piece if isinstance(piece, Selector) else partner or random.choice(grid.SELECTORS),
-        blocks=piece if isinstance(piece, BlockSchedule) else random.choice(grid.BLOCKS),
+        select=select,
+        blocks=piece if isinstance(piece, BlockSchedule) else random.choice(blocks_beside(select)),
         remask=remask,
         stop=stop,
         edit=piece if isinstance(piece, Editor) else None,

@@ -72,6 +72,18 @@ def of_remdm(s: Settings) -> Sampler:
     return presets.remdm(steps=s["sampling_steps"], block_length=s["block_size"], count=s["remdm_number"])
 
 
+def of_adablock(s: Settings, cache: str = "none") -> Sampler:
+    """The preset with token ids as delimiters: the toy network has no text."""
+    sampler = presets.adablock(
+        threshold=s["threshold"],
+        delimiter_threshold=s["delimiter_threshold"],
+        block_length=s["init_block_length"],
+        cache=cache,
+    )
+    blocks = replace(sampler.policy.blocks, tokens=tuple(s["delimiter_ids"]))
+    return replace(sampler, policy=replace(sampler.policy, blocks=blocks))
+
+
 def of_dream(s: Settings) -> Sampler:
     return presets.dream(**{k: v for k, v in s.items() if k != "max_new_tokens"})
 
@@ -140,6 +152,9 @@ SAMPLERS: dict[str, Callable[[Settings, dict[str, Any]], Sampler]] = {
         rounds=s["max_post_edit_steps"],
         block_length=s["block_length"],
     ),
+    "adablock-generate_adablock": lambda s, r: of_adablock(s),
+    "adablock-generate_adablock_prefix_cache": lambda s, r: of_adablock(s, "prefix"),
+    "adablock-generate_adablock_dual_cache": lambda s, r: of_adablock(s, "dual"),
     "dream-_sample": lambda s, r: of_dream(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(

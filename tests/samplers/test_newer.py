@@ -13,14 +13,23 @@ import uncode
 from tests import grid
 from tests.toy import EOS, EOT, MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets
-from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.blocks import Blocks, DelimitedBlocks
 from uncode.core.pieces.cache import DualCache
 from uncode.core.pieces.quota import Exactly
 from uncode.core.pieces.remask import LargestDrops, Overwrite
 from uncode.core.pieces.score import CertaintyDensity, Confidence, EndsInTurn, EntropyGate, ExponentialPosition, Score
-from uncode.core.pieces.select import AboveMeanAtCommit, AroundAnchors, BestOfRuns, Certain, Selector, ThresholdOrQuota
+from uncode.core.pieces.select import (
+    AboveMeanAtCommit,
+    AroundAnchors,
+    BestOfRuns,
+    Certain,
+    Selector,
+    Threshold,
+    ThresholdOrQuota,
+)
 from uncode.core.pieces.stop import AfterEos, WhenAnswerIsClear
 from uncode.core.view import Ranking, View
+from uncode.engine import Engine, Request
 from uncode.testing import check_piece
 
 
@@ -228,3 +237,60 @@ def test_an_editor_overwrites_what_the_model_would_now_write_otherwise() -> None
     assert trace_with(1).generated[0].tolist() == [2, 3] and int(trace_with(1).forwards[0]) == 3
     assert trace_with(0).generated[0].tolist() == [1, 3] and int(trace_with(0).forwards[0]) == 2
     assert trace_with(16, 0.999).generated[0].tolist() == [1, 3]
+
+
+def blocks_of(model: uncode.FunctionDenoiser, canvas: Canvas, blocks: DelimitedBlocks) -> list[tuple[int, int]]:
+    """The offsets of every block that was open after a first step, as the rows had them."""
+    run = uncode.steps(model, canvas, Sampler(Policy(Confidence(), Threshold(1.0), blocks)))
+    found = []
+    for _ in run:
+        rows = run.state.rows
+        if int(rows.block_step[0]) != -1 or rows.finished[0]:
+            found.append((int(rows.starts[0]), int(rows.stops[0])))
+    assert not (run.trace().tokens == 0).any()
+    return list(dict.fromkeys(found))
+
+
+def test_a_block_ends_with_the_most_probable_delimiter_nearby() -> None:
+    """Token 3 is the delimiter. A quarter of 16 columns is looked at, then the block has five; the last is shorter."""
+    p, tokens = [0.6] * 16, [1] * 16
+    for offset, probability in ((1, 0.7), (2, 0.8), (4, 0.9), (9, 0.75), (15, 0.7)):
+        p[offset], tokens[offset] = probability, 3
+    model, canvas = fixed(p, tokens), Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=16, mask_id=0)
+    assert blocks_of(model, canvas, DelimitedBlocks((3,), 0.5, 5)) == [(0, 3), (3, 5), (5, 10), (10, 15), (15, 16)]
+    assert blocks_of(model, canvas, DelimitedBlocks((3,), 0.85, 5)) == [(0, 5), (5, 10), (10, 15), (15, 16)]
+    assert blocks_of(model, canvas, DelimitedBlocks((3,), 0.5, 5, share=1.0)) == [(0, 5), (5, 10), (10, 16)]
+
+
+def test_a_block_starts_at_its_first_mask() -> None:
+    """Given tokens are no delimiters, and a block without a mask is never opened."""
+    model, canvas = fixed([0.6] * 12), Canvas.infill([0, 0, 3, 3, 3, 3, 3, 3, 0, 3, 0, 0], mask_id=0)
+    assert blocks_of(model, canvas, DelimitedBlocks((3,), 0.1, 3)) == [(0, 3), (8, 11), (11, 12)]
+
+
+def test_delimited_blocks_refuse_a_schedule_and_a_model_without_the_delimiter() -> None:
+    with pytest.raises(UncodeError, match="DelimitedBlocks finds its blocks while it decodes, so TopK cannot share"):
+        Policy(Confidence(), blocks=DelimitedBlocks((1,)))
+    canvas = Canvas.after_prompt([[1]], length=4, mask_id=0)
+    with pytest.raises(UncodeError, match=r"but '\\n' is unknown to a model without a tokenizer"):
+        decode(fixed([0.5] * 5), canvas, presets.adablock())
+    with pytest.raises(UncodeError, match=r"but '\\n' is 0 tokens of this model"):
+        decode(uncode.load("toy"), canvas, presets.adablock())
+    assert int(decode(uncode.load("toy"), canvas, presets.adablock(delimiter="period")).forwards[0]) <= 4
+
+
+@pytest.mark.parametrize("name", ["adablock"])
+def test_a_row_that_joins_a_running_batch_is_the_row_alone(name: str) -> None:
+    """Through the engine, beside rows with other samplers."""
+    model, sampler = ToyDenoiser(3), getattr(presets, name)(block_length=6)
+    rows = [([1, 2, 3], 20, sampler), ([4], 13, presets.semi_ar(blocks=2)), ([5, 6], 24, sampler), ([7], 9, sampler)]
+    requests = [
+        Request(Canvas.after_prompt([prompt], length=length, mask_id=MASK), each, seed=number, key=number)
+        for number, (prompt, length, each) in enumerate(rows)
+    ]
+    for result in Engine(model, max_rows=2).run(requests):
+        assert result.row is not None and result.trace is not None
+        alone = decode(ToyDenoiser(3), result.request.canvas, result.request.sampler, [result.request.seed])
+        assert result.row.generated.tolist() == alone.generated[0].tolist()
+        assert result.row.forwards == int(alone.forwards[0])
+        assert torch.equal(result.trace.commit_step, alone.commit_step)

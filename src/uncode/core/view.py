@@ -18,6 +18,11 @@ Count = int | Tensor
 """One number for all rows, or one per row as `[B, 1]`; formulas of pieces hold for both."""
 
 
+def part_of(count: Count, share: float) -> Count:
+    """A share of a count, rounded down."""
+    return int(count * share) if isinstance(count, int) else (count * share).long()
+
+
 @dataclass(slots=True)
 class View:
     """A read-only look at the open window of each row. `W` columns, the same for all rows."""

@@ -33,6 +33,8 @@ MEANING = {
     "confidence_eos_eot_inf": "commit positions that propose an EOS token last",
     "count": "tokens that are taken back and written again at a time; saber: least tokens committed per step",
     "decay": "share of a credit that is left after a step",
+    "delimiter": "the token that ends a block: newline, period or comma",
+    "delimiter_threshold": "least probability of the delimiter that ends a block",
     "drift": "KL divergence from the step before, in nats, below which a position is stable",
     "early": "gap of the two largest logits that ends a decode in the first third of its steps",
     "edit_threshold": "probability above which another token overwrites a standing one",

@@ -22,6 +22,7 @@ from ..frequency import as_table
 Cache = Literal["none", "prefix", "dual"]
 Proxy = Literal["confidence", "entropy", "margin"]
 Special = Literal["unseen", "neutral", "counted"]
+Delimiter = Literal["newline", "period", "comma"]
 Frequency = Table | Tensor | str | Path
 
 P = ParamSpec("P")
@@ -49,6 +50,7 @@ RANGES: dict[str, Range] = {
     "clip": _ABOVE_0,
     "count": _AT_LEAST_1,
     "decay": _UP_TO_1,
+    "delimiter_threshold": _UP_TO_1,
     "drift": _ABOVE_0,
     "early": _AT_LEAST_0,
     "edit_threshold": _BELOW_1,

@@ -19,8 +19,8 @@ from ..core.pieces.policy import Policy, Sampler
 from ..core.pieces.remask import LeastConfident, LoopQuota
 from ..core.pieces.score import Confidence
 from ..core.pieces.select import TopK
-from ..core.stepper.decide import show_commits
 from ..core.stepper.decode import advance, view_of
+from ..core.stepper.lanes.decide import show_commits
 from ..core.stepper.state import State
 from ..core.view import Ranking, View
 from .hash_model import HashDenoiser

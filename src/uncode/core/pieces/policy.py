@@ -40,6 +40,12 @@ class Policy(Piece):
             not (self.stop.sees_beliefs and self.revises),
             f"{ends} ends a row by committing all of it, so {revises} can take nothing back: leave out one of the two.",
         )
+        finds, shares = type(self.blocks).__name__, type(self.select).__name__
+        require(
+            not (self.blocks.sees_beliefs and self.select.has_schedule),
+            f"{finds} finds its blocks while it decodes, so {shares} cannot share its steps among them: select without "
+            "a schedule, Threshold(1.0) say.",
+        )
         if not self.select.has_schedule:
             for piece in self.pieces():
                 needs, lacks = type(piece).__name__, type(self.select).__name__

@@ -18,7 +18,7 @@ from ..pieces.policy import Sampler
 from ..row_record import GIVEN, OPEN, Event, RowRecord
 from ..support.arrays import Ints
 from ..support.transfer import never
-from .decide import Decision
+from .lanes.decide import Decision
 from .window import Window, WindowedTensor
 
 COMMIT = ("logp", "entropy", "margin", "runner_up")

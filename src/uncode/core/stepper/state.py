@@ -23,8 +23,8 @@ from ..support.threads import threads_for
 from ..support.transfer import upload
 from ..view import Count
 from .batch import Batch
-from .decide import Lane
-from .lanes import add_lanes, plan_rows
+from .lanes.decide import Lane
+from .lanes.join import add_lanes, plan_rows
 from .lookahead import LookAhead
 from .planner import Planner
 from .record import BatchRecord, HostRows
@@ -214,6 +214,11 @@ class State:
         if since:
             self.rows.block_step += since
             self.blocks.age = self.blocks.age + since
+
+    def end_blocks(self, stop: Ints, behind: Ints, following: Ints) -> None:
+        """Apply what a sync found of blocks that end where beliefs say; see :meth:`Rows.end_blocks`."""
+        if self.rows.end_blocks(stop, behind, following).any():
+            self.lookahead.must_open_blocks = True
 
     def apply(self, filled: np.ndarray, done: np.ndarray) -> tuple[int, ...]:
         """Apply what a sync found: rows `[B]` whose block is `filled` and may close, and rows that a stop rule has

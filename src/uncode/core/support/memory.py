@@ -47,9 +47,9 @@ def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, wh
     """
     lengths = canvas.lengths.tolist()
     different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
-    ends = (sampler.policy.blocks(np.array([length])) for (_, length), sampler in different.items())
+    widths = (sampler.policy.blocks.widest(np.array([length])) for (_, length), sampler in different.items())
     whole_span = whole_span or any(sampler.policy.stop.sees_beliefs for sampler in samplers)
-    widest = canvas.span if whole_span else max(int(np.diff(each, prepend=0).max()) for each in ends)
+    widest = canvas.span if whole_span else max(int(width[0]) for width in widths)
     copies = 1 + max((_buffers_per_token(sampler) for sampler in different.values()), default=0)
     require_memory(
         4 * copies * canvas.rows * widest * facts.vocab_size,

@@ -21,6 +21,7 @@ from .classic import (
     uniform,
 )
 from .newer import (
+    adablock,
     certainty_density,
     credit,
     dynamic,
@@ -39,6 +40,7 @@ from .own import (
 )
 
 __all__ = [
+    "adablock",
     "certain_first",
     "certain_first_fast",
     "certainty_density",

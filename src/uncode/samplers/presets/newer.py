@@ -6,7 +6,7 @@ Each docstring names its source, quotes each default, and says what the sampler 
 from __future__ import annotations
 
 from ...core.errors import UncodeError
-from ...core.pieces.blocks import Blocks, GrowingBlocks
+from ...core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks
 from ...core.pieces.policy import Policy, Sampler
 from ...core.pieces.propose import Credit
 from ...core.pieces.quota import Even
@@ -24,7 +24,9 @@ from ...core.pieces.select import (
     TopK,
 )
 from ...core.pieces.stop import WhenAnswerIsClear
-from ..registry import Cache, cache_named, drawn, preset
+from ..registry import Cache, Delimiter, cache_named, drawn, preset
+
+DELIMITERS: dict[Delimiter, str] = {"newline": "\n", "period": ".", "comma": ","}
 
 
 @preset
@@ -237,6 +239,30 @@ def prophet(
     stop = WhenAnswerIsClear(answer_start, answer_length, early, middle, late, steps)
     policy = Policy(Confidence(), TopK(Even(steps)), Blocks(length=block_length), stop=stop)
     return Sampler(policy, drawn(temperature), name="prophet")
+
+
+@preset
+def adablock(
+    *,
+    threshold: float = 0.9,
+    delimiter: Delimiter = "newline",
+    delimiter_threshold: float = 0.3,
+    block_length: int = 32,
+    cache: Cache = "none",
+    temperature: float = 0.0,
+) -> Sampler:
+    """AdaBlock: a block ends where the model expects a line to end; in it every position above a threshold.
+
+    Source: Lu et al., AdaBlock-dLLM, ICLR 2026 (arXiv:2509.26432); lgxi24/AdaBlock-dLLM llada/generate_adablock.py,
+        compute_block_length, generate_adablock and the same with its two caches.
+    Default threshold: 0.9, "THRESHOLD=0.9". Default delimiter: newline, "delimiter_ids=[198]"; a model that has no
+        token for it is refused. Default delimiter_threshold: 0.3, "DELIMITER_THRESHOLD=0.3" for LLaDA (0.5 for Dream).
+        Default block_length: 32, "INIT_BLOCK_LENGTH=32", where no delimiter is near. Default cache: none.
+    Cost: at most one forward a token; the first step of a block needs logits of a quarter of the span; no memory.
+    """
+    blocks = DelimitedBlocks((DELIMITERS[delimiter],), delimiter_threshold, block_length)
+    policy = Policy(Confidence(), Threshold(threshold), blocks)
+    return Sampler(policy, drawn(temperature), cache_named(cache), name="adablock")
 
 
 @preset

@@ -23,6 +23,7 @@ SLIDERS: dict[str, tuple[float, float | None, float]] = {
     "clip": (0.5, 20, 0.5),
     "count": (1, LENGTH, 1),
     "decay": (0.05, 1, 0.05),
+    "delimiter_threshold": (0.05, 1, 0.05),
     "drift": (0.001, 0.1, 0.001),
     "early": (0, 20, 0.5),
     "edit_threshold": (0, 0.95, 0.05),

@@ -7,14 +7,14 @@ from functools import reduce
 
 import numpy as np
 
-from ..canvas import Canvas
-from ..denoiser import Facts
-from ..errors import require
-from ..pieces.policy import Sampler
-from ..support.arrays import Ints
+from ...canvas import Canvas
+from ...denoiser import Facts
+from ...errors import require
+from ...pieces.policy import Sampler
+from ...support.arrays import Ints
+from ..rows import Rows
 from .decide import Lane
 from .memory import Memory
-from .rows import Rows
 
 
 def add_lanes(
