@@ -33,6 +33,7 @@ from uncode.core.pieces.select import (
     EntropyBudget,
     EntropyThreshold,
     Factor,
+    LeastUncertainNext,
     StableOrQuota,
     TauLeap,
     Threshold,
@@ -91,6 +92,8 @@ SELECTORS = [
     AroundAnchors(Even(8), 0.5, 0.3, 2),
     StableOrQuota(Even(6), 0.4, 0.5, 1),
     AboveMeanAtCommit(2),
+    LeastUncertainNext(3, 0.3, 0.6),
+    LeastUncertainNext(4, 1.0, 0.9, 2, immediate=False),
     RejectTrivial(TopK(Even(5)), (1, 2, 3, 20, 21), 0.7),
 ]
 

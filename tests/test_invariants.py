@@ -80,13 +80,14 @@ def together(parts: list[Canvas]) -> Canvas:
 
 @given(samplers(), canvases(), SEEDS, st.booleans())
 def test_invariants_of_one_row(sampler: Sampler, canvas: Canvas, seed: int, is_async: bool) -> None:
-    """Given positions stay, a step is a forward, commits are eligible, erasures are ours, no mask is left."""
+    """Given positions stay, a step is a forward and its probes, commits are eligible, erasures ours, no mask left."""
     model, before = ToyDenoiser(seed), canvas
     run = steps(model, before, sampler, seed)
     run.state.lookahead.is_async = is_async
-    tokens = before.tokens.clone()
+    tokens, probes = before.tokens.clone(), 0
     for count, step in enumerate(run, 1):
-        assert model.forwards - count in ((0, 1) if is_async else (0,))  # the next one's may be under way
+        probes += step.probes
+        assert model.forwards - count - probes in ((0, 1) if is_async else (0,))  # the next one's may be under way
         was_masked = tokens == MASK
         changed = step.tokens != tokens
         assert not (changed & before.given).any()
@@ -146,7 +147,8 @@ def test_a_row_alone_is_the_row_in_a_batch(kind: str, rows: list[tuple[Sampler, 
         assert torch.equal(batch.generated[row, :length], alone.generated[0])
         assert torch.equal(batch.commit_step[row, :length], alone.commit_step[0])
         assert batch.forwards[row] == alone.forwards[0]
-        taken = int(alone.forwards[0])
+        assert batch.probes[row] == alone.probes[0]
+        taken = int(alone.steps[0])
         assert torch.equal(batch.committed[row, :taken], alone.committed[0])
         close = {"rtol": 1e-9, "atol": 1e-9, "equal_nan": True}
         for name in ("logp", "entropy", "margin", "score"):

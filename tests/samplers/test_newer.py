@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
 
@@ -279,18 +280,72 @@ def test_delimited_blocks_refuse_a_schedule_and_a_model_without_the_delimiter() 
     assert int(decode(uncode.load("toy"), canvas, presets.adablock(delimiter="period")).forwards[0]) <= 4
 
 
-@pytest.mark.parametrize("name", ["adablock"])
+@pytest.mark.parametrize("name", ["adablock", "info_gain"])
 def test_a_row_that_joins_a_running_batch_is_the_row_alone(name: str) -> None:
-    """Through the engine, beside rows with other samplers."""
+    """Through the engine, beside rows with other samplers. Probes are forwards of the row and of the engine."""
     model, sampler = ToyDenoiser(3), getattr(presets, name)(block_length=6)
     rows = [([1, 2, 3], 20, sampler), ([4], 13, presets.semi_ar(blocks=2)), ([5, 6], 24, sampler), ([7], 9, sampler)]
     requests = [
         Request(Canvas.after_prompt([prompt], length=length, mask_id=MASK), each, seed=number, key=number)
         for number, (prompt, length, each) in enumerate(rows)
     ]
-    for result in Engine(model, max_rows=2).run(requests):
+    engine = Engine(model, max_rows=2)
+    for result in engine.run(requests):
         assert result.row is not None and result.trace is not None
         alone = decode(ToyDenoiser(3), result.request.canvas, result.request.sampler, [result.request.seed])
         assert result.row.generated.tolist() == alone.generated[0].tolist()
-        assert result.row.forwards == int(alone.forwards[0])
-        assert torch.equal(result.trace.commit_step, alone.commit_step)
+        assert result.row.forwards == int(alone.forwards[0]) == int(result.trace.forwards[0])
+        assert torch.equal(result.trace.commit_step, alone.commit_step) and result.trace.probes == alone.probes
+    assert engine.forwards == model.forwards
+
+
+def binary_entropy(p: float) -> float:
+    return -p * math.log(p) - (1 - p) * math.log(1 - p)
+
+
+def dependent() -> uncode.FunctionDenoiser:
+    """Token 1 has the probabilities 0.55, 0.95 and 0.7. Once the first position is written, the others have 0.97 and
+    0.9; the other two positions say nothing about each other."""
+
+    def logits(tokens: Tensor) -> Tensor:
+        first = tokens[:, :1] != 0
+        p = torch.where(first, torch.tensor([0.55, 0.97, 0.9]), torch.tensor([0.55, 0.95, 0.7]))
+        scores = torch.full((*tokens.shape, 4), -torch.inf)
+        scores[..., 1], scores[..., 2] = p.log(), (1 - p).log()
+        return scores
+
+    return uncode.FunctionDenoiser(logits, mask_id=0, vocab_size=4)
+
+
+@pytest.mark.parametrize(("name", "first"), [("info_gain", 1), ("lookum", 0)])
+def test_the_least_uncertainty_after_a_candidate(name: str, first: int) -> None:
+    """Each of the three positions is tried. LookUM takes the one that teaches most; Info-Gain also counts its price."""
+    h = binary_entropy
+    left = [(h(0.97) + h(0.9)) / 2, (h(0.55) + h(0.7)) / 2, (h(0.55) + h(0.95)) / 2]
+    price = [h(0.55), h(0.95), h(0.7)] if name == "info_gain" else [0.0] * 3
+    sums = [sum(pair) for pair in zip(left, price, strict=True)]
+    assert sums.index(min(sums)) == first
+    sampler = getattr(presets, name)(candidates=16, position_temperature=100.0, threshold=0.99)
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=3, mask_id=0)
+    trace = decode(dependent(), canvas, sampler)
+    assert trace.commit_step[0].tolist().index(0) == first
+    assert trace.probes == ([3, 2, 0],) and trace.steps.tolist() == [3] and trace.forwards.tolist() == [8]
+    assert len(trace) == 8 and torch.equal(trace.replay(2) == 0, trace.commit_step == 2)
+
+
+def test_a_block_of_sure_positions_needs_no_probe() -> None:
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=3, mask_id=0)
+    trace = decode(dependent(), canvas, presets.info_gain(threshold=0.5))
+    assert trace.commit_step.tolist() == [[0, 0, 0]] and trace.probes == ([0],) and len(trace) == 1
+
+
+def test_probes_are_part_of_a_trace() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=6, mask_id=MASK)
+    text = decode(ToyDenoiser(2), canvas, presets.info_gain(threshold=0.99)).to_json()
+    row = json.loads(text)
+    assert row["forwards"] == len(row["probes"]) + sum(row["probes"]) and len(row["committed"]) == len(row["probes"])
+    assert Trace.from_json(text).to_json() == text
+    for probes, why in (([9] * 6, "more"), ([-1] * 6, "whole number"), (row["probes"][1:], "expected")):
+        with pytest.raises(UncodeError, match=why):
+            Trace.from_json(json.dumps(row | {"probes": probes}))
+    assert "probes" not in json.loads(decode(ToyDenoiser(2), canvas, presets.confidence()).to_json())

@@ -81,7 +81,7 @@ class Engine:
         self._good_forwards = 0
         self.budget = MemoryBudget(torch.device(denoiser.device), memory)
         self.forwards = 0
-        """Forwards of all batches so far."""
+        """Forwards of all batches so far, probes included."""
         self.last_step: Step | None = None
         """The last forward, for callers who stream; valid until the next one."""
         self.last_rows = 0
@@ -270,7 +270,7 @@ class Engine:
         except torch.OutOfMemoryError as error:
             self._shrink_and_restart(tokens, error, [])
         else:
-            self.forwards += 1
+            self.forwards += 1 + self.last_step.probes
             self.last_rows = len(self._active)
             self._grow_again()
             self._tickets_of_step = {row: active.waiting.ticket for row, active in self._active.items()}

@@ -31,10 +31,10 @@ from .state import State
 
 @dataclass(slots=True)
 class Step:
-    """One forward and its effects. Tensors are views that are valid until the next step."""
+    """One forward, its probes, and their effects. Tensors are views that are valid until the next step."""
 
     index: int
-    """Forwards of the batch before this one."""
+    """Steps of the batch before this one."""
     rows: Ints
     """Ids of the rows in the batch, in its order."""
     tokens: Tensor
@@ -45,6 +45,8 @@ class Step:
     """What was written and erased in the window, with the belief and the score behind it."""
     finished: tuple[int, ...]
     """Ids of the rows that ended with this step."""
+    probes: int = 0
+    """Forwards of the batch within this step, beside its own."""
     failed: tuple[RowError, ...] = ()
     """Why rows cannot go on, one error for each of them; empty where `advance` raises."""
 
@@ -69,7 +71,8 @@ def advance(state: State, *, raises: bool = True) -> Step:
     3. Propose a token everywhere; form the belief (float32; float64 logits keep float64).
     4. Eligible = masked and in the open block, whose end the beliefs of its first step may decide. Score (a sum of
        terms in float64); -inf elsewhere.
-    5. Select; write. Remember with what belief each token was committed.
+    5. Select, after probes where a piece needs them: forwards over other canvases, in a session without a KV cache,
+       each counted as a forward of its row. Write. Remember with what belief each token was committed.
     6. Remask among the decoder's own tokens, this step's included; erase.
     7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
        Logits that are NaN are the model's fault: the error names it. This is checked after a block's first step,
@@ -95,6 +98,7 @@ def _advance(state: State) -> Step:
         logits = _forward(state)
     view = view_of(state)
     decision = decide(state.lanes, logits, view)
+    probes = state.record_probes()
     if decision.block_stop is not None:
         view.eligible = view.eligible & (view.offsets < decision.block_stop)
     seen = view.tokens == state.facts.mask_id if state.observe == "span" else view.eligible
@@ -111,6 +115,7 @@ def _advance(state: State) -> Step:
         offsets=view.offsets,
         decision=decision,
         finished=synced.finished,
+        probes=probes,
         failed=tuple(failed.values()),
     )
 
@@ -128,7 +133,7 @@ def view_of(state: State) -> View:
         block_masked=blocks.masked,
         block_steps=blocks.steps,
         block_step=state.block_step,
-        noise=state.noise(state.batch.seeds, state.record.forwards),
+        noise=state.noise(state.batch.seeds, state.record.steps),
         span=state.batch.generated,
         span_length=blocks.span_length,
         logp_at_commit=state.record.logp_at_commit if state.revises else None,
@@ -165,19 +170,19 @@ def _write(state: State, decision: Decision) -> None:
         decision.chosen = decision.chosen & ~(decision.edited & (state.batch.unfinished == 0))
     chosen, record = decision.chosen, state.record
     state.blocks.tokens.write(chosen, decision.belief.token)
-    record.commit_step_in_window.write(chosen, record.forwards)
+    record.commit_step_in_window.write(chosen, record.steps)
     if state.drafts:
         record.draft(state.blocks.window, decision.belief.token, ~state.rows.finished)
     if decision.revised:
         _record_events(state, decision)
     if decision.erased is not None:
-        state.blocks.tokens.write(decision.erased, torch.full_like(record.forwards, state.facts.mask_id))
-        record.commit_step_in_window.write(decision.erased, torch.full_like(record.forwards, OPEN))
+        state.blocks.tokens.write(decision.erased, torch.full_like(record.steps, state.facts.mask_id))
+        record.commit_step_in_window.write(decision.erased, torch.full_like(record.steps, OPEN))
 
 
 def _record_events(state: State, decision: Decision) -> None:
     """Where a remasker or an editor runs, offsets are written more than once: keep every change, in order."""
-    own, revising = state.record.forwards[:, 0].tolist(), state.revising
+    own, revising = state.record.steps[:, 0].tolist(), state.revising
     offsets = state.blocks.window.offsets.expand(len(own), -1)
     for change, token in ((decision.chosen, decision.belief.token), (decision.erased, None)):
         for row, column in [] if change is None else change.nonzero().tolist():
@@ -305,7 +310,7 @@ class Steps:
 def steps(
     denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **options: Unpack[DecodeOptions]
 ) -> Steps:
-    """The decode as an iterator of steps, one forward each; see :func:`decode`."""
+    """The decode as an iterator of steps, one forward and its probes each; see :func:`decode`."""
     state = State(denoiser, **options)
     state.add(canvas, sampler, seed)
     return Steps(state, canvas)

@@ -11,12 +11,13 @@ from ...core.pieces.policy import Policy, Sampler
 from ...core.pieces.propose import Credit
 from ...core.pieces.quota import Even
 from ...core.pieces.remask import LargestDrops, Overwrite
-from ...core.pieces.score import CertaintyDensity, Confidence, EntropyGate, NegEntropy
+from ...core.pieces.score import CertaintyDensity, Confidence, EntropyGate, Exp, NegEntropy
 from ...core.pieces.select import (
     AboveMeanAtCommit,
     AroundAnchors,
     BestOfRuns,
     EntropyThreshold,
+    LeastUncertainNext,
     Selector,
     StableOrQuota,
     Threshold,
@@ -263,6 +264,54 @@ def adablock(
     blocks = DelimitedBlocks((DELIMITERS[delimiter],), delimiter_threshold, block_length)
     policy = Policy(Confidence(), Threshold(threshold), blocks)
     return Sampler(policy, drawn(temperature), cache_named(cache), name="adablock")
+
+
+@preset
+def info_gain(
+    *,
+    candidates: int = 8,
+    position_temperature: float = 0.2,
+    threshold: float = 0.8,
+    block_length: int = 32,
+    temperature: float = 0.0,
+) -> Sampler:
+    """Info-Gain: of several candidates, the position that is certain now and leaves least uncertainty behind.
+
+    Source: Yang et al., Improving Sampling for Masked Diffusion Models via Information Gain, ICML 2026
+        (arXiv:2602.18176); yks23/Information-Gain-Sampler src/samplers/info_gain.py, InfoGainSampler. There each
+        candidate draws tokens too, and the winner's probe is the next step's forward; here all propose the same tokens.
+    Default candidates: 8, "candidate_number: 8". Default position_temperature: 0.2, "position_temperature: 0.2".
+        Default threshold: 0.8, "threshold: 0.8": where all masks of the block reach it, they are committed at once.
+        Default block_length: 32, "block_size=32".
+    Cost: one forward a token and at most `candidates` probes with it; logits of the whole span for each probe, and a
+        session of its own without a KV cache.
+    """
+    select = LeastUncertainNext(candidates, position_temperature, threshold)
+    policy = Policy(Exp(Confidence()), select, Blocks(length=block_length))
+    return Sampler(policy, drawn(temperature), name="info_gain")
+
+
+@preset
+def lookum(
+    *,
+    candidates: int = 8,
+    position_temperature: float = 0.1,
+    threshold: float = 0.8,
+    block_length: int = 32,
+    temperature: float = 0.0,
+) -> Sampler:
+    """LookUM's verifier: of several candidates, the position that leaves least uncertainty behind.
+
+    Source: LookUM, ICML 2026 (arXiv:2511.05563), in the form of yks23/Information-Gain-Sampler
+        src/samplers/info_gain.py, variant="lookum"; the paper's paths of several steps and its resampling have no
+        public code.
+    Default candidates: 8, "CANDIDATE_NUMBER=8". Default position_temperature: 0.1, "POSITION_TEMPERATURE=0.1"
+        (eval_lookum.sbatch). Default threshold: 0.8, "THRESHOLD=0.8". Default block_length: 32, "block_size=32".
+    Cost: as info_gain.
+    """
+    select = LeastUncertainNext(candidates, position_temperature, threshold, immediate=False)
+    policy = Policy(Exp(Confidence()), select, Blocks(length=block_length))
+    return Sampler(policy, drawn(temperature), name="lookum")
 
 
 @preset

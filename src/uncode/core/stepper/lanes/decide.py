@@ -14,6 +14,7 @@ from ...pieces.policy import Sampler
 from ...support.reprs import counted
 from ...view import Ranking, View
 from .memory import Memory
+from .probes import Probes
 
 
 @dataclass
@@ -28,6 +29,8 @@ class Lane:
     """Indices of its rows; None when the lane holds the whole batch."""
     memory: Memory | None = None
     """What its pieces remember; None where they remember nothing."""
+    probes: Probes | None = None
+    """The forwards that its pieces run within a step; None where they run none."""
 
 
 @dataclass(slots=True)
@@ -99,6 +102,8 @@ def _decide(lane: Lane, logits: Tensor, view: View) -> Decision:
     memory, policy = lane.memory, lane.sampler.policy
     if memory is not None:
         view.memory = memory.values
+    if lane.probes is not None:
+        lane.probes.begin(view)
     proposed, believed = lane.sampler.propose(logits, view)
     view.belief = Belief.of(believed, proposed, view.tokens if policy.remask.needs_standing else None)
     if memory is not None:
