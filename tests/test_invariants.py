@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from random import Random
 from typing import Any
@@ -15,7 +16,7 @@ from hypothesis import strategies as st
 from tests import grid
 from tests.checkpoints import like_the_toy
 from tests.toy import MASK, ToyDenoiser
-from uncode import Canvas, Policy, Sampler, Trace, decode, presets, steps
+from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets, steps
 from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.blocks import BlockSchedule
 from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, PrefixCache
@@ -25,7 +26,11 @@ from uncode.core.pieces.remask import Editor, Never
 from uncode.core.pieces.score import Confidence, Exp, Score
 from uncode.core.pieces.select import Selector
 from uncode.core.pieces.stop import Stop
-from uncode.samplers.legacy import SuppressAfterDraw
+from uncode.engine import Engine, Request
+from uncode.samplers import lookup
+from uncode.samplers.catalog import catalog
+from uncode.samplers.legacy import QUIRKS, SuppressAfterDraw
+from uncode.samplers.presets import PRESETS
 from uncode.testing.hash_model import HashDenoiser
 
 SEEDS = st.integers(0, 7)
@@ -59,9 +64,9 @@ def blocks_beside(select: Selector) -> list[BlockSchedule]:
     return [blocks for blocks in grid.BLOCKS if not (blocks.sees_beliefs and select.has_schedule)]
 
 
-def caches_beside(stop: Stop) -> list[CachePolicy]:
+def caches_beside(stop: Stop, caches: Sequence[CachePolicy] = grid.CACHES) -> list[CachePolicy]:
     """Those that the stepper takes beside a stop rule."""
-    return [cache for cache in grid.CACHES if cache.sees_span or not stop.sees_beliefs]
+    return [cache for cache in caches if cache.sees_span or not stop.sees_beliefs]
 
 
 @st.composite
@@ -268,6 +273,42 @@ def test_the_grid_holds_every_piece() -> None:
     ours = {name for name, cls in REGISTRY.items() if cls.__module__.startswith("uncode.")}
     kinds = {name for name, cls in REGISTRY.items() if cls.__dict__.get("kind") is True}
     assert ours - kinds - {"Policy", "Sampler"} == listed
+
+
+def preset_in_blocks(name: str) -> Sampler:
+    """The preset with short blocks, where it has blocks."""
+    short = {"block_length": 5, "blocks": 3}
+    options = {option.name: short[option.name] for option in catalog()[name].options if option.name in short}
+    return lookup.load(name, frequency=grid.TABLE if lookup.takes_table(name, {}) else None, **options)
+
+
+@pytest.mark.parametrize("name", [*PRESETS, *QUIRKS])
+def test_every_preset_keeps_the_invariants(name: str) -> None:
+    """Rows that join and leave a running batch are the rows alone; a cache that is refreshed every step is none, or is
+    refused; a trace is read back as it was written."""
+    model, sampler = HashDenoiser(), preset_in_blocks(name)
+    rows = [([1, 2, 3], 12), ([4], 7), ([5, 6], 9)]
+    canvases = [Canvas.after_prompt([prompt], length=length, mask_id=MASK) for prompt, length in rows]
+    requests = [Request(canvas, sampler, seed, key=seed) for seed, canvas in enumerate(canvases)]
+    beside = Request(canvases[0], presets.fast_dllm(block_length=11, cache="dual"), 7)
+    plain = dict[int, Trace]()
+    for result in Engine(model, max_rows=2).run([requests[0], beside, *requests[1:]]):
+        if result.request.key is None:
+            continue
+        alone = plain[result.request.key] = decode(model, result.request.canvas, sampler, [result.request.key])
+        found = result.trace
+        assert found is not None and torch.equal(found.generated, alone.generated)
+        assert torch.equal(found.commit_step, alone.commit_step) and torch.equal(found.forwards, alone.forwards)
+        assert (found.events, found.probes) == (alone.events, alone.probes)
+        assert Trace.from_json(alone.to_json(), frequency=grid.TABLE).to_json() == alone.to_json()
+    refreshed = (PrefixCache(refresh=1), DualCache(refresh=1))
+    for cache in refreshed:
+        if cache in caches_beside(sampler.policy.stop, refreshed):
+            cached = decode(model, canvases[0], sampler.caching(cache), 0)
+            assert torch.equal(cached.commit_step, plain[0].commit_step)
+        else:
+            with pytest.raises(UncodeError, match="use another cache"):
+                decode(model, canvases[0], sampler.caching(cache), 0)
 
 
 @pytest.mark.parametrize("select", grid.SELECTORS, ids=lambda s: type(s).__name__)
