@@ -110,7 +110,7 @@ def test_invariants_of_one_row(sampler: Sampler, canvas: Canvas, seed: int, is_a
         tokens = step.tokens.clone()
     trace = run.trace()
     assert not (trace.tokens == MASK).any()
-    assert len(trace) == model.forwards
+    assert model.forwards - len(trace) in ((0, 1) if is_async else (0,))  # a stop rule may make one of them useless
     assert torch.equal(trace.tokens[before.given], before.tokens[before.given])
     assert torch.equal(trace.replay(), trace.tokens)
     assert int(trace.committed.sum()) >= int((trace.commit_step >= 0).sum())
