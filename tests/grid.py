@@ -6,7 +6,7 @@ import torch
 
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
-from uncode.core.pieces.blocks import Blocks, GrowingBlocks
+from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
 from uncode.core.pieces.propose import Credit, Greedy, Sample
 from uncode.core.pieces.quota import Decay, Even, Exactly
@@ -33,6 +33,7 @@ from uncode.core.pieces.select import (
     EntropyBudget,
     EntropyThreshold,
     Factor,
+    LeastUncertainNext,
     StableOrQuota,
     TauLeap,
     Threshold,
@@ -91,10 +92,18 @@ SELECTORS = [
     AroundAnchors(Even(8), 0.5, 0.3, 2),
     StableOrQuota(Even(6), 0.4, 0.5, 1),
     AboveMeanAtCommit(2),
+    LeastUncertainNext(3, 0.3, 0.6),
+    LeastUncertainNext(4, 1.0, 0.9, 2, immediate=False),
     RejectTrivial(TopK(Even(5)), (1, 2, 3, 20, 21), 0.7),
 ]
 
-BLOCKS = [Blocks(), Blocks(count=3), Blocks(length=5), GrowingBlocks(length=4)]
+BLOCKS = [
+    Blocks(),
+    Blocks(count=3),
+    Blocks(length=5),
+    GrowingBlocks(length=4),
+    DelimitedBlocks((2, 5, 9, 14, 20), 0.2, 3),
+]
 
 CACHES = [NoCache(), PrefixCache(), DualCache(), PrefixCache(refresh=2), DualCache(refresh=3)]
 

@@ -21,6 +21,7 @@ from uncode.backbones.columns import wanted_logits
 from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.noise import PhiloxNoise, Purpose
 from uncode.core.pieces.cache import Plan
+from uncode.testing.hash_model import CharacterTokenizer
 
 VOCAB, MASK, EOS, EOT = 32, 31, 30, 29
 WIDTH, HEADS, LAYERS, SHARPNESS, FOCUS, MAX_POSITIONS = 24, 2, 2, 5.0, 2.0, 512
@@ -162,7 +163,7 @@ def network(seed: int, boost: float) -> ToyNetwork:
 class ToyDenoiser(Denoiser):
     """The network in normal form."""
 
-    mask_id, vocab_size, eos_ids, tokenizer = MASK, VOCAB, (EOS, EOT), None
+    mask_id, vocab_size, eos_ids, tokenizer = MASK, VOCAB, (EOS, EOT), CharacterTokenizer(EOT)
     device, dtype, has_kv_cache = torch.device("cpu"), torch.float64, True
 
     def __init__(self, seed: int, boost: float = 0.0) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from tests.toy import EOS, MASK, ToyDenoiser
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, Trace, UncodeError, decode, legacy, presets
 from uncode.core.belief import Proposed
-from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.blocks import Blocks, DelimitedBlocks
 from uncode.core.pieces.cache import PrefixCache
 from uncode.core.pieces.piece import REGISTRY, Piece
 from uncode.core.pieces.propose import Greedy, Sample
@@ -123,7 +123,10 @@ def canvas(length: int = 4) -> Canvas:
     [
         (presets.uncode(frequency=torch.ones(31)), "covers 31 tokens but the model has 32"),
         (Sampler(Policy(Confidence()), Greedy((99,))), "outside the vocabulary"),
-        (Sampler(Policy(Confidence()), Greedy(("end",))), "'eos' or 'ends'"),
+        (
+            Sampler(Policy(Confidence()), Greedy(("end",))),
+            "the text of one token, but 'end' is 3 tokens",
+        ),
     ],
 )
 def test_what_does_not_fit_the_model_is_one_sentence(sampler: Sampler, message: str) -> None:
@@ -302,7 +305,7 @@ def whole_settings() -> list[tuple[type[Piece], str]]:
 @pytest.mark.parametrize("value", [2**31, 10**30, -(10**5000)], ids=["2^31", "10^30", "-10^5000"])
 def test_whole_numbers_are_bounded(cls: type[Piece], name: str, value: int) -> None:
     """Decoding multiplies them by lengths, in 64 bits."""
-    needed = {"policy": Policy(Confidence())} if cls is Sampler else {}
+    needed = {Sampler: {"policy": Policy(Confidence())}, DelimitedBlocks: {"tokens": (1,)}}.get(cls, {})
     with pytest.raises(UncodeError, match=rf"^{cls.__name__}\.{name} must be a whole number below 2\^31, not "):
         cls(**needed, **{name: value})
 

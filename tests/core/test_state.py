@@ -82,7 +82,7 @@ def test_a_finished_row_is_frozen() -> None:
     state.add(canvas, presets.confidence())
     for _ in range(8):
         advance(state)
-    assert state.record.forwards[:, 0].tolist() == [3, 8]
+    assert state.record.steps[:, 0].tolist() == [3, 8]
     assert state.read(0).mean_entropy.shape == (3,)
     assert not state.read(0).mean_entropy.isnan().any()
 

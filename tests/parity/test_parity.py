@@ -72,11 +72,33 @@ def of_remdm(s: Settings) -> Sampler:
     return presets.remdm(steps=s["sampling_steps"], block_length=s["block_size"], count=s["remdm_number"])
 
 
+def of_adablock(s: Settings, cache: str = "none") -> Sampler:
+    """The preset with token ids as delimiters: the toy network has no text."""
+    sampler = presets.adablock(
+        threshold=s["threshold"],
+        delimiter_threshold=s["delimiter_threshold"],
+        block_length=s["init_block_length"],
+        cache=cache,
+    )
+    blocks = replace(sampler.policy.blocks, tokens=tuple(s["delimiter_ids"]))
+    return replace(sampler, policy=replace(sampler.policy, blocks=blocks))
+
+
 def of_dream(s: Settings) -> Sampler:
     return presets.dream(**{k: v for k, v in s.items() if k != "max_new_tokens"})
 
 
-SAMPLERS: dict[str, Callable[[Settings, dict[str, Any]], Sampler]] = {
+SamplerOf = Callable[[Settings, dict[str, Any]], Sampler]
+"""A sampler from recorded settings and the recording."""
+
+
+def options(preset: Callable[..., Sampler], *same: str, **theirs: str) -> SamplerOf:
+    """A preset whose options are settings of the same name, or of the name that the published function has for them."""
+    names = {name: name for name in same} | theirs
+    return lambda s, r: preset(**{ours: s[name] for ours, name in names.items()})
+
+
+SAMPLERS: dict[str, SamplerOf] = {
     "uncode-generate": lambda s, r: of_llada(s),
     "uncode-generate_with_pc_sampler": lambda s, r: of_release(s, table(r)),
     "uncode-generate_with_eb_sampler": lambda s, r: presets.eb(gamma=s["gamma"]),
@@ -93,53 +115,52 @@ SAMPLERS: dict[str, Callable[[Settings, dict[str, Any]], Sampler]] = {
     "fast-dllm-llada-generate_with_prefix_cache": lambda s, r: of_fast_dllm(s, "prefix"),
     "fast-dllm-llada-generate_with_dual_cache": lambda s, r: of_fast_dllm(s, "dual"),
     "llada-generate": lambda s, r: of_llada(s),
-    "d3llm-generate": lambda s, r: presets.entropy_threshold(threshold=s["threshold"], block_length=s["block_length"]),
-    "dinfer-get_transfer_index_hierarchy_fast_v2": lambda s, r: presets.hierarchy(
-        threshold=s["threshold"], low=s["low_threshold"], block_length=s["block_length"]
+    "d3llm-generate": options(presets.entropy_threshold, "threshold", "block_length"),
+    "dinfer-get_transfer_index_hierarchy_fast_v2": options(
+        presets.hierarchy, "threshold", "block_length", low="low_threshold"
     ),
-    "dlmserve-commit_with_local_leap": lambda s, r: presets.local_leap(
-        steps=s["steps"],
-        anchor=s["anchor_threshold"],
-        neighbour=s["neighbor_threshold"],
-        radius=s["radius"],
-        block_length=s["block_length"],
+    "dlmserve-commit_with_local_leap": options(
+        presets.local_leap,
+        *("steps", "radius", "block_length"),
+        anchor="anchor_threshold",
+        neighbour="neighbor_threshold",
     ),
     "sdar-block_diffusion_generate": lambda s, r: presets.dynamic(
         threshold=s["confidence_threshold"],
         steps=s["denoising_steps"] * blocks(s),
         block_length=s["block_length"],
     ),
-    "d2cache-certainty_density": lambda s, r: presets.certainty_density(
-        sigma=s["sigma"], block_length=s["block_length"]
+    "d2cache-certainty_density": options(presets.certainty_density, "sigma", "block_length"),
+    "klass-stable_confident_decode": options(
+        presets.klass,
+        "block_length",
+        threshold="conf_threshold",
+        drift="kl_threshold",
+        history="kl_history_length",
     ),
-    "klass-stable_confident_decode": lambda s, r: presets.klass(
-        threshold=s["conf_threshold"],
-        drift=s["kl_threshold"],
-        history=s["kl_history_length"],
-        block_length=s["block_length"],
+    "dinfer-CreditThresholdParallelDecoder": options(
+        presets.credit,
+        *("threshold", "block_length"),
+        strength="credit_alpha",
+        decay="decay_beta",
+        boost="boost_gamma",
     ),
-    "dinfer-CreditThresholdParallelDecoder": lambda s, r: presets.credit(
-        threshold=s["threshold"],
-        strength=s["credit_alpha"],
-        decay=s["decay_beta"],
-        boost=s["boost_gamma"],
-        block_length=s["block_length"],
+    "saber-generate_with_saber": options(presets.saber, count="n"),
+    "prophet-generate": options(
+        presets.prophet, "early", "late", "steps", "block_length", answer_start="answer_offset", middle="mid"
     ),
-    "saber-generate_with_saber": lambda s, r: presets.saber(count=s["n"]),
-    "prophet-generate": lambda s, r: presets.prophet(
-        answer_start=s["answer_offset"],
-        early=s["early"],
-        middle=s["mid"],
-        late=s["late"],
-        steps=s["steps"],
-        block_length=s["block_length"],
+    "sglang-JointThreshold_step": options(
+        presets.edit, "threshold", "edit_threshold", "block_length", rounds="max_post_edit_steps"
     ),
-    "sglang-JointThreshold_step": lambda s, r: presets.edit(
-        threshold=s["threshold"],
-        edit_threshold=s["edit_threshold"],
-        rounds=s["max_post_edit_steps"],
-        block_length=s["block_length"],
-    ),
+    "adablock-generate_adablock": lambda s, r: of_adablock(s),
+    "adablock-generate_adablock_prefix_cache": lambda s, r: of_adablock(s, "prefix"),
+    "adablock-generate_adablock_dual_cache": lambda s, r: of_adablock(s, "dual"),
+    "infogain-InfoGainSampler_sample": lambda s, r: options(
+        getattr(presets, s["variant"]),
+        *("position_temperature", "threshold"),
+        candidates="candidate_number",
+        block_length="block_size",
+    )(s, r),
     "dream-_sample": lambda s, r: of_dream(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(
@@ -202,6 +223,7 @@ def test_published_function(name: str, settings: str) -> None:
         for row, case in enumerate(single):
             assert trace.generated[row].tolist() == case["tokens"]
             assert as_recorded(int(trace.forwards[row]), case, sampler)
+            assert sum(trace.probes[row]) == case.get("probes", 0)
     alone = single[: settings == settings_of(record)[0]]
     for case in cases if SOAK else alone + batches[::3]:
         model = denoiser(case)
@@ -212,9 +234,10 @@ def test_published_function(name: str, settings: str) -> None:
 
 
 def as_recorded(forwards: int, case: dict[str, Any], sampler: Sampler) -> bool:
-    """Dream runs forwards for nothing where its coins fill the row before the last step."""
+    """Dream runs forwards for nothing where its coins fill the row before the last step. A probe that a published
+    function uses as the next step's forward is one forward more here."""
     may_be_fewer = sampler.name == "dream" and sampler.policy.select.may_wait and forwards < case["forwards"]
-    return may_be_fewer or forwards == case["forwards"] - case.get("wasted", 0)
+    return may_be_fewer or forwards == case["forwards"] - case.get("wasted", 0) + case.get("reused", 0)
 
 
 def test_the_paper_and_the_release_agree_where_the_clip_does_not_bind() -> None:

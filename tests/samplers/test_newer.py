@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from dataclasses import dataclass, replace
 
@@ -13,14 +14,23 @@ import uncode
 from tests import grid
 from tests.toy import EOS, EOT, MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets
-from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.blocks import Blocks, DelimitedBlocks
 from uncode.core.pieces.cache import DualCache
 from uncode.core.pieces.quota import Exactly
 from uncode.core.pieces.remask import LargestDrops, Overwrite
 from uncode.core.pieces.score import CertaintyDensity, Confidence, EndsInTurn, EntropyGate, ExponentialPosition, Score
-from uncode.core.pieces.select import AboveMeanAtCommit, AroundAnchors, BestOfRuns, Certain, Selector, ThresholdOrQuota
+from uncode.core.pieces.select import (
+    AboveMeanAtCommit,
+    AroundAnchors,
+    BestOfRuns,
+    Certain,
+    Selector,
+    Threshold,
+    ThresholdOrQuota,
+)
 from uncode.core.pieces.stop import AfterEos, WhenAnswerIsClear
 from uncode.core.view import Ranking, View
+from uncode.engine import Engine, Request
 from uncode.testing import check_piece
 
 
@@ -228,3 +238,114 @@ def test_an_editor_overwrites_what_the_model_would_now_write_otherwise() -> None
     assert trace_with(1).generated[0].tolist() == [2, 3] and int(trace_with(1).forwards[0]) == 3
     assert trace_with(0).generated[0].tolist() == [1, 3] and int(trace_with(0).forwards[0]) == 2
     assert trace_with(16, 0.999).generated[0].tolist() == [1, 3]
+
+
+def blocks_of(model: uncode.FunctionDenoiser, canvas: Canvas, blocks: DelimitedBlocks) -> list[tuple[int, int]]:
+    """The offsets of every block that was open after a first step, as the rows had them."""
+    run = uncode.steps(model, canvas, Sampler(Policy(Confidence(), Threshold(1.0), blocks)))
+    found = []
+    for _ in run:
+        rows = run.state.rows
+        if int(rows.block_step[0]) != -1 or rows.finished[0]:
+            found.append((int(rows.starts[0]), int(rows.stops[0])))
+    assert not (run.trace().tokens == 0).any()
+    return list(dict.fromkeys(found))
+
+
+def test_a_block_ends_with_the_most_probable_delimiter_nearby() -> None:
+    """Token 3 is the delimiter. A quarter of 16 columns is looked at, then the block has five; the last is shorter."""
+    p, tokens = [0.6] * 16, [1] * 16
+    for offset, probability in ((1, 0.7), (2, 0.8), (4, 0.9), (9, 0.75), (15, 0.7)):
+        p[offset], tokens[offset] = probability, 3
+    model, canvas = fixed(p, tokens), Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=16, mask_id=0)
+    assert blocks_of(model, canvas, DelimitedBlocks((3,), 0.5, 5)) == [(0, 3), (3, 5), (5, 10), (10, 15), (15, 16)]
+    assert blocks_of(model, canvas, DelimitedBlocks((3,), 0.85, 5)) == [(0, 5), (5, 10), (10, 15), (15, 16)]
+    assert blocks_of(model, canvas, DelimitedBlocks((3,), 0.5, 5, share=1.0)) == [(0, 5), (5, 10), (10, 16)]
+
+
+def test_a_block_starts_at_its_first_mask() -> None:
+    """Given tokens are no delimiters, and a block without a mask is never opened."""
+    model, canvas = fixed([0.6] * 12), Canvas.infill([0, 0, 3, 3, 3, 3, 3, 3, 0, 3, 0, 0], mask_id=0)
+    assert blocks_of(model, canvas, DelimitedBlocks((3,), 0.1, 3)) == [(0, 3), (8, 11), (11, 12)]
+
+
+def test_delimited_blocks_refuse_a_schedule_and_a_model_without_the_delimiter() -> None:
+    with pytest.raises(UncodeError, match="DelimitedBlocks finds its blocks while it decodes, so TopK cannot share"):
+        Policy(Confidence(), blocks=DelimitedBlocks((1,)))
+    canvas = Canvas.after_prompt([[1]], length=4, mask_id=0)
+    with pytest.raises(UncodeError, match=r"but '\\n' is unknown to a model without a tokenizer"):
+        decode(fixed([0.5] * 5), canvas, presets.adablock())
+    with pytest.raises(UncodeError, match=r"but '\\n' is 0 tokens of this model"):
+        decode(uncode.load("toy"), canvas, presets.adablock())
+    assert int(decode(uncode.load("toy"), canvas, presets.adablock(delimiter="period")).forwards[0]) <= 4
+
+
+@pytest.mark.parametrize("name", ["adablock", "info_gain"])
+def test_a_row_that_joins_a_running_batch_is_the_row_alone(name: str) -> None:
+    """Through the engine, beside rows with other samplers. Probes are forwards of the row and of the engine."""
+    model, sampler = ToyDenoiser(3), getattr(presets, name)(block_length=6)
+    rows = [([1, 2, 3], 20, sampler), ([4], 13, presets.semi_ar(blocks=2)), ([5, 6], 24, sampler), ([7], 9, sampler)]
+    requests = [
+        Request(Canvas.after_prompt([prompt], length=length, mask_id=MASK), each, seed=number, key=number)
+        for number, (prompt, length, each) in enumerate(rows)
+    ]
+    engine = Engine(model, max_rows=2)
+    for result in engine.run(requests):
+        assert result.row is not None and result.trace is not None
+        alone = decode(ToyDenoiser(3), result.request.canvas, result.request.sampler, [result.request.seed])
+        assert result.row.generated.tolist() == alone.generated[0].tolist()
+        assert result.row.forwards == int(alone.forwards[0]) == int(result.trace.forwards[0])
+        assert torch.equal(result.trace.commit_step, alone.commit_step) and result.trace.probes == alone.probes
+    assert engine.forwards == model.forwards
+
+
+def binary_entropy(p: float) -> float:
+    return -p * math.log(p) - (1 - p) * math.log(1 - p)
+
+
+def dependent() -> uncode.FunctionDenoiser:
+    """Token 1 has the probabilities 0.55, 0.95 and 0.7. Once the first position is written, the others have 0.97 and
+    0.9; the other two positions say nothing about each other."""
+
+    def logits(tokens: Tensor) -> Tensor:
+        first = tokens[:, :1] != 0
+        p = torch.where(first, torch.tensor([0.55, 0.97, 0.9]), torch.tensor([0.55, 0.95, 0.7]))
+        scores = torch.full((*tokens.shape, 4), -torch.inf)
+        scores[..., 1], scores[..., 2] = p.log(), (1 - p).log()
+        return scores
+
+    return uncode.FunctionDenoiser(logits, mask_id=0, vocab_size=4)
+
+
+@pytest.mark.parametrize(("name", "first"), [("info_gain", 1), ("lookum", 0)])
+def test_the_least_uncertainty_after_a_candidate(name: str, first: int) -> None:
+    """Each of the three positions is tried. LookUM takes the one that teaches most; Info-Gain also counts its price."""
+    h = binary_entropy
+    left = [(h(0.97) + h(0.9)) / 2, (h(0.55) + h(0.7)) / 2, (h(0.55) + h(0.95)) / 2]
+    price = [h(0.55), h(0.95), h(0.7)] if name == "info_gain" else [0.0] * 3
+    sums = [sum(pair) for pair in zip(left, price, strict=True)]
+    assert sums.index(min(sums)) == first
+    sampler = getattr(presets, name)(candidates=16, position_temperature=100.0, threshold=0.99)
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=3, mask_id=0)
+    trace = decode(dependent(), canvas, sampler)
+    assert trace.commit_step[0].tolist().index(0) == first
+    assert trace.probes == ([3, 2, 0],) and trace.steps.tolist() == [3] and trace.forwards.tolist() == [8]
+    assert len(trace) == 8 and torch.equal(trace.replay(2) == 0, trace.commit_step == 2)
+
+
+def test_a_block_of_sure_positions_needs_no_probe() -> None:
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=3, mask_id=0)
+    trace = decode(dependent(), canvas, presets.info_gain(threshold=0.5))
+    assert trace.commit_step.tolist() == [[0, 0, 0]] and trace.probes == ([0],) and len(trace) == 1
+
+
+def test_probes_are_part_of_a_trace() -> None:
+    canvas = Canvas.after_prompt([[1, 2]], length=6, mask_id=MASK)
+    text = decode(ToyDenoiser(2), canvas, presets.info_gain(threshold=0.99)).to_json()
+    row = json.loads(text)
+    assert row["forwards"] == len(row["probes"]) + sum(row["probes"]) and len(row["committed"]) == len(row["probes"])
+    assert Trace.from_json(text).to_json() == text
+    for probes, why in (([9] * 6, "more"), ([-1] * 6, "whole number"), (row["probes"][1:], "expected")):
+        with pytest.raises(UncodeError, match=why):
+            Trace.from_json(json.dumps(row | {"probes": probes}))
+    assert "probes" not in json.loads(decode(ToyDenoiser(2), canvas, presets.confidence()).to_json())

@@ -78,6 +78,8 @@ class TraceRow:
     """The problem's; empty where a trace does not say."""
     observe: str
     forwards: int
+    """Probes included."""
+    steps: int
     commit_step: Whole
     """`[S]`; -1 given, -2 filled by the stop rule."""
     is_eos: Flags
@@ -227,6 +229,7 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
         id=_note(data, "id"),
         observe=found["observe"],
         forwards=found["forwards"],
+        steps=found["steps"],
         commit_step=found["commit_step"],
         is_eos=np.isin(found["generated_ids"], eos_ids),
         events=events if events is not None and len(events) else None,
@@ -241,7 +244,7 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
 
 def _fits(events: Whole, found: dict[str, Any]) -> bool:
     step, offset, _ = events.T
-    steps, offsets = found["forwards"], len(found["canvas_ids"])
+    steps, offsets = found["steps"], len(found["canvas_ids"])
     return bool(((step >= 0) & (step < steps) & (offset >= 0) & (offset < offsets)).all())
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Protocol
@@ -114,6 +114,7 @@ class Facts:
     parameters: int = 0
     """How many the model has; 0 where that is not known."""
     has_kv_cache: bool = False
+    tokenizer: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
     def of(cls, denoiser: Denoiser) -> Facts:
@@ -131,6 +132,7 @@ class Facts:
             fingerprint=denoiser.about.get("tokenizer", ""),
             parameters=denoiser.parameters,
             has_kv_cache=denoiser.has_kv_cache,
+            tokenizer=denoiser.tokenizer,
         )
 
     def surprisal(self, table: Table) -> Tensor:
@@ -153,14 +155,24 @@ class Facts:
         return table.surprisal(self.vocab_size)
 
     def resolve(self, tokens: tuple[int | str, ...]) -> tuple[int, ...]:
-        """Token ids; the words "eos" and "ends" stand for the model's first EOS id and for all of its EOS ids."""
+        """Token ids; the words "eos" and "ends" stand for the model's first EOS id and for all of its EOS ids, and any
+        other text for the one token that it is."""
         ids: list[int] = []
         for token in tokens:
-            if isinstance(token, str):
-                require(token in ("eos", "ends"), f"a token is an id, 'eos' or 'ends', not '{token}'.")
+            if isinstance(token, str) and token in ("eos", "ends"):
                 require(len(self.eos_ids) > 0, f"this model has no EOS token, so '{token}' names nothing.")
                 ids += self.eos_ids[:1] if token == "eos" else self.eos_ids
+            elif isinstance(token, str):
+                ids.append(self._one_token(token))
             else:
                 require(0 <= token < self.vocab_size, f"token {token} is outside the vocabulary of {self.vocab_size}.")
                 ids.append(token)
         return tuple(dict.fromkeys(ids))
+
+    def _one_token(self, text: str) -> int:
+        """The id of a text that is a single token."""
+        has = self.tokenizer is not None
+        ids = list(self.tokenizer.encode(text, add_special_tokens=False)) if has else []
+        why = f"{len(ids)} tokens of this model" if has else "unknown to a model without a tokenizer"
+        require(len(ids) == 1, f"a token is an id, 'eos', 'ends' or the text of one token, but {text!r} is {why}.")
+        return int(ids[0])

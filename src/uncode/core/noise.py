@@ -30,6 +30,7 @@ class Purpose(IntEnum):
     COMMIT = 3
     ERASE = 4
     REJECT = 5
+    PROBE = 6
 
 
 def philox(seed: Tensor, counter: tuple[Tensor | int, Tensor | int, Tensor | int, int]) -> tuple[Tensor, ...]:

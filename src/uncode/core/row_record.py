@@ -24,8 +24,8 @@ class RowRecord:
     sampler: Sampler
     """As the caller gave it."""
     seed: int
-    forwards: int
-    """Forwards the row took part in: T."""
+    steps: int
+    """Steps the row took part in: T."""
     commit_step: Tensor
     """The step at which the offset was committed, or one of GIVEN, FILLED and OPEN."""
     runner_up: Tensor
@@ -46,6 +46,13 @@ class RowRecord:
     """Every write and erasure, in order; empty unless a remasker ran."""
     drafts: list[list[int]]
     """The whole proposal of each step, by offset; empty unless asked for."""
+    probes: list[int]
+    """Probes at each step; empty unless the sampler has any."""
+
+    @property
+    def forwards(self) -> int:
+        """Forwards the row took part in, probes included."""
+        return self.steps + sum(self.probes)
 
     def without_padding(self, before: int, start: int, span: int) -> RowRecord:
         """The record as of the row alone: `start` columns before the generated span, of which the batch has `before`,

@@ -58,7 +58,7 @@ class Trace:
     terms: tuple[dict[str, Tensor], ...]
     """Per row, each term of the score at commit, `[S]`."""
     forwards: Tensor
-    """Forwards each row took part in, `[B]`."""
+    """Forwards each row took part in, probes included, `[B]`."""
     committed: Tensor
     """Tokens committed per step; -1 after the row has ended."""
     mean_entropy: Tensor
@@ -73,11 +73,13 @@ class Trace:
     """Per row, every (step, offset, token) written, -1 for erased; empty unless a remasker ran."""
     drafts: tuple[list[list[int]], ...]
     """Per row, the whole proposal of each step by offset, on request; -1 where the step did not look."""
+    probes: tuple[list[int], ...]
+    """Per row, the probes of each step; empty unless the sampler has any."""
 
     @classmethod
     def of(cls, canvas: Canvas, rows: Sequence[RowRecord], header: dict[str, Any]) -> Trace:
         """Assemble from what the stepper recorded of each row."""
-        steps = max(row.forwards for row in rows)
+        steps = max(row.steps for row in rows)
 
         def over_steps(values: Iterable[Tensor], fill: float) -> Tensor:
             return torch.stack([_lengthen(of_row.cpu(), steps, fill) for of_row in values])
@@ -101,11 +103,17 @@ class Trace:
             header={"schema": SCHEMA} | header,
             events=tuple(row.events for row in rows),
             drafts=tuple(row.drafts for row in rows),
+            probes=tuple(row.probes for row in rows),
         )
 
     def __len__(self) -> int:
-        """Forwards of the batch."""
+        """The most forwards that a row took: without probes, the forwards of the batch."""
         return int(self.forwards.max())
+
+    @property
+    def steps(self) -> Tensor:
+        """Steps of each row, `[B]`: its forwards without the probes."""
+        return self.forwards - torch.tensor([sum(probes) for probes in self.probes])
 
     @property
     def generated(self) -> Tensor:
@@ -122,9 +130,9 @@ class Trace:
         return self.mean_entropy.nanmean(-1)
 
     def replay(self, steps: int | None = None) -> Tensor:
-        """The canvas `[B, L]` after each row's first `steps` forwards, rebuilt from the record (None: the end)."""
+        """The canvas `[B, L]` after each row's first `steps`, rebuilt from the record (None: the end)."""
         tokens = self.canvas.tokens.clone()
-        last = len(self) if steps is None else whole_number(steps, "the number of forwards to replay")
+        last = len(self) if steps is None else whole_number(steps, "the number of steps to replay")
         span = tokens[:, self.canvas.start :]
         for row, events in enumerate(self.events):
             if events:
@@ -134,7 +142,7 @@ class Trace:
             else:
                 done = (self.commit_step[row] >= 0) & (self.commit_step[row] < last)
                 span[row] = torch.where(done, self.generated[row], span[row])
-            if last >= int(self.forwards[row]):
+            if last >= int(self.steps[row]):
                 span[row] = torch.where(self.commit_step[row] == FILLED, self.generated[row], span[row])
         return tokens
 
@@ -168,7 +176,7 @@ class Trace:
         rows = len(self.tokens)
         known = isinstance(row, int) and not isinstance(row, bool) and -rows <= row < rows
         require(known, f"this trace has rows 0 to {rows - 1}, not {shown(row)}: choose one of them.")
-        valid, start, steps = self.canvas.valid[row], self.canvas.start, int(self.forwards[row])
+        valid, start, steps = self.canvas.valid[row], self.canvas.start, int(self.steps[row])
         prompt, length = self.canvas.tokens[row, :start][valid[:start]], int(self.canvas.lengths[row])
         ids = self.generated[row, :length]
         data: dict[str, Any] = self.header | {
@@ -181,7 +189,7 @@ class Trace:
             "commit_step": self.commit_step[row, :length].tolist(),
             **{name: _numbers(getattr(self, name)[row, :length]) for name in FLOATS},
             "terms": {name: _numbers(term[:length]) for name, term in self.terms[row].items()},
-            "forwards": steps,
+            "forwards": int(self.forwards[row]),
             "committed": self.committed[row, :steps].tolist(),
             "mean_entropy": _numbers(self.mean_entropy[row, :steps]),
             "window": self.window[row, :steps].tolist(),
@@ -190,6 +198,8 @@ class Trace:
             data["events"] = [list(event) for event in self.events[row]]
         if self.drafts[row]:
             data["drafts"] = [draft[:length] for draft in self.drafts[row]]
+        if self.probes[row]:
+            data["probes"] = self.probes[row]
         if tokenizer is not None:
             data["prompt_text"], data["generated_text"] = tokenizer.decode(prompt), tokenizer.decode(ids)
             data["generated_texts"] = token_texts(tokenizer, ids.tolist())
@@ -323,7 +333,8 @@ def _recorded(row: dict[str, Any], canvas: Canvas, at: int) -> RowRecord:
         tokens=tokens,
         sampler=row["sampler"],
         seed=row["seed"],
-        forwards=row["forwards"],
+        steps=row["steps"],
+        probes=row["probes"].tolist() if "probes" in row else [],
         commit_step=_lengthen(torch.from_numpy(row["commit_step"]), span, GIVEN),
         **{name: over_offsets(row[name]) for name in FLOATS},
         terms={name: over_offsets(values) for name, values in row["terms"].items()},

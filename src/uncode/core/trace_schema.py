@@ -23,6 +23,8 @@ SCHEMA = 1
 INT64 = 2**63
 OFFSETS = "canvas_ids"
 """Lists over offsets are as long as this field."""
+STEPS = "steps"
+"""Lists over steps are as long as the forwards of the row without its probes."""
 FLOATS = ("logp", "entropy", "margin", "score", "runner_up")
 
 Bound = int | str | tuple[int | str, ...]
@@ -207,16 +209,16 @@ FIELDS: dict[str, Check] = {
     "prompt_ids": Wholes(),
     "canvas_ids": Wholes(empty=False),
     "generated_ids": Wholes(OFFSETS),
-    "commit_step": Wholes(OFFSETS, FILLED, "forwards"),
+    "commit_step": Wholes(OFFSETS, FILLED, STEPS),
     "logp": Numbers(OFFSETS),
     "entropy": Numbers(OFFSETS),
     "margin": Numbers(OFFSETS),
     "score": Numbers(OFFSETS),
     "runner_up": Numbers(OFFSETS, OFFSETS),
     "terms": Named(Numbers(OFFSETS)),
-    "committed": Wholes("forwards"),
-    "mean_entropy": Numbers("forwards"),
-    "window": IntTable("forwards", 2, 0, ("prompt_ids", OFFSETS, 1)),
+    "committed": Wholes(STEPS),
+    "mean_entropy": Numbers(STEPS),
+    "window": IntTable(STEPS, 2, 0, ("prompt_ids", OFFSETS, 1)),
     "sampler": Named(),
     "dtype": Text(),
     "special_ids": Wholes(),
@@ -230,7 +232,8 @@ OPTIONAL: dict[str, Check] = {
     "revision": Text(),
     "tokenizer": Text(),
     "events": IntTable(None, 3, -1),
-    "drafts": IntTable("forwards", OFFSETS, -1),
+    "drafts": IntTable(STEPS, OFFSETS, -1),
+    "probes": Wholes(STEPS),
     "prompt_text": Text(),
     "generated_text": Text(),
     "generated_texts": Texts(OFFSETS),
@@ -245,7 +248,7 @@ SHARED = ("dtype", "special_ids", "observe", "model", "revision", "tokenizer", "
 """What all lines of one trace have in common."""
 
 OF_ROW = frozenset(FIELDS) - {"schema", "dtype", "special_ids", "observe", "versions"} | frozenset(
-    {"events", "drafts", "prompt_text", "generated_text", "generated_texts", "event_texts", "draft_texts"}
+    {"events", "drafts", "probes", "prompt_text", "generated_text", "generated_texts", "event_texts", "draft_texts"}
 )
 """Fields that differ from row to row; all others are the header."""
 
@@ -260,6 +263,8 @@ def read_row(data: Any) -> dict[str, Any]:
         if name not in data:
             raise Damage(name, "is missing")
         found[name] = check.read(data[name], name, sizes)
+        if name == "forwards":
+            found[STEPS] = sizes[STEPS] = _steps(data)
     for name in data:
         if name in OPTIONAL and data[name] is not None:
             if name == "event_texts" and "events" not in sizes:
@@ -280,10 +285,21 @@ def read_fields(data: Any, names: Collection[str]) -> dict[str, Any]:
     for name, check in (FIELDS | OPTIONAL).items():
         if name in names and data.get(name) is not None:
             found[name] = check.read(data[name], name, sizes)
+            if name == "forwards":
+                found[STEPS] = sizes[STEPS] = _steps(data)
         elif name in names and name in FIELDS:
             raise Damage(name, "is missing")
     _check_tokens(found)
     return found
+
+
+def _steps(data: dict[str, Any]) -> int:
+    """The forwards of a line without its probes."""
+    probes = data.get("probes")
+    steps: int = data["forwards"] - (0 if probes is None else int(Wholes().read(probes, "probes", {}).sum()))
+    if steps < 1:
+        raise Damage("probes", "has as many probes as the row has forwards, or more")
+    return steps
 
 
 def _check_tokens(row: dict[str, Any]) -> None:
@@ -303,10 +319,10 @@ def _check_commits(row: dict[str, Any]) -> None:
     written = steps[steps >= 0]
     if "events" in row and len(row["events"]):
         at, offset, token = row["events"].T
-        _refuse((at < 0) | (at >= row["forwards"]), "events", "is at a step that the row did not take")
+        _refuse((at < 0) | (at >= row[STEPS]), "events", "is at a step that the row did not take")
         _refuse((offset < 0) | (offset >= len(canvas)), "events", "is at an offset outside the row")
         written = at[token >= 0]
-    counts = np.bincount(written, minlength=row["forwards"])
+    counts = np.bincount(written, minlength=row[STEPS])
     _refuse(counts != row["committed"], "committed", "disagrees with commit_step or events")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -16,6 +17,29 @@ from .support.transfer import never
 
 Count = int | Tensor
 """One number for all rows, or one per row as `[B, 1]`; formulas of pieces hold for both."""
+
+
+def part_of(count: Count, share: float) -> Count:
+    """A share of a count, rounded down."""
+    return int(count * share) if isinstance(count, int) else (count * share).long()
+
+
+@dataclass(frozen=True, eq=False)
+class Probed:
+    """What the model says of another canvas, over the whole generated span, `[B, S]`."""
+
+    belief: Belief
+    masked: Tensor
+    """Which positions of that canvas are masked."""
+
+
+class Prober(Protocol):
+    """Runs forwards within a step. Each is counted as a forward of the rows that need it."""
+
+    def __call__(self, tokens: Tensor, needed: Tensor) -> Probed:
+        """The beliefs of the rows' canvases with `tokens` `[B, W]` in the window. Only rows that are `needed` `[B]`
+        are counted, and only theirs mean anything."""
+        ...
 
 
 @dataclass(slots=True)
@@ -52,6 +76,8 @@ class View:
     """What the pieces' buffers hold, by their names."""
     chosen: Tensor | None = None
     """What this step commits, `[B, W]`; for remaskers and for `remember`."""
+    probe: Prober | None = None
+    """Asks the model about other canvases; set for samplers with a piece that needs probes."""
     own: Tensor | None = None
     """Tokens of the open block that the decoder wrote, this step's included, `[B, W]`; for remaskers."""
 

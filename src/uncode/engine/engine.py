@@ -14,7 +14,8 @@ import torch
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
 from ..core.errors import RowError, UncodeError, require
-from ..core.stepper.decode import Step, advance, check_beliefs
+from ..core.stepper.decode import Step, advance
+from ..core.stepper.failures import check_beliefs
 from ..core.stepper.record import HostRows
 from ..core.stepper.requests import DecodeOptions
 from ..core.stepper.state import State
@@ -82,7 +83,7 @@ class Engine:
         self._good_forwards = 0
         self.budget = MemoryBudget(torch.device(denoiser.device), memory)
         self.forwards = 0
-        """Forwards of all batches so far."""
+        """Forwards of all batches so far, probes included."""
         self.last_step: Step | None = None
         """The last forward, for callers who stream; valid until the next one."""
         self.last_rows = 0
@@ -274,7 +275,7 @@ class Engine:
         except torch.OutOfMemoryError as error:
             self._shrink_and_restart(tokens, error, [])
         else:
-            self.forwards += 1
+            self.forwards += 1 + self.last_step.probes
             self.last_rows = len(self._active)
             self._grow_again()
             self._tickets_of_step = {row: active.waiting.ticket for row, active in self._active.items()}

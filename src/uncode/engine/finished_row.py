@@ -42,7 +42,12 @@ class FinishedRow:
 
     @property
     def forwards(self) -> int:
+        """Probes included."""
         return self.rows.forwards[self.at]
+
+    def forwards_before(self, step: int) -> int:
+        """Forwards of the row before one of its steps, probes included."""
+        return step + sum(self.rows.probes[self.at][:step])
 
     def trace(self) -> Trace:
         """The trace of this row, as if it had been decoded alone."""

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.stepper.decide import Decision
 from ..core.stepper.decode import Step
+from ..core.stepper.lanes.decide import Decision
 from ..core.stepper.state import State
 from ..core.support.arrays import Ints
 

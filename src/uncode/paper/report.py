@@ -165,7 +165,7 @@ def _tokens(row: TraceRow, divergence: int) -> str:
     shown = []
     for offset, text in enumerate(texts_of(row)[: text_end(row)]):
         step = int(row.commit_step[offset])
-        moment = MOMENTS[min(2, 3 * step // row.forwards)] if step >= 0 else ""
+        moment = MOMENTS[min(2, 3 * step // row.steps)] if step >= 0 else ""
         first = " first" if offset == divergence else ""
         shown.append(f'<span class="{moment}{first}" title="step {step}">{escape(text)}</span>')
     return "".join(shown)

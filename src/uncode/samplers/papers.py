@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from .catalog import CatalogEntry, catalog
 
+NOT_HERE = """
+WINO (Hong et al., ICLR 2026; Feng-Hong/WINO-DLLM LLaDA/decoding.py, decoding_wino) drafts every position above 0.6
+and takes back what is below 0.9 when its own token is hidden. The check is made in the same forward, through a
+shadow block: masks at the positions of the open block, which see every token but the one at their own position.
+This needs an attention mask per query, which the models here do not take, and plain forwards cannot replace it: a
+token that is masked in the canvas is hidden from all other positions too. `edit` and `saber` revise tokens without it.
+"""
+
 
 def page() -> str:
     """docs/papers.md."""
@@ -20,6 +28,7 @@ def page() -> str:
     lines += [line for entry in entries if not _is_quirk(entry) for line in _section(entry)]
     lines += ["", "## Published quirks"]
     lines += [line for entry in entries if _is_quirk(entry) for line in _section(entry)]
+    lines += ["", "## Not here", NOT_HERE.rstrip()]
     return "\n".join(lines)
 
 

@@ -22,6 +22,7 @@ from ..frequency import as_table
 Cache = Literal["none", "prefix", "dual"]
 Proxy = Literal["confidence", "entropy", "margin"]
 Special = Literal["unseen", "neutral", "counted"]
+Delimiter = Literal["newline", "period", "comma"]
 Frequency = Table | Tensor | str | Path
 
 P = ParamSpec("P")
@@ -33,6 +34,7 @@ _PROXIES: dict[str, Score] = {"confidence": Confidence(), "entropy": NegEntropy(
 Range = tuple[Callable[[float], bool], str]
 _AT_LEAST_0: Range = (lambda value: value >= 0, "at least 0")
 _AT_LEAST_1: Range = (lambda value: value >= 1, "at least 1")
+_AT_LEAST_2: Range = (lambda value: value >= 2, "at least 2")
 _ABOVE_0: Range = (lambda value: value > 0, "above 0")
 _INSIDE: Range = (lambda value: 0 < value < 1, "above 0 and below 1")
 _BELOW_1: Range = (lambda value: 0 <= value < 1, "at least 0 and below 1")
@@ -46,9 +48,11 @@ RANGES: dict[str, Range] = {
     "blocks": _AT_LEAST_1,
     "boost": _AT_LEAST_0,
     "budget": _AT_LEAST_0,
+    "candidates": _AT_LEAST_2,
     "clip": _ABOVE_0,
     "count": _AT_LEAST_1,
     "decay": _UP_TO_1,
+    "delimiter_threshold": _UP_TO_1,
     "drift": _ABOVE_0,
     "early": _AT_LEAST_0,
     "edit_threshold": _BELOW_1,
@@ -61,6 +65,7 @@ RANGES: dict[str, Range] = {
     "low": _BELOW_1,
     "middle": _AT_LEAST_0,
     "neighbour": _UP_TO_1,
+    "position_temperature": _ABOVE_0,
     "radius": _AT_LEAST_1,
     "rate": _AT_LEAST_0,
     "ratio": _UP_TO_1,

@@ -120,9 +120,10 @@ class EngineThread:
             self._log.write("forward_failed", rows=self._engine.running, traceback=traceback.format_exc())
             results = self._engine.abandon(error)
         else:
-            if self._engine.forwards > forwards:
+            taken = self._engine.forwards - forwards
+            if taken:
                 self._failures = 0
-                self._metrics.forward(self._engine.last_rows, time.monotonic() - began)
+                self._metrics.step(self._engine.last_rows, time.monotonic() - began, taken)
         self._show_load()
         self._busy += time.monotonic() - began
         if results:

@@ -61,10 +61,11 @@ class Metrics:
         self.prompt_tokens = Counter("uncode_prompt_tokens", "Tokens of prompts.", registry=self.registry)
         self.completion_tokens = Counter("uncode_completion_tokens", "Tokens of answers.", registry=self.registry)
 
-    def forward(self, rows: int, seconds: float) -> None:
-        """Count a forward."""
-        self.batch_rows.observe(rows)
-        self.forward_seconds.observe(seconds)
+    def step(self, rows: int, seconds: float, forwards: int) -> None:
+        """Count the forwards of a step; with probes there are several."""
+        for _ in range(forwards):
+            self.batch_rows.observe(rows)
+            self.forward_seconds.observe(seconds / forwards)
 
     def text(self) -> bytes:
         """In Prometheus' text format."""

@@ -13,6 +13,16 @@ _PRIME = 2**31 - 1
 _SHARPNESS = 9.0
 
 
+class CharacterTokenizer:
+    """Every character is a token; the tokens from the first EOS token on are no characters."""
+
+    def __init__(self, tokens: int) -> None:
+        self.tokens = tokens
+
+    def encode(self, text: str, add_special_tokens: bool = False) -> list[int]:
+        return [ord(character) % self.tokens for character in text]
+
+
 class HashDenoiser(Denoiser):
     """The logits of a position depend on the position itself, its two neighbours and how much of the row is filled.
 
@@ -27,6 +37,7 @@ class HashDenoiser(Denoiser):
         self.vocab_size, self.mask_id = vocab_size, vocab_size - 1
         self.eos_ids = (vocab_size - 2, vocab_size - 3)
         self.about = {"model": "hash", "tokenizer": fingerprint}
+        self.tokenizer = CharacterTokenizer(vocab_size - 3)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, HashDenoiser) and (self.vocab_size, self.about) == (other.vocab_size, other.about)

@@ -15,7 +15,7 @@ from ..core.pieces.propose import Proposal
 from ..core.pieces.quota import Quota, Schedule
 from ..core.pieces.remask import Editor, Remasker
 from ..core.pieces.score import Confidence, Score
-from ..core.pieces.select import Selector, TopK
+from ..core.pieces.select import Selector, Threshold, TopK
 from ..core.pieces.stop import Stop
 from .contract import Check, run_checks
 from .copies import check_data, tables_in
@@ -106,7 +106,7 @@ def _policy_with(piece: Piece, plain: Policy) -> Policy:
     if isinstance(piece, Selector):
         return replace(plain, select=piece)
     if isinstance(piece, BlockSchedule):
-        return replace(plain, blocks=piece)
+        return replace(plain, blocks=piece, select=Threshold(0.6) if piece.sees_beliefs else plain.select)
     if isinstance(piece, Remasker):
         return replace(plain, remask=piece)
     if isinstance(piece, Editor):

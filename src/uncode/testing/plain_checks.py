@@ -34,6 +34,11 @@ def check_schedule(piece: Schedule) -> None:
 def check_blocks(piece: BlockSchedule) -> None:
     """Its blocks cover each row from the first offset to the last"""
     name, lengths = type(piece).__name__, np.array([12, 7, 1])
+    if piece.sees_beliefs:
+        widest = np.asarray(piece.widest(lengths))
+        fits = widest.shape == lengths.shape and np.issubdtype(widest.dtype, np.integer) and bool((widest > 0).all())
+        expect(fits, f"{name}.widest must return a whole number of columns for each row, [B].")
+        return
     ends = np.asarray(piece(lengths))
     expect(ends.ndim == 2 and len(ends) == len(lengths), f"{name} must return the ends of blocks, [B, blocks].")
     expect(np.issubdtype(ends.dtype, np.integer), f"{name} must return whole numbers, not {ends.dtype}.")

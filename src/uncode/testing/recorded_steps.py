@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -13,16 +13,17 @@ from torch import Tensor
 
 from ..core.belief import Belief
 from ..core.canvas import Canvas
+from ..core.denoiser import Layout
 from ..core.pieces.blocks import Blocks
-from ..core.pieces.cache import DualCache
+from ..core.pieces.cache import DualCache, NoCache, Place, Span
 from ..core.pieces.policy import Policy, Sampler
 from ..core.pieces.remask import LeastConfident, LoopQuota
 from ..core.pieces.score import Confidence
 from ..core.pieces.select import TopK
-from ..core.stepper.decide import show_commits
 from ..core.stepper.decode import advance, view_of
+from ..core.stepper.lanes.decide import show_commits
 from ..core.stepper.state import State
-from ..core.view import Ranking, View
+from ..core.view import Probed, Ranking, View
 from .hash_model import HashDenoiser
 
 LENGTHS = (11, 5, 8)
@@ -40,6 +41,7 @@ class RecordedStep:
     """Which of the rows under test are in the batch."""
     forwards: list[int]
     """Steps that each has taken before this one."""
+    model: HashDenoiser
     has_schedule: bool = True
     """Whether the view shows each block's share of the steps, as beside a selector with a schedule."""
 
@@ -48,6 +50,7 @@ class RecordedStep:
         view = _copy(self.view)
         if not self.has_schedule:
             view.block_steps = 0
+        view.probe = partial(_probe, self.model, view)
         view.belief = Belief.of(self.logits, None, view.tokens if remasking else None)
         if remasking:
             chosen = Ranking(view.belief.logp, view.eligible).top(1)
@@ -82,7 +85,7 @@ def recorded_steps(model: HashDenoiser, rows: tuple[int, ...] = (0, 1, 2)) -> li
     canvas = Canvas.after_prompt(prompts, length=lengths, mask_id=model.mask_id)
     state = State(model)
     state.add(canvas.with_anchors([{2: 1} for _ in prompts]), samplers, seeds)
-    return list(_steps(state, rows))
+    return list(_steps(state, rows, model))
 
 
 def _carrier(blocks: Blocks) -> Sampler:
@@ -92,7 +95,7 @@ def _carrier(blocks: Blocks) -> Sampler:
 
 
 @torch.inference_mode()
-def _steps(state: State, rows: tuple[int, ...]) -> Iterator[RecordedStep]:
+def _steps(state: State, rows: tuple[int, ...], model: HashDenoiser) -> Iterator[RecordedStep]:
     while len(state.rows):
         if state.lookahead.must_open_blocks:
             state.open_blocks()
@@ -104,11 +107,23 @@ def _steps(state: State, rows: tuple[int, ...]) -> Iterator[RecordedStep]:
                 view=_copy(view_of(state).take(index)),
                 logits=logits[index].clone(),
                 rows=[rows[int(state.rows.ids[at])] for at in here],
-                forwards=state.record.forwards[index, 0].tolist(),
+                forwards=state.record.steps[index, 0].tolist(),
+                model=model,
             )
         advance(state)
         if state.any_finished:
             state.keep(np.flatnonzero(~state.rows.finished))
+
+
+def _probe(model: HashDenoiser, view: View, tokens: Tensor, needed: Tensor) -> Probed:
+    """What the model says of a canvas of the generated spans alone."""
+    span = view.span.scatter(1, view.offsets.expand_as(tokens), tokens)
+    count, width = span.shape
+    first = np.zeros(count, dtype=np.int64)
+    plan = NoCache()(Place(Span(first, first), first, Span(first, first + width), width))
+    valid = torch.arange(width).expand_as(span) < view.span_length
+    logits = model.open(count, width).logits(span, Layout(valid, span != model.mask_id), plan)
+    return Probed(Belief.of(logits), (span == model.mask_id) & valid)
 
 
 def _copy(view: View) -> View:

@@ -16,7 +16,7 @@ from ..core.pieces.quota import Quota
 from ..core.pieces.remask import Editor, Remasker
 from ..core.pieces.score import Score
 from ..core.pieces.select import Selector
-from ..core.stepper.memory import blank
+from ..core.stepper.lanes.memory import blank
 from ..core.view import Ranking, View
 from .contract import BrokenPromise, Check, expect
 from .copies import fresh_copy

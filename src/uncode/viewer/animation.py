@@ -17,7 +17,7 @@ from ..core.moments import MOMENTS
 from ..core.support.write import write_whole
 from .animation_style import COLUMN, NUMBER_LINE, SECONDS, TITLE_COLUMN, Clock, motion, number, style
 from .page import Trajectory, Verdict
-from .row_summary import summary
+from .row_summary import steps_of, summary
 from .shown_tokens import ShownToken, shown_tokens
 from .token_layout import BREAK, CUT, Part, Piece, cut_to, lay_out, visible, width_of, wrap
 
@@ -45,11 +45,11 @@ def animation(
 ) -> str:
     """One to four trajectories of the same prompt as an animated SVG, two side by side.
 
-    `seconds` is how long the trajectory with the most forwards takes; the others run at the same pace. `columns` is the
+    `seconds` is how long the trajectory with the most steps takes; the others run at the same pace. `columns` is the
     width of a trajectory in characters.
     """
     _check(trajectories, seconds, columns)
-    most = max(1, *(one.row["forwards"] for one in trajectories))
+    most = max(1, *(steps_of(one.row) for one in trajectories))
     panels = [_Panel(one, columns) for one in trajectories]
     across = min(2, len(panels))
     width = 2 * MARGIN + across * panels[0].width + (across - 1) * GAP
@@ -62,7 +62,7 @@ def animation(
         y += height + GAP
     legend, y = _legend(y + 4, width, panels)
     spans = {token.span for panel in panels for token in panel.tokens if token.moment != "given"}
-    css = style() + motion(Clock(seconds / most, most), spans, [panel.forwards for panel in panels])
+    css = style() + motion(Clock(seconds / most, most), spans, [panel.steps for panel in panels])
     return _document(title, trajectories, css, [*body, *legend], (math.ceil(width), math.ceil(y + MARGIN)))
 
 
@@ -84,7 +84,7 @@ class _Panel:
 
     def __init__(self, trajectory: Trajectory, columns: int) -> None:
         self.name, self.verdict, row = trajectory.title, trajectory.verdict, trajectory.row
-        self.columns, self.forwards, self.tokens = columns, row["forwards"], shown_tokens(row)
+        self.columns, self.steps, self.tokens = columns, steps_of(row), shown_tokens(row)
         self.masked = [at for at, token in enumerate(row["canvas_ids"]) if token == row["mask_id"]]
         final = {token.offset: token for token in self.tokens if token.stays}
         pieces = [_piece(final.get(offset)) for offset in range(len(row["generated_texts"]))]
@@ -100,19 +100,19 @@ class _Panel:
         return f"{frame}\n{self._head()}\n{body}{self._verdict(height - 15)}"
 
     def _head(self) -> str:
-        """The name, the forwards so far, and the bar. The forwards are a strip of all numbers behind a window."""
-        digits, length = len(str(self.forwards)), number(self.columns * COLUMN)
+        """The name, the steps so far, and the bar. The steps are a strip of all numbers behind a window."""
+        digits, length = len(str(self.steps)), number(self.columns * COLUMN)
         right = PADDING + self.columns * COLUMN
         window, left = number(digits * COLUMN), right - (2 * digits + 1) * COLUMN
-        place = f"translate({window},{14 - NUMBER_LINE * self.forwards})"
-        strip = f'<use href="#steps" class="n{self.forwards}" transform="{place}"/>'
+        place = f"translate({window},{14 - NUMBER_LINE * self.steps})"
+        strip = f'<use href="#steps" class="n{self.steps}" transform="{place}"/>'
         bars = f'<rect class="track" width="{length}" height="3" rx="1.5"/>'
-        bars += f'<rect class="bar b{self.forwards}" width="{length}" height="3" rx="1.5"/>'
+        bars += f'<rect class="bar b{self.steps}" width="{length}" height="3" rx="1.5"/>'
         return (
             _text(PADDING, 24, cut_to(_one_line(self.name), self.columns - 2 * digits - 8), "name")
             + _text(left - 5 * COLUMN, 24, "step", "soft")
             + f'<svg x="{number(left)}" y="10" width="{window}" height="{NUMBER_LINE}">{strip}</svg>'
-            + _text(right - (digits + 1) * COLUMN, 24, f"/{self.forwards}", "soft")
+            + _text(right - (digits + 1) * COLUMN, 24, f"/{self.steps}", "soft")
             + _group(bars, PADDING, 35)
         )
 
@@ -132,7 +132,7 @@ class _Panel:
             return ""
         text = cut_to(f"{'✓' if self.verdict.right else '✗'} {_one_line(_outcome(self.verdict))}", self.columns)
         kind = "right" if self.verdict.right else "wrong"
-        return f'<g class="e{self.forwards}">{_text(PADDING, y, text, f"verdict {kind}")}</g>'
+        return f'<g class="e{self.steps}">{_text(PADDING, y, text, f"verdict {kind}")}</g>'
 
 
 def _piece(final: ShownToken | None) -> Piece:
@@ -229,7 +229,7 @@ def _document(
     width, height = size
     box = f'width="{width}" height="{height}" viewBox="0 0 {width} {height}"'
     facts = [f"{one.title}: {'; '.join(_facts(one))}." for one in trajectories]
-    last = max(one.row["forwards"] for one in trajectories)
+    last = max(steps_of(one.row) for one in trajectories)
     numbers = "".join(f'<tspan x="0" y="{NUMBER_LINE * count}">{count}</tspan>' for count in range(last + 1))
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" {box} role="img"><!-- uncode -->',

@@ -75,13 +75,13 @@ class Span(NamedTuple):
         return f"s{self.start}" if self.end is None else f"s{self.start}-{self.end}"
 
 
-def motion(clock: Clock, spans: Collection[Span], forwards: Collection[int]) -> str:
+def motion(clock: Clock, spans: Collection[Span], steps: Collection[int]) -> str:
     """The animations of tokens, step numbers, bars and verdicts. Without them, each element is in its final state."""
     rules = [f"g,use,.bar{{animation:{number(clock.loop, 3)}s linear infinite}}", _reset(clock)]
     for span in sorted(spans, key=lambda one: (one.start, one.end or -1)):
         end = None if span.end is None else clock.at(max(span.end, span.start + SAME_STEP))
         rules.append(_appear(clock, span.name, clock.at(span.start), end))
-    for count in sorted(set(forwards)):
+    for count in sorted(set(steps)):
         rules += [_count(clock, count), _fill(clock, count)]
         rules.append(_appear(clock, f"e{count}", clock.at(count) + FADE_SECONDS, None))
     return "@media (prefers-reduced-motion:no-preference){\n" + "\n".join(rules) + "\n}\n"
@@ -106,21 +106,19 @@ def _appear(clock: Clock, name: str, start: float, end: float | None) -> str:
     return _rule(name, frames + f"{clock.percent(end + FADE_SECONDS)},to{{opacity:0;stroke-opacity:0}}")
 
 
-def _count(clock: Clock, forwards: int) -> str:
+def _count(clock: Clock, steps: int) -> str:
     """The strip of step numbers moves up behind its window, one number at a time."""
-    x, last = number(len(str(forwards)) * COLUMN), 14 - NUMBER_LINE * forwards
-    jump = f"animation-timing-function:steps({max(forwards, 1)},start)"
+    x, last = number(len(str(steps)) * COLUMN), 14 - NUMBER_LINE * steps
+    jump = f"animation-timing-function:steps({max(steps, 1)},start)"
     frames = (
         f"0%{{transform:translate({x}px,14px)}}{clock.percent(clock.at(0))}{{transform:translate({x}px,14px);{jump}}}"
     )
-    return _rule(
-        f"n{forwards}", frames + f"{clock.percent(clock.at(forwards))},to{{transform:translate({x}px,{last}px)}}"
-    )
+    return _rule(f"n{steps}", frames + f"{clock.percent(clock.at(steps))},to{{transform:translate({x}px,{last}px)}}")
 
 
-def _fill(clock: Clock, forwards: int) -> str:
-    start, end = clock.percent(clock.at(0)), clock.percent(clock.at(forwards))
-    return _rule(f"b{forwards}", f"0%,{start}{{transform:scaleX(0)}}{end},to{{transform:scaleX(1)}}")
+def _fill(clock: Clock, steps: int) -> str:
+    start, end = clock.percent(clock.at(0)), clock.percent(clock.at(steps))
+    return _rule(f"b{steps}", f"0%,{start}{{transform:scaleX(0)}}{end},to{{transform:scaleX(1)}}")
 
 
 def _rule(name: str, frames: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from .row_summary import Row
 
 _AS_THEY_ARE = (
-    "generated_ids", "generated_texts", "commit_step", "forwards", "special_ids", "mask_id", "events",
+    "generated_ids", "generated_texts", "commit_step", "forwards", "probes", "special_ids", "mask_id", "events",
     "event_texts", "draft_texts", "answer_span",
 )  # fmt: skip
 _NUMBERS = ("logp", "entropy", "margin", "score", "mean_entropy", "runner_up")

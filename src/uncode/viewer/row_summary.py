@@ -33,6 +33,11 @@ def answer_steps(row: Row) -> tuple[int, int] | None:
     return (min(found), max(found)) if found else None
 
 
+def steps_of(row: Row) -> int:
+    """The steps of a row: its forwards without the probes."""
+    return int(row["forwards"]) - sum(row.get("probes", ()))
+
+
 def forwards(count: int) -> str:
     return f"{count} forward{'s' * (count != 1)}"
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..core.moments import MOMENTS
 from ..core.row_record import FILLED, GIVEN, OPEN
 from .animation_style import Span
-from .row_summary import Row, eos_ids_of
+from .row_summary import Row, eos_ids_of, steps_of
 
 
 class ShownToken(NamedTuple):
@@ -39,7 +39,7 @@ def shown_tokens(row: Row) -> list[ShownToken]:
     for offset, (step, token, text) in enumerate(zip(steps, row["generated_ids"], row["generated_texts"], strict=True)):
         if step != OPEN:
             kind = {GIVEN: "given", FILLED: "filled"}.get(step) or moment(step)
-            start = {GIVEN: 0, FILLED: row["forwards"]}.get(step, step)
+            start = {GIVEN: 0, FILLED: steps_of(row)}.get(step, step)
             found.append(ShownToken(offset, text, token in eos_ids, kind, Span(start, None)))
     events = row.get("events", [])
     standing = dict[int, tuple[int, int, str]]()

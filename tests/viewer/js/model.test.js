@@ -51,6 +51,12 @@ test("a row is replayed forward and back", () => {
   }
 });
 
+test("probes are forwards and no steps", () => {
+  const model = TraceModel.fromRow({ ...ROW, forwards: 10, probes: [4, 3, 0] });
+  assert.equal(model.forwards, 3);
+  assert.deepEqual(textsAt(model, 3), textsAt(TraceModel.fromRow(ROW), 3));
+});
+
 test("counts, beliefs, answer and EOS of a row", () => {
   const model = TraceModel.fromRow(ROW);
   assert.deepEqual(model.counts.map(({ written, trivial }) => [written, trivial]), [[0, 0], [2, 1], [1, 1], [2, 1]]);

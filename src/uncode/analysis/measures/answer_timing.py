@@ -20,7 +20,7 @@ class Timing(NamedTuple):
     step: float
     """The mean step at which its tokens were committed."""
     time: float
-    """The same from 0 to 1: the steps before it, divided by the row's forwards."""
+    """The same from 0 to 1: the steps before it, divided by the row's steps."""
     entropy: float
     """The mean entropy of its tokens at commit, in nats; NaN if none was recorded."""
     is_early: bool | None
@@ -110,7 +110,7 @@ def timing_of(row: TraceRow) -> Timing | None:
     known = entropies[~np.isnan(entropies)]
     return Timing(
         step=float(steps.mean()),
-        time=float(steps.mean() / row.forwards),
+        time=float(steps.mean() / row.steps),
         entropy=float(known.mean()) if len(known) else float("nan"),
         is_early=_is_early(row, int(answer.argmax()), int(steps.max())),
     )

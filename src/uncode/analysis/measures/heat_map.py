@@ -80,7 +80,7 @@ class HeatMapOf:
     def add(self, row: TraceRow) -> None:
         offsets, steps, signs = _changes(row)
         if self.parts is None:
-            self._grow(len(row), row.forwards)
+            self._grow(len(row), row.steps)
             if row.events is None:
                 self._changes[offsets, steps] += 1  # no offset occurs twice
             else:
@@ -93,7 +93,7 @@ class HeatMapOf:
             )
             part = np.arange(len(row)) * self.parts // len(row)
             weights = 1 / np.bincount(part)[part]  # each part of the span counts as one
-            ends = -(-(steps + 1) * self.parts // row.forwards) - 1  # the first part that ends after the step
+            ends = -(-(steps + 1) * self.parts // row.steps) - 1  # the first part that ends after the step
             np.add.at(self._changes, (part[offsets], ends), signs * weights[offsets])
         self.traces += 1
         if row.correct is not None:
@@ -130,7 +130,7 @@ def _changes(row: TraceRow) -> tuple[Whole, Whole, Whole]:
     """
     steps = row.commit_step.copy()
     steps[steps == GIVEN] = 0
-    steps[steps == FILLED] = row.forwards - 1
+    steps[steps == FILLED] = row.steps - 1
     offsets = np.arange(len(steps))
     if row.events is None:
         return offsets, steps, np.ones(len(steps), dtype=np.int64)

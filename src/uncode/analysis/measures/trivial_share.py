@@ -55,8 +55,8 @@ class TrivialShareOf:
     def add(self, row: TraceRow) -> None:
         trivial = trivial_tokens(row)
         written = (row.commit_step >= 0) & ~row.is_eos
-        steps = row.commit_step if self.parts is None else row.commit_step * self.parts // row.forwards
-        length = self.parts or row.forwards
+        steps = row.commit_step if self.parts is None else row.commit_step * self.parts // row.steps
+        length = self.parts or row.steps
         self._text.add(np.bincount(steps[written], minlength=length))
         self._trivial.add(np.bincount(steps[written & trivial], minlength=length))
         self.traces += 1

@@ -47,7 +47,8 @@ def _picture(step: Step, run: Steps, denoiser: Denoiser, name: str, hides_prompt
     are_eos = [ids[at] in denoiser.eos_ids for at in shown]
     cells = [Cell(text, kinds[at], is_eos) for text, at, is_eos in zip(texts, shown, are_eos, strict=True)]
     left = committed.count(OPEN)
-    head = Text(name, style="bold").append(f"  {forwards(step.index + 1)}", style="not bold")
+    taken = step.index + 1 + sum(run.state.record.probes[0])
+    head = Text(name, style="bold").append(f"  {forwards(taken)}", style="not bold")
     head.append(f", {left} mask{'s' * (left != 1)} left" if left else "", style="not bold dim")
     signs = [*(["draft", "masked"] if left else []), *(["eos"] if any(are_eos) else [])]
     return Group(head, Padding(draw(cells), (1, 2)), legend(*signs))

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import numpy as np
+import torch
+from torch import Tensor
 
+from ..denoiser import Facts
 from ..errors import require
 from ..support.arrays import Ints
+from ..view import Ranking, View, part_of
 from .piece import Piece
 
 
@@ -21,8 +26,24 @@ class BlockSchedule(Piece):
     grows: ClassVar[bool] = False
     """Whether the open block starts at the first offset, so that tokens of earlier blocks can be taken back."""
 
+    sees_beliefs: ClassVar[bool] = False
+    """Whether a block ends where beliefs say. Then :meth:`stops` is asked instead of `__call__`."""
+
     def __call__(self, lengths: Ints) -> Ints:
         """Ends of the blocks, `[B, blocks]`, ascending up to the row's length; shorter rows repeat theirs."""
+        raise NotImplementedError
+
+    def widest(self, lengths: Ints) -> Ints:
+        """The most columns that a block of each row can have, `[B]`."""
+        widest: Ints = np.diff(self(lengths), prepend=0).max(1)
+        return widest
+
+    def stops(self, view: View) -> Tensor:
+        """The offsets at which blocks end that have just opened, `[B, 1]`; asked where `sees_beliefs`.
+
+        In the first step of a block the view shows as many columns as the block can have, from its first mask on. Each
+        block must have a mask.
+        """
         raise NotImplementedError
 
 
@@ -53,3 +74,45 @@ class GrowingBlocks(Blocks):
     """Blocks that stay open: each has the columns of those before it, so that a remasker may reopen them."""
 
     grows: ClassVar[bool] = True
+
+    def widest(self, lengths: Ints) -> Ints:
+        return lengths
+
+
+@dataclass(frozen=True)
+class DelimitedBlocks(BlockSchedule):
+    """Blocks that end with a delimiter: a newline, say.
+
+    In a block's first step, the positions near its start that propose one of `tokens` are compared. The block ends with
+    the most probable of them, if its probability reaches the threshold; otherwise after `length` tokens. Near are the
+    first columns of the block, as many as the `share` of the row's span.
+    """
+
+    sees_beliefs: ClassVar[bool] = True
+    _ids: ClassVar[Tensor | None] = None
+
+    tokens: tuple[int | str, ...]
+    threshold: float = 0.3
+    length: int = 32
+    share: float = 0.25
+
+    def check(self) -> None:
+        require(len(self.tokens) > 0, "delimited blocks need at least one delimiter.")
+        require(0 < self.threshold <= 1, f"the threshold must be a probability above 0, not {self.threshold}.")
+        require(self.length >= 1, f"the block length must be at least 1, not {self.length}.")
+        require(0 < self.share <= 1, f"the share must be above 0 and at most 1, not {self.share}.")
+
+    def bind(self, facts: Facts) -> Self:
+        return self.holding(_ids=torch.tensor(facts.resolve(self.tokens), device=facts.device))
+
+    def widest(self, lengths: Ints) -> Ints:
+        return np.maximum((self.share * lengths).astype(np.int64), self.length)
+
+    def stops(self, view: View) -> Tensor:
+        assert self._ids is not None, "a block schedule is bound to a model before it is used"
+        near = view.offsets < view.block_start + part_of(view.span_length, self.share)
+        delimiters = Ranking(view.belief.logp, view.eligible & near & torch.isin(view.belief.token, self._ids))
+        logp, column = delimiters.score.max(-1, keepdim=True)
+        delimited = view.offsets.expand_as(view.tokens).gather(-1, column) + 1
+        others = torch.as_tensor(view.block_start + self.length, device=column.device).expand_as(column)
+        return torch.where(logp >= math.log(self.threshold), delimited, others)

@@ -81,6 +81,11 @@ class Piece:
     def check(self) -> None:
         """Raise :class:`UncodeError` if a value is out of range; types have been checked."""
 
+    @property
+    def max_probes(self) -> int:
+        """The most forwards that it runs within a step of a row, by `view.probe`."""
+        return 0
+
     def buffers(self) -> tuple[Buffer, ...]:
         """What it remembers from step to step; it reads `view.memory[name]`. Names are unique in a sampler."""
         return ()

@@ -40,6 +40,12 @@ class Policy(Piece):
             not (self.stop.sees_beliefs and self.revises),
             f"{ends} ends a row by committing all of it, so {revises} can take nothing back: leave out one of the two.",
         )
+        finds, shares = type(self.blocks).__name__, type(self.select).__name__
+        require(
+            not (self.blocks.sees_beliefs and self.select.has_schedule),
+            f"{finds} finds its blocks while it decodes, so {shares} cannot share its steps among them: select without "
+            "a schedule, Threshold(1.0) say.",
+        )
         if not self.select.has_schedule:
             for piece in self.pieces():
                 needs, lacks = type(piece).__name__, type(self.select).__name__
@@ -71,7 +77,7 @@ class Sampler(Piece):
     propose: Proposal = field(default_factory=Greedy)
     cache: CachePolicy = field(default_factory=NoCache)
     limit: int | None = None
-    """Most forwards a row may take; None is eight times its masks and 64 more."""
+    """Most steps a row may take, each with its probes; None is eight times its masks and 64 more."""
     name: str = "custom"
 
     def __repr__(self) -> str:
@@ -88,6 +94,10 @@ class Sampler(Piece):
         names = [buffer.name for piece in self.pieces() for buffer in piece.buffers()]
         twice = [name for at, name in enumerate(names) if name in names[:at]]
         require(not twice, f"two pieces of a sampler remember '{twice[0] if twice else ''}': use one of them.")
+
+    @property
+    def max_probes(self) -> int:
+        return sum(piece.max_probes for part in (self.policy, self.propose, self.cache) for piece in part.pieces())
 
     def to_dict(self) -> dict[str, Any]:
         data = super().to_dict()

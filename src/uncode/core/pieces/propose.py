@@ -36,7 +36,11 @@ class Proposal(Piece):
 
     def __call__(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
         """What is proposed, and the logits that the belief is formed from. The view has no belief yet."""
-        return self.propose(logits if self._bias is None else logits + self._bias, view)
+        return self.propose(self.without_banned(logits), view)
+
+    def without_banned(self, logits: Tensor) -> Tensor:
+        """The logits with -inf for the banned tokens."""
+        return logits if self._bias is None else logits + self._bias
 
     def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
         """The same for logits `[B, W, V]` without the banned tokens. Never write into `logits`: copy them.
@@ -83,7 +87,7 @@ class Credit(Greedy):
         return None, logits + self.strength * self._credit(logits, view).log1p()
 
     def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
-        return {"credit": self._credit(logits if self._bias is None else logits + self._bias, view)}
+        return {"credit": self._credit(self.without_banned(logits), view)}
 
 
 @dataclass(frozen=True)

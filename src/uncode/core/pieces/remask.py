@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..errors import require
 from ..support.arrays import Ints
-from ..view import Count, Ranking, View
+from ..view import Count, Ranking, View, part_of
 from .piece import Buffer, Piece
 from .quota import Quota, check_steps, split_steps
 
@@ -52,13 +52,9 @@ class Never(Remasker):
 def in_loop(view: View, start: float, ahead: int = 0) -> Tensor | bool:
     """Whether the step `ahead` of this one lies in the loop of :class:`LeastConfident`: one share of the steps
     long, from the `start` part of the share on."""
-    begin = _part(view.block_steps, start)
+    begin = part_of(view.block_steps, start)
     step = view.block_step + ahead
     return (step >= begin) & (step < begin + view.block_steps)
-
-
-def _part(steps: Count, start: float) -> Count:
-    return int(steps * start) if isinstance(steps, int) else (steps * start).long()
 
 
 def _check_loop(start: float, count: int) -> None:
@@ -101,7 +97,7 @@ class LoopQuota(Quota):
     def __call__(self, view: View) -> Count:
         masked, steps = view.block_masked, view.block_steps
         in_the_loop = in_loop(view, self.start) * 1
-        after_it = (view.block_step >= _part(steps, self.start) + steps) * 1
+        after_it = (view.block_step >= part_of(steps, self.start) + steps) * 1
         paced = masked // steps + (view.block_step - after_it * steps < masked % steps)
         return self.count * in_the_loop + paced * (1 - in_the_loop)
 

@@ -9,13 +9,12 @@ from typing import Unpack
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ..canvas import Canvas
 from ..denoiser import Denoiser
-from ..errors import BadLogits, RowError, Stalled, UncodeError
-from ..logits_check import bad_logits, check_shape, find_bad_logits, mask_not_barred
+from ..errors import RowError, UncodeError
+from ..logits_check import check_shape, mask_not_barred
 from ..row_record import FILLED, OPEN, RowRecord
 from ..support.arguments import checks_arguments
 from ..support.arrays import Ints
@@ -24,17 +23,18 @@ from ..support.threads import at_most
 from ..support.transfer import Download
 from ..trace import Trace, header_of
 from ..view import View
-from .decide import Decision, Lane, decide
+from .failures import Failures, bad_rows, check_beliefs, latest, over_limit, stalled
+from .lanes.decide import Decision, decide
 from .requests import DecodeOptions, Samplers, Seeds
 from .state import State
 
 
 @dataclass(slots=True)
 class Step:
-    """One forward and its effects. Tensors are views that are valid until the next step."""
+    """One forward, its probes, and their effects. Tensors are views that are valid until the next step."""
 
     index: int
-    """Forwards of the batch before this one."""
+    """Steps of the batch before this one."""
     rows: Ints
     """Ids of the rows in the batch, in its order."""
     tokens: Tensor
@@ -45,6 +45,8 @@ class Step:
     """What was written and erased in the window, with the belief and the score behind it."""
     finished: tuple[int, ...]
     """Ids of the rows that ended with this step."""
+    probes: int = 0
+    """Forwards of the batch within this step, beside its own."""
     failed: tuple[RowError, ...] = ()
     """Why rows cannot go on, one error for each of them; empty where `advance` raises."""
 
@@ -67,8 +69,10 @@ def advance(state: State, *, raises: bool = True) -> Step:
     2. Ask the cache policies for a plan; run one forward over its window; take logits of the open window only. (On a
        GPU a single row's forward may have been launched at the end of the step before; see 8.)
     3. Propose a token everywhere; form the belief (float32; float64 logits keep float64).
-    4. Eligible = masked and in the open block. Score (a sum of terms in float64); -inf elsewhere.
-    5. Select; write. Remember with what belief each token was committed.
+    4. Eligible = masked and in the open block, whose end the beliefs of its first step may decide. Score (a sum of
+       terms in float64); -inf elsewhere.
+    5. Select, after probes where a piece needs them: forwards over other canvases, in a session without a KV cache,
+       each counted as a forward of its row. Write. Remember with what belief each token was committed.
     6. Remask among the decoder's own tokens, this step's included; erase.
     7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
        Logits that are NaN are the model's fault: the error names it. This is checked after a block's first step,
@@ -93,14 +97,17 @@ def _advance(state: State) -> Step:
     if logits is None:
         logits = _forward(state)
     view = view_of(state)
-    seen = view.tokens == state.facts.mask_id if state.observe == "span" else view.eligible
     decision = decide(state.lanes, logits, view)
+    probes = state.record_probes()
+    if decision.block_stop is not None:
+        view.eligible = view.eligible & (view.offsets < decision.block_stop)
+    seen = view.tokens == state.facts.mask_id if state.observe == "span" else view.eligible
     _write(state, decision)
     state.record.reserve(state.clock + 1 - state.earliest_join)
     state.record.append(decision, seen, state.batch.unfinished)
     synced = _sync(state, decision, logits, view.eligible) if state.lookahead.count_step() else _NOTHING_SYNCED
     state.clock += 1
-    failed = synced.failed | _over_limit(state, logits, view.eligible)
+    failed = synced.failed | over_limit(state, logits, view.eligible)
     return Step(
         index=state.clock - 1,
         rows=state.rows.ids,
@@ -108,6 +115,7 @@ def _advance(state: State) -> Step:
         offsets=view.offsets,
         decision=decision,
         finished=synced.finished,
+        probes=probes,
         failed=tuple(failed.values()),
     )
 
@@ -125,7 +133,7 @@ def view_of(state: State) -> View:
         block_masked=blocks.masked,
         block_steps=blocks.steps,
         block_step=state.block_step,
-        noise=state.noise(state.batch.seeds, state.record.forwards),
+        noise=state.noise(state.batch.seeds, state.record.steps),
         span=state.batch.generated,
         span_length=blocks.span_length,
         logp_at_commit=state.record.logp_at_commit if state.revises else None,
@@ -147,7 +155,7 @@ def _check_first_forward(state: State, logits: Tensor, width: int) -> None:
     """Raise an error that names the model where a session's first logits break their contract."""
     check_shape(state.denoiser, logits, (len(state.rows), width, state.facts.vocab_size), state.batch.tokens.shape[1])
     eligible = view_of(state).eligible
-    bad = _bad_rows(state, logits, eligible, ~state.rows.finished)
+    bad = bad_rows(state, logits, eligible, ~state.rows.finished)
     if bad:
         raise next(iter(bad.values()))
     if bool((logits[..., state.facts.mask_id][eligible] > -torch.inf).any()):
@@ -162,19 +170,19 @@ def _write(state: State, decision: Decision) -> None:
         decision.chosen = decision.chosen & ~(decision.edited & (state.batch.unfinished == 0))
     chosen, record = decision.chosen, state.record
     state.blocks.tokens.write(chosen, decision.belief.token)
-    record.commit_step_in_window.write(chosen, record.forwards)
+    record.commit_step_in_window.write(chosen, record.steps)
     if state.drafts:
         record.draft(state.blocks.window, decision.belief.token, ~state.rows.finished)
     if decision.revised:
         _record_events(state, decision)
     if decision.erased is not None:
-        state.blocks.tokens.write(decision.erased, torch.full_like(record.forwards, state.facts.mask_id))
-        record.commit_step_in_window.write(decision.erased, torch.full_like(record.forwards, OPEN))
+        state.blocks.tokens.write(decision.erased, torch.full_like(record.steps, state.facts.mask_id))
+        record.commit_step_in_window.write(decision.erased, torch.full_like(record.steps, OPEN))
 
 
 def _record_events(state: State, decision: Decision) -> None:
     """Where a remasker or an editor runs, offsets are written more than once: keep every change, in order."""
-    own, revising = state.record.forwards[:, 0].tolist(), state.revising
+    own, revising = state.record.steps[:, 0].tolist(), state.revising
     offsets = state.blocks.window.offsets.expand(len(own), -1)
     for change, token in ((decision.chosen, decision.belief.token), (decision.erased, None)):
         for row, column in [] if change is None else change.nonzero().tolist():
@@ -182,10 +190,6 @@ def _record_events(state: State, decision: Decision) -> None:
                 continue
             written = -1 if token is None else int(token[row, column])
             state.record.events[row].append((own[row], int(offsets[row, column]), written))
-
-
-Failures = dict[int, RowError]
-"""Why rows cannot go on, by their index in the batch."""
 
 
 @dataclass(frozen=True)
@@ -206,72 +210,37 @@ def _sync(state: State, decision: Decision, logits: Tensor, eligible: Tensor) ->
     """
     state.flush_step_counts()
     done = _ask_stop_rules(state)
-    left = state.blocks.window.restrict(state.blocks.tokens.read() == state.facts.mask_id).sum(-1)
+    left = state.blocks.window.restrict(state.blocks.tokens.read() == state.facts.mask_id)
+    if decision.block_stop is not None:
+        left = left & (state.blocks.window.offsets < decision.block_stop)
     changed = decision.chosen.any(-1) if decision.erased is None else (decision.chosen | decision.erased).any(-1)
-    facts = [left, changed, decision.pending_rows[:, 0], done]
+    facts = [left.sum(-1), changed, decision.pending_rows[:, 0], done]
     if (state.rows.block_step == 1).any():  # a block's first step
         facts.append((decision.belief.log_sumexp.isnan() & eligible).any(-1))
+        facts += _ends_of_blocks(state, decision)
     copied = Download(torch.stack(facts))
     if state.may_run_ahead:
         state.lookahead.logits = _forward(state)
     found = copied()
     filled, unchanged, may_close = found[0] == 0, found[1] == 0, found[2] == 0
     stuck = ~filled & unchanged & ~state.rows.finished
-    suspects = stuck | (found[4:] > 0).any(0)
-    failed: Failures = _stalled(state, decision, stuck)
-    failed |= _bad_rows(state, _latest(state, logits), eligible, suspects)  # the model's fault, if it is one
+    suspects = stuck | (found[4:5] > 0).any(0)
+    failed: Failures = stalled(state, decision, stuck)
+    failed |= bad_rows(state, latest(state, logits), eligible, suspects)  # the model's fault, if it is one
+    if len(found) > 5:
+        state.end_blocks(*found[5:])
     return _Synced(state.apply(filled & may_close, found[3] > 0), failed)
 
 
-def _latest(state: State, logits: Tensor) -> Tensor:
-    """The logits that are still valid: those of the next step, where its forward has been launched already."""
-    return logits if state.lookahead.logits is None else state.lookahead.logits
-
-
-def _bad_rows(state: State, logits: Tensor, eligible: Tensor, suspects: NDArray[np.bool_]) -> Failures:
-    """Errors that name the model, for rows whose logits `[W, V]` give no token a probability."""
-    failed: Failures = {}
-    for row in np.flatnonzero(suspects):
-        columns = eligible[row].nonzero()[:, 0]
-        found = find_bad_logits(logits[row, columns]) if len(columns) else None
-        if found is not None:
-            at, kind = found
-            offsets = state.blocks.window.offsets.expand(len(eligible), -1)
-            failed[int(row)] = _bad_logits(state, int(row), int(offsets[row, columns[at]]), kind)
-    return failed
-
-
-def _bad_logits(state: State, row: int, offset: int, kind: str) -> BadLogits:
-    """The error for a row of the batch and an offset; positions count from the row's first valid token."""
-    first = int(state.batch.valid[row].long().argmax())
-    name = int(state.rows.ids[row])
-    where = f" at position {state.batch.start + offset - first} of row {name}"
-    return bad_logits(state.denoiser, kind, where, name)
-
-
-def check_beliefs(state: State, row: int, found: RowRecord) -> None:
-    """Raise if a finished row has a token without a probability: bad logits after a block's first step."""
-    wrong = (found.commit_step >= 0) & found.entropy.isnan()
-    if bool(wrong.any()) and not found.sampler.propose.ban:  # a ban of all tokens leaves none either
-        raise _bad_logits(state, row, int(wrong.long().argmax()), "NaN or infinite")  # the logits are gone
-
-
-def _over_limit(state: State, logits: Tensor, eligible: Tensor) -> Failures:
-    """Errors for rows that have used up their forwards. They name the model if its logits are the reason."""
-    rows = state.rows
-    if state.clock < state.deadline:
-        return {}
-    over = (state.clock - rows.joined_at_step >= rows.limit) & ~rows.finished
-    failed: Failures = {}
-    for row in np.flatnonzero(over).tolist():
-        spec = state.spec_of(row)
-        slow = spec.policy.remask if spec.policy.remask.erases else spec.policy.select
-        failed[row] = Stalled(
-            f"row {int(rows.ids[row])} is not finished after {int(rows.limit[row])} forwards, the limit of sampler "
-            f"'{spec.name}' ({type(slow).__name__}): raise the limit or change it.",
-            int(rows.ids[row]),
-        )
-    return failed | _bad_rows(state, _latest(state, logits), eligible, over)
+def _ends_of_blocks(state: State, decision: Decision) -> list[Tensor]:
+    """Where this step has ended blocks, `[B]`, how many masks are behind each of them, and at which offset the first
+    of these is; nothing where it has ended none."""
+    stop = decision.block_stop
+    if stop is None:
+        return []
+    span = state.batch.generated
+    behind = (span == state.facts.mask_id) & (torch.arange(span.shape[1], device=span.device) >= stop)
+    return [stop[:, 0], behind.sum(-1), behind.long().argmax(-1)]
 
 
 def _ask_stop_rules(state: State) -> Tensor:
@@ -289,31 +258,6 @@ def _ask_stop_rules(state: State) -> Tensor:
         state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])
         ended[rows] = ~(masked & (fill < 0)).any(-1)
     return ended
-
-
-def _stalled(state: State, decision: Decision, stuck: NDArray[np.bool_]) -> Failures:
-    """Errors for rows that stand still although their selector may not wait."""
-    failed: Failures = {}
-    for row in np.flatnonzero(stuck).tolist():
-        lane = state.lanes[int(state.rows.lane[row])]
-        if not lane.sampler.policy.select.may_wait:
-            failed[row] = Stalled(
-                f"row {int(state.rows.ids[row])} cannot go on: {_culprit(lane, decision, row)} "
-                f"and masks are left; change it in sampler '{lane.spec.name}'.",
-                int(state.rows.ids[row]),
-            )
-    return failed
-
-
-def _culprit(lane: Lane, decision: Decision, row: int) -> str:
-    """The piece that lets a row stand still, and what it did."""
-    policy = lane.sampler.policy
-    terms = zip(policy.score.terms, decision.terms, strict=False)
-    rows = decision.score
-    barring = [type(term).__name__ for term, v in terms if not bool((v.expand_as(rows)[row] > -torch.inf).all())]
-    if barring and not bool((decision.score[row] > -torch.inf).any()):
-        return f"{barring[0]} scored every open position -inf or NaN"
-    return f"{type(policy.select).__name__} selected nothing"
 
 
 OPTION_PARAMETERS = [p for p in signature(State).parameters.values() if p.name in DecodeOptions.__annotations__]
@@ -366,7 +310,7 @@ class Steps:
 def steps(
     denoiser: Denoiser, canvas: Canvas, sampler: Samplers, seed: Seeds = 0, **options: Unpack[DecodeOptions]
 ) -> Steps:
-    """The decode as an iterator of steps, one forward each; see :func:`decode`."""
+    """The decode as an iterator of steps, one forward and its probes each; see :func:`decode`."""
     state = State(denoiser, **options)
     state.add(canvas, sampler, seed)
     return Steps(state, canvas)

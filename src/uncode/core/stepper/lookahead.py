@@ -22,7 +22,7 @@ import torch
 from torch import Tensor
 
 from ..support.arrays import Ints
-from .decide import Lane
+from .lanes.decide import Lane
 from .rows import Rows
 
 
@@ -58,7 +58,7 @@ class LookAhead:
         steps, sync_after_next = np.zeros_like(rows.block), rows.block_step == 0
         for lane, here in zip(lanes, members, strict=True):
             policy = lane.sampler.policy
-            if not policy.revises:
+            if not policy.revises and not policy.blocks.sees_beliefs:
                 masked, shares = rows.of_block(rows.masked)[here], rows.of_block(rows.shares)[here]
                 steps[here] = policy.select.min_steps(masked, shares) - rows.block_step[here]
             sync_after_next[here] |= policy.stop.stops

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ..pieces.cache import NoCache, Place, Plan, Span
 from ..support.arrays import Ints
-from .decide import Lane
+from .lanes.decide import Lane
 from .rows import Rows
 
 

@@ -18,7 +18,7 @@ from ..pieces.policy import Sampler
 from ..row_record import GIVEN, OPEN, Event, RowRecord
 from ..support.arrays import Ints
 from ..support.transfer import never
-from .decide import Decision
+from .lanes.decide import Decision
 from .window import Window, WindowedTensor
 
 COMMIT = ("logp", "entropy", "margin", "runner_up")
@@ -35,10 +35,12 @@ class BatchRecord:
         self.commit = torch.empty(len(COMMIT), 0, 0, dtype=torch.float64, device=device)
         self.commit_step = torch.empty(0, 0, dtype=torch.int64, device=device)
         self.mean_entropy = torch.empty(0, 0, dtype=torch.float64, device=device)
-        self.forwards = torch.empty(0, 1, dtype=torch.int64, device=device)
-        """Each row's own count of forwards, `[B, 1]`."""
+        self.steps = torch.empty(0, 1, dtype=torch.int64, device=device)
+        """Each row's own count of steps, `[B, 1]`."""
         self.events: list[list[Event]] = []
         self.drafts: list[list[list[int]]] = []
+        self.probes: list[list[int]] = []
+        """Per row, its probes at each step; empty where its sampler has none."""
         self._unflushed: list[tuple[Decision, Tensor]] = []
 
     # -- rows ------------------------------------------------------------------------------------
@@ -51,16 +53,18 @@ class BatchRecord:
         fresh = torch.where(masked, OPEN, GIVEN)
         self.commit_step = torch.cat([_grow(self.commit_step, (self.commit_step.shape[0], span), GIVEN), fresh])
         self.mean_entropy = _grow(self.mean_entropy, (len(self.mean_entropy) + rows, 0), float("nan"))
-        self.forwards = torch.cat([self.forwards, self.forwards.new_zeros(rows, 1)])
+        self.steps = torch.cat([self.steps, self.steps.new_zeros(rows, 1)])
         self.events += [[] for _ in range(rows)]
         self.drafts += [[] for _ in range(rows)]
+        self.probes += [[] for _ in range(rows)]
 
     def keep(self, rows: list[int]) -> None:
         """Only these rows stay, in this order."""
-        index = torch.tensor(rows, dtype=torch.int64, device=self.forwards.device)
+        index = torch.tensor(rows, dtype=torch.int64, device=self.steps.device)
         self.commit, self.commit_step = self.commit[:, index], self.commit_step[index]
-        self.mean_entropy, self.forwards = self.mean_entropy[index], self.forwards[index]
+        self.mean_entropy, self.steps = self.mean_entropy[index], self.steps[index]
         self.events, self.drafts = [self.events[r] for r in rows], [self.drafts[r] for r in rows]
+        self.probes = [self.probes[r] for r in rows]
 
     def crop(self, right: int) -> None:
         """Drop the last offsets, which no row has."""
@@ -89,9 +93,9 @@ class BatchRecord:
     def append(self, decision: Decision, seen: Tensor, unfinished: Tensor) -> None:
         """Append a step: its decision, and the positions `seen` whose entropy is averaged. Flushes a full list."""
         if not self._unflushed:
-            self._first_unflushed_step = self.forwards.clone()
+            self._first_unflushed_step = self.steps.clone()
         self._unflushed.append((decision, seen))
-        self.forwards += unfinished
+        self.steps += unfinished
         if len(self._unflushed) == CHUNK or decision.revised:
             self.flush()
 
@@ -143,39 +147,41 @@ class BatchRecord:
     def on_host(self, rows: list[int]) -> BatchRecord:
         """The record of some rows on the host, with one copy per buffer; to be read."""
         self.flush()
-        host, index = BatchRecord(torch.device("cpu")), torch.tensor(rows, device=self.forwards.device)
+        host, index = BatchRecord(torch.device("cpu")), torch.tensor(rows, device=self.steps.device)
         host.commit, host.commit_step = self.commit[:, index].cpu(), self.commit_step[index].cpu()
-        host.mean_entropy, host.forwards = self.mean_entropy[index].cpu(), self.forwards[index].cpu()
+        host.mean_entropy, host.steps = self.mean_entropy[index].cpu(), self.steps[index].cpu()
         host.events, host.drafts = [self.events[r] for r in rows], [self.drafts[r] for r in rows]
+        host.probes = [self.probes[r] for r in rows]
         return host
 
     def read(self, row: int, *, tokens: Tensor, sampler: Sampler, seed: int, window: Tensor) -> RowRecord:
         """All that is known of a row: what this record holds, and what the caller knows."""
         self.flush()
-        forwards, names = int(self.forwards[row]), sampler.policy.score.term_names
+        steps, names = int(self.steps[row]), sampler.policy.score.term_names
         terms = self.commit[len(COMMIT) : len(COMMIT) + len(names), row]
         return RowRecord(
             tokens=tokens,
             sampler=sampler,
             seed=seed,
-            forwards=forwards,
+            steps=steps,
+            probes=self.probes[row],
             commit_step=self.commit_step[row],
             **{name: self.commit[i, row] for i, name in enumerate(COMMIT)},
             score=terms.sum(0),
             terms=dict(zip(names, terms, strict=True)),
-            committed=self._committed(row, forwards),
-            mean_entropy=self.mean_entropy[row, :forwards],
+            committed=self._committed(row, steps),
+            mean_entropy=self.mean_entropy[row, :steps],
             window=window,
             events=self.events[row],
             drafts=self.drafts[row],
         )
 
-    def _committed(self, row: int, forwards: int) -> Tensor:
+    def _committed(self, row: int, steps: int) -> Tensor:
         """Tokens committed at each of the row's steps."""
-        steps = self.commit_step[row]
+        written = self.commit_step[row]
         if self.events[row]:
-            steps = torch.tensor([step for step, _, token in self.events[row] if token >= 0])
-        return torch.bincount(steps[steps >= 0], minlength=forwards)
+            written = torch.tensor([step for step, _, token in self.events[row] if token >= 0])
+        return torch.bincount(written[written >= 0], minlength=steps)
 
 
 class HostRows:
@@ -191,7 +197,11 @@ class HostRows:
         """The rows' whole canvases, `[N, L]`."""
         self.commit_step: Ints = record.commit_step.numpy()
         """As in :class:`RowRecord`, `[N, S]`."""
-        self.forwards: list[int] = record.forwards[:, 0].tolist()
+        self.steps: list[int] = record.steps[:, 0].tolist()
+        self.forwards = [steps + sum(probes) for steps, probes in zip(self.steps, record.probes, strict=True)]
+        """Of each row, probes included."""
+        self.probes = record.probes
+        """Of each row at each of its steps; empty where its sampler has none."""
 
     def record(self, at: int) -> RowRecord:
         """All that is known of a row."""
@@ -200,7 +210,7 @@ class HostRows:
             tokens=self._tokens[at],
             sampler=self._samplers[at],
             seed=self._seeds[at],
-            window=torch.from_numpy(self._window[at, :, : self.forwards[at]]),
+            window=torch.from_numpy(self._window[at, :, : self.steps[at]]),
         )
 
     @property

@@ -33,15 +33,22 @@ class Rows:
     limit: Ints
     grows: NDArray[np.bool_]
     """Whether the open block starts at the first offset; see :class:`BlockSchedule`."""
+    widest: Ints
+    """The most columns of a block that ends where beliefs say; 0 where all blocks are known from the start.
+
+    Such a row has four blocks: what is done, the open block, given tokens behind it, and the rest. When the next block
+    opens, it is cut from the rest.
+    """
     finished: NDArray[np.bool_]
 
     @classmethod
     def plan(cls, sampler: Sampler, masked: NDArray[np.bool_], lengths: Ints, clock: int) -> Rows:
         """The rows of one sampler as they join: blocks, masks and steps follow from where the masks are, `[B, S]`."""
-        before = np.pad(masked.cumsum(1), ((0, 0), (1, 0)))
-        ends = sampler.policy.blocks(lengths)
-        counts = np.diff(np.take_along_axis(before, ends, 1), prepend=0)
+        before, blocks = np.pad(masked.cumsum(1), ((0, 0), (1, 0))), sampler.policy.blocks
         zeros = np.zeros_like(lengths)
+        first = np.argmax(masked, 1)
+        ends = np.stack([zeros, zeros, first, lengths], 1) if blocks.sees_beliefs else blocks(lengths)
+        counts = np.diff(np.take_along_axis(before, ends, 1), prepend=0)
         return cls(
             ids=zeros,
             lane=zeros,
@@ -52,7 +59,8 @@ class Rows:
             block_step=zeros,
             joined_at_step=zeros + clock,
             limit=8 * counts.sum(1) + 64 if sampler.limit is None else zeros + sampler.limit,
-            grows=(zeros == 0) & sampler.policy.blocks.grows,
+            grows=(zeros == 0) & blocks.grows,
+            widest=blocks.widest(lengths) if blocks.sees_beliefs else zeros,
             finished=zeros > 0,
         )
 
@@ -60,7 +68,7 @@ class Rows:
     def none(cls) -> Rows:
         """No rows yet."""
         line, square = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)
-        return cls(line, line, square, square, square, line, line, line, line, line > 0, line > 0)
+        return cls(line, line, square, square, square, line, line, line, line, line > 0, line, line > 0)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -111,3 +119,17 @@ class Rows:
         waiting = ~self.finished & ((self.block_step < 0) | (self.block < 0))
         self.block = np.where(waiting, np.argmax(self.remaining_blocks, 1), self.block)
         self.block_step = np.where(waiting, 0, self.block_step)
+        for row in np.flatnonzero(waiting & (self.widest > 0)):
+            start, end, masks = self.ends[row, 2], self.ends[row, -1], self.masked[row, 3]
+            stop = min(start + self.widest[row], end)
+            self.ends[row, :4], self.masked[row, :4], self.block[row] = (start, stop, stop, end), (0, masks, 0, 0), 1
+
+    def end_blocks(self, stop: Ints, behind: Ints, following: Ints) -> NDArray[np.bool_]:
+        """Blocks that end where beliefs say have taken their first step: they end at the offset `stop`. Behind it are
+        so many masks, the first at the offset `following`. All are `[B]`. Returns which rows have such a block."""
+        here: NDArray[np.bool_] = (self.widest > 0) & (self.block_step == 1) & ~self.finished
+        for row in np.flatnonzero(here):
+            masks, rest = self.masked[row, 1], int(behind[row])
+            self.ends[row, 1:3] = stop[row], following[row] if rest else self.ends[row, -1]
+            self.masked[row, 1:4] = masks - rest, 0, rest
+        return here

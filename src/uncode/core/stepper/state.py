@@ -23,8 +23,8 @@ from ..support.threads import threads_for
 from ..support.transfer import upload
 from ..view import Count
 from .batch import Batch
-from .decide import Lane
-from .lanes import add_lanes, plan_rows
+from .lanes.decide import Lane
+from .lanes.join import add_lanes, plan_rows
 from .lookahead import LookAhead
 from .planner import Planner
 from .record import BatchRecord, HostRows
@@ -52,7 +52,7 @@ class State:
         self.record, self.planner = BatchRecord(self.facts.device), Planner()
         self.lookahead = LookAhead(self.facts.device)
         self.clock = 0
-        """Forwards of the batch so far."""
+        """Steps of the batch so far."""
         self.unchecked = True
         """Whether the session has not run a forward yet."""
         self.any_finished = False
@@ -138,8 +138,8 @@ class State:
         """The same of several rows; they are copied to the host together."""
         index = upload(rows, self.facts.device)
         record, tokens = self.record.on_host(rows.tolist()), self.batch.tokens[index].cpu()
-        forwards = int(record.forwards.max())
-        window = self.planner.recomputed(self.rows.ids[rows], self.rows.joined_at_step[rows], forwards)
+        steps = int(record.steps.max())
+        window = self.planner.recomputed(self.rows.ids[rows], self.rows.joined_at_step[rows], steps)
         samplers = [self.spec_of(row) for row in rows.tolist()]
         return HostRows(record, tokens, samplers, self.batch.seeds[index, 0].tolist(), window)
 
@@ -163,6 +163,9 @@ class State:
         self.planner.regroup(self.rows, self.lanes, self.batch.valid)
         for number, lane in enumerate(self.lanes):
             lane.rows = None if len(used) == 1 else upload(self.members(number), self.facts.device)
+            if lane.probes is not None:
+                ids = self.rows.ids[self.members(number)]
+                lane.probes.follow(ids, lane.rows, self.batch, self.denoiser.open)
         rows, columns = self.batch.tokens.shape
         tokens = columns if self.denoiser.computes_in_parts else rows * columns
         self.threads = threads_for(self.facts.device, self.facts.parameters, tokens)
@@ -201,6 +204,17 @@ class State:
                 opens = self.rows.block_step[rows] == 0
                 lane.memory.lay_out(self.rows.ids[rows], blocks, window.start[rows], window.width, opens)
 
+    def record_probes(self) -> int:
+        """Record the probes of a step. Returns the forwards that the batch took for them."""
+        passes = 0
+        for number, lane in enumerate(self.lanes):
+            if lane.probes is not None:
+                passes += lane.probes.passes
+                for row, count in zip(self.members(number).tolist(), lane.probes.counts.tolist(), strict=True):
+                    if not self.rows.finished[row]:
+                        self.record.probes[row].append(count)
+        return passes
+
     def restart_lookahead(self) -> None:
         """Count the steps until the host must sync again."""
         self.lookahead.restart(self.rows, self.lanes, [self.members(number) for number in range(len(self.lanes))])
@@ -216,6 +230,11 @@ class State:
         if since:
             self.rows.block_step += since
             self.blocks.age = self.blocks.age + since
+
+    def end_blocks(self, stop: Ints, behind: Ints, following: Ints) -> None:
+        """Apply what a sync found of blocks that end where beliefs say; see :meth:`Rows.end_blocks`."""
+        if self.rows.end_blocks(stop, behind, following).any():
+            self.lookahead.must_open_blocks = True
 
     def apply(self, filled: np.ndarray, done: np.ndarray) -> tuple[int, ...]:
         """Apply what a sync found: rows `[B]` whose block is `filled` and may close, and rows that a stop rule has

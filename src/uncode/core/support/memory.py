@@ -41,15 +41,15 @@ def require_memory_for_canvas(tokens: int) -> None:
 
 
 def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, whole_span: bool) -> None:
-    """Raise unless one forward's logits fit: `[B, W, V]` in float32, with W the widest open block (or the span).
+    """Raise unless one forward's logits fit: `[B, W, V]` in float32, with W the widest open block, or the span.
 
     What pieces remember per token takes as much again.
     """
     lengths = canvas.lengths.tolist()
     different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
-    ends = (sampler.policy.blocks(np.array([length])) for (_, length), sampler in different.items())
-    whole_span = whole_span or any(sampler.policy.stop.sees_beliefs for sampler in samplers)
-    widest = canvas.span if whole_span else max(int(np.diff(each, prepend=0).max()) for each in ends)
+    widths = (sampler.policy.blocks.widest(np.array([length])) for (_, length), sampler in different.items())
+    whole_span = whole_span or any(one.policy.stop.sees_beliefs or one.max_probes for one in different.values())
+    widest = canvas.span if whole_span else max(int(width[0]) for width in widths)
     copies = 1 + max((_buffers_per_token(sampler) for sampler in different.values()), default=0)
     require_memory(
         4 * copies * canvas.rows * widest * facts.vocab_size,

@@ -62,12 +62,14 @@ def estimate(runner: Runner, model: DiffusionModel) -> Estimate | None:
 
 
 def expected_forwards(sampler: Sampler, length: int) -> tuple[int, bool]:
-    """The forwards of an answer, and whether that is exact. Without a schedule it is at most one for each token."""
+    """The forwards of an answer, and whether that is exact. Without a schedule it is at most one for each token; probes
+    come on top."""
     select, masked = sampler.policy.select, np.full((1, 1), length)
     shares = select.shares(masked)
     steps = int(shares.sum())
     is_exact = steps > 0 and int(select.min_steps(masked[:, 0], shares[:, 0])[0]) == steps
-    return steps or length, is_exact and not sampler.policy.stop.stops
+    probes = sampler.max_probes
+    return (steps or length) * (1 + probes), is_exact and not probes and not sampler.policy.stop.stops
 
 
 def measure(
@@ -79,10 +81,10 @@ def measure(
         engine.submit(model.request(question, sampler))
     rates = []
     for _ in range(MEASURED_FORWARDS):
-        began = time.monotonic()
+        began, before = time.monotonic(), engine.forwards
         engine.step()
         seconds, tokens = time.monotonic() - began, engine.tokens
         if tokens:
-            rates.append(seconds / tokens)
+            rates.append(seconds / tokens / (engine.forwards - before))
     peak = int(engine.budget.per_token * engine.budget.measured)
     return min(rates[1:] or rates), peak or None

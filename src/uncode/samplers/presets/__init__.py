@@ -21,6 +21,7 @@ from .classic import (
     uniform,
 )
 from .newer import (
+    adablock,
     certainty_density,
     credit,
     dynamic,
@@ -28,8 +29,10 @@ from .newer import (
     entropy_gate,
     entropy_threshold,
     hierarchy,
+    info_gain,
     klass,
     local_leap,
+    lookum,
     prophet,
     saber,
 )
@@ -39,6 +42,7 @@ from .own import (
 )
 
 __all__ = [
+    "adablock",
     "certain_first",
     "certain_first_fast",
     "certainty_density",
@@ -54,10 +58,12 @@ __all__ = [
     "fast_dllm",
     "fast_dllm_factor",
     "hierarchy",
+    "info_gain",
     "klass",
     "left_to_right",
     "llada",
     "local_leap",
+    "lookum",
     "margin",
     "prophet",
     "remdm",

@@ -6,17 +6,18 @@ Each docstring names its source, quotes each default, and says what the sampler 
 from __future__ import annotations
 
 from ...core.errors import UncodeError
-from ...core.pieces.blocks import Blocks, GrowingBlocks
+from ...core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks
 from ...core.pieces.policy import Policy, Sampler
 from ...core.pieces.propose import Credit
 from ...core.pieces.quota import Even
 from ...core.pieces.remask import LargestDrops, Overwrite
-from ...core.pieces.score import CertaintyDensity, Confidence, EntropyGate, NegEntropy
+from ...core.pieces.score import CertaintyDensity, Confidence, EntropyGate, Exp, NegEntropy
 from ...core.pieces.select import (
     AboveMeanAtCommit,
     AroundAnchors,
     BestOfRuns,
     EntropyThreshold,
+    LeastUncertainNext,
     Selector,
     StableOrQuota,
     Threshold,
@@ -24,7 +25,9 @@ from ...core.pieces.select import (
     TopK,
 )
 from ...core.pieces.stop import WhenAnswerIsClear
-from ..registry import Cache, cache_named, drawn, preset
+from ..registry import Cache, Delimiter, cache_named, drawn, preset
+
+DELIMITERS: dict[Delimiter, str] = {"newline": "\n", "period": ".", "comma": ","}
 
 
 @preset
@@ -237,6 +240,78 @@ def prophet(
     stop = WhenAnswerIsClear(answer_start, answer_length, early, middle, late, steps)
     policy = Policy(Confidence(), TopK(Even(steps)), Blocks(length=block_length), stop=stop)
     return Sampler(policy, drawn(temperature), name="prophet")
+
+
+@preset
+def adablock(
+    *,
+    threshold: float = 0.9,
+    delimiter: Delimiter = "newline",
+    delimiter_threshold: float = 0.3,
+    block_length: int = 32,
+    cache: Cache = "none",
+    temperature: float = 0.0,
+) -> Sampler:
+    """AdaBlock: a block ends where the model expects a line to end; in it every position above a threshold.
+
+    Source: Lu et al., AdaBlock-dLLM, ICLR 2026 (arXiv:2509.26432); lgxi24/AdaBlock-dLLM llada/generate_adablock.py,
+        compute_block_length, generate_adablock and the same with its two caches.
+    Default threshold: 0.9, "THRESHOLD=0.9". Default delimiter: newline, "delimiter_ids=[198]"; a model that has no
+        token for it is refused. Default delimiter_threshold: 0.3, "DELIMITER_THRESHOLD=0.3" for LLaDA (0.5 for Dream).
+        Default block_length: 32, "INIT_BLOCK_LENGTH=32", where no delimiter is near. Default cache: none.
+    Cost: at most one forward a token; the first step of a block needs logits of a quarter of the span; no memory.
+    """
+    blocks = DelimitedBlocks((DELIMITERS[delimiter],), delimiter_threshold, block_length)
+    policy = Policy(Confidence(), Threshold(threshold), blocks)
+    return Sampler(policy, drawn(temperature), cache_named(cache), name="adablock")
+
+
+@preset
+def info_gain(
+    *,
+    candidates: int = 8,
+    position_temperature: float = 0.2,
+    threshold: float = 0.8,
+    block_length: int = 32,
+    temperature: float = 0.0,
+) -> Sampler:
+    """Info-Gain: of several candidates, the position that is certain now and leaves least uncertainty behind.
+
+    Source: Yang et al., Improving Sampling for Masked Diffusion Models via Information Gain, ICML 2026
+        (arXiv:2602.18176); yks23/Information-Gain-Sampler src/samplers/info_gain.py, InfoGainSampler. There each
+        candidate draws tokens too, and the winner's probe is the next step's forward; here all propose the same tokens.
+    Default candidates: 8, "candidate_number: 8". Default position_temperature: 0.2, "position_temperature: 0.2".
+        Default threshold: 0.8, "threshold: 0.8": where all masks of the block reach it, they are committed at once.
+        Default block_length: 32, "block_size=32".
+    Cost: one forward a token and at most `candidates` probes with it; logits of the whole span for each probe, and a
+        session of its own without a KV cache.
+    """
+    select = LeastUncertainNext(candidates, position_temperature, threshold)
+    policy = Policy(Exp(Confidence()), select, Blocks(length=block_length))
+    return Sampler(policy, drawn(temperature), name="info_gain")
+
+
+@preset
+def lookum(
+    *,
+    candidates: int = 8,
+    position_temperature: float = 0.1,
+    threshold: float = 0.8,
+    block_length: int = 32,
+    temperature: float = 0.0,
+) -> Sampler:
+    """LookUM's verifier: of several candidates, the position that leaves least uncertainty behind.
+
+    Source: LookUM, ICML 2026 (arXiv:2511.05563), in the form of yks23/Information-Gain-Sampler
+        src/samplers/info_gain.py, variant="lookum"; the paper's paths of several steps and its resampling have no
+        public code.
+    Default candidates: 8, "CANDIDATE_NUMBER=8". Default position_temperature: 0.1, "POSITION_TEMPERATURE=0.1"
+        (eval_lookum.sbatch). Default threshold: 0.8, "THRESHOLD=0.8". Default block_length: 32, "block_size=32".
+    Cost: as info_gain.
+    """
+    select = LeastUncertainNext(candidates, position_temperature, threshold, immediate=False)
+    policy = Policy(Exp(Confidence()), select, Blocks(length=block_length))
+    return Sampler(policy, drawn(temperature), name="lookum")
 
 
 @preset

@@ -14,7 +14,8 @@
  * @property {number[]} generated_ids
  * @property {string[]} [generated_texts]
  * @property {number[]} commit_step
- * @property {number} forwards
+ * @property {number} forwards probes included
+ * @property {number[]} [probes] of each step
  * @property {number[]} special_ids
  * @property {number} mask_id
  * @property {(number | null)[]} [logp]
@@ -33,15 +34,16 @@
  */
 
 /**
- * The forwards of a row.
+ * The steps of a row.
  * @param {Row} row
  * @param {{ offset: number, token: number, text: string }[]} tokens
  * @returns {Step[]}
  */
 export function stepsOfRow(row, tokens) {
   const drafts = draftsOf(row);
+  const probes = (row.probes ?? []).reduce((sum, count) => sum + count, 0);
   /** @type {Step[]} */
-  const steps = Array.from({ length: row.forwards }, (_, step) => ({
+  const steps = Array.from({ length: row.forwards - probes }, (_, step) => ({
     commits: [],
     erased: [],
     mean_entropy: row.mean_entropy?.[step],

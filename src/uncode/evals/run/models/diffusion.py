@@ -127,7 +127,8 @@ class DiffusionModel(EvaluatedModel):
 def _first_eos_step(row: FinishedRow, eos_ids: tuple[int, ...]) -> int | None:
     """The forward that wrote the first EOS; None if none did."""
     pairs = zip(row.generated.tolist(), row.commit_step.tolist(), strict=True)  # few numbers: quicker than arrays
-    return min((step for token, step in pairs if token in eos_ids and step >= 0), default=None)
+    first = min((step for token, step in pairs if token in eos_ids and step >= 0), default=None)
+    return None if first is None else row.forwards_before(first)
 
 
 def _order(row: FinishedRow, trivial: tuple[int, ...], eos_ids: tuple[int, ...]) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from ..belief import Belief
-from ..pieces.policy import Sampler
-from ..support.reprs import counted
-from ..view import Ranking, View
+from ...belief import Belief
+from ...pieces.blocks import BlockSchedule
+from ...pieces.policy import Sampler
+from ...support.reprs import counted
+from ...view import Ranking, View
 from .memory import Memory
+from .probes import Probes
 
 
 @dataclass
@@ -27,6 +29,8 @@ class Lane:
     """Indices of its rows; None when the lane holds the whole batch."""
     memory: Memory | None = None
     """What its pieces remember; None where they remember nothing."""
+    probes: Probes | None = None
+    """The forwards that its pieces run within a step; None where they run none."""
 
 
 @dataclass(slots=True)
@@ -46,6 +50,8 @@ class Decision:
     """Whether positions may be written that the ranking did not have: by an editor or a stop rule."""
     pending: Tensor | bool = False
     """Rows `[B, 1]` whose block must stay open although it is full."""
+    block_stop: Tensor | None = None
+    """The offsets at which the open blocks end, `[B, 1]`, where this step has decided it for one of them."""
 
     def __repr__(self) -> str:
         (rows, columns), erased = self.chosen.shape, 0 if self.erased is None else int(self.erased.sum())
@@ -78,6 +84,7 @@ def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
 
     erases = any(part.erased is not None for part in parts)
     edits = any(part.edited is not None for part in parts)
+    ends_blocks = any(part.block_stop is not None for part in parts)
     return Decision(
         belief=Belief.join([part.belief for part in parts], concatenate, tokens=True),
         score=concatenate([part.score for part in parts]),
@@ -87,6 +94,7 @@ def decide(lanes: Sequence[Lane], logits: Tensor, view: View) -> Decision:
         edited=concatenate([_flags(part.edited, part.chosen) for part in parts]) if edits else None,
         unranked=any(part.unranked for part in parts),
         pending=concatenate([part.pending_rows for part in parts]),
+        block_stop=concatenate([_block_stop(part) for part in parts]) if ends_blocks else None,
     )
 
 
@@ -94,16 +102,19 @@ def _decide(lane: Lane, logits: Tensor, view: View) -> Decision:
     memory, policy = lane.memory, lane.sampler.policy
     if memory is not None:
         view.memory = memory.values
+    if lane.probes is not None:
+        lane.probes.begin(view)
     proposed, believed = lane.sampler.propose(logits, view)
     view.belief = Belief.of(believed, proposed, view.tokens if policy.remask.needs_standing else None)
     if memory is not None:
         view.belief = memory.with_drift(view.belief, believed)
+    block_stop = end_blocks(policy.blocks, view) if policy.blocks.sees_beliefs else None
     terms = [_ranked(term(view)) for term in policy.score.terms]
     score = terms[0]  # alone, a term orders in float32 as it would in float64
     for term in terms[1:]:
         score = score.double() + term
     ranking = Ranking(score, view.eligible)
-    decision = Decision(view.belief, ranking.score, terms, policy.select(ranking, view))
+    decision = Decision(view.belief, ranking.score, terms, policy.select(ranking, view), block_stop=block_stop)
     decision.unranked = policy.stop.sees_beliefs or policy.edit is not None
     if policy.stop.sees_beliefs:
         decision.chosen = decision.chosen | policy.stop.exits(view)
@@ -120,6 +131,30 @@ def _decide(lane: Lane, logits: Tensor, view: View) -> Decision:
     if memory is not None:
         memory.update(lane.sampler, view, logits)
     return decision
+
+
+def end_blocks(blocks: BlockSchedule, view: View) -> Tensor | None:
+    """Ask where the blocks end that have just opened, and let the view show no more than that. Returns the offsets at
+    which all open blocks end, `[B, 1]`; None where no block has just opened."""
+    opens = view.block_step == 0
+    if opens is False:
+        return None
+    stop = torch.minimum(blocks.stops(view), _end_of_block(view))
+    if isinstance(opens, Tensor):
+        stop = torch.where(opens, stop, _end_of_block(view))
+    inside = view.offsets < stop
+    view.eligible = view.eligible & inside
+    view.own = None if view.own is None else view.own & inside
+    masked = view.eligible.sum(-1, keepdim=True)
+    view.block_masked = torch.where(opens, masked, view.block_masked) if isinstance(opens, Tensor) else masked
+    view.block_length = stop - view.block_start
+    return stop
+
+
+def _end_of_block(view: View) -> Tensor:
+    """The offsets at which the open blocks end as far as the host knows, `[B, 1]`."""
+    end = torch.as_tensor(view.block_start + view.block_length, device=view.tokens.device)
+    return end.expand(len(view.tokens), 1)
 
 
 def show_commits(view: View, chosen: Tensor) -> Tensor:
@@ -140,6 +175,11 @@ def _term(part: Decision, number: int) -> Tensor:
     if number < len(part.terms):
         return part.terms[number].expand_as(part.score)
     return torch.full_like(part.score, float("nan"))
+
+
+def _block_stop(part: Decision) -> Tensor:
+    """Where a lane's open blocks end, `[B, 1]`; far behind the span where the step has not decided it."""
+    return torch.full_like(part.chosen[:, :1], 2**62, dtype=torch.int64) if part.block_stop is None else part.block_stop
 
 
 def _flags(flags: Tensor | None, like: Tensor) -> Tensor:

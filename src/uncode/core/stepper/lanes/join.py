@@ -7,14 +7,15 @@ from functools import reduce
 
 import numpy as np
 
-from ..canvas import Canvas
-from ..denoiser import Facts
-from ..errors import require
-from ..pieces.policy import Sampler
-from ..support.arrays import Ints
+from ...canvas import Canvas
+from ...denoiser import Facts
+from ...errors import require
+from ...pieces.policy import Sampler
+from ...support.arrays import Ints
+from ..rows import Rows
 from .decide import Lane
 from .memory import Memory
-from .rows import Rows
+from .probes import Probes
 
 
 def add_lanes(
@@ -46,7 +47,7 @@ def _bind(sampler: Sampler, facts: Facts, whole_span: bool) -> Lane:
         f"this model has no KV cache, and {type(sampler.cache).__name__} needs one: use a sampler without a cache.",
     )
     bound = sampler.bind(facts)
-    return Lane(sampler, bound, memory=Memory.of(bound, facts))
+    return Lane(sampler, bound, memory=Memory.of(bound, facts), probes=Probes.of(bound, facts.mask_id))
 
 
 def plan_rows(canvas: Canvas, lanes: Sequence[Lane], numbers: Ints, ids: Ints, clock: int) -> Rows:
