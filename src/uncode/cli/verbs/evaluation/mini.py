@@ -128,7 +128,7 @@ def command(
     else:
         models = [model or "tiny"] if second is None else [model or "tiny", second]
         problems = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
-        settings = (device, dtype, problems, batch or _batch_size(device), seed or 0)
+        settings = (device, dtype, problems, batch, seed or 0)
         jobs = _jobs(models, settings, quick, out, families or [], draw, every, samplers)
         _report([_run(job, workers or 1, out) for job in jobs], every, plot, as_json)
 
@@ -156,7 +156,7 @@ def _check_board(every: bool, quick: bool, options: dict[str, str | Path | None]
 
 def _jobs(
     models: list[str],
-    settings: tuple[str | None, str | None, int, int, int],
+    settings: tuple[str | None, str | None, int, int | None, int],
     quick: bool,
     out: Path | None,
     families: list[str],
@@ -179,9 +179,11 @@ def _jobs(
 
     from ....evals.mini.job import Job
 
+    device, dtype, problems, batch, seed = settings
+    known = (device, dtype, problems, batch or _batch_size(device), seed, rates)
     rows = tuple(name.strip() for name in (samplers or "").split(",") if name.strip())
     outs = (out, None if out is None else out / SECOND_FOLDER)
-    return [Job(name, *settings, rates, to, names, draw, every, rows) for name, to in zip(models, outs, strict=False)]
+    return [Job(name, *known, to, names, draw, every, rows) for name, to in zip(models, outs, strict=False)]
 
 
 def _stored(file: Path, every: bool) -> list[Results]:

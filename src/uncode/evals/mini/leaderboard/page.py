@@ -99,5 +99,6 @@ def _commands() -> str:
         "uncode mini --all --device cuda --workers 8 --out board                       # the table, on any model\n"
         "uncode mini --all --second other/model --device cuda --workers 8 --out board  # with another seed\n"
         f"{COMMAND} src/uncode/models/tiny docs   # this page\n"
-        "```"
+        "```\n\n"
+        "[Adding a sampler](adding-a-sampler.md) leads from an equation to a row of this table."
     )
