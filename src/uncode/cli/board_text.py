@@ -46,6 +46,7 @@ def show_board(runs: Sequence[Results], plot: Path | None, as_json: bool) -> Non
 
 def _print(board: Board) -> None:
     from ..evals.mini.leaderboard import tables
+    from ..evals.mini.leaderboard.board import NOT_RUN
 
     about = next(iter(board.runs.values())).about
     with printing() as console:
@@ -59,10 +60,11 @@ def _print(board: Board) -> None:
         for reference in board.references if len(board.names) > 1 else ():
             print_table(console, tables.differences(board, reference))
             console.print()
-        reasons = dict.fromkeys(board.without_row.values())
-        for why in reasons:
-            names = ", ".join(name for name, reason in board.without_row.items() if reason == why)
-            console.print(f"no row for {names}: {why}", markup=False, soft_wrap=True)
+        for name, why in board.without_row.items():
+            if why != NOT_RUN:
+                console.print(f"no row for {name}: {why}", markup=False, soft_wrap=True)
+        if rest := list(board.without_row.values()).count(NOT_RUN):
+            console.print(f"no row for {rest} other presets: {NOT_RUN}")
 
 
 def _data(board: Board) -> dict[str, Any]:
