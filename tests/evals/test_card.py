@@ -152,6 +152,17 @@ def test_a_card_without_a_second_seed_and_rates(folder: Path) -> None:
     ]  # fmt: skip
 
 
+def test_the_card_is_the_same_with_the_results_of_every_preset(folder: Path) -> None:
+    """The leaderboard's rows stay out of its tables, tests and counts."""
+    before = card(folder), details(folder)
+    results = as_in_the_paper()
+    for cells in results.cells.values():
+        cells["klass"] = Cell("1" * PROBLEMS, "0" * PROBLEMS, 5.0, 5.0)
+    results.save(folder / "results.json")
+    assert (card(folder), details(folder)) == before
+    assert load_runs(folder, every_preset=True)[0].results.average("klass") is not None
+
+
 def test_direct_answers_stand_beside_left_to_right(folder: Path) -> None:
     results = as_in_the_paper()
     for family, right in {"mini_story": 10, "mini_algebra": 32}.items():

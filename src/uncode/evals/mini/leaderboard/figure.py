@@ -10,7 +10,7 @@ SIZE = (11, 7)
 
 
 def draw_board(board: Board, kind: str = "svg") -> bytes:
-    """The figure as the content of an .svg or .png file. Rows on a front are highlighted, whoever made them."""
+    """The figure as the content of an .svg or .png file. Rows on a front are highlighted, ours or not."""
     points = {
         name: {seed: Point(one.forwards, 100 * one.average.estimate) for seed, one in of.items()}
         for name, of in board.points.items()
