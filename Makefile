@@ -3,7 +3,8 @@
 # make check  linters and types only; the viewer's JavaScript too, where node is installed
 # make bench  the cost of the stepper, of loading and of answers, compared with the copied-loop style
 # make verify make test, slow tests, the limits of the benchmarks, every architecture, a thousand examples per property
-# make docs   write docs/papers.md from the presets, the output of the docs' code blocks and notebooks, and the README's picture
+# make docs   write docs/papers.md from the presets, docs/leaderboard.md from the results of tiny, the output of the docs'
+#             code blocks and notebooks, and the README's picture
 
 PYTHON ?= python3
 VENV := .venv
@@ -67,6 +68,7 @@ bench: $(VENV)/base
 
 docs: $(VENV)/dev
 	@$(BIN)/python -m uncode.samplers.papers > docs/papers.md
+	@$(BIN)/python -m uncode.evals.mini.leaderboard.write src/uncode/models/tiny docs
 	@$(BIN)/python tests/test_docs.py
 	@$(BIN)/python tests/test_notebook.py
 

@@ -77,6 +77,8 @@ QUICK = [
     ["view", "README.md", "--out", "README.md"],
     ["mini", "--card"],
     ["mini", "--show", str(TINY / "results.json")],
+    ["mini", "--all", "--show", str(TINY / "results.json")],
+    ["mini", "--all", "--second", "tiny"],
     ["mini", "--model", "toy"],
     ["mini", "--model", "nosuch"],
     ["mini", "--family", "stroy"],

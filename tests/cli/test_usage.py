@@ -14,7 +14,7 @@ from uncode.cli.usage import with_options
         ("decode x --length abc", "--length must be a whole number, not 'abc': see `uncode decode --help`."),
         ("decode x --guidance much", "--guidance must be a number, not 'much': see `uncode decode --help`."),
         ("decode x --batch 0", "--batch must be at least 1, not 0: see `uncode decode --help`."),
-        ("mini --workers 9", "--workers must be at least 1 and at most 7, not 9: see `uncode mini --help`."),
+        ("mini --workers 99", "--workers must be at least 1 and at most 16, not 99: see `uncode mini --help`."),
         ("decode x --modle y", "there is no option --modle: did you mean --model? See `uncode decode --help`."),
         ("decode x --zzz", "there is no option --zzz: see `uncode decode --help`."),
         ("decode What is 2", "'is 2' was not expected: put the whole prompt in quotes: see `uncode decode --help`."),

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from uncode.evals.families import FAMILIES
-from uncode.evals.mini.card import accuracy_figure
-from uncode.evals.mini.card.accuracy_figure import Box, draw_accuracy
+from uncode.evals.mini import scatter
+from uncode.evals.mini.card.accuracy_figure import draw_accuracy
 from uncode.evals.mini.card.agreement import Agreement
 from uncode.evals.mini.card.claims import CLAIMS, verdict
 from uncode.evals.mini.card.details import details
@@ -17,6 +17,7 @@ from uncode.evals.mini.card.page import card
 from uncode.evals.mini.folder import load_runs
 from uncode.evals.mini.names import DIRECT, GROUPS, PLANNING, REASONING, with_rate
 from uncode.evals.mini.results import Cell, Results
+from uncode.evals.mini.scatter import Box
 from uncode.models import TINY
 from uncode.stats import Interval
 
@@ -151,6 +152,17 @@ def test_a_card_without_a_second_seed_and_rates(folder: Path) -> None:
     ]  # fmt: skip
 
 
+def test_the_card_is_the_same_with_the_results_of_every_preset(folder: Path) -> None:
+    """The leaderboard's rows stay out of its tables, tests and counts."""
+    before = card(folder), details(folder)
+    results = as_in_the_paper()
+    for cells in results.cells.values():
+        cells["klass"] = Cell("1" * PROBLEMS, "0" * PROBLEMS, 5.0, 5.0)
+    results.save(folder / "results.json")
+    assert (card(folder), details(folder)) == before
+    assert load_runs(folder, every_preset=True)[0].results.average("klass") is not None
+
+
 def test_direct_answers_stand_beside_left_to_right(folder: Path) -> None:
     results = as_in_the_paper()
     for family, right in {"mini_story": 10, "mini_algebra": 32}.items():
@@ -166,13 +178,13 @@ def test_direct_answers_stand_beside_left_to_right(folder: Path) -> None:
 
 def test_names_in_the_figure_do_not_overlap(monkeypatch: pytest.MonkeyPatch) -> None:
     boxes = list[Box]()
-    place = accuracy_figure._free_place
+    place = scatter._free_place
 
     def free_place(*args: object) -> Box:
         boxes.append(place(*args))  # type: ignore[arg-type]
         return boxes[-1]
 
-    monkeypatch.setattr(accuracy_figure, "_free_place", free_place)
+    monkeypatch.setattr(scatter, "_free_place", free_place)
     runs = {run.seed: run.results for run in load_runs(TINY)}
     assert draw_accuracy(runs) == draw_accuracy(runs)
     once = boxes[: len(boxes) // 2]

@@ -27,6 +27,7 @@ from uncode.evals.mini import names, report, write
 from uncode.evals.mini.biases import biases_of
 from uncode.evals.mini.card.page import card
 from uncode.evals.mini.job import Job, problems_digest
+from uncode.evals.mini.leaderboard.board import Board
 from uncode.evals.mini.names import RATES, UNCODE, with_rate
 from uncode.evals.mini.results import Cell, FamilyResults, Results
 from uncode.evals.run.config import EvalConfig
@@ -153,6 +154,37 @@ def test_a_quick_run_in_two_processes(
     assert tuple(one.cells) == families  # what is there stays in the table
 
 
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
+@pytest.mark.usefixtures("short")
+def test_every_preset_runs_and_one_that_cannot_is_named(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In two processes; a killed run is the same as one of fewer samplers, which this one resumes."""
+    real = multiprocessing.get_context
+    monkeypatch.setattr(multiprocessing, "get_context", lambda _: real("fork"))
+    bare = tmp_path / "bare"
+    shutil.copytree(folder, bare, ignore=shutil.ignore_patterns("frequency.safetensors", "examples"))
+    mine = tmp_path / "mine.toml"
+    mine.write_text(uncode.presets.confidence(steps=3).to_toml())
+    rows = ("left_to_right", "certain_first", "certain_first_fast", "uncode_eb", str(mine))
+    whole = Job(str(bare), "cpu", None, 2, 2, 0, {"mini_choice": 0.1}, tmp_path / "run", ("mini_choice",), None, True)
+    labels = [entry.label for entry in whole.config.samplers]
+    assert {entry.preset for entry in whole.config.samplers} == set(PRESETS) and len(labels) == len(set(labels))
+    part = replace(whole, samplers=rows[:1]).run(1, ignore)
+    assert list(part.cells["mini_choice"]) == ["left_to_right"] and part.about["left_out"] == {}
+    results = replace(whole, samplers=rows).run(2, ignore)
+    assert list(results.cells["mini_choice"]) == ["left_to_right", "certain_first_fast", "mine"]
+    assert results.cells["mini_choice"]["left_to_right"] == part.cells["mini_choice"]["left_to_right"]
+    assert results.cells["mini_choice"]["mine"].forwards == 3
+    assert sorted(results.about["left_out"]) == ["certain_first", "uncode_eb"]
+    assert "needs a frequency table" in results.about["left_out"]["uncode_eb"]
+    assert results.about["training_seed"] == 0 and results.about["table"] is None
+    with pytest.raises(UncodeError, match="has no frequency table"):
+        replace(whole, every_preset=False).run(1, ignore)
+    found = Board.of([results])
+    assert found.without_row["certain_first"] == results.about["left_out"]["certain_first"]
+
+
 def test_the_table_in_a_models_folder_is_its_own(folder: Path) -> None:
     words = ("Problem: Compute 2 + 3\nSolution:", "--model", str(folder), "--length", "6")
     one = json.loads(call("decode", *words, "--json").stdout)
@@ -211,6 +243,11 @@ def test_the_tables_say_what_the_results_hold(results: Results) -> None:
 def test_results_are_read_back_and_other_files_refused(results: Results, tmp_path: Path) -> None:
     results.save(tmp_path / "results.json")
     assert Results.load(tmp_path / "results.json") == results
+    packed = json.loads((tmp_path / "results.json").read_text())
+    assert packed["cells"]["mini_story"]["confidence"]["right"] == "0x1c", "1100 after a leading 1, four marks a digit"
+    packed["cells"]["mini_story"]["confidence"]["right"] = "1100"  # as earlier versions wrote it
+    (tmp_path / "older.json").write_text(json.dumps(packed))
+    assert Results.load(tmp_path / "older.json") == results
     for text in ("[]", "{}", '{"about": {}, "cells": {"a": {"b": {"right": 1}}}}', "no"):
         (tmp_path / "other.json").write_text(text)
         with pytest.raises(UncodeError, match="not a file of results"):

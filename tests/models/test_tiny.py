@@ -51,7 +51,7 @@ def test_its_card_and_its_sampler_files_are_printed_by_commands() -> None:
 def test_its_figure_shows_every_preset_of_its_results() -> None:
     drawn = (TINY / "accuracy.svg").read_bytes()
     assert ElementTree.fromstring(drawn).tag.endswith("svg")
-    shown = [name for name in main_samplers(results_of(TINY)) if name.encode() not in drawn]
+    shown = [name for name in main_samplers(load_runs(TINY)[0].results) if name.encode() not in drawn]
     assert not shown, "names stand in comments, before their outlines"
     if f"Matplotlib v{matplotlib.__version__},".encode() in drawn:  # other versions draw other outlines
         assert drawn == draw_accuracy({run.seed: run.results for run in load_runs(TINY)})

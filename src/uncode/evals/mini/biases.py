@@ -9,18 +9,20 @@ from ...analysis.measures.order import bias_intervals
 from ...stats import Interval
 from .results import FamilyResults
 
+COMPARED = ("confidence", "left_to_right")
+"""The samplers whose orders are compared. A run of other samplers alone shows no biases."""
+
 
 def biases_of(parts: Mapping[str, FamilyResults]) -> dict[str, Any]:
     """Both biases of the confidence sampler, compared with left to right, for each family and for all together."""
-    seen = {name: part.orders for name, part in parts.items() if part.orders}
+    seen = {name: part.orders for name, part in parts.items() if len(part.orders) == len(COMPARED)}
     if not seen:
         return {}
-    names = list(next(iter(seen.values())))
     together = {
         sampler: {
             key: [v for orders in seen.values() for v in orders[sampler][key]] for key in ("when", "early", "overall")
         }
-        for sampler in names
+        for sampler in COMPARED
     }
     return {name: _measures(**orders) for name, orders in (seen | {"all": together}).items()}
 

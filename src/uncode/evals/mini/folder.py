@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
-from .results import Results
+from ..run.config import EvalConfig
+from .results import RESULTS, Results
 
 SECOND_FOLDER = "second"
 """The folder, inside the model's, with the record and the results of a run with another seed."""
@@ -25,8 +27,12 @@ class TrainedModel:
     results: Results
 
     @classmethod
-    def load(cls, folder: Path) -> TrainedModel:
-        return cls(folder, record_of(folder), results_of(folder))
+    def load(cls, folder: Path, every_preset: bool = False) -> TrainedModel:
+        """The model in a folder, with the results of the config `mini`, or with those of every preset."""
+        results = results_of(folder)
+        if not every_preset:
+            results = results.of_samplers({entry.label for entry in EvalConfig.load("mini").samplers})
+        return cls(folder, record_of(folder), results)
 
     @property
     def seed(self) -> int:
@@ -49,24 +55,36 @@ class TrainedModel:
         return f"{self.results.about.get('weights', '')}..."
 
 
-def load_runs(folder: Path) -> list[TrainedModel]:
+def load_runs(folder: Path, every_preset: bool = False) -> list[TrainedModel]:
     """The model in a folder, and the one of the second seed if its results are there."""
-    first, second = TrainedModel.load(folder), folder / SECOND_FOLDER
+    first, second = TrainedModel.load(folder, every_preset), folder / SECOND_FOLDER
     if not second.is_dir():
         return [first]
-    runs = [first, TrainedModel.load(second)]
-    require(runs[0].seed != runs[1].seed, f"'{second}' has the seed of '{folder}': it must be of another run.")
-    return runs
+    check_seeds([folder, second])
+    return [first, TrainedModel.load(second, every_preset)]
+
+
+def check_seeds(folders: Sequence[Path]) -> None:
+    """Raise if two models were trained with the same seed. A folder that does not say its seed is taken as it is."""
+    seeds = [seed for folder in folders if (seed := training_seed(folder)) is not None]
+    require(
+        len(set(seeds)) == len(seeds), f"'{folders[-1]}' has the seed of '{folders[0]}': it must be of another run."
+    )
 
 
 def results_of(folder: Path) -> Results:
     """The mini-suite's results for the model in a folder, from its `results.json`."""
-    file = folder / "results.json"
+    file = folder / RESULTS
     require(
         file.is_file(),
-        f"'{folder}' has no results.json: run `uncode mini --model {folder} --out DIR` and copy it there.",
+        f"'{folder}' has no {RESULTS}: run `uncode mini --model {folder} --out DIR` and copy it there.",
     )
     return Results.load(file)
+
+
+def training_seed(folder: Path) -> int | None:
+    """The seed of the training run, or None if the folder does not say."""
+    return int(record_of(folder)["seed"]) if (folder / "training.json").is_file() else None
 
 
 def record_of(folder: Path) -> dict[str, Any]:

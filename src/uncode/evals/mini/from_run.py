@@ -20,13 +20,17 @@ HASTY_SHARE = 4
 
 
 def family_results(
-    folder: RunFolder, calibration: RunFolder | None, problems: int, data: Path | None = None
+    folder: RunFolder, calibration: RunFolder | None, problems: int, order: Sequence[str], data: Path | None = None
 ) -> dict[str, FamilyResults]:
-    """The results of each family on its first problems, in the order of the paper's tables."""
+    """The results of each family on its first problems, in the order of the paper's tables.
+
+    Samplers come in the given order of labels, whichever process ran them first; others come last.
+    """
     grouped = _grouped(folder.samples())
     entropies = {} if calibration is None else _grouped(calibration.samples())
     cells_of_run = folder.info().cells
-    labels = list(dict.fromkeys(cell.sampler for cell in cells_of_run))
+    ran = dict.fromkeys(cell.sampler for cell in cells_of_run)
+    labels = [label for label in order if label in ran] + [label for label in ran if label not in order]
     tasks = {cell.task for cell in cells_of_run}
     found = {}
     for name, family in FAMILIES.items():

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +20,17 @@ from ..run.config import EvalConfig
 from ..run.folder import DRAWN_PROBLEMS, INFO, RunFolder
 from ..run.models.diffusion import DiffusionModel
 from ..run.models.load_model import load_model
-from ..run.models.model import EvaluatedModel
+from ..run.models.model import EvaluatedModel, SamplerRefused
 from ..run.options import OnProgress, Progress, RunOptions
 from ..run.process_pool import run_processes
 from ..run.runner import CALIBRATION, Runner
 from ..sandbox import NoJail
 from .biases import biases_of
+from .every_preset import with_every_preset, with_samplers
+from .folder import training_seed
 from .from_run import family_results
 from .names import QUICK
-from .results import Results
-
-RESULTS = "results.json"
+from .results import RESULTS, Results
 
 
 @dataclass(frozen=True)
@@ -49,12 +50,20 @@ class Job:
     families: tuple[str, ...] = tuple(FAMILIES)
     draw: int | None = None
     """The seed of a draw of problems that nobody has seen; None for the published ones."""
+    every_preset: bool = False
+    """Whether to run every preset, for the leaderboard. One that the model cannot be decoded with is left out, and the
+    results say why."""
+    samplers: tuple[str, ...] = ()
+    """Of every preset only these rows, and sampler files; none means all."""
 
     @property
     def config(self) -> EvalConfig:
         """The config `mini` for this model and these families."""
-        config = EvalConfig.load("mini").narrowed([self.model], self.families, () if self.rates is None else QUICK)
-        return config.with_seed(self.seed)
+        config = EvalConfig.load("mini").narrowed([self.model], self.families).with_seed(self.seed)
+        if not self.every_preset:
+            return config if self.rates is None else config.narrowed(samplers=QUICK)
+        whole = with_every_preset(config)
+        return with_samplers(whole, self.samplers) if self.samplers else whole
 
     def run(self, workers: int, on_progress: OnProgress) -> Results:
         """Run all families of the job, except the samples that the folder holds."""
@@ -64,10 +73,12 @@ class Job:
             job = replace(self, folder=out)
             job.draw_problems(on_progress)
             if workers == 1:
-                about = job.run_process(0, 1, on_progress)
-            else:  # each has whole families, as long as a batch holds all problems of one
-                about, *_ = run_processes(job.run_process, workers, on_progress)
-            results = job.results(about)
+                parts = [job.run_process(0, 1, on_progress)]
+            else:
+                with tempfile.TemporaryDirectory() as claims:
+                    parts = run_processes(partial(job.run_process, claims=Path(claims)), workers, on_progress)
+            left_out = {label: reason for part in parts for label, reason in part["left_out"].items()}
+            results = job.results(parts[0] | {"left_out": left_out})
             RunFolder(out).join_files()
             if self.folder is not None:
                 results.save(out / RESULTS)
@@ -94,16 +105,23 @@ class Job:
         assert self.folder is not None
         folder, calibration = RunFolder(self.folder), self.folder / CALIBRATION
         chosen_by = RunFolder(calibration) if calibration.is_dir() else None
-        found = family_results(folder, chosen_by, self.problems, self.data)
+        order = [entry.label for entry in with_every_preset(EvalConfig.load("mini")).samplers]
+        found = family_results(folder, chosen_by, self.problems, order, self.data)
         results = Results.of({name: replace(one, about=about) for name, one in found.items()}, biases_of(found))
         results.about["seconds"] = round(sum(one.seconds for one in found.values()), 1)
         return results
 
-    def run_process(self, process: int, processes: int, on_progress: OnProgress | None = None) -> dict[str, Any]:
-        """Run one process's part. Returns what the results depend on."""
+    def run_process(
+        self, process: int, processes: int, on_progress: OnProgress | None = None, claims: Path | None = None
+    ) -> dict[str, Any]:
+        """Run one process's part: the cells that it claims, or all. Returns what the results depend on."""
         warnings.simplefilter("once", NoJail)
         assert self.folder is not None
-        about: dict[str, Any] = {}
+        left_out: dict[str, str] = {}
+        about: dict[str, Any] = {"left_out": left_out}
+
+        def leave_out(label: str, error: SamplerRefused) -> None:
+            left_out[label] = str(error)
 
         def load(name: str) -> EvaluatedModel:
             model = load_model(name, config, device=self.device, dtype=self.dtype)
@@ -112,8 +130,9 @@ class Job:
             return model
 
         config = self.config
-        options = RunOptions(self.batch, self.data, self.problems, process=process, processes=processes)
+        options = RunOptions(self.batch, self.data, self.problems, process=process, processes=processes, claims=claims)
         runner = Runner(config, self.folder, load, options, known_rates=self.rates or {})
+        runner.on_refused = leave_out if self.every_preset else None
         if on_progress is not None:
             runner.on_progress = on_progress
         runner.fill()
@@ -123,20 +142,21 @@ class Job:
         """Everything that the results depend on."""
         table = model.denoiser.frequency
         require(
-            table is not None, f"'{self.model}' has no frequency table, which the mini-suite needs: run `uncode count`."
+            table is not None or self.every_preset,
+            f"'{self.model}' has no frequency table, which the mini-suite needs: run `uncode count`.",
         )
-        assert table is not None
         folder = folder_of(self.model) or Path()
         weights = sorted(file for file in folder.glob("*.safetensors") if file.name != TABLE)
         return {
             "model": Path(self.model).resolve().name,
             "weights": hashlib.sha256(b"".join(file.read_bytes() for file in weights)).hexdigest()[:16],
-            "table": table.sha256[:16],
+            "table": None if table is None else table.sha256[:16],
             "held_out": problems_digest(self.families, self.data),
             "device": model.denoiser.device.type,
             "dtype": str(model.denoiser.dtype).removeprefix("torch."),
             "problems": self.problems,
             "seed": self.seed,
+            "training_seed": training_seed(folder),
             "rates": None if self.rates is None else dict(self.rates),
         }
 

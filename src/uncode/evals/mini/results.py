@@ -1,10 +1,10 @@
-"""Results of the mini-suite: one file per family, rewritten after every cell, so that no finished cell is lost."""
+"""Results of the mini-suite: right or wrong on every problem, for each sampler and family, in one small file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,10 @@ from ...core.support.paths import require_file
 from ...core.support.write import write_whole
 from ...stats import Interval, exact_paired_difference, wilson
 from .names import UNCODE, with_rate
+
+RESULTS = "results.json"
+PACKED = "0x"
+"""The beginning of marks that are packed as a hexadecimal number, four to a digit."""
 
 
 @dataclass
@@ -33,7 +37,7 @@ class Cell:
 
     @property
     def solved(self) -> np.ndarray:
-        return np.array([mark == "1" for mark in self.right], dtype=float)
+        return np.asarray(np.frombuffer(self.right.encode(), np.uint8) == ord("1"), dtype=float)
 
     @property
     def accuracy(self) -> Interval:
@@ -127,22 +131,41 @@ class Results:
         names = self.cells if families is None else families
         return [len(next(iter(self.cells[name].values())).right) for name in names]
 
+    def of_samplers(self, names: Collection[str]) -> Results:
+        """The same results with these samplers alone."""
+        cells = {family: {s: cell for s, cell in of.items() if s in names} for family, of in self.cells.items()}
+        return replace(self, cells=cells)
+
     def save(self, path: Path) -> None:
-        write_whole(path, json.dumps(asdict(self), indent=1) + "\n")
+        data = asdict(self)
+        for cell in (cell for of in data["cells"].values() for cell in of.values()):
+            cell.update({name: _packed(cell[name]) for name in ("right", "hasty")})
+        write_whole(path, json.dumps(data, indent=1) + "\n")
 
     @classmethod
     def load(cls, path: Path) -> Results:
         data = _read(path)
         try:
-            cells = {f: {s: Cell(**cell) for s, cell in of.items()} for f, of in data["cells"].items()}
+            cells = {f: {s: _cell(**cell) for s, cell in of.items()} for f, of in data["cells"].items()}
             return cls(**data | {"cells": cells})
-        except (TypeError, KeyError, AttributeError) as error:
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
             raise UncodeError(f"'{path}' is not a file of results ({error}).") from error
 
 
 def best_rate(entropies: Mapping[str, float]) -> float:
     """The rate with the smallest entropy; of equal ones, the smallest rate."""
     return float(min(entropies, key=lambda rate: (entropies[rate], float(rate))))
+
+
+def _packed(marks: str) -> str:
+    """Marks as a hexadecimal number. A leading 1 keeps the zeros before the first mark."""
+    return f"{PACKED}{int(f'1{marks}', 2):x}"
+
+
+def _cell(right: str, hasty: str, forwards: float, tokens: float) -> Cell:
+    """A cell of a file. Files of earlier versions have a character for each mark."""
+    right, hasty = (f"{int(marks, 16):b}"[1:] if marks.startswith(PACKED) else marks for marks in (right, hasty))
+    return Cell(right, hasty, forwards, tokens)
 
 
 def _read(path: Path) -> dict[str, Any]:

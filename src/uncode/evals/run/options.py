@@ -24,6 +24,8 @@ class RunOptions:
     process: int = 0
     processes: int = 1
     """This process of so many, which share the run's samples."""
+    claims: Path | None = None
+    """A folder in which processes claim whole cells, the longest first. Without one they divide the examples."""
     graders: int | None = None
     """Answers that are graded at the same time; None is one for each core."""
 

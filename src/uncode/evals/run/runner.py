@@ -14,9 +14,10 @@ from ..task import Example, Task
 from .calibrate import Calibration
 from .config import LABEL_FREE, EvalConfig, SamplerEntry
 from .folder import RunFolder, RunInfo
-from .models.model import EvaluatedModel, PreparedSampler, Question
+from .models.model import EvaluatedModel, PreparedSampler, Question, SamplerRefused
 from .options import OnProgress, Progress, RunOptions
 from .recorder import Recorder, versions
+from .work_units import claim, work_units
 
 CALIBRATION = "calibration"
 """The folder inside a run's for the samples from which label-free rates are chosen."""
@@ -36,6 +37,8 @@ class Runner:
     """Label-free rates by task, which are not chosen again."""
     on_model: Callable[[EvaluatedModel], None] = lambda model: None
     """Called when a model is loaded, before its first cell."""
+    on_refused: Callable[[str, SamplerRefused], None] | None = None
+    """Called with the label of a sampler that the model cannot be decoded with. By default it is an error."""
 
     def __post_init__(self) -> None:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
@@ -79,8 +82,16 @@ class Runner:
 
     def _run_model(self, recorder: Recorder, model: EvaluatedModel) -> None:
         self.on_model(model)
-        for task in self.tasks.values():
-            self._run_task(recorder, model, task)
+        entries = {task: self.entries(task) for task in self.tasks}
+        claims = self.options.claims
+        if claims is None:
+            for task, of in entries.items():
+                self._run_task(recorder, model, self.tasks[task], of)
+            return
+        lengths = {task: found.settings.length for task, found in self.tasks.items()}
+        for unit in work_units(entries, lengths):
+            if claim(claims, model.name, unit):
+                self._run_task(recorder, model, self.tasks[unit.task], unit.entries)
 
     def entries(self, task: str) -> list[SamplerEntry]:
         """The samplers of a task."""
@@ -126,17 +137,27 @@ class Runner:
 
     def _is_mine(self, task: str, number: int) -> bool:
         """Whether an example belongs to this process. A batch stays together, so that every process has full ones."""
+        if self.options.claims is not None:
+            return True
         first = list(self.tasks).index(task)
         return (first + number // self.options.batch) % self.options.processes == self.options.process
 
-    def _run_task(self, recorder: Recorder, model: EvaluatedModel, task: Task[Any]) -> None:
-        for entry in self.entries(task.name):
+    def _run_task(
+        self, recorder: Recorder, model: EvaluatedModel, task: Task[Any], entries: Sequence[SamplerEntry]
+    ) -> None:
+        for entry in entries:
             given = task.direct if entry.forced_direct else ""
             offset = int(entry.anchor_at * task.settings.length)
             anchor = (offset, model.anchor_id(entry.anchor)) if entry.anchor else None
             questions = self.questions(model, task, given, anchor)
-            if questions:
+            if not questions:
+                continue
+            try:
                 self._run_cell(recorder, model, task, entry, questions)
+            except SamplerRefused as error:
+                if self.on_refused is None:
+                    raise
+                self.on_refused(entry.label, error)
 
     def _run_cell(
         self,

@@ -35,7 +35,7 @@ def uniform(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
         (arXiv:2107.03006); LLaDA generate.py, remasking='random'.
     Default steps: None, "the number of denoising steps to be equal to the sequence length" (Uncode, Sec. 5).
     Default temperature: 0.0, "the temperature is set to 0.0" (Uncode, App. A).
-    Cost: one forward a step: as many as tokens, or `steps`; no memory.
+    Cost: one forward a token, or `steps`; no memory.
     """
     return Sampler(Policy(Uniform(), TopK(Even(steps))), drawn(temperature), name="uniform")
 
@@ -48,7 +48,7 @@ def confidence(*, steps: int | None = None, temperature: float = 0.0) -> Sampler
         (arXiv:2502.09992), generate.py, remasking='low_confidence' in one block.
     Default steps: None, "we unmask one position per decoding step" (Uncode, App. A).
     Default temperature: 0.0, as in LLaDA's generate.
-    Cost: one forward a step: as many as tokens, or `steps`; no memory.
+    Cost: one forward a token, or `steps`; no memory.
     """
     return Sampler(Policy(Confidence(), TopK(Even(steps))), drawn(temperature), name="confidence")
 
@@ -60,7 +60,7 @@ def entropy(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
     Source: Ye et al., Dream 7B (arXiv:2508.15487); Uncode release, generate_with_entropy in one block (its blocks
         are a bug: the block is ignored and masks are left over).
     Default steps: None, one position a step. Default temperature: 0.0.
-    Cost: one forward a step: as many as tokens, or `steps`; no memory.
+    Cost: one forward a token, or `steps`; no memory.
     """
     return Sampler(Policy(NegEntropy(), TopK(Even(steps))), drawn(temperature), name="entropy")
 
@@ -72,7 +72,7 @@ def margin(*, steps: int | None = None, temperature: float = 0.0) -> Sampler:
     Source: Kim et al., Train for the Worst, Plan for the Best, ICML 2025 (arXiv:2502.06768); Uncode release,
         generate_with_margin in one block.
     Default steps: None, one position a step. Default temperature: 0.0.
-    Cost: one forward a step: as many as tokens, or `steps`; no memory.
+    Cost: one forward a token, or `steps`; no memory.
     """
     return Sampler(Policy(Margin(), TopK(Even(steps))), drawn(temperature), name="margin")
 
@@ -94,7 +94,7 @@ def semi_ar(*, blocks: int = 8, steps: int | None = None, temperature: float = 0
     Source: Nie et al., Large Language Diffusion Models (arXiv:2502.09992), generate.py with block_length.
     Default blocks: 8, "we set the number of blocks to 8 for all tasks" (Uncode, App. A).
     Default steps: None, one position a step. Default cache: none, as published.
-    Cost: one forward a step: as many as tokens, or `steps`; no memory; with a cache a KV cache of the row.
+    Cost: one forward a token, or `steps`; no memory, with a cache the keys and values of the span.
     """
     policy = Policy(Confidence(), TopK(Even(steps)), Blocks(count=blocks))
     return Sampler(policy, drawn(temperature), cache_named(cache), name="semi_ar")
@@ -146,7 +146,7 @@ def tau_leaping(*, tau: int = 2, temperature: float = 0.0) -> Sampler:
     Source: Uncode, App. A, "unmask a fixed number of tokens (tau) at each decoding step"; not tau-leaping in the
         sense of continuous-time Markov chains.
     Default tau: 2, "we set tau = 2" (Uncode, App. A).
-    Cost: one forward for `tau` tokens; no memory.
+    Cost: one forward for every `tau` tokens; no memory.
     """
     return Sampler(Policy(Confidence(), TopK(Exactly(tau))), drawn(temperature), name="tau_leaping")
 
@@ -161,7 +161,8 @@ def fast_dllm(
         generate_with_dual_cache.
     Default threshold: 0.9, "we set the confidence threshold to epsilon = 0.9" (Uncode, App. A).
     Default block_length: 32, Fast-dLLM's scripts. Default cache: none; prefix and dual are its two caches.
-    Cost: at most one forward a token, fewer the lower the threshold; with a cache a KV cache of the row.
+    Cost: at most one forward a token, fewer the lower the threshold; no memory, with a cache the keys and values
+        of the span.
     """
     policy = Policy(Confidence(), Threshold(threshold), Blocks(length=block_length))
     return Sampler(policy, drawn(temperature), cache_named(cache), name="fast_dllm")
@@ -177,7 +178,8 @@ def fast_dllm_factor(
         whose last candidate passes unchecked (`legacy.fast_dllm_factor` is that rule).
     Default factor: 1.0, the signature's. Default block_length: 32. Default cache: none, as in that function; with a
         cache it is our combination, compared with no published one.
-    Cost: at most one forward a token, fewer the larger the factor; with a cache a KV cache of the row.
+    Cost: at most one forward a token, fewer the larger the factor; no memory, with a cache the keys and values
+        of the span.
     """
     policy = Policy(Confidence(), Factor(factor), Blocks(length=block_length))
     return Sampler(policy, drawn(temperature), cache_named(cache), name="fast_dllm_factor")
@@ -196,7 +198,7 @@ def remdm(
         here and in tokens there, which is the same at one token a step (with fewer steps the published loop can
         take back columns it never wrote). It also ends after a block with an EOS token: use AfterEos for that.
     Default temperature: 1.0, tokens are drawn from the softmax.
-    Cost: two forwards a step: in each block the loop takes as many again; one number a position.
+    Cost: more forwards than tokens, since tokens that are taken back are written again; one number a position.
     """
     policy = Policy(
         Confidence(),
@@ -223,7 +225,7 @@ def dream(
     Source: Ye et al., Dream 7B (arXiv:2508.15487), generation_utils.py published with the weights.
     Defaults: alg="origin", steps=512, eps=1e-3, temperature=0.0, top_p, top_k and alg_temp None: its
         generation configuration.
-    Cost: at most `steps` forwards; no memory.
+    Cost: `steps` forwards; no memory.
     """
     scores: dict[str, Score] = {
         "origin": Confidence(),
@@ -253,7 +255,7 @@ def uncode(*, steps: int | None = None, temperature: float = 0.0, **calibration:
         (0 for Sudoku, 0.5 for Countdown). Default clip: 10, "we fix the clipping threshold to alpha = 10".
     Default proxy: confidence, "we use prediction confidence as the base uncertainty proxy".
     Default special: unseen, what the released tables imply: EOS tokens do not occur in them.
-    Cost: one forward a step: as many as tokens, or `steps`; a number for each token of the vocabulary.
+    Cost: one forward a token, or `steps`; a frequency table, one number per token of the vocabulary.
     """
     policy = Policy(calibrated(**calibration), TopK(Even(steps)))
     return Sampler(policy, drawn(temperature), name="uncode")
@@ -265,7 +267,7 @@ def uncode_tau(*, tau: int = 2, **calibration: Unpack[Calibration]) -> Sampler:
 
     Source: Uncode, App. A, "positions to unmask are selected according to the calibrated score".
     Default tau: 2, "we set tau = 2". The rest as in uncode.
-    Cost: one forward for `tau` tokens; the table as in uncode.
+    Cost: one forward for every `tau` tokens; a frequency table, as uncode.
     """
     return Sampler(Policy(calibrated(**calibration), TopK(Exactly(tau))), name="uncode_tau")
 
@@ -276,7 +278,7 @@ def uncode_eb(*, gamma: float = 0.01, **calibration: Unpack[Calibration]) -> Sam
 
     Source: Uncode, App. A, "we replace the entropy-based priority with our calibrated score".
     Default gamma: 0.01, "we set the error tolerance parameter to gamma = 0.01". The rest as in uncode.
-    Cost: at most one forward a token, fewer the larger gamma; the table as in uncode.
+    Cost: at most one forward a token, fewer the larger gamma; a frequency table, as uncode.
     """
     return Sampler(Policy(calibrated(**calibration), EntropyBudget(gamma)), name="uncode_eb")
 
@@ -293,7 +295,8 @@ def uncode_fast_dllm(
     Source: Uncode, App. A, "we apply the unmasking threshold to the calibrated score".
     Default threshold: 0.6, "we set the threshold to epsilon = 0.6". Default block_length: 32, as in Fast-dLLM.
     Default cache: prefix, "we adopt the prefix KV cache mechanism". The rest as in uncode.
-    Cost: at most one forward a token, fewer the lower the threshold; a KV cache of the row, the table as in uncode.
+    Cost: at most one forward a token, fewer the lower the threshold; a frequency table, as uncode, and with a
+        cache the keys and values of the span.
     """
     score = calibrated(**calibration, origin="block")
     policy = Policy(score, Threshold(threshold, of="score"), Blocks(length=block_length))

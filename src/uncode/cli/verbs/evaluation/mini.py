@@ -11,18 +11,16 @@ import typer
 
 from ....core.errors import require
 from ....models import TABLE
-from ...options import Device, Dtype, Json, complete_family, trained_folder
-from ...printing import print_whole, printing
+from ...board_text import check_plot, show_board
+from ...options import Device, Dtype, Json, complete_family, complete_samplers, trained_folder
+from ...printing import print_table, printing
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from ....evals.mini.job import Job
     from ....evals.mini.results import Results
-    from ....evals.report.table import Table
 
 SUMMARY = "The paper's main table in miniature, on a small model."
-FAMILY_COUNT = 7
+MAX_WORKERS = 16
 
 PROBLEMS, QUICK_PROBLEMS = 1024, 4
 """Problems per family, in a full and in a quick run."""
@@ -51,7 +49,7 @@ Problems = Annotated[
 ]
 BatchSize = Annotated[int | None, Option(min=1, metavar="N", help="Problems per batch.  [default: 256; on a GPU 1024]")]
 Workers = Annotated[
-    int | None, Option(min=1, max=FAMILY_COUNT, metavar="N", help="Number of processes, one family each.  [default: 1]")
+    int | None, Option(min=1, max=MAX_WORKERS, metavar="N", help="Processes, which share the cells.  [default: 1]")
 ]
 Seed = Annotated[int | None, Option(metavar="N", help="Seed of all randomness.  [default: 0]")]
 Out = Annotated[
@@ -63,11 +61,29 @@ Draw = Annotated[
 ]
 Show = Annotated[Path | None, Option(metavar="FILE", help="Print the results in a file.")]
 Card = Annotated[bool, Option("--card", help="Print the model card.")]
+All = Annotated[bool, Option("--all", help="Every preset, as a leaderboard: accuracy against forwards, paired tests.")]
+Second = Annotated[
+    str | None, Option(metavar="FOLDER", help="With --all: the same model, trained with another seed, as a second run.")
+]
+Samplers = Annotated[
+    str | None,
+    Option(
+        metavar="NAME,...",
+        help="With --all: only these presets and sampler files, with commas between them.",
+        autocompletion=complete_samplers,
+    ),
+]
+Plot = Annotated[
+    Path | None, Option(metavar="FILE", help="With --all: draw accuracy against forwards, as .svg or .png.")
+]
 
 
 def command(
     model: ModelName = None,
     quick: Quick = False,
+    every: All = False,
+    second: Second = None,
+    samplers: Samplers = None,
     families: Families = None,
     problems: Problems = None,
     batch: BatchSize = None,
@@ -77,6 +93,7 @@ def command(
     device: Device = None,
     dtype: Dtype = None,
     out: Out = None,
+    plot: Plot = None,
     show: Show = None,
     print_card: Card = False,
     as_json: Json = False,
@@ -85,47 +102,97 @@ def command(
 
     Uncode's rate is chosen per family without labels: of seven rates, the one with the smallest mean predictive
     entropy on 64 other problems, independent of --problems. That takes minutes on a CPU. --quick uses known rates.
-    This is the config `mini` of `uncode eval`, with its own tables.
+    This is the config `mini` of `uncode eval`, with its own tables. --all adds the presets that the paper does not have
+    and prints a leaderboard; a preset that the model cannot be decoded with is named with the reason.
 
     Examples:
 
       uncode mini --quick
       uncode mini --card
       uncode mini --quick --family story --draw 7
-      uncode mini --device cuda --workers 7 --out mini
+      uncode mini --device cuda --workers 8 --out mini
+      uncode mini --all --device cuda --workers 8 --second out/model --out board --plot board.svg
+      uncode mini --all --quick --family sudoku --samplers left_to_right,mine.toml
       uncode mini --show mini/results.json
-      uncode mini --model out/model --device cuda --workers 7 --out mini
     """
-    given = (out, families, problems, batch, workers, seed, draw, device, dtype)
+    given = (out, families, problems, batch, workers, seed, draw, device, dtype, second, samplers)
     running = quick or any(option is not None for option in given)
-    require(
-        not (print_card and (show or running or as_json)), "--card goes with --model only: leave the other options out."
-    )
-    require(show is None or not (running or model), "--show goes with --json only: leave the other options out.")
+    _check_show(show, print_card, model, running, as_json, every)
+    _check_board(every, quick, {"--second": second, "--samplers": samplers, "--plot": plot})
     if show is not None:
-        from ....evals.mini.results import Results
+        _report(_stored(show, every), every, plot, as_json)
+    elif print_card:
+        from ....evals.mini.card.page import card
 
-        _report(Results.load(show), as_json)
-        return
-    model = model or "tiny"
-    folder = trained_folder(model)
+        typer.echo(card(trained_folder(model or "tiny")), nl=False)
+    else:
+        models = [model or "tiny"] if second is None else [model or "tiny", second]
+        problems = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
+        settings = (device, dtype, problems, batch, seed or 0)
+        jobs = _jobs(models, settings, quick, out, families or [], draw, every, samplers)
+        _report([_run(job, workers or 1, out) for job in jobs], every, plot, as_json)
+
+
+def _check_show(show: Path | None, card: bool, model: str | None, running: bool, as_json: bool, every: bool) -> None:
+    require(
+        not (card and (show or running or as_json or every)),
+        "--card goes with --model only: leave the other options out.",
+    )
+    require(
+        show is None or not (running or model),
+        "--show goes with --json, --all and --plot only: leave the other options out.",
+    )
+
+
+def _check_board(every: bool, quick: bool, options: dict[str, str | Path | None]) -> None:
+    """Raise if an option of the leaderboard is given without it, or with --quick where that has no rates."""
+    for name, value in options.items():
+        require(every or value is None, f"{name} is for the leaderboard: add --all, or leave it out.")
+    is_quick = quick and options["--second"] is not None
+    require(not is_quick, "--quick takes the rates of one model: leave out --quick or --second.")
+    if isinstance(plot := options["--plot"], Path):
+        check_plot(plot)
+
+
+def _jobs(
+    models: list[str],
+    settings: tuple[str | None, str | None, int, int | None, int],
+    quick: bool,
+    out: Path | None,
+    families: list[str],
+    draw: int | None,
+    every: bool,
+    samplers: str | None,
+) -> list[Job]:
+    """The run of each model. That of the second one is in a folder inside the first one's."""
+    folders = [trained_folder(name) for name in models]
 
     from ....evals.families import FAMILIES, find_family
-    from ....evals.mini.card.page import card
+    from ....evals.mini.folder import SECOND_FOLDER, check_seeds
 
-    if print_card:
-        typer.echo(card(folder), nl=False)
-        return
     names = tuple(map(find_family, families or FAMILIES))
-    rates = _known_rates(folder, names) if quick else None
-    has_table = (folder / TABLE).is_file()
-    require(has_table, f"'{model}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
+    rates = _known_rates(folders[0], names) if quick else None
+    for name, folder in zip(models, folders, strict=True):
+        has_table = every or (folder / TABLE).is_file()
+        require(has_table, f"'{name}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
+    check_seeds(folders)
 
     from ....evals.mini.job import Job
 
-    per_family = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
-    job = Job(model, device, dtype, per_family, batch or _batch_size(device), seed or 0, rates, out, names, draw)
-    _report(_run(job, workers or 1, out), as_json)
+    device, dtype, problems, batch, seed = settings
+    known = (device, dtype, problems, batch or _batch_size(device), seed, rates)
+    rows = tuple(name.strip() for name in (samplers or "").split(",") if name.strip())
+    outs = (out, None if out is None else out / SECOND_FOLDER)
+    return [Job(name, *known, to, names, draw, every, rows) for name, to in zip(models, outs, strict=False)]
+
+
+def _stored(file: Path, every: bool) -> list[Results]:
+    """The results in a file; for a leaderboard also those of the second seed, in the folder beside it."""
+    from ....evals.mini.folder import SECOND_FOLDER
+    from ....evals.mini.results import Results
+
+    beside = file.parent / SECOND_FOLDER / file.name
+    return [Results.load(one) for one in ([file, beside] if every and beside.is_file() else [file])]
 
 
 def _batch_size(device: str | None) -> int:
@@ -154,11 +221,13 @@ def _run(job: Job, workers: int, out: Path | None) -> Results:
         raise
 
 
-def _report(results: Results, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(asdict(results), indent=1))
+def _report(runs: list[Results], every: bool, plot: Path | None, as_json: bool) -> None:
+    if every:
+        show_board(runs, plot, as_json)
+    elif as_json:
+        typer.echo(json.dumps(asdict(runs[0]), indent=1))
     else:
-        _print(results)
+        _print(runs[0])
 
 
 def _print(results: Results) -> None:
@@ -167,23 +236,12 @@ def _print(results: Results) -> None:
     about = results.about
     with printing() as console:
         console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
-        _show(console, report.accuracy(results))
+        print_table(console, report.accuracy(results))
         if results.entropies:
             console.print("\nthe mean predictive entropy at each rate, on problems without labels\n")
-            _show(console, report.rates(results))
+            print_table(console, report.rates(results))
         if results.biases:
             console.print("\nwhat confidence writes first (95 % intervals)\n")
-            _show(console, report.biases(results))
+            print_table(console, report.biases(results))
             console.print("\nwhen confidence writes each tenth of the span, from 0 (first) to 1 (last)\n")
-            _show(console, report.times(results))
-
-
-def _show(console: Console, table: Table) -> None:
-    from rich.table import Table as Grid
-
-    shown = Grid(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for number, title in enumerate(table.titles):
-        shown.add_column(title, justify="right" if number else "left", no_wrap=True)
-    for row in table.rows:
-        shown.add_row(*row)
-    print_whole(console, shown)
+            print_table(console, report.times(results))

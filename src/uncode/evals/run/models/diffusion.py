@@ -23,7 +23,7 @@ from ....samplers.interventions import reject_trivial, trivial_ids
 from ...task import Settings
 from ..config import AUTOREGRESSIVE, SamplerEntry
 from ..sample import Answer
-from .model import EvaluatedModel, PreparedSampler, Question, TracedAnswer, weights_fingerprint
+from .model import EvaluatedModel, PreparedSampler, Question, SamplerRefused, TracedAnswer, weights_fingerprint
 
 FINGERPRINTED = ("guidance", "revision", "tokenizer")
 """Of what a denoiser says about itself, this decides its answers. A folder's name does not."""
@@ -59,7 +59,10 @@ class DiffusionModel(EvaluatedModel):
             entry.preset != AUTOREGRESSIVE,
             f"'{self.name}' is a masked diffusion model, and '{entry.label}' is for autoregressive ones.",
         )
-        sampler = self._sampler(entry, entry.options_for(settings) | dict(options))
+        try:
+            sampler = self._sampler(entry, entry.options_for(settings) | dict(options))
+        except UncodeError as error:
+            raise SamplerRefused(str(error)) from error
         if entry.reject_trivial:
             sampler = reject_trivial(sampler, self._trivial, entry.reject_trivial)
         if entry.stop_at_eos and self.denoiser.eos_ids:
@@ -89,7 +92,7 @@ class DiffusionModel(EvaluatedModel):
         for result in engine.run(self.request(one, sampler.sampler) for one in longest_first):
             question: Question = result.request.key
             if result.row is None:
-                raise UncodeError(f"{question.example.id}, {sampler.entry.label}: {result.error}")
+                raise SamplerRefused(f"{question.example.id}, {sampler.entry.label}: {result.error}")
             yield question, self._answer(question, result, result.row, sampler.entry, observe)
 
     def request(self, question: Question, sampler: Sampler) -> Request:

@@ -60,6 +60,10 @@ class TracedAnswer(Answer):
         return self.result.trace
 
 
+class SamplerRefused(UncodeError):
+    """A sampler that a model cannot be decoded with, such as one that needs a table the model does not have."""
+
+
 @dataclass(frozen=True)
 class PreparedSampler:
     """A sampler of the config, ready for one model and one task."""

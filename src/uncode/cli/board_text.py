@@ -1,0 +1,90 @@
+"""The leaderboard on the terminal, as JSON, and as a figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from ..core.errors import require
+from ..extras import check_installed
+from .outputs import check_output
+from .printing import print_table, printing
+
+if TYPE_CHECKING:
+    from ..evals.mini.leaderboard.board import Board
+    from ..evals.mini.results import Results
+
+FIGURE_KINDS = (".svg", ".png")
+
+
+def check_plot(plot: Path) -> None:
+    """Raise before any work if the figure cannot be drawn there."""
+    check_installed("matplotlib", "plots", "--plot")
+    require(plot.suffix.lower() in FIGURE_KINDS, f"--plot takes a .svg or .png file, not '{plot}'.")
+    check_output(plot, "--plot", "figure", force=False)
+
+
+def show_board(runs: Sequence[Results], plot: Path | None, as_json: bool) -> None:
+    """Print the leaderboard of one or two runs, and draw it if a file is given."""
+    from ..core.support.write import write_whole
+    from ..evals.mini.leaderboard.board import Board
+
+    board = Board.of(runs)
+    if plot is not None:
+        from ..evals.mini.leaderboard.figure import draw_board
+
+        write_whole(plot, draw_board(board, plot.suffix.lower().removeprefix(".")))
+    if as_json:
+        typer.echo(json.dumps(_data(board), indent=1))
+    else:
+        _print(board)
+
+
+def _print(board: Board) -> None:
+    from ..evals.mini.leaderboard import tables
+    from ..evals.mini.leaderboard.board import NOT_RUN
+
+    about = next(iter(board.runs.values())).about
+    with printing() as console:
+        console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
+        print_table(console, tables.standings(board))
+        for seed in board.runs:
+            console.print()
+            print_table(console, tables.by_family(board, seed))
+        if len(board.names) > 1:
+            console.print("\ndifferences in points; p-values of McNemar's test after Holm's correction\n")
+        for reference in board.references if len(board.names) > 1 else ():
+            print_table(console, tables.differences(board, reference))
+            console.print()
+        for name, why in board.without_row.items():
+            if why != NOT_RUN:
+                console.print(f"no row for {name}: {why}", markup=False, soft_wrap=True)
+        if rest := list(board.without_row.values()).count(NOT_RUN):
+            console.print(f"no row for {rest} other presets: {NOT_RUN}")
+
+
+def _data(board: Board) -> dict[str, Any]:
+    """The leaderboard for a program. Accuracies are shares, each with its interval."""
+    compared = {
+        reference: {seed: board.compared(reference, seed) for seed in board.runs} for reference in board.references
+    }
+    rows = [
+        {
+            "name": name,
+            "seeds": {
+                seed: {
+                    "average": point.average,
+                    "forwards": point.forwards,
+                    "on_front": name in board.fronts[seed],
+                    "minus": {ref: of[seed][name]._asdict() for ref, of in compared.items() if name in of[seed]},
+                }
+                for seed, point in board.points[name].items()
+            },
+        }
+        for name in board.names
+    ]
+    return {"rows": rows, "without_row": board.without_row}

@@ -1,0 +1,101 @@
+"""What the leaderboard shows, in sentences. The tests decide the wording, for our own samplers as for all others."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import mean
+
+from ....stats import holm, mcnemar
+from .. import report
+from ..card.agreement import SIGNIFICANCE
+from .board import Board
+
+MAX_NAMED = 8
+
+
+def findings(board: Board) -> list[str]:
+    """The best row, the Pareto front, and where others are better than Uncode and this library's own samplers."""
+    return [_best(board), _front(board), *(_own(board, name) for name in board.own)]
+
+
+def _best(board: Board) -> str:
+    signs = board.signs(board.best)
+    level = [name for name, sign in signs.items() if sign == 0 and name != board.hindsight]
+    below = sum(sign < 0 for name, sign in signs.items() if name != board.hindsight)
+    others = f"Not settled against it: {_listed(level)}. " if level else ""
+    return (
+        f"**`{board.best}` has the best average**: {_averages(board, board.best)}. {others}"
+        f"{below} of {len(board.ranked) - 1} other rows are shown to be below it{_with_seeds(board)}."
+    )
+
+
+def _front(board: Board) -> str:
+    whole = [name for name in board.ranked if all(name in front for front in board.fronts.values())]
+    some = [name for name in board.ranked if name not in whole and any(name in f for f in board.fronts.values())]
+    by_forwards = sorted(whole, key=lambda name: _mean_forwards(board, name))
+    front = ", ".join(f"`{name}` ({_mean_forwards(board, name):.1f} forwards)" for name in by_forwards) or "no row"
+    only = f" With one seed only: {_listed(some)}." if some else ""
+    return f"**On the Pareto front{_with_seeds(board)}**, from the fewest forwards to the most: {front}.{only}"
+
+
+def _own(board: Board, name: str) -> str:
+    signs = {other: sign for other, sign in board.signs(name).items() if other != board.hindsight}
+    better, worse = ([other for other, sign in signs.items() if sign == wanted] for wanted in (1, -1))
+    level = [other for other, sign in signs.items() if sign == 0]
+    dominating = board.dominating(name)
+    texts = [
+        f"{_listed(better) or 'no row'} {'are' if len(better) > 1 else 'is'} shown to be better",
+        f"at least as accurate in no more forwards: {_listed(dominating)}" if dominating else "",
+        f"not settled against {_listed(level)}" if level else "",
+        f"{len(worse)} of {len(signs)} rows are shown to be below it",
+        _behind_on_families(board, name),
+    ]
+    return f"**`{name}`** ({_averages(board, name)}): {'; '.join(text for text in texts if text)}."
+
+
+def _behind_on_families(board: Board, name: str) -> str:
+    """The families on which another row is shown to be better with every seed, and the best of these rows."""
+    found = {family: rows for family in next(iter(board.runs.values())).cells if (rows := _better(board, name, family))}
+    if not found:
+        return "no row is shown to be better on a single family"
+    return "better on single families: " + ", ".join(
+        f"{report.short(family)} (`{rows[0]}`{f' and {len(rows) - 1} more' if len(rows) > 1 else ''})"
+        for family, rows in found.items()
+    )
+
+
+def _better(board: Board, name: str, family: str) -> list[str]:
+    """The rows that are shown to be better on a family with every seed, by Holm's correction over the rows."""
+    others, shown = [other for other in board.ranked if other != name], list[set[str]]()
+    for run in board.runs.values():
+        marks = {other: cell.solved for other in board.ranked if (cell := run.cell(family, other))}
+        tests = [mcnemar(marks[other], marks[name]) for other in others]
+        corrected = holm([test.p for test in tests])
+        pairs = zip(others, tests, corrected, strict=True)
+        shown.append({other for other, test, p in pairs if p < SIGNIFICANCE and test.only_a > test.only_b})
+    common = [other for other in others if all(other in of for of in shown)]
+    return sorted(common, key=lambda other: -_mean_on_family(board, other, family))
+
+
+def _mean_on_family(board: Board, name: str, family: str) -> float:
+    return mean(cell.accuracy.estimate for run in board.runs.values() if (cell := run.cell(family, name)))
+
+
+def _averages(board: Board, name: str) -> str:
+    points = board.points[name].values()
+    accuracies = " and ".join(f"{report.percent(one.average)}" for one in points)
+    return f"{accuracies} % in {' and '.join(f'{one.forwards:.1f}' for one in points)} forwards"
+
+
+def _mean_forwards(board: Board, name: str) -> float:
+    return mean(point.forwards for point in board.points[name].values())
+
+
+def _listed(names: Sequence[str]) -> str:
+    """The names, the best first; of many the first ones and how many more."""
+    shown = ", ".join(f"`{name}`" for name in names[:MAX_NAMED])
+    return f"{shown} and {len(names) - MAX_NAMED} more" if len(names) > MAX_NAMED else shown
+
+
+def _with_seeds(board: Board) -> str:
+    return " with both seeds" if len(board.runs) > 1 else ""

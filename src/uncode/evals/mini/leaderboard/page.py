@@ -1,0 +1,104 @@
+"""The page of the leaderboard, generated from the results in a model's folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ...report.table import Table
+from ..folder import load_runs
+from . import tables
+from .board import Board
+from .findings import findings
+
+PAGE_FILE, FIGURE_FILE = "leaderboard.md", "leaderboard.svg"
+COMMAND = "python -m uncode.evals.mini.leaderboard.write"
+
+
+def board_of(folder: Path) -> Board:
+    """The leaderboard of the model in a folder, with that of the second seed if its results are there."""
+    return Board({run.seed: run.results for run in load_runs(folder, every_preset=True)})
+
+
+def page(board: Board) -> str:
+    """docs/leaderboard.md."""
+    sections = {
+        "What it shows": "\n".join(f"* {text}" for text in findings(board)),
+        "Standings": _standings(board),
+        "Differences": _differences(board),
+        "By family": _families(board),
+        "Settings and costs": _costs(board),
+        "Presets without a row": _without_row(board),
+        "Make it again": _commands(),
+    }
+    return "\n\n".join([_head(board), *(f"## {title}\n\n{text}" for title, text in sections.items() if text)]) + "\n"
+
+
+def _head(board: Board) -> str:
+    about = next(iter(board.runs.values())).about
+    seeds = " and ".join(map(str, board.runs))
+    runs = f"two training runs, with seeds {seeds}" if len(board.runs) > 1 else f"one training run, with seed {seeds}"
+    return (
+        "# Leaderboard\n\n"
+        f"Every preset on the {about['problems']:,} held-out problems of each mini family, decoded by the small model "
+        f"`tiny` ({about['dtype']}). The figures are of {runs}. The model's "
+        "[card](../src/uncode/models/tiny/README.md) describes it; what holds for 7 M parameters and templates need "
+        f"not hold for 8 B and text. `{COMMAND}` writes this page from stored results, and no number or verdict in "
+        "it is written by hand.\n\n"
+        "A difference is *shown* if the exact McNemar test, on the same problems, is significant (p < 0.05) after "
+        "Holm's correction over all rows that are compared with the same one"
+        f"{', with both seeds' if len(board.runs) > 1 else ''}; else it is *not settled*. Brackets are 95 % intervals: "
+        "Wilson's for averages, the exact paired bootstrap within families for differences. They cover the choice of "
+        "the problems, not that of the training run. The best row was chosen by these figures, which favours it a "
+        "little."
+    )
+
+
+def _standings(board: Board) -> str:
+    table = tables.standings(board)
+    hindsight = tables.label(board, board.hindsight)
+    note = (
+        f"\n\n`{hindsight}` was chosen with the labels of these problems. So it has no rank, is no reference and takes "
+        "no part in the front."
+        if board.hindsight
+        else ""
+    )
+    return (
+        f"![Accuracy against forwards, with the Pareto front](pictures/{FIGURE_FILE})\n\n"
+        "Rows are ordered by the mean of the averages. `forwards` is the mean per answer, probes included. A row is on "
+        "the Pareto front (`front`) if no other has at least its accuracy in at most its forwards.\n\n"
+        f"{table.markdown()}{note}"
+    )
+
+
+def _differences(board: Board) -> str:
+    parts = [f"### From `{name}`\n\n{tables.differences(board, name).markdown()}" for name in board.references]
+    return "In points, with Holm's p-values; a star marks p < 0.05.\n\n" + "\n\n".join(parts)
+
+
+def _families(board: Board) -> str:
+    shown = [tables.by_family(board, seed).markdown() for seed in board.runs]
+    return "Accuracy in per cent; the best of each column are bold.\n\n" + "\n\n".join(shown)
+
+
+def _costs(board: Board) -> str:
+    return (
+        "Presets run at their defaults, with the options below: `$length` is the number of tokens of an answer, "
+        "`$block_length` an eighth of it. A row ends once no mask is left before an EOS token. Costs are those that "
+        "[the index of papers](papers.md) states.\n\n" + tables.costs(board).markdown()
+    )
+
+
+def _without_row(board: Board) -> str:
+    rows = [[f"`{name}`", why] for name, why in board.without_row.items()]
+    return Table(["preset", "why"], rows, labels=2).markdown() if rows else ""
+
+
+def _commands() -> str:
+    return (
+        "```sh\n"
+        "uncode mini --all --device cuda --workers 8 --out board                       # the table, on any model\n"
+        "uncode mini --all --second other/model --device cuda --workers 8 --out board  # with another seed\n"
+        f"{COMMAND} src/uncode/models/tiny docs   # this page\n"
+        "```\n\n"
+        "[Adding a sampler](adding-a-sampler.md) leads from an equation to a row of this table."
+    )
