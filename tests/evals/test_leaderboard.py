@@ -78,6 +78,8 @@ def test_processes_claim_the_longest_units_first(tmp_path: Path) -> None:
     mine = [unit for unit in units if claim(tmp_path, "model", unit)]
     assert mine == units and not any(claim(tmp_path, "model", unit) for unit in units)
     assert claim(tmp_path, "another model", units[0])
+    of_programs = work_units({"long": samplers, "short": samplers}, {"long": 96, "short": 40}, {"short"})
+    assert [len(unit.entries) for unit in of_programs if unit.task == "short"] == [len(samplers)]
 
 
 def board(second: bool = True) -> Board:

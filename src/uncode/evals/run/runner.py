@@ -89,7 +89,8 @@ class Runner:
                 self._run_task(recorder, model, self.tasks[task], of)
             return
         lengths = {task: found.settings.length for task, found in self.tasks.items()}
-        for unit in work_units(entries, lengths):
+        whole = {task for task, found in self.tasks.items() if found.grades_in_processes}
+        for unit in work_units(entries, lengths, whole):
             if claim(claims, model.name, unit):
                 self._run_task(recorder, model, self.tasks[unit.task], unit.entries)
 

@@ -5,7 +5,7 @@ A unit is decoded by one process. So all of them end at about the same time, how
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -20,13 +20,20 @@ class WorkUnit(NamedTuple):
     entries: tuple[SamplerEntry, ...]
 
 
-def work_units(entries: Mapping[str, Sequence[SamplerEntry]], lengths: Mapping[str, int]) -> list[WorkUnit]:
+def work_units(
+    entries: Mapping[str, Sequence[SamplerEntry]], lengths: Mapping[str, int], whole: Collection[str] = ()
+) -> list[WorkUnit]:
     """The units of all tasks, the longest first: `entries` and the tokens of an answer, by task.
 
     A sampler is a unit. Samplers with a label-free rate, and those of the same presets with fixed rates, are one
-    unit: the process that chooses the rate needs it again, and has the answers at the chosen rate already.
+    unit: the process that chooses the rate needs it again, and has the answers at the chosen rate already. A task of
+    `whole` is one unit: equal programs are run once per process, and a run costs more than an answer.
     """
-    found = [unit for task, of in entries.items() for unit in _units(task, of)]
+    found = [
+        unit
+        for task, of in entries.items()
+        for unit in ([WorkUnit(task, tuple(of))] if task in whole else _units(task, of))
+    ]
     return sorted(found, key=lambda unit: -len(unit.entries) * lengths[unit.task])
 
 
