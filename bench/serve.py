@@ -4,7 +4,7 @@
     python bench/serve.py --check                           # the same, and exit code 1 if a bar is missed
     python bench/serve.py --engine --device cuda --check    # the engine alone, on a GPU with 80 GB: 2 to 3 minutes
 
-The load test runs `uncode serve` in a process of its own, with the embedded model in float32 on a CPU, and sends it 500
+The load test runs `uncode serve` in its own process, with the embedded model in float32 on a CPU, and sends it 500
 requests of 16 to 64 tokens, 64 at a time, of eight samplers, half of them streamed. The bars: none is lost, each answer
 equals the request decoded alone, the mean batch of /metrics is at least 8, the throughput is not below that of one
 request at a time, and a short request behind long ones ends before them.

@@ -112,7 +112,7 @@ def make_cases(count: int) -> list[Case]:
 
 
 def decode_alone(case: Case) -> str:
-    """The answer of the library, in a process of its own."""
+    """The answer of the library, in its own process."""
     options, model = dict(case.sampler), tiny()
     name = options.pop("sampler")
     if name.startswith("uncode"):
@@ -130,7 +130,7 @@ def decode_all_alone(cases: list[Case]) -> list[str]:
 
 @contextmanager
 def serving(command: list[str]) -> Iterator[str]:
-    """A server in a process of its own. Yields its address."""
+    """A server in its own process. Yields its address."""
     with socket.socket() as found:
         found.bind(("127.0.0.1", 0))
         port = found.getsockname()[1]

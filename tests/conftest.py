@@ -11,7 +11,7 @@ from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
-os.environ["HF_HUB_OFFLINE"] = "1"  # no test may wait for a network; those of the hub bring a server of their own
+os.environ["HF_HUB_OFFLINE"] = "1"  # no test may wait for a network; those of the hub bring their own server
 
 import pytest
 from hypothesis import settings

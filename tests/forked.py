@@ -1,4 +1,4 @@
-"""A process that imports nothing anew: a fork of this one, with streams and signals of its own.
+"""A process that imports nothing again: a fork of this one, with its own streams and signals.
 
 `import torch` takes seconds. What a test shows by a kill, a signal or an exit code does not depend on it.
 """
@@ -89,7 +89,7 @@ class Forked:
 
 
 def _become(act: Callable[[], object], streams: tuple[int, int, int], pipes: list[int]) -> NoReturn:
-    """Do it as a program of its own would, and end."""
+    """Do it as a program would, and end."""
     code = 1
     try:
         for number, end in enumerate(streams):

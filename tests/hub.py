@@ -163,7 +163,7 @@ def _git(content: bytes) -> dict[str, Any]:
 
 @contextmanager
 def serve() -> Iterator[Hub]:
-    """A hub without repositories, in a thread of its own."""
+    """A hub without repositories, in its own thread."""
 
     class OfThis(Handler):
         pass

@@ -71,7 +71,7 @@ def caches_beside(stop: Stop, caches: Sequence[CachePolicy] = grid.CACHES) -> li
 
 @st.composite
 def canvases(draw: st.DrawFn) -> Canvas:
-    """A canvas of one row, with a prompt, a length and given tokens of its own."""
+    """A canvas of one row, with a prompt, a length and given tokens."""
     prompt = draw(st.lists(st.integers(0, 28), min_size=1, max_size=5))
     span = draw(st.lists(st.sampled_from([MASK, MASK, MASK, 7]), min_size=1, max_size=13))
     return Canvas.infill([*prompt, MASK, *span], MASK)

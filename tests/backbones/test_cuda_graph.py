@@ -22,7 +22,7 @@ MASK = 0
 
 
 class Again(CapturedForward):
-    """Runs the forward anew on the inputs that a graph would read: what it reads and writes stays where it was."""
+    """Runs the forward again on the inputs that a graph would read: what it reads and writes stays where it was."""
 
     made: ClassVar[list[Again]] = []
 

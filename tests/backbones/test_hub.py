@@ -1,4 +1,4 @@
-"""Models by their hub id, from a hub on this machine and in processes of their own, as huggingface_hub asks for."""
+"""Models by their hub id, from a hub on this machine and in their own processes, as huggingface_hub asks for."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class Outcome:
 
 
 class Runner:
-    """A Python process that loads what it is told to."""
+    """A Python process that loads a given model."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
         self.process = process

@@ -47,7 +47,7 @@ def run(*words: str, stdin: str | None = None) -> Done:
 
 
 def run_apart(*words: str, stdin: str = "") -> Done:
-    """In a process of its own, as a user meets it."""
+    """In its own process, as a user meets it."""
     with start_apart(*words, stdin=stdin) as process:
         out, err = process.communicate(timeout=120)
     return subprocess.CompletedProcess(words, process.wait(), out, err)

@@ -27,7 +27,7 @@ def test_version_and_help() -> None:
 
 def test_samplers_are_listed_with_their_sources() -> None:
     shown = run_apart("samplers").stdout
-    assert shown == run("samplers").stdout, "a process of its own prints the same"
+    assert shown == run("samplers").stdout, "its own process prints the same"
     assert all(name in shown for name in PRESETS)
     assert "\x1b[" not in shown, "output is plain when piped"
     listed = json.loads(run("samplers", "--json").stdout)

@@ -64,7 +64,7 @@ def test_a_bad_line_has_its_own_number(kind: str, layout: str, tmp_path: Path) -
         with pytest.raises(UncodeError) as error:
             read(kind, path)
         assert f"line {number}" in str(error.value)
-        if kind != "prompts":  # its message quotes that of json, which counts lines of its own
+        if kind != "prompts":  # its message quotes that of json, which counts its own lines
             assert number == 1 or "line 1" not in str(error.value)
 
 

@@ -135,7 +135,7 @@ def test_a_draw_of_ones_own_has_other_problems_than_the_published_ones(folder: P
 def test_a_quick_run_in_two_processes(
     start: str, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Forks do not import torch anew. Under `make verify` by new processes too, as users run it."""
+    """Forks do not import torch again. Under `make verify` by new processes too, as users run it."""
     real = multiprocessing.get_context
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: real(start))
     families = ("mini_choice", "mini_sudoku")

@@ -63,12 +63,12 @@ def box(kind: type[Jail], limits: Limits = SMALL) -> Sandbox:
 
 
 def says_itself(line: str) -> str:
-    """A program that writes a line of its own to the referee when it is loaded, then an honest function."""
+    """A program that writes its own line to the referee when it is loaded, then an honest function."""
     return f"import os\ndata = {line.encode()!r} + b'\\n'\nwhile data:\n    data = data[os.write(4, data):]\n{HONEST}"
 
 
 def answers_itself(line: str) -> str:
-    """A program whose function writes a line of its own to the referee."""
+    """A program whose function writes its own line to the referee."""
     return textwrap.dedent(f"""
         import os, time
         data = {line.encode()!r} + b"\\n"

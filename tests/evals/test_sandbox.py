@@ -51,7 +51,7 @@ def outsiders() -> set[int]:
 
 
 def survivors(known: set[int], seconds: float = 20.0) -> set[int]:
-    """Strangers that do not end by themselves; others on this machine may have jails of their own, which do."""
+    """Strangers that do not end by themselves; others on this machine may have their own jails, which do."""
     left, until = outsiders() - known, time.monotonic() + seconds
     while left and time.monotonic() < until:
         time.sleep(0.2)

@@ -1,4 +1,4 @@
-"""Clients that people use, against `uncode serve` in a process of its own: LiteLLM, `llm`, and a thousand idle ones."""
+"""Clients that people use, against `uncode serve` in its own process: LiteLLM, `llm`, and a thousand idle ones."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Served:
 
 @contextmanager
 def served(folder: Path, *words: str) -> Iterator[Served]:
-    """`uncode serve` in a process of its own, until the end of the block."""
+    """`uncode serve` in its own process, until the end of the block."""
     log = folder / "log.jsonl"
     command = [sys.executable, "-m", "uncode", "serve", "--port", "0", *words]
     with (

@@ -77,7 +77,7 @@ def free_ports(number: int) -> list[int]:
 
 @contextmanager
 def proxying(folder: Path, upstream: int) -> Iterator[int]:
-    """nginx with the file of `deploy/`, on free ports and with a certificate of its own. Yields the port."""
+    """nginx with the file of `deploy/`, on free ports and with its own certificate. Yields the port."""
     plain, secure = free_ports(2)
     key = ["-keyout", f"{folder}/privkey.pem", "-out", f"{folder}/fullchain.pem"]
     made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost", *key]

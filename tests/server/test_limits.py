@@ -182,7 +182,7 @@ def test_too_many_connections() -> None:
 
 
 def test_a_client_that_does_not_read_is_cut_off() -> None:
-    """In a loop of its own, because the buffers of a real connection are large."""
+    """In its own loop, because the buffers of a real connection are large."""
     aborted = threading.Event()
 
     async def stall() -> None:

@@ -1,6 +1,6 @@
 """Thousands of requests of all kinds: memory stays flat, and no row, thread, file descriptor or object is left behind.
 
-For memory the server runs in a process of its own, so that what is measured is not the client's.
+For memory the server runs in its own process, so that what is measured is not the client's.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def serve_until_told(pipe: Connection) -> None:
 
 @contextmanager
 def serving() -> Iterator[tuple[int, Callable[[], Footprint]]]:
-    """A server in a process of its own. Yields its port, and a function that measures it."""
+    """A server in its own process. Yields its port, and a function that measures it."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=serve_until_told, args=(theirs,), daemon=True)

@@ -72,7 +72,7 @@ class Tab:
         return found
 
     def written(self, scope: str = ".canvas") -> list[str]:
-        """The written tokens that the reader sees, as a screen reader is told when the replay rests."""
+        """The written tokens that the reader sees, as a screen reader hears them when the replay rests."""
         self.page.wait_for_timeout(LABELLED_MS)
         return self.texts(f"{scope} .written:not([aria-label^=masked])")
 

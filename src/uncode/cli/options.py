@@ -175,7 +175,7 @@ def read_settings(name: str, settings: list[str] | None) -> dict[str, Any]:
 def _setting(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     require(bool(key and equals), f"--set takes KEY=VALUE, not '{text}'.")
-    require(key != "frequency", "the frequency table has an option of its own: --frequency FILE.")
+    require(key != "frequency", "the frequency table has its own option: --frequency FILE.")
     words = {"none": None, "true": True, "false": False}
     if value.lower() in words:
         return key, words[value.lower()]

@@ -121,7 +121,7 @@ def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]
             ) from error
     counts = Counter(answer.example.id for answer in found)
     repeated = next((name for name, count in counts.items() if count > 1), None)
-    require(repeated is None, f"'{path}' answers '{repeated}' more than once: grade each answer in a file of its own.")
+    require(repeated is None, f"'{path}' answers '{repeated}' more than once: grade each answer in its own file.")
     return found
 
 

@@ -186,7 +186,7 @@ def _option(argument: ast.arg, default: ast.expr | None) -> Option:
 
 @cache
 def _aliases() -> dict[str, str]:
-    """The types that have a name of their own (`Proxy`), spelt out."""
+    """The types that have their own name (`Proxy`), spelt out."""
     tree = ast.parse(Path(__file__).with_name("registry.py").read_text(encoding="utf-8"))
     assigned = [node for node in tree.body if isinstance(node, ast.Assign)]
     return {ast.unparse(node.targets[0]): ast.unparse(node.value) for node in assigned}

@@ -1,4 +1,4 @@
-"""The engine in a thread of its own. The event loop hands it rows; it hands back events."""
+"""The engine in its own thread. The event loop hands it rows; it hands back events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Prometheus reads at /metrics. Each server has a registry of its own."""
+"""What Prometheus reads at /metrics. Each server has its own registry."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from .settings import Replicas, Settings
 APPLICATION = "uncode"
 EXTRA, PURPOSE = "serve-ray", "a server on a cluster"
 STATUS_REQUESTS = 16
-"""Requests to /health, /metrics and the like that a full replica still takes."""
+"""Requests to /health, /metrics and other checks that a full replica still takes."""
 UPSCALE_SECONDS, DOWNSCALE_SECONDS = 5.0, 120.0
 """How long the load must be high before a replica is added, or low before one is removed: loading takes long too."""
 METRICS_SECONDS = 5.0

@@ -127,7 +127,7 @@ def _probe(model: HashDenoiser, view: View, tokens: Tensor, needed: Tensor) -> P
 
 
 def _copy(view: View) -> View:
-    """The same view with tensors of its own."""
+    """The same view with its own tensors."""
     values = ((f.name, getattr(view, f.name)) for f in fields(view))
     copies: dict[str, Any] = {name: v.clone() if isinstance(v, Tensor) else v for name, v in values}
     return replace(view, **copies)

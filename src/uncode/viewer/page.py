@@ -116,7 +116,7 @@ def _entry(one: Trajectory) -> dict[str, Any]:
 
 
 def _rows_block(number: int, problem: list[Trajectory], is_plain: bool) -> str:
-    """The rows of a problem in a block of their own: the script reads a block when its problem is opened.
+    """The rows of a problem in their own block: the script reads a block when its problem is opened.
 
     Many rows are compressed, which makes the page three times smaller.
     """

@@ -11,7 +11,7 @@ from .linear import MAX_SKINNY_TOKENS, pays_on
 from .rope import Rope, apply_rope
 
 MIN_WIDTH = 2048
-"""Width of a model whose attention is worth a kernel of its own; smaller ones are limited by launches anyway."""
+"""Width of a model whose attention is worth its own kernel; smaller ones are limited by launches anyway."""
 
 
 def rope_and_cache_qkv(

@@ -132,7 +132,7 @@ def _no_collection() -> Iterator[None]:
 
 @cache
 def _stream(device: torch.device) -> torch.cuda.Stream:
-    """The stream of a device's captures. Each new stream would keep a cuBLAS workspace of its own."""
+    """The stream of a device's captures. Each new stream would keep its own cuBLAS workspace."""
     stream = torch.cuda.Stream(device)  # type: ignore[no-untyped-call]
     with torch.cuda.stream(stream):
         one = torch.ones(8, 8, device=device)

@@ -36,7 +36,7 @@ class TransformerSession:
         self.threads = torch.get_num_threads()
         self.graphs = GraphCache() if on_one_gpu else None
         self.apart = KVCache(shape.layers, shape.key_heads, shape.head_width, 0, length)
-        """Of the rows that are computed in a forward of their own."""
+        """Of the rows that are computed in their own forward."""
         self.apart_graphs = GraphCache() if on_one_gpu else None
 
     def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
@@ -54,7 +54,7 @@ class TransformerSession:
         return logits
 
     def _run_apart(self, wide: WideRows, tokens: Tensor) -> Tensor:
-        """The logits of wide rows. Their keys and values are computed in a KV cache of their own, then copied."""
+        """The logits of wide rows. Their keys and values are computed in their own KV cache, then copied."""
         inputs = wide.prepared.inputs_of(tokens[wide.rows])
         if self.apart.reserve(len(wide.rows)) and self.apart_graphs is not None:
             self.apart_graphs.forget()

@@ -313,7 +313,7 @@ class LeastUncertainNext(Selector):
 
     The sets have `count` positions: the best of the ranking, and others drawn by Gumbel noise on score / temperature.
     Each is tried in a probe. The mean entropy of the masks that it leaves is to be least; with `immediate`, plus the
-    summed entropy of its own positions. Where every mask of the block reaches the threshold, all are committed
+    summed entropy of its positions. Where every mask of the block reaches the threshold, all are committed
     without a probe.
     """
 

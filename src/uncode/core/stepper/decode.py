@@ -76,7 +76,7 @@ def advance(state: State, *, raises: bool = True) -> Step:
     6. Remask among the decoder's own tokens, this step's included; erase.
     7. A row with nothing written or erased whose selector may not wait: raise `Stalled`. Over the limit: the same.
        Logits that are NaN are the model's fault: the error names it. This is checked after a block's first step,
-       when a row stalls, and in the finished trace, so that it costs no host sync of its own. With `raises=False`
+       when a row stalls, and in the finished trace, so that it needs no separate host sync. With `raises=False`
        such rows are in `step.failed`; drop them, and the others go on.
     8. Ask the stop rule; record; hand out the step. The host syncs only where a block can be filled or a row can end;
        see :mod:`.lookahead`.

@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 def empty_tensor(shape: tuple[int, ...], dtype: torch.dtype, device: torch.device) -> Tensor:
-    """A tensor without values. On a CPU it has whole pages of its own: an allocator may round up by a seventh."""
+    """A tensor without values. On a CPU it has separate whole pages: an allocator may round up by a seventh."""
     size = prod(shape) * dtype.itemsize
     if device.type != "cpu" or size < mmap.PAGESIZE or not hasattr(mmap, "MAP_PRIVATE"):
         return torch.empty(shape, dtype=dtype, device=device)

@@ -1,4 +1,4 @@
-"""Whether Triton kernels can run here. `linear` and `attention` add conditions of their own."""
+"""Whether Triton kernels can run here. `linear` and `attention` add their own conditions."""
 
 from __future__ import annotations
 

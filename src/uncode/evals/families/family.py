@@ -120,7 +120,7 @@ class Family(Task[E]):
         return list(found.values())
 
     def fresh_problems(self, count: int, seed: int) -> list[E]:
-        """A draw of one's own: held-out problems that are not in the published files."""
+        """A new draw: held-out problems that are not in the published files."""
         published = {self.key(example) for example in self._held_out(None)}
         drawn = self.problems(count + len(published), seed, testing=True)
         return [example for example in drawn if self.key(example) not in published][:count]

@@ -1,7 +1,7 @@
 """Draw held-out problems and write them to files: `python -m uncode.evals.families.write FOLDER [SEED]`.
 
 Without a seed these are the published problems, which are part of the package: with them everybody tests on the same. A
-seed gives a draw of one's own from the same held-out side, without the published problems. Nobody has seen it.
+seed gives a new draw from the same held-out side, without the published problems. Nobody has seen it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ T = TypeVar("T")
 def run_processes(run_part: Callable[[int, int], T], processes: int, on_progress: OnProgress) -> list[T]:
     """Call `run_part(number, processes)` in each process, and return the results in the order of the numbers.
 
-    A process is started anew instead of forked, because CUDA cannot be used in a fork.
+    A new process is started instead of a fork, because CUDA cannot be used in a fork.
     """
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         futures = [pool.submit(run_part, number, processes) for number in range(processes)]

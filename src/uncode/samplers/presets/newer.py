@@ -284,7 +284,7 @@ def info_gain(
         Default threshold: 0.8, "threshold: 0.8": where all masks of the block reach it, they are committed at once.
         Default block_length: 32, "block_size=32".
     Cost: one forward a token and at most `candidates` probes with it; logits of the whole span for each probe, and a
-        session of its own without a KV cache.
+        its own session without a KV cache.
     """
     select = LeastUncertainNext(candidates, position_temperature, threshold)
     policy = Policy(Exp(Confidence()), select, Blocks(length=block_length))

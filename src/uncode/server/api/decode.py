@@ -109,7 +109,7 @@ async def _answer(
         return json_response(reply.answer(answers))
     usage = body.stream_options is not None and body.stream_options.include_usage
     events = job.events()
-    first = await _unless_gone(request, job, anext(events))  # an error before the first forward has a status of its own
+    first = await _unless_gone(request, job, anext(events))  # an error before the first forward has its own status
     chunks = _stream(service, job, reply, usage, facts, _chained(first, events))
     return StreamingResponse(chunks, media_type="text/event-stream", headers=NO_BUFFER)
 

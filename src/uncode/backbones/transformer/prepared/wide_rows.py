@@ -1,4 +1,4 @@
-"""Wide rows: on a GPU, rows that refresh their KV cache have forwards of their own."""
+"""Wide rows: on a GPU, rows that refresh their KV cache have their own forwards."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .prepared_pass import PreparedPass, RowPositions
 
 @dataclass
 class WideRows:
-    """Rows that are computed in a forward of their own."""
+    """Rows that are computed in their own forward."""
 
     rows: Tensor
     prepared: PreparedPass
@@ -24,7 +24,7 @@ class WideRows:
 
 
 class PreparedPlan:
-    """The forwards of a plan. Rows that refresh their KV cache have forwards of their own: in a common one every row
+    """The forwards of a plan. Rows that refresh their KV cache have their own forwards: in a common one every row
     would be computed as widely as the widest.
 
     The common forward keeps its shape, so that its CUDA graph is replayed; in it the wide rows are idle.
@@ -60,7 +60,7 @@ MIN_SHARE_OF_WIDEST = 0.75
 
 
 def _wide_groups(widths: Ints) -> list[Ints]:
-    """Rows that have forwards of their own, in groups of similar width; none where a common forward is no slower."""
+    """Rows that have their own forwards, in groups of similar width; none where a common forward is no slower."""
     order = np.argsort(-widths, kind="stable")
     wide = [row for row in order if widths[row] > max(2 * widths.min(), MIN_WIDE_COLUMNS)]
     if not wide and widths.max() > MIN_WIDE_COLUMNS and widths.min() < MIN_SHARE_OF_WIDEST * widths.max():

@@ -23,7 +23,7 @@ Open = Callable[[int, int], Session]
 class Probes:
     """Runs the probes of a lane, one canvas of every row at a time.
 
-    They have a session of their own without a KV cache: a probe in the session of the steps would overwrite the keys
+    They have their own session without a KV cache: a probe in the session of the steps would overwrite the keys
     that the next step reuses.
     """
 

@@ -239,7 +239,7 @@ WITHOUT_FILES: dict[str, tuple[tuple[int | None, int | None], tuple[Rule, ...]]]
     "fcntl": ((72, 25), ((1, NOT_ONE_OF, DESCRIPTORS),)),
     "mmap": ((9, 222), ((3, ANY_BIT, (SHARED | LOCKED | HUGE,)),)),  # /dev/zero, shared, is anonymous memory too
 }
-"""The rules that differ if the jail has no file system of its own."""
+"""The rules that differ if the jail has no separate file system."""
 
 TO_ONESELF: Numbers = {
     "kill": (62, 129),

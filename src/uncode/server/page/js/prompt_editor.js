@@ -1,7 +1,7 @@
 /**
  * The prompt: a text, or texts with gaps between them.
  *
- * A gap is an element of its own, so a marker that someone typed or pasted stays text. A gap splits the text where the
+ * A gap is its own element, so a marker that someone typed or pasted stays text. A gap splits the text where the
  * cursor stands; Backspace at the start of a text removes the gap before it.
  */
 
