@@ -6,6 +6,7 @@ The tests start `python -m tests.interpreted` with TRITON_INTERPRET=1, which Tri
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from contextlib import ExitStack
 from unittest.mock import patch
 
@@ -20,6 +21,7 @@ from uncode.backbones.transformer.kv_cache import LayerCache
 from uncode.backbones.transformer.linear_triton import Tile
 from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.backbones.transformer.rope import Rope
+from uncode.backbones.transformer.session import TransformerSession
 from uncode.core import belief_triton
 from uncode.core.belief import Belief
 from uncode.core.canvas import Canvas
@@ -162,6 +164,7 @@ def network() -> None:
     with patch("uncode.backbones.transformer.network.MAX_TRANSPOSED", 0):  # stored as on a GPU
         made.fuse()
     model = TransformerDenoiser(made, DREAM, mask_id=0, eos_ids=(1,))
+    model.open = in_one_forward(model)  # type: ignore[method-assign]
     canvas = Canvas.after_prompt([[5, 6, 7], [8]], 3, 0)
     sampler = presets.semi_ar(blocks=2, cache="dual")
     plain = decode(model, canvas, sampler)
@@ -174,6 +177,18 @@ def network() -> None:
     assert [each.call_count for each in counted] == [6, 12, 6, 6]  # in two layers, at each of three steps
     assert torch.equal(found.tokens, plain.tokens)
     close(found.logp, plain.logp, 1e-3)
+
+
+def in_one_forward(model: TransformerDenoiser) -> Callable[[int, int], TransformerSession]:
+    """`model.open` for sessions that compute all rows in one forward, as on a GPU."""
+    opens = model.open
+
+    def opened(rows: int, length: int) -> TransformerSession:
+        session = opens(rows, length)
+        session.in_parts = False
+        return session
+
+    return opened
 
 
 if __name__ == "__main__":

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .generation import generate
     from .likelihood import log_likelihood
     from .samplers import interventions, legacy, presets
+    from .threshold import choose_threshold
     from .two_orders import two_orders
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Trace",
     "UncodeError",
     "__version__",
+    "choose_threshold",
     "decode",
     "generate",
     "interventions",
@@ -57,6 +59,7 @@ _MODULE_OF = {
     "Sampler": "core.pieces.policy",
     "Step": "core.stepper.decode",
     "Trace": "core.trace",
+    "choose_threshold": "threshold",
     "decode": "decoding",
     "generate": "generation",
     "interventions": "samplers.interventions",

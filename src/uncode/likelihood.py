@@ -40,18 +40,19 @@ def log_likelihood(
     a masked LM needs special tokens around a text ([CLS]), put them into the prompt.
     """
     Facts.of(denoiser)
-    prompt, answer = (_checked_ids(ids, denoiser.vocab_size) for ids in (prompt, answer))
+    prompt, answer = (checked_ids(ids, denoiser.vocab_size) for ids in (prompt, answer))
     require(len(answer) > 0, "the answer is empty: give at least one token id.")
     is_valid = isinstance(samples, int) and isinstance(batch_size, int) and min(samples, batch_size) >= 1
     require(is_valid, "samples and batch_size must be whole numbers of at least 1.")
     require(method in ("monte carlo", "exact"), f"the method must be 'monte carlo' or 'exact', not '{method}'.")
     exact = method == "exact"
-    masks, weights = _all_masks(len(answer)) if exact else _random_masks(len(answer), samples, batch_size, seed)
+    masks, weights = _all_masks(len(answer)) if exact else random_masks(len(answer), samples, batch_size, seed)
     total = float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
     return total
 
 
-def _checked_ids(ids: Sequence[int], vocab_size: int) -> list[int]:
+def checked_ids(ids: Sequence[int], vocab_size: int) -> list[int]:
+    """The ids as a list. Raise if they are no token ids."""
     listed = isinstance(ids, Iterable) and not isinstance(ids, str | bytes) and getattr(ids, "ndim", 1) == 1
     require(listed, f"prompt and answer must be lists of token ids, not {shown(ids)}.")
     found = [whole_number(i, "a token id of prompt and answer") for i in ids]
@@ -84,7 +85,8 @@ def masked_log_probability(
 
 
 @torch.inference_mode()
-def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor, counted: Tensor) -> Tensor:
+def masked_logits(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) -> Tensor:
+    """The logits `[N, n, V]` of an answer that begins at `start` of `truth`, with each of the `masks` `[N, n]`."""
     rows, length = len(masks), len(truth)
     tokens = truth.repeat(rows, 1)
     tokens[:, start:].masked_fill_(masks, denoiser.mask_id)
@@ -97,9 +99,14 @@ def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor, count
 
     session = denoiser.open(rows, length)
     plan = Plan(window=span(0, length), wanted=span(start, length), store=span(0, 0), reuse=span(0, 0))
-    logits = session.logits(tokens, Layout.without_padding(given), plan)
+    return session.logits(tokens, Layout.without_padding(given), plan)
+
+
+@torch.inference_mode()
+def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor, counted: Tensor) -> Tensor:
+    logits = masked_logits(denoiser, truth, start, masks)
     logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
-    found = logp.gather(-1, truth[start:].expand(rows, -1)[..., None])[..., 0]
+    found = logp.gather(-1, truth[start:].expand(len(masks), -1)[..., None])[..., 0]
     summed = found.masked_fill(~counted, 0.0).sum(-1).double()
     if bool(summed.isnan().any()):
         bad = find_bad_logits(logits[masks])
@@ -124,7 +131,7 @@ def _all_masks(length: int) -> tuple[Tensor, Tensor]:
     return masks, 1 / (counts.double() * sizes[counts])
 
 
-def _random_masks(length: int, samples: int, batch_size: int, seed: int) -> tuple[Tensor, Tensor]:
+def random_masks(length: int, samples: int, batch_size: int, seed: int) -> tuple[Tensor, Tensor]:
     """LLaDA's masks: the numbers of masks in a batch grow in even strides, modulo the length, from a random start."""
     masks = []
     for batch, first in enumerate(range(0, samples, batch_size)):

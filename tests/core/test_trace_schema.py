@@ -113,15 +113,15 @@ def damaged(draw: st.DrawFn) -> tuple[list[Row], int]:
 def check(rows: list[Row], number: int) -> str | None:
     """Raises unless the rows are a trace that round-trips, or an error names a line from `number` on and a field."""
     text = "\n".join(json.dumps(row) for row in rows)
-    told = ""
+    message = ""
     try:
         trace = Trace.from_json(text, tables=tables)
     except UncodeError as error:
-        told = str(error)
-    if told:
-        found = SENTENCE.match(told)
-        assert found and int(found[1]) >= number, told
-        assert len(told) < 600 and "\n" not in told, told
+        message = str(error)
+    if message:
+        found = SENTENCE.match(message)
+        assert found and int(found[1]) >= number, message
+        assert len(message) < 900 and "\n" not in message, message
         return found[2]
     again = trace.to_json()
     assert Trace.from_json(again, tables=tables).to_json() == again

@@ -180,7 +180,7 @@ class AlternatingCommit(Selector):
 @dataclass(frozen=True)
 class LeastLikelyNow(Remasker):
     """The erasures of the released ReMDM: the standing tokens the model now finds least likely, at the price of a
-    their own forward."""
+    separate forward."""
 
     needs_standing: ClassVar[bool] = True
 

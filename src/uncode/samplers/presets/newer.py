@@ -283,7 +283,7 @@ def info_gain(
     Default candidates: 8, "candidate_number: 8". Default position_temperature: 0.2, "position_temperature: 0.2".
         Default threshold: 0.8, "threshold: 0.8": where all masks of the block reach it, they are committed at once.
         Default block_length: 32, "block_size=32".
-    Cost: one forward a token and at most `candidates` probes with it; logits of the whole span for each probe, and a
+    Cost: one forward a token and at most `candidates` probes with it; logits of the whole span for each probe, and
         its own session without a KV cache.
     """
     select = LeastUncertainNext(candidates, position_temperature, threshold)

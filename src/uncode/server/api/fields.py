@@ -67,10 +67,13 @@ class SamplerFields(Body):
     boost: float | None = None
     budget: float | None = None
     cache: Literal["none", "prefix", "dual"] | None = None
+    candidates: Whole | None = None
     clip: float | None = None
     confidence_eos_eot_inf: StrictBool | None = None
     count: Whole | None = None
     decay: float | None = None
+    delimiter: StrictStr | None = None
+    delimiter_threshold: float | None = None
     drift: float | None = None
     early: float | None = None
     edit_threshold: float | None = None
@@ -85,6 +88,7 @@ class SamplerFields(Body):
     low: float | None = None
     middle: float | None = None
     neighbour: float | None = None
+    position_temperature: float | None = None
     proxy: StrictStr | None = None
     radius: Whole | None = None
     rate: float | None = None
