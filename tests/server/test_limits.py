@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 import logging
+import re
 import socket
 import threading
 import time
@@ -378,3 +379,34 @@ def test_the_docs_load_nothing() -> None:
         assert path in page.text
         assert all("422" not in operation["responses"] for operation in methods.values())
     assert "<code>block_length</code>" in page.text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"sampler": "lookum", "candidates": 1_000_000}, "must be from 2 to 64, not 1000000"),
+        ({"sampler": "prophet", "early": 1e300}, "must be a number from -3e\\+38 to 3e\\+38, not 1e\\+300"),
+        ({"sampler": "legacy.uncode_release", "clip": 1e300}, "must be a number from -3e\\+38 to 3e\\+38"),
+    ],
+)
+def test_an_option_that_no_forward_can_take_is_refused(options: dict[str, Any], message: str) -> None:
+    """Each once stalled or failed the whole batch."""
+    with running() as server:
+        refused = server.post("/v1/completions", prompt="1 + 1 =", max_tokens=4, **options)
+    assert refused.status_code == 400 and re.search(message, error_of(refused)["message"])
+
+
+@pytest.mark.parametrize(
+    ("messages", "message"),
+    [
+        ([], "messages is empty: send at least one."),
+        (
+            [{"role": "user", "content": [{"type": "text", "text": "x", "image_url": "y"}]}],
+            "unknown field 'image_url' in messages.0.content.0.",
+        ),
+    ],
+)
+def test_messages_that_cannot_be_read_are_named(messages: list[dict[str, Any]], message: str) -> None:
+    with running() as server:
+        refused = server.post("/v1/chat/completions", messages=messages, max_tokens=4)
+    assert refused.status_code == 400 and error_of(refused)["message"] == message

@@ -16,6 +16,7 @@ from ..core.pieces.piece import Table, read_value
 from ..core.pieces.policy import Sampler
 from ..core.pieces.propose import Greedy, Proposal, Sample
 from ..core.pieces.score import Confidence, ExponentialPosition, Informativeness, Margin, NegEntropy, Score
+from ..core.pieces.select import MAX_CANDIDATES
 from ..core.support.arguments import checks_arguments
 from ..frequency import as_table
 
@@ -34,7 +35,7 @@ _PROXIES: dict[str, Score] = {"confidence": Confidence(), "entropy": NegEntropy(
 Range = tuple[Callable[[float], bool], str]
 _AT_LEAST_0: Range = (lambda value: value >= 0, "at least 0")
 _AT_LEAST_1: Range = (lambda value: value >= 1, "at least 1")
-_AT_LEAST_2: Range = (lambda value: value >= 2, "at least 2")
+_CANDIDATES: Range = (lambda value: 2 <= value <= MAX_CANDIDATES, f"from 2 to {MAX_CANDIDATES}")
 _ABOVE_0: Range = (lambda value: value > 0, "above 0")
 _INSIDE: Range = (lambda value: 0 < value < 1, "above 0 and below 1")
 _BELOW_1: Range = (lambda value: 0 <= value < 1, "at least 0 and below 1")
@@ -48,7 +49,7 @@ RANGES: dict[str, Range] = {
     "blocks": _AT_LEAST_1,
     "boost": _AT_LEAST_0,
     "budget": _AT_LEAST_0,
-    "candidates": _AT_LEAST_2,
+    "candidates": _CANDIDATES,
     "clip": _ABOVE_0,
     "count": _AT_LEAST_1,
     "decay": _UP_TO_1,

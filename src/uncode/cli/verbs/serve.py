@@ -55,7 +55,14 @@ AllowHost = Annotated[
     Option(metavar="NAME", help="A host name of a proxy on this machine, without --api-key; may be repeated."),
 ]
 Name = Annotated[str | None, Option(metavar="NAME", help="The model's name in the API.  [default: its own]")]
-Length = Annotated[int, Option(min=1, metavar="N", help="Tokens to generate where a request does not say.")]
+Length = Annotated[
+    int | None,
+    Option(
+        min=1,
+        metavar="N",
+        help=f"Tokens to generate where a request does not say.  [default: {DEFAULT_LENGTH}, or --max-tokens if less]",
+    ),
+]
 Rows = Annotated[int, Option("--rows", min=1, metavar="N", help="Rows in the batch.")]
 Queue = Annotated[int, Option(min=0, metavar="N", help="Rows that may wait; the next request is answered with 429.")]
 MaxPrompt = Annotated[int, Option("--max-prompt", min=1, metavar="N", help="Tokens of a prompt.")]
@@ -92,7 +99,7 @@ def command(
     api_key: ApiKey = None,
     allow_host: AllowHost = None,
     name: Name = None,
-    length: Length = DEFAULT_LENGTH,
+    length: Length = None,
     rows: Rows = LIMITS.rows,
     queue: Queue = LIMITS.queue,
     max_prompt: MaxPrompt = LIMITS.prompt_tokens,
@@ -127,8 +134,12 @@ def command(
     limits = Limits(
         rows, queue, max_prompt, max_tokens, context, max_body, connections, seconds=timeout, read_seconds=read_timeout
     )
+    tokens = length or min(DEFAULT_LENGTH, max_tokens)
+    require(
+        tokens <= max_tokens, f"--length {tokens} is above --max-tokens {max_tokens}: lower one or raise the other."
+    )
     wanted = ServerSettings(
-        name or _short(model), host, port, api_key, tuple(allow_host or ()), length, grace, log_prompts, limits
+        name or _short(model), host, port, api_key, tuple(allow_host or ()), tokens, grace, log_prompts, limits
     )
     copies = Replicas(replicas, max_replicas or replicas, device == "cpu")
     _check_replicas(ray, copies, wanted)

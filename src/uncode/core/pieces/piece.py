@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import dataclasses
 import re
-import sys
 import types
 import typing
 from collections.abc import Iterator
@@ -28,6 +27,8 @@ if TYPE_CHECKING:
     from ..view import View
 
 ENTRY_POINTS = "uncode.pieces"
+MAX_FLOAT = 3.0e38
+"""Scores and beliefs are float32, which has no larger numbers."""
 MAX_BITS = 31
 """Whole numbers lie below 2^31, as lengths do: the product of two of them is exact in 64 bits."""
 
@@ -274,10 +275,10 @@ def read_value(value: Any, hint: Any, where: str, tables: Resolver | None = None
 
 
 def _read_float(value: float, where: str) -> float:
-    """A finite number: JSON and TOML files of a sampler have no other, and no piece needs one."""
-    if abs(value) <= sys.float_info.max:
+    """A number of float32: JSON and TOML files of a sampler have no infinity, and no piece needs one."""
+    if abs(value) <= MAX_FLOAT:
         return float(value)
-    raise SettingError(f"{where} must be a finite number of 64 bits, not {shown(value)}.")
+    raise SettingError(f"{where} must be a number from -{MAX_FLOAT:g} to {MAX_FLOAT:g}, not {shown(value)}.")
 
 
 def _read_int(value: int, where: str) -> int:

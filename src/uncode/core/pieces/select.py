@@ -307,6 +307,10 @@ class AboveMeanAtCommit(Selector):
         }
 
 
+MAX_CANDIDATES = 64
+"""Sets that a step may try. Each is a forward, and they are compared in pairs."""
+
+
 @dataclass(frozen=True)
 class LeastUncertainNext(Selector):
     """Of several sets of positions, the one after which the model is least uncertain.
@@ -324,7 +328,8 @@ class LeastUncertainNext(Selector):
     immediate: bool = True
 
     def check(self) -> None:
-        require(self.candidates >= 2, f"there must be at least 2 candidates, not {self.candidates}.")
+        fits = 2 <= self.candidates <= MAX_CANDIDATES
+        require(fits, f"there must be 2 to {MAX_CANDIDATES} candidates, not {self.candidates}.")
         require(self.temperature > 0, f"the temperature must be above 0, not {self.temperature}.")
         _check_probability(self.threshold, "threshold")
         require(self.count >= 1, f"the count must be at least 1, not {self.count}.")

@@ -32,6 +32,8 @@ def explain(error: RequestValidationError, endpoint: str) -> ApiError:
         return ApiError(400, _unknown(path, endpoint), param=_dotted(path), code="unknown_field")
     if first["type"] == "missing":
         return ApiError(400, f"{_dotted(path)} is missing.", param=name)
+    if first["type"] == "too_short":
+        return ApiError(400, f"{_dotted(path)} is empty: send at least one.", param=name)
     reason = str(first.get("msg", "is wrong")).removeprefix("Value error, ")
     if "cannot be honoured" in reason:
         return ApiError(400, f"{_dotted(path)} {reason}.", param=name, code="unsupported")
@@ -48,7 +50,8 @@ def _unknown(path: list[Any], endpoint: str) -> str:
 
 
 def _dotted(path: list[Any]) -> str:
-    return ".".join(str(part)[:60] for part in path if not str(part)[:1].isupper())
+    """The path in the body, without the names of our types."""
+    return ".".join(str(part)[:60] for part in path if not str(part)[:1].isupper() and "[" not in str(part))
 
 
 def _safe(value: object) -> str:

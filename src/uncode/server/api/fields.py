@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
 from pydantic.json_schema import SkipJsonSchema
-
-from ...core.errors import shown
 
 SEED_LIMIT = 2**63
 
@@ -15,7 +14,7 @@ SEED_LIMIT = 2**63
 def _only(*neutral: Any) -> AfterValidator:
     def check(value: Any) -> Any:
         if value is not None and value not in neutral:
-            allowed = " or ".join(shown(one) for one in neutral)
+            allowed = " or ".join(json.dumps(one) for one in neutral)
             raise ValueError(f"cannot be honoured: leave it out{f', or send {allowed}' if neutral else ''}")
         return value
 
