@@ -46,7 +46,7 @@ check: $(VENV)/dev check-js
 test: check
 	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q --cov=src/uncode/core --cov-branch --cov-report=term --cov-fail-under=95
 
-# LiteLLM pins older packages, so its test has an environment of its own. Without a network the test is skipped.
+# LiteLLM pins older packages, so its test has its own environment. Without a network the test is skipped.
 $(VENV)/litellm: $(VENV)/dev
 	@$(PYTHON) -m venv $@ && $@/bin/python -m pip install --quiet --disable-pip-version-check litellm || rm -rf $@
 

@@ -1,4 +1,4 @@
-"""The command line, in this process or in one of its own, for what only a process shows."""
+"""The command line, in this process, or in a new one for what only a process shows."""
 
 from __future__ import annotations
 

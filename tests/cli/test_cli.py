@@ -1,4 +1,4 @@
-"""The command line: most of it in this process, what only a process shows in one of its own."""
+"""The command line: most of it in this process, and what only a process shows in a new one."""
 
 from __future__ import annotations
 
