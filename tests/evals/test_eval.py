@@ -445,7 +445,7 @@ def test_traces_are_kept_on_request(models: dict[str, Path], tmp_path: Path) -> 
     samples = {row["id"]: row for row in read_rows(tmp_path / "run" / "samples.jsonl")}
     for row in read_rows(file):
         sample = samples.pop(row["id"])
-        assert "".join(row["generated_texts"]).startswith(sample["text"])
+        assert row["generated_text"].startswith(sample["text"])
         assert row["answer_span"] == sample["grades"]["correct"]["span"]
         assert row["correct"] == sample["grades"]["correct"]["correct"]
     assert not samples

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
@@ -194,7 +194,10 @@ class Reader:
 
     def _end(self, found: Update) -> None:
         if not self._cut.found:
-            self._show(self._cut.push(self._text.flush()) + self._cut.flush(), found)
+            rest = self._text.flush()
+            if rest and self._logs:  # the texts of the logs add up to the answer
+                self._logs[-1] = replace(self._logs[-1], text=self._logs[-1].text + rest)
+            self._show(self._cut.push(rest) + self._cut.flush(), found)
 
     def _show(self, text: str, found: Update) -> None:
         if text:
