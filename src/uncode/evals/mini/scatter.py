@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise, product
@@ -17,6 +18,10 @@ BLUE, GREY = "#1f5fa8", "#6b6b6b"
 """Highlighted samplers; all others."""
 FRONT_STYLES = ("-", "--")
 """The lines of the Pareto fronts, by seed."""
+LETTERS_PER_INCH = 10
+"""Of the note under the plot, with room for the legend beside it."""
+LINE_HEIGHT = 0.16
+"""Of a line of the note, in inches."""
 FAR_BELOW = 3
 """A preset that is this many interquartile ranges below the first quartile is named below the plot instead."""
 LABEL_DISTANCES = (7, 10, 14, 20, 27, 35, 45, 57, 70)
@@ -97,7 +102,9 @@ def _figure(scatter: Scatter) -> Any:
     shown, hidden = _split(scatter.points)
     figure = Figure(figsize=scatter.size, dpi=100, facecolor="white")
     FigureCanvasAgg(figure)
-    axes = figure.add_axes((0.07, 0.13 if hidden else 0.1, 0.91, 0.85 if hidden else 0.88))
+    note = _named_below(hidden, round(LETTERS_PER_INCH * scatter.size[0])) if hidden else []
+    bottom = 0.1 + len(note) * LINE_HEIGHT / scatter.size[1]
+    axes = figure.add_axes((0.07, bottom, 0.91, 0.98 - bottom))
     axes.set_xscale("log")
     axes.set_xlabel("mean forwards per answer (log scale)", fontsize=9)
     axes.set_ylabel("average accuracy, %", fontsize=9)
@@ -114,8 +121,8 @@ def _figure(scatter: Scatter) -> Any:
     _set_ticks(axes)
     _add_labels(axes, shown, scatter, _add_fronts(axes, scatter, shown))
     _add_legend(figure, axes, scatter.seeds)
-    if hidden:
-        figure.text(0.07, 0.015, _named_below(hidden), fontsize=8, color="0.25")
+    if note:
+        figure.text(0.07, 0.015, "\n".join(note), fontsize=8, color="0.25")
     return figure
 
 
@@ -151,12 +158,13 @@ def _split(points: Points) -> tuple[Points, Points]:
     return {name: of for name, of in points.items() if name not in hidden}, hidden
 
 
-def _named_below(hidden: Points) -> str:
+def _named_below(hidden: Points, width: int) -> list[str]:
+    """The presets that the plot does not show, in lines that end before the legend."""
     texts = [
         f"{name}, {' and '.join(f'{p.accuracy:.1f} % at {p.forwards:.0f} forwards' for p in of.values())}"
         for name, of in hidden.items()
     ]
-    return f"Below the plot: {'; '.join(texts)}."
+    return textwrap.wrap(f"Below the plot: {'; '.join(texts)}.", width)
 
 
 def _set_limits(axes: Any, shown: Points) -> None:
