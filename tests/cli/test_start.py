@@ -87,7 +87,7 @@ QUICK = [
     ["demo", "--model", "toy", "--view", os.devnull],
     ["nothing"],
     ["decode", "x", "--set", "rate=high"],
-    ["decode", "x", "--set", "proxy=confidense"],
+    ["decode", "x", "--sampler", "uncode", "--set", "proxy=confidense"],
     ["decode", "x", "--length", "0"],
     ["decode", "x", "--seed", "9" * 30],
     ["decode", "x", "--device", "gpu"],
@@ -220,7 +220,10 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
     ("words", "sentence"),
     [
         (["decode", "x", "--set", "rate=high"], "rate must be a number, not 'high'."),
-        (["decode", "x", "--set", "proxy=confidense"], "proxy has no choice 'confidense': did you mean 'confidence'?"),
+        (
+            ["decode", "x", "--sampler", "uncode", "--set", "proxy=confidense"],
+            "proxy has no choice 'confidense': did you mean 'confidence'?",
+        ),
         (["decode", "x", "--set", "informativeness=1"], "informativeness must be true or false, not 1."),
         (["decode", "x", "--device", "cpu:7"], "there is no 'cpu:7' here: a CPU has no number; use cpu."),
         (["decode", "caf\udce9"], "the prompt is not UTF-8 text: convert it first."),

@@ -12,7 +12,7 @@ from ..core.errors import UncodeError, require, suggest
 from ..core.support.paths import require_file
 from ..models import BUILT_IN, folder_of, sampler_files
 from ..models.names import PUBLISHED, check_name
-from ..samplers.catalog import catalog, find
+from ..samplers.catalog import DEFAULT_SAMPLER, catalog, find
 from .devices import DTYPES, check_device, check_dtype
 
 DEFAULT_LENGTH = 96
@@ -53,7 +53,7 @@ def complete_samplers(incomplete: str) -> list[str]:
 
 def complete_setting(context: typer.Context, incomplete: str) -> list[tuple[str, str]]:
     """Complete the options of the sampler on the command line, then the values of an option."""
-    entry = catalog().get(context.params.get("sampler") or context.params.get("name") or "uncode")
+    entry = catalog().get(context.params.get("sampler") or context.params.get("name") or DEFAULT_SAMPLER)
     found = []
     for option in entry.options if entry else ():
         found.append((f"{option.name}=", option.meaning))

@@ -18,6 +18,8 @@ from ..core.errors import UncodeError, require, shown, suggest
 
 PRESET_FILES = ("classic", "newer", "own")
 """The modules of `presets`, in the order in which they are listed."""
+DEFAULT_SAMPLER = "certain_first"
+"""The sampler of `decode`, `demo` and the server where none is named: it needs no setting per task."""
 MEANING = {
     "alg": "Dream's algorithm: origin, maskgit_plus, topk_margin or entropy",
     "alg_temp": "temperature of the order: Gumbel noise on the ranking",

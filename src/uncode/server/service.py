@@ -15,6 +15,7 @@ from ..core.errors import UncodeError, suggest
 from ..core.pieces.policy import Sampler
 from ..core.pieces.propose import Greedy
 from ..engine import Engine, Request
+from ..samplers.catalog import DEFAULT_SAMPLER
 from ..version import __version__
 from .api.fields import DecodeFields
 from .decoding.job import Job, Row
@@ -58,7 +59,7 @@ class Service:
         self.fingerprint = f"uncode-{__version__}-{str(denoiser.dtype).removeprefix('torch.')}"
 
     @classmethod
-    def of(cls, denoiser: Denoiser, sampler: str = "uncode", settings: Settings | None = None) -> Service:
+    def of(cls, denoiser: Denoiser, sampler: str = DEFAULT_SAMPLER, settings: Settings | None = None) -> Service:
         """A service with the model's own table, and with settings for a server on a free port of this machine."""
         chosen = settings or Settings(name=str(denoiser.about.get("model") or "model"), port=0)
         return cls(denoiser, chosen, Samplers(denoiser, sampler, {}))

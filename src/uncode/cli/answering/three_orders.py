@@ -17,15 +17,14 @@ from ...core.pieces.policy import Sampler
 from ...evals.families import FAMILIES
 from ...evals.families.family import Family
 from ...evals.mini.folder import results_of
-from ...evals.mini.names import UNCODE
 from ...evals.mini.report import short
 from ...evals.mini.results import Results
-from ...evals.mini.sampler import at_rate
 from ...evals.task import Grade
 from ...generation import start_decode
 from ...models import TABLE
 from ...prompt import answer_texts, read_prompts
-from ...samplers.presets import confidence, semi_ar
+from ...samplers.catalog import DEFAULT_SAMPLER
+from ...samplers.presets import certain_first, confidence, semi_ar
 from ...viewer.page import Trajectory, Verdict, write_page
 from ...viewer.row_summary import summary
 from .drawing import cells_of, draw, merge_eos
@@ -33,13 +32,12 @@ from .live import show_live
 
 DEMO_FAMILIES = ("mini_story", "mini_algebra", "mini_sudoku")
 """Three families on which the three orders differ."""
-SAMPLERS = ("confidence", "semi_ar", UNCODE)
+SAMPLERS = ("confidence", "semi_ar", DEFAULT_SAMPLER)
 
 
 def show(model: str, folder: Path, page: Path, seed: int) -> None:
     """Solve one problem of each family in each order, and write the page."""
     console, results = Console(highlight=False), results_of(folder)
-    rates = {name: results.rate(name) for name in DEMO_FAMILIES}
     denoiser = load(model, device="cpu")
     table = denoiser.frequency
     require(
@@ -53,8 +51,8 @@ def show(model: str, folder: Path, page: Path, seed: int) -> None:
         example = family.examples()[drawn.choice(_typical_problems(results, name))]
         console.rule(Text(f"{short(name)}: a problem like those of {family.benchmark_task.title}"))
         console.print(Text(family.prompt(example) + "\n"))
-        known = {"confidence": confidence(), "semi_ar": semi_ar(), UNCODE: at_rate(table, rates[name])}
-        solved = [_solve(family, example, known[sampler], denoiser, console) for sampler in SAMPLERS]
+        orders = (confidence(), semi_ar(), certain_first(frequency=table))
+        solved = [_solve(family, example, sampler, denoiser, console) for sampler in orders]
         console.print(_pattern(results, name, [t.verdict is not None and t.verdict.right for t in solved]))
         trajectories += solved
     write_page(page, trajectories, "Three problems, three orders")
@@ -108,8 +106,8 @@ def _pattern(results: Results, family: str, solved: list[bool]) -> Text:
     for name in SAMPLERS:
         cell = results.cell(family, name)
         assert cell is not None
-        lines.append(f"  {name:11}{cell.right.count('1'):4} right {cell.hasty.count('1'):4} hasty")
-    pairs = [(confidence, uncode) for confidence, *_, uncode in marks]
+        lines.append(f"  {name:14}{cell.right.count('1'):4} right {cell.hasty.count('1'):4} hasty")
+    pairs = [(confidence, default) for confidence, *_, default in marks]
     gains, losses = pairs.count(("0", "1")), pairs.count(("1", "0"))
-    lines.append(f"Uncode is right where confidence is wrong: {gains}; wrong where it is right: {losses}.\n")
+    lines.append(f"Where confidence is wrong, {DEFAULT_SAMPLER} is right: {gains}; the other way round: {losses}.\n")
     return Text("\n".join(lines), style="italic")

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import require
+from ...samplers.catalog import DEFAULT_SAMPLER
 from ..loading import loading
 from ..options import (
     Chat,
@@ -51,7 +52,7 @@ BatchSize = Annotated[
 def command(
     prompt: PromptText = None,
     model: Model = "tiny",
-    sampler: SamplerName = "uncode",
+    sampler: SamplerName = DEFAULT_SAMPLER,
     settings: Settings = None,
     frequency: Frequency = None,
     length: Length = None,

@@ -11,7 +11,7 @@ import typer
 
 from ...core.errors import require
 from ...models import TABLE, TINY, sampler_files
-from ...samplers.catalog import CatalogEntry, catalog, find
+from ...samplers.catalog import DEFAULT_SAMPLER, CatalogEntry, catalog, find
 from ..loading import loading
 from ..options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
 from ..printing import NARROW_COLUMNS, printing
@@ -118,6 +118,6 @@ def _table() -> Table:
     for column in ("name", "what it does", "source"):
         table.add_column(column, no_wrap=column == "name")
     for entry in catalog().values():
-        style = "bold" if entry.name == "uncode" else ""
+        style = "bold" if entry.name == DEFAULT_SAMPLER else ""
         table.add_row(Text(entry.name), Text(entry.summary), Text(entry.citation), style=style)
     return table

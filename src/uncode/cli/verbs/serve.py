@@ -14,6 +14,7 @@ from ...core.errors import require
 from ...core.support.reprs import counted
 from ...extras import check_installed
 from ...models import folder_of
+from ...samplers.catalog import DEFAULT_SAMPLER
 from ...server.settings import Limits, Origin, Replicas
 from ...server.settings import Settings as ServerSettings
 from ..loading import loading
@@ -38,8 +39,8 @@ SUMMARY = "Serve a model to OpenAI clients."
 LIMITS = Limits()
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 EXAMPLES = {
-    "tiny": "Question: Sam has 31 coins. Sam buys 6 eggs for 3 coins each. Kim earns 18 coins. Sam finds 28 coins. How "
-    "many coins does Sam have now?\nAnswer:",
+    "tiny": "Question: Gus has 4 coins. Cleo earns 24 coins. Gus finds 14 coins. Gus loses 17 coins. Gus triples the "
+    "coins. Gus finds 22 coins. How many coins does Gus have now?\nAnswer:",
     "toy": "add 2 3 4",
 }
 """What the live page begins with: a prompt that the model can answer."""
@@ -91,7 +92,7 @@ MaxReplicas = Annotated[
 
 def command(
     model: Model = "tiny",
-    sampler: SamplerName = "uncode",
+    sampler: SamplerName = DEFAULT_SAMPLER,
     settings: Settings = None,
     frequency: Frequency = None,
     host: Host = "127.0.0.1",
