@@ -114,17 +114,18 @@ def test_findings_say_what_the_intervals_show() -> None:
     assert average.startswith(
         "**On average, Uncode with label-free rates solves more problems than confidence and than semi-AR.**"
     )
-    assert "below none; no difference is shown to none" in average
+    assert "95.0 % in 20 forwards, and 3 of the 3 others are below it" in average
     level = results_with("0", **{name: of(20) for name in ("confidence", "semi_ar", "left_to_right", "uncode")})
     reasoning, planning, average = findings({0: as_in_the_paper(), 1: level})
-    assert "fewer problems than left to right with seed 0, but no difference between confidence" in reasoning
+    assert "**On reasoning, no difference between confidence and left to right is shown with both seeds.**" in reasoning
     assert "does not begin" in reasoning and "on 100 and 0 % of" in reasoning
-    assert "to confidence (seed 1), semi_ar (seed 1), left_to_right (seed 1)" in average
-    assert "no difference between Uncode with label-free rates and semi-AR is shown" in findings({1: level})[2]
+    assert "0 of the 3 others are below it (exact McNemar test with Holm's correction over them, with both" in average
+    assert "between Uncode with label-free rates and confidence or semi-AR is shown.**" in findings({1: level})[2]
     worse = results_with(confidence=of(30), semi_ar=of(30), left_to_right=of(10), uncode=of(20))
     reasoning, _, average = findings({0: worse})
     assert "confidence solves more problems than left to right.**" in reasoning
-    assert "Uncode is below confidence, semi_ar; no" in average
+    assert "Uncode with label-free rates solves fewer problems than confidence and than semi-AR.**" in average
+    assert "`confidence` has the best average of these presets" in average and "2 of the 3 others" in average
     assert findings({0: results_with(eb=of(3))}) == []
 
 

@@ -36,6 +36,7 @@ from uncode.evals.run.models import diffusion
 from uncode.evals.run.models.load_model import load_model
 from uncode.evals.run.options import Progress, RunOptions
 from uncode.evals.run.runner import Runner
+from uncode.samplers.catalog import DEFAULT_SAMPLER
 from uncode.samplers.presets import PRESETS
 from uncode.stats import wilson
 from uncode.train.config import TrainConfig
@@ -82,8 +83,8 @@ def ignore(progress: Progress) -> None:
 
 def test_every_preset_takes_part() -> None:
     config = EvalConfig.load("mini")
-    classic = {name for name, preset in PRESETS.items() if preset.__module__.endswith("classic")}
-    assert {entry.preset for entry in config.samplers} == classic, "a new preset does not enter the suite by itself"
+    known = {name for name, preset in PRESETS.items() if preset.__module__.endswith(("classic", "own"))}
+    assert {entry.preset for entry in config.samplers} == known, "a new preset does not enter the suite by itself"
     labels = [entry.label for entry in config.samplers]
     assert set(names.QUICK) <= set(labels) and len(names.QUICK) == 5
     assert {with_rate(rate) for rate in RATES} <= set(labels) and config.rates == RATES
@@ -96,14 +97,14 @@ def test_a_family_is_run_once_and_the_same_in_any_batch(
 ) -> None:
     results = job(folder, tmp_path / "run").run(1, ignore)
     cells = results.cells["mini_choice"]
-    assert list(cells)[:4] == ["uniform", "confidence", "entropy", "margin"] and len(cells) == 27
+    assert list(cells)[:4] == ["uniform", "confidence", "entropy", "margin"] and len(cells) == 29
     assert {with_rate(0.0), with_rate(0.02), "uncode_tau"} <= set(cells) and UNCODE not in cells
     entropies = results.entropies["mini_choice"]
     assert set(entropies) == {"0", "0.02"} and all(value > 0 for value in entropies.values())
     assert set(results.biases) == {"mini_choice", "all"}
     assert Results.load(tmp_path / "run" / "results.json") == results
     samples = RunFolder(tmp_path / "run").samples()
-    assert len({(sample.sampler, sample.id) for sample in samples}) == len(samples) == 2 * 30
+    assert len({(sample.sampler, sample.id) for sample in samples}) == len(samples) == 2 * 32
     alone = replace(job(folder, tmp_path / "alone", {"mini_choice": 0.02}, batch=1)).run(1, ignore)
     for name in ("confidence", "semi_ar", "left_to_right"):
         assert alone.cells["mini_choice"][name] == cells[name]
@@ -188,7 +189,7 @@ def test_every_preset_runs_and_one_that_cannot_is_named(
 def test_the_table_in_a_models_folder_is_its_own(folder: Path) -> None:
     words = ("Problem: Compute 2 + 3\nSolution:", "--model", str(folder), "--length", "6")
     one = json.loads(call("decode", *words, "--json").stdout)
-    assert one["sampler"]["name"] == UNCODE and "frequency" in json.dumps(one["sampler"])
+    assert one["sampler"]["name"] == DEFAULT_SAMPLER and "frequency" in json.dumps(one["sampler"])
     both = call("compare", *words, "--samplers", "confidence,uncode")
     assert both.exit_code == 0 and "uncode: " in both.stdout
 
@@ -203,6 +204,7 @@ def results() -> Results:
         family: {
             "confidence": cell("1100", "0011"),
             "semi_ar": cell("1110"),
+            "certain_first": cell("1111"),
             with_rate(0.0): cell("0000"),
             with_rate(0.1): cell("1111" if family == "mini_story" else "1110"),
         }
@@ -295,7 +297,7 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
     assert ElementTree.fromstring((copy / "accuracy.svg").read_bytes()).tag.endswith("svg")
     more = (copy / "details.md").read_text()
     assert "| loss | 2.500 |" in more and "| 1.250 |" in more and "`frequency.safetensors`" in more
-    assert "Of 8 cells, 8 of the second run lie inside" in more
+    assert "Of 10 cells, 10 of the second run lie inside" in more
     assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() in text
     assert f"`smoke-seed-1.safetensors`, a file of the release | 1 | `{'ab' * 32}`" in text
     assert "uncode train smoke --seed 1 --out second" in text
@@ -353,21 +355,21 @@ def test_the_demo_draws_what_is_commonest(results: Results) -> None:
         cells = {name: Cell(right, "0" * len(right), 1.0, 1.0) for name, right in rights.items()}
         return replace(results, cells={"mini_story": cells})
 
-    split = marked(confidence="1000010", semi_ar="1111000", uncode="1111100")  # confidence alone is wrong three times
+    # confidence alone is wrong three times
+    split = marked(confidence="1000010", semi_ar="1111000", certain_first="1111100")
     assert _typical_problems(split, "mini_story") == [1, 2, 3]
-    assert _typical_problems(marked(confidence="111", semi_ar="111", uncode="111"), "mini_story") == [0, 1, 2]
+    assert _typical_problems(marked(confidence="111", semi_ar="111", certain_first="111"), "mini_story") == [0, 1, 2]
 
 
 def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: Results) -> None:
     results.cells = dict.fromkeys(FAMILIES, results.cells["mini_story"])
-    results.entropies = {name: {"0.1": 0.2} for name in FAMILIES}
     results.save(folder / "results.json")
     try:
         shown = call("demo", "--model", str(folder), "--view", str(tmp_path / "demo.html"))
     finally:
         (folder / "results.json").unlink()
     text = " ".join(shown.stdout.split())
-    assert text.count("Uncode is right where confidence is wrong: 2; wrong where it is right:") == 3
+    assert text.count("Where confidence is wrong, certain_first is right: 2; the other way round: 0.") == 3
     assert text.count("forwards; ") == 9
     page = (tmp_path / "demo.html").read_text()
     assert page.count("<section") == 9 and page.count('"label":"story"') == 1

@@ -31,8 +31,8 @@ from uncode.train.config import TrainConfig
 
 ROOT = Path(__file__).parents[2]
 COINS = (
-    "Question: Ada has 36 coins. Ada loses 14 coins. Ada sells 8 books for 7 coins each. "
-    "How many coins does Ada have now?\nAnswer:"
+    "Question: Gus has 4 coins. Cleo earns 24 coins. Gus finds 14 coins. Gus loses 17 coins. "
+    "Gus triples the coins. Gus finds 22 coins. How many coins does Gus have now?\nAnswer:"
 )
 
 
@@ -102,10 +102,10 @@ def test_every_held_out_problem_fits_into_its_context(name: str, tiny: uncode.De
 
 
 def test_the_order_decides() -> None:
-    shown = json.loads(run("compare", COINS, "--json").stdout)
+    shown = json.loads(run("compare", COINS, "--length", "96", "--json").stdout)
     hasty, blocks, calibrated = (row["text"] for row in shown)
-    assert "78" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
-    assert blocks.endswith("#### 78") and calibrated.endswith("#### 78")
+    assert "25" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
+    assert blocks.endswith("#### 25") and calibrated.endswith("#### 25")
 
 
 @pytest.mark.slow
@@ -137,7 +137,7 @@ def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_sampler() -> None
     assert f'"rate": {rate}' in json.dumps(row["sampler"])
 
 
-@pytest.mark.parametrize("length", [64, pytest.param(120, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [88, pytest.param(128, marks=pytest.mark.slow)])
 def test_the_readme_s_example_holds_at_every_length(tiny: Any, length: int) -> None:
     """It does not hinge on one length: confidence is wrong and Uncode right at both, and at the README's own.
 
@@ -150,4 +150,4 @@ def test_the_readme_s_example_holds_at_every_length(tiny: Any, length: int) -> N
     assert prompt == COINS
     for sampler, right in (("confidence", False), ("uncode", True)):
         text = uncode.generate(tiny, prompt, sampler=sampler, length=length)
-        assert text.endswith("#### 78") == right, text
+        assert text.endswith("#### 25") == right, text

@@ -28,8 +28,8 @@ from uncode.server.settings import Limits, Settings
 from uncode.testing.hash_model import HashDenoiser, HashSession
 
 STORY = (
-    "Question: Ada has 36 coins. Ada loses 14 coins. Ada sells 8 books for 7 coins each. "
-    "How many coins does Ada have now?\nAnswer:"
+    "Question: Gus has 4 coins. Cleo earns 24 coins. Gus finds 14 coins. Gus loses 17 coins. "
+    "Gus triples the coins. Gus finds 22 coins. How many coins does Gus have now?\nAnswer:"
 )
 TINY = cache(lambda: uncode.load("tiny"))
 SETTINGS = Settings(name="tiny", port=0, length=12, grace_seconds=10, limits=Limits(rows=8, queue=16, read_seconds=5))

@@ -1,7 +1,12 @@
-"""Equations, expressions and functions with worked steps (MATH500)."""
+"""Equations, expressions and functions with worked steps (MATH500).
+
+A kind of problem is a function, which returns None if a number of its solution is negative or too large. The small
+model learns to add and subtract numbers in this range; most of its errors were sums with negative numbers.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
 from typing import final
@@ -11,6 +16,7 @@ from ..tasks.gsm8k import Gsm8k
 from ..tasks.gsm8k import Problem as NumberProblem
 from ..tasks.math500 import Problem
 from .family import Family
+from .story_scenes import MAX_NUMBER
 
 
 @dataclass(frozen=True)
@@ -33,7 +39,10 @@ class MiniAlgebra(Family[Worked]):
     direct = " The answer is \\boxed{"
 
     def draw(self, random: Random) -> Worked:
-        return random.choice((_brackets, _both_sides, _expression, _polynomial, _composed))(random)
+        draw, problem = random.choice(KINDS), None  # chosen once, so that every kind is drawn as often
+        while problem is None:
+            problem = draw(random)
+        return problem
 
     def response(self, example: Worked, style: str) -> str:
         box = f"\\boxed{{{example.answer}}}"
@@ -47,11 +56,13 @@ class MiniAlgebra(Family[Worked]):
         return Gsm8k().grade_ours(NumberProblem(example.id, example.problem, example.answer), text)
 
 
-def _brackets(random: Random) -> Worked:
+def _brackets(random: Random) -> Worked | None:
     """a(x + b) + c = d."""
-    a, x = random.randint(2, 9), random.randint(-12, 12)
-    b, c = (_nonzero(random, 12) for _ in range(2))
+    a, x = random.randint(2, 9), random.randint(1, 40)
+    b, c = (_nonzero(random, 40) for _ in range(2))
     d = a * (x + b) + c
+    if not _in_range(x + b, d - c, d):
+        return None
     steps = (
         (_moved(c), f"{a}(x {_signed(b)}) = {d - c}"),
         (f"Divide by {a}", f"x {_signed(b)} = {x + b}"),
@@ -60,11 +71,13 @@ def _brackets(random: Random) -> Worked:
     return Worked("", f"Solve for x: {a}(x {_signed(b)}) {_signed(c)} = {d}", str(x), steps)
 
 
-def _both_sides(random: Random) -> Worked:
+def _both_sides(random: Random) -> Worked | None:
     """a(x + b) = cx + d."""
     c, a = sorted(random.sample(range(2, 10), 2))
-    x, b = random.randint(-9, 9), _nonzero(random, 9)
+    x, b = random.randint(1, 40), _nonzero(random, 20)
     d = a * (x + b) - c * x
+    if not _in_range(d, a * abs(b), d - a * b):
+        return None
     steps = [
         ("Expand", f"{a}x {_signed(a * b)} = {c}x {_signed(d)}"),
         (f"Subtract {c}x", f"{_times_x(a - c)} {_signed(a * b)} = {d}"),
@@ -75,11 +88,11 @@ def _both_sides(random: Random) -> Worked:
     return Worked("", f"Solve for x: {a}(x {_signed(b)}) = {c}x {_signed(d)}", str(x), tuple(steps))
 
 
-def _expression(random: Random) -> Worked:
+def _expression(random: Random) -> Worked | None:
     """Sums of numbers and products: the products first, then from left to right."""
     terms = [
         (random.randint(2, 9), random.randint(2, 9)) if random.random() < 0.4 else (random.randint(5, 60),)
-        for _ in range(random.randint(3, 4))
+        for _ in range(4)
     ]
     values = [term[0] * term[1] if len(term) == 2 else term[0] for term in terms]
     steps = [("Multiply", f"{term[0]} * {term[1]} = {term[0] * term[1]}") for term in terms if len(term) == 2]
@@ -88,16 +101,20 @@ def _expression(random: Random) -> Worked:
         sign = random.choice("+-")
         text += f" {sign} {' * '.join(map(str, term))}"
         result = value + part if sign == "+" else value - part
+        if not _in_range(result):
+            return None
         steps.append((_adding(result - value), f"{value} {sign} {part} = {result}"))
         value = result
     return Worked("", f"Compute {text}", str(value), tuple(steps))
 
 
-def _polynomial(random: Random) -> Worked:
+def _polynomial(random: Random) -> Worked | None:
     """The value of a quadratic polynomial."""
-    a, x = random.randint(2, 5), random.randint(2, 7)
-    b, c = random.choice((-1, 1)) * random.randint(2, 7), _nonzero(random, 20)
+    a, x = random.randint(2, 9), random.randint(2, 9)
+    b, c = random.choice((-1, 1)) * random.randint(2, 20), _nonzero(random, 60)
     square, first, second = x * x, a * x * x, b * x
+    if not _in_range(first, abs(second), first + second, first + second + c):
+        return None
     steps = (
         ("Square", f"{x}^2 = {square}"),
         ("Multiply", f"{a} * {square} = {first}"),
@@ -109,12 +126,14 @@ def _polynomial(random: Random) -> Worked:
     return Worked("", problem, str(first + second + c), steps)
 
 
-def _composed(random: Random) -> Worked:
+def _composed(random: Random) -> Worked | None:
     """Two linear functions, one after the other."""
-    (a, b), (c, d) = ((random.randint(2, 6), _nonzero(random, 12)) for _ in range(2))
-    x = random.randint(2, 9)
+    a, c, x = random.randint(2, 5), random.randint(2, 9), random.randint(2, 12)
+    b, d = (_nonzero(random, 40) for _ in range(2))
     inner = c * x + d
     outer = a * inner + b
+    if not _in_range(inner, a * inner, outer):
+        return None
     steps = (
         ("Multiply", f"{c} * {x} = {c * x}"),
         (_adding(d), f"g({x}) = {c * x} {_signed(d)} = {inner}"),
@@ -123,6 +142,13 @@ def _composed(random: Random) -> Worked:
     )
     problem = f"Let f(x) = {a}x {_signed(b)} and g(x) = {c}x {_signed(d)}. Compute f(g({x}))"
     return Worked("", problem, str(outer), steps)
+
+
+KINDS: tuple[Callable[[Random], Worked | None], ...] = (_brackets, _both_sides, _expression, _polynomial, _composed)
+
+
+def _in_range(*numbers: int) -> bool:
+    return all(0 <= number <= MAX_NUMBER for number in numbers)
 
 
 def _nonzero(random: Random, largest: int) -> int:

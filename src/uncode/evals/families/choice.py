@@ -1,8 +1,7 @@
-"""Multiple-choice questions about an order of seven people (GPQA): who is the third oldest?"""
+"""Multiple-choice questions about a hidden thing (GPQA): under which cup is the coin after twelve swaps?"""
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass
 from random import Random
 from typing import final
@@ -10,70 +9,66 @@ from typing import final
 from ..tasks.gpqa import LETTERS, Question
 from .family import Family
 
-NAMES = (
-    *("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hana", "Ian", "Jo", "Kim", "Leo"),
-    *("Mia", "Nia", "Otto", "Pia", "Quin", "Rosa", "Sam", "Tess", "Uma", "Vic", "Wes"),
-)
-RELATIONS = {
-    "older": "oldest",
-    "taller": "tallest",
-    "faster": "fastest",
-    "richer": "richest",
-}
-"""Relations, with the word for the first of an order."""
-ORDINALS = ("first", "second", "third", "fourth", "fifth")
-PEOPLE = 7
+THINGS = ("coin", "pea", "ring", "key", "bean", "pearl", "stone", "die")
+COVERS = ("cup", "bowl", "hat", "shell", "box", "lid", "pot", "mug")
+SWAPS = 12
+"""Swaps in a test problem. Training also has shorter problems, from which the model learns to follow the thing."""
+SHORT_SHARE = 0.5
+"""The share of problems with fewer swaps."""
+
+Swap = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Ordered(Question):
-    order: tuple[str, ...] = ()
-    """The people, from most to least."""
-    relation: str = ""
-    asked: str = ""
+class Hidden(Question):
+    cover: str = ""
+    places: tuple[str, ...] = ()
+    """The letter of the cover that hides the thing: at first, and after each swap."""
+    swaps: tuple[Swap, ...] = ()
 
 
 @final
-class MiniChoice(Family[Ordered]):
+class MiniChoice(Family[Hidden]):
+    """The covers have the letters of the choices: a model this small does not learn to look a letter up."""
+
     name = "mini_choice"
     title = "GPQA in miniature"
     benchmark = "gpqa"
-    problem = Ordered
-    length = 88
+    problem = Hidden
+    length = 96
     prompt_template = "Question: {{question}}\nChoices:\n(A) {{A}}\n(B) {{B}}\n(C) {{C}}\n(D) {{D}}\nReasoning:"
-    styles = (("direct", 1), ("chain", 1), ("list", 8))
+    styles = (("direct", 1), ("list", 9))
     direct = " The answer is ("
     stops = ("Question:",)
 
-    def draw(self, random: Random) -> Ordered:
-        order = random.sample(NAMES, PEOPLE)
-        relation, other = random.sample(list(RELATIONS), 2)
-        facts = [f"{a} is {relation} than {b}." for a, b in itertools.pairwise(order)]
-        first, second = random.sample(order, 2)
-        facts.append(f"{first} is {other} than {second}.")  # the answer does not depend on it
-        random.shuffle(facts)
-        rank = random.randrange(2, PEOPLE - 2)  # the ends, and who is next to them, are found without the order
-        asked = f"{ORDINALS[rank]} {RELATIONS[relation]}"
-        others = [name for name in order if name != order[rank]]
-        choices = random.sample([order[rank], *random.sample(others, 3)], 4)
-        answer = LETTERS[choices.index(order[rank])]
-        question = f"{' '.join(facts)} Who is the {asked}?"
-        return Ordered("", question, tuple(choices), answer, tuple(order), relation, asked)
+    def draw(self, random: Random) -> Hidden:
+        thing, cover = random.choice(THINGS), random.choice(COVERS)
+        count = random.randint(1, SWAPS - 1) if random.random() < SHORT_SHARE else SWAPS
+        swaps = tuple((a, b) for a, b in (random.sample(LETTERS, 2) for _ in range(count)))
+        places = [random.choice(LETTERS)]
+        for swap in swaps:
+            places.append(swap[1 - swap.index(places[-1])] if places[-1] in swap else places[-1])
+        moves = ", ".join(f"{a}-{b}" for a, b in swaps)
+        question = f"The {thing} is under {cover} {places[0]}. Swaps: {moves}. Where is the {thing} now?"
+        choices = tuple(f"{cover} {letter}" for letter in LETTERS)
+        return Hidden("", question, choices, places[-1], cover, tuple(places), swaps)
 
-    def key(self, example: Ordered) -> str:
-        return f"{example.relation} {example.order} {example.asked}"
+    def may_be_tested(self, example: Hidden) -> bool:
+        """Only long problems are tested. After a few swaps, one forward can guess the place."""
+        return self.held_out(example) and len(example.swaps) == SWAPS
 
-    def split_key(self, example: Ordered) -> str:
-        """The order without relation and question: with other words it is still the same problem."""
-        return f"{example.order}"
+    def split_key(self, example: Hidden) -> str:
+        """The swaps, with the covers numbered as they appear: with other letters it is still the same problem."""
+        appear = [example.places[0], *(letter for swap in example.swaps for letter in swap)]
+        numbers = {letter: number for number, letter in enumerate(dict.fromkeys(appear))}
+        pairs = (sorted(numbers[letter] for letter in swap) for swap in example.swaps)
+        return " ".join(f"{a}-{b}" for a, b in pairs)
 
-    def response(self, example: Ordered, style: str) -> str:
-        letter, name = example.answer, example.choices[LETTERS.index(example.answer)]
-        answer = f"The answer is ({letter})."
+    def response(self, example: Hidden, style: str) -> str:
+        place = example.places[-1]
+        answer = f"The answer is ({example.answer})."
         if style == "direct":
             return f" {answer}"
-        if style == "chain":
-            return f" {' > '.join(example.order)}. The {example.asked} is {name}. {answer}"
-        pairs = enumerate(itertools.pairwise(example.order), 1)
-        facts = [f"{number}. {a} is {example.relation} than {b}." for number, (a, b) in pairs]
-        return f" {' '.join(facts)} The {example.asked} is {name}. {answer}"
+        pairs = zip(example.swaps, example.places[1:], strict=True)
+        steps = ", ".join(f"{a}-{b}: {after}" for (a, b), after in pairs)
+        return f" {example.places[0]}, {steps}. So it is under {example.cover} {place}. {answer}"

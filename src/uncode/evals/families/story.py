@@ -23,18 +23,18 @@ class MiniStory(Family[Solved]):
     title = "GSM8K in miniature"
     benchmark = "gsm8k"
     problem = Solved
-    length = 104
+    length = 112
     prompt_template = "Question: {{question}}\nAnswer:"
     styles = (("direct", 1), ("terse", 2), ("sentences", 4), ("verbose", 3))
     direct = " ####"
     stops = ("Question:",)
 
     def draw(self, random: Random) -> Solved:
-        while True:
-            scene = random.choice(SCENES)(random)
-            if scene is not None:
-                question, answer, steps = scene
-                return Solved("", question, str(answer), steps)
+        draw, scene = random.choice(SCENES), None  # chosen once, so that every scene is drawn as often
+        while scene is None:
+            scene = draw(random)
+        question, answer, steps = scene
+        return Solved("", question, str(answer), steps)
 
     def split_key(self, example: Solved) -> str:
         """The equations of the solution. With other names, facts or items it is still the same problem."""
@@ -50,4 +50,4 @@ class MiniStory(Family[Solved]):
         if style == "sentences":
             return " " + "\n".join([*sentences, answer])
         lines = (f"{number}. {sentence}" for number, sentence in enumerate(sentences, 1))
-        return " " + "\n".join(["Let us go step by step.", *lines, f"So the answer is {example.answer}.", answer])
+        return " " + "\n".join(["Step by step:", *lines, answer])

@@ -1,8 +1,9 @@
-"""The scenes of the story problems: people who compare what they have, a purse, boxes and bags.
+"""The scenes of the story problems: people who compare what they have, a purse, and boxes full of bags.
 
 A scene returns its question, the answer and the steps of the solution, or None if a number is out of range. All
 numbers of a question are drawn from ranges that leave more problems than training sees, so that an answer cannot be
-remembered, and a chain of three to six steps cannot be computed in one forward.
+remembered. Sums are multiplied and products are added to: a network can add up a question's numbers in one forward,
+but not follow such a chain.
 """
 
 from __future__ import annotations
@@ -15,14 +16,15 @@ Step = tuple[str, str]
 Scene = tuple[str, int, tuple[Step, ...]]
 MAX_NUMBER = 200
 """No number in a solution is larger."""
+STEPS = (4, 5)
+"""The fewest and the most steps of a chain: people who are compared, deals of a purse."""
 NAMES = (
     *("Ada", "Ben", "Cleo", "Dan", "Eva", "Finn", "Gus", "Hana"),
     *("Ian", "Kim", "Leo", "Mia", "Nia", "Otto", "Rosa", "Sam"),
 )
 ITEMS = ("apples", "books", "cards", "coins", "eggs", "flowers", "pens", "shells", "stamps", "stones")
-GOODS = tuple(item for item in ITEMS if item != "coins")
-CONTAINERS = ("box", "bag", "jar", "basket", "shelf", "tray")
-_PLURALS = {"box": "boxes", "shelf": "shelves"}
+LARGE, SMALL = ("boxes", "shelves", "baskets"), ("bags", "jars", "trays")
+"""Containers and their contents, in the plural everywhere: this model does not learn which plural belongs to what."""
 _TIMES = {2: "twice", 3: "three times"}
 
 
@@ -46,32 +48,38 @@ class _Solution:
 
 
 def people(random: Random) -> Scene | None:
-    """Each person has more, fewer, or a multiple of what another one has."""
+    """Each person has more, fewer, or a multiple of what the one before has."""
     solution, item = _Solution(), random.choice(ITEMS)
-    *names, stranger = random.sample(NAMES, random.randint(3, 4) + 1)
-    amounts = [random.randint(5, 40)]
-    facts = [f"{names[0]} has {amounts[0]} {item}."]
-    for name, other in zip(names[1:], names, strict=False):
-        fact, sign, number = _compared(random, name, other, item)
+    multiplied = _multiplied(random)
+    *names, stranger = random.sample(NAMES, len(multiplied) + 2)
+    amount = random.randint(3, 30)
+    facts = [f"{names[0]} has {amount} {item}."]
+    for name, other, is_multiple in zip(names[1:], names, multiplied, strict=False):
+        compared = _multiple if is_multiple else _difference
+        fact, sign, number = compared(random, name, other, item)
         facts.append(fact)
-        amounts.append(solution.step(amounts[-1], sign, number, f"{name} has {{}} {item}."))
-    facts += _extra_facts(random, names, stranger, item)
-    if random.random() < 0.5:
-        random.shuffle(facts)
-    if random.random() < 0.5:
-        return solution.scene(facts, f"How many {item} does {names[-1]} have?", amounts[-1])
-    partner = random.randrange(len(names) - 1)
-    together = solution.step(amounts[-1], "+", amounts[partner], "Together they have {}" + f" {item}.")
-    return solution.scene(facts, f"How many {item} do {names[-1]} and {names[partner]} have together?", together)
+        amount = solution.step(amount, sign, number, f"{name} has {{}} {item}.")
+    for fact in _extra_facts(random, names, stranger, item):
+        facts.insert(random.randint(1, len(facts)), fact)
+    return solution.scene(facts, f"How many {item} does {names[-1]} have?", amount)
 
 
-def _compared(random: Random, name: str, other: str, item: str) -> tuple[str, str, int]:
+def _multiplied(random: Random) -> list[bool]:
+    """Which steps of a chain multiply: one or two, but never the first."""
+    steps = random.randint(*STEPS)
+    found = random.sample(range(1, steps), random.randint(1, 2))
+    return [number in found for number in range(steps)]
+
+
+def _multiple(random: Random, name: str, other: str, item: str) -> tuple[str, str, int]:
     """A fact that compares two people, with the sign and the number of its equation."""
-    kind = random.choice(("more", "more", "fewer", "fewer", "times"))
-    if kind == "times":
-        factor = random.choice(list(_TIMES))
-        return f"{name} has {_TIMES[factor]} as many {item} as {other}.", "*", factor
-    number = random.randint(3, 30)
+    factor = random.choice(list(_TIMES))
+    return f"{name} has {_TIMES[factor]} as many {item} as {other}.", "*", factor
+
+
+def _difference(random: Random, name: str, other: str, item: str) -> tuple[str, str, int]:
+    """A fact that compares two people, with the sign and the number of its equation."""
+    kind, number = random.choice(("more", "fewer")), random.randint(3, 30)
     return f"{name} has {number} {kind} {item} than {other}.", "+" if kind == "more" else "-", number
 
 
@@ -80,7 +88,7 @@ def _extra_facts(random: Random, names: list[str], stranger: str, item: str) -> 
     facts = []
     kind = random.choice(("none", "other", "number"))
     if kind == "other":
-        facts.append(_compared(random, stranger, random.choice(names), item)[0])
+        facts.append(_difference(random, stranger, random.choice(names), item)[0])
     if kind == "number":
         facts.append(
             random.choice(
@@ -94,66 +102,52 @@ def _extra_facts(random: Random, names: list[str], stranger: str, item: str) -> 
 
 
 def purse(random: Random) -> Scene | None:
-    """One person earns, spends and buys."""
+    """One person earns, spends, doubles and triples."""
     solution = _Solution()
     name, friend = random.sample(NAMES, 2)
-    amount = random.randint(10, 60)
-    facts, count = [f"{name} has {amount} coins."], random.randint(2, 3)
-    extra = random.randrange(1, count + 1) if random.random() < 0.5 else 0
-    for number in range(count):
-        if number + 1 == extra:
-            facts.append(
-                random.choice(
-                    (f"{friend} has {random.randint(10, 99)} coins.", f"{friend} earns {random.randint(10, 60)} coins.")
-                )
-            )
-        fact, amount = _deal(random, solution, name, amount)
+    amount, multiplied = random.randint(3, 30), _multiplied(random)
+    facts = [f"{name} has {amount} coins."]
+    extra = random.randrange(len(multiplied)) if random.random() < 0.5 else None
+    for number, is_multiple in enumerate(multiplied):
+        if number == extra:
+            facts.append(f"{friend} {random.choice(('has', 'earns', 'spends'))} {random.randint(3, 60)} coins.")
+        deal = _growth if is_multiple else _transfer
+        fact, sign, change = deal(random, name)
         facts.append(fact)
+        amount = solution.step(amount, sign, change, f"Now {name} has {{}} coins.")
     return solution.scene(facts, f"How many coins does {name} have now?", amount)
 
 
-def _deal(random: Random, solution: _Solution, name: str, amount: int) -> tuple[str, int]:
-    """A deal of a purse: the fact, and the amount after it."""
-    kind = random.choice(("earns", "finds", "loses", "buys", "sells"))
-    now = f"Now {name} has {{}} coins."
-    if kind in ("earns", "finds", "loses"):
-        number = random.randint(3, 30)
-        return f"{name} {kind} {number} coins.", solution.step(amount, "-" if kind == "loses" else "+", number, now)
-    item, number, price = random.choice(GOODS), random.randint(2, 9), random.randint(2, 9)
-    total = solution.step(number, "*", price, f"The {item} cost {{}} coins.")
-    fact = f"{name} {kind} {number} {item} for {price} coins each."
-    return fact, solution.step(amount, "-" if kind == "buys" else "+", total, now)
+def _growth(random: Random, name: str) -> tuple[str, str, int]:
+    """A deal that multiplies: the fact, and the sign and the number of its equation."""
+    word, factor = random.choice((("doubles", 2), ("triples", 3)))
+    return f"{name} {word} the coins.", "*", factor
+
+
+def _transfer(random: Random, name: str) -> tuple[str, str, int]:
+    """A deal that adds or takes: the fact, and the sign and the number of its equation."""
+    kind, number = random.choice(("earns", "finds", "loses", "spends")), random.randint(3, 30)
+    return f"{name} {kind} {number} coins.", "+" if kind in ("earns", "finds") else "-", number
 
 
 def boxes(random: Random) -> Scene | None:
-    """Full containers of two kinds, and what is taken out or shared."""
+    """Full containers in containers, and what is given away."""
     solution, item = _Solution(), random.choice(ITEMS)
     name, friend = random.sample(NAMES, 2)
-    kinds = random.sample(CONTAINERS, 3)
-    sizes, counts = [random.randint(3, 12) for _ in kinds], [random.randint(2, 9) for _ in kinds]
-    used = 2
-    facts = [f"A {kind} holds {size} {item}." for kind, size in zip(kinds[:used], sizes, strict=False)]
+    outer, inner = random.choice(LARGE), random.choice(SMALL)
+    (held, size), (count, loose) = ((random.randint(2, 9), random.randint(2, 9)) for _ in range(2))
+    facts = [f"All {outer} hold {held} {inner}.", f"All {inner} hold {size} {item}."]
     if random.random() < 0.4:
-        facts.append(f"{friend} has {random.randint(2, 9)} {_plural(random.choice(kinds[:used]))}.")
+        facts.append(f"{friend} has {random.randint(2, 9)} {random.choice((outer, inner))}.")
     random.shuffle(facts)
-    owned = [f"{count} {_plural(kind)}" for kind, count in zip(kinds[:used], counts, strict=False)]
-    facts.append(f"{name} has {', '.join(owned[:-1])} and {owned[-1]}.")
-    parts = [
-        solution.step(count, "*", size, f"The {_plural(kind)} hold {{}} {item}.")
-        for kind, count, size in zip(kinds[:used], counts, sizes, strict=False)
-    ]
-    amount = parts[0]
-    for part in parts[1:]:
-        amount = solution.step(amount, "+", part, f"That is {{}} {item}.")
-    if random.random() < 0.7:
-        number = random.randint(5, 40)
-        facts.append(f"{name} gives {number} {item} to {friend}.")
-        amount = solution.step(amount, "-", number, f"{name} keeps {{}} {item}.")
+    facts.append(f"{name} has {count} {outer} and {loose} {inner}.")
+    packed = solution.step(count, "*", held, f"The {outer} hold {{}} {inner}.")
+    together = solution.step(packed, "+", loose, f"That is {{}} {inner}.")
+    amount = solution.step(together, "*", size, f"The {inner} hold {{}} {item}.")
+    number = random.randint(5, 40)
+    facts.append(f"{name} gives {number} {item} to {friend}.")
+    amount = solution.step(amount, "-", number, f"{name} keeps {{}} {item}.")
     return solution.scene(facts, f"How many {item} does {name} have now?", amount)
-
-
-def _plural(kind: str) -> str:
-    return _PLURALS.get(kind, f"{kind}s")
 
 
 SCENES: tuple[Callable[[Random], Scene | None], ...] = (people, purse, boxes)

@@ -7,13 +7,15 @@ from statistics import mean, median
 
 from ....stats import Interval, holm, mcnemar
 from .. import report
-from ..names import PLANNING, REASONING, UNCODE
+from ..names import PLANNING, RATES, REASONING, UNCODE, with_rate
 from ..results import Results
 from .agreement import SIGNIFICANCE
 from .claims import sign_of
 
 EASY_ACCURACY = 0.99
 """A family with this median accuracy or more does not distinguish the samplers."""
+FIXED = frozenset(with_rate(rate) for rate in RATES)
+"""Uncode at a fixed rate. These rows are compared with each other, not with the presets."""
 IN_WORDS = {"left_to_right": "left to right", "semi_ar": "semi-AR", UNCODE: "Uncode with label-free rates"}
 """Names of samplers in a sentence, where they differ from the preset's name."""
 
@@ -65,14 +67,41 @@ def _on_average(runs: Runs) -> str:
     if not all(found):
         return ""
     who = [_who(UNCODE, other, one) for other, one in zip(others, found, strict=True)]
-    standing = {seed: _standing(results) for seed, results in runs.items()}
-    count = len(next(iter(standing.values())))
     return (
-        f"**On average, {_both(*who)}.** Uncode solves "
-        f"{_accuracies(runs, UNCODE)} % of the problems, confidence {_accuracies(runs, 'confidence')} % and semi-AR "
-        f"{_accuracies(runs, 'semi_ar')} %. Of the {count} baselines, Uncode is below {_names_at(-1, standing)}; no "
-        f"difference is shown to {_names_at(0, standing)}; it is above all others (exact McNemar test with Holm's "
-        "correction over the baselines)."
+        f"**On average, {_both(*who)}.** Uncode solves {_accuracies(runs, UNCODE)} % of the problems, confidence "
+        f"{_accuracies(runs, 'confidence')} % (difference {_points(found[0])} points) and semi-AR "
+        f"{_accuracies(runs, 'semi_ar')} % ({_points(found[1])})."
+        f"{_best_rate(runs)}{_best(runs)}"
+    )
+
+
+def _best_rate(runs: Runs) -> str:
+    """How many problems Uncode solves with the one rate that is best with the first seed."""
+    seed, first = next(iter(runs.items()))
+    if not first.entropies:
+        return ""
+    rate = report.best_fixed(first)
+    hindsight = "in hindsight" + (f" with seed {seed}" if len(runs) > 1 else "")
+    return (
+        f" With the rate {rate:g} for all families, the best {hindsight}, Uncode solves "
+        f"{_accuracies(runs, with_rate(rate))} %."
+    )
+
+
+def _best(runs: Runs) -> str:
+    """The preset with the best average, and how many others are shown to be below it with every seed."""
+    average = {
+        name: mean(found.estimate for found in of if found)
+        for name in next(iter(runs.values())).samplers()
+        if name not in FIXED and all(of := [results.average(name) for results in runs.values()])
+    }
+    best = max(average, key=lambda name: average[name])
+    below = [{name for name, sign in _standing(results, best).items() if sign > 0} for results in runs.values()]
+    forwards = _joined([f"{results.forwards(best):.0f}" for results in runs.values()])
+    return (
+        f" `{best}` has the best average of these presets: {_accuracies(runs, best)} % in {forwards} forwards, and "
+        f"{len(set.intersection(*below) & set(average))} of the {len(average) - 1} others are below it (exact McNemar "
+        f"test with Holm's correction over them{', with both seeds' if len(runs) > 1 else ''})."
     )
 
 
@@ -94,34 +123,24 @@ def _points(found: Mapping[int, Interval]) -> str:
 
 
 def _who(a: str, b: str, found: Mapping[int, Interval]) -> str:
-    """Which of two samplers solves more problems, as far as the intervals show it."""
-    signs = {seed: sign_of(interval) for seed, interval in found.items()}
+    """Which of two samplers solves more problems, as far as the intervals of all seeds show it."""
+    signs = {sign_of(interval) for interval in found.values()}
     first, second = (IN_WORDS.get(name, name) for name in (a, b))
-    words = {
-        1: f"{first} solves more problems than {second}",
-        -1: f"{first} solves fewer problems than {second}",
-        0: f"no difference between {first} and {second} is shown",
-    }
-    if len(set(signs.values())) == 1:
-        return words[next(iter(signs.values()))]
-    ordered = sorted(signs, key=lambda seed: signs[seed] == 0)  # the seeds that show a difference come first
-    return ", but ".join(f"{words[signs[seed]]} with seed {seed}" for seed in ordered)
+    if signs == {1}:
+        return f"{first} solves more problems than {second}"
+    if signs == {-1}:
+        return f"{first} solves fewer problems than {second}"
+    both = " with both seeds" if len(found) > 1 else ""
+    return f"no difference between {first} and {second} is shown{both}"
 
 
 def _both(first: str, second: str) -> str:
     """What holds against confidence and against semi-AR: one sentence if it is the same."""
-    is_same = first.replace("than confidence", "than semi-AR") == second and first.endswith("than confidence")
-    return f"{first} and than semi-AR" if is_same else f"{first}; {second}"
-
-
-def _names_at(sign: int, standing: Mapping[int, Mapping[str, int]]) -> str:
-    """The baselines that Uncode is above (1), level with (0) or below (-1). A seed is named if it alone shows it."""
-    seeds = {
-        name: [seed for seed, of in standing.items() if of.get(name) == sign] for of in standing.values() for name in of
-    }
-    whole = [name for name, found in seeds.items() if len(found) == len(standing)]
-    parts = [f"{name} (seed {_joined(found)})" for name, found in seeds.items() if 0 < len(found) < len(standing)]
-    return ", ".join(whole + parts) or "none"
+    if first.replace("confidence", "semi-AR") != second:
+        return f"{first}; {second}"
+    return first.replace(
+        " confidence", " confidence or semi-AR" if "no difference" in first else " confidence and than semi-AR"
+    )
 
 
 def _joined(values: Sequence[object]) -> str:
@@ -129,10 +148,10 @@ def _joined(values: Sequence[object]) -> str:
     return " and ".join(dict.fromkeys(map(str, values)))
 
 
-def _standing(results: Results) -> dict[str, int]:
-    """For each baseline 1 if Uncode is above it on average, -1 if below, 0 if no difference is shown."""
+def _standing(results: Results, sampler: str) -> dict[str, int]:
+    """For each other sampler 1 if this one is above it on average, -1 if below, 0 if no difference is shown."""
     marks = {name: solved for name in results.samplers() if (solved := results.solved(name)) is not None}
-    tests = {name: mcnemar(marks[UNCODE], theirs) for name, theirs in marks.items() if not name.startswith(UNCODE)}
+    tests = {name: mcnemar(marks[sampler], theirs) for name, theirs in marks.items() if name not in {sampler, *FIXED}}
     corrected = holm([test.p for test in tests.values()])
     return {
         name: (1 if test.only_a > test.only_b else -1) if p < SIGNIFICANCE else 0

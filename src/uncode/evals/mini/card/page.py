@@ -52,7 +52,7 @@ def _head(run: TrainedModel) -> str:
         f"one of the Uncode paper's benchmarks: {groups}.\n\n"
         "`uncode mini --card` prints this page from the files of the model. "
         f"[{DETAILS_FILE}]({DETAILS_FILE}) has every cell with its interval, the training, the settings, the rates and "
-        "the biases."
+        "the biases. The project's docs/leaderboard.md has the presets that have no line here."
     )
 
 
@@ -199,7 +199,7 @@ def _commands(runs: Sequence[TrainedModel]) -> str:
         (f"uncode train {name} --out mine --prepare", "draws the training examples"),
         (f"uncode train {name} --out mine --device cuda", "writes mine/model"),
         (f"uncode count mine/examples/curriculum.jsonl --tokenizer mine/model --out mine/model/{TABLE}", ""),
-        ("uncode mini --model mine/model --device cuda --workers 7 --out mini", ""),
+        ("uncode mini --all --model mine/model --device cuda --workers 7 --out mini", ""),
         ("cp mini/results.json mine/model/", ""),
     ]
     for run in others:
@@ -207,7 +207,7 @@ def _commands(runs: Sequence[TrainedModel]) -> str:
         lines += [
             (f"uncode train {name} --seed {run.seed} --out {at} --data mine/examples --device cuda", f"{at}/model"),
             (f"cp mine/model/{TABLE} {at}/model/", ""),
-            (f"uncode mini --model {at}/model --device cuda --workers 7 --out mini-{at}", ""),
+            (f"uncode mini --all --model {at}/model --device cuda --workers 7 --out mini-{at}", ""),
             (f"mkdir mine/model/{at} && cp {at}/model/training.json mini-{at}/results.json mine/model/{at}/", ""),
         ]
     lines.append(("python -m uncode.evals.mini.write mine/model", "writes this page (extra `plots`)"))
