@@ -1,0 +1,98 @@
+"""What `uncode.two_orders` gains and costs on new problems of the mini families, beside its two orders alone.
+
+python bench/two_orders.py                                   # 64 problems a family, some minutes on two cores
+python bench/two_orders.py --model ./mine --device cuda --problems 512
+"""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import uncode
+from uncode.core.pieces.stop import AfterEos
+from uncode.evals.families import FAMILIES
+from uncode.stats import exact_paired_difference, mcnemar
+
+NAMES = ("rate 0.25", "rate 0", "two orders")
+FAMILY_WIDTH = 10
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Right answers and forwards of each problem, under each of the three."""
+
+    right: NDArray[np.bool_]
+    forwards: NDArray[np.float64]
+    again: int
+    """Problems that were decoded twice."""
+
+
+def solve(model: uncode.Denoiser, name: str, problems: int, batch: int, draw: int) -> Outcome:
+    family = FAMILIES[name]
+    examples = family.fresh_problems(problems, draw)
+    orders = [
+        uncode.presets.certain_first(rate=rate, frequency=model.frequency).stopping(AfterEos()) for rate in (0.25, 0.0)
+    ]
+    right, forwards, again = list[list[bool]](), list[list[float]](), 0
+    for begin in range(0, len(examples), batch):
+        part = examples[begin : begin + batch]
+        prompts = [model.tokenizer.encode(family.prompt(example)) for example in part]
+        canvas = uncode.Canvas.after_prompt(prompts, length=family.length, mask_id=model.mask_id)
+        found = uncode.two_orders(model, canvas, orders)
+        other = uncode.decode(model, canvas, orders[1])
+        answers = (found.first.generated, other.generated, found.generated)
+        counts = (found.first.forwards, other.forwards, found.forwards)
+        texts = [[text_of(model, row.tolist()) for row in rows] for rows in answers]
+        right += [[family.grade(example, each[n]).correct for each in texts] for n, example in enumerate(part)]
+        forwards += [[float(each[n]) for each in counts] for n in range(len(part))]
+        again += len(found.again)
+    return Outcome(np.array(right), np.array(forwards), again)
+
+
+def text_of(model: Any, ids: list[int]) -> str:
+    """The text before the first EOS token."""
+    end = next((n for n, token in enumerate(ids) if token in model.eos_ids), len(ids))
+    return str(model.tokenizer.decode(ids[:end]))
+
+
+def line(title: str, outcome: Outcome) -> str:
+    shown = (
+        f"{100 * outcome.right[:, n].mean():6.1f} in {outcome.forwards[:, n].mean():5.1f}" for n in range(len(NAMES))
+    )
+    return f"{title:{FAMILY_WIDTH}} {'   '.join(shown)}   {outcome.again:5} of {len(outcome.right)} twice"
+
+
+def main() -> None:
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--model", default="tiny")
+    arguments.add_argument("--device", default="cpu")
+    arguments.add_argument("--problems", type=int, default=64)
+    arguments.add_argument("--batch", type=int, default=64)
+    arguments.add_argument("--draw", type=int, default=5, help="the seed of the new problems")
+    asked = arguments.parse_args()
+    model = uncode.load(asked.model, device=asked.device)
+    print(f"{'':{FAMILY_WIDTH}} {'   '.join(f'{name:>15}' for name in NAMES)}")
+    found = []
+    for name in FAMILIES:
+        found.append(solve(model, name, asked.problems, asked.batch, asked.draw))
+        print(line(name.removeprefix("mini_"), found[-1]), flush=True)
+    whole = Outcome(
+        np.concatenate([one.right for one in found]),
+        np.concatenate([one.forwards for one in found]),
+        sum(one.again for one in found),
+    )
+    print(line("average", whole))
+    both, one = whole.right[:, 2].astype(float), whole.right[:, 0].astype(float)
+    gain = exact_paired_difference(both, one)
+    low, high = 100 * gain.low, 100 * gain.high
+    test = mcnemar(both, one)
+    print(f"two orders minus rate 0.25: {100 * gain.estimate:+.2f} [{low:+.2f}, {high:+.2f}] points, p {test.p:.3f}")
+
+
+if __name__ == "__main__":
+    main()
