@@ -86,7 +86,7 @@ def test_every_preset_takes_part() -> None:
     known = {name for name, preset in PRESETS.items() if preset.__module__.endswith(("classic", "own"))}
     assert {entry.preset for entry in config.samplers} == known, "a new preset does not enter the suite by itself"
     labels = [entry.label for entry in config.samplers]
-    assert set(names.QUICK) <= set(labels) and len(names.QUICK) == 5
+    assert set(names.QUICK) <= set(labels) and len(names.QUICK) == 6
     assert {with_rate(rate) for rate in RATES} <= set(labels) and config.rates == RATES
     assert {0.0, 0.25, 0.5, 1.0} <= set(RATES)
 

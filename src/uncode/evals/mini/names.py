@@ -11,7 +11,7 @@ UNSEEN = "uncode unseen"
 """Uncode with `special="unseen"`, the preset's default: EOS counts as the most informative token, as in the release."""
 DIRECT = "left_to_right direct"
 """Left to right, forced to answer without reasoning. It runs on the families that have such answers."""
-QUICK = ("uniform", "confidence", "semi_ar", "left_to_right", UNCODE)
+QUICK = ("uniform", "confidence", "semi_ar", "left_to_right", UNCODE, "certain_first")
 
 REASONING, PLANNING, PROGRAMS = (
     tuple(task for task in task_groups.GROUPS[kind] if task.startswith("mini_"))

@@ -31,7 +31,7 @@ def card(folder: Path) -> str:
     runs = load_runs(folder)
     sections = {
         "Findings": _findings(runs),
-        "Every preset on every family": _main_table(runs),
+        "The main presets on every family": _main_table(runs),
         "The paper's claims on this model": _claims(runs),
         "Are the reasons needed?": _direct(runs),
         "Two seeds": _agreement(runs),
@@ -63,10 +63,10 @@ def _main_table(runs: Sequence[TrainedModel]) -> str:
     return (
         f"Accuracy in per cent on {results.about['problems']:,} held-out problems of each family. The 95 % interval of "
         f"a cell is at most ±{100 * widest:.1f} points, and narrower near 100 %; that of the average stands beside it "
-        f"(Wilson).{second} `forwards` is the mean number of forwards per answer.\n\n"
+        f"(Wilson).{second} `forwards` is the mean number of forwards per answer, with seed {runs[0].seed}.\n\n"
         f"{report.overview(_by_seed(runs)).markdown()}\n\n"
         f"`uncode samplers` describes the presets. {_notes(results)}\n\n"
-        f"![Average accuracy against forwards, for every preset]({FIGURE_FILE})"
+        f"![Average accuracy against forwards, for the main presets]({FIGURE_FILE})"
     )
 
 
@@ -132,8 +132,8 @@ def _direct(runs: Sequence[TrainedModel]) -> str:
     table = Table(["family", "seed", "forced to answer directly", "left to right", "difference"], rows)
     helps = sum(sign_of(gap) > 0 for gap in gaps)
     return (
-        "One training answer in ten of these families has no reasoning. Forced to answer so, the model is given the "
-        f"first words of such an answer and decodes the rest. Reasons help in {helps} of {len(gaps)} lines: the paired "
+        "In these families, one training answer in ten has no reasoning. To force such an answer, we give the model "
+        f"its first words. Reasons help in {helps} of {len(gaps)} lines: the paired "
         "95 % interval of the difference is above 0.\n\n" + table.markdown()
     )
 
@@ -149,10 +149,10 @@ def _agreement(runs: Sequence[TrainedModel]) -> str:
     return (
         f"There are {len(agreement.pairs)} pairs of samplers, where every fixed rate counts as a separate sampler. "
         "Each pair is tested on all problems (exact McNemar test). After Holm's correction over the pairs of a run, "
-        f"{counts[0][0]} pairs differ significantly in either run (p < 0.05). In {counts[0][1]} of these the two runs "
-        f"do not have the same sign{_named(agreement.differing())}; in {contradictions or 'none'} both runs are "
-        f"significant with opposite signs. Without the correction, {counts[1][0]} pairs are significant, and the signs "
-        f"of {counts[1][1]} differ.\n\n"
+        f"{counts[0][0]} pairs differ significantly in at least one run (p < 0.05). In {counts[0][1]} of these the "
+        f"two runs do not have the same sign{_named(agreement.differing())}; in {contradictions or 'none'} both runs "
+        f"are significant with opposite signs. Without the correction, {counts[1][0]} pairs are significant, and the "
+        f"signs of {counts[1][1]} differ.\n\n"
         f"The largest change of an average is {largest.points:+.1f} points ({largest.sampler}: "
         f"{100 * largest.first:.1f} %, then {100 * largest.second:.1f} %). {moved} of {len(agreement.changes)} "
         f"averages change by more than {MAX_CHANGE:g} points."
@@ -168,7 +168,7 @@ def _named(pairs: Sequence[Pair]) -> str:
 
 def _limits(runs: Sequence[TrainedModel]) -> str:
     run = runs[0]
-    easy = [report.short(name) for name in easy_families(run.results)]
+    easy = set.intersection(*(set(easy_families(one.results)) for one in runs))
     longest = max(FAMILIES[name].length for name in run.results.cells)
     texts = [
         f"It has {run.record['parameters'] / 1e6:.0f} M parameters. What holds for it need not hold for a model of "
@@ -185,9 +185,9 @@ def _limits(runs: Sequence[TrainedModel]) -> str:
     ]
     if easy:
         share = f"{100 * EASY_ACCURACY:.0f} %"
+        names = ", ".join(report.short(name) for name in FAMILIES if name in easy)
         texts.insert(
-            3,
-            f"At least half of the samplers solve {share} or more of {', '.join(easy)}, which hardly tell them apart.",
+            3, f"At least half of the samplers solve {share} or more of {names}: this hardly tells them apart."
         )
     return "\n".join(f"* {text}" for text in texts)
 
