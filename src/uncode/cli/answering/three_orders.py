@@ -24,7 +24,7 @@ from ...generation import start_decode
 from ...models import TABLE
 from ...prompt import answer_texts, read_prompts
 from ...samplers.catalog import DEFAULT_SAMPLER
-from ...samplers.presets import certain_first, confidence, semi_ar
+from ...samplers.lookup import resolve
 from ...viewer.page import Trajectory, Verdict, write_page
 from ...viewer.row_summary import summary
 from .drawing import cells_of, draw, merge_eos
@@ -43,7 +43,8 @@ def show(model: str, folder: Path, page: Path, seed: int) -> None:
     require(
         table is not None, f"'{model}' has no frequency table: count one with `uncode count --out {folder / TABLE}`."
     )
-    assert table is not None
+    orders = resolve(SAMPLERS, denoiser)
+    assert isinstance(orders, list)
     drawn = Random(seed)
     trajectories = list[Trajectory]()
     for name in DEMO_FAMILIES:
@@ -51,7 +52,6 @@ def show(model: str, folder: Path, page: Path, seed: int) -> None:
         example = family.examples()[drawn.choice(_typical_problems(results, name))]
         console.rule(Text(f"{short(name)}: a problem like those of {family.benchmark_task.title}"))
         console.print(Text(family.prompt(example) + "\n"))
-        orders = (confidence(), semi_ar(), certain_first(frequency=table))
         solved = [_solve(family, example, sampler, denoiser, console) for sampler in orders]
         console.print(_pattern(results, name, [t.verdict is not None and t.verdict.right for t in solved]))
         trajectories += solved

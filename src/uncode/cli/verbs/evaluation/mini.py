@@ -33,7 +33,7 @@ ModelName = Annotated[
     str | None,
     Option(metavar="MODEL", help="tiny, or the folder of a model that `uncode train` made.  [default: tiny]"),
 ]
-Quick = Annotated[bool, Option("--quick", help="Five presets and few problems, with the rates in the model's results.")]
+Quick = Annotated[bool, Option("--quick", help="Six presets and few problems, with the rates in the model's results.")]
 Families = Annotated[
     list[str] | None,
     Option(
@@ -98,7 +98,7 @@ def command(
     print_card: Card = False,
     as_json: Json = False,
 ) -> None:
-    """Decode held-out problems of all seven families with every preset, and print the accuracies.
+    """Decode held-out problems of all seven families with the main presets, and print the accuracies.
 
     Uncode's rate is chosen per family without labels: of seven rates, the one with the smallest mean predictive
     entropy on 64 other problems, independent of --problems. That takes minutes on a CPU. --quick uses known rates.

@@ -96,7 +96,7 @@ def _best(runs: Runs) -> str:
         if name not in FIXED and all(of := [results.average(name) for results in runs.values()])
     }
     best = max(average, key=lambda name: average[name])
-    below = [{name for name, sign in _standing(results, best).items() if sign > 0} for results in runs.values()]
+    below = [_shown_below(results, best) for results in runs.values()]
     forwards = _joined([f"{results.forwards(best):.0f}" for results in runs.values()])
     return (
         f" `{best}` has the best average of these presets: {_accuracies(runs, best)} % in {forwards} forwards, and "
@@ -148,15 +148,13 @@ def _joined(values: Sequence[object]) -> str:
     return " and ".join(dict.fromkeys(map(str, values)))
 
 
-def _standing(results: Results, sampler: str) -> dict[str, int]:
-    """For each other sampler 1 if this one is above it on average, -1 if below, 0 if no difference is shown."""
+def _shown_below(results: Results, sampler: str) -> set[str]:
+    """The presets that this one is shown to be above on average."""
     marks = {name: solved for name in results.samplers() if (solved := results.solved(name)) is not None}
     tests = {name: mcnemar(marks[sampler], theirs) for name, theirs in marks.items() if name not in {sampler, *FIXED}}
     corrected = holm([test.p for test in tests.values()])
-    return {
-        name: (1 if test.only_a > test.only_b else -1) if p < SIGNIFICANCE else 0
-        for (name, test), p in zip(tests.items(), corrected, strict=True)
-    }
+    pairs = zip(tests.items(), corrected, strict=True)
+    return {name for (name, test), p in pairs if p < SIGNIFICANCE and test.only_a > test.only_b}
 
 
 def easy_families(results: Results) -> list[str]:
