@@ -127,6 +127,8 @@ def test_sentences_name_those_that_are_better_than_our_own() -> None:
     best, front, own = findings(board())
     assert best.startswith("**`confidence` has the best average**: 95.0 and 95.0 % in 50.0 and 50.0 forwards.")
     assert "4 of 4 other rows are shown to be below it with both seeds" in best
+    unlike = Board.of([results_with(0, a=(38, 9), b=(20, 9)), results_with(1, a=(20, 9), b=(22, 9))])
+    assert findings(unlike)[0].startswith("**`a` has the best mean of the two averages**: 95.0 and 50.0 %")
     assert "`eb` (5.0 forwards), `left_to_right` (40.0 forwards), `confidence` (50.0 forwards)" in front
     assert own.startswith("**`uncode_tau`** (50.0 and 50.0 % in 20.0 and 20.0 forwards): `confidence`, `margin`, ")
     assert "are shown to be better; at least as accurate in no more forwards: `eb`; 0 of 4 rows" in own

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from statistics import mean
 
 import numpy as np
 
@@ -90,6 +91,13 @@ def times(results: Results) -> Table:
     rows = [[short(name), *(_interval(part) for part in of["when"])] for name, of in results.biases.items()]
     parts = len(next(iter(results.biases.values()))["when"])
     return Table(["family", *(f"tenth {n}" for n in range(1, parts + 1))], rows)
+
+
+def best_average(averages: Mapping[str, Sequence[float]]) -> str:
+    """What the sampler with the best mean has, in words: it need not have the best average with every seed."""
+    best = max(averages.values(), key=mean)
+    is_best = all(value <= most for other in averages.values() for value, most in zip(other, best, strict=True))
+    return "the best average" if is_best else "the best mean of the two averages"
 
 
 def best_fixed(results: Results) -> float:

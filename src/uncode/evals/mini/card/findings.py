@@ -90,18 +90,19 @@ def _best_rate(runs: Runs) -> str:
 
 def _best(runs: Runs) -> str:
     """The preset with the best average, and how many others are shown to be below it with every seed."""
-    average = {
-        name: mean(found.estimate for found in of if found)
+    averages = {
+        name: [found.estimate for found in of if found]
         for name in next(iter(runs.values())).samplers()
         if name not in FIXED and all(of := [results.average(name) for results in runs.values()])
     }
-    best = max(average, key=lambda name: average[name])
+    best = max(averages, key=lambda name: mean(averages[name]))
     below = [_shown_below(results, best) for results in runs.values()]
     forwards = _joined([f"{results.forwards(best):.0f}" for results in runs.values()])
+    below_with_all = set.intersection(*below) & set(averages)
     return (
-        f" `{best}` has the best average of these presets: {_accuracies(runs, best)} % in {forwards} forwards, and "
-        f"{len(set.intersection(*below) & set(average))} of the {len(average) - 1} others are below it (exact McNemar "
-        f"test with Holm's correction over them{', with both seeds' if len(runs) > 1 else ''})."
+        f" `{best}` has {report.best_average(averages)} of these presets: {_accuracies(runs, best)} % in {forwards} "
+        f"forwards, and {len(below_with_all)} of the {len(averages) - 1} others are below it (exact McNemar test with "
+        f"Holm's correction over them{', with both seeds' if len(runs) > 1 else ''})."
     )
 
 

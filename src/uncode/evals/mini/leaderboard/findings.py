@@ -23,8 +23,9 @@ def _best(board: Board) -> str:
     level = [name for name, sign in signs.items() if sign == 0 and name != board.hindsight]
     below = sum(sign < 0 for name, sign in signs.items() if name != board.hindsight)
     others = f"Not settled against it: {_listed(level)}. " if level else ""
+    averages = {name: [point.average.estimate for point in board.points[name].values()] for name in board.ranked}
     return (
-        f"**`{board.best}` has the best average**: {_averages(board, board.best)}. {others}"
+        f"**`{board.best}` has {report.best_average(averages)}**: {_averages(board, board.best)}. {others}"
         f"{below} of {len(board.ranked) - 1} other rows are shown to be below it{_with_seeds(board)}."
     )
 
