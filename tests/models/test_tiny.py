@@ -30,9 +30,10 @@ from uncode.models import TINY
 from uncode.train.config import TrainConfig
 
 ROOT = Path(__file__).parents[2]
-COINS = (
-    "Question: Gus has 4 coins. Cleo earns 24 coins. Gus finds 14 coins. Gus loses 17 coins. "
-    "Gus triples the coins. Gus finds 22 coins. How many coins does Gus have now?\nAnswer:"
+SHELLS = (
+    "Question: Mia has 3 shells. Cleo has 6 more shells than Mia. Mia is 32 years old. "
+    "Ian has 16 more shells than Cleo. Gus has twice as many shells as Ian. "
+    "Ben has 14 fewer shells than Gus. How many shells does Ben have?\nAnswer:"
 )
 
 
@@ -102,10 +103,10 @@ def test_every_held_out_problem_fits_into_its_context(name: str, tiny: uncode.De
 
 
 def test_the_order_decides() -> None:
-    shown = json.loads(run("compare", COINS, "--length", "96", "--json").stdout)
+    shown = json.loads(run("compare", SHELLS, "--length", "96", "--json").stdout)
     hasty, blocks, calibrated = (row["text"] for row in shown)
-    assert "25" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
-    assert blocks.endswith("#### 25") and calibrated.endswith("#### 25")
+    assert "36" not in hasty and shown[0]["first_end"] == 0, "confidence ends the answer before it begins"
+    assert blocks.endswith("#### 36") and calibrated.endswith("#### 36")
 
 
 @pytest.mark.slow
@@ -147,7 +148,7 @@ def test_the_readme_s_example_holds_at_every_length(tiny: Any, length: int) -> N
     found = re.search(r"problem = (\(\n.*?\n\))", readme, re.S)
     assert found
     prompt = eval(found[1])
-    assert prompt == COINS
+    assert prompt == SHELLS
     for sampler, right in (("confidence", False), ("uncode", True)):
         text = uncode.generate(tiny, prompt, sampler=sampler, length=length)
-        assert text.endswith("#### 25") == right, text
+        assert text.endswith("#### 36") == right, text

@@ -28,8 +28,9 @@ from uncode.server.settings import Limits, Settings
 from uncode.testing.hash_model import HashDenoiser, HashSession
 
 STORY = (
-    "Question: Gus has 4 coins. Cleo earns 24 coins. Gus finds 14 coins. Gus loses 17 coins. "
-    "Gus triples the coins. Gus finds 22 coins. How many coins does Gus have now?\nAnswer:"
+    "Question: Mia has 3 shells. Cleo has 6 more shells than Mia. Mia is 32 years old. "
+    "Ian has 16 more shells than Cleo. Gus has twice as many shells as Ian. "
+    "Ben has 14 fewer shells than Gus. How many shells does Ben have?\nAnswer:"
 )
 TINY = cache(lambda: uncode.load("tiny"))
 SETTINGS = Settings(name="tiny", port=0, length=12, grace_seconds=10, limits=Limits(rows=8, queue=16, read_seconds=5))

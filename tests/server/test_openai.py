@@ -43,7 +43,7 @@ def test_tiny_solves_its_story() -> None:
         text = "".join(chunk.choices[0].delta.content or "" for chunk in parts)
     assert end.choices[0].finish_reason == "stop" and last.usage is not None
     assert last.usage.completion_tokens < last.usage.completion_tokens_details.forwards < 96  # type: ignore
-    assert text.startswith(" Now Gus has 4 + 14 = 18 coins.") and text.endswith("#### 25")
+    assert text.startswith(" Cleo has 3 + 6 = 9 shells.") and text.endswith("#### 36")
 
 
 def test_models(client: openai.OpenAI) -> None:

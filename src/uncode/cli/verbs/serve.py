@@ -39,8 +39,9 @@ SUMMARY = "Serve a model to OpenAI clients."
 LIMITS = Limits()
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 EXAMPLES = {
-    "tiny": "Question: Gus has 4 coins. Cleo earns 24 coins. Gus finds 14 coins. Gus loses 17 coins. Gus triples the "
-    "coins. Gus finds 22 coins. How many coins does Gus have now?\nAnswer:",
+    "tiny": "Question: Mia has 3 shells. Cleo has 6 more shells than Mia. Mia is 32 years old. Ian has 16 more shells "
+    "than Cleo. Gus has twice as many shells as Ian. Ben has 14 fewer shells than Gus. How many shells does Ben have?\n"
+    "Answer:",
     "toy": "add 2 3 4",
 }
 """What the live page begins with: a prompt that the model can answer."""

@@ -6,6 +6,7 @@ model learns to add and subtract numbers in this range; most of its errors were 
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass
 from random import Random
@@ -33,7 +34,7 @@ class MiniAlgebra(Family[Worked]):
     title = "MATH500 in miniature"
     benchmark = "math500"
     problem = Worked
-    length = 96
+    length = 112
     prompt_template = "Problem: {{problem}}\nSolution:"
     styles = (("direct", 1), ("terse", 4), ("sentences", 5))
     direct = " The answer is \\boxed{"
@@ -57,35 +58,37 @@ class MiniAlgebra(Family[Worked]):
 
 
 def _brackets(random: Random) -> Worked | None:
-    """a(x + b) + c = d."""
-    a, x = random.randint(2, 9), random.randint(1, 40)
-    b, c = (_nonzero(random, 40) for _ in range(2))
-    d = a * (x + b) + c
-    if not _in_range(x + b, d - c, d):
+    """a(b(x + c) + d) = e."""
+    a, b, x = random.randint(2, 5), random.randint(2, 5), random.randint(1, 40)
+    c, d = (_nonzero(random, 40) for _ in range(2))
+    inner = b * (x + c)
+    if not _in_range(x + c, inner, inner + d, a * (inner + d)):
         return None
     steps = (
-        (_moved(c), f"{a}(x {_signed(b)}) = {d - c}"),
-        (f"Divide by {a}", f"x {_signed(b)} = {x + b}"),
-        (_moved(b), f"x = {x}"),
+        (f"Divide by {a}", f"{b}(x {_signed(c)}) {_signed(d)} = {inner + d}"),
+        (_moved(d), f"{b}(x {_signed(c)}) = {inner}"),
+        (f"Divide by {b}", f"x {_signed(c)} = {x + c}"),
+        (_moved(c), f"x = {x}"),
     )
-    return Worked("", f"Solve for x: {a}(x {_signed(b)}) {_signed(c)} = {d}", str(x), steps)
+    return Worked("", f"Solve for x: {a}({b}(x {_signed(c)}) {_signed(d)}) = {a * (inner + d)}", str(x), steps)
 
 
 def _both_sides(random: Random) -> Worked | None:
-    """a(x + b) = cx + d."""
-    c, a = sorted(random.sample(range(2, 10), 2))
-    x, b = random.randint(1, 40), _nonzero(random, 20)
-    d = a * (x + b) - c * x
-    if not _in_range(d, a * abs(b), d - a * b):
+    """a(x + b) + c = dx + e."""
+    d, a = sorted(random.sample(range(2, 10), 2))
+    x, b, c = random.randint(1, 40), random.randint(1, 20), _nonzero(random, 40)
+    left, e = a * b + c, a * (x + b) + c - d * x
+    if not _in_range(a * b, left, e):
         return None
     steps = [
-        ("Expand", f"{a}x {_signed(a * b)} = {c}x {_signed(d)}"),
-        (f"Subtract {c}x", f"{_times_x(a - c)} {_signed(a * b)} = {d}"),
-        (_moved(a * b), f"{_times_x(a - c)} = {d - a * b}"),
+        ("Expand", f"{a}x + {a * b} {_signed(c)} = {d}x {_signed(e)}"),
+        (_adding(c), f"{a}x + {left} = {d}x {_signed(e)}"),
+        (f"Subtract {d}x", f"{_times_x(a - d)} + {left} = {e}"),
+        (_moved(left), f"{_times_x(a - d)} = {e - left}"),
     ]
-    if a - c > 1:
-        steps.append((f"Divide by {a - c}", f"x = {x}"))
-    return Worked("", f"Solve for x: {a}(x {_signed(b)}) = {c}x {_signed(d)}", str(x), tuple(steps))
+    if a - d > 1:
+        steps.append((f"Divide by {a - d}", f"x = {x}"))
+    return Worked("", f"Solve for x: {a}(x + {b}) {_signed(c)} = {d}x {_signed(e)}", str(x), tuple(steps))
 
 
 def _expression(random: Random) -> Worked | None:
@@ -108,43 +111,48 @@ def _expression(random: Random) -> Worked | None:
     return Worked("", f"Compute {text}", str(value), tuple(steps))
 
 
-def _polynomial(random: Random) -> Worked | None:
-    """The value of a quadratic polynomial."""
-    a, x = random.randint(2, 9), random.randint(2, 9)
-    b, c = random.choice((-1, 1)) * random.randint(2, 20), _nonzero(random, 60)
-    square, first, second = x * x, a * x * x, b * x
-    if not _in_range(first, abs(second), first + second, first + second + c):
-        return None
-    steps = (
-        ("Square", f"{x}^2 = {square}"),
-        ("Multiply", f"{a} * {square} = {first}"),
-        ("Multiply", f"{b} * {x} = {second}"),
-        (_adding(second), f"{first} {_signed(second)} = {first + second}"),
-        (_adding(c), f"{first + second} {_signed(c)} = {first + second + c}"),
-    )
-    problem = f"Let f(x) = {a}x^2 {_signed(b)}x {_signed(c)}. Compute f({x})"
-    return Worked("", problem, str(first + second + c), steps)
+def _assigned(random: Random) -> Worked | None:
+    """Each letter is defined by the one before it."""
+    count = random.randint(4, 5)
+    multiplied = random.sample(range(1, count), random.randint(1, 2))  # sums alone are guessed
+    value, texts, steps = random.randint(3, 40), list[str](), list[tuple[str, str]]()
+    texts.append(f"a = {value}")
+    for number, (before, letter) in enumerate(itertools.pairwise("abcdef"[: count + 1])):
+        if number in multiplied:
+            factor = random.randint(2, 4)
+            texts.append(f"{letter} = {factor}{before}")
+            step, result = f"{factor} * {value}", factor * value
+            operation = "Multiply"
+        else:
+            change = _nonzero(random, 40)
+            texts.append(f"{letter} = {before} {_signed(change)}")
+            step, result = f"{value} {_signed(change)}", value + change
+            operation = _adding(change)
+        if not _in_range(result):
+            return None
+        steps.append((operation, f"{letter} = {step} = {result}"))
+        value = result
+    asked = "abcdef"[count]
+    return Worked("", f"Let {', '.join(texts[:-1])} and {texts[-1]}. Compute {asked}", str(value), tuple(steps))
 
 
 def _composed(random: Random) -> Worked | None:
-    """Two linear functions, one after the other."""
-    a, c, x = random.randint(2, 5), random.randint(2, 9), random.randint(2, 12)
-    b, d = (_nonzero(random, 40) for _ in range(2))
-    inner = c * x + d
-    outer = a * inner + b
-    if not _in_range(inner, a * inner, outer):
-        return None
-    steps = (
-        ("Multiply", f"{c} * {x} = {c * x}"),
-        (_adding(d), f"g({x}) = {c * x} {_signed(d)} = {inner}"),
-        ("Multiply", f"{a} * {inner} = {a * inner}"),
-        (_adding(b), f"f({inner}) = {a * inner} {_signed(b)} = {outer}"),
-    )
-    problem = f"Let f(x) = {a}x {_signed(b)} and g(x) = {c}x {_signed(d)}. Compute f(g({x}))"
-    return Worked("", problem, str(outer), steps)
+    """Three linear functions, one after the other."""
+    x = random.randint(2, 9)
+    functions = [(name, random.randint(2, 4), _nonzero(random, 20)) for name in "hgf"]
+    value, steps = x, list[tuple[str, str]]()
+    for _, factor, constant in functions:
+        product, result = factor * value, factor * value + constant
+        if not _in_range(product, result):
+            return None
+        steps.append(("Multiply", f"{factor} * {value} = {product}"))
+        steps.append((_adding(constant), f"{product} {_signed(constant)} = {result}"))
+        value = result
+    h, g, f = (f"{name}(x) = {factor}x {_signed(constant)}" for name, factor, constant in functions)
+    return Worked("", f"Let {f}, {g} and {h}. Compute f(g(h({x})))", str(value), tuple(steps))
 
 
-KINDS: tuple[Callable[[Random], Worked | None], ...] = (_brackets, _both_sides, _expression, _polynomial, _composed)
+KINDS: tuple[Callable[[Random], Worked | None], ...] = (_brackets, _both_sides, _expression, _assigned, _composed)
 
 
 def _in_range(*numbers: int) -> bool:

@@ -37,7 +37,7 @@ class MiniChoice(Family[Hidden]):
     problem = Hidden
     length = 96
     prompt_template = "Question: {{question}}\nChoices:\n(A) {{A}}\n(B) {{B}}\n(C) {{C}}\n(D) {{D}}\nReasoning:"
-    styles = (("direct", 1), ("list", 9))
+    styles = (("direct", 2), ("list", 8))
     direct = " The answer is ("
     stops = ("Question:",)
 

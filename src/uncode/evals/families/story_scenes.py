@@ -1,4 +1,4 @@
-"""The scenes of the story problems: people who compare what they have, a purse, and boxes full of bags.
+"""The scenes of the story problems: people who compare what they have, a purse, and boxes.
 
 A scene returns its question, the answer and the steps of the solution, or None if a number is out of range. All
 numbers of a question are drawn from ranges that leave more problems than training sees, so that an answer cannot be
@@ -23,8 +23,10 @@ NAMES = (
     *("Ian", "Kim", "Leo", "Mia", "Nia", "Otto", "Rosa", "Sam"),
 )
 ITEMS = ("apples", "books", "cards", "coins", "eggs", "flowers", "pens", "shells", "stamps", "stones")
-LARGE, SMALL = ("boxes", "shelves", "baskets"), ("bags", "jars", "trays")
-"""Containers and their contents, in the plural everywhere: this model does not learn which plural belongs to what."""
+CONTAINERS = ("boxes", "bags", "jars", "trays", "shelves", "baskets")
+"""In the plural everywhere: this model does not learn which plural belongs to which singular."""
+BOX_DEALS = 3
+"""Deals after the containers were counted; one of them multiplies."""
 _TIMES = {2: "twice", 3: "three times"}
 
 
@@ -102,7 +104,7 @@ def _extra_facts(random: Random, names: list[str], stranger: str, item: str) -> 
 
 
 def purse(random: Random) -> Scene | None:
-    """One person earns, spends, doubles and triples."""
+    """One person earns, loses, doubles and triples."""
     solution = _Solution()
     name, friend = random.sample(NAMES, 2)
     amount, multiplied = random.randint(3, 30), _multiplied(random)
@@ -110,43 +112,43 @@ def purse(random: Random) -> Scene | None:
     extra = random.randrange(len(multiplied)) if random.random() < 0.5 else None
     for number, is_multiple in enumerate(multiplied):
         if number == extra:
-            facts.append(f"{friend} {random.choice(('has', 'earns', 'spends'))} {random.randint(3, 60)} coins.")
+            facts.append(f"{friend} {random.choice(('has', 'earns', 'sells'))} {random.randint(3, 60)} coins.")
         deal = _growth if is_multiple else _transfer
-        fact, sign, change = deal(random, name)
+        fact, sign, change = deal(random, name, "coins")
         facts.append(fact)
         amount = solution.step(amount, sign, change, f"Now {name} has {{}} coins.")
     return solution.scene(facts, f"How many coins does {name} have now?", amount)
 
 
-def _growth(random: Random, name: str) -> tuple[str, str, int]:
+def _growth(random: Random, name: str, item: str) -> tuple[str, str, int]:
     """A deal that multiplies: the fact, and the sign and the number of its equation."""
     word, factor = random.choice((("doubles", 2), ("triples", 3)))
-    return f"{name} {word} the coins.", "*", factor
+    return f"{name} {word} the {item}.", "*", factor
 
 
-def _transfer(random: Random, name: str) -> tuple[str, str, int]:
+def _transfer(random: Random, name: str, item: str) -> tuple[str, str, int]:
     """A deal that adds or takes: the fact, and the sign and the number of its equation."""
-    kind, number = random.choice(("earns", "finds", "loses", "spends")), random.randint(3, 30)
-    return f"{name} {kind} {number} coins.", "+" if kind in ("earns", "finds") else "-", number
+    kind, number = random.choice(("earns", "finds", "loses", "sells")), random.randint(3, 30)
+    return f"{name} {kind} {number} {item}.", "+" if kind in ("earns", "finds") else "-", number
 
 
 def boxes(random: Random) -> Scene | None:
-    """Full containers in containers, and what is given away."""
-    solution, item = _Solution(), random.choice(ITEMS)
+    """Full containers and what lies beside them; then deals."""
+    solution, item, containers = _Solution(), random.choice(ITEMS), random.choice(CONTAINERS)
     name, friend = random.sample(NAMES, 2)
-    outer, inner = random.choice(LARGE), random.choice(SMALL)
-    (held, size), (count, loose) = ((random.randint(2, 9), random.randint(2, 9)) for _ in range(2))
-    facts = [f"All {outer} hold {held} {inner}.", f"All {inner} hold {size} {item}."]
+    size, count, loose = random.randint(2, 9), random.randint(2, 9), random.randint(2, 30)
+    facts = [f"All {containers} hold {size} {item}."]
     if random.random() < 0.4:
-        facts.append(f"{friend} has {random.randint(2, 9)} {random.choice((outer, inner))}.")
-    random.shuffle(facts)
-    facts.append(f"{name} has {count} {outer} and {loose} {inner}.")
-    packed = solution.step(count, "*", held, f"The {outer} hold {{}} {inner}.")
-    together = solution.step(packed, "+", loose, f"That is {{}} {inner}.")
-    amount = solution.step(together, "*", size, f"The {inner} hold {{}} {item}.")
-    number = random.randint(5, 40)
-    facts.append(f"{name} gives {number} {item} to {friend}.")
-    amount = solution.step(amount, "-", number, f"{name} keeps {{}} {item}.")
+        facts.insert(random.randint(0, 1), f"{friend} has {random.randint(2, 9)} {containers}.")
+    facts.append(f"{name} has {count} {containers} and {loose} {item}.")
+    packed = solution.step(count, "*", size, f"The {containers} hold {{}} {item}.")
+    amount = solution.step(packed, "+", loose, f"That is {{}} {item}.")
+    doubled = random.randrange(BOX_DEALS)
+    for number in range(BOX_DEALS):
+        deal = _growth if number == doubled else _transfer
+        fact, sign, change = deal(random, name, item)
+        facts.append(fact)
+        amount = solution.step(amount, sign, change, f"Now {name} has {{}} {item}.")
     return solution.scene(facts, f"How many {item} does {name} have now?", amount)
 
 

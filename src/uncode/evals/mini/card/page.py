@@ -132,8 +132,8 @@ def _direct(runs: Sequence[TrainedModel]) -> str:
     table = Table(["family", "seed", "forced to answer directly", "left to right", "difference"], rows)
     helps = sum(sign_of(gap) > 0 for gap in gaps)
     return (
-        "In these families, one training answer in ten has no reasoning. To force such an answer, we give the model "
-        f"its first words. Reasons help in {helps} of {len(gaps)} lines: the paired "
+        "In these families some training answers have no reasoning: one in ten, and two in ten for choice. To force "
+        f"such an answer, we give the model its first words. Reasons help in {helps} of {len(gaps)} lines: the paired "
         "95 % interval of the difference is above 0.\n\n" + table.markdown()
     )
 
