@@ -125,17 +125,21 @@ def test_a_difference_is_shown_after_holms_correction_with_every_seed() -> None:
 
 def test_sentences_name_those_that_are_better_than_our_own() -> None:
     best, front, own = findings(board())
-    assert best.startswith("**`confidence` has the best average**: 95.0 and 95.0 % in 50.0 and 50.0 forwards.")
+    assert best.startswith(
+        "**`confidence` has the best average** of the ranked rows: 95.0 and 95.0 % in 50.0 and 50.0 forwards."
+    )
     assert "4 of 4 other rows are shown to be below it with both seeds" in best
     unlike = Board.of([results_with(0, a=(38, 9), b=(20, 9)), results_with(1, a=(20, 9), b=(22, 9))])
-    assert findings(unlike)[0].startswith("**`a` has the best mean of the two averages**: 95.0 and 50.0 %")
+    assert findings(unlike)[0].startswith(
+        "**`a` has the best mean of the two averages** of the ranked rows: 95.0 and 50.0 %"
+    )
     assert "`eb` (5.0 forwards), `left_to_right` (40.0 forwards), `confidence` (50.0 forwards)" in front
     assert own.startswith("**`uncode_tau`** (50.0 and 50.0 % in 20.0 and 20.0 forwards): `confidence`, `margin`, ")
-    assert "are shown to be better; at least as accurate in no more forwards: `eb`; 0 of 4 rows" in own
-    assert "better on single families: docstring (`confidence` and 3 more), sentence" in own
+    assert "are shown to be better; rows at least as accurate in no more forwards: `eb`; 0 of 4 rows" in own
+    assert "rows shown to be better on one family: docstring (`confidence` and 3 more), sentence" in own
     level = findings(Board.of([results_with(certain_first=(30, 5.0), eb=(30, 9.0))]))
     assert "no row is shown to be better; not settled against `eb`; 0 of 1 rows are shown to be below it" in level[2]
-    assert level[2].endswith("no row is shown to be better on a single family.")
+    assert level[2].endswith("no row is shown to be better on one family.")
 
 
 def test_a_preset_without_a_row_is_named_with_the_reason() -> None:

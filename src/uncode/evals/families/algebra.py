@@ -1,4 +1,4 @@
-"""Equations, expressions and functions with worked steps (MATH500).
+"""Equations, expressions, letters and functions with worked steps (MATH500).
 
 A kind of problem is a function, which returns None if a number of its solution is negative or too large. The small
 model learns to add and subtract numbers in this range; most of its errors were sums with negative numbers.

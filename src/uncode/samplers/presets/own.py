@@ -26,8 +26,9 @@ def certain_first(
     An EOS token waits until everything before it proposes an end too.
 
     Source: this library; docs/decisions.md, "samplers since 2025".
-    Default threshold: 0.999; a lower one takes fewer forwards and makes more mistakes. Default rate: 0.25, uncode's.
-        Default block_length: None, one block. Default cache: none. The rest as in uncode, but with special="neutral".
+    Default threshold: 0.999; a lower one takes fewer forwards, and far below 0.99 it makes more mistakes. Default rate:
+        0.25, uncode's. Default block_length: None, one block. Default cache: none. The rest as in uncode, but with
+        special="neutral".
     Cost: at most one forward a token; no memory.
     """
     score = calibrated(frequency, rate, clip, "confidence", informativeness, special) + EndsInTurn()

@@ -25,7 +25,8 @@ def _best(board: Board) -> str:
     others = f"Not settled against it: {_listed(level)}. " if level else ""
     averages = {name: [point.average.estimate for point in board.points[name].values()] for name in board.ranked}
     return (
-        f"**`{board.best}` has {report.best_average(averages)}**: {_averages(board, board.best)}. {others}"
+        f"**`{board.best}` has {report.best_average(averages)}** of the ranked rows: "
+        f"{_averages(board, board.best)}. {others}"
         f"{below} of {len(board.ranked) - 1} other rows are shown to be below it{_with_seeds(board)}."
     )
 
@@ -46,7 +47,7 @@ def _own(board: Board, name: str) -> str:
     dominating = board.dominating(name)
     texts = [
         f"{_listed(better) or 'no row'} {'are' if len(better) > 1 else 'is'} shown to be better",
-        f"at least as accurate in no more forwards: {_listed(dominating)}" if dominating else "",
+        f"rows at least as accurate in no more forwards: {_listed(dominating)}" if dominating else "",
         f"not settled against {_listed(level)}" if level else "",
         f"{len(worse)} of {len(signs)} rows are shown to be below it",
         _behind_on_families(board, name),
@@ -58,8 +59,8 @@ def _behind_on_families(board: Board, name: str) -> str:
     """The families on which another row is shown to be better with every seed, and the best of these rows."""
     found = {family: rows for family in next(iter(board.runs.values())).cells if (rows := _better(board, name, family))}
     if not found:
-        return "no row is shown to be better on a single family"
-    return "better on single families: " + ", ".join(
+        return "no row is shown to be better on one family"
+    return "rows shown to be better on one family: " + ", ".join(
         f"{report.short(family)} (`{rows[0]}`{f' and {len(rows) - 1} more' if len(rows) > 1 else ''})"
         for family, rows in found.items()
     )
