@@ -21,7 +21,7 @@ from uncode.evals.mini.card.accuracy_figure import draw_accuracy
 from uncode.evals.mini.card.details import details
 from uncode.evals.mini.folder import load_runs, results_of
 from uncode.evals.mini.job import problems_digest
-from uncode.evals.mini.names import UNCODE
+from uncode.evals.mini.names import DIRECT, REASONING, UNCODE
 from uncode.evals.mini.report import main_samplers
 from uncode.evals.mini.sampler import at_rate
 from uncode.evals.mini.write import sampler_files
@@ -92,6 +92,16 @@ def test_a_second_seed_was_put_to_the_same_problems() -> None:
     two = json.loads((TINY / "second" / "training.json").read_text())
     assert two["sha256"] == config.sha256 and two["steps"] == config.schedule.steps
     assert two["seconds"] < 480
+
+
+@pytest.mark.parametrize("folder", [TINY, TINY / "second"])
+def test_reasoning_is_needed(folder: Path) -> None:
+    """An answer without reasoning is wrong more often than not, and from left to right the model is mostly right."""
+    results = results_of(folder)
+    forced = {name: cell.accuracy.estimate for name in FAMILIES if (cell := results.cell(name, DIRECT))}
+    assert list(forced) == list(REASONING) and max(forced.values()) < 0.4
+    reasoned = [cell.accuracy.estimate for name in forced if (cell := results.cell(name, "left_to_right"))]
+    assert min(reasoned) > 0.75
 
 
 @pytest.mark.parametrize("name", FAMILIES)
