@@ -117,7 +117,7 @@ class LargestDrops(Remasker):
 
     def __call__(self, view: View) -> Tensor:
         assert view.own is not None and view.chosen is not None
-        written = view.chosen.sum(-1, keepdim=True)
+        written = (view.chosen & view.eligible).sum(-1, keepdim=True)  # an editor's tokens fill no mask
         number = ((written + 7) // 8).clamp(min=self.count // 2).minimum(written - 1)
         drop = view.memory["last_p"] - view.belief.logp.exp()
         is_full = ~(view.eligible & ~view.chosen).any(-1, keepdim=True)
