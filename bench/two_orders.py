@@ -7,6 +7,7 @@ python bench/two_orders.py --model ./mine --device cuda --problems 512
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,9 +17,9 @@ from numpy.typing import NDArray
 import uncode
 from uncode.core.pieces.stop import AfterEos
 from uncode.evals.families import FAMILIES
+from uncode.self_consistency import RATES
 from uncode.stats import exact_paired_difference, mcnemar
 
-NAMES = ("rate 0.25", "rate 0", "two orders")
 FAMILY_WIDTH = 10
 
 
@@ -32,12 +33,11 @@ class Outcome:
     """Problems that were decoded twice."""
 
 
-def solve(model: uncode.Denoiser, name: str, problems: int, batch: int, draw: int) -> Outcome:
+def solve(model: uncode.Denoiser, name: str, rates: Sequence[float], problems: int, batch: int, draw: int) -> Outcome:
     family = FAMILIES[name]
     examples = family.fresh_problems(problems, draw)
-    orders = [
-        uncode.presets.certain_first(rate=rate, frequency=model.frequency).stopping(AfterEos()) for rate in (0.25, 0.0)
-    ]
+    presets, table = uncode.presets, model.frequency
+    orders = [presets.certain_first(rate=rate, frequency=table).stopping(AfterEos()) for rate in rates]
     right, forwards, again = list[list[bool]](), list[list[float]](), 0
     for begin in range(0, len(examples), batch):
         part = examples[begin : begin + batch]
@@ -61,9 +61,8 @@ def text_of(model: Any, ids: list[int]) -> str:
 
 
 def line(title: str, outcome: Outcome) -> str:
-    shown = (
-        f"{100 * outcome.right[:, n].mean():6.1f} in {outcome.forwards[:, n].mean():5.1f}" for n in range(len(NAMES))
-    )
+    each = zip(100 * outcome.right.mean(0), outcome.forwards.mean(0), strict=True)
+    shown = (f"{right:6.1f} in {forwards:5.1f}" for right, forwards in each)
     return f"{title:{FAMILY_WIDTH}} {'   '.join(shown)}   {outcome.again:5} of {len(outcome.right)} twice"
 
 
@@ -73,13 +72,15 @@ def main() -> None:
     arguments.add_argument("--device", default="cpu")
     arguments.add_argument("--problems", type=int, default=64)
     arguments.add_argument("--batch", type=int, default=64)
+    arguments.add_argument("--rates", type=float, nargs=2, default=RATES, help="of the two orders")
     arguments.add_argument("--draw", type=int, default=5, help="the seed of the new problems")
     asked = arguments.parse_args()
     model = uncode.load(asked.model, device=asked.device)
-    print(f"{'':{FAMILY_WIDTH}} {'   '.join(f'{name:>15}' for name in NAMES)}")
+    names = [*(f"rate {rate:g}" for rate in asked.rates), "two orders"]
+    print(f"{'':{FAMILY_WIDTH}} {'   '.join(f'{name:>15}' for name in names)}")
     found = []
     for name in FAMILIES:
-        found.append(solve(model, name, asked.problems, asked.batch, asked.draw))
+        found.append(solve(model, name, asked.rates, asked.problems, asked.batch, asked.draw))
         print(line(name.removeprefix("mini_"), found[-1]), flush=True)
     whole = Outcome(
         np.concatenate([one.right for one in found]),
@@ -91,7 +92,7 @@ def main() -> None:
     gain = exact_paired_difference(both, one)
     low, high = 100 * gain.low, 100 * gain.high
     test = mcnemar(both, one)
-    print(f"two orders minus rate 0.25: {100 * gain.estimate:+.2f} [{low:+.2f}, {high:+.2f}] points, p {test.p:.3f}")
+    print(f"two orders minus {names[0]}: {100 * gain.estimate:+.2f} [{low:+.2f}, {high:+.2f}] points, p {test.p:.3f}")
 
 
 if __name__ == "__main__":

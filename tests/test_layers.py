@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import pkgutil
 import re
 import subprocess
 import sys
@@ -130,6 +131,8 @@ def test_the_public_names() -> None:
         "presets", "steps", "two_orders", "wrap",
     ]  # fmt: skip
     assert all(hasattr(uncode, name) for name in uncode.__all__)
+    modules = {module.name for module in pkgutil.iter_modules(uncode.__path__)}
+    assert not modules & set(uncode.__all__), "importing such a module would replace the public name"
 
 
 def test_files_and_functions_are_short() -> None:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from .generation import generate
     from .likelihood import log_likelihood
     from .samplers import interventions, legacy, presets
+    from .self_consistency import two_orders
     from .threshold import choose_threshold
-    from .two_orders import two_orders
 
 __all__ = [
     "Canvas",
@@ -68,7 +68,7 @@ _MODULE_OF = {
     "log_likelihood": "likelihood",
     "presets": "samplers.presets",
     "steps": "decoding",
-    "two_orders": "two_orders",
+    "two_orders": "self_consistency",
     "wrap": "backbones.loading.load",
 }
 """The module of every name that is loaded on first use."""

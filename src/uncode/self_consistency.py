@@ -22,6 +22,8 @@ from .likelihood import masked_log_probability
 from .samplers.lookup import SamplerLike
 from .samplers.presets import certain_first
 
+RATES = (0.02, 0.25)
+"""Of `certain_first`, in the two orders that are used if none are given."""
 CHECK_FORWARDS = 4
 """Forwards of the self-check of an answer: two halves, each in two parts."""
 
@@ -67,8 +69,8 @@ def two_orders(
     each half, so four forwards. A row whose first answer is `sure` is not decoded again: the sum of its entropies, less
     the largest, is at most so many nats. A negative number decodes all rows twice.
 
-    `samplers` are two samplers, as :func:`uncode.decode` takes them; None is `certain_first` at the rates 0.25 and 0,
-    with the model's own frequency table where it has one.
+    `samplers` are two samplers, as :func:`uncode.decode` takes them; None is `certain_first` at two rates, 0.02 and
+    0.25, with the model's own frequency table where it has one.
     """
     facts = Facts.of(denoiser)
     require(isinstance(sure, int | float) and math.isfinite(sure), f"sure must be a number of nats, not {shown(sure)}.")
@@ -96,7 +98,7 @@ def two_orders(
 
 def _default_orders(denoiser: Denoiser) -> list[Sampler]:
     table = denoiser.frequency
-    rates = [certain_first(rate=rate, frequency=table, informativeness=table is not None) for rate in (0.25, 0.0)]
+    rates = [certain_first(rate=rate, frequency=table, informativeness=table is not None) for rate in RATES]
     return [sampler.stopping(AfterEos()) for sampler in rates] if denoiser.eos_ids else rates
 
 
