@@ -67,6 +67,7 @@ SCORES = [
     Exp(Confidence()) + Gumbel(0.3),
     Confidence() + Defer(("ends",)),
     Confidence() + EndsInTurn(),
+    Confidence() + EndsInTurn(0.9),
     Confidence() + EntropyGate(2.0),
     Confidence() + CertaintyDensity(3.0),
     ReleasedUncode(TABLE, 0.25, 3.0),

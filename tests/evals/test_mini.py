@@ -167,14 +167,14 @@ def test_every_preset_runs_and_one_that_cannot_is_named(
     shutil.copytree(folder, bare, ignore=shutil.ignore_patterns("frequency.safetensors", "examples"))
     mine = tmp_path / "mine.toml"
     mine.write_text(uncode.presets.confidence(steps=3).to_toml())
-    rows = ("left_to_right", "certain_first", "certain_first_fast", "uncode_eb", str(mine))
+    rows = ("left_to_right", "certain_first", "fast_dllm", "uncode_eb", str(mine))
     whole = Job(str(bare), "cpu", None, 2, 2, 0, {"mini_choice": 0.1}, tmp_path / "run", ("mini_choice",), None, True)
     labels = [entry.label for entry in whole.config.samplers]
     assert {entry.preset for entry in whole.config.samplers} == set(PRESETS) and len(labels) == len(set(labels))
     part = replace(whole, samplers=rows[:1]).run(1, ignore)
     assert list(part.cells["mini_choice"]) == ["left_to_right"] and part.about["left_out"] == {}
     results = replace(whole, samplers=rows).run(2, ignore)
-    assert list(results.cells["mini_choice"]) == ["left_to_right", "certain_first_fast", "mine"]
+    assert list(results.cells["mini_choice"]) == ["left_to_right", "fast_dllm", "mine"]
     assert results.cells["mini_choice"]["left_to_right"] == part.cells["mini_choice"]["left_to_right"]
     assert results.cells["mini_choice"]["mine"].forwards == 3
     assert sorted(results.about["left_out"]) == ["certain_first", "uncode_eb"]

@@ -63,6 +63,17 @@ def test_an_end_waits_until_everything_before_it_proposes_an_end() -> None:
     assert order(model, 4, Confidence() + EndsInTurn()) == [1, 2, 0, 3]
 
 
+def test_an_end_need_not_wait_for_what_is_certain() -> None:
+    """The two words are certain and are written in the first step, and so is the end after them."""
+    model = fixed([0.99, 0.97, 0.98, 0.99], [1, 1, 7, 7])
+    for select in (Certain(0.95), Threshold(0.95)):
+        assert order(model, 4, Confidence() + EndsInTurn(), select) == [0, 0, 1, 1]
+        assert order(model, 4, Confidence() + EndsInTurn(0.95), select) == [0, 0, 0, 0]
+    assert order(model, 4, Confidence() + EndsInTurn(0.98), Threshold(0.98)) == [0, 1, 2, 2], "0.97 is uncertain"
+    with pytest.raises(UncodeError, match=r"in \(0, 1\], not 1.5"):
+        EndsInTurn(1.5)
+
+
 def test_the_gate_sums_the_entropy_of_earlier_masks() -> None:
     """A coin has 0.69 nats. With a budget of 0.7 the third position opens once one of the two coins is written."""
     model = fixed([0.55, 0.54, 0.99, 0.999])
@@ -121,20 +132,21 @@ def test_certain_first_never_writes_an_end_before_its_text(seed: int) -> None:
     trace = text_of(presets.certain_first(frequency=grid.TABLE, threshold=0.9), seed)
     ends, steps = torch.tensor([EOS, EOT]), trace.commit_step[0]
     for offset in torch.isin(trace.generated[0], ends).nonzero()[:, 0].tolist():
-        draft, open_before = torch.tensor(trace.drafts[0][steps[offset]]), steps[:offset] >= steps[offset]
-        assert bool(torch.isin(draft[:offset][open_before], ends).all())
+        draft = torch.tensor(trace.drafts[0][steps[offset]])
+        assert bool(torch.isin(draft[:offset][steps[:offset] > steps[offset]], ends).all())
     assert len(trace) < 24
-    fast = text_of(presets.certain_first_fast(threshold=0.9), seed)
+    fast = text_of(presets.certain_first_fast(frequency=grid.TABLE, threshold=0.9), seed)
     assert len(fast) <= len(trace) + 1
 
 
 def test_certain_first_needs_a_table_or_none() -> None:
-    with pytest.raises(UncodeError, match="frequency table"):
-        presets.certain_first()
-    plain = presets.certain_first(informativeness=False, block_length=8, cache="dual")
-    check_piece(plain)
-    names = [type(term).__name__ for term in plain.policy.score.terms]
-    assert names == ["Confidence", "ExponentialPosition", "EndsInTurn"]
+    for make in (presets.certain_first, presets.certain_first_fast):
+        with pytest.raises(UncodeError, match="frequency table"):
+            make()
+        plain = make(informativeness=False, block_length=8, cache="dual")
+        check_piece(plain)
+        names = [type(term).__name__ for term in plain.policy.score.terms]
+        assert names == ["Confidence", "ExponentialPosition", "EndsInTurn"]
 
 
 def test_a_gate_takes_a_threshold_or_steps() -> None:
@@ -167,6 +179,13 @@ def test_two_pieces_cannot_share_a_buffer() -> None:
     assert Sampler(policy).policy == policy
     with pytest.raises(UncodeError, match="two pieces of a sampler remember 'p_at_commit'"):
         Sampler(Policy(Confidence(), Both(AboveMeanAtCommit(2), AboveMeanAtCommit(3))))
+
+
+def test_what_an_editor_writes_is_not_taken_for_a_filled_mask() -> None:
+    """Else as many tokens are taken back as masks are filled, and the row is never finished."""
+    policy = Policy(Confidence(), remask=LargestDrops(2), edit=Overwrite(0.3, 2))
+    canvas = Canvas.after_prompt([[1, 2, 3], [4, 5]], length=[9, 12], mask_id=MASK)
+    assert not (decode(ToyDenoiser(0), canvas, Sampler(policy)).generated == MASK).any()
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,11 @@ def require(condition: bool, message: str) -> None:
         raise UncodeError(message)
 
 
+def check_probability(value: float, name: str) -> None:
+    """Raise :class:`UncodeError` unless `value` lies in (0, 1]."""
+    require(0 < value <= 1, f"{name} is a probability, so it must be in (0, 1], not {value}.")
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
     """A clause to end an error with: the near name if there is one, else all of them."""
     names = sorted(known)

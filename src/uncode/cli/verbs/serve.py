@@ -39,9 +39,8 @@ SUMMARY = "Serve a model to OpenAI clients."
 LIMITS = Limits()
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 EXAMPLES = {
-    "tiny": "Question: Mia has 3 shells. Cleo has 6 more shells than Mia. Mia is 32 years old. Ian has 16 more shells "
-    "than Cleo. Gus has twice as many shells as Ian. Ben has 14 fewer shells than Gus. How many shells does Ben have?\n"
-    "Answer:",
+    "tiny": "Question: Finn has 22 coins. Finn earns 24 coins. Finn sells 17 coins. Finn finds 22 coins. Finn triples "
+    "the coins. Finn sells 23 coins. How many coins does Finn have now?\nAnswer:",
     "toy": "add 2 3 4",
 }
 """What the live page begins with: a prompt that the model can answer."""

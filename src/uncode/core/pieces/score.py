@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from ..denoiser import Facts
-from ..errors import require
+from ..errors import check_probability, require
 from ..noise import Purpose, gumbel
 from ..support.reprs import brief
 from ..view import View
@@ -204,10 +204,17 @@ class EndsInTurn(Score):
     """-inf where the proposal is an EOS token and an open position before it proposes something else.
 
     Such an end would fix the length of the answer before its text is written. The leftmost open position is always a
-    candidate.
+    candidate. A position whose proposal has at least the probability `threshold` does not count as open. A selector
+    that commits at the same threshold writes it in this step, so the end after it need not wait for another forward.
+    With None every position counts.
     """
 
+    threshold: float | None = None
     _ids: ClassVar[Tensor | None] = None
+
+    def check(self) -> None:
+        if self.threshold is not None:
+            check_probability(self.threshold, "threshold")
 
     def bind(self, facts: Facts) -> Self:
         return self.holding(_ids=torch.tensor(facts.eos_ids, dtype=torch.long, device=facts.device))
@@ -215,7 +222,10 @@ class EndsInTurn(Score):
     def __call__(self, view: View) -> Tensor:
         assert self._ids is not None, "a score is bound to a model before it is used"
         ends = torch.isin(view.belief.token, self._ids)
-        others = (view.eligible & ~ends).long()
+        waits = view.eligible & ~ends
+        if self.threshold is not None:
+            waits &= view.belief.logp < math.log(self.threshold)
+        others = waits.long()
         return torch.where(ends & (others.cumsum(-1) > others), -torch.inf, 0.0)
 
 

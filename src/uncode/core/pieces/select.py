@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..errors import require
+from ..errors import check_probability, require
 from ..noise import Purpose, gumbel
 from ..support.arrays import Ints
 from ..view import Ranking, View
@@ -160,7 +160,7 @@ class Certain(Selector):
     threshold: float = 0.999
 
     def check(self) -> None:
-        _check_probability(self.threshold, "threshold")
+        check_probability(self.threshold, "threshold")
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         certain = _reaches(view, self.threshold) & ranking.candidates
@@ -176,7 +176,7 @@ class BestOfRuns(Selector):
     low: float = 0.4
 
     def check(self) -> None:
-        _check_probability(self.threshold, "threshold")
+        check_probability(self.threshold, "threshold")
         require(0 <= self.low < 1, f"low must be a probability below 1, not {self.low}.")
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
@@ -211,7 +211,7 @@ class ThresholdOrQuota(AtLeastQuota):
     threshold: float = 0.85
 
     def check(self) -> None:
-        _check_probability(self.threshold, "threshold")
+        check_probability(self.threshold, "threshold")
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         above = (view.belief.logp > math.log(self.threshold)) & ranking.candidates
@@ -229,8 +229,8 @@ class AroundAnchors(AtLeastQuota):
     radius: int = 4
 
     def check(self) -> None:
-        _check_probability(self.anchor, "anchor")
-        _check_probability(self.neighbour, "neighbour")
+        check_probability(self.anchor, "anchor")
+        check_probability(self.neighbour, "neighbour")
         require(self.radius >= 1, f"the radius must be at least 1, not {self.radius}.")
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
@@ -252,7 +252,7 @@ class StableOrQuota(AtLeastQuota):
     history: int = 2
 
     def check(self) -> None:
-        _check_probability(self.threshold, "threshold")
+        check_probability(self.threshold, "threshold")
         require(self.drift > 0, f"drift must be above 0, not {self.drift}.")
         require(self.history >= 1, f"history must be at least 1 step, not {self.history}.")
 
@@ -331,7 +331,7 @@ class LeastUncertainNext(Selector):
         fits = 2 <= self.candidates <= MAX_CANDIDATES
         require(fits, f"there must be 2 to {MAX_CANDIDATES} candidates, not {self.candidates}.")
         require(self.temperature > 0, f"the temperature must be above 0, not {self.temperature}.")
-        _check_probability(self.threshold, "threshold")
+        check_probability(self.threshold, "threshold")
         require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
 
     @property
@@ -371,10 +371,6 @@ def _repeats(sets: Tensor) -> Tensor:
     """Which sets `[B, N, W]` are equal to an earlier one of the row, `[B, N]`."""
     same = (sets[:, :, None] == sets[:, None]).all(-1)
     return same.tril(-1).any(-1)
-
-
-def _check_probability(value: float, name: str) -> None:
-    require(0 < value <= 1, f"{name} is a probability, so it must be in (0, 1], not {value}.")
 
 
 def _reaches(view: View, threshold: float) -> Tensor:
