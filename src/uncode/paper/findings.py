@@ -60,16 +60,25 @@ def findings(arrays: Arrays) -> list[Finding]:
 
 
 def _points(interval: Interval) -> str:
-    """A difference of accuracies without its sign, with the whole interval."""
-    return f"{100 * abs(interval.estimate):.1f} points {_whole(interval, 100, 1)}"
-
-
-def _whole(interval: Interval, scale: float, digits: int) -> str:
-    return f"[{scale * interval.low:z.{digits}f}, {scale * interval.high:z.{digits}f}]"
+    """A difference of accuracies without its sign, with the interval of what the word after it says."""
+    return f"{100 * abs(interval.estimate):.1f} points {_range(_positive(interval), 100, 1)}"
 
 
 def _size(interval: Interval, digits: int = 2) -> str:
-    return f"{abs(interval.estimate):.{digits}f} {_whole(interval, 1, digits)}"
+    return f"{abs(interval.estimate):.{digits}f} {_range(_positive(interval), 1, digits)}"
+
+
+def _positive(interval: Interval) -> Interval:
+    """Of the size: a difference of -2.0 [-2.5, -1.5] is 2.0 [1.5, 2.5] worse."""
+    return interval if interval.estimate >= 0 else _negated(interval)
+
+
+def _negated(interval: Interval) -> Interval:
+    return Interval(-interval.estimate, -interval.high, -interval.low)
+
+
+def _range(interval: Interval, scale: float, digits: int) -> str:
+    return f"[{scale * interval.low:z.{digits}f}, {scale * interval.high:z.{digits}f}]"
 
 
 def _turn(interval: Interval, more: str, less: str) -> str:
@@ -258,9 +267,9 @@ def _rates(arrays: Arrays) -> Iterator[Finding]:
         yield Finding(
             "rates",
             "The lower the mean predictive entropy, the better the rate (r about -0.99).",
-            f"Over the rates, Pearson's r of entropy and accuracy is {mean.estimate:.2f} {_whole(mean, 1, 2)} on "
+            f"Over the rates, Pearson's r of entropy and accuracy is {mean.estimate:.2f} {_range(mean, 1, 2)} on "
             f"average ({each}).",
-            Interval(-mean.estimate, -mean.high, -mean.low),
+            _negated(mean),
         )
 
 
