@@ -72,7 +72,7 @@ def main() -> None:
     arguments.add_argument("--device", default="cpu")
     arguments.add_argument("--problems", type=int, default=64)
     arguments.add_argument("--batch", type=int, default=64)
-    arguments.add_argument("--rates", type=float, nargs=2, default=RATES, help="of the two orders")
+    arguments.add_argument("--rates", type=float, nargs=2, default=RATES, help="positional rates of the two orders")
     arguments.add_argument("--draw", type=int, default=5, help="the seed of the new problems")
     asked = arguments.parse_args()
     model = uncode.load(asked.model, device=asked.device)

@@ -12,14 +12,15 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch import Tensor
 
 from tests import grid
 from tests.checkpoints import like_the_toy
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets, steps
-from uncode.core.denoiser import Denoiser
+from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.pieces.blocks import BlockSchedule
-from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, PrefixCache
+from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Plan, PrefixCache
 from uncode.core.pieces.piece import REGISTRY, Piece
 from uncode.core.pieces.propose import Proposal
 from uncode.core.pieces.remask import Editor, Never
@@ -31,7 +32,7 @@ from uncode.samplers import lookup
 from uncode.samplers.catalog import catalog
 from uncode.samplers.legacy import QUIRKS, SuppressAfterDraw
 from uncode.samplers.presets import PRESETS
-from uncode.testing.hash_model import HashDenoiser
+from uncode.testing.hash_model import HashDenoiser, HashSession
 
 SEEDS = st.integers(0, 7)
 
@@ -282,17 +283,44 @@ def preset_in_blocks(name: str) -> Sampler:
     return lookup.load(name, frequency=grid.TABLE if lookup.takes_table(name, {}) else None, **options)
 
 
+class FailsOnce(HashDenoiser):
+    """Its fourth forward runs out of memory, so that the engine starts its rows again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls = 0
+
+    def open(self, rows: int, length: int) -> HashSession:
+        return FailsOnceSession(self)
+
+
+class FailsOnceSession(HashSession):
+    denoiser: FailsOnce
+
+    def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
+        self.denoiser.calls += 1
+        if self.denoiser.calls == 4:
+            raise torch.OutOfMemoryError("no memory")
+        return super().logits(tokens, layout, plan)
+
+
 @pytest.mark.parametrize("name", [*PRESETS, *QUIRKS])
 def test_every_preset_keeps_the_invariants(name: str) -> None:
-    """Rows that join and leave a running batch are the rows alone; a cache that is refreshed every step is none, or is
-    refused; a trace is read back as it was written."""
+    """Rows that join and leave a running batch, and start again after a forward that failed, are the rows alone; a
+    cache that is refreshed every step is none, or is refused; a trace is read back as it was written."""
     model, sampler = HashDenoiser(), preset_in_blocks(name)
     rows = [([1, 2, 3], 12), ([4], 7), ([5, 6], 9)]
     canvases = [Canvas.after_prompt([prompt], length=length, mask_id=MASK) for prompt, length in rows]
     requests = [Request(canvas, sampler, seed, key=seed) for seed, canvas in enumerate(canvases)]
     beside = Request(canvases[0], presets.fast_dllm(block_length=11, cache="dual"), 7)
     plain = dict[int, Trace]()
-    for result in Engine(model, max_rows=2).run([requests[0], beside, *requests[1:]]):
+    found_rows = [
+        result
+        for each in (model, FailsOnce())
+        for result in Engine(each, max_rows=2).run([requests[0], beside, *requests[1:]])
+    ]
+    assert len(found_rows) == 2 * (len(requests) + 1)
+    for result in found_rows:
         if result.request.key is None:
             continue
         alone = plain[result.request.key] = decode(model, result.request.canvas, sampler, [result.request.key])

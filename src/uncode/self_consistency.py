@@ -23,7 +23,7 @@ from .samplers.lookup import SamplerLike
 from .samplers.presets import certain_first
 
 RATES = (0.02, 0.25)
-"""Of `certain_first`, in the two orders that are used if none are given."""
+"""The rates of `certain_first` in the two default orders."""
 CHECK_FORWARDS = 4
 """Forwards of the self-check of an answer: two halves, each in two parts."""
 

@@ -182,7 +182,13 @@ def test_every_preset_runs_and_one_that_cannot_is_named(
     assert results.about["training_seed"] == 0 and results.about["table"] is None
     with pytest.raises(UncodeError, match="has no frequency table"):
         replace(whole, every_preset=False).run(1, ignore)
+    bad = tmp_path / "bad.toml"
+    bad.write_text(mine.read_text().replace("Confidence", "Konfidence"))
+    with pytest.raises(UncodeError, match=r"no sampler can decode .*: bad: .*did you mean 'Confidence'"):
+        replace(whole, samplers=(str(bad),), folder=tmp_path / "none").run(1, ignore)
+    results = replace(whole, samplers=(*rows, str(bad))).run(1, ignore)
     found = Board.of([results])
+    assert "did you mean 'Confidence'" in found.without_row["bad"]
     assert found.without_row["certain_first"] == results.about["left_out"]["certain_first"]
 
 
@@ -299,8 +305,8 @@ def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp
     assert "| loss | 2.500 |" in more and "| 1.250 |" in more and "`frequency.safetensors`" in more
     assert "Of 10 cells, 10 of the second run lie inside" in more
     assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() in text
-    assert f"`smoke-seed-1.safetensors`, a file of the release | 1 | `{'ab' * 32}`" in text
-    assert "uncode train smoke --seed 1 --out second" in text
+    assert f"`second/model/model.safetensors` | 1 | `{'ab' * 32}`" in text
+    assert "uncode train smoke --seed 1 --out second" in more
     assert "| uncode 0.1, best fixed rate | 100.0 | 75.0 | 87.5 [" in text
     assert "label-free rates" in table.stdout and "87.5" in table.stdout and "…" not in table.stdout
     assert "no rate was chosen for mini_docstring" in str(quick.value)

@@ -162,3 +162,15 @@ def test_the_readme_s_example_holds_at_every_length(tiny: Any, length: int) -> N
     for sampler, right in (("confidence", False), ("uncode", True)):
         text = uncode.generate(tiny, prompt, sampler=sampler, length=length)
         assert text.endswith("#### 36") == right, text
+
+
+def test_the_second_seed_is_kept() -> None:
+    """Not in the package. Whoever tests a sampler on both seeds needs it."""
+    folder = ROOT / "release" / "tiny-seed-1"
+    if not folder.is_dir():
+        pytest.skip("there is no repository")
+    found = hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest()
+    assert found == load_runs(TINY)[1].weights_sha256 and found in (TINY / "README.md").read_text()
+    for name in ("tokenizer.json", "frequency.safetensors"):
+        assert (folder / name).read_bytes() == (TINY / name).read_bytes()
+    assert uncode.load(str(folder)).vocab_size == uncode.load("tiny").vocab_size

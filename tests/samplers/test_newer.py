@@ -18,7 +18,15 @@ from uncode.core.pieces.blocks import Blocks, DelimitedBlocks
 from uncode.core.pieces.cache import DualCache
 from uncode.core.pieces.quota import Exactly
 from uncode.core.pieces.remask import LargestDrops, Overwrite
-from uncode.core.pieces.score import CertaintyDensity, Confidence, EndsInTurn, EntropyGate, ExponentialPosition, Score
+from uncode.core.pieces.score import (
+    CertaintyDensity,
+    Confidence,
+    EndsInTurn,
+    EntropyGate,
+    ExponentialPosition,
+    Informativeness,
+    Score,
+)
 from uncode.core.pieces.select import (
     AboveMeanAtCommit,
     AroundAnchors,
@@ -31,6 +39,7 @@ from uncode.core.pieces.select import (
 from uncode.core.pieces.stop import AfterEos, WhenAnswerIsClear
 from uncode.core.view import Ranking, View
 from uncode.engine import Engine, Request
+from uncode.frequency import FrequencyTable
 from uncode.testing import check_piece
 
 
@@ -72,6 +81,14 @@ def test_an_end_need_not_wait_for_what_is_certain() -> None:
     assert order(model, 4, Confidence() + EndsInTurn(0.98), Threshold(0.98)) == [0, 1, 2, 2], "0.97 is uncertain"
     with pytest.raises(UncodeError, match=r"in \(0, 1\], not 1.5"):
         EndsInTurn(1.5)
+
+
+def test_an_uncertain_end_waits_for_certain_words() -> None:
+    """The words are frequent, so the ends are ranked before them."""
+    model = fixed([0.99, 0.98, 0.6, 0.55], [1, 1, 7, 7])
+    table = FrequencyTable(torch.tensor([1, 10**6, 1, 1, 1, 1, 1, 1]))
+    score = Confidence() + Informativeness(table, special="counted")
+    assert order(model, 4, score + EndsInTurn(0.95), Threshold(0.95)) == [0, 0, 1, 2]
 
 
 def test_the_gate_sums_the_entropy_of_earlier_masks() -> None:
@@ -133,7 +150,9 @@ def test_certain_first_never_writes_an_end_before_its_text(seed: int) -> None:
     ends, steps = torch.tensor([EOS, EOT]), trace.commit_step[0]
     for offset in torch.isin(trace.generated[0], ends).nonzero()[:, 0].tolist():
         draft = torch.tensor(trace.drafts[0][steps[offset]])
-        assert bool(torch.isin(draft[:offset][steps[:offset] > steps[offset]], ends).all())
+        words = ~torch.isin(draft[:offset], ends)
+        assert not bool((words & (steps[:offset] > steps[offset])).any())
+        assert bool((trace.logp[0][:offset][words & (steps[:offset] == steps[offset])] >= math.log(0.9)).all())
     assert len(trace) < 24
     fast = text_of(presets.certain_first_fast(frequency=grid.TABLE, threshold=0.9), seed)
     assert len(fast) <= len(trace) + 1

@@ -105,7 +105,10 @@ class LoopQuota(Quota):
 @dataclass(frozen=True)
 class LargestDrops(Remasker):
     """While the block has masks, take back the tokens at whose positions the probability of the most likely token has
-    fallen most since the step before: an eighth of what the step committed, at least half of `count`, never all."""
+    fallen most since the step before.
+
+    Of the masks that a step fills, an eighth is taken back, at least half of `count`, never all.
+    """
 
     count: int = 2
 

@@ -204,9 +204,9 @@ class EndsInTurn(Score):
     """-inf where the proposal is an EOS token and an open position before it proposes something else.
 
     Such an end would fix the length of the answer before its text is written. The leftmost open position is always a
-    candidate. A position whose proposal has at least the probability `threshold` does not count as open. A selector
-    that commits at the same threshold writes it in this step, so the end after it need not wait for another forward.
-    With None every position counts.
+    candidate. With a threshold, proposals of at least that probability are certain, and a certain end does not wait for
+    certain words: a selector that commits at the same threshold writes both in this step, and saves a forward. Use the
+    selector's threshold. If the selector's is higher, or if it has a quota, an end may be written before its text.
     """
 
     threshold: float | None = None
@@ -222,11 +222,18 @@ class EndsInTurn(Score):
     def __call__(self, view: View) -> Tensor:
         assert self._ids is not None, "a score is bound to a model before it is used"
         ends = torch.isin(view.belief.token, self._ids)
-        waits = view.eligible & ~ends
+        words = view.eligible & ~ends
+        waits = _any_before(words)
         if self.threshold is not None:
-            waits &= view.belief.logp < math.log(self.threshold)
-        others = waits.long()
-        return torch.where(ends & (others.cumsum(-1) > others), -torch.inf, 0.0)
+            certain = view.belief.logp >= math.log(self.threshold)
+            waits = torch.where(certain, _any_before(words & ~certain), waits)
+        return torch.where(ends & waits, -torch.inf, 0.0)
+
+
+def _any_before(marks: Tensor) -> Tensor:
+    """Where an earlier position of the row is marked, `[B, W]`."""
+    counts = marks.long()
+    return counts.cumsum(-1) > counts
 
 
 @dataclass(frozen=True)

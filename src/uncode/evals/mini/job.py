@@ -107,6 +107,8 @@ class Job:
         chosen_by = RunFolder(calibration) if calibration.is_dir() else None
         order = [entry.label for entry in with_every_preset(EvalConfig.load("mini")).samplers]
         found = family_results(folder, chosen_by, self.problems, order, self.data)
+        reasons = "; ".join(f"{label}: {reason}" for label, reason in about["left_out"].items())
+        require(bool(found), f"no sampler can decode '{self.model}': {reasons}")
         results = Results.of({name: replace(one, about=about) for name, one in found.items()}, biases_of(found))
         results.about["seconds"] = round(sum(one.seconds for one in found.values()), 1)
         return results

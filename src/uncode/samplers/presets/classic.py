@@ -290,7 +290,8 @@ def uncode_fast_dllm(
     """Blocks, and in each step every position whose calibrated score reaches a threshold.
 
     The positional prior counts from the start of the block: from the start of the answer, nothing past offset 11
-    could reach 0.6 at rate 0.25.
+    could reach 0.6 at rate 0.25. The score is no probability: informativeness multiplies it by up to ten. So at low
+    rates improbable tokens pass, and programs fail (docs/leaderboard.md). `certain_first_fast` admits by probability.
 
     Source: Uncode, App. A, "we apply the unmasking threshold to the calibrated score".
     Default threshold: 0.6, "we set the threshold to epsilon = 0.6". Default block_length: 32, as in Fast-dLLM.

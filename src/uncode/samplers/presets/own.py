@@ -21,14 +21,14 @@ def certain_first(
     block_length: int | None = None,
     cache: Cache = "none",
 ) -> Sampler:
-    """Certain first: what is certain is committed at once; else one decision near the frontier, in Uncode's order.
+    """Certain first: what is certain is committed at once; else one decision, in Uncode's order.
 
-    An EOS token waits until everything before it is certain or proposes an end too.
+    An EOS token waits until everything before it proposes an end too; a certain one does not wait for certain words.
 
     Source: this library; docs/decisions.md, "samplers since 2025".
     Default threshold: 0.999; a lower one takes fewer forwards, and far below 0.99 it makes more mistakes. Default rate:
-        0.02, the best of five on new problems of `tiny` (docs/log.md). Default block_length: None, one block. Default
-        cache: none. The rest as in uncode, but with special="neutral".
+        0.02, of six the best on new problems of `tiny`, together with 0.03 (docs/log.md). Default block_length: None,
+        one block. Default cache: none. The rest as in uncode, but with special="neutral".
     Cost: at most one forward a token; no memory; a frequency table, as uncode.
     """
     score = calibrated(frequency, rate, clip, "confidence", informativeness, special) + EndsInTurn(threshold)
@@ -52,7 +52,8 @@ def certain_first_fast(
     probability, for both.
 
     Source: this library; docs/decisions.md, "samplers since 2025".
-    Default threshold: 0.99. Default block_length: None, one block. Default cache: none. The rest as in certain_first.
+    Default threshold: 0.99. Default block_length: None, one block. Default cache: none. The rest as in certain_first;
+        clip 10 and special="neutral" are fixed.
     Cost: at most one forward a token, fewer than certain_first at the same threshold; no memory; a frequency table, as
         uncode.
     """

@@ -8,7 +8,6 @@ from typing import Any
 
 from ....frequency import FrequencyTable
 from ....models import TABLE
-from ....stats import Interval
 from ...families import FAMILIES
 from ...families.family import BLOCKS
 from ...report.table import Table
@@ -16,7 +15,9 @@ from .. import report
 from ..folder import TrainedModel, load_runs
 from ..names import RATES, UNCODE, with_rate
 from ..results import Results
-from .agreement import Agreement, Pair
+from .commands import commands
+from .direct import direct_answers
+from .two_seeds import two_seeds
 
 CURVE_POINTS = 12
 """Points of the loss curve."""
@@ -30,10 +31,12 @@ def details(folder: Path) -> str:
         "Training": _training(runs),
         "Settings of the samplers": _settings(),
         "Every cell": _cells(runs),
-        "Two seeds": _agreement(runs) if len(runs) > 1 else "",
+        "Are the reasons needed?": direct_answers(runs),
+        "Two seeds": two_seeds(runs) if len(runs) > 1 else "",
         "Uncode's rate, chosen without labels": _rates(runs),
         "The two biases": _biases(runs),
         "Frequency tables": _tables(folder),
+        "Make it again": commands(runs),
     }
     head = (
         f"# {runs[0].name}: details\n\nThe [card](README.md) is the page to read first. Both pages are written by "
@@ -120,69 +123,6 @@ def _fixed_rates(results: Results) -> str:
         f"chosen without labels. The best fixed rate, {report.best_fixed(results):g}, was found with the labels of "
         "the test problems, which are not available in practice."
     )
-
-
-def _agreement(runs: Sequence[TrainedModel]) -> str:
-    """How much of the first run the second reproduces: cells, averages, and the sign of every difference."""
-    first, second = (run.results for run in runs)
-    agreement = Agreement.of(first, second)
-    cells = {
-        family: [(cell.accuracy, two.accuracy) for name, cell in of.items() if (two := second.cell(family, name))]
-        for family, of in first.cells.items()
-    }
-    listed = [pair for pairs in cells.values() for pair in pairs]
-    apart = {report.short(family): len(pairs) - _overlapping(pairs) for family, pairs in cells.items()}
-    without = ", ".join(f"{name} {count}" for name, count in apart.items() if count) or "none"
-    changes = Table(
-        ["sampler", *(f"average, seed {run.seed}" for run in runs), "change in points"],
-        [[one.sampler, f"{100 * one.first:.1f}", f"{100 * one.second:.1f}", f"{one.points:+.1f}"]
-         for one in agreement.changes],
-    )  # fmt: skip
-    return (
-        f"Of {len(listed)} cells, {_inside(listed)} of the second run lie inside the interval of the first, and the "
-        f"intervals of {_overlapping(listed)} overlap. Cells without overlap: {without}. The intervals cover the "
-        f"choice of problems only; two training runs differ by more.\n\n{changes.markdown()}\n\n"
-        f"{_differing(agreement, runs)}"
-    )
-
-
-def _differing(agreement: Agreement, runs: Sequence[TrainedModel]) -> str:
-    """The pairs of samplers whose difference is significant in either run and has another sign in the other."""
-    pairs = sorted(agreement.differing(is_corrected=False), key=_smallest_p)
-    if not pairs:
-        return "No pair of samplers that is significant in either run has another sign in the other."
-    rows = [
-        [f"{pair.a} / {pair.b}", *(_counts(test.counts) for test in (pair.first, pair.second)),
-         "yes" if pair.is_significant() else ""]
-        for pair in pairs
-    ]  # fmt: skip
-    titles = ["pair", *(f"seed {run.seed}: only the first, only the second, p" for run in runs), "after Holm"]
-    return (
-        f"These {len(pairs)} of {len(agreement.pairs)} pairs differ significantly in either run (exact McNemar test, "
-        "p < 0.05 without a correction) and do not have the same sign in both. The numbers are the problems that only "
-        "the first sampler of the pair solves, and that only the second solves. The last column says whether one of "
-        f"the two p-values is below 0.05 after Holm's correction.\n\n{Table(titles, rows).markdown()}"
-    )
-
-
-def _smallest_p(pair: Pair) -> float:
-    return min(pair.first.counts.p, pair.second.counts.p)
-
-
-def _counts(counts: tuple[int, int, float]) -> str:
-    only_a, only_b, p = counts
-    return f"{only_a}, {only_b}, {'< 0.001' if p < 0.001 else f'{p:.3f}'}"
-
-
-Estimates = tuple[Interval, Interval]
-
-
-def _inside(pairs: Sequence[Estimates]) -> int:
-    return sum(one.low <= two.estimate <= one.high for one, two in pairs)
-
-
-def _overlapping(pairs: Sequence[Estimates]) -> int:
-    return sum(one.low <= two.high and two.low <= one.high for one, two in pairs)
 
 
 def _rates(runs: Sequence[TrainedModel]) -> str:

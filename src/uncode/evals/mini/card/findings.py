@@ -103,7 +103,7 @@ def _best(runs: Runs) -> str:
         f" Fixed rates aside, `{best}` has {report.best_average(averages)} of these presets: {_accuracies(runs, best)} "
         f"% in {forwards} forwards, and {len(below_with_all)} of the {len(averages) - 1} others are below it (exact "
         f"McNemar test with Holm's correction over them{', with both seeds' if len(runs) > 1 else ''}; the leaderboard "
-        "corrects over more rows and shows fewer differences)."
+        "corrects over more rows)."
     )
 
 

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
 from pathlib import Path
 
-from ....models import TABLE
-from ....stats import Interval, exact_paired_difference
 from ...families import FAMILIES
 from ...report.table import Table
 from .. import report
 from ..folder import SECOND_FOLDER, WEIGHTS, TrainedModel, load_runs
-from ..names import DIRECT, GROUPS, UNCODE, UNSEEN
+from ..names import GROUPS, UNCODE, UNSEEN
 from ..results import Cell, Results
-from .agreement import Agreement, Pair
-from .claims import CLAIMS, sign_of, verdict
+from .agreement import Agreement
+from .claims import CLAIMS, verdict
 from .findings import EASY_ACCURACY, easy_families, findings
 
 FIGURE_FILE = "accuracy.svg"
 DETAILS_FILE = "details.md"
-MAX_NAMED_PAIRS = 12
-"""Pairs that the card names; the details name all."""
 MAX_CHANGE = 2.0
 """Averages of two runs that differ by more points are counted on the card."""
 
@@ -33,10 +28,9 @@ def card(folder: Path) -> str:
         "Findings": _findings(runs),
         "The main presets on every family": _main_table(runs),
         "The paper's claims on this model": _claims(runs),
-        "Are the reasons needed?": _direct(runs),
         "Two seeds": _agreement(runs),
         "What this model cannot show": _limits(runs),
-        "Make it again": _commands(runs),
+        "Weights": _weights(runs),
     }
     return "\n\n".join([_head(runs[0]), *(f"## {title}\n\n{text}" for title, text in sections.items() if text)]) + "\n"
 
@@ -51,8 +45,9 @@ def _head(run: TrainedModel) -> str:
         "measure on a laptop what the decoding order does; it knows nothing else. Each family is a small version of "
         f"one of the Uncode paper's benchmarks: {groups}.\n\n"
         "`uncode mini --card` prints this page from the files of the model. "
-        f"[{DETAILS_FILE}]({DETAILS_FILE}) has every cell with its interval, the training, the settings, the rates and "
-        "the biases. The project's docs/leaderboard.md has the presets that have no line here."
+        f"[{DETAILS_FILE}]({DETAILS_FILE}) has every cell with its interval, the training, the settings, the rates, "
+        "the biases, and what direct answers are worth. The project's docs/leaderboard.md has the presets that have no "
+        "line here."
     )
 
 
@@ -117,53 +112,18 @@ def _claims(runs: Sequence[TrainedModel]) -> str:
     )
 
 
-def _direct(runs: Sequence[TrainedModel]) -> str:
-    """Direct answers against left to right, for the families that have both. Empty if none has."""
-    rows = []
-    gaps = list[Interval]()
-    for run, family in product(runs, FAMILIES):
-        forced, reasoned = (run.results.cell(family, name) for name in (DIRECT, "left_to_right"))
-        if forced is not None and reasoned is not None:
-            gaps.append(exact_paired_difference(reasoned.solved, forced.solved))
-            shown = [report.percent(cell.accuracy, whole=True) for cell in (forced, reasoned)]
-            rows.append([report.short(family), str(run.seed), *shown, report.points([100 * x for x in gaps[-1]])])
-    if not rows:
-        return ""
-    table = Table(["family", "seed", "forced to answer directly", "left to right", "difference"], rows)
-    helps = sum(sign_of(gap) > 0 for gap in gaps)
-    return (
-        "In these families some training answers have no reasoning: one in ten, and two in ten for choice. To force "
-        f"such an answer, we give the model its first words. Reasons help in {helps} of {len(gaps)} lines: the paired "
-        "95 % interval of the difference is above 0.\n\n" + table.markdown()
-    )
-
-
 def _agreement(runs: Sequence[TrainedModel]) -> str:
     if not _two(runs):
         return ""
     agreement = Agreement.of(runs[0].results, runs[1].results)
-    counts = [(len(agreement.significant(holm)), len(agreement.differing(holm))) for holm in (True, False)]
-    contradictions = sum(pair.is_contradiction() for pair in agreement.pairs)
     largest = agreement.changes[0]
     moved = sum(abs(change.points) > MAX_CHANGE for change in agreement.changes)
     return (
-        f"There are {len(agreement.pairs)} pairs of samplers, where every fixed rate counts as a separate sampler. "
-        "Each pair is tested on all problems (exact McNemar test). After Holm's correction over the pairs of a run, "
-        f"{counts[0][0]} pairs differ significantly in at least one run (p < 0.05). In {counts[0][1]} of these the "
-        f"two runs do not have the same sign{_named(agreement.differing())}; in {contradictions or 'none'} both runs "
-        f"are significant with opposite signs. Without the correction, {counts[1][0]} pairs are significant, and the "
-        f"signs of {counts[1][1]} differ.\n\n"
-        f"The largest change of an average is {largest.points:+.1f} points ({largest.sampler}: "
-        f"{100 * largest.first:.1f} %, then {100 * largest.second:.1f} %). {moved} of {len(agreement.changes)} "
-        f"averages change by more than {MAX_CHANGE:g} points."
+        f"{moved} of {len(agreement.changes)} averages change by more than {MAX_CHANGE:g} points from one run to the "
+        f"other. {largest.sampler} changes most, from {100 * largest.first:.1f} to {100 * largest.second:.1f} %. "
+        f"{len(agreement.significant())} pairs of samplers differ significantly in at least one run. In "
+        f"{len(agreement.differing())} of these the two runs do not have the same sign ([details]({DETAILS_FILE}))."
     )
-
-
-def _named(pairs: Sequence[Pair]) -> str:
-    if not pairs:
-        return ""
-    names = ", ".join(f"{pair.a} / {pair.b}" for pair in pairs[:MAX_NAMED_PAIRS])
-    return f" ({names}{', ...' if len(pairs) > MAX_NAMED_PAIRS else ''})"
 
 
 def _limits(runs: Sequence[TrainedModel]) -> str:
@@ -192,33 +152,13 @@ def _limits(runs: Sequence[TrainedModel]) -> str:
     return "\n".join(f"* {text}" for text in texts)
 
 
-def _commands(runs: Sequence[TrainedModel]) -> str:
-    first, *others = runs
-    name = first.name
-    lines = [
-        (f"uncode train {name} --out mine --prepare", "draws the training examples"),
-        (f"uncode train {name} --out mine --device cuda", "writes mine/model"),
-        (f"uncode count mine/examples/curriculum.jsonl --tokenizer mine/model --out mine/model/{TABLE}", ""),
-        ("uncode mini --all --model mine/model --device cuda --workers 7 --out mini", ""),
-        ("cp mini/results.json mine/model/", ""),
-    ]
-    for run in others:
-        at = SECOND_FOLDER
-        lines += [
-            (f"uncode train {name} --seed {run.seed} --out {at} --data mine/examples --device cuda", f"{at}/model"),
-            (f"cp mine/model/{TABLE} {at}/model/", ""),
-            (f"uncode mini --all --model {at}/model --device cuda --workers 7 --out mini-{at}", ""),
-            (f"mkdir mine/model/{at} && cp {at}/model/training.json mini-{at}/results.json mine/model/{at}/", ""),
-        ]
-    lines.append(("python -m uncode.evals.mini.write mine/model", "writes this page (extra `plots`)"))
-    code = "\n".join(f"{command}   # {comment}" if comment else command for command, comment in lines)
-    files = [f"`{WEIGHTS}`", *(f"`{name}-seed-{run.seed}.safetensors`, a file of the release" for run in others)]
+def _weights(runs: Sequence[TrainedModel]) -> str:
+    files = [f"`{WEIGHTS}`", *(f"`{SECOND_FOLDER}/model/{WEIGHTS}`" for _ in runs[1:])]
     rows = [[file, str(run.seed), f"`{run.weights_sha256}`"] for file, run in zip(files, runs, strict=True)]
     return (
-        f"```sh\n{code}\n```\n\n"
-        "The checksums identify the weights of these results. Another GPU or another version of torch may round "
-        "differently, and then the weights differ.\n\n"
-        + Table(["weights", "seed", "sha256"], rows, labels=3).markdown()
+        f"The checksums identify the weights of these results. [{DETAILS_FILE}]({DETAILS_FILE}) has the commands that "
+        "make them again. Another GPU or another version of torch may round differently, and then the weights "
+        "differ.\n\n" + Table(["weights", "seed", "sha256"], rows, labels=3).markdown()
     )
 
 

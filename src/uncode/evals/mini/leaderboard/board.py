@@ -150,11 +150,12 @@ class Board:
 
     @cached_property
     def without_row(self) -> dict[str, str]:
-        """Every preset that has no row, and why."""
+        """Every preset and every sampler file that has no row, and why."""
         presets = {label: entry.preset for label, entry in entries_by_label().items()}
         shown = {presets.get(name, name) for name in self.names}
         reasons = {presets.get(k, k): why for run in self.runs.values() for k, why in _left_out(run).items()}
-        missing = [name for name in catalog() if not name.startswith("legacy.") and name not in shown]
+        known = [name for name in catalog() if not name.startswith("legacy.")]
+        missing = [name for name in dict.fromkeys([*known, *reasons]) if name not in shown]
         return {name: reasons.get(name, NOT_RUN) for name in missing}
 
     @property
