@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import uncode
 from uncode.core.pieces.stop import AfterEos
 from uncode.evals.families import FAMILIES
-from uncode.self_consistency import RATES
+from uncode.order_choice import RATES
 from uncode.stats import exact_paired_difference, mcnemar
 
 FAMILY_WIDTH = 10

@@ -10,7 +10,7 @@ import torch
 import uncode
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, UncodeError, decode, presets, two_orders
-from uncode.self_consistency import check_masks
+from uncode.order_choice import check_masks
 
 ORDERS = [presets.confidence(), presets.left_to_right()]
 CANVAS = Canvas.after_prompt([[1, 2, 3], [4], [5, 6]], length=[12, 9, 12], mask_id=MASK)

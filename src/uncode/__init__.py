@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from .frequency import FrequencyTable
     from .generation import generate
     from .likelihood import log_likelihood
+    from .order_choice import two_orders
     from .samplers import interventions, legacy, presets
-    from .self_consistency import two_orders
     from .threshold import choose_threshold
 
 __all__ = [
@@ -68,7 +68,7 @@ _MODULE_OF = {
     "log_likelihood": "likelihood",
     "presets": "samplers.presets",
     "steps": "decoding",
-    "two_orders": "self_consistency",
+    "two_orders": "order_choice",
     "wrap": "backbones.loading.load",
 }
 """The module of every name that is loaded on first use."""
