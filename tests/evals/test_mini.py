@@ -165,7 +165,7 @@ def test_every_preset_runs_and_one_that_cannot_is_named(
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: real("fork"))
     bare = tmp_path / "bare"
     shutil.copytree(folder, bare, ignore=shutil.ignore_patterns("frequency.safetensors", "examples"))
-    mine = tmp_path / "mine.toml"
+    mine = tmp_path / "mine, whole.toml"  # a name that ends like the rows that measure the order
     mine.write_text(uncode.presets.confidence(steps=3).to_toml())
     rows = ("left_to_right", "certain_first", "fast_dllm", "uncode_eb", str(mine))
     whole = Job(str(bare), "cpu", None, 2, 2, 0, {"mini_choice": 0.1}, tmp_path / "run", ("mini_choice",), None, True)
@@ -174,9 +174,9 @@ def test_every_preset_runs_and_one_that_cannot_is_named(
     part = replace(whole, samplers=rows[:1]).run(1, ignore)
     assert list(part.cells["mini_choice"]) == ["left_to_right"] and part.about["left_out"] == {}
     results = replace(whole, samplers=rows).run(2, ignore)
-    assert list(results.cells["mini_choice"]) == ["left_to_right", "fast_dllm", "mine"]
+    assert list(results.cells["mini_choice"]) == ["left_to_right", "fast_dllm", "mine, whole"]
     assert results.cells["mini_choice"]["left_to_right"] == part.cells["mini_choice"]["left_to_right"]
-    assert results.cells["mini_choice"]["mine"].forwards == 3
+    assert results.cells["mini_choice"]["mine, whole"].forwards == 3
     assert sorted(results.about["left_out"]) == ["certain_first", "uncode_eb"]
     assert "needs a frequency table" in results.about["left_out"]["uncode_eb"]
     assert results.about["training_seed"] == 0 and results.about["table"] is None

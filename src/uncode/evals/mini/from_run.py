@@ -43,16 +43,15 @@ def family_results(
         chosen = {
             label.rpartition(" ")[2]: mean_entropy(rows) for (task, label), rows in entropies.items() if task == name
         }
-        cells = {label: cell_of(rows) for label, rows in complete.items() if not label.endswith(WHOLE)}
+        measured = {label: rows for label, rows in complete.items() if all(sample.order for sample in rows)}
+        cells = {label: cell_of(rows) for label, rows in complete.items() if label not in measured}
         if chosen and with_rate(best_rate(chosen)) in cells:
             cells.pop(UNCODE, None)  # it is Uncode at the chosen rate
         found[name] = FamilyResults(
             about={},
             cells=cells,
             entropies=chosen,
-            orders={
-                label.removesuffix(WHOLE): _orders(rows) for label, rows in complete.items() if label.endswith(WHOLE)
-            },
+            orders={label.removesuffix(WHOLE): _orders(rows) for label, rows in measured.items()},
             seconds=sum(sample.seconds for rows in complete.values() for sample in rows),
         )
     return found
