@@ -165,7 +165,7 @@ def test_the_readme_s_example_holds_at_every_length(tiny: Any, length: int) -> N
 
 
 def test_the_second_seed_is_kept() -> None:
-    """Not in the package. Whoever tests a sampler on both seeds needs it."""
+    """A test of a sampler on both seeds needs these weights, which are not in the package."""
     folder = ROOT / "release" / "tiny-seed-1"
     if not folder.is_dir():
         pytest.skip("there is no repository")
