@@ -158,6 +158,20 @@ def test_ctrl_c_while_importing_prints_one_word(after: float) -> None:
     assert code == 130
 
 
+def test_ctrl_c_while_typer_evaluates_an_annotation_exits_with_130(tmp_path: Path) -> None:
+    """The signal comes at a random moment; here it comes inside an eval() of text, which Python treats differently."""
+    (tmp_path / "interrupted.py").write_text(
+        "import os, signal\n"
+        "from uncode import cli\n"
+        "from uncode.cli import run\n"
+        "run.run = lambda words: eval('os.kill(os.getpid(), signal.SIGINT)')\n"
+        "cli.main()\n"
+    )
+    command = [sys.executable, "-m", "interrupted"]
+    done = subprocess.run(command, env=ENVIRONMENT, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "uncode: interrupted.\n")
+
+
 def test_ctrl_c_while_decoding_says_what_was_kept(tmp_path: Path) -> None:
     prompts, out = tmp_path / "prompts.jsonl", tmp_path / "answers.jsonl"
     prompts.write_text("".join(f'{{"prompt": "add 3 4 {n % 9 + 1}", "id": {n}}}\n' for n in range(5000)))

@@ -28,6 +28,7 @@ def main() -> None:
     except KeyboardInterrupt:
         print(MESSAGE, file=sys.stderr)
         code = INTERRUPTED
+        eval("None")  # else `python -m uncode` dies of the signal if it came during an eval() of text, as typer's is
     sys.exit(code)
 
 
