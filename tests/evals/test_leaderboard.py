@@ -12,6 +12,7 @@ from tests.cli.running import call
 from uncode import UncodeError
 from uncode.evals.families import FAMILIES
 from uncode.evals.mini.every_preset import entries_by_label, with_every_preset, with_samplers
+from uncode.evals.mini.job import Job
 from uncode.evals.mini.leaderboard import tables
 from uncode.evals.mini.leaderboard.board import NOT_RUN, Board
 from uncode.evals.mini.leaderboard.figure import draw_board
@@ -19,6 +20,7 @@ from uncode.evals.mini.leaderboard.findings import findings
 from uncode.evals.mini.leaderboard.page import FIGURE_FILE, PAGE_FILE, board_of, page
 from uncode.evals.mini.names import with_rate
 from uncode.evals.mini.results import Cell, Results
+from uncode.evals.mini.stored_rows import beside_stored, stored_results
 from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.work_units import claim, work_units
 from uncode.models import TINY
@@ -198,11 +200,51 @@ def test_the_command_line_prints_stored_results(tmp_path: Path) -> None:
         (["--all", "--second", "tiny"], "has the seed of"),
         (["--all", "--card"], "--card goes with --model only"),
         (["--all", "--second", "nosuch"], "there is no folder 'nosuch'"),
+        (["--stored"], "give --all and --samplers too"),
+        (["--all", "--stored"], "give --all and --samplers too"),
+        (["--stored", "--show", "x"], "--show goes with"),
+        (["--all", "--samplers", "eb", "--stored", "--draw", "7"], "leave out --stored or --draw"),
+        (["--all", "--samplers", "eb", "--stored", "--seed", "5"], "decoded with --seed 0"),
     ],
 )
 def test_options_of_the_leaderboard_are_checked_first(words: list[str], message: str) -> None:
     with pytest.raises(UncodeError, match=message):
         call("mini", *words)
+
+
+def test_a_sampler_file_gets_its_place_among_stored_rows(tmp_path: Path) -> None:
+    mine = tmp_path / "mine.toml"
+    mine.write_text(PRESETS["fast_dllm"](threshold=0.5).to_toml())
+    words = ("--all", "--samplers", str(mine), "--stored", "--family", "sudoku", "--problems", "2")
+    shown = call("mini", *words, "--out", str(tmp_path / "out")).stdout
+    assert "decoded now: mine; the other rows are stored results (bfloat16 on cuda)" in shown
+    assert "minus left_to_right" in shown and "minus mine" in shown
+    stored, joined = Results.load(TINY / "results.json"), Results.load(tmp_path / "out" / "results.json")
+    assert list(joined.cells) == ["mini_sudoku"]
+    rows, known = joined.cells["mini_sudoku"], stored.cells["mini_sudoku"]
+    assert {*rows} == {*known, "mine"} and rows["mine"].forwards < rows["eb"].forwards
+    assert (rows["eb"].right, rows["eb"].forwards) == (known["eb"].right[:2], known["eb"].forwards)
+
+
+def test_a_new_row_replaces_the_stored_one_of_its_name() -> None:
+    new, stored = results_with(eb=(3, 1)), results_with(eb=(30, 9), confidence=(20, 9))
+    both = {"table": "t", "device": "cpu"}
+    new, stored = (replace(run, about=run.about | both) for run in (new, stored))
+    cells = beside_stored(new, stored).cells["mini_story"]
+    assert (cells["eb"].forwards, cells["confidence"].forwards) == (1, 9)
+    with pytest.raises(UncodeError, match="frequency table is not that of its stored rows"):
+        beside_stored(new, replace(stored, about=stored.about | {"table": "other"}))
+
+
+def test_stored_rows_are_of_the_same_weights(tmp_path: Path) -> None:
+    job = Job("tiny", "cpu", None, problems=2, batch=2, seed=0, rates=None, folder=None)
+    second = ROOT / "release" / "tiny-seed-1"
+    found = stored_results([job, replace(job, model=str(second))])
+    assert [run.about["training_seed"] for run in found] == [0, 1]
+    with pytest.raises(UncodeError, match="have 1024 problems a family: give --problems 1024 or fewer"):
+        stored_results([replace(job, problems=1025)])
+    with pytest.raises(UncodeError, match="there are no stored results of the weights of"):
+        stored_results([replace(job, model=str(tmp_path))])
 
 
 def test_the_page_is_what_the_command_writes() -> None:

@@ -51,6 +51,13 @@ def _print(board: Board) -> None:
     about = next(iter(board.runs.values())).about
     with printing() as console:
         console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
+        if origin := about.get("stored"):
+            console.print(
+                f"decoded now: {', '.join(origin['new'])}; the other rows are stored results ({origin['dtype']} on "
+                f"{origin['device']}), and their forwards are means of {origin['problems']} problems\n",
+                markup=False,
+                soft_wrap=True,
+            )
         print_table(console, tables.standings(board))
         for seed in board.runs:
             console.print()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
+from ...models import TABLE
 from ..run.config import EvalConfig
 from .results import RESULTS, Results
 
@@ -80,6 +81,12 @@ def results_of(folder: Path) -> Results:
         f"'{folder}' has no {RESULTS}: run `uncode mini --model {folder} --out DIR` and copy it there.",
     )
     return Results.load(file)
+
+
+def weights_digest(folder: Path) -> str:
+    """The fingerprint of a model's weights that its results hold."""
+    weights = sorted(file for file in folder.glob("*.safetensors") if file.name != TABLE)
+    return hashlib.sha256(b"".join(file.read_bytes() for file in weights)).hexdigest()[:16]
 
 
 def training_seed(folder: Path) -> int | None:

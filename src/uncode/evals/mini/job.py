@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
-from ...models import TABLE, folder_of
+from ...models import folder_of
 from ..families import FAMILIES
 from ..families.write import write_fresh
 from ..run.config import EvalConfig
@@ -27,7 +27,7 @@ from ..run.runner import CALIBRATION, Runner
 from ..sandbox import NoJail
 from .biases import biases_of
 from .every_preset import with_every_preset, with_samplers
-from .folder import training_seed
+from .folder import training_seed, weights_digest
 from .from_run import family_results
 from .names import QUICK
 from .results import RESULTS, Results
@@ -148,10 +148,9 @@ class Job:
             f"'{self.model}' has no frequency table, which the mini-suite needs: run `uncode count`.",
         )
         folder = folder_of(self.model) or Path()
-        weights = sorted(file for file in folder.glob("*.safetensors") if file.name != TABLE)
         return {
             "model": Path(self.model).resolve().name,
-            "weights": hashlib.sha256(b"".join(file.read_bytes() for file in weights)).hexdigest()[:16],
+            "weights": weights_digest(folder),
             "table": None if table is None else table.sha256[:16],
             "held_out": problems_digest(self.families, self.data),
             "device": model.denoiser.device.type,

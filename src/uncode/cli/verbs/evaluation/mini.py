@@ -73,6 +73,10 @@ Samplers = Annotated[
         autocompletion=complete_samplers,
     ),
 ]
+Stored = Annotated[
+    bool,
+    Option("--stored", help="With --all and --samplers: take all other rows from the model's stored results."),
+]
 Plot = Annotated[
     Path | None, Option(metavar="FILE", help="With --all: draw accuracy against forwards, as .svg or .png.")
 ]
@@ -84,6 +88,7 @@ def command(
     every: All = False,
     second: Second = None,
     samplers: Samplers = None,
+    stored: Stored = False,
     families: Families = None,
     problems: Problems = None,
     batch: BatchSize = None,
@@ -113,12 +118,16 @@ def command(
       uncode mini --device cuda --workers 8 --out mini
       uncode mini --all --device cuda --workers 8 --second out/model --out board --plot board.svg
       uncode mini --all --quick --family sudoku --samplers left_to_right,mine.toml
+      uncode mini --all --samplers mine.toml --stored --problems 64
       uncode mini --show mini/results.json
     """
     given = (out, families, problems, batch, workers, seed, draw, device, dtype, second, samplers)
-    running = quick or any(option is not None for option in given)
+    running = quick or stored or any(option is not None for option in given)
     _check_show(show, print_card, model, running, as_json, every)
     _check_board(every, quick, {"--second": second, "--samplers": samplers, "--plot": plot})
+    require(
+        not stored or bool(every and samplers), "--stored adds rows to a leaderboard: give --all and --samplers too."
+    )
     if show is not None:
         _report(_stored(show, every), every, plot, as_json)
     elif print_card:
@@ -130,7 +139,9 @@ def command(
         problems = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
         settings = (device, dtype, problems, batch, seed or 0)
         jobs = _jobs(models, settings, quick, out, families or [], draw, every, samplers)
-        _report([_run(job, workers or 1, out) for job in jobs], every, plot, as_json)
+        known = _stored_rows(jobs) if stored else [None] * len(jobs)
+        runs = [_run(job, workers or 1, rows) for job, rows in zip(jobs, known, strict=True)]
+        _report(runs, every, plot, as_json)
 
 
 def _check_show(show: Path | None, card: bool, model: str | None, running: bool, as_json: bool, every: bool) -> None:
@@ -209,13 +220,22 @@ def _known_rates(folder: Path, families: tuple[str, ...]) -> dict[str, float]:
     return {name: results.rate(name) for name in families}
 
 
-def _run(job: Job, workers: int, out: Path | None) -> Results:
+def _stored_rows(jobs: list[Job]) -> list[Results]:
+    from ....evals.mini.stored_rows import stored_results
+
+    return stored_results(jobs)
+
+
+def _run(job: Job, workers: int, stored: Results | None) -> Results:
+    from ....evals.mini.stored_rows import add_stored
     from ...progress import eval_bar
 
     try:
         with eval_bar("mini") as on_progress:
-            return job.run(workers, on_progress)
+            results = job.run(workers, on_progress)
+        return results if stored is None else add_stored(results, stored, job.folder)
     except KeyboardInterrupt:
+        out = job.folder
         resumes = f"'{out}' holds the answers so far, and the same command resumes there"
         typer.echo(f"stopped; {'nothing was kept: give --out DIR to keep it' if out is None else resumes}", err=True)
         raise

@@ -93,9 +93,9 @@ class Board:
 
     @property
     def references(self) -> list[str]:
-        """What the others are compared with: the best, and left to right."""
-        found = [self.best, LEFT_TO_RIGHT] if LEFT_TO_RIGHT in self.names else [self.best]
-        return list(dict.fromkeys(found))
+        """What the others are compared with: the best, left to right, and rows that are new beside stored ones."""
+        new = [name for run in self.runs.values() for name in run.about.get("stored", {}).get("new", ())]
+        return list(dict.fromkeys([self.best, *(name for name in (LEFT_TO_RIGHT, *new) if name in self.names)]))
 
     @cached_property
     def points(self) -> dict[str, dict[int, Point]]:
