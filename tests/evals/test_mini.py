@@ -143,7 +143,7 @@ def test_a_quick_run_in_two_processes(
     quick = Job(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
     messages: list[Progress] = []
     results = quick.run(workers=2, on_progress=messages.append)
-    assert [one.cell for one in messages] == ["process 1 of 2 is done", "process 2 of 2 is done"]
+    assert (messages[-1].done, messages[-1].total) == (12, 12) and messages[-1].cell.startswith("mini_")
     assert tuple(results.cells) == families
     assert all(sorted(cells) == sorted(names.QUICK) for cells in results.cells.values())
     assert Results.load(tmp_path / "results.json") == results
@@ -351,8 +351,8 @@ def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_answer(folder: Path, 
     runner.on_progress = stop_at_the_second_rate
     with pytest.raises(KeyboardInterrupt):
         runner.run()
-    assert [one.cell for one in messages[:2]] == ["mini_choice, rate 0 without labels"] * 2
-    assert (messages[1].done, messages[1].total) == (2, 4)
+    assert [one.cell for one in messages[:2]] == [f"mini_choice, rate 0 without labels, {n} of 4" for n in (1, 2)]
+    assert (messages[1].done, messages[1].total) == (0, 1)
     assert len(RunFolder(tmp_path / "calibration").samples()) == 3  # the first rate's, and one of the second
 
 

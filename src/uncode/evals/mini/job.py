@@ -76,7 +76,8 @@ class Job:
                 parts = [job.run_process(0, 1, on_progress)]
             else:
                 with tempfile.TemporaryDirectory() as claims:
-                    parts = run_processes(partial(job.run_process, claims=Path(claims)), workers, on_progress)
+                    part = partial(job.run_process, claims=Path(claims))
+                    parts = run_processes(part, workers, on_progress, share_cells=True)
             left_out = {label: reason for part in parts for label, reason in part["left_out"].items()}
             results = job.results(parts[0] | {"left_out": left_out})
             RunFolder(out).join_files()

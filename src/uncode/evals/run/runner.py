@@ -132,9 +132,14 @@ class Runner:
             entry = next(one for one in self.config.samplers if one.options.get("rate") == LABEL_FREE)
             calibration = Calibration(model, task, entry, self.config.rates, self.config.seed)
             examples = calibration.examples(self.config.calibration_examples, self.options.data)
-            choice = calibration.run(examples, self.out / CALIBRATION, self.options, self.on_progress)
+            choice = calibration.run(examples, self.out / CALIBRATION, self.options, self._report_calibration)
             self._rates[name] = choice.rate
         return self._rates[name]
+
+    def _report_calibration(self, progress: Progress) -> None:
+        """Report answers that the total does not count."""
+        cell = f"{progress.cell}, {progress.done} of {progress.total}"
+        self.on_progress(Progress(cell, self._finished, self.total, 0, 0))
 
     def _is_mine(self, task: str, number: int) -> bool:
         """Whether an example belongs to this process. A batch stays together, so that every process has full ones."""
