@@ -159,7 +159,7 @@ def test_sentences_of_the_verb(tmp_path: Path) -> None:
         (["--tasks", ","], "--tasks names nothing"),
         (["--tasks", "mini_stroy"], "mini_story"),
         (["--model", "tny"], "tiny"),
-        (["--out", str(tmp_path / "file")], "is a file: give --out a folder."),
+        (["--out", str(tmp_path / "file")], "is a file: choose another folder than"),
     ):
         with pytest.raises(uncode.UncodeError, match=words):
             call("paper", *arguments)

@@ -464,7 +464,7 @@ def test_the_verb_checks_before_it_writes(tmp_path: Path) -> None:
         call("train", "smoke", "--out", str(out), "--device", "nothing")
     assert not out.exists()
     out.write_text("mine")
-    with pytest.raises(UncodeError, match=f"'{out}' is a file: give a folder as `out=`"):
+    with pytest.raises(UncodeError, match=f"'{out}' is a file: choose another folder"):
         call("train", "smoke", "--out", str(out))
     assert complete_config("") == ["smoke", "tiny"] and complete_config("t") == ["tiny"]
 

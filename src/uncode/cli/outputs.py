@@ -1,4 +1,4 @@
-"""Checks of output files, before any work is done: can the file be written, and may it be replaced?"""
+"""Checks of output files and folders, before any work is done: can it be written, and may it be replaced?"""
 
 from __future__ import annotations
 
@@ -22,6 +22,13 @@ def check_resumable(path: Path, option: str) -> None:
         not is_stream(path),
         f"'{path}' is not a regular file: give {option} a file, from which the work can be resumed.",
     )
+
+
+def check_run_folder(path: Path) -> None:
+    """Raise if the folder of a run cannot be made, or holds other files."""
+    from ..evals.run.folder import RunFolder
+
+    RunFolder(path).check()
 
 
 def same_file(one: Path, other: Path) -> bool:

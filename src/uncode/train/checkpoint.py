@@ -8,7 +8,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from ..core.errors import UncodeError, require, shown
+from ..core.errors import UncodeError, shown
 from .config import TrainConfig, with_new_names
 
 CHECKPOINT_FILE = "training.safetensors"
@@ -54,8 +54,3 @@ def is_finished(out: Path, config: TrainConfig) -> bool:
         return False
     same = isinstance(record, dict) and record.get("sha256") == config.sha256
     return same and record.get("steps") == config.schedule.steps
-
-
-def check_folder(out: Path) -> None:
-    """Raise if `out` cannot be the folder of a run."""
-    require(not out.exists() or out.is_dir(), f"'{out}' is a file: give a folder as `out=`.")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...core.support.paths import make_folder
+from ...core.support.paths import check_folder_can_be_made, make_folder
 from ..options import Device
 
 if TYPE_CHECKING:
@@ -52,7 +52,6 @@ def command(
       uncode train tiny --out mine --prepare
       uncode train tiny --out mine --device cuda --seed 1
     """
-    from ...train.checkpoint import check_folder
     from ...train.config import TrainConfig
     from ...train.prepare import check_can_draw, load_examples
     from ...train.shards import examples_file
@@ -60,7 +59,7 @@ def command(
     found = TrainConfig.load(config)
     chosen = found if seed is None else found.with_seed(seed)
     folder = data or _examples_folder(out)
-    check_folder(out)
+    check_folder_can_be_made(out)
     if not only_prepare and _report_if_finished(chosen, out):
         return
     examples = None

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from pathlib import Path
 
-from ..errors import UncodeError, require
+from ..errors import require
 
 _KINDS = {stat.S_IFDIR: "a folder", stat.S_IFREG: "a file", stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket"}
 
@@ -37,10 +38,17 @@ def require_folder(path: str | Path) -> None:
     require(kind == "a folder", f"'{path}' is {kind}: give a folder.")
 
 
+def check_folder_can_be_made(path: Path) -> None:
+    """Raise if something that is no folder, or a folder that is read-only, is in the way of a folder."""
+    found = next(one for one in (path, *path.parents) if kind_at(one))
+    require(kind_at(found) == "a folder", f"'{found}' is {kind_at(found)}: choose another folder than '{path}'.")
+    require(os.access(found, os.W_OK), f"'{found}' is read-only: choose another folder than '{path}'.")
+
+
 def make_folder(path: Path) -> None:
     """Make a folder and those above it; one sentence where something else is in the way."""
     try:
         path.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):
-        other = next(one for one in (path, *path.parents) if kind_at(one))
-        raise UncodeError(f"'{other}' is {kind_at(other)}: choose another folder than '{path}'.") from None
+        check_folder_can_be_made(path)
+        raise

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import UncodeError, require
-from ...core.support.paths import make_folder
+from ...core.support.paths import check_folder_can_be_made, make_folder
 from ...core.support.write import is_partial, write_whole
 from ...files import LineFile, exclusive_lock, read_rows
 from .sample import CellName, Sample
@@ -104,6 +104,7 @@ class RunFolder:
     def create(cls, path: str | Path, info: RunInfo) -> RunFolder:
         """Open a run's folder, or make it. The cells of `info` are added to those that it holds."""
         folder = cls(Path(path))
+        folder.check()
         make_folder(folder.path)
         with folder.locked():
             if (folder.path / INFO).is_file():
@@ -115,11 +116,19 @@ class RunFolder:
                 counts = {task: max(count, known.examples.get(task, 0)) for task, count in info.examples.items()}
                 examples = {**known.examples, **counts}
                 info = replace(known.with_cells(info.cells, folder.path), versions=info.versions, examples=examples)
-            else:
-                others = sorted(file.name for file in folder.path.iterdir() if not _is_ours(file))
-                require(not others, f"'{path}' is not empty and no run folder (it holds {others[:3]}): choose another.")
             folder._write(info)
         return folder
+
+    def check(self) -> None:
+        """Raise if the folder cannot be made, or holds other files. For use before long work."""
+        check_folder_can_be_made(self.path)
+        files = self.path.iterdir() if self.path.is_dir() else ()
+        others = sorted(file.name for file in files if not _is_ours(file))
+        is_run = (self.path / INFO).is_file()  # looked for last, since another process may be making the folder
+        require(
+            is_run or not others,
+            f"'{self.path}' is not empty and no run folder (it holds {others[:3]}): choose another.",
+        )
 
     def add_cells(self, cells: Sequence[Cell]) -> None:
         """Note cells in `run.json`. A cell of the same name must be the same cell."""

@@ -11,7 +11,7 @@ import typer
 from ....core.errors import require
 from ...loading import loading
 from ...options import Data, Device, Dtype, Force, Json, Revision, complete_model, complete_table
-from ...outputs import check_output
+from ...outputs import check_output, check_run_folder
 from ...printing import printing
 
 if TYPE_CHECKING:
@@ -128,6 +128,7 @@ def command(
     )
     chosen = chosen if seed is None else chosen.with_seed(seed)
     folder = out or Path("runs") / chosen.name
+    check_run_folder(folder)
     with loading():
         kept = (traces or view is not None, observe_span)
         runner = _runner(chosen, folder, batch, data, limit, kept, (device, dtype, revision, frequency, backend))

@@ -13,6 +13,7 @@ from ....core.errors import require
 from ....models import TABLE
 from ...board_text import check_plot, show_board
 from ...options import Device, Dtype, Json, complete_family, complete_samplers, trained_folder
+from ...outputs import check_run_folder
 from ...printing import print_table, printing
 
 if TYPE_CHECKING:
@@ -177,6 +178,8 @@ def _jobs(
 ) -> list[Job]:
     """The run of each model. That of the second one is in a folder inside the first one's."""
     folders = [trained_folder(name) for name in models]
+    if out is not None:
+        check_run_folder(out)
 
     from ....evals.families import FAMILIES, find_family
     from ....evals.mini.folder import SECOND_FOLDER, check_seeds

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....core.errors import require
-from ....core.support.paths import kind_at
+from ....core.support.paths import check_folder_can_be_made
 from ....extras import check_installed
 from ...loading import loading
 from ...options import Data, Device, Dtype, Frequency, complete_model
@@ -71,7 +71,7 @@ def command(
     require(tasks is None or bool(chosen), "--tasks names nothing: give names with commas, or leave it out.")
     require(not (quick and chosen), "--quick chooses its own tasks: leave --tasks or --quick out.")
     folder = out or Path("paper") / Path(model).name
-    require(kind_at(folder) in ("a folder", ""), f"'{folder}' is {kind_at(folder)}: give --out a folder.")
+    check_folder_can_be_made(folder)
     with loading():
         from ....paper.run import PaperRun, config_for
 
