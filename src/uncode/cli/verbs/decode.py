@@ -83,7 +83,7 @@ def command(
       uncode tasks mini_sudoku | uncode decode - --set rate=0 --trace sudoku.jsonl
       uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:5>" --model toy
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16
-      uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
+      uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --frequency llada --chat
     """
     _check_options(prompt, source, out, (trace, view), batch, order, as_json, force)
     found = find_sampler(sampler, model)

@@ -22,7 +22,7 @@ def command(
     seed: Annotated[int, typer.Option(metavar="N", help="Which problems are drawn.")] = SEED,
     force: Force = False,
 ) -> None:
-    """Solve three problems with confidence, semi-AR and Uncode on a small model; write a page that replays them.
+    """Solve three problems with confidence, semi-AR and certain_first on a small model; write a page that replays them.
 
     Each problem is drawn among those on which the three orders differ, with the family's most common pattern of right
     and wrong. Below each problem, the demo prints how common the pattern is, and how often each order is right.
