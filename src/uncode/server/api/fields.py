@@ -21,6 +21,12 @@ def _only(*neutral: Any) -> AfterValidator:
     return AfterValidator(check)
 
 
+def _at_most_one(value: int) -> int:
+    if value > 1:
+        raise ValueError("cannot be honoured: the server keeps the most probable token alone; send 0 or 1")
+    return value
+
+
 def _whole(value: Any) -> Any:
     """Clients in other languages send 64.0 for 64."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
@@ -28,7 +34,9 @@ def _whole(value: Any) -> Any:
 
 Whole = Annotated[StrictInt, BeforeValidator(_whole)]
 AtLeastOne = Annotated[StrictInt, Field(ge=1), BeforeValidator(_whole)]
-NoneOrOne = Annotated[StrictInt, Field(ge=0, le=1), BeforeValidator(_whole)]
+NoneOrOne = Annotated[
+    StrictInt, Field(ge=0, json_schema_extra={"maximum": 1}), AfterValidator(_at_most_one), BeforeValidator(_whole)
+]
 Zero = Annotated[Annotated[float, Field(ge=-2, le=2)] | None, _only(0)]
 NeverSet = Annotated[SkipJsonSchema[Any], _only()]
 """A field of the API that has no neutral value but null."""
