@@ -40,7 +40,7 @@ from uncode.core.pieces.select import (
     ThresholdOrQuota,
     TopK,
 )
-from uncode.core.pieces.stop import AfterEos, AtTheEnd, WhenAnswerIsClear
+from uncode.core.pieces.stop import AfterEos, AtTheEnd, EitherStop, WhenAnswerIsClear
 from uncode.samplers.interventions import RejectTrivial
 from uncode.samplers.legacy import (
     AlternatingCommit,
@@ -130,4 +130,9 @@ PROPOSALS = [
 
 EDITORS = [None, None, Overwrite(0.3, 2)]
 
-STOPS = [AtTheEnd(), AfterEos(), WhenAnswerIsClear(4, 3, 3.0, 2.0, 1.0, None, AfterEos())]
+STOPS = [
+    AtTheEnd(),
+    AfterEos(),
+    WhenAnswerIsClear(4, 3, 3.0, 2.0, 1.0, None, AfterEos()),
+    EitherStop(WhenAnswerIsClear(2, 3, 3.0, 2.0, 1.0), AfterEos()),
+]

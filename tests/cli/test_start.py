@@ -311,6 +311,39 @@ def test_an_internal_error_is_one_sentence() -> None:
     assert "an unexpected ZeroDivisionError (a b): this is a bug in uncode" in done.stderr
 
 
+def test_an_error_in_a_piece_of_ones_own_names_its_line(tmp_path: Path) -> None:
+    (tmp_path / "my_pieces.py").write_text(
+        "from dataclasses import dataclass\n"
+        "from uncode.core.pieces.score import Score\n"
+        "@dataclass(frozen=True)\n"
+        "class Unfinished(Score):\n"
+        "    def __call__(self, view):\n"
+        "        return logp\n"
+    )
+    about = tmp_path / "my_pieces-0.1.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: my-pieces\nVersion: 0.1\n")
+    (about / "entry_points.txt").write_text("[uncode.pieces]\nmine = my_pieces\n")
+    (tmp_path / "mine.toml").write_text('[policy.score]\npiece = "Unfinished"\n')
+    command = [
+        sys.executable,
+        "-m",
+        "uncode",
+        "decode",
+        "add 3 4 5",
+        "--model",
+        "toy",
+        "--sampler",
+        "mine.toml",
+        "--length",
+        "24",
+    ]
+    environment = ENVIRONMENT | {"PYTHONPATH": f"{tmp_path}{os.pathsep}{ENVIRONMENT.get('PYTHONPATH', '')}"}
+    done = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, check=False)
+    place = f"'{tmp_path / 'my_pieces.py'}', line 6, raised NameError (name 'logp' is not defined)"
+    assert (done.returncode, done.stderr) == (1, f"uncode: {place}: --debug shows its traceback.\n")
+
+
 def test_a_closed_output_pipe_is_no_error() -> None:
     command = f'"{sys.executable}" -m uncode.cli samplers --json | head -1; echo ${{PIPESTATUS[0]}}'
     done = subprocess.run(["bash", "-c", command], env=ENVIRONMENT, capture_output=True, text=True, check=True)

@@ -20,7 +20,7 @@ from uncode.core.pieces.quota import Decay, Even, Exactly
 from uncode.core.pieces.remask import LeastConfident, LoopQuota
 from uncode.core.pieces.score import Confidence, Defer, ExponentialPosition, Gumbel, Informativeness, Score, Sum
 from uncode.core.pieces.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
-from uncode.core.pieces.stop import AfterEos
+from uncode.core.pieces.stop import AfterEos, AtTheEnd, EitherStop, Stop
 from uncode.core.view import Ranking, View
 from uncode.frequency import as_table
 
@@ -32,6 +32,7 @@ FLAT = torch.full((32,), 1 / 32)
     [
         ({"policy": {"score": {"piece": "Confidense"}}}, "did you mean 'Confidence'"),
         ({"policy": {"score": {"piece": "TopK"}}}, "no score is named 'TopK'"),
+        ({"policy": {"score": {"piece": "Xyz"}}}, "One of your own needs an entry point of 'uncode.pieces'"),
         ({"policy": {"score": {"piece": "ExponentialPosition", "rte": 1}}}, "did you mean 'rate'"),
         ({"policy": {"score": {"piece": "ExponentialPosition"}}}, "needs a value for 'rate'"),
         ({"policy": {"score": {"piece": "ExponentialPosition", "rate": "fast"}}}, "must be a number, not 'fast'"),
@@ -290,6 +291,30 @@ def test_given_eos_tokens_do_not_stop() -> None:
     assert len(decode(ToyDenoiser(0), row, presets.left_to_right().stopping(AfterEos()))) == 4
 
 
+@dataclass(frozen=True)
+class HalfIsEnough(Stop):
+    """A rule of one's own: half of the span is written."""
+
+    def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
+        is_half = masked.sum(-1, keepdim=True) * 2 <= masked.shape[-1]
+        return torch.where(masked & is_half, 3, -1)
+
+
+def test_a_stop_rule_of_ones_own_stays_when_another_is_added() -> None:
+    mine = Sampler(Policy(presets.left_to_right().policy.score, TopK(), stop=HalfIsEnough()), name="half")
+    both = mine.stopping(AfterEos())
+    logits = torch.tensor([0.0, 1.0, 0.0, 0.0]).expand(1, 6, 4)
+    model = FunctionDenoiser(lambda tokens: logits, mask_id=0, vocab_size=4, eos_ids=(2,))
+    row = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=6, mask_id=0)
+    assert both.stopping(AfterEos()) == both and mine.stopping(AtTheEnd()) == mine
+    for sampler in (mine, both, Sampler.from_dict(both.to_dict())):
+        assert decode(model, row, sampler).generated[0].tolist() == [1, 1, 1, 3, 3, 3]
+    ends = FunctionDenoiser(lambda tokens: logits.roll(1, -1), mask_id=0, vocab_size=4, eos_ids=(2,))
+    assert decode(ends, row, mine).generated[0].tolist() == [2, 2, 2, 3, 3, 3]
+    assert decode(ends, row, both).generated[0].tolist() == [2] * 6
+    assert both.policy.stop == EitherStop(HalfIsEnough(), AfterEos())
+
+
 def whole_settings() -> list[tuple[type[Piece], str]]:
     """Every setting of every piece that is a whole number."""
     return [
@@ -344,6 +369,13 @@ def test_entry_points_bring_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     sampler = Sampler.from_dict({"policy": {"score": {"piece": "FromAPlugin"}}})
     trace = decode(ToyDenoiser(0), canvas(), sampler)
     assert trace.commit_step[0].tolist() == [3, 2, 1, 0]
+    piece._load_plugins.cache_clear()
+    broken = importlib.metadata.EntryPoint("mine", "nosuch.scores", "uncode.pieces")
+    monkeypatch.setattr(importlib.metadata, "entry_points", lambda group: [broken])
+    with pytest.raises(UncodeError, match=r"entry point 'mine' \(nosuch.scores\) cannot be imported \(ModuleNotFound"):
+        Sampler.from_dict({"policy": {"score": {"piece": "Confidence"}}})
+    monkeypatch.undo()
+    piece._load_plugins.cache_clear()
 
 
 def test_dreams_schedule() -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
 import json
+import linecache
 import os
 import random
 import re
@@ -21,7 +23,7 @@ import pytest
 import uncode
 from tests.cli.running import ROOT, run
 from tests.evals.small_models import benchmark_files, small_model
-from uncode import UncodeError
+from uncode import Policy, Sampler, UncodeError
 from uncode.evals.families import FAMILIES
 from uncode.evals.run.config import PACKAGE_CONFIGS, EvalConfig, SamplerEntry
 from uncode.evals.run.estimate import estimate, expected_forwards
@@ -29,6 +31,7 @@ from uncode.evals.run.folder import RunFolder, RunInfo
 from uncode.evals.run.models.diffusion import DiffusionModel
 from uncode.evals.run.models.model import EvaluatedModel, PreparedSampler, Question
 from uncode.evals.run.options import Progress, RunOptions
+from uncode.evals.run.own_code import own_code
 from uncode.evals.run.processes import ProcessPlace
 from uncode.evals.run.recorder import _span_in_generated, versions
 from uncode.evals.run.runner import Runner
@@ -317,6 +320,25 @@ def test_the_label_free_rate_is_chosen_once(tmp_path: Path) -> None:
     calibration = RunFolder(tmp_path / "calibration").samples()
     assert len(calibration) == 9 and all(not sample.grades for sample in calibration)
     assert {sample.id for sample in calibration}.isdisjoint(e.id for e in FAMILIES[TASK].examples())
+
+
+def test_the_code_of_a_piece_of_ones_own_belongs_to_the_definition(
+    models: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else answers of the former code are taken for those of the new one."""
+    monkeypatch.syspath_prepend(tmp_path)
+    source = "from uncode.core.pieces.score import Confidence\nclass Mine(Confidence):\n    pass\n"
+    (tmp_path / "own_pieces.py").write_text(source)
+    mine = Sampler(Policy(importlib.import_module("own_pieces").Mine()))
+    before = own_code(mine)
+    (tmp_path / "own_pieces.py").write_text(source + "# changed\n")
+    linecache.checkcache()
+    assert [*before] == ["Mine"] and own_code(mine) != before
+    assert own_code(uncode.presets.certain_first(informativeness=False)) == {}
+    mine.save(tmp_path / "mine.toml")
+    model = DiffusionModel("small", uncode.load(models["llada"], device="cpu"))
+    prepared = model.prepare(SamplerEntry(str(tmp_path / "mine.toml"), "mine"), FAMILIES[TASK].settings, {})
+    assert prepared.definition["code"] == own_code(mine)
 
 
 def test_a_missing_package_is_found_before_anything_is_decoded(

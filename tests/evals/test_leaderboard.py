@@ -65,8 +65,15 @@ def test_rows_are_chosen_by_label_or_as_sampler_files() -> None:
     assert [(entry.label, entry.preset) for entry in config.samplers] == [
         ("semi_ar 16", "semi_ar"), ("klass", "klass"), ("own", "my/own.toml"),
     ]  # fmt: skip
-    with pytest.raises(UncodeError, match="no sampler 'klas': did you mean 'klass'"):
-        with_samplers(with_every_preset(EvalConfig.load("mini")), ["klas"])
+    whole = with_every_preset(EvalConfig.load("mini"))
+    for names, message in {
+        ("klas",): "no sampler 'klas': did you mean 'klass'",
+        ("mine/eb.toml",): "'eb' is the name of a preset's row: rename the file eb.toml",
+        ("a/own.toml", "b/own.toml"): "two sampler files are named 'own': rename one",
+        (__file__,): "the name of a sampler file ends in .toml",
+    }.items():
+        with pytest.raises(UncodeError, match=message):
+            with_samplers(whole, names)
 
 
 def test_processes_claim_the_longest_units_first(tmp_path: Path) -> None:
@@ -203,6 +210,8 @@ def test_the_command_line_prints_stored_results(tmp_path: Path) -> None:
         (["--stored"], "give --all and --samplers too"),
         (["--all", "--stored"], "give --all and --samplers too"),
         (["--stored", "--show", "x"], "--show goes with"),
+        (["--all", "--samplers", ","], "--samplers names nothing"),
+        (["--all", "--samplers", "nosuch.toml"], "there is no sampler file 'nosuch.toml'"),
         (["--all", "--samplers", "eb", "--stored", "--draw", "7"], "leave out --stored or --draw"),
         (["--all", "--samplers", "eb", "--stored", "--seed", "5"], "decoded with --seed 0"),
     ],
@@ -217,8 +226,11 @@ def test_a_sampler_file_gets_its_place_among_stored_rows(tmp_path: Path) -> None
     mine.write_text(PRESETS["fast_dllm"](threshold=0.5).to_toml())
     words = ("--all", "--samplers", str(mine), "--stored", "--family", "sudoku", "--problems", "2")
     shown = call("mini", *words, "--out", str(tmp_path / "out")).stdout
-    assert "decoded now: mine; the other rows are stored results (bfloat16 on cuda)" in shown
-    assert "minus left_to_right" in shown and "minus mine" in shown
+    assert "new: mine; the other rows are stored results (bfloat16 on cuda)" in shown and " mine (new) " in shown
+    assert shown.index("minus mine (new)") < shown.index("minus left_to_right")
+    again = call("mini", *words, "--out", str(tmp_path / "out"), "--plot", str(tmp_path / "board.svg"), "--json").stdout
+    assert json.loads(again)["new"] == ["mine"] and b"<!-- mine -->" in (tmp_path / "board.svg").read_bytes()
+    assert call("mini", *words, "--plot", str(tmp_path / "board.svg")).exit_code == 0, "it replaces its own figure"
     stored, joined = Results.load(TINY / "results.json"), Results.load(tmp_path / "out" / "results.json")
     assert list(joined.cells) == ["mini_sudoku"]
     rows, known = joined.cells["mini_sudoku"], stored.cells["mini_sudoku"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -51,26 +51,26 @@ def _print(board: Board) -> None:
     about = next(iter(board.runs.values())).about
     with printing() as console:
         console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
-        if origin := about.get("stored"):
-            console.print(
-                f"decoded now: {', '.join(origin['new'])}; the other rows are stored results ({origin['dtype']} on "
-                f"{origin['device']}), and their forwards are means of {origin['problems']} problems\n",
-                markup=False,
-                soft_wrap=True,
-            )
+        if origin := stored_rows_note(about):
+            console.print(f"{origin}\n", markup=False, soft_wrap=True)
         print_table(console, tables.standings(board))
         for seed in board.runs:
             console.print()
             print_table(console, tables.by_family(board, seed))
         if len(board.names) > 1:
-            console.print("\ndifferences in points; p-values of McNemar's test after Holm's correction\n")
+            console.print(
+                "\neach row minus the one in the title, in points, with 95 % intervals (not corrected for their "
+                "number); p-values of McNemar's exact test after Holm's correction over the table\n",
+                soft_wrap=True,
+            )
         for reference in board.references if len(board.names) > 1 else ():
             print_table(console, tables.differences(board, reference))
             console.print()
         for name, why in board.without_row.items():
             if why != NOT_RUN:
                 console.print(f"no row for {name}: {why}", markup=False, soft_wrap=True)
-        if rest := list(board.without_row.values()).count(NOT_RUN):
+        rest = list(board.without_row.values()).count(NOT_RUN)
+        if rest and not board.new:
             console.print(f"no row for {rest} other presets: {NOT_RUN}")
 
 
@@ -94,4 +94,20 @@ def _data(board: Board) -> dict[str, Any]:
         }
         for name in board.names
     ]
-    return {"rows": rows, "without_row": board.without_row}
+    return {
+        "rows": rows,
+        "new": board.new,
+        "without_row": board.without_row,
+        "about": {seed: run.about for seed, run in board.runs.items()},
+    }
+
+
+def stored_rows_note(about: Mapping[str, Any]) -> str:
+    """Where the rows of a run beside stored ones come from; empty for any other run."""
+    if not (origin := about.get("stored")):
+        return ""
+    return (
+        f"new: {', '.join(origin['new'])}; the other rows are stored results ({origin['dtype']} on "
+        f"{origin['device']}). Their forwards are means of {origin['problems']} problems, those of new rows of "
+        f"{about['problems']}."
+    )

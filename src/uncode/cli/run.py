@@ -89,8 +89,25 @@ def _explain(error: Exception) -> tuple[str, int]:
         where = f"the system refused '{error.filename}'" if error.filename else "the output could not be written"
         return f"{where}: {error.strerror or error}.", 2
     message = " ".join(str(error).split()) or "no message"
+    if place := _place_outside(error):
+        return f"{place} raised {type(error).__name__} ({message[:200].rstrip('.')}): --debug shows its traceback.", 1
     return (
         f"an unexpected {type(error).__name__} ({message[:200].rstrip('.')}): this is a bug in uncode; run the "
         "command again with --debug and report its output.",
         1,
     )
+
+
+def _place_outside(error: Exception) -> str:
+    """The line of a piece from outside the package that raised an error; empty for an error of our own."""
+    from importlib.metadata import entry_points
+
+    from ..core.pieces.piece import ENTRY_POINTS
+
+    modules = {entry.module.partition(".")[0] for entry in entry_points(group=ENTRY_POINTS)}
+    places = [
+        f"'{frame.f_code.co_filename}', line {line},"
+        for frame, line in traceback.walk_tb(error.__traceback__)
+        if frame.f_globals.get("__name__", "").partition(".")[0] in modules
+    ]
+    return places[-1] if places else ""

@@ -66,7 +66,8 @@ class Piece:
         known = REGISTRY.setdefault(cls.__name__, cls)
         if known.__module__ != cls.__module__:
             raise UncodeError(
-                f"two pieces are named '{cls.__name__}' ({known.__module__} and {cls.__module__}): rename one."
+                f"two pieces are named '{cls.__name__}' ({known.__module__} and {cls.__module__}): rename one, or "
+                "import it from one place only."
             )
         REGISTRY[cls.__name__] = cls
 
@@ -175,7 +176,13 @@ def _load_plugins() -> None:
     from importlib.metadata import entry_points
 
     for entry in entry_points(group=ENTRY_POINTS):
-        entry.load()
+        try:
+            entry.load()
+        except Exception as error:
+            raise UncodeError(
+                f"the entry point '{entry.name}' ({entry.value}) cannot be imported ({type(error).__name__}: {error}): "
+                "correct it, or uninstall its package."
+            ) from error
 
 
 def _known(kind: type[Piece]) -> dict[str, type[Piece]]:
@@ -187,7 +194,9 @@ def _known(kind: type[Piece]) -> dict[str, type[Piece]]:
 def _concrete(name: str, kind: type[Piece]) -> type[Piece]:
     fitting, name = _known(kind), FORMER_NAMES.get(name, name)
     if name not in fitting:
-        raise SettingError(f"no {_words(kind)} is named '{name}': {suggest(name, fitting)}", ("piece",))
+        near = suggest(name, fitting)
+        own = "" if near.startswith("did you mean") else f" One of your own needs an entry point of '{ENTRY_POINTS}'."
+        raise SettingError(f"no {_words(kind)} is named '{name}': {near}{own}", ("piece",))
     return fitting[name]
 
 

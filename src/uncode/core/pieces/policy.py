@@ -135,7 +135,7 @@ class Sampler(Piece):
         return cls.from_toml(text, frequency=frequency, name=f"'{path}'")
 
     def stopping(self, stop: Stop) -> Sampler:
-        """The same sampler with another stop rule. One that sees beliefs stays, and the other follows it."""
+        """The same sampler with another stop rule in the place of `AtTheEnd` and `AfterEos`, and beside any other."""
         return replace(self, policy=replace(self.policy, stop=self.policy.stop.followed_by(stop)))
 
     def caching(self, cache: CachePolicy) -> Sampler:

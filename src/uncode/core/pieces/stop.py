@@ -38,8 +38,35 @@ class Stop(Piece):
         raise NotImplementedError
 
     def followed_by(self, stop: Stop) -> Stop:
-        """The rule of a sampler that has this one and is asked to follow `stop`."""
-        return stop
+        """The rule of a sampler that has this one and is asked to follow `stop` too. By default both hold."""
+        return EitherStop(self, stop) if stop.stops and stop != self else self
+
+
+@dataclass(frozen=True)
+class EitherStop(Stop):
+    """Two rules: the second fills what the first leaves open."""
+
+    first: Stop
+    second: Stop
+
+    @property
+    def sees_beliefs(self) -> bool:  # type: ignore[override]
+        return self.first.sees_beliefs or self.second.sees_beliefs
+
+    @property
+    def stops(self) -> bool:
+        return self.first.stops or self.second.stops
+
+    def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
+        fill = self.first(tokens, masked, own)
+        return torch.where(fill >= 0, fill, self.second(tokens, masked, own))
+
+    def exits(self, view: View) -> Tensor:
+        found = [rule.exits(view) for rule in (self.first, self.second) if rule.sees_beliefs]
+        return found[0] | found[-1]
+
+    def followed_by(self, stop: Stop) -> Stop:
+        return replace(self, second=self.second.followed_by(stop))
 
 
 @dataclass(frozen=True)
@@ -52,6 +79,9 @@ class AtTheEnd(Stop):
 
     def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
         return torch.full_like(tokens, -1)
+
+    def followed_by(self, stop: Stop) -> Stop:
+        return stop
 
 
 @dataclass(frozen=True)
@@ -71,6 +101,9 @@ class AfterEos(Stop):
         after = torch.arange(tokens.shape[-1], device=tokens.device) > first
         fill = after & masked & settled.any(-1, keepdim=True)
         return torch.where(fill, tokens.gather(-1, first), -1)
+
+    def followed_by(self, stop: Stop) -> Stop:
+        return stop
 
 
 @dataclass(frozen=True)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ...core.errors import require
 from ...samplers.catalog import CatalogEntry, catalog
 from ..run.config import EvalConfig, SamplerEntry
 
@@ -41,9 +42,19 @@ def with_samplers(config: EvalConfig, names: Iterable[str]) -> EvalConfig:
     """Only these rows: labels of the config, or sampler files, each with its file's name as its label."""
     names = list(names)
     files = tuple(SamplerEntry(name, Path(name).stem) for name in names if name.endswith(".toml"))
+    _check_labels([entry.label for entry in files], {entry.label for entry in config.samplers})
     labels = [name for name in names if not name.endswith(".toml")]
+    for name in labels:
+        require(not Path(name).is_file(), f"'{name}' is a file: the name of a sampler file ends in .toml.")
     rows = config.narrowed(samplers=labels).samplers if labels else ()
     return replace(config, samplers=(*rows, *files))
+
+
+def _check_labels(labels: Sequence[str], known: Collection[str]) -> None:
+    """Raise if a sampler file has the name of another row."""
+    for at, label in enumerate(labels):
+        require(label not in known, f"'{label}' is the name of a preset's row: rename the file {label}.toml.")
+        require(label not in labels[:at], f"two sampler files are named '{label}': rename one.")
 
 
 def entries_by_label() -> dict[str, SamplerEntry]:

@@ -14,8 +14,10 @@ import numpy as np
 
 from ...extras import needed
 
-BLUE, GREY = "#1f5fa8", "#6b6b6b"
-"""Highlighted samplers; all others."""
+BLUE, GREY, RED = "#1f5fa8", "#6b6b6b", "#b3261e"
+"""Highlighted samplers; all others; new ones."""
+SOFTWARE = {"svg": "Creator", "png": "Software"}
+"""Where a figure says that uncode made it, so that it may be drawn again under the same name."""
 FRONT_STYLES = ("-", "--")
 """The lines of the Pareto fronts, by seed."""
 LETTERS_PER_INCH = 10
@@ -74,8 +76,12 @@ class Scatter:
     """The Pareto front of each seed, from the fewest forwards to the most."""
     size: tuple[float, float] = (9, 5.4)
     """In inches."""
+    new: Collection[str] = ()
+    """Samplers beside stored ones: they are always drawn, in their own colour."""
 
     def color(self, name: str) -> str:
+        if name in self.new:
+            return RED
         return BLUE if name in self.highlighted else GREY
 
     @property
@@ -91,7 +97,8 @@ def draw_scatter(scatter: Scatter, kind: str = "svg") -> bytes:
         matplotlib.rcParams["svg.hashsalt"] = "uncode"
         figure = _figure(scatter)
         content = io.BytesIO()
-        figure.savefig(content, format=kind, metadata={"Date": None} if kind == "svg" else None)
+        date = {"Date": None} if kind == "svg" else {}
+        figure.savefig(content, format=kind, metadata={SOFTWARE[kind]: "uncode", **date})
     return content.getvalue()
 
 
@@ -99,7 +106,7 @@ def _figure(scatter: Scatter) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shown, hidden = _split(scatter.points)
+    shown, hidden = _split(scatter.points, scatter.new)
     figure = Figure(figsize=scatter.size, dpi=100, facecolor="white")
     FigureCanvasAgg(figure)
     note = _named_below(hidden, round(LETTERS_PER_INCH * scatter.size[0])) if hidden else []
@@ -149,12 +156,13 @@ def _add_fronts(axes: Any, scatter: Scatter, shown: Points) -> list[Box]:
     return taken
 
 
-def _split(points: Points) -> tuple[Points, Points]:
+def _split(points: Points, always: Collection[str]) -> tuple[Points, Points]:
     """The presets that the plot shows, and those far below all others, which would compress it."""
     values = [point.accuracy for of in points.values() for point in of.values()]
     low, high = np.quantile(values, [0.25, 0.75])
     floor = low - FAR_BELOW * (high - low)
-    hidden = {name: of for name, of in points.items() if min(point.accuracy for point in of.values()) < floor}
+    lowest = {name: min(point.accuracy for point in of.values()) for name, of in points.items()}
+    hidden = {name: of for name, of in points.items() if lowest[name] < floor and name not in always}
     return {name: of for name, of in points.items() if name not in hidden}, hidden
 
 

@@ -78,12 +78,15 @@ class RunInfo:
                 other = next(key for key, value in asdict(cell).items() if value != asdict(known)[key])
                 raise UncodeError(
                     f"'{folder}' holds answers of '{cell.sampler}' on {cell.task} by {cell.model} with another "
-                    f"{_WORDS.get(other, other)}: choose another `out=`, or another label."
+                    f"{_WORDS.get(other, other)}: choose another `out=`, or another name."
                 )
         return replace(self, cells=tuple(found.values()))
 
 
-_WORDS = {"fingerprint": "checkpoint or dtype", "definition": "definition of the sampler"}
+_WORDS = {
+    "fingerprint": "checkpoint or dtype",
+    "definition": "definition of the sampler (its settings, or the code of its pieces)",
+}
 
 
 class RunFolder:

@@ -11,7 +11,7 @@ import typer
 
 from ....core.errors import require
 from ....models import TABLE
-from ...board_text import check_plot, show_board
+from ...board_text import check_plot, show_board, stored_rows_note
 from ...options import Device, Dtype, Json, complete_family, complete_samplers, trained_folder
 from ...outputs import check_run_folder
 from ...printing import print_table, printing
@@ -126,9 +126,8 @@ def command(
     running = quick or stored or any(option is not None for option in given)
     _check_show(show, print_card, model, running, as_json, every)
     _check_board(every, quick, {"--second": second, "--samplers": samplers, "--plot": plot})
-    require(
-        not stored or bool(every and samplers), "--stored adds rows to a leaderboard: give --all and --samplers too."
-    )
+    has_rows = every and samplers is not None
+    require(not stored or has_rows, "--stored adds rows to a leaderboard: give --all and --samplers too.")
     if show is not None:
         _report(_stored(show, every), every, plot, as_json)
     elif print_card:
@@ -196,8 +195,21 @@ def _jobs(
     device, dtype, problems, batch, seed = settings
     known = (device, dtype, problems, batch or _batch_size(device), seed, rates)
     rows = tuple(name.strip() for name in (samplers or "").split(",") if name.strip())
+    require(samplers is None or bool(rows), "--samplers names nothing: give names with commas, or leave it out.")
+    for folder in folders:
+        _check_sampler_files(rows, folder)
     outs = (out, None if out is None else out / SECOND_FOLDER)
     return [Job(name, *known, to, names, draw, every, rows) for name, to in zip(models, outs, strict=False)]
+
+
+def _check_sampler_files(rows: tuple[str, ...], folder: Path) -> None:
+    """Raise if a sampler file cannot be read with the frequency table of the model in a folder."""
+    from ....samplers import lookup
+
+    table = folder / TABLE if (folder / TABLE).is_file() else None
+    for name in rows:
+        if lookup.is_file(name):
+            lookup.load(name, frequency=table)
 
 
 def _stored(file: Path, every: bool) -> list[Results]:
@@ -230,13 +242,14 @@ def _stored_rows(jobs: list[Job]) -> list[Results]:
 
 
 def _run(job: Job, workers: int, stored: Results | None) -> Results:
-    from ....evals.mini.stored_rows import add_stored
+    from ....evals.mini.stored_rows import run_beside
     from ...progress import eval_bar
 
     try:
         with eval_bar("mini") as on_progress:
-            results = job.run(workers, on_progress)
-        return results if stored is None else add_stored(results, stored, job.folder)
+            if stored is None:
+                return job.run(workers, on_progress)
+            return run_beside(job, stored, workers, on_progress)
     except KeyboardInterrupt:
         out = job.folder
         resumes = f"'{out}' holds the answers so far, and the same command resumes there"
@@ -259,6 +272,8 @@ def _print(results: Results) -> None:
     about = results.about
     with printing() as console:
         console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
+        if origin := stored_rows_note(about):
+            console.print(f"{origin}\n", markup=False, soft_wrap=True)
         print_table(console, report.accuracy(results))
         if results.entropies:
             console.print("\nthe mean predictive entropy at each rate, on problems without labels\n")

@@ -93,9 +93,15 @@ class Board:
 
     @property
     def references(self) -> list[str]:
-        """What the others are compared with: the best, left to right, and rows that are new beside stored ones."""
-        new = [name for run in self.runs.values() for name in run.about.get("stored", {}).get("new", ())]
-        return list(dict.fromkeys([self.best, *(name for name in (LEFT_TO_RIGHT, *new) if name in self.names)]))
+        """What the others are compared with: rows that are new beside stored ones, the best, and left to right."""
+        found = [*self.new, self.best, LEFT_TO_RIGHT]
+        return list(dict.fromkeys(name for name in found if name in self.names))
+
+    @property
+    def new(self) -> list[str]:
+        """The rows that were decoded beside stored ones; empty if all were decoded together."""
+        first = next(iter(self.runs.values()))
+        return [name for name in first.about.get("stored", {}).get("new", ()) if name in self.names]
 
     @cached_property
     def points(self) -> dict[str, dict[int, Point]]:

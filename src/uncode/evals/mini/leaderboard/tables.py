@@ -47,7 +47,7 @@ def differences(board: Board, reference: str) -> Table:
         if name != reference
     ]
     titles = [title for seed in board.runs for title in (f"seed {seed}", "p")]
-    return Table([f"minus {reference}", *titles], rows)
+    return Table([f"minus {label(board, reference)}", *titles], rows)
 
 
 def _compared(one: Comparison) -> tuple[str, str]:
@@ -101,4 +101,5 @@ def label(board: Board, name: str) -> str:
     """The name of a row."""
     if name == UNCODE and any(run.entropies for run in board.runs.values()):
         return f"{UNCODE}, label-free rates"
-    return f"{name}, best fixed rate" if name == board.hindsight else name
+    name = f"{name}, best fixed rate" if name == board.hindsight else name
+    return f"{name} (new)" if name in board.new else name

@@ -22,6 +22,7 @@ from ....samplers import lookup
 from ....samplers.interventions import reject_trivial, trivial_ids
 from ...task import Settings
 from ..config import AUTOREGRESSIVE, SamplerEntry
+from ..own_code import own_code
 from ..sample import Answer
 from .model import EvaluatedModel, PreparedSampler, Question, SamplerRefused, TracedAnswer, weights_fingerprint
 
@@ -67,7 +68,8 @@ class DiffusionModel(EvaluatedModel):
             sampler = reject_trivial(sampler, self._trivial, entry.reject_trivial)
         if entry.stop_at_eos and self.denoiser.eos_ids:
             sampler = sampler.stopping(AfterEos())
-        return PreparedSampler(entry, sampler, sampler.to_dict())
+        code = own_code(sampler)
+        return PreparedSampler(entry, sampler, sampler.to_dict() | ({"code": code} if code else {}))
 
     def _sampler(self, entry: SamplerEntry, options: dict[str, Any]) -> Sampler:
         named = options.pop("frequency", None)
