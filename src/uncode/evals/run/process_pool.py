@@ -29,7 +29,7 @@ def run_processes(
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(processes, context) as pool:
         reports: Queue[tuple[int, Progress]] = manager.Queue()
-        futures = [pool.submit(run_part, n, processes, _Reporter(n, reports)) for n in range(processes)]
+        futures = [pool.submit(_run, run_part, processes, _Reporter(n, reports)) for n in range(processes)]
         latest, running = dict[int, Progress](), set(futures)
         while running:
             done, running = wait(running, REPORT_SECONDS, FIRST_COMPLETED)
@@ -41,21 +41,33 @@ def run_processes(
     return [future.result() for future in futures]
 
 
+def _run(run_part: Callable[[int, int, OnProgress], T], processes: int, reporter: _Reporter) -> T:
+    """The work of a process."""
+    result = run_part(reporter.process, processes, reporter)
+    reporter.send()
+    return result
+
+
 @dataclass
 class _Reporter:
     """Sends a process's progress to the one that shows it, at most twice a second and at the end."""
 
     process: int
     reports: Queue[tuple[int, Progress]]
+    last: Progress | None = None
     sent: float = 0.0
 
     def __call__(self, progress: Progress) -> None:
-        now = time.monotonic()
-        if now - self.sent < REPORT_SECONDS and progress.done < progress.total:
+        self.last = progress
+        if time.monotonic() - self.sent >= REPORT_SECONDS:
+            self.send()
+
+    def send(self) -> None:
+        if self.last is None:
             return
-        self.sent = now
+        self.sent = time.monotonic()
         with suppress(OSError, EOFError):  # the process that shows it was killed
-            self.reports.put((self.process, progress))
+            self.reports.put((self.process, self.last))
 
 
 def _drain(reports: Queue[tuple[int, Progress]]) -> dict[int, Progress]:
