@@ -52,8 +52,13 @@ def pytest_collection(session: pytest.Session) -> Generator[None, object, object
     """Coverage sees core being imported; what the tests import besides is imported faster without a tracer."""
     if session.config.pluginmanager.has_plugin("dsession"):
         return (yield)  # the process that only hands out the tests needs no torch
+    # OpenMP reads this once, as its library is loaded. It counts for all threads that tests start, and must not stay:
+    # uncode and the programs that tests start choose their threads by it. Without it, the first product of matrices
+    # in a new thread makes a pool of threads, and a fork of this process waits for them for ever.
+    os.environ["OMP_NUM_THREADS"] = "1"
     with untraced():
         import torch
+    del os.environ["OMP_NUM_THREADS"]
     torch.set_num_threads(1)
     import uncode.core
 

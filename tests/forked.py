@@ -17,6 +17,8 @@ from typing import NoReturn
 
 QUIET = (DeprecationWarning, PendingDeprecationWarning, ImportWarning, ResourceWarning)
 """Warnings that Python itself does not show; pytest makes errors of all."""
+LIFE_SECONDS = 120
+"""A process that hangs is ended after so long: a test that reads its lines would wait for ever."""
 
 
 class Forked:
@@ -100,6 +102,7 @@ def _become(act: Callable[[], object], streams: tuple[int, int, int], pipes: lis
         sys.stdout, sys.stderr = (os.fdopen(number, "w", encoding="utf-8") for number in (1, 2))
         sys.settrace(None)
         signal.signal(signal.SIGINT, signal.default_int_handler)
+        signal.alarm(LIFE_SECONDS)
         os.environ["TOKENIZERS_PARALLELISM"] = "false"  # its threads are not in a fork, and it would warn of that
         warnings.resetwarnings()
         for kind in QUIET:
