@@ -9,9 +9,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+from answers import canvas_of, text_of
 from numpy.typing import NDArray
 
 import uncode
@@ -41,8 +41,7 @@ def solve(model: uncode.Denoiser, name: str, rates: Sequence[float], problems: i
     right, forwards, again = list[list[bool]](), list[list[float]](), 0
     for begin in range(0, len(examples), batch):
         part = examples[begin : begin + batch]
-        prompts = [model.tokenizer.encode(family.prompt(example)) for example in part]
-        canvas = uncode.Canvas.after_prompt(prompts, length=family.length, mask_id=model.mask_id)
+        canvas = canvas_of(model, family, part)
         found = uncode.two_orders(model, canvas, orders)
         other = uncode.decode(model, canvas, orders[1])
         answers = (found.first.generated, other.generated, found.generated)
@@ -52,12 +51,6 @@ def solve(model: uncode.Denoiser, name: str, rates: Sequence[float], problems: i
         forwards += [[float(each[n]) for each in counts] for n in range(len(part))]
         again += len(found.again)
     return Outcome(np.array(right), np.array(forwards), again)
-
-
-def text_of(model: Any, ids: list[int]) -> str:
-    """The text before the first EOS token."""
-    end = next((n for n, token in enumerate(ids) if token in model.eos_ids), len(ids))
-    return str(model.tokenizer.decode(ids[:end]))
 
 
 def line(title: str, outcome: Outcome) -> str:

@@ -180,7 +180,8 @@ def sampler_with(piece: object, random: Random) -> Sampler:
     fits = not isinstance(piece, BlockSchedule) or partner is None or piece in blocks_beside(partner)
     if (isinstance(piece, Selector) and partner is not None) or not fits:
         remask, partner = Never(), None
-    propose = piece if isinstance(piece, Proposal) else random.choice(grid.PROPOSALS[:-1])
+    proposals = [one for one in grid.PROPOSALS if not (isinstance(piece, Score) and isinstance(one, SuppressAfterDraw))]
+    propose = piece if isinstance(piece, Proposal) else random.choice(proposals)
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
     score = piece if isinstance(piece, Score) else Exp(Confidence()) if suppresses else random.choice(grid.SCORES)
     free = [one for one in grid.SELECTORS if not isinstance(piece, BlockSchedule) or piece in blocks_beside(one)]

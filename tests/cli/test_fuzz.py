@@ -29,7 +29,7 @@ WORDS = [
     "confidence,uniform", "tiny", "toy", "llada", "no/such", "gsm8k", "mini_story", "cpu", "cuda", "meta", "cuda:99",
     "float32", "float16", "float99", "file.txt", "file.toml", "file.jsonl", "bytes.bin", "folder", "table.safetensors",
 ]  # fmt: skip
-TOO_LONG = {"calibrate", "demo", "mini", "paper", "serve", "train"}
+TOO_LONG = {"calibrate", "demo", "mini", "paper", "serve", "threshold", "train"}
 """Verbs that really work for minutes, or until a signal: only with words that cannot be right."""
 
 

@@ -21,7 +21,7 @@ from .verbs import (
     train,
     view,
 )
-from .verbs.evaluation import calibrate, evaluate, lm_eval, mini, paper, regrade, report, tasks
+from .verbs.evaluation import calibrate, evaluate, lm_eval, mini, paper, regrade, report, tasks, threshold
 
 app = typer.Typer(
     name="uncode",
@@ -46,6 +46,7 @@ for _verb, _module in (
     ("view", view),
     ("serve", serve),
     ("calibrate", calibrate),
+    ("threshold", threshold),
     ("mini", mini),
     ("paper", paper),
     ("train", train),

@@ -52,11 +52,7 @@ class Calibration:
         require(len(set(self.rates)) > 1, "a choice needs at least two different rates: give several.")
 
     def examples(self, count: int, data: Path | None = None) -> list[Example]:
-        """Examples to calibrate on: a family's own without labels, or a random part of a benchmark."""
-        if isinstance(self.task, Family):
-            return list(self.task.unlabelled(data)[:count])
-        examples = self.task.examples(data)
-        return examples if len(examples) <= count else Random(self.seed).sample(examples, count)
+        return calibration_examples(self.task, count, self.seed, data)
 
     def run(
         self, examples: Sequence[Example], out: Path, options: RunOptions, on_progress: OnProgress, labels: bool = False
@@ -67,7 +63,7 @@ class Calibration:
         """
         title = f"Mean predictive entropy of {self.entry.label} at {len(self.rates)} rates"
         folder = RunFolder.create(out, RunInfo("calibration", title, versions=versions()))
-        questions = [self._question(example, number) for number, example in enumerate(examples)]
+        questions = calibration_questions(self.model, self.task, examples, self.seed)
         found: dict[float, list[Sample]] = {rate: [] for rate in self.rates}
         whole = replace(self.entry, stop_at_eos=False)  # the mean is over all steps, as in the paper
         with Recorder.open(folder, options) as recorder:
@@ -96,9 +92,23 @@ class Calibration:
         finally:
             pool.close()
 
-    def _question(self, example: Example, number: int) -> Question:
-        ids = self.model.encode(self.task.prompt(example), self.task.settings.chat)
-        return Question(example, ids, self.task.settings.length, self.seed + number)
+
+def calibration_examples(task: Task[Any], count: int, seed: int, data: Path | None = None) -> list[Example]:
+    """Examples to calibrate on: a family's own without labels, or a random part of a benchmark."""
+    if isinstance(task, Family):
+        return list(task.unlabelled(data)[:count])
+    examples = task.examples(data)
+    return examples if len(examples) <= count else Random(seed).sample(examples, count)
+
+
+def calibration_questions(
+    model: EvaluatedModel, task: Task[Any], examples: Sequence[Example], seed: int
+) -> list[Question]:
+    """The examples as a model reads them, each with its own seed."""
+    chat, length = task.settings.chat, task.settings.length
+    prompts = [model.encode(task.prompt(example), chat) for example in examples]
+    pairs = enumerate(zip(examples, prompts, strict=True))
+    return [Question(example, ids, length, seed + number) for number, (example, ids) in pairs]
 
 
 def mean_entropy(samples: Sequence[Sample]) -> float:

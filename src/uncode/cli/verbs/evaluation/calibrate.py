@@ -103,7 +103,7 @@ def command(
         evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
     calibration = Calibration(evaluated, chosen, entry, candidates, seed)
     choice = _run(calibration, examples, folder, batch, data, labels)
-    _write(evaluated.prepare(entry, chosen.settings, {"rate": choice.rate}).sampler, target, force)
+    write_sampler(evaluated.prepare(entry, chosen.settings, {"rate": choice.rate}).sampler, target, force)
     if plot is not None:
         from ....evals.run.rate_figure import draw_rates
 
@@ -156,7 +156,7 @@ def _options(sampler: str, settings: list[str] | None) -> dict[str, Any]:
     return options
 
 
-def _write(sampler: Any, target: Path, force: bool) -> None:
+def write_sampler(sampler: Any, target: Path, force: bool) -> None:
     """Write the sampler without its stop rule, which belongs to the run."""
     from ....core.pieces.stop import AtTheEnd
 

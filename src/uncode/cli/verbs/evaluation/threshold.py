@@ -1,0 +1,150 @@
+"""`uncode threshold`: choose the threshold of a sampler for a model, without labels."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ....core.errors import require
+from ...loading import loading
+from ...options import (
+    Data,
+    Device,
+    Dtype,
+    Force,
+    Frequency,
+    Json,
+    Model,
+    Revision,
+    Seed,
+    Settings,
+    complete_task,
+    read_settings,
+)
+from ...outputs import check_output
+from .calibrate import write_sampler
+
+if TYPE_CHECKING:
+    from ....evals.run.calibrate_threshold import ThresholdCalibration
+    from ....threshold import ThresholdChoice
+
+SUMMARY = "Choose a sampler's threshold for a model without labels."
+BY_PROBABILITY = ("certain_first", "certain_first_fast", "fast_dllm")
+"""The presets whose threshold is a probability."""
+DEFAULT_EXAMPLES, DEFAULT_MASKS, DEFAULT_ERROR, DEFAULT_BATCH = 32, 8, 0.005, 32
+Option = typer.Option
+TaskNames = Annotated[
+    list[str], typer.Argument(metavar="TASK...", help="Tasks; see `uncode tasks`.", autocompletion=complete_task)
+]
+PresetName = Annotated[str, Option("--sampler", metavar="NAME", help=f"{', '.join(BY_PROBABILITY[:2])} or fast_dllm.")]
+Examples = Annotated[int, Option("--n", min=1, metavar="N", help="Examples of each task.")]
+Masks = Annotated[int, Option(min=1, metavar="N", help="How often each answer is masked.")]
+MaxError = Annotated[
+    float, Option(metavar="SHARE", help="The share of the masked answers that a wrong proposal may spoil.")
+]
+Batch = Annotated[int, Option(min=1, metavar="N", help="The most answers that are decoded at a time.")]
+Out = Annotated[Path, Option(metavar="FILE", help="The sampler file with the chosen threshold.")]
+RunDir = Annotated[Path, Option("--run", metavar="DIR", help="The folder for the answers.")]
+
+
+def command(
+    tasks: TaskNames,
+    model: Model = "tiny",
+    sampler: PresetName = BY_PROBABILITY[0],
+    settings: Settings = None,
+    frequency: Frequency = None,
+    examples: Examples = DEFAULT_EXAMPLES,
+    masks: Masks = DEFAULT_MASKS,
+    max_error: MaxError = DEFAULT_ERROR,
+    seed: Seed = 0,
+    batch: Batch = DEFAULT_BATCH,
+    data: Data = None,
+    device: Device = None,
+    dtype: Dtype = None,
+    revision: Revision = None,
+    out: Out = Path("threshold.toml"),
+    run: RunDir = Path("runs/threshold"),
+    force: Force = False,
+    as_json: Json = False,
+) -> None:
+    """Find the probability from which on a model's proposals can be committed at once.
+
+    The model answers some examples from left to right. Parts of these answers are masked, and the model proposes
+    tokens for them. The threshold is the lowest that wrong proposals reach in few of the masked answers. No label is
+    read. The sampler is written to a file that `--sampler` of other commands takes. The same command resumes a run
+    that was stopped.
+
+    Examples:
+
+      uncode threshold mini_story mini_countdown --n 16
+      uncode threshold gsm8k humaneval --model GSAI-ML/LLaDA-8B-Instruct --frequency llada --data ./data
+      uncode threshold gsm8k --model Dream-org/Dream-v0-Instruct-7B --sampler fast_dllm --out fast.toml --data ./data
+    """
+    from ....evals.names import find_task_or_family
+
+    require(0 < max_error < 1, f"--max-error must be between 0 and 1, not {max_error:g}.")
+    chosen = tuple({one.name: one for one in map(find_task_or_family, tasks)}.values())
+    options = _options(sampler, settings)
+    check_output(out, "--out", "sampler file", force)
+    with loading():
+        from ....evals.run.calibrate_threshold import ThresholdCalibration
+        from ....evals.run.config import EvalConfig, SamplerEntry
+        from ....evals.run.models.diffusion import DiffusionModel
+        from ....evals.run.models.load_model import load_model
+
+        entry = SamplerEntry(sampler, sampler, options)
+        config = EvalConfig("threshold", "", (model,), tuple(task.name for task in chosen), (entry,))
+        evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
+        assert isinstance(evaluated, DiffusionModel), "the sampler is not for autoregressive models"
+        evaluated.prepare(entry, chosen[0].settings, {})  # refused now, not after the answers
+    found = _run(ThresholdCalibration(evaluated, chosen, seed), examples, run, batch, data, max_error, masks)
+    prepared = evaluated.prepare(entry, chosen[0].settings, {"threshold": found.threshold})
+    write_sampler(prepared.sampler, out, force)
+    _show(found, out, as_json)
+
+
+def _options(sampler: str, settings: list[str] | None) -> dict[str, Any]:
+    from ....samplers.catalog import find
+
+    name = find(sampler).name
+    names = f"{', '.join(BY_PROBABILITY[:-1])} or {BY_PROBABILITY[-1]}"
+    require(name in BY_PROBABILITY, f"the sampler '{name}' has no threshold that is a probability: give {names}.")
+    options = read_settings(sampler, settings)
+    require("threshold" not in options, "the threshold is what is chosen: leave --set threshold out.")
+    return options
+
+
+def _run(
+    calibration: ThresholdCalibration,
+    examples: int,
+    folder: Path,
+    batch: int,
+    data: Path | None,
+    max_error: float,
+    masks: int,
+) -> ThresholdChoice:
+    from ....evals.run.options import RunOptions
+    from ...progress import eval_bar, item_bar
+
+    try:
+        with eval_bar("left to right") as on_progress:
+            questions = calibration.questions(examples, data)
+            answers = calibration.own_answers(questions, folder, RunOptions(batch, data), on_progress)
+        with item_bar("masked answers") as on_amount:
+            return calibration.choose(answers, max_error, masks, on_amount)
+    except KeyboardInterrupt:
+        typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
+        raise
+
+
+def _show(found: ThresholdChoice, out: Path, as_json: bool) -> None:
+    if as_json:
+        typer.echo(json.dumps(vars(found) | {"sampler": str(out)}, indent=2))
+        return
+    typer.echo(f"threshold {found.threshold:.7g}")
+    typer.echo(f"{100 * found.share:.1f} % of {found.proposals:,} proposals reach it.")
+    typer.echo(f"In {100 * found.error:.2g} % of {found.answers:,} masked answers a wrong proposal does.")
+    typer.echo(f"{out}: the sampler with this threshold.", err=True)
