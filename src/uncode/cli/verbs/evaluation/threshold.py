@@ -9,21 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.errors import require
+from ... import options as common
 from ...loading import loading
-from ...options import (
-    Data,
-    Device,
-    Dtype,
-    Force,
-    Frequency,
-    Json,
-    Model,
-    Revision,
-    Seed,
-    Settings,
-    complete_task,
-    read_settings,
-)
 from ...outputs import check_output
 from .calibrate import write_sampler
 
@@ -37,7 +24,7 @@ BY_PROBABILITY = ("certain_first", "certain_first_fast", "fast_dllm")
 DEFAULT_EXAMPLES, DEFAULT_MASKS, DEFAULT_ERROR, DEFAULT_BATCH = 32, 8, 0.005, 32
 Option = typer.Option
 TaskNames = Annotated[
-    list[str], typer.Argument(metavar="TASK...", help="Tasks; see `uncode tasks`.", autocompletion=complete_task)
+    list[str], typer.Argument(metavar="TASK...", help="Tasks; see `uncode tasks`.", autocompletion=common.complete_task)
 ]
 PresetName = Annotated[str, Option("--sampler", metavar="NAME", help=f"{', '.join(BY_PROBABILITY[:2])} or fast_dllm.")]
 Examples = Annotated[int, Option("--n", min=1, metavar="N", help="Examples of each task.")]
@@ -52,23 +39,23 @@ RunDir = Annotated[Path, Option("--run", metavar="DIR", help="The folder for the
 
 def command(
     tasks: TaskNames,
-    model: Model = "tiny",
+    model: common.Model = "tiny",
     sampler: PresetName = BY_PROBABILITY[0],
-    settings: Settings = None,
-    frequency: Frequency = None,
+    settings: common.Settings = None,
+    frequency: common.Frequency = None,
     examples: Examples = DEFAULT_EXAMPLES,
     masks: Masks = DEFAULT_MASKS,
     max_error: MaxError = DEFAULT_ERROR,
-    seed: Seed = 0,
+    seed: common.Seed = 0,
     batch: Batch = DEFAULT_BATCH,
-    data: Data = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    revision: Revision = None,
+    data: common.Data = None,
+    device: common.Device = None,
+    dtype: common.Dtype = None,
+    revision: common.Revision = None,
     out: Out = Path("threshold.toml"),
     run: RunDir = Path("runs/threshold"),
-    force: Force = False,
-    as_json: Json = False,
+    force: common.Force = False,
+    as_json: common.Json = False,
 ) -> None:
     """Find the probability from which on a model's proposals can be committed at once.
 
@@ -112,7 +99,7 @@ def _options(sampler: str, settings: list[str] | None) -> dict[str, Any]:
     name = find(sampler).name
     names = f"{', '.join(BY_PROBABILITY[:-1])} or {BY_PROBABILITY[-1]}"
     require(name in BY_PROBABILITY, f"the sampler '{name}' has no threshold that is a probability: give {names}.")
-    options = read_settings(sampler, settings)
+    options = common.read_settings(sampler, settings)
     require("threshold" not in options, "the threshold is what is chosen: leave --set threshold out.")
     return options
 
