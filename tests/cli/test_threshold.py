@@ -57,6 +57,15 @@ def test_a_second_run_decodes_nothing_again(model: Path, tmp_path: Path) -> None
     assert use.returncode == 0, use.stderr
 
 
+def test_a_folder_that_is_no_run_is_refused_before_the_work(model: Path, tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "mine.txt").write_text("x")
+    for verb in ("threshold", "calibrate"):
+        done = run(verb, *words(model, tmp_path)[1:])
+        assert done.returncode == 2 and "is not empty and no run folder (it holds ['mine.txt'])" in done.stderr
+    assert not (tmp_path / "sampler.toml").exists()
+
+
 @pytest.mark.parametrize(
     ("more", "message"),
     [

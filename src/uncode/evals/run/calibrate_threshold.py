@@ -35,7 +35,8 @@ class ThresholdCalibration:
 
     def questions(self, count: int, data: Path | None = None) -> list[tuple[Task[Any], list[Question]]]:
         """Up to `count` examples of each task. No label is read."""
-        require(len(self.model.denoiser.eos_ids) > 0, f"'{self.model.name}' has no EOS token, with which answers end.")
+        has_end = len(self.model.denoiser.eos_ids) > 0
+        require(has_end, f"'{self.model.name}' has no EOS token to end its answers with: use uncode.choose_threshold.")
         found = [(task, calibration_examples(task, count, self.seed, data)) for task in self.tasks]
         return [(task, calibration_questions(self.model, task, examples, self.seed)) for task, examples in found]
 

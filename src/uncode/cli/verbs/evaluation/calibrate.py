@@ -25,7 +25,7 @@ from ...options import (
     complete_task,
     read_settings,
 )
-from ...outputs import check_output
+from ...outputs import check_output, check_run_folder
 from ...printing import printing
 
 if TYPE_CHECKING:
@@ -93,6 +93,7 @@ def command(
     options = _options(sampler, settings)
     target, folder = out or Path(f"{chosen.name}.toml"), run or Path("runs") / f"calibrate-{chosen.name}"
     _check_outputs(target, plot, force)
+    check_run_folder(folder)
     with loading():
         from ....evals.run.calibrate import Calibration
         from ....evals.run.config import EvalConfig, SamplerEntry

@@ -11,7 +11,7 @@ import typer
 from ....core.errors import require
 from ... import options as common
 from ...loading import loading
-from ...outputs import check_output
+from ...outputs import check_output, check_run_folder
 from .calibrate import write_sampler
 
 if TYPE_CHECKING:
@@ -76,6 +76,7 @@ def command(
     chosen = tuple({one.name: one for one in map(find_task_or_family, tasks)}.values())
     options = _options(sampler, settings)
     check_output(out, "--out", "sampler file", force)
+    check_run_folder(run)
     with loading():
         from ....evals.run.calibrate_threshold import ThresholdCalibration
         from ....evals.run.config import EvalConfig, SamplerEntry
