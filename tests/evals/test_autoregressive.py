@@ -650,7 +650,7 @@ def test_the_config_runs_from_the_command_line(folder: Path, tmp_path: Path, mon
     done = run_command(*words, "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     samples = RunFolder(tmp_path / "run").samples()
-    assert [sample.task for sample in samples] == list(TASKS)
+    assert sorted(sample.task for sample in samples) == sorted(TASKS)  # programs are graded while others are decoded
     assert not any(sample.grades["correct"].correct for sample in samples)
     refused = run_command(*words, "--frequency", "llada", "--out", str(tmp_path / "other"))
     assert refused.returncode == 2 and "takes no frequency table" in refused.stderr

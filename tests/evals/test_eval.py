@@ -175,6 +175,14 @@ def test_a_config_is_narrowed_and_misspelt_names_are_suggested() -> None:
         main.narrowed(tasks=["mini_story"])
 
 
+def test_a_label_free_rate_is_chosen_by_the_same_sampler_whichever_others_run() -> None:
+    mini = EvalConfig.load("mini")
+    assert mini.calibrated is not None and mini.calibrated.label == "uncode"
+    assert mini.narrowed(samplers=["uncode_tau"]).calibrated == mini.calibrated
+    with pytest.raises(UncodeError, match="has no setting 'calibrated'"):
+        EvalConfig.read({"name": "mine", "title": "mine", "models": ["tiny"], "tasks": ["gsm8k"], "calibrated": "eb"})
+
+
 def test_the_config_of_the_docs_can_be_read() -> None:
     page = (ROOT / "docs" / "evaluation.md").read_text()
     blocks = re.findall(r"```toml\n(title.*?)```", page, re.S)

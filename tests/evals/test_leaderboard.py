@@ -22,7 +22,9 @@ from uncode.evals.mini.names import with_rate
 from uncode.evals.mini.results import Cell, Results
 from uncode.evals.mini.stored_rows import beside_stored, stored_results
 from uncode.evals.run.config import EvalConfig
+from uncode.evals.run.grading import GradingPool
 from uncode.evals.run.work_units import claim, work_units
+from uncode.evals.task import Example, Grade
 from uncode.models import TINY
 from uncode.samplers.catalog import catalog
 from uncode.samplers.presets import PRESETS
@@ -77,18 +79,35 @@ def test_rows_are_chosen_by_label_or_as_sampler_files() -> None:
 
 
 def test_processes_claim_the_longest_units_first(tmp_path: Path) -> None:
-    samplers = list(with_every_preset(EvalConfig.load("mini")).samplers)
-    units = work_units({"long": samplers, "short": samplers}, {"long": 96, "short": 40})
-    assert [(unit.task, len(unit.entries)) for unit in units[:3]] == [("long", 12), ("short", 12), ("long", 1)]
+    samplers, tasks = list(with_every_preset(EvalConfig.load("mini")).samplers), ("mini_sudoku", "mini_docstring")
+    units = work_units({task: [one for one in samplers if one.runs_on(task)] for task in tasks}, FAMILIES)
     together = {entry.label for entry in units[0].entries}
+    assert len(units[0].entries) == len(units[1].entries) == 12 and len(units[2].entries) == 1
     assert {"uncode", "uncode 0.1", "uncode unseen", "uncode_eb"} <= together and "confidence" not in together
-    whole = sorted(entry.label for unit in units if unit.task == "short" for entry in unit.entries)
-    assert whole == sorted(entry.label for entry in samplers)
+    alone = [unit.task for unit in units[2:]]
+    assert alone == sorted(alone), "programs come first, so that they run while others are decoded"
+    whole = sorted(entry.label for unit in units if unit.task == "mini_sudoku" for entry in unit.entries)
+    assert whole == sorted(entry.label for entry in samplers if entry.runs_on("mini_sudoku"))
     mine = [unit for unit in units if claim(tmp_path, "model", unit)]
     assert mine == units and not any(claim(tmp_path, "model", unit) for unit in units)
     assert claim(tmp_path, "another model", units[0])
-    of_programs = work_units({"long": samplers, "short": samplers}, {"long": 96, "short": 40}, {"short"})
-    assert [len(unit.entries) for unit in of_programs if unit.task == "short"] == [len(samplers)]
+
+
+def test_processes_share_the_grades_of_programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, graded = FAMILIES["mini_docstring"], list[str]()
+    example = task.examples()[0]
+
+    def run_program(example: Example, text: str) -> Grade:
+        graded.append(text)
+        return Grade(text == "right", (0, 5), "it was run")
+
+    monkeypatch.setattr(type(task), "graders", {"correct": run_program})
+    pools = [GradingPool(1, tmp_path), GradingPool(1, tmp_path), GradingPool(1)]
+    for pool in pools:
+        assert pool.submit(task, example, "right").result() == {"correct": Grade(True, (0, 5), "it was run")}
+        assert not pool.submit(task, example, "wrong").result()["correct"].correct
+        pool.close()
+    assert graded == ["right", "wrong"] * 2  # the second pool has them from the first; the third shares nothing
 
 
 def board(second: bool = True) -> Board:

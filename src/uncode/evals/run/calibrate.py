@@ -71,9 +71,10 @@ class Calibration:
                 sampler = self.model.prepare(whole, self.task.settings, {"rate": rate})
                 label, cell = f"{self.entry.label} {rate:g}", f"{self.task.name}, rate {rate:g} without labels"
                 seed, before = self.seed, number * len(questions)
-                for sample in recorder.samples(
+                samples = recorder.samples(
                     self.model, self.task, sampler, label, questions, seed, observe=True, is_graded=False
-                ):
+                )
+                for sample in filter(None, samples):
                     found[rate].append(sample)
                     done = before + len(found[rate])
                     on_progress(Progress(cell, done, len(questions) * len(self.rates), 0, 0))

@@ -54,9 +54,8 @@ class ThresholdCalibration:
             for task, those in questions:
                 sampler = self.model.prepare(WRITER, task.settings, {})
                 before, written = len(found), dict[str, tuple[int, ...]]()
-                for sample in recorder.samples(
-                    self.model, task, sampler, WRITER.label, those, self.seed, is_graded=False
-                ):
+                samples = recorder.samples(self.model, task, sampler, WRITER.label, those, self.seed, is_graded=False)
+                for sample in filter(None, samples):
                     written[sample.id] = sample.token_ids
                     on_progress(Progress(f"{task.name}, left to right", before + len(written), total, 0, 0))
                 found += [self._canvas(one, written[one.example.id]) for one in those]

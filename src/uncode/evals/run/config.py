@@ -75,6 +75,14 @@ class EvalConfig:
     """Candidates for `rate = "label-free"`."""
     calibration_examples: int = 64
     """Examples without labels on which that rate is chosen."""
+    calibrated: SamplerEntry | None = None
+    """The sampler that is decoded to choose that rate: the first with `rate = "label-free"`. A narrowed config keeps
+    it, so that a rate does not depend on which other samplers run."""
+
+    def __post_init__(self) -> None:
+        if self.calibrated is None:
+            label_free = (entry for entry in self.samplers if entry.options.get("rate") == LABEL_FREE)
+            object.__setattr__(self, "calibrated", next(label_free, None))
 
     @classmethod
     def load(cls, source: str | Path) -> EvalConfig:
@@ -200,7 +208,7 @@ def _chosen(wanted: Iterable[str], known: Sequence[str], what: str, config: str)
 
 def _read(cls: Callable[..., T], data: dict[str, Any], where: str, **read: Any) -> T:
     """Read a dataclass from a table of the file; the values in `read` have been read already."""
-    known = {f.name: f.type for f in fields(cls)}  # type: ignore[arg-type]
+    known = {f.name: f.type for f in fields(cls) if f.name != "calibrated"}  # type: ignore[arg-type]
     for key in data:
         require(key in known, f"{where} has no setting '{key}': {suggest(key, known)}")
     required = {"SamplerEntry": ("preset",), "EvalConfig": ("title", "models", "tasks")}[cls.__name__]

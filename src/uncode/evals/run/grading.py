@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import os
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from pathlib import Path
 from typing import Any
 
-from ..task import Example, Grade, Task
+from ...core.support.write import write_whole
+from ...files import read_text
+from ..task import Example, Task
+from .sample import Grades, digest, grades_from_row, grades_row
 
-Grades = dict[str, Grade]
-"""The grades of an answer, by metric."""
 CLOSE_SECONDS = 5.0
 
 
 class GradingPool:
     """Grades answers in threads. A program of an answer runs in the sandbox, in its own process."""
 
-    def __init__(self, workers: int | None = None) -> None:
+    def __init__(self, workers: int | None = None, shared: Path | None = None) -> None:
+        """`shared` is a folder in which processes share the grades of programs: a program takes longer than a file."""
         self._pool = ThreadPoolExecutor(workers or os.cpu_count() or 1)
+        self._shared = shared
         self._known: dict[tuple[str, str, str], Future[Grades]] = {}
 
     def close(self) -> None:
@@ -36,13 +41,24 @@ class GradingPool:
         """A grade in pure Python is made at once: a thread would compete with decoding for the interpreter, and
         every operation on the GPU would wait for it."""
         if task.grades_in_processes:
-            return self._pool.submit(grade_by_all_metrics, task, example, text)
+            return self._pool.submit(self._grade_or_read, task, example, text)
         made: Future[Grades] = Future()
         try:
             made.set_result(grade_by_all_metrics(task, example, text))
         except Exception as error:
             made.set_exception(error)
         return made
+
+    def _grade_or_read(self, task: Task[Any], example: Example, text: str) -> Grades:
+        """Grade an answer, unless a process has done so. Two that are at it at the same time both do."""
+        if self._shared is None:
+            return grade_by_all_metrics(task, example, text)
+        file = self._shared / f"{digest([task.name, example.id, text])}.json"
+        if file.is_file():
+            return grades_from_row(json.loads(read_text(file)))
+        grades = grade_by_all_metrics(task, example, text)
+        write_whole(file, json.dumps(grades_row(grades)))
+        return grades
 
 
 def grade_by_all_metrics(task: Task[Any], example: Example, text: str) -> Grades:

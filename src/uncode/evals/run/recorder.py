@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields, replace
@@ -15,12 +15,12 @@ from typing import Any
 
 from ...files import LineFile
 from ...version import __version__
-from ..task import Grade, Task
+from ..task import Task
 from .folder import Cell, RunFolder
-from .grading import Grades, GradingPool
+from .grading import GradingPool
 from .models.model import EvaluatedModel, PreparedSampler, Question, TracedAnswer
 from .options import RunOptions
-from .sample import Answer, CellName, Sample, sample_key
+from .sample import Answer, CellName, Grades, Sample, sample_key
 
 MAX_PENDING = 256
 """Answers that wait for their grades; then decoding waits too."""
@@ -51,7 +51,7 @@ class Recorder:
         with ExitStack() as stack:
             lines = stack.enter_context(folder.writing(options.process))
             trace_files = stack.enter_context(ExitStack())
-            pool = GradingPool(options.graders)
+            pool = GradingPool(options.graders, options.claims)
             stack.callback(pool.close)
             yield cls(folder, options, lines, pool, trace_files)
 
@@ -66,8 +66,9 @@ class Recorder:
         *,
         observe: bool = False,
         is_graded: bool = True,
-    ) -> Iterator[Sample]:
-        """The samples of a cell: first those that the folder holds, then the others as they are finished."""
+    ) -> Iterator[Sample | None]:
+        """The samples of a cell: first those that the folder holds, then the others as they are finished. None comes
+        once all are decoded; after it come those that still wait for their grades."""
         definition, length = dict(sampler.definition), task.settings.length
         cell = Cell(model.name, task.name, label, model.fingerprint, definition, length, seed)
         self.folder.add_cells([cell])
@@ -92,6 +93,7 @@ class Recorder:
             while pending >= MAX_PENDING or not made.empty():
                 yield made.get().result()
                 pending -= 1
+        yield None
         for _ in range(pending):
             yield made.get().result()
 
@@ -103,7 +105,7 @@ class Recorder:
         task: Task[Any],
         question: Question,
         answer: Answer,
-        make: Callable[[Mapping[str, Grade]], Sample],
+        make: Callable[[Grades], Sample],
         made: SimpleQueue[Future[Sample]],
     ) -> None:
         """Put the sample into `made` once it is graded. The thread that graded it appends it to the folder, so it never
@@ -141,7 +143,7 @@ class Recorder:
         answer: Answer,
         traces: LineFile | None,
         model: EvaluatedModel,
-        grades: Mapping[str, Grade],
+        grades: Grades,
     ) -> Sample:
         """The sample of a graded answer, appended to the folder. Its trace comes first, so no sample is without one."""
         if traces is not None and isinstance(answer, TracedAnswer):
@@ -154,13 +156,13 @@ class Recorder:
         return self._add(sample_of(cell, key, question, answer, grades))
 
 
-def _span_in_generated(grades: Mapping[str, Grade], given: int) -> tuple[int, int] | None:
+def _span_in_generated(grades: Grades, given: int) -> tuple[int, int] | None:
     """Where the grader found the answer, in the generated text: behind the `given` characters that were not decoded."""
     span = grades["correct"].span if "correct" in grades else None
     return None if span is None or span[1] <= given else (max(span[0] - given, 0), span[1] - given)
 
 
-def sample_of(cell: Cell, key: str, question: Question, answer: Answer, grades: Mapping[str, Grade]) -> Sample:
+def sample_of(cell: Cell, key: str, question: Question, answer: Answer, grades: Grades) -> Sample:
     """The line of an answer."""
     return Sample(
         key=key,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -17,10 +17,21 @@ from .folder import RunFolder, RunInfo
 from .models.model import EvaluatedModel, PreparedSampler, Question, SamplerRefused
 from .options import OnProgress, Progress, RunOptions
 from .recorder import Recorder, versions
+from .sample import Sample
 from .work_units import claim, work_units
 
 CALIBRATION = "calibration"
 """The folder inside a run's for the samples from which label-free rates are chosen."""
+
+
+@dataclass
+class _StartedCell:
+    """A cell that is being decoded or graded."""
+
+    name: str
+    samples: Iterator[Sample | None]
+    answered: int = 0
+    right: int = 0
 
 
 @dataclass
@@ -47,6 +58,8 @@ class Runner:
         self._questions: dict[tuple[str, str, str, tuple[int, int] | None], list[Question]] = {}
         """By model, task, the text that begins the answers, and the anchor."""
         self._finished = 0
+        self._waiting: _StartedCell | None = None
+        """The cell whose answers are decoded and not all graded."""
 
     @cached_property
     def examples(self) -> dict[str, list[Example]]:
@@ -78,6 +91,7 @@ class Runner:
         with Recorder.open(folder, self.options) as recorder:
             for name in config.models:
                 self._run_model(recorder, first.pop() if first else self.load(name))  # one model in memory at a time
+                self._finish_waiting()
         return folder
 
     def _run_model(self, recorder: Recorder, model: EvaluatedModel) -> None:
@@ -88,9 +102,7 @@ class Runner:
             for task, of in entries.items():
                 self._run_task(recorder, model, self.tasks[task], of)
             return
-        lengths = {task: found.settings.length for task, found in self.tasks.items()}
-        whole = {task for task, found in self.tasks.items() if found.grades_in_processes}
-        for unit in work_units(entries, lengths, whole):
+        for unit in work_units(entries, self.tasks):
             if claim(claims, model.name, unit):
                 self._run_task(recorder, model, self.tasks[unit.task], unit.entries)
 
@@ -129,8 +141,8 @@ class Runner:
             return self.known_rates[task.name]
         name = model.name, task.name
         if name not in self._rates:
-            entry = next(one for one in self.config.samplers if one.options.get("rate") == LABEL_FREE)
-            calibration = Calibration(model, task, entry, self.config.rates, self.config.seed)
+            assert self.config.calibrated is not None
+            calibration = Calibration(model, task, self.config.calibrated, self.config.rates, self.config.seed)
             examples = calibration.examples(self.config.calibration_examples, self.options.data)
             choice = calibration.run(examples, self.out / CALIBRATION, self.options, self._report_calibration)
             self._rates[name] = choice.rate
@@ -173,16 +185,32 @@ class Runner:
         entry: SamplerEntry,
         questions: Sequence[Question],
     ) -> None:
-        sampler, right = self.prepared(model, task, entry), 0
+        sampler = self.prepared(model, task, entry)
         cell = f"{task.name}, {entry.label}"
         name = f"{model.name}, {cell}" if len(self.config.models) > 1 else cell
         self.on_progress(Progress(name, self._finished, self.total, 0, 0))
         observe = self.options.observe_span
         samples = recorder.samples(model, task, sampler, entry.label, questions, self.config.seed, observe=observe)
-        for answered, sample in enumerate(samples, 1):
-            right += sample.grades["correct"].correct
+        started = _StartedCell(name, samples)
+        self._count_samples(started)
+        self._finish_waiting()
+        self._waiting = started  # the next cell is decoded while the programs of this one run
+
+    def _finish_waiting(self) -> None:
+        """Wait for the grades of the cell that was decoded before."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is not None:
+            self._count_samples(waiting)
+
+    def _count_samples(self, cell: _StartedCell) -> None:
+        """Report the samples of a cell as they come, up to the end or until all are decoded."""
+        for sample in cell.samples:
+            if sample is None:
+                return
+            cell.answered += 1
+            cell.right += sample.grades["correct"].correct
             self._finished += 1
-            self.on_progress(Progress(name, self._finished, self.total, right, answered))
+            self.on_progress(Progress(cell.name, self._finished, self.total, cell.right, cell.answered))
 
     def merge_if_complete(self, folder: RunFolder) -> bool:
         """Merge the files of all processes, if every cell has a sample of every example."""

@@ -10,6 +10,8 @@ from typing import Any
 
 from ..task import Grade
 
+Grades = Mapping[str, Grade]
+"""The grades of an answer, by metric. `correct` is our grader, `paper` the rule of the released code."""
 CellName = tuple[str, str, str]
 """The model, the task and the sampler's label."""
 KEY_CHARACTERS = 32
@@ -64,8 +66,7 @@ class Sample(Answer):
     prompt_sha256: str
     """Of the prompt's token ids."""
     seed: int
-    grades: Mapping[str, Grade]
-    """By metric. `correct` is our grader, `paper` the rule of the released code."""
+    grades: Grades
 
     @property
     def cell(self) -> CellName:
@@ -74,14 +75,21 @@ class Sample(Answer):
     def as_row(self) -> dict[str, Any]:
         """The sample as a line of the journal. Values that were not measured are left out."""
         row = {name: value for name, value in vars(self).items() if value is not None or name == "first_eos_step"}
-        grades = {metric: grade._asdict() for metric, grade in self.grades.items()}
-        return row | {"token_ids": list(self.token_ids), "grades": grades}
+        return row | {"token_ids": list(self.token_ids), "grades": grades_row(self.grades)}
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> Sample:
         """The sample of a line."""
-        grades = {metric: _grade(grade) for metric, grade in row["grades"].items()}
-        return cls(**{**row, "token_ids": tuple(row["token_ids"]), "grades": grades})
+        return cls(**{**row, "token_ids": tuple(row["token_ids"]), "grades": grades_from_row(row["grades"])})
+
+
+def grades_row(grades: Grades) -> dict[str, dict[str, Any]]:
+    """The grades as JSON data."""
+    return {metric: grade._asdict() for metric, grade in grades.items()}
+
+
+def grades_from_row(row: Mapping[str, Mapping[str, Any]]) -> Grades:
+    return {metric: _grade(grade) for metric, grade in row.items()}
 
 
 def _grade(row: Mapping[str, Any]) -> Grade:

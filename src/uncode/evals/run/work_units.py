@@ -1,14 +1,15 @@
-"""How processes share whole cells: each claims the longest unit of work that nobody has begun.
+"""How processes share whole cells: each claims the first unit of work that nobody has begun, the longest first.
 
 A unit is decoded by one process. So all of them end at about the same time, however long their units take.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from ..task import Task
 from .config import LABEL_FREE, SamplerEntry
 from .sample import digest
 
@@ -20,21 +21,19 @@ class WorkUnit(NamedTuple):
     entries: tuple[SamplerEntry, ...]
 
 
-def work_units(
-    entries: Mapping[str, Sequence[SamplerEntry]], lengths: Mapping[str, int], whole: Collection[str] = ()
-) -> list[WorkUnit]:
-    """The units of all tasks, the longest first: `entries` and the tokens of an answer, by task.
+def work_units(entries: Mapping[str, Sequence[SamplerEntry]], tasks: Mapping[str, Task[Any]]) -> list[WorkUnit]:
+    """The units of all tasks, by the entries of each: units of several samplers first, then those whose answers are
+    programs, which run while others are decoded, then the longest.
 
     A sampler is a unit. Samplers with a label-free rate, and those of the same presets with fixed rates, are one
-    unit: the process that chooses the rate needs it again, and has the answers at the chosen rate already. A task of
-    `whole` is one unit: equal programs are run once per process, and a run costs more than an answer.
+    unit: the process that chooses the rate needs it again, and has the answers at the chosen rate already.
     """
-    found = [
-        unit
-        for task, of in entries.items()
-        for unit in ([WorkUnit(task, tuple(of))] if task in whole else _units(task, of))
-    ]
-    return sorted(found, key=lambda unit: -len(unit.entries) * lengths[unit.task])
+
+    def order(unit: WorkUnit) -> tuple[int, bool, int]:
+        task = tasks[unit.task]
+        return -len(unit.entries), not task.grades_in_processes, -task.settings.length
+
+    return sorted((unit for task, of in entries.items() for unit in _units(task, of)), key=order)
 
 
 def _units(task: str, entries: Sequence[SamplerEntry]) -> list[WorkUnit]:
