@@ -16,6 +16,7 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -102,6 +103,35 @@ def test_a_forced_direct_answer_begins_with_the_tasks_own_words(tmp_path: Path) 
     assert not {one.prompt_sha256 for one in direct} & {one.prompt_sha256 for one in plain}
     with pytest.raises(UncodeError, match="'direct' has forced_direct, and none of its tasks has direct answers"):
         config(forced, tasks=["mini_sudoku"])
+
+
+def test_the_next_cell_is_decoded_while_programs_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The programs of the first cell end only once the second cell is decoded."""
+    decoding_second = Event()
+
+    class Model(EchoModel):
+        def answers(self, *given: Any, **options: Any) -> Iterator[tuple[Question, Answer]]:
+            if self.answered:
+                decoding_second.set()
+            return super().answers(*given, **options)
+
+    def run_program(example: Any, text: str) -> Grade:
+        return Grade(decoding_second.wait(timeout=20), None, "it was run")
+
+    family = type(FAMILIES["mini_docstring"])
+    monkeypatch.setattr(family, "graders", {"correct": run_program})
+    assert runner(tmp_path / "run", Model(), config(tasks=["mini_docstring"]), graders=1).run()
+    samples = RunFolder(tmp_path / "run").samples()
+    assert len(samples) == 10 and all(sample.grades["correct"].correct for sample in samples)
+
+
+def test_a_failed_grade_of_the_last_cell_is_raised(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_jail(example: Any, text: str) -> Grade:
+        raise UncodeError("the jail did not start.")
+
+    monkeypatch.setattr(type(FAMILIES["mini_docstring"]), "graders", {"correct": no_jail})
+    with pytest.raises(UncodeError, match="the jail did not start"):
+        runner(tmp_path / "run", EchoModel(), config({"preset": "confidence"}, tasks=["mini_docstring"])).run()
 
 
 def test_the_answer_span_of_a_trace_is_in_the_generated_text() -> None:
