@@ -6,8 +6,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from tests.test_docs import BLOCK, PAGES
 
 ROOT = Path(__file__).parents[1]
@@ -21,7 +19,6 @@ uncode.presets.uncode(rte=0.5)
 """
 
 
-@pytest.mark.slow
 def test_the_examples_of_the_docs_are_well_typed(tmp_path: Path) -> None:
     """The blocks of a page are one program, as they are when they run. One page is wrong, to see that it is read."""
     for page in PAGES:

@@ -169,7 +169,7 @@ def test_sentences_of_the_verb(tmp_path: Path) -> None:
 def test_the_whole_command(tmp_path: Path) -> None:
     """Two problems of two tasks; the second time nothing is decoded."""
     for _ in range(2):
-        shown = run("paper", "--tasks", "sudoku,algebra", "--n", "2", "--out", str(tmp_path / "out"))
+        shown = run("paper", "--tasks", "mini_sudoku,mini_algebra", "--n", "2", "--out", str(tmp_path / "out"))
         assert shown.returncode == 0, shown.stderr
         assert re.match(r"Of 2\d findings of the paper, this model agrees with", shown.stdout)
     samples = (tmp_path / "out" / "run" / "samples.jsonl").read_text().splitlines()

@@ -2,5 +2,6 @@
 
 from .engine import Engine
 from .request import Request, Result
+from .row_step import RowStep
 
-__all__ = ["Engine", "Request", "Result"]
+__all__ = ["Engine", "Request", "Result", "RowStep"]
