@@ -134,5 +134,5 @@ STOPS = [
     AtTheEnd(),
     AfterEos(),
     WhenAnswerIsClear(4, 3, 3.0, 2.0, 1.0, None, AfterEos()),
-    EitherStop(WhenAnswerIsClear(2, 3, 3.0, 2.0, 1.0), AfterEos()),
+    EitherStop(WhenAnswerIsClear(None, 3, 3.0, 2.0, 1.0), AfterEos()),
 ]

@@ -67,7 +67,8 @@ def blocks_beside(select: Selector) -> list[BlockSchedule]:
 
 def caches_beside(stop: Stop, caches: Sequence[CachePolicy] = grid.CACHES) -> list[CachePolicy]:
     """Those that the stepper takes beside a stop rule."""
-    return [cache for cache in caches if cache.sees_span or not stop.sees_beliefs]
+    spans = [cache for cache in caches if cache.sees_span or not stop.sees_beliefs]
+    return [cache for cache in spans if not (stop.reads_committed and cache.needs_kv_cache)]
 
 
 @st.composite
@@ -218,7 +219,8 @@ def test_each_piece_is_drawn_five_times(piece: object) -> None:
 def test_refreshing_every_step_is_no_cache(
     kind: str, sampler: Sampler, canvas: Canvas, seed: int, cache: PrefixCache | DualCache
 ) -> None:
-    cache = cache if cache.sees_span or not sampler.policy.stop.sees_beliefs else PrefixCache(refresh=1)
+    stop = sampler.policy.stop
+    cache = next(iter(caches_beside(stop, [cache, PrefixCache(refresh=1)])), NoCache())
     plain = decode(model_of(kind, seed), canvas, replace(sampler, cache=NoCache()), seed)
     cached = decode(model_of(kind, seed), canvas, replace(sampler, cache=cache), seed)
     assert torch.equal(plain.tokens, cached.tokens)
@@ -239,7 +241,8 @@ def test_nothing_changes_the_logits(sampler: Sampler, canvas: Canvas, seed: int)
     session.logits = spy  # type: ignore[method-assign,assignment]
     model.open = lambda rows, length: session  # type: ignore[method-assign]
     decode(model, canvas, sampler, seed)
-    assert all(torch.equal(logits, copy) for logits, copy in kept)
+    for logits, copy in kept:  # NaN where nothing was computed
+        torch.testing.assert_close(logits, copy, rtol=0, atol=0, equal_nan=True)
 
 
 @given(samplers(), SEEDS)

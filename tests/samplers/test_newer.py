@@ -15,7 +15,7 @@ from tests import grid
 from tests.toy import EOS, EOT, MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets
 from uncode.core.pieces.blocks import Blocks, DelimitedBlocks
-from uncode.core.pieces.cache import DualCache
+from uncode.core.pieces.cache import DualCache, PrefixCache
 from uncode.core.pieces.quota import Exactly
 from uncode.core.pieces.remask import LargestDrops, Overwrite
 from uncode.core.pieces.score import (
@@ -251,6 +251,14 @@ def test_a_stop_rule_that_sees_the_span_is_refused_beside_a_dual_cache_and_a_rem
         text_of(presets.prophet().caching(DualCache()), 0)
     with pytest.raises(UncodeError, match="LargestDrops can take nothing back"):
         Policy(Confidence(), remask=LargestDrops(2), stop=WhenAnswerIsClear())
+
+
+def test_an_answer_at_a_known_place_is_refused_beside_a_cache() -> None:
+    """Committed positions of closed blocks have no logits then."""
+    assert text_of(presets.prophet().caching(PrefixCache()), 0)
+    for sampler in (presets.prophet(answer_start=4), presets.prophet(answer_start=4).stopping(AfterEos())):
+        with pytest.raises(UncodeError, match=r"reads committed positions too, which PrefixCache does not compute"):
+            text_of(sampler.caching(PrefixCache()), 0)
 
 
 def test_an_editor_overwrites_what_the_model_would_now_write_otherwise() -> None:

@@ -24,6 +24,12 @@ class Stop(Piece):
     """Whether it reads beliefs, of the whole span, before a step commits; see :meth:`exits`."""
 
     @property
+    def reads_committed(self) -> bool:
+        """Whether it reads beliefs at committed positions too. A KV cache does not compute them again, so a sampler
+        with such a rule has none."""
+        return False
+
+    @property
     def stops(self) -> bool:
         """False for the one rule that never does; the stepper then does not look."""
         return True
@@ -52,6 +58,10 @@ class EitherStop(Stop):
     @property
     def sees_beliefs(self) -> bool:  # type: ignore[override]
         return self.first.sees_beliefs or self.second.sees_beliefs
+
+    @property
+    def reads_committed(self) -> bool:
+        return self.first.reads_committed or self.second.reads_committed
 
     @property
     def stops(self) -> bool:
@@ -132,6 +142,10 @@ class WhenAnswerIsClear(Stop):
         )
         require(self.length >= 1, f"the answer has at least 1 token, not {self.length}.")
         require(self.steps is None or self.steps >= 1, f"steps must be at least 1, not {self.steps}.")
+
+    @property
+    def reads_committed(self) -> bool:
+        return self.start is not None or self.otherwise.reads_committed
 
     def bind(self, facts: Facts) -> Self:
         bound = replace(self, otherwise=self.otherwise.bind(facts))

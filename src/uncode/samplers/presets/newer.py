@@ -235,7 +235,8 @@ def prophet(
         Default answer_length: 5, "answer_length = 5". Default early: 7.5, default middle: 5.0 and default late: 2.5,
         "{'early': 7.5, 'mid': 5.0, 'late': 2.5}". Default steps: None, one position a step. Default block_length: 32,
         its example.
-    Cost: at most `steps` forwards; logits of the whole span at every step, so no dual cache; two numbers a row.
+    Cost: at most `steps` forwards; logits of the whole span at every step, so no dual cache, and with answer_start none
+        at all; two numbers a row.
     """
     stop = WhenAnswerIsClear(answer_start, answer_length, early, middle, late, steps)
     policy = Policy(Confidence(), TopK(Even(steps)), Blocks(length=block_length), stop=stop)

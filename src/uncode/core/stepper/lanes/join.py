@@ -43,6 +43,11 @@ def _bind(sampler: Sampler, facts: Facts, whole_span: bool) -> Lane:
         f"{type(sampler.cache).__name__} skips: use another cache.",
     )
     require(
+        not (sampler.policy.stop.reads_committed and sampler.cache.needs_kv_cache),
+        f"{type(sampler.policy.stop).__name__} reads committed positions too, which {type(sampler.cache).__name__} "
+        "does not compute again: use a sampler without a cache.",
+    )
+    require(
         facts.has_kv_cache or not sampler.cache.needs_kv_cache,
         f"this model has no KV cache, and {type(sampler.cache).__name__} needs one: use a sampler without a cache.",
     )
