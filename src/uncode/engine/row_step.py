@@ -28,18 +28,19 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class RowStep:
-    """One row after a forward."""
+    """One row after a step: a forward, and the probes of samplers that have some."""
 
     index: int
-    """The row's own forwards before this one. It starts again at 0 if the engine starts the row again."""
+    """The row's own steps before this one. It starts again at 0 if the engine starts the row again."""
     tokens: list[int]
     """The generated span as it is now, masks included."""
     settled: int
-    """Leading offsets of the span that no later forward can change."""
+    """Leading offsets of the span that no later step can change."""
     changes: list[Change]
-    """What this forward committed, then what it erased."""
+    """What this step committed, then what it erased. EOS tokens with which a stop rule fills the rest are in `tokens`
+    alone."""
     mean_entropy: float | None = None
-    """Of the positions that this forward could have written; None where there was none."""
+    """Of the positions that this step could have written; None where there was none."""
 
 
 def row_steps(state: State, step: Step, rows: Ints, spans: list[int]) -> list[RowStep]:
