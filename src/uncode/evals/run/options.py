@@ -25,8 +25,8 @@ class RunOptions:
     processes: int = 1
     """This process of so many, which share the run's samples."""
     claims: Path | None = None
-    """A folder in which processes claim whole cells, the longest first, and share the grades of programs. Without one
-    they divide the examples."""
+    """A folder in which processes claim whole cells and share the grades of programs. Without one they divide the
+    examples."""
     graders: int | None = None
     """Answers that are graded at the same time; None is one for each core."""
 

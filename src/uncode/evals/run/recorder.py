@@ -76,8 +76,9 @@ class Recorder:
         keys = {
             one: sample_key(one.request(task.name) | extra, cell.fingerprint, definition, one.seed) for one in questions
         }
-        yield from (self._known(key, cell) for key in keys.values() if key in self._done)
-        missing = [one for one, key in keys.items() if key not in self._done]
+        known = {key for key in keys.values() if key in self._done}  # looked up once: another cell may be being graded
+        yield from (self._known(key, cell) for key in keys.values() if key in known)
+        missing = [one for one, key in keys.items() if key not in known]
         if not missing:
             return
         pending, made = 0, SimpleQueue[Future[Sample]]()

@@ -1,4 +1,4 @@
-"""How processes share whole cells: each claims the first unit of work that nobody has begun, the longest first.
+"""How processes share whole cells: each claims the next unit of work that nobody has begun.
 
 A unit is decoded by one process. So all of them end at about the same time, however long their units take.
 """
