@@ -28,6 +28,7 @@ from uncode.core.stepper.state import State
 from uncode.core.view import View
 from uncode.engine import Engine, Request, Result, memory
 from uncode.engine import engine as engine_module
+from uncode.engine.columns import ColumnRule
 from uncode.engine.errors import ForwardFailed
 from uncode.engine.queue import MAX_OVERTAKEN
 from uncode.engine.row_step import RowStep
@@ -76,11 +77,16 @@ def check_alone(model: Denoiser, result: Result) -> None:
     st.integers(0, 7),
     st.lists(arrivals(), min_size=1, max_size=5),
     st.sampled_from([1, 2, 3, 8]),
+    st.sampled_from([None, 0, 200]),
 )
-def test_every_row_equals_the_row_alone(kind: str, seed: int, rows: list[Arrival], most: int) -> None:
-    """Whatever arrives when, with whatever sampler and length, and whichever row is cancelled."""
+def test_every_row_equals_the_row_alone(
+    kind: str, seed: int, rows: list[Arrival], most: int, graph_tokens: int | None
+) -> None:
+    """Whatever arrives when, with whatever sampler and length, whichever row is cancelled, and however wide a batch
+    is: its columns are rounded up on a GPU where it is small."""
     model = MODELS[kind](seed)
     engine, clock, found, dropped = Engine(model, max_rows=most), 0, list[Result](), set[int]()
+    engine._columns = ColumnRule(graph_tokens)
     while clock <= 40 or not engine.is_idle:
         for number, row in enumerate(rows):
             if row.at == clock:
@@ -93,6 +99,30 @@ def test_every_row_equals_the_row_alone(kind: str, seed: int, rows: list[Arrival
     assert sorted(result.request.key for result in found) == sorted(set(range(len(rows))) - dropped)
     for result in found:
         check_alone(model, result)
+
+
+def widths(graph_tokens: int | None, rows: int, cache: Literal["none", "dual"] = "none") -> list[int]:
+    """The columns of a batch, step by step: prompts of 1 to `rows` tokens, 8 masks, one row more at every step."""
+    engine, found = Engine(like_the_toy("llada", 0), max_rows=rows), list[int]()
+    engine._columns = ColumnRule(graph_tokens)
+    for number in range(rows, 0, -1):
+        canvas = Canvas.after_prompt([[1] * number], length=8, mask_id=MASK)
+        engine.submit(Request(canvas, presets.semi_ar(blocks=1, cache=cache)))
+        engine.step()
+        found.append(engine.tokens // max(engine.running, 1))
+    while engine.running:
+        engine.step()
+        found.append(engine.tokens // max(engine.running, 1))
+    return found
+
+
+def test_columns_are_rounded_up_while_forwards_are_replayed() -> None:
+    """A batch that is too large for CUDA graphs has the columns that its rows need. When a row leaves, so do they."""
+    assert widths(None, 4)[:4] == [12] * 4
+    assert widths(10_000, 4)[:4] == [128] * 4
+    assert widths(0, 4)[6:] == [12, 11, 10, 9, 0]
+    assert widths(2 * 12, 4)[:4] == [128, 128, 12, 12]
+    assert widths(0, 4, "dual")[:4] == [128] * 4
 
 
 def requests(count: int, **options: object) -> Iterator[Request]:

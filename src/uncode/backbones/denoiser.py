@@ -13,6 +13,7 @@ from ..core.denoiser import Denoiser
 from ..core.pieces.piece import Table
 from ..core.support.memory import require_memory
 from .dialects.dialect import Dialect
+from .transformer.cuda_graph import MAX_TOKENS
 from .transformer.duration import warn_if_long
 from .transformer.network import Transformer
 from .transformer.session import TransformerSession
@@ -22,6 +23,7 @@ class TransformerDenoiser(Denoiser):
     """LLaDA and Dream in normal form, with prefix and dual caches."""
 
     has_kv_cache = True
+    graph_tokens = MAX_TOKENS
     computes_in_parts = True
 
     def __init__(

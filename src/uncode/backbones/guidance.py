@@ -31,7 +31,7 @@ class Guided(Denoiser):
         self.mask_id, self.vocab_size, self.eos_ids = denoiser.mask_id, denoiser.vocab_size, denoiser.eos_ids
         self.tokenizer, self.device, self.dtype = denoiser.tokenizer, denoiser.device, denoiser.dtype
         self.frequency, self.samplers, self.frame = denoiser.frequency, denoiser.samplers, denoiser.frame
-        self.has_kv_cache = denoiser.has_kv_cache
+        self.has_kv_cache, self.graph_tokens = denoiser.has_kv_cache, denoiser.graph_tokens // 2
         self.sees_padding, self.about = denoiser.sees_padding, dict(denoiser.about) | {"guidance": self.scale}
 
     def __repr__(self) -> str:

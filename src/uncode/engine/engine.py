@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Unpack
 
@@ -21,6 +21,7 @@ from ..core.stepper.requests import DecodeOptions
 from ..core.stepper.state import State
 from ..core.support.arguments import whole_number
 from ..core.support.arrays import Ints
+from .columns import ColumnRule, Extent
 from .errors import ForwardFailed, first_line
 from .finished_row import FinishedRow
 from .memory import MemoryBudget
@@ -28,10 +29,6 @@ from .queue import Queue, Waiting
 from .request import Request, Result
 from .row_step import row_steps
 
-COLUMN_STEP = 64
-"""On a GPU, columns are added to a batch in multiples of this: a new width costs new CUDA graphs."""
-TRIM_SHARE = 0.25
-"""Columns that no row uses any more are dropped when they are this share of the canvas."""
 FORWARDS_TO_GROW = 64
 """Good forwards after a failed one, until the batch may have twice the rows again."""
 SHORT = 4
@@ -101,8 +98,7 @@ class Engine:
         """Of the rows that have finished, as a moving average: fast samplers fill several masks in a forward."""
         self._share = 0.0
         """Seconds of all forwards so far, each divided by the rows in it."""
-        on_gpu = torch.device(denoiser.device).type == "cuda"
-        self._column_step = COLUMN_STEP if on_gpu and denoiser.sees_padding else 1
+        self._columns = ColumnRule.of(denoiser)
 
     # -- requests --------------------------------------------------------------------------------
 
@@ -210,28 +206,25 @@ class Engine:
 
     def _fits(self) -> Callable[[Request], bool]:
         """A function that says whether a request fits into the batch beside those that it has let in before."""
-        start, span, rows = self._shape()
+        known = self._extent()
+        start, span = (self._state.batch.start, self._state.batch.span) if known.rows else (0, 0)
 
         def fits(request: Request) -> bool:
-            nonlocal start, span, rows
-            canvas = request.canvas
-            step = self._column_step
+            nonlocal known, start, span
+            canvas, joined = request.canvas, known.joined_by(request)
+            same = self.denoiser.sees_padding or (known.start, known.span) == (canvas.start, canvas.span)
+            step = self._columns.rounded_to(joined)
             wide, long = (-(-n // step) * step for n in (max(start, canvas.start), max(span, canvas.span)))
-            alone = rows == 0
-            same = alone or self.denoiser.sees_padding or (start, span) == (canvas.start, canvas.span)
-            if not alone and not (same and self.budget.allows((rows + 1) * (wide + long))):
+            if known.rows and not (same and self.budget.allows(joined.rows * (wide + long))):
                 return False
-            start, span, rows = wide, long, rows + 1
+            known, start, span = joined, wide, long
             return True
 
         return fits
 
-    def _shape(self) -> tuple[int, int, int]:
-        """Columns before the generated span, columns in it, and rows of the batch."""
-        if not self._active:
-            return 0, 0, 0
-        batch = self._state.batch
-        return batch.start, batch.span, len(self._active)
+    def _extent(self, joining: Sequence[Request] = ()) -> Extent:
+        """The columns that the batch needs, with the requests that join it."""
+        return Extent.of([*(active.waiting.request for active in self._active.values()), *joining])
 
     def _join(self, taken: list[Waiting]) -> None:
         """Requests become rows. One that the stepper refuses is a result with an error."""
@@ -253,7 +246,7 @@ class Engine:
             self._state = State(self.denoiser, **self._options)
         try:
             requests = [waiting.request for waiting in taken]
-            canvas = _together([request.canvas for request in requests], self._column_step)
+            canvas = self._together(requests)
             ids = self._state.add(canvas, [r.sampler for r in requests], [r.seed for r in requests])
         except UncodeError as error:
             return error
@@ -263,7 +256,17 @@ class Engine:
         now = time.monotonic()
         for row, waiting in zip(ids, taken, strict=True):
             self._active[row] = _Active(waiting, now, self._share)
+        if self._columns.is_large(self._extent()):
+            self._trim()  # the columns that were rounded up while the batch was small
         return None
+
+    def _together(self, requests: list[Request]) -> Canvas:
+        """One canvas of the requests that join, its columns rounded up on both sides of the span's start."""
+        heads = [request.canvas.tokens[0, : request.canvas.start] for request in requests]
+        tails = [request.canvas.tokens[0, request.canvas.start :] for request in requests]
+        whole = Canvas._assemble(heads, tails, requests[0].canvas.mask_id, None)
+        step = self._columns.rounded_to(self._extent(requests))
+        return whole.padded(-whole.start % step, -whole.span % step)
 
     def _advance(self) -> None:
         tokens, began = self._state.batch.tokens.numel(), time.monotonic()
@@ -364,12 +367,8 @@ class Engine:
     def _keep(self, rows: np.ndarray) -> None:
         self._state.keep(np.flatnonzero(rows))
         if len(self._state.rows):
-            self._state.trim(TRIM_SHARE)
+            self._trim()
 
-
-def _together(canvases: list[Canvas], step: int) -> Canvas:
-    """One canvas of rows, its columns rounded up to multiples of `step` on both sides of the span's start."""
-    heads = [canvas.tokens[0, : canvas.start] for canvas in canvases]
-    tails = [canvas.tokens[0, canvas.start :] for canvas in canvases]
-    whole = Canvas._assemble(heads, tails, canvases[0].mask_id, None)
-    return whole.padded(-whole.start % step, -whole.span % step)
+    def _trim(self) -> None:
+        """Drop columns that no row uses, if they are many."""
+        self._state.trim(self._columns.trim_share(self._extent()))

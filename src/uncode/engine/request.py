@@ -9,6 +9,7 @@ from typing import Any
 
 from ..core.canvas import Canvas
 from ..core.errors import UncodeError, require, shown
+from ..core.pieces.cache import NoCache
 from ..core.pieces.policy import Sampler
 from ..core.trace import Trace
 from .finished_row import FinishedRow
@@ -43,6 +44,11 @@ class Request:
     def masks(self) -> int:
         """Tokens to fill."""
         return int(self.canvas.masked.sum())
+
+    @property
+    def has_cache(self) -> bool:
+        """Whether its sampler stores keys and values."""
+        return not isinstance(self.sampler.cache, NoCache)
 
 
 @dataclass(frozen=True, eq=False)
