@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from threading import Event
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
@@ -35,7 +35,7 @@ from uncode.evals.run.models.model import EvaluatedModel, PreparedSampler, Quest
 from uncode.evals.run.options import Progress, RunOptions
 from uncode.evals.run.own_code import own_code
 from uncode.evals.run.processes import ProcessPlace
-from uncode.evals.run.recorder import Recorder, _span_in_generated, versions
+from uncode.evals.run.recorder import _span_in_generated, versions
 from uncode.evals.run.runner import Runner
 from uncode.evals.run.sample import Answer, Sample, digest
 from uncode.evals.task import Grade, Settings
@@ -126,26 +126,18 @@ def test_the_next_cell_is_decoded_while_programs_run(tmp_path: Path, monkeypatch
     assert len(samples) == 10 and all(sample.grades["correct"].correct for sample in samples)
 
 
-def test_a_grade_that_comes_while_the_next_cell_begins_loses_no_sample(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two rows with the same sampler: the answers of the first become known while the second looks for them."""
+def test_two_rows_with_the_same_sampler_are_decoded_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the programs of the first row still run when the second begins."""
 
-    class Arriving(dict[str, Any]):
-        asked: ClassVar[Counter[str]] = Counter()
+    def run_program(example: Any, text: str) -> Grade:
+        time.sleep(0.05)
+        return Grade(True, None, "it was run")
 
-        def __contains__(self, key: object) -> bool:
-            self.asked[str(key)] += 1
-            return super().__contains__(key) and self.asked[str(key)] != 3
-
-    def begin(self: Recorder, *given: Any) -> None:
-        original(self, *given)
-        self._done = Arriving(self._done)
-
-    original = Recorder.__init__
-    monkeypatch.setattr(Recorder, "__init__", begin)
-    twice = config({"preset": "confidence"}, {"preset": "confidence", "label": "again"})
-    assert runner(tmp_path / "run", EchoModel(), twice).run()
+    monkeypatch.setattr(type(FAMILIES["mini_docstring"]), "graders", {"correct": run_program})
+    twice = config({"preset": "confidence"}, {"preset": "confidence", "label": "again"}, tasks=["mini_docstring"])
+    model = EchoModel()
+    assert runner(tmp_path / "run", model, twice, graders=1).run()
+    assert model.answered == 5
     assert Counter(sample.sampler for sample in RunFolder(tmp_path / "run").samples()) == {"confidence": 5, "again": 5}
 
 

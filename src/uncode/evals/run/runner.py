@@ -29,6 +29,8 @@ class _StartedCell:
     """A cell that is being decoded or graded."""
 
     name: str
+    task: Task[Any]
+    sampler: PreparedSampler
     samples: Iterator[Sample | None]
     answered: int = 0
     right: int = 0
@@ -189,9 +191,11 @@ class Runner:
         cell = f"{task.name}, {entry.label}"
         name = f"{model.name}, {cell}" if len(self.config.models) > 1 else cell
         self.on_progress(Progress(name, self._finished, self.total, 0, 0))
+        if self._waiting and (self._waiting.task, self._waiting.sampler.definition) == (task, sampler.definition):
+            self._finish_waiting()  # its answers are those of this cell too
         observe = self.options.observe_span
         samples = recorder.samples(model, task, sampler, entry.label, questions, self.config.seed, observe=observe)
-        started = _StartedCell(name, samples)
+        started = _StartedCell(name, task, sampler, samples)
         self._count_samples(started)
         self._finish_waiting()
         self._waiting = started  # the next cell is decoded while the programs of this one run
