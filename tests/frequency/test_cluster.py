@@ -16,6 +16,8 @@ import pytest
 from tests.frequency.test_count import Cut, counted, cut_after, documents, expected, slowly, write
 from uncode import UncodeError
 from uncode.frequency.corpora import shards
+from uncode.frequency.corpora.shards import Shard
+from uncode.frequency.counting import cluster as counting_on_ray
 from uncode.frequency.counting.job import BadRecordRules
 from uncode.frequency.counting.report import Report
 
@@ -93,6 +95,25 @@ def test_what_cannot_be_read_is_one_sentence(cluster: Any, tmp_path: Path) -> No
         counted(tmp_path / "t.safetensors", broken, ray="auto")
     with pytest.raises(UncodeError, match="standard input"):
         counted(tmp_path / "t.safetensors", Path("-"), ray="auto")
+
+
+def test_a_fault_on_a_worker_is_one_sentence_and_what_was_counted_stays(
+    cluster: Any, files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Other tasks still run when the count ends, and end by themselves."""
+    for _ in range(5):
+        with monkeypatch.context() as patch:
+            patch.setattr(counting_on_ray, "count_shard", counts_all_but_one)
+            with pytest.raises(UncodeError, match=r"count '.*05\.jsonl' \(OSError: the disk is full\): the same"):
+                counted(tmp_path / "t.safetensors", *files, ray="auto")
+    done = counted(tmp_path / "t.safetensors", *files, ray="auto")
+    assert done.resumed and done.table == expected("split", texts())
+
+
+def counts_all_but_one(shard: Shard, *given: Any) -> Any:
+    if "05" in Path(shard.path).name:
+        raise OSError("the disk is full.")
+    return counting_on_ray.count_shard(shard, *given)
 
 
 def test_a_killed_driver_resumes(

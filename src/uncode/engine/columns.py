@@ -14,7 +14,7 @@ import torch
 from ..core.denoiser import Denoiser
 from .request import Request
 
-ROUNDED_TO = 64
+COLUMN_MULTIPLE = 64
 TRIM_SHARE = 0.25
 """Columns that no row uses any more are dropped when they are this share of the canvas."""
 LARGE_TRIM_SHARE = 0.03
@@ -69,7 +69,7 @@ class ColumnRule:
     def rounded_to(self, batch: Extent) -> int:
         """What the columns are rounded up to, on both sides of the span's start."""
         exact = self.graph_tokens is None or not self.may_pad or self.is_large(batch)
-        return 1 if exact else ROUNDED_TO
+        return 1 if exact else COLUMN_MULTIPLE
 
     def trim_share(self, batch: Extent) -> float:
         """Columns are dropped when no row uses them and they are at least this share of the canvas."""

@@ -71,7 +71,7 @@ Restart = Annotated[bool, Option("--restart", help="Start again; do not resume a
 Force = Annotated[bool, Option("--force", help="Count a finished table again; replace a file of another kind.")]
 Ray = Annotated[
     str | None,
-    Option(metavar="[ADDRESS]", help="Count with Ray Data, on the cluster at ADDRESS or on a local one."),
+    Option(metavar="[ADDRESS]", help="Count on a Ray cluster: the one at ADDRESS, or a local one."),
 ]
 
 

@@ -1,15 +1,14 @@
-"""Counting on a cluster: Ray Data maps over the shards, and the driver adds up. The counts are those of one machine."""
+"""Counting on a cluster: a Ray task counts each shard, and the driver adds up. The counts are those of one machine."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
-import logging
 import os
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from safetensors.numpy import load, save
 
 from ...core.errors import UncodeError, require
 from ...core.support.arrays import Ints
-from ...extras import needed
 from ...ray_cluster import connected
 from ..corpora.corpus import Corpus
 from ..corpora.shards import STDIN, Shard
@@ -30,6 +28,10 @@ from .words import Cutter
 
 SHARDS_PER_CPU = 4
 """With limits, shards are counted in waves of this many per CPU, so that few counted shards are discarded."""
+TASKS_PER_CPU = 2
+"""Tasks that run or wait, so that no CPU waits for the driver."""
+MAX_RETRIES = 10
+"""Of a shard whose worker or node dies."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +52,8 @@ def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, on
         "a cluster cannot use this tokenizer, which is not of the `tokenizers` library: count without `ray=`.",
     )
     require(STDIN not in paths, "a cluster cannot read standard input: write the text to files.")
-    with _connected(address) as ray:
-        run = _Pipeline(ray, job, ray.put((encoder.json, encoder.splits_special)), encoder.size)
+    with connected(address, "cluster", "counting on a cluster") as ray:
+        run = _Tasks(ray, job, ray.put((encoder.json, encoder.splits_special)), encoder.size)
         limited = job.corpus.max_bytes is not None or job.corpus.max_documents is not None
         try:
             for result, resume_point, number in (
@@ -71,19 +73,19 @@ Advance = tuple[ShardCounts, ResumePoint, int | None]
 """The result of a shard, the resume point after it, and the number of the shard if it came out of order."""
 
 
-def _in_any_order(job: Job, run: _Pipeline, state: Checkpoint) -> Iterator[Advance]:
+def _in_any_order(job: Job, run: _Tasks, state: Checkpoint) -> Iterator[Advance]:
     """The results of all remaining shards, as they finish."""
     left = [number for number in range(state.resume_point.shard, len(job.shards)) if number not in state.ahead]
     for number, result in run(left, state.resume_point, job.corpus):
         yield result, state.resume_point, number
 
 
-def _in_order(job: Job, run: _Pipeline, state: Checkpoint) -> Iterator[Advance]:
+def _in_order(job: Job, run: _Tasks, state: Checkpoint) -> Iterator[Advance]:
     """The results of the first shards, a wave at a time, until a limit of the corpus is reached."""
     end = ResumePoint(len(job.shards))
     while state.resume_point.shard < end.shard and (given := job.corpus.remaining_after(state.totals)) is not None:
         first = state.resume_point.shard
-        wave = range(first, min(first + run.wave, end.shard))
+        wave = range(first, min(first + SHARDS_PER_CPU * run.cpus, end.shard))
         results = dict(run(wave, state.resume_point, given))
         for number in wave:
             left, result = job.corpus.remaining_after(state.totals), results[number]
@@ -105,37 +107,48 @@ def _report(job: Job, state: Checkpoint) -> Report:
     return Report(state.totals, int(state.counts.sum()), share_done(job, state.totals, done))
 
 
-class _Pipeline:
-    """A Ray Data pipeline from shards to results. Ray reruns the tasks of nodes that die."""
+class _Tasks:
+    """Counts shards on the cluster, one task each. Ray reruns the tasks of workers and nodes that die."""
 
     def __init__(self, ray: Any, job: Job, tokenizer: Any, size: int) -> None:
         self.ray, self.job, self.tokenizer, self.size = ray, job, tokenizer, size
-        self.wave = SHARDS_PER_CPU * max(int(ray.cluster_resources().get("CPU", 1)), 1)
+        self.task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(count_shard)
+
+    @property
+    def cpus(self) -> int:
+        """CPUs of the cluster now: nodes may come and go."""
+        return max(int(self.ray.cluster_resources().get("CPU", 1)), 1)
 
     def __call__(self, numbers: Iterable[int], start: ResumePoint, corpus: Corpus) -> Iterator[tuple[int, ShardCounts]]:
-        """Count these shards, the first one from `start`, each up to the limits of `corpus`."""
-        data = needed("ray.data", "cluster", "counting on a cluster")
-        items = [
-            {
-                "number": number,
-                "shard": json.dumps(dataclasses.asdict(_absolute(self.job.shards[number]))),
-                "start": json.dumps(
-                    dataclasses.asdict(replace(start if number == start.shard else ResumePoint(), shard=0))
-                ),
-            }
-            for number in numbers
-        ]
-        if not items:
-            return
-        settings = {
-            "tokenizer": self.tokenizer,
-            "cutter": self.job.cutter,
-            "corpus": replace(corpus, sources=corpus.sources[:1]),
-        }
-        done = data.from_items(items, override_num_blocks=len(items)).map(count_shard, fn_kwargs=settings, num_cpus=1)
-        for row in done.iter_rows():
-            require(not row["error"], row["error"])
-            yield int(row["number"]), self._read(int(row["number"]), row["result"])
+        """Count these shards, the first one from `start`, each up to the limits of `corpus`.
+
+        A caller who stops early leaves running tasks alone: they end by themselves, or with this process. Ray aborts
+        the process if a task ends while it is being cancelled.
+        """
+        settings = self.ray.put((self.tokenizer, self.job.cutter, replace(corpus, sources=corpus.sources[:1])))
+        left, running = iter(numbers), dict[Any, int]()
+        while True:
+            for number in islice(left, max(TASKS_PER_CPU * self.cpus - len(running), 0)):
+                shard = _absolute(self.job.shards[number])
+                at = replace(start if number == start.shard else ResumePoint(), shard=0)
+                running[self.task.remote(shard, at, settings)] = number
+            if not running:
+                return
+            for done in self.ray.wait(list(running))[0]:
+                number = running.pop(done)
+                yield number, self._read(number, self._result(done, number))
+
+    def _result(self, done: Any, number: int) -> bytes:
+        try:
+            fault, content = self.ray.get(done)
+        except self.ray.exceptions.RayError as error:
+            reason, path = getattr(error, "cause", error), self.job.shards[number].path
+            first = str(reason).partition("\n")[0].rstrip(".")
+            raise UncodeError(
+                f"the cluster could not count '{path}' ({type(reason).__name__}: {first}): the same command resumes."
+            ) from error
+        require(not fault, fault)
+        return bytes(content)
 
     def _read(self, number: int, content: bytes) -> ShardCounts:
         tensors, counts = load(content), np.zeros(self.size, dtype=np.int64)
@@ -146,18 +159,22 @@ class _Pipeline:
         return ShardCounts(counts, Totals(**totals, faults=faults), bool(tensors["enough"][0]))
 
 
-def count_shard(item: dict[str, Any], tokenizer: Any, cutter: Cutter | None, corpus: Corpus) -> dict[str, Any]:
-    """Count one shard, on a worker. The driver checks the share of bad records, over all shards."""
+Settings = tuple[Any, Cutter | None, Corpus]
+"""A reference to the tokenizer, how texts are cut, and the corpus with the limits of a shard."""
+
+
+def count_shard(shard: Shard, start: ResumePoint, settings: Settings) -> tuple[str, bytes]:
+    """Count one shard, on a worker. Returns an error, or the counts. The driver checks the share of bad records."""
     os.environ.setdefault("RAYON_NUM_THREADS", "1")  # a task has one CPU
+    tokenizer, cutter, corpus = settings
     encoder, counts = _encoder(tokenizer), None
-    shard, start = json.loads(item["shard"]), ResumePoint(**json.loads(item["start"]))
-    job = Job(corpus, (Shard(**shard | {"fields": tuple(shard["fields"])}),), cutter, BadRecordRules(allow_bad=1.0))
+    job = Job(corpus, (shard,), cutter, BadRecordRules(allow_bad=1.0))
     try:
         for batch in job.batches(encoder, start, Totals()):
             new = batch.work()
             counts = new if counts is None else counts + new
     except UncodeError as error:
-        return {"number": item["number"], "error": str(error), "result": b""}
+        return str(error), b""
     assert counts is not None
     ids = counts.nonzero()[0]
     totals = json.dumps(dataclasses.asdict(batch.totals)).encode()
@@ -167,7 +184,7 @@ def count_shard(item: dict[str, Any], tokenizer: Any, cutter: Cutter | None, cor
         "totals": np.frombuffer(totals, np.uint8),
         "enough": np.array([batch.reached_limit]),
     }
-    return {"number": item["number"], "error": "", "result": save(tensors)}
+    return "", save(tensors)
 
 
 @lru_cache(maxsize=1)
@@ -181,13 +198,3 @@ def _encoder(tokenizer: Any) -> Encoder:
 def _absolute(shard: Shard) -> Shard:
     """The shard with an absolute path, because a worker may run in another folder."""
     return shard if "://" in shard.path else replace(shard, path=os.path.abspath(shard.path))
-
-
-@contextmanager
-def _connected(address: str) -> Iterator[Any]:
-    """Ray with Ray Data, without its own progress bars."""
-    data = needed("ray.data", "cluster", "counting on a cluster")
-    with connected(address, "cluster", "counting on a cluster") as ray:
-        data.DataContext.get_current().enable_progress_bars = False
-        logging.getLogger("ray.data").setLevel(logging.ERROR)
-        yield ray
