@@ -82,8 +82,8 @@ def check_alone(model: Denoiser, result: Result) -> None:
 def test_every_row_equals_the_row_alone(
     kind: str, seed: int, rows: list[Arrival], most: int, graph_tokens: int | None
 ) -> None:
-    """Whatever arrives when, with whatever sampler and length, whichever row is cancelled, and however wide a batch
-    is: its columns are rounded up on a GPU where it is small."""
+    """Whatever arrives when, with whatever sampler and length, and whichever row is cancelled. On a GPU the columns
+    of a small batch are rounded up."""
     model = MODELS[kind](seed)
     engine, clock, found, dropped = Engine(model, max_rows=most), 0, list[Result](), set[int]()
     engine._columns = ColumnRule(graph_tokens)
@@ -121,7 +121,7 @@ def test_columns_are_rounded_up_while_forwards_are_replayed() -> None:
     assert widths(None, 4)[:4] == [12] * 4
     assert widths(10_000, 4)[:4] == [128] * 4
     assert widths(0, 4)[6:] == [12, 11, 10, 9, 0]
-    assert widths(2 * 12, 4)[:4] == [128, 128, 12, 12]
+    assert widths(2 * 128, 4)[:4] == [128, 128, 12, 12]
     assert widths(0, 4, "dual")[:4] == [128] * 4
 
 

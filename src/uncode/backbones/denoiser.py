@@ -23,7 +23,6 @@ class TransformerDenoiser(Denoiser):
     """LLaDA and Dream in normal form, with prefix and dual caches."""
 
     has_kv_cache = True
-    graph_tokens = MAX_TOKENS
     computes_in_parts = True
 
     def __init__(
@@ -56,6 +55,11 @@ class TransformerDenoiser(Denoiser):
     @property
     def dtype(self) -> torch.dtype:  # type: ignore[override]
         return self.network.embed.weight.dtype
+
+    @property
+    def graph_tokens(self) -> int:  # type: ignore[override]
+        """A network on several devices is not captured."""
+        return MAX_TOKENS if len({weight.device for weight in self.network.parameters()}) == 1 else 0
 
     def weights(self) -> Iterable[tuple[str, Tensor]]:
         return self.network.named_parameters()

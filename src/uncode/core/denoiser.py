@@ -90,7 +90,7 @@ class Denoiser:
     has_kv_cache: bool = False
     """Whether its sessions store keys and values as a plan says. Without, samplers with a cache are refused."""
     graph_tokens: int = 0
-    """Tokens of a forward up to which its sessions replay CUDA graphs, for each width of a batch another one."""
+    """Forwards of at most this many tokens are replayed as CUDA graphs. Each width of a batch needs its own graph."""
     computes_in_parts: bool = False
     """Whether a small model's sessions compute a batch in parts on a CPU, each on one thread."""
 

@@ -15,6 +15,7 @@ from ..core.denoiser import Denoiser
 from .request import Request
 
 COLUMN_MULTIPLE = 64
+"""What columns are rounded up to: coarse enough that few widths occur."""
 TRIM_SHARE = 0.25
 """Columns that no row uses any more are dropped when they are this share of the canvas."""
 LARGE_TRIM_SHARE = 0.03
@@ -45,8 +46,9 @@ class Extent:
         return Extent(self.rows + 1, start, span, self.has_cache or request.has_cache)
 
     @property
-    def tokens(self) -> int:
-        return self.rows * (self.start + self.span)
+    def rounded(self) -> tuple[int, int]:
+        """Columns before the span and in it, rounded up."""
+        return -(-self.start // COLUMN_MULTIPLE) * COLUMN_MULTIPLE, -(-self.span // COLUMN_MULTIPLE) * COLUMN_MULTIPLE
 
 
 @dataclass(frozen=True)
@@ -64,12 +66,16 @@ class ColumnRule:
 
     def is_large(self, batch: Extent) -> bool:
         """Whether forwards are too large for graphs. With a KV cache most are small, however large the batch is."""
-        return self.graph_tokens is not None and not batch.has_cache and batch.tokens > self.graph_tokens
+        return (
+            self.graph_tokens is not None
+            and not batch.has_cache
+            and batch.rows * sum(batch.rounded) > self.graph_tokens
+        )
 
-    def rounded_to(self, batch: Extent) -> int:
-        """What the columns are rounded up to, on both sides of the span's start."""
+    def columns(self, batch: Extent) -> tuple[int, int]:
+        """Columns before the span and in it."""
         exact = self.graph_tokens is None or not self.may_pad or self.is_large(batch)
-        return 1 if exact else COLUMN_MULTIPLE
+        return (batch.start, batch.span) if exact else batch.rounded
 
     def trim_share(self, batch: Extent) -> float:
         """Columns are dropped when no row uses them and they are at least this share of the canvas."""

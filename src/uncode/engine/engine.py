@@ -207,17 +207,18 @@ class Engine:
     def _fits(self) -> Callable[[Request], bool]:
         """A function that says whether a request fits into the batch beside those that it has let in before."""
         known = self._extent()
-        start, span = (self._state.batch.start, self._state.batch.span) if known.rows else (0, 0)
+        now = (self._state.batch.start, self._state.batch.span) if known.rows else (0, 0)
 
         def fits(request: Request) -> bool:
-            nonlocal known, start, span
+            nonlocal known
             canvas, joined = request.canvas, known.joined_by(request)
             same = self.denoiser.sees_padding or (known.start, known.span) == (canvas.start, canvas.span)
-            step = self._columns.rounded_to(joined)
-            wide, long = (-(-n // step) * step for n in (max(start, canvas.start), max(span, canvas.span)))
-            if known.rows and not (same and self.budget.allows(joined.rows * (wide + long))):
+            columns = self._columns.columns(joined)
+            if not self._columns.is_large(joined):  # a large batch is trimmed when rows join
+                columns = max(columns[0], now[0]), max(columns[1], now[1])
+            if known.rows and not (same and self.budget.allows(joined.rows * sum(columns))):
                 return False
-            known, start, span = joined, wide, long
+            known = joined
             return True
 
         return fits
@@ -265,8 +266,8 @@ class Engine:
         heads = [request.canvas.tokens[0, : request.canvas.start] for request in requests]
         tails = [request.canvas.tokens[0, request.canvas.start :] for request in requests]
         whole = Canvas._assemble(heads, tails, requests[0].canvas.mask_id, None)
-        step = self._columns.rounded_to(self._extent(requests))
-        return whole.padded(-whole.start % step, -whole.span % step)
+        start, span = self._columns.columns(self._extent(requests))
+        return whole.padded(max(start - whole.start, 0), max(span - whole.span, 0))
 
     def _advance(self) -> None:
         tokens, began = self._state.batch.tokens.numel(), time.monotonic()
@@ -371,4 +372,7 @@ class Engine:
 
     def _trim(self) -> None:
         """Drop columns that no row uses, if they are many."""
-        self._state.trim(self._columns.trim_share(self._extent()))
+        try:
+            self._state.trim(self._columns.trim_share(self._extent()))
+        except torch.OutOfMemoryError as error:  # the KV cache is copied before its old columns are freed
+            self._shrink_and_restart(self.tokens, error, [])

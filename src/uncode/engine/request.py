@@ -9,7 +9,6 @@ from typing import Any
 
 from ..core.canvas import Canvas
 from ..core.errors import UncodeError, require, shown
-from ..core.pieces.cache import NoCache
 from ..core.pieces.policy import Sampler
 from ..core.trace import Trace
 from .finished_row import FinishedRow
@@ -48,7 +47,7 @@ class Request:
     @property
     def has_cache(self) -> bool:
         """Whether its sampler stores keys and values."""
-        return not isinstance(self.sampler.cache, NoCache)
+        return self.sampler.cache.needs_kv_cache
 
 
 @dataclass(frozen=True, eq=False)

@@ -192,7 +192,7 @@ class Runner:
         name = f"{model.name}, {cell}" if len(self.config.models) > 1 else cell
         self.on_progress(Progress(name, self._finished, self.total, 0, 0))
         if self._waiting and (self._waiting.task, self._waiting.sampler.definition) == (task, sampler.definition):
-            self._finish_waiting()  # its answers are those of this cell too
+            self._finish_waiting()  # this cell has the same answers: decode them once
         observe = self.options.observe_span
         samples = recorder.samples(model, task, sampler, entry.label, questions, self.config.seed, observe=observe)
         started = _StartedCell(name, task, sampler, samples)

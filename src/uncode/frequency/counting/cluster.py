@@ -29,9 +29,9 @@ from .words import Cutter
 SHARDS_PER_CPU = 4
 """With limits, shards are counted in waves of this many per CPU, so that few counted shards are discarded."""
 TASKS_PER_CPU = 2
-"""Tasks that run or wait, so that no CPU waits for the driver."""
+"""Tasks per CPU, running or queued, so that no CPU waits for the driver."""
 MAX_RETRIES = 10
-"""Of a shard whose worker or node dies."""
+"""Retries of a shard whose worker or node dies."""
 
 
 @dataclass(frozen=True)
@@ -122,8 +122,8 @@ class _Tasks:
     def __call__(self, numbers: Iterable[int], start: ResumePoint, corpus: Corpus) -> Iterator[tuple[int, ShardCounts]]:
         """Count these shards, the first one from `start`, each up to the limits of `corpus`.
 
-        A caller who stops early leaves running tasks alone: they end by themselves, or with this process. Ray aborts
-        the process if a task ends while it is being cancelled.
+        If the caller stops early, its tasks are not cancelled: they run to their end, or until this process ends. Ray
+        aborts the driver if a task ends while Ray cancels it.
         """
         settings = self.ray.put((self.tokenizer, self.job.cutter, replace(corpus, sources=corpus.sources[:1])))
         left, running = iter(numbers), dict[Any, int]()
@@ -144,9 +144,7 @@ class _Tasks:
         except self.ray.exceptions.RayError as error:
             reason, path = getattr(error, "cause", error), self.job.shards[number].path
             first = str(reason).partition("\n")[0].rstrip(".")
-            raise UncodeError(
-                f"the cluster could not count '{path}' ({type(reason).__name__}: {first}): the same command resumes."
-            ) from error
+            raise UncodeError(f"the cluster could not count '{path}' ({type(reason).__name__}: {first}).") from error
         require(not fault, fault)
         return bytes(content)
 
