@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import socket
 import subprocess
 import sys
@@ -229,6 +230,16 @@ def test_where_nothing_works_the_notice_is_loud(monkeypatch: pytest.MonkeyPatch)
         find_jail("bublewrap")
     find_jail.cache_clear()
     assert list(JAILS) == ["namespaces", "bubblewrap", "bare"]
+
+
+@pytest.mark.parametrize("may_write", [True, False])
+def test_the_guests_modules_are_compiled_once(may_write: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    copy = shutil.copytree(jails.GUEST, tmp_path / "guest", ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setattr(jails, "GUEST", copy)
+    monkeypatch.setattr(sys, "dont_write_bytecode", not may_write)
+    find_jail.__wrapped__("bare")
+    compiled = {path.name.split(".")[0] for path in (copy / "__pycache__").glob("*.pyc")}
+    assert compiled == ({path.stem for path in copy.glob("*.py")} if may_write else set())
 
 
 def test_faults_of_the_tests_or_the_jail_are_nobodys_wrong_answer(

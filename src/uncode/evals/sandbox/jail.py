@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import compileall
 import functools
 import glob
 import json
@@ -162,6 +163,8 @@ def interpreter() -> str:
 @functools.cache
 def find_jail(name: str | None = None) -> Jail:
     """The jail of that name, or the best one that works here. Warns if that is `bare`."""
+    if not sys.dont_write_bytecode:  # a guest cannot write it, and would compile its modules at every start
+        compileall.compile_dir(GUEST, quiet=2)
     if name is not None:
         require(name in JAILS, f"there is no jail named '{name}': {suggest(name, JAILS)}")
         jail = JAILS[name]()

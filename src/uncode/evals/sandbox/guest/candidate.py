@@ -14,7 +14,7 @@ import types
 import warnings
 
 from .confine import confine
-from .pipe import Broken, Pipe
+from .pipe import Broken, Pipe, silence
 from .plain import decode, encode
 
 TYPE_CHECKING = False  # importing typing would take a tenth of the start of a guest
@@ -41,12 +41,6 @@ class TimeLimit(BaseException):
 
 def _too_long(*_: object) -> None:
     raise TimeLimit
-
-
-def silence(*descriptors: int) -> None:
-    nothing = os.open(os.devnull, os.O_RDWR)
-    for descriptor in descriptors:
-        os.dup2(nothing, descriptor)
 
 
 def serve(pipe: Pipe) -> None:

@@ -12,6 +12,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 
+def silence(*descriptors: int) -> None:
+    nothing = os.open(os.devnull, os.O_RDWR)
+    for descriptor in descriptors:
+        os.dup2(nothing, descriptor)
+
+
 class Broken(Exception):
     """The other side has closed the pipe, timed out or sent an invalid message."""
 

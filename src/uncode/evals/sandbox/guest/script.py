@@ -7,8 +7,8 @@ import os
 import sys
 import types
 
-from .candidate import silence
 from .confine import confine
+from .pipe import silence
 
 TYPE_CHECKING = False  # importing typing would take a tenth of the start of a guest
 if TYPE_CHECKING:
