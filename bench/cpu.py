@@ -127,7 +127,7 @@ def main() -> None:
             sys.exit(f"too slow with the caches {slow}; at least {MIN_SPEEDUP} times faster are wanted")
         return
     # On ARM, oneDNN reads the number of threads when a process begins and computes on all cores otherwise, whatever
-    # torch is told: the copied loop would have two cores, and ours one.
+    # `torch.set_num_threads` says: the copied loop would have two cores, and ours one.
     environment = os.environ | {"OMP_NUM_THREADS": str(chosen.threads)}
     compared = subprocess.run([sys.executable, *sys.argv], env=environment, check=False)
     with_a_load(uncode.load("tiny", device="cpu", dtype="float32"))

@@ -58,6 +58,7 @@ class ColumnRule:
     graph_tokens: int | None
     """Tokens of a forward up to which it is replayed as a CUDA graph; None on a CPU."""
     may_pad: bool = True
+    """Whether the model can tell padding from tokens. If not, columns are never rounded up."""
 
     @classmethod
     def of(cls, denoiser: Denoiser) -> ColumnRule:
