@@ -49,6 +49,7 @@ def as_in_the_paper() -> Results:
         confidence=of(30, reasoning=20, planning=30),
         semi_ar=of(30, reasoning=30, planning=20),
         left_to_right=of(30, reasoning=32, planning=15),
+        entropy=of(30, reasoning=20, planning=29),
         uncode=of(38),
     )
 
@@ -64,6 +65,7 @@ def test_claims_hold_where_the_numbers_say_so() -> None:
     assert found["Uncode is above confidence on average"].estimate == pytest.approx(  # type: ignore[union-attr]
         100 * (2 * 8 + 3 * 18 + 2 * 8) / (7 * 40)
     )
+    assert found["… on sudoku"].estimate == pytest.approx(100 * 15 / 40)  # type: ignore[union-attr]
     assert all(claim.find(Results(dict(ABOUT), {}, {}, {})) is None for claim in CLAIMS)
 
 
@@ -93,6 +95,8 @@ def test_two_runs_agree_or_not() -> None:
     other = Agreement.of(one, two)
     assert [(pair.a, pair.b) for pair in other.differing()] == [("confidence", "semi_ar"), ("semi_ar", "eb")]
     assert sum(pair.is_contradiction() for pair in other.pairs) == 2
+    assert other.summary().startswith("The averages of two trainings should lie within 2 points. ")
+    assert " do not; semi_ar changes most, from " in other.summary()
     assert other.changes[0].sampler == "semi_ar" and other.changes[0].points == pytest.approx(-65)
 
 
@@ -114,7 +118,7 @@ def test_findings_say_what_the_intervals_show() -> None:
     assert average.startswith(
         "**On average, Uncode with label-free rates solves more problems than confidence and than semi-AR.**"
     )
-    assert "95.0 % in 20 forwards, and 3 of the 3 others are below it" in average
+    assert "95.0 % in 20 forwards, and 4 of the 4 others are below it" in average
     level = results_with("0", **{name: of(20) for name in ("confidence", "semi_ar", "left_to_right", "uncode")})
     reasoning, planning, average = findings({0: as_in_the_paper(), 1: level})
     assert "**On reasoning, no difference between confidence and left to right is shown with both seeds.**" in reasoning

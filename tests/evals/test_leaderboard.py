@@ -152,7 +152,8 @@ def test_a_difference_is_shown_after_holms_correction_with_every_seed() -> None:
 
 
 def test_sentences_name_those_that_are_better_than_our_own() -> None:
-    best, front, own = findings(board())
+    best, front, own, two = findings(board())
+    assert two.startswith("**Two seeds.** The averages of two trainings should lie within 2 points. 0 of 7 do not; ")
     assert best.startswith(
         "**`confidence` has the best average** of the ranked rows: 95.0 and 95.0 % in 50.0 and 50.0 forwards."
     )
@@ -168,6 +169,15 @@ def test_sentences_name_those_that_are_better_than_our_own() -> None:
     level = findings(Board.of([results_with(certain_first=(30, 5.0), eb=(30, 9.0))]))
     assert "no row is shown to be better; not settled against `eb`; 0 of 1 rows are shown to be below it" in level[2]
     assert level[2].endswith("no row is shown to be better on one family.")
+    once = [
+        results_with(0, certain_first=(20, 5.0), eb=(38, 9.0)),
+        results_with(1, certain_first=(20, 5.0), eb=(20, 9.0)),
+    ]
+    assert findings(Board.of(once))[2].endswith(
+        "; with one seed only: docstring (`eb`, seed 0), sentence (`eb`, seed 0), "
+        "story (`eb`, seed 0), algebra (`eb`, seed 0), choice (`eb`, seed 0), countdown (`eb`, seed 0), "
+        "sudoku (`eb`, seed 0)."
+    )
 
 
 def test_a_preset_without_a_row_is_named_with_the_reason() -> None:
@@ -180,6 +190,9 @@ def test_a_preset_without_a_row_is_named_with_the_reason() -> None:
     assert "| `klass` | it needs what this model lacks. |" in text
     for title in ("What it shows", "Standings", "Differences", "By family", "Settings and costs", "Make it again"):
         assert f"\n## {title}\n" in text
+    assert "Rows to read with care" not in text
+    careful = page(Board.of([results_with(edit=(10, 5.0), eb=(30, 9.0))]))
+    assert "* `edit` is made for models that were trained to correct" in careful and "prophet` needs" not in careful
 
 
 def test_runs_that_cannot_be_compared_are_refused() -> None:

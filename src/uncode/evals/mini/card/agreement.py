@@ -11,6 +11,8 @@ from ....stats import McNemar, holm, mcnemar
 from ..results import Results
 
 SIGNIFICANCE = 0.05
+MAX_CHANGE = 2.0
+"""Averages of two runs should not be further apart, in points."""
 
 
 class PairTest(NamedTuple):
@@ -76,6 +78,17 @@ class Agreement(NamedTuple):
         averages = [[results.average(name) for results in (first, second)] for name in names]
         changes = [Change(n, a.estimate, b.estimate) for n, (a, b) in zip(names, averages, strict=True) if a and b]
         return cls(pairs, sorted(changes, key=lambda change: -abs(change.points)))
+
+    def summary(self) -> str:
+        """How many averages are too far apart, and how many pairs have another sign, in three sentences."""
+        largest = self.changes[0]
+        moved = sum(abs(change.points) > MAX_CHANGE for change in self.changes)
+        return (
+            f"The averages of two trainings should lie within {MAX_CHANGE:g} points. {moved} of {len(self.changes)} do "
+            f"not; {largest.sampler} changes most, from {100 * largest.first:.1f} to {100 * largest.second:.1f} %. "
+            f"{len(self.significant())} pairs of samplers differ significantly in at least one run, and in "
+            f"{len(self.differing())} of these the two runs do not have the same sign"
+        )
 
     def significant(self, is_corrected: bool = True) -> list[Pair]:
         return [pair for pair in self.pairs if pair.is_significant(is_corrected)]

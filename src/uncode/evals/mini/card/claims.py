@@ -56,6 +56,16 @@ CLAIMS = (
         "confidence minus semi_ar, in points",
         _lead("confidence", "semi_ar", PLANNING),
     ),
+    Claim(
+        "An order other than left to right is ahead on countdown",
+        "entropy minus left_to_right, in points",
+        _lead("entropy", "left_to_right", ["mini_countdown"]),
+    ),
+    Claim(
+        "… on sudoku",
+        "confidence minus left_to_right, in points",
+        _lead("confidence", "left_to_right", ["mini_sudoku"]),
+    ),
     Claim("Uncode is above confidence on average", "uncode minus confidence, in points", _lead(UNCODE, "confidence")),
     Claim("Uncode is above semi-AR on average", "uncode minus semi_ar, in points", _lead(UNCODE, "semi_ar")),
 )

@@ -17,8 +17,8 @@ from .findings import EASY_ACCURACY, easy_families, findings
 
 FIGURE_FILE = "accuracy.svg"
 DETAILS_FILE = "details.md"
-MAX_CHANGE = 2.0
-"""Averages of two runs that differ by more points are counted on the card."""
+RELEASED = {"tiny": "release/tiny-seed-1"}
+"""Where the repository keeps the weights of the second seed, by model."""
 
 
 def card(folder: Path) -> str:
@@ -77,6 +77,7 @@ def _notes(results: Results) -> str:
     """What the names of the rows mean, for the rows that are there."""
     names = report.main_samplers(results)
     notes = {
+        "fast_dllm": "`fast_dllm` and `uncode_fast_dllm` decode with a prefix KV cache, all others without a cache.",
         "semi_ar 4": "A number after `semi_ar` is the number of blocks, which is 8 without it.",
         UNCODE: f"`{UNCODE}, label-free rates` has one rate per family, chosen without labels.",
         UNSEEN: f"`{UNSEEN}` weights EOS as the released code does; the other Uncode rows leave it unweighted.",
@@ -115,15 +116,8 @@ def _claims(runs: Sequence[TrainedModel]) -> str:
 def _agreement(runs: Sequence[TrainedModel]) -> str:
     if not _two(runs):
         return ""
-    agreement = Agreement.of(runs[0].results, runs[1].results)
-    largest = agreement.changes[0]
-    moved = sum(abs(change.points) > MAX_CHANGE for change in agreement.changes)
-    return (
-        f"{moved} of {len(agreement.changes)} averages change by more than {MAX_CHANGE:g} points from one run to the "
-        f"other. {largest.sampler} changes most, from {100 * largest.first:.1f} to {100 * largest.second:.1f} %. "
-        f"{len(agreement.significant())} pairs of samplers differ significantly in at least one run. In "
-        f"{len(agreement.differing())} of these the two runs do not have the same sign ([details]({DETAILS_FILE}))."
-    )
+    summary = Agreement.of(runs[0].results, runs[1].results).summary()
+    return f"{summary} ([details]({DETAILS_FILE}))."
 
 
 def _limits(runs: Sequence[TrainedModel]) -> str:
@@ -153,7 +147,8 @@ def _limits(runs: Sequence[TrainedModel]) -> str:
 
 
 def _weights(runs: Sequence[TrainedModel]) -> str:
-    files = [f"`{WEIGHTS}`", *(f"`{SECOND_FOLDER}/model/{WEIGHTS}`" for _ in runs[1:])]
+    second = RELEASED.get(runs[0].name, f"{SECOND_FOLDER}/model")
+    files = [f"`{WEIGHTS}`", *(f"`{second}/{WEIGHTS}`" for _ in runs[1:])]
     rows = [[file, str(run.seed), f"`{run.weights_sha256}`"] for file, run in zip(files, runs, strict=True)]
     return (
         f"The checksums identify the weights of these results. [{DETAILS_FILE}]({DETAILS_FILE}) has the commands that "

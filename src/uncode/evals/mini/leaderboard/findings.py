@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from statistics import mean
 
 from ....stats import holm, mcnemar
 from .. import report
-from ..card.agreement import SIGNIFICANCE
+from ..card.agreement import SIGNIFICANCE, Agreement
 from .board import Board
 
 MAX_NAMED = 8
@@ -15,7 +15,13 @@ MAX_NAMED = 8
 
 def findings(board: Board) -> list[str]:
     """The best row, the Pareto front, and where others are better than Uncode and this library's own samplers."""
-    return [_best(board), _front(board), *(_own(board, name) for name in board.own)]
+    return [_best(board), _front(board), *(_own(board, name) for name in board.own), *_two_seeds(board)]
+
+
+def _two_seeds(board: Board) -> list[str]:
+    if len(board.runs) != 2:
+        return []
+    return [f"**Two seeds.** {Agreement.of(*board.runs.values()).summary()}."]
 
 
 def _best(board: Board) -> str:
@@ -56,27 +62,47 @@ def _own(board: Board, name: str) -> str:
 
 
 def _behind_on_families(board: Board, name: str) -> str:
-    """The families on which another row is shown to be better with every seed, and the best of these rows."""
-    found = {family: rows for family in next(iter(board.runs.values())).cells if (rows := _better(board, name, family))}
+    """The families on which another row is shown to be better with every seed, or with one, and the best of them."""
+    better = {family: _better(board, name, family) for family in next(iter(board.runs.values())).cells}
+    found = {family: rows for family, of in better.items() if (rows := _with_every_seed(board, family, of))}
+    some = [
+        f"{report.short(family)} ({_first_of(_sorted(board, family, rows))}, seed {seed})"
+        for family, of in better.items()
+        if family not in found
+        for seed, rows in of.items()
+        if rows
+    ]
+    only = f"; with one seed only: {', '.join(some)}" if some else ""
     if not found:
-        return "no row is shown to be better on one family"
-    return "rows shown to be better on one family: " + ", ".join(
-        f"{report.short(family)} (`{rows[0]}`{f' and {len(rows) - 1} more' if len(rows) > 1 else ''})"
-        for family, rows in found.items()
-    )
+        return f"no row is shown to be better on one family{only}"
+    named = ", ".join(f"{report.short(family)} ({_first_of(rows)})" for family, rows in found.items())
+    return f"rows shown to be better on one family: {named}{only}"
 
 
-def _better(board: Board, name: str, family: str) -> list[str]:
-    """The rows that are shown to be better on a family with every seed, by Holm's correction over the rows."""
-    others, shown = [other for other in board.ranked if other != name], list[set[str]]()
-    for run in board.runs.values():
+def _first_of(rows: Sequence[str]) -> str:
+    return f"`{rows[0]}`{f' and {len(rows) - 1} more' if len(rows) > 1 else ''}"
+
+
+def _better(board: Board, name: str, family: str) -> dict[int, set[str]]:
+    """The rows that are shown to be better on a family, by seed, with Holm's correction over the rows."""
+    others, shown = [other for other in board.ranked if other != name], dict[int, set[str]]()
+    for seed, run in board.runs.items():
         marks = {other: cell.solved for other in board.ranked if (cell := run.cell(family, other))}
         tests = [mcnemar(marks[other], marks[name]) for other in others]
         corrected = holm([test.p for test in tests])
         pairs = zip(others, tests, corrected, strict=True)
-        shown.append({other for other, test, p in pairs if p < SIGNIFICANCE and test.only_a > test.only_b})
-    common = [other for other in others if all(other in of for of in shown)]
-    return sorted(common, key=lambda other: -_mean_on_family(board, other, family))
+        shown[seed] = {other for other, test, p in pairs if p < SIGNIFICANCE and test.only_a > test.only_b}
+    return shown
+
+
+def _with_every_seed(board: Board, family: str, better: Mapping[int, set[str]]) -> list[str]:
+    return _sorted(board, family, set.intersection(*better.values()))
+
+
+def _sorted(board: Board, family: str, names: Collection[str]) -> list[str]:
+    """The best on the family first; equals in the order of the standings."""
+    ranked = [name for name in board.ranked if name in names]
+    return sorted(ranked, key=lambda name: -_mean_on_family(board, name, family))
 
 
 def _mean_on_family(board: Board, name: str, family: str) -> float:

@@ -11,6 +11,17 @@ from .board import Board
 from .findings import findings
 
 PAGE_FILE, FIGURE_FILE = "leaderboard.md", "leaderboard.svg"
+NOTES = {
+    "fast_dllm": "`fast_dllm` and `uncode_fast_dllm` decode with a prefix KV cache, all other rows without a cache. On "
+    "`tiny` a cache costs accuracy, so part of their distance is the cache.",
+    "uncode_fast_dllm": "`uncode_fast_dllm` is the paper's own rule. Its score is no probability: informativeness "
+    "multiplies it by up to ten. So at low rates improbable tokens pass its threshold, and programs fail. "
+    "`certain_first_fast` admits by probability and ranks by the score.",
+    "prophet": "`prophet` needs to know where the answer stands. Its row averages the gap over all masks, which is our "
+    "default. Sure EOS tokens behind the answer raise that average, so it ends too early, above all on programs.",
+    "edit": "`edit` is made for models that were trained to correct visible tokens (LLaDA2.1). `tiny` was not.",
+}
+"""What a reader must know about a row, by its name."""
 COMMAND = "python -m uncode.evals.mini.leaderboard.write"
 
 
@@ -42,8 +53,8 @@ def _head(board: Board) -> str:
         f"Every preset on the {about['problems']:,} held-out problems of each mini family, decoded by the small model "
         f"`tiny` ({about['dtype']}). The figures are of {runs}. The model's "
         "[card](../src/uncode/models/tiny/README.md) describes it; what holds for 7 M parameters and templates need "
-        f"not hold for 8 B and text. `{COMMAND}` writes this page from stored results, and no number or verdict in "
-        "it is written by hand.\n\n"
+        f"not hold for 8 B and text. `{COMMAND}` writes this page from stored results, and only the notes below "
+        "the standings are written by hand.\n\n"
         "A difference is *shown* if the exact McNemar test, on the same problems, is significant (p < 0.05) after "
         "Holm's correction over all rows that are compared with the same one"
         f"{', with both seeds' if len(board.runs) > 1 else ''}; else it is *not settled*. The correction depends on "
@@ -69,8 +80,13 @@ def _standings(board: Board) -> str:
         f"![Accuracy against forwards, with the Pareto front](pictures/{FIGURE_FILE})\n\n"
         "Rows are ordered by the mean of the averages. `forwards` is the mean per answer, probes included. A row is on "
         "the Pareto front (`front`) if no other has at least its accuracy in at most its forwards.\n\n"
-        f"{table.markdown()}{note}"
+        f"{table.markdown()}{note}{_notes(board)}"
     )
+
+
+def _notes(board: Board) -> str:
+    notes = [f"* {note}" for name, note in NOTES.items() if name in board.names]
+    return "\n\nRows to read with care:\n\n" + "\n".join(notes) if notes else ""
 
 
 def _differences(board: Board) -> str:
@@ -99,8 +115,8 @@ def _without_row(board: Board) -> str:
 def _commands() -> str:
     return (
         "```sh\n"
-        "uncode mini --all --device cuda --workers 8 --out board                       # the table, on any model\n"
-        "uncode mini --all --second other/model --device cuda --workers 8 --out board  # with another seed\n"
+        "uncode mini --all --device cuda --workers 8 --out board   # the table, on any model\n"
+        "uncode mini --all --second release/tiny-seed-1 --device cuda --workers 8 --out board   # with another seed\n"
         f"{COMMAND} src/uncode/models/tiny docs   # this page\n"
         "```\n\n"
         "[Adding a sampler](adding-a-sampler.md) leads from an equation to a row of this table."
