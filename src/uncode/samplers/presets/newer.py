@@ -284,8 +284,8 @@ def info_gain(
     Default candidates: 8, "candidate_number: 8". Default position_temperature: 0.2, "position_temperature: 0.2".
         Default threshold: 0.8, "threshold: 0.8": where all masks of the block reach it, they are committed at once.
         Default block_length: 32, "block_size=32".
-    Cost: one forward a token and at most `candidates` probes with it; logits of the whole span for each probe, and
-        its own session without a KV cache.
+    Cost: at most one forward a token, and at most `candidates` probes with it; logits of the whole span for each probe,
+        and its own session without a KV cache.
     """
     select = LeastUncertainNext(candidates, position_temperature, threshold)
     policy = Policy(Exp(Confidence()), select, Blocks(length=block_length))
@@ -327,7 +327,8 @@ def edit(
     """Token editing: every position above a threshold, and standing tokens that the model would now write otherwise.
 
     Source: LLaDA2.1's joint threshold; sgl-project/sglang dllm/algorithm/joint_threshold.py, JointThreshold.step,
-        without its repetition penalty, which is 0 by default.
+        without its repetition penalty, which is 0 by default. It is made for models that were trained to correct
+        visible tokens; others may overwrite right ones.
     Default threshold: 0.5, default edit_threshold: 0 and default rounds: 16, "threshold", "edit_threshold" and
         "max_post_edit_steps" of JointThreshold. Default block_length: 32. Default cache: none.
     Cost: at most one forward a token, and at most `rounds` more a block, at least one; a number a row.
