@@ -22,7 +22,7 @@ import uncode
 from uncode.core.pieces.stop import AfterEos
 from uncode.evals.families import FAMILIES
 from uncode.stats import exact_paired_difference, mcnemar
-from uncode.train.curriculum import draw
+from uncode.train.examples.curriculum import draw
 
 HEAD = "head.weight"
 EXAMPLES = 16

@@ -68,7 +68,7 @@ def test_train_and_test_share_no_problem(name: str) -> None:
 
 def test_no_story_is_taught_under_other_names() -> None:
     """Compares the equations of tested problems with those of training examples: names and items do not count."""
-    from uncode.train.curriculum import draw
+    from uncode.train.examples.curriculum import draw
 
     def equations(text: str) -> tuple[str, ...]:
         return tuple(sorted(re.findall(r"\d+ . \d+ = \d+", text)))
@@ -94,6 +94,32 @@ def test_a_third_draw_shares_no_problem_with_the_published_ones() -> None:
         fresh = family.fresh_problems(200, seed=7)
         assert len(fresh) == 200 and not published & {family.key(example) for example in fresh}
         assert all(family.held_out(example) for example in fresh)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_new_draw_has_no_program_that_computes_what_a_training_example_does(name: str) -> None:
+    family, random = FAMILIES[name], Random(f"{name} 0 0")
+    first = next(one for one in iter(lambda: family.draw(random), None) if not family.held_out(one))
+    assert family.has_twin(first), "the first training example is its own twin"
+    fresh, drawn = family.fresh_problems(200, seed=4), family.problems(200, seed=4, testing=True)
+    assert len(fresh) == 200 and not any(map(family.has_twin, fresh))
+    assert 10 < sum(map(family.has_twin, drawn)) < 50, "without the check a draw has twins"
+
+
+def test_the_trained_programs_are_those_of_the_first_training_examples() -> None:
+    """`python -m uncode.train.examples.trained_programs` writes all of them."""
+    from uncode.evals.families.behaviour import Behaviour
+    from uncode.train.examples.curriculum import draw
+    from uncode.train.examples.trained_programs import program, trained_programs
+
+    taught = [Behaviour.of(program(example)) for name in PROGRAMS for example in draw(name, 0, 7)]
+    assert all(one.is_trained for one in taught)
+    assert set(trained_programs((40, 40, 0, 0, 0, 0, 0))) == {
+        Behaviour.of(program(example)).digest for name in PROGRAMS for example in draw(name, 0, 0, 40)
+    }
+    unknown = "def f(xs):\n    return sum(x * x * x - 17 for x in xs)\n"
+    assert not Behaviour.of(unknown).is_trained and not Behaviour.of(unknown).is_constant
+    assert Behaviour.of("def f(xs, k):\n    return [x for x in xs if x < 0 and x > 2]\n").is_constant
 
 
 def test_the_two_families_of_programs_are_tested_with_different_functions() -> None:

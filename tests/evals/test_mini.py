@@ -40,8 +40,8 @@ from uncode.samplers.catalog import DEFAULT_SAMPLER
 from uncode.samplers.presets import PRESETS
 from uncode.stats import wilson
 from uncode.train.config import TrainConfig
+from uncode.train.examples.prepare import TEXTS_FILE, prepare
 from uncode.train.export import export
-from uncode.train.prepare import TEXTS_FILE, prepare
 from uncode.train.run import Run
 
 ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "device": "cpu"}

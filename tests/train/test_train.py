@@ -26,16 +26,16 @@ from uncode.cli.verbs.train import complete_config
 from uncode.evals.families import FAMILIES
 from uncode.models import TINY
 from uncode.train import run as running
-from uncode.train.batches import Batches, TrainBatch
 from uncode.train.checkpoint import check_same_config
 from uncode.train.config import TrainConfig, package_configs
-from uncode.train.curriculum import curriculum, draw
+from uncode.train.examples.batches import Batches, TrainBatch
+from uncode.train.examples.curriculum import curriculum, draw
+from uncode.train.examples.prepare import TEXTS_FILE, load_examples, prepare
+from uncode.train.examples.shards import EXAMPLES_FILE, Shards
 from uncode.train.export import export
 from uncode.train.muon import UPDATE_RMS, Muon, orthogonalize
 from uncode.train.objective import loss_of, mask_answers
-from uncode.train.prepare import TEXTS_FILE, load_examples, prepare
 from uncode.train.run import EOS_ID, MASK_ID, Run, learning_rate, shape_of
-from uncode.train.shards import EXAMPLES_FILE, Shards
 
 CONFIGS = Path(uncode.__file__).parent / "train" / "configs"
 CPU = torch.device("cpu")

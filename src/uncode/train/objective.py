@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
-from .batches import TrainBatch
+from .examples.batches import TrainBatch
 
 MIN_SHARE = 1e-3
 """The smallest share of an answer that is masked. It bounds the loss weight, which is one over the share."""

@@ -21,13 +21,13 @@ from ..backbones.transformer.network import RMSNorm, Shape, Transformer
 from ..backbones.transformer.rope import Rope, rope_of
 from ..core.errors import require
 from ..core.support.write import write_whole
-from .batches import Batches
 from .checkpoint import CHECKPOINT_FILE, check_same_config, metadata_of
 from .config import TrainConfig
+from .examples.batches import Batches
+from .examples.shards import Shards
 from .graphed_step import GraphedStep
 from .muon import Muon
 from .objective import loss_of, mask_answers
-from .shards import Shards
 
 MASK_ID, EOS_ID = 0, 1
 WEIGHTS = "weights"

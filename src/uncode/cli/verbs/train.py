@@ -14,8 +14,8 @@ from ..options import Device
 
 if TYPE_CHECKING:
     from ...train.config import TrainConfig
+    from ...train.examples.shards import Shards
     from ...train.run import OnProgress, Progress, Run
-    from ...train.shards import Shards
 
 SUMMARY = "Train a small masked diffusion model."
 
@@ -53,8 +53,8 @@ def command(
       uncode train tiny --out mine --device cuda --seed 1
     """
     from ...train.config import TrainConfig
-    from ...train.prepare import check_can_draw, load_examples
-    from ...train.shards import examples_file
+    from ...train.examples.prepare import check_can_draw, load_examples
+    from ...train.examples.shards import examples_file
 
     found = TrainConfig.load(config)
     chosen = found if seed is None else found.with_seed(seed)
@@ -102,8 +102,8 @@ def _report_if_finished(config: TrainConfig, out: Path) -> bool:
 
 
 def _draw_examples(config: TrainConfig, folder: Path) -> Shards:
-    from ...train.prepare import prepare
-    from ...train.shards import EXAMPLES_FILE
+    from ...train.examples.prepare import prepare
+    from ...train.examples.shards import EXAMPLES_FILE
 
     with _drawing_bar(sum(config.examples.rows)) as on_progress:
         examples = prepare(config, folder, on_progress)

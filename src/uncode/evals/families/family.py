@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from abc import abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -110,20 +110,30 @@ class Family(Task[E]):
         """Whether a problem may be a test problem of this family. Families with shared problems divide them."""
         return self.held_out(example)
 
+    def has_twin(self, example: E) -> bool:
+        """Whether a held-out problem is still no fair test, because training examples ask the same in other words."""
+        return False
+
     def problems(self, count: int, seed: int, testing: bool) -> list[E]:
         """`count` different problems of the training split or of the test split."""
+        return self._drawn(count, seed, self.may_be_tested if testing else lambda one: not self.held_out(one))
+
+    def fresh_problems(self, count: int, seed: int) -> list[E]:
+        """A new draw: held-out problems without twins that are not in the published files."""
+        published = {self.key(example) for example in self._held_out(None)}
+
+        def is_fresh(example: E) -> bool:
+            return self.may_be_tested(example) and self.key(example) not in published and not self.has_twin(example)
+
+        return self._drawn(count, seed, is_fresh)
+
+    def _drawn(self, count: int, seed: int, accepts: Callable[[E], bool]) -> list[E]:
         random, found = Random(f"{self.name} {seed}"), dict[str, E]()
         while len(found) < count:
             example = self.draw(random)
-            if self.may_be_tested(example) if testing else not self.held_out(example):
+            if accepts(example):
                 found.setdefault(self.key(example), example)
         return list(found.values())
-
-    def fresh_problems(self, count: int, seed: int) -> list[E]:
-        """A new draw: held-out problems that are not in the published files."""
-        published = {self.key(example) for example in self._held_out(None)}
-        drawn = self.problems(count + len(published), seed, testing=True)
-        return [example for example in drawn if self.key(example) not in published][:count]
 
     def style(self, random: Random) -> str:
         names, shares = zip(*self.styles, strict=True)

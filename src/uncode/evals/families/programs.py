@@ -10,6 +10,7 @@ from ..grade.code import Reading, readings
 from ..task import Grade
 from ..tasks.humaneval import Problem as DocstringProblem
 from ..tasks.mbpp import Problem as SentenceProblem
+from .behaviour import Behaviour
 from .family import Family, hash_number
 from .functions import draw_function
 
@@ -52,6 +53,9 @@ class MiniDocstring(Family[Documented]):
     def may_be_tested(self, example: Documented) -> bool:
         return self.held_out(example) and hash_number(f"which {example.words}") % 2 == 0
 
+    def has_twin(self, example: Documented) -> bool:
+        return not _is_fair(example.stub + example.solution)
+
     def response(self, example: Documented, style: str) -> str:
         return example.solution if style == "short" else example.loop
 
@@ -93,6 +97,9 @@ class MiniSentence(Family[Described]):
     def may_be_tested(self, example: Described) -> bool:
         return self.held_out(example) and hash_number(f"which {example.words}") % 2 == 1
 
+    def has_twin(self, example: Described) -> bool:
+        return not _is_fair(example.solution)
+
     def response(self, example: Described, style: str) -> str:
         if style == "fence":
             return f"```python\n{example.solution}```\n"
@@ -101,6 +108,12 @@ class MiniSentence(Family[Described]):
     def grade_ours(self, example: Described, text: str) -> Grade:
         known = _reference_grade(self, example, text, readings(text, example.entry))
         return known or super().grade_ours(example, text)
+
+
+def _is_fair(program: str) -> bool:
+    """Whether no training example computes the same, and wrong programs cannot pass because the result is constant."""
+    behaviour = Behaviour.of(program)
+    return not (behaviour.is_trained or behaviour.is_constant)
 
 
 P = TypeVar("P", Documented, Described)

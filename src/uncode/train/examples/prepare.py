@@ -9,11 +9,11 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from ..backbones.loading.tokenizer import tokenizer_of
-from ..core.errors import require
-from ..core.support.write import write_whole
-from ..evals.families import FAMILIES
-from .config import TrainConfig
+from ...backbones.loading.tokenizer import tokenizer_of
+from ...core.errors import require
+from ...core.support.write import write_whole
+from ...evals.families import FAMILIES
+from ..config import TrainConfig
 from .curriculum import TrainingExample, curriculum
 from .shards import EXAMPLES_FILE, Shards, examples_file, tokenize
 from .tokenizer import train_tokenizer

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .config import TrainConfig
+from ..config import TrainConfig
 from .shards import Shards
 
 

@@ -1,0 +1,1 @@
+"""Training examples: drawn, tokenized, stored and batched."""

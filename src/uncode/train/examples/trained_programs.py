@@ -1,0 +1,50 @@
+"""Write what the programs compute that `tiny` learns from: `python -m uncode.train.examples.trained_programs`.
+
+The file keeps new draws of test problems free of twins of training examples. It belongs to the config `tiny`: write it
+again when its examples change. That takes one to two minutes.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from ...core.support.write import write_whole
+from ...evals import families
+from ...evals.families import FAMILIES
+from ...evals.families.behaviour import TRAINED_FILE, Behaviour
+from ..config import TrainConfig
+from .curriculum import TrainingExample, curriculum
+from .prepare import CURRICULUM_SEED
+
+PROGRAMS = ("mini_docstring", "mini_sentence")
+
+
+def trained_programs(rows: tuple[int, ...]) -> list[int]:
+    """The digests of all programs among the training examples, each once. `rows` is as in a config."""
+    of_programs = tuple(count if name in PROGRAMS else 0 for name, count in zip(FAMILIES, rows, strict=True))
+    drawn = curriculum(of_programs, CURRICULUM_SEED, 1, lambda name, count: None)
+    return sorted({Behaviour.of(program(example)).digest for _, example in drawn})
+
+
+def program(example: TrainingExample) -> str:
+    """The program of a training example. A docstring's begins in the prompt; others may stand in a fence."""
+    found = re.search(r"^def [^`]*", f"{example.prompt}\n{example.response}", re.MULTILINE)
+    assert found is not None, "every answer of a program family is a function"
+    return found[0]
+
+
+def main() -> None:
+    digests = trained_programs(TrainConfig.load("tiny").examples.rows)
+    file = io.BytesIO()
+    np.save(file, np.array(digests, dtype=np.uint32))
+    write_whole(Path(families.__file__).parent / TRAINED_FILE, file.getvalue())
+    print(f"{TRAINED_FILE}: {len(digests)} programs", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
