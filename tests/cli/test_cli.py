@@ -189,3 +189,5 @@ def test_a_folder_decodes(tmp_path: Path) -> None:
     assert guided["guidance"] == 2.0
     cached = run(*words, "--sampler", "semi_ar", "--set", "blocks=2", "--set", "cache=dual", "--chat")
     assert cached.returncode == 0, cached.stderr
+    uncached = run(*words, "--sampler", "semi_ar", "--set", "cache=none", "--set", "steps=none")
+    assert uncached.returncode == 0, "none is a choice of cache, and no number of steps"

@@ -42,6 +42,7 @@ from uncode.evals.task import Grade, Settings
 from uncode.evals.tasks import TASKS
 from uncode.files import read_rows
 from uncode.samplers import presets
+from uncode.samplers.catalog import find
 
 TASK = "mini_choice"
 
@@ -227,6 +228,14 @@ def test_a_label_free_rate_is_chosen_by_the_same_sampler_whichever_others_run() 
     assert mini.narrowed(samplers=["uncode_tau"]).calibrated == mini.calibrated
     with pytest.raises(UncodeError, match="has no setting 'calibrated'"):
         EvalConfig.read({"name": "mine", "title": "mine", "models": ["tiny"], "tasks": ["gsm8k"], "calibrated": "eb"})
+
+
+def test_none_is_a_choice_of_an_option_with_choices_and_else_no_value() -> None:
+    mini = EvalConfig.load("mini")
+    cache = find("uncode_fast_dllm").option("cache")
+    entry = next(entry for entry in mini.samplers if entry.label == "uncode_fast_dllm")
+    assert entry.options["cache"] == cache.value_of("none") == "none"
+    assert find("saber").option("block_length").value_of("none") is None
 
 
 def test_the_config_of_the_docs_can_be_read() -> None:

@@ -82,7 +82,7 @@ def test_processes_claim_the_longest_units_first(tmp_path: Path) -> None:
     samplers, tasks = list(with_every_preset(EvalConfig.load("mini")).samplers), ("mini_sudoku", "mini_docstring")
     units = work_units({task: [one for one in samplers if one.runs_on(task)] for task in tasks}, FAMILIES)
     together = {entry.label for entry in units[0].entries}
-    assert len(units[0].entries) == len(units[1].entries) == 12 and len(units[2].entries) == 1
+    assert len(units[0].entries) == len(units[1].entries) == 13 and len(units[2].entries) == 1
     assert {"uncode", "uncode 0.1", "uncode unseen", "uncode_eb"} <= together and "confidence" not in together
     alone = [unit.task for unit in units[2:]]
     assert alone == sorted(alone), "programs come first, so that they run while others are decoded"

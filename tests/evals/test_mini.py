@@ -97,14 +97,14 @@ def test_a_family_is_run_once_and_the_same_in_any_batch(
 ) -> None:
     results = job(folder, tmp_path / "run").run(1, ignore)
     cells = results.cells["mini_choice"]
-    assert list(cells)[:4] == ["uniform", "confidence", "entropy", "margin"] and len(cells) == 29
+    assert list(cells)[:4] == ["uniform", "confidence", "entropy", "margin"] and len(cells) == 31
     assert {with_rate(0.0), with_rate(0.02), "uncode_tau"} <= set(cells) and UNCODE not in cells
     entropies = results.entropies["mini_choice"]
     assert set(entropies) == {"0", "0.02"} and all(value > 0 for value in entropies.values())
     assert set(results.biases) == {"mini_choice", "all"}
     assert Results.load(tmp_path / "run" / "results.json") == results
     samples = RunFolder(tmp_path / "run").samples()
-    assert len({(sample.sampler, sample.id) for sample in samples}) == len(samples) == 2 * 32
+    assert len({(sample.sampler, sample.id) for sample in samples}) == len(samples) == 2 * 34
     alone = replace(job(folder, tmp_path / "alone", {"mini_choice": 0.02}, batch=1)).run(1, ignore)
     for name in ("confidence", "semi_ar", "left_to_right"):
         assert alone.cells["mini_choice"][name] == cells[name]

@@ -167,8 +167,10 @@ def read_settings(name: str, settings: list[str] | None) -> dict[str, Any]:
     if name.endswith(".toml"):
         require(not options, f"--set cannot change the sampler file '{name}': edit a copy of the file instead.")
     else:
+        preset = find(name)
+        options = {key: preset.option(key).value_of(value) for key, value in options.items()}
         for key, value in options.items():
-            find(name).option(key).check(value)
+            preset.option(key).check(value)
     return options
 
 
@@ -176,7 +178,7 @@ def _setting(text: str) -> tuple[str, Any]:
     key, equals, value = text.partition("=")
     require(bool(key and equals), f"--set takes KEY=VALUE, not '{text}'.")
     require(key != "frequency", "the frequency table has its own option: --frequency FILE.")
-    words = {"none": None, "true": True, "false": False}
+    words = {"none": "none", "true": True, "false": False}
     if value.lower() in words:
         return key, words[value.lower()]
     try:

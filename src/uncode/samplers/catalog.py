@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 from inspect import cleandoc
 from pathlib import Path
+from typing import Any
 
 from ..core.errors import UncodeError, require, shown, suggest
 
@@ -99,6 +100,10 @@ class Option:
         spelt = _aliases().get(self.annotation, self.annotation)
         inner = re.fullmatch(r"Literal\[(.*)\]", spelt)
         return ast.literal_eval(f"({inner[1]},)") if inner else ()
+
+    def value_of(self, written: Any) -> Any:
+        """The value that TOML and `--set` write. `none` is None, except where it is a choice."""
+        return None if written == "none" and "none" not in self.choices else written
 
     def check(self, value: object) -> None:
         """Raise if a value is of the wrong type. The sampler itself checks ranges; that needs torch."""

@@ -183,7 +183,7 @@ def _check_options(entry: SamplerEntry) -> None:
         if isinstance(value, str) and value.startswith("$"):
             _setting(value, Settings(shots=0, length=1, rate=0.0, chat=False, block_length=1))
         elif name != "frequency":
-            option.check(None if value == "none" else value)
+            option.check(option.value_of(value))
 
 
 def _setting(value: Any, settings: Settings) -> Any:

@@ -83,7 +83,7 @@ def _settings() -> str:
         "published temperature of 1.\n"
         f"* A block is an eighth of the answer (`semi_ar 4`: a quarter, `semi_ar {2 * BLOCKS}`: a sixteenth, llada: "
         "half).\n"
-        "* Fast-dLLM and `uncode_fast_dllm` use a prefix cache. Dream uses `alg=entropy`.\n"
+        "* Rows named `prefix` use a prefix cache, all others none. Dream uses `alg=entropy`.\n"
         "* Decoding stops once no mask is left before an EOS token.\n"
         "* Uncode uses `special=neutral`, which leaves EOS unweighted. `uncode unseen` has the preset's default, the "
         "published behaviour.\n"

@@ -77,7 +77,7 @@ def _notes(results: Results) -> str:
     """What the names of the rows mean, for the rows that are there."""
     names = report.main_samplers(results)
     notes = {
-        "fast_dllm": "`fast_dllm` and `uncode_fast_dllm` decode with a prefix KV cache, all others without a cache.",
+        "fast_dllm prefix": "Rows named `prefix` decode with a prefix KV cache, all others without a cache.",
         "semi_ar 4": "A number after `semi_ar` is the number of blocks, which is 8 without it.",
         UNCODE: f"`{UNCODE}, label-free rates` has one rate per family, chosen without labels.",
         UNSEEN: f"`{UNSEEN}` weights EOS as the released code does; the other Uncode rows leave it unweighted.",

@@ -11,12 +11,16 @@ from .board import Board
 from .findings import findings
 
 PAGE_FILE, FIGURE_FILE = "leaderboard.md", "leaderboard.svg"
+_OWN_RULE = (
+    "`uncode_fast_dllm` is the paper's own rule. Its score is no probability: informativeness multiplies it by up to "
+    "ten. So at low rates improbable tokens pass its threshold, and programs fail. `certain_first_fast` admits by "
+    "probability and ranks by the score."
+)
 NOTES = {
-    "fast_dllm": "`fast_dllm` and `uncode_fast_dllm` decode with a prefix KV cache, all other rows without a cache. On "
-    "`tiny` a cache costs accuracy, so part of their distance is the cache.",
-    "uncode_fast_dllm": "`uncode_fast_dllm` is the paper's own rule. Its score is no probability: informativeness "
-    "multiplies it by up to ten. So at low rates improbable tokens pass its threshold, and programs fail. "
-    "`certain_first_fast` admits by probability and ranks by the score.",
+    "fast_dllm prefix": "Rows named `prefix` decode with a prefix KV cache, all others without one. On `tiny` a "
+    "cache costs accuracy, so part of their distance is the cache.",
+    "uncode_fast_dllm": _OWN_RULE,
+    "uncode_fast_dllm prefix": _OWN_RULE,
     "prophet": "`prophet` needs to know where the answer stands. Its row averages the gap over all masks, which is our "
     "default. Sure EOS tokens behind the answer raise that average, so it ends too early, above all on programs.",
     "edit": "`edit` is made for models that were trained to correct visible tokens (LLaDA2.1). `tiny` was not.",
@@ -85,7 +89,7 @@ def _standings(board: Board) -> str:
 
 
 def _notes(board: Board) -> str:
-    notes = [f"* {note}" for name, note in NOTES.items() if name in board.names]
+    notes = list(dict.fromkeys(f"* {note}" for name, note in NOTES.items() if name in board.names))
     return "\n\nRows to read with care:\n\n" + "\n".join(notes) if notes else ""
 
 

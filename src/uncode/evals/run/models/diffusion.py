@@ -19,6 +19,7 @@ from ....engine import Engine, Request, Result
 from ....engine.finished_row import FinishedRow
 from ....prompt import Prompt, encode
 from ....samplers import lookup
+from ....samplers.catalog import find
 from ....samplers.interventions import reject_trivial, trivial_ids
 from ...task import Settings
 from ..config import AUTOREGRESSIVE, SamplerEntry
@@ -76,7 +77,8 @@ class DiffusionModel(EvaluatedModel):
         table = self.frequency or named or self.denoiser.frequency
         if lookup.is_file(entry.preset):
             return lookup.load(entry.preset, frequency=table)
-        values = {key: None if value == "none" else value for key, value in options.items()}
+        preset = find(entry.preset)
+        values = {name: preset.option(name).value_of(value) for name, value in options.items()}
         if not lookup.takes_table(entry.preset, values):
             return lookup.load(entry.preset, **values)
         require(
