@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from uncode.cli import progress
+from uncode.evals.run.options import Progress
 
 BARS = {"item": (progress.item_bar, "2/4"), "download": (progress.download_bar, "2/4 bytes")}
 
@@ -34,3 +35,16 @@ def _show(bar: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, is_termina
         on_progress(0, 0)
         on_progress(2, 4)
     return screen.getvalue()
+
+
+def test_no_time_is_estimated_from_the_first_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(0, 10_000, 40))
+    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+    console = Console(record=True, width=200)
+    on_progress = progress._eval_lines(console)
+    for done in (0, 1, 100):
+        on_progress(Progress("story, eb", done, 200, done, done))
+    first, second, third = console.export_text().splitlines()
+    assert first == "story, eb: 0 of 200 answers"
+    assert second == "story, eb: 1 of 200 answers, 100.0 % right", "one answer after loading the model says nothing"
+    assert third == "story, eb: 100 of 200 answers, 100.0 % right, about 2 min left"

@@ -246,6 +246,16 @@ def test_a_clear_answer_ends_a_row_with_all_of_its_masks() -> None:
     assert sampler.stopping(AfterEos()).policy.stop == replace(stop, otherwise=AfterEos())
 
 
+def test_sure_eos_tokens_do_not_make_an_answer_clear() -> None:
+    """Seven EOS tokens of 0.9999 (9.2 nats) after two words of 0.6 (0.4): over all masks the mean would be 7.3."""
+    model = fixed([0.6, 0.6, *[0.9999] * 7], tokens=[1, 1, *[7] * 7])
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=9, mask_id=0)
+    sampler = Sampler(Policy(ExponentialPosition(1.0), stop=WhenAnswerIsClear(None, 5, 5.0, 5.0, 5.0)))
+    assert decode(model, canvas, sampler).commit_step[0].tolist() == [0, 1, *[2] * 7], "no text is left after two steps"
+    at_once = Sampler(Policy(ExponentialPosition(1.0), stop=WhenAnswerIsClear(None, 5, 0.3, 0.3, 0.3)))
+    assert len(decode(model, canvas, at_once)) == 1
+
+
 def test_a_stop_rule_that_sees_the_span_is_refused_beside_a_dual_cache_and_a_remasker() -> None:
     with pytest.raises(UncodeError, match=r"WhenAnswerIsClear needs every masked position.*DualCache"):
         text_of(presets.prophet().caching(DualCache()), 0)

@@ -23,6 +23,8 @@ from ..frequency.counting.report import OnProgress, Report
 
 OnAmount = Callable[[int, int], None]
 """Called with what is done and the total; a total of 0 is not known yet."""
+MIN_ANSWERS = 16
+"""Answers from which the time that is left is estimated. The first ones come after the model was loaded."""
 
 
 def download_bar(what: str) -> AbstractContextManager[OnAmount]:
@@ -104,7 +106,8 @@ def _eval_lines(console: Console, every: float = 30.0) -> Callable[[RunProgress]
             return
         last = now
         made = report.done - first
-        left = f", about {(now - began) / made * (report.total - report.done) / 60:.0f} min left" if made else ""
+        minutes = (now - began) / max(made, 1) * (report.total - report.done) / 60
+        left = f", about {minutes:.0f} min left" if made >= MIN_ANSWERS else ""
         accuracy = f", {_accuracy(report)}" if report.answered else ""
         line = f"{report.cell}: {report.done:,} of {report.total:,} answers{accuracy}{left}"
         console.print(line, highlight=False, soft_wrap=True)

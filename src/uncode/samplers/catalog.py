@@ -26,7 +26,7 @@ MEANING = {
     "alg_temp": "temperature of the order: Gumbel noise on the ranking",
     "anchor": "probability from which a committed position lowers the bar for its neighbours",
     "answer_length": "tokens of the answer",
-    "answer_start": "offset at which the answer stands; none: all masks",
+    "answer_start": "offset at which the answer stands; none: every mask that proposes text",
     "block_length": "tokens in a block; none: one block",
     "blocks": "number of blocks, filled from left to right",
     "boost": "exponent of the probability that a token gains as credit",

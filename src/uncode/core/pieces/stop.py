@@ -120,13 +120,15 @@ class AfterEos(Stop):
 class WhenAnswerIsClear(Stop):
     """When the two most likely tokens of the answer's positions are far apart, all masks take their proposals.
 
-    The gap of their logits, averaged over `length` positions from the offset `start` on (None: over all masks), must
-    reach `early`, `middle` or `late`, by the third of the steps. `steps` is the sampler's number of steps, None one
-    token a step. Until then the rule `otherwise` holds.
+    The gap of their logits, averaged over `length` positions from the offset `start` on, must reach `early`, `middle`
+    or `late`, by the third of the steps. With a `start` of None it is averaged over the masks that propose text: EOS
+    tokens are sure long before the answer is. If all masks propose EOS, it is averaged over all. `steps` is the
+    sampler's number of steps, None one token a step. Until then the rule `otherwise` holds.
     """
 
     sees_beliefs: ClassVar[bool] = True
     _mask_id: ClassVar[Tensor | None] = None
+    _eos_ids: ClassVar[Tensor | None] = None
 
     start: int | None = None
     length: int = 5
@@ -149,7 +151,8 @@ class WhenAnswerIsClear(Stop):
 
     def bind(self, facts: Facts) -> Self:
         bound = replace(self, otherwise=self.otherwise.bind(facts))
-        return bound.holding(_mask_id=torch.tensor(facts.mask_id, device=facts.device))
+        eos_ids = torch.tensor(facts.eos_ids, dtype=torch.long, device=facts.device)
+        return bound.holding(_mask_id=torch.tensor(facts.mask_id, device=facts.device), _eos_ids=eos_ids)
 
     def buffers(self) -> tuple[Buffer, ...]:
         return (
@@ -168,13 +171,19 @@ class WhenAnswerIsClear(Stop):
         masked, (taken, total) = view.tokens.eq(self._mask_id), self._counts(view)
         part = taken / (total if self.steps is None else total.clamp(max=self.steps))
         bar = torch.where(part < 0.33, self.early, torch.where(part < 0.67, self.middle, self.late))
-        answer = masked
-        if self.start is not None:
-            answer = (view.offsets >= self.start) & (view.offsets < self.start + self.length)
-            answer = (answer & (view.offsets < view.span_length)).expand_as(masked)
+        answer = self._answer(view, masked)
         gap = torch.where(answer, -view.belief.exp_second.double().log(), 0.0).sum(-1, keepdim=True)
         count = answer.sum(-1, keepdim=True)
         return masked & (count > 0) & (gap / count >= bar)
+
+    def _answer(self, view: View, masked: Tensor) -> Tensor:
+        """The positions whose gap counts, `[B, W]`."""
+        if self.start is not None:
+            answer = (view.offsets >= self.start) & (view.offsets < self.start + self.length)
+            return (answer & (view.offsets < view.span_length)).expand_as(masked)
+        assert self._eos_ids is not None, "a stop rule is bound to a model before it is used"
+        text = masked & ~torch.isin(view.belief.token, self._eos_ids)
+        return torch.where(text.any(-1, keepdim=True), text, masked)
 
     def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
         taken, total = self._counts(view)

@@ -231,7 +231,8 @@ def prophet(
 
     Source: Li et al., Diffusion Language Models Know the Answer Before Decoding (arXiv:2508.19982); pixeli99/Prophet
         generate_earlyexit.py, generate.
-    Default answer_start: None, the gap is averaged over all masks (ours: the published code needs the answer's place).
+    Default answer_start: None, the gap is averaged over the masks that propose text, not EOS (ours: the published code
+        needs the answer's place).
         Default answer_length: 5, "answer_length = 5". Default early: 7.5, default middle: 5.0 and default late: 2.5,
         "{'early': 7.5, 'mid': 5.0, 'late': 2.5}". Default steps: None, one position a step. Default block_length: 32,
         its example.

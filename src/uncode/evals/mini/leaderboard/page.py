@@ -21,8 +21,9 @@ NOTES = {
     "cache costs accuracy, so part of their distance is the cache.",
     "uncode_fast_dllm": _OWN_RULE,
     "uncode_fast_dllm prefix": _OWN_RULE,
-    "prophet": "`prophet` needs to know where the answer stands. Its row averages the gap over all masks, which is our "
-    "default. Sure EOS tokens behind the answer raise that average, so it ends too early, above all on programs.",
+    "prophet": "`prophet` needs to know where the answer stands. This row averages the gap over all masks. Sure EOS "
+    "tokens behind the answer raise that average, so it ends too early, above all on programs. The preset has ignored "
+    "masks that propose EOS since.",
     "edit": "`edit` is made for models that were trained to correct visible tokens (LLaDA2.1). `tiny` was not.",
 }
 """What a reader must know about a row, by its name."""
