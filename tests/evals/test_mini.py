@@ -16,6 +16,7 @@ import torch
 
 import uncode
 from tests.cli.running import call
+from tests.evals.runs import make_run, sample
 from uncode import UncodeError
 from uncode.analysis.measures.order import order_of
 from uncode.backbones.loading import device
@@ -23,7 +24,7 @@ from uncode.cli import devices
 from uncode.cli.answering.three_orders import _typical_problems
 from uncode.evals.families import FAMILIES
 from uncode.evals.families.write import lines_of
-from uncode.evals.mini import names, report, write
+from uncode.evals.mini import names, outcomes, report, write
 from uncode.evals.mini.biases import biases_of
 from uncode.evals.mini.card.page import card
 from uncode.evals.mini.job import Job, problems_digest
@@ -408,3 +409,20 @@ def test_held_out_problems_are_held_out() -> None:
         assert (len(tested), len(others)) == (1024, 64)
         assert all(family.held_out(example) for example in tested + others)
         assert len({family.key(example) for example in tested + others}) == 1024 + 64
+
+
+@pytest.mark.parametrize("min_bytes", [0, 2**30])
+def test_outcomes_are_read_from_all_files_in_one_process_or_several(
+    min_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outcomes, "MIN_BYTES", min_bytes)
+    cell = ("tiny", "mini_story", "eb")
+    folder = RunFolder(make_run(tmp_path / "run", {cell: "1101", (*cell[:2], "confidence"): "0"}))
+    again, late = sample(cell, 0, [False, False]), sample(cell, 1, [False, False])
+    with folder.writing(1) as lines:  # the first is there already, by its key; the second answers another prompt
+        lines.add([again.as_row(), replace(late, key="new").as_row()])
+    found = outcomes.read_outcomes(folder)
+    assert list(found) == [("mini_story", "eb"), ("mini_story", "confidence")]
+    assert [one.is_right for one in found["mini_story", "eb"]] == [True, False, False, True]
+    first = found["mini_story", "eb"][0]
+    assert (first.id, first.forwards, first.tokens, first.first_eos_step) == ("mini_story/0", 8, 4, None)

@@ -9,8 +9,8 @@ from typing import Any
 from ..families import FAMILIES
 from ..run.calibrate import mean_entropy
 from ..run.folder import RunFolder
-from ..run.sample import Sample
 from .names import UNCODE, with_rate
+from .outcomes import Outcome, read_outcomes
 from .results import Cell, FamilyResults, best_rate
 
 WHOLE = " whole"
@@ -26,8 +26,8 @@ def family_results(
 
     Samplers come in the given order of labels, whichever process ran them first; others come last.
     """
-    grouped = _grouped(folder.samples())
-    entropies = {} if calibration is None else _grouped(calibration.samples())
+    grouped = read_outcomes(folder)
+    entropies = {} if calibration is None else read_outcomes(calibration)
     cells_of_run = folder.info().cells
     ran = dict.fromkeys(cell.sampler for cell in cells_of_run)
     labels = [label for label in order if label in ran] + [label for label in ran if label not in order]
@@ -41,9 +41,11 @@ def family_results(
         if not complete:
             continue
         chosen = {
-            label.rpartition(" ")[2]: mean_entropy(rows) for (task, label), rows in entropies.items() if task == name
+            label.rpartition(" ")[2]: mean_entropy(one.entropy for one in rows)
+            for (task, label), rows in entropies.items()
+            if task == name
         }
-        measured = {label: rows for label, rows in complete.items() if all(sample.order for sample in rows)}
+        measured = {label: rows for label, rows in complete.items() if all(one.order for one in rows)}
         cells = {label: cell_of(rows) for label, rows in complete.items() if label not in measured}
         if chosen and with_rate(best_rate(chosen)) in cells:
             cells.pop(UNCODE, None)  # it is Uncode at the chosen rate
@@ -52,43 +54,36 @@ def family_results(
             cells=cells,
             entropies=chosen,
             orders={label.removesuffix(WHOLE): _orders(rows) for label, rows in measured.items()},
-            seconds=sum(sample.seconds for rows in complete.values() for sample in rows),
+            seconds=sum(one.seconds for rows in complete.values() for one in rows),
         )
     return found
 
 
-def cell_of(samples: Sequence[Sample]) -> Cell:
-    """One sampler on one family, its samples in the order of the problems."""
-    count = len(samples)
+def cell_of(outcomes: Sequence[Outcome]) -> Cell:
+    """One sampler on one family, its outcomes in the order of the problems."""
+    count = len(outcomes)
     return Cell(
-        right=_marks(sample.grades["correct"].correct for sample in samples),
-        hasty=_marks(is_hasty(sample) for sample in samples),
-        forwards=round(sum(sample.forwards for sample in samples) / count, 2),
-        tokens=round(sum(sample.tokens for sample in samples) / count, 2),
+        right=_marks(bool(one.is_right) for one in outcomes),
+        hasty=_marks(is_hasty(one) for one in outcomes),
+        forwards=round(sum(one.forwards for one in outcomes) / count, 2),
+        tokens=round(sum(one.tokens for one in outcomes) / count, 2),
     )
 
 
-def is_hasty(sample: Sample) -> bool:
-    return sample.first_eos_step is not None and sample.first_eos_step < sample.forwards / HASTY_SHARE
+def is_hasty(outcome: Outcome) -> bool:
+    return outcome.first_eos_step is not None and outcome.first_eos_step < outcome.forwards / HASTY_SHARE
 
 
 def _marks(values: Iterable[bool]) -> str:
     return "".join("1" if value else "0" for value in values)
 
 
-def _orders(samples: Sequence[Sample]) -> dict[str, list[Any]]:
+def _orders(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
     """The measures of order, a list each."""
-    return {name: [(sample.order or {})[name] for sample in samples] for name in ("when", "early", "overall")}
+    return {name: [(one.order or {})[name] for one in outcomes] for name in ("when", "early", "overall")}
 
 
-def _grouped(samples: Iterable[Sample]) -> dict[tuple[str, str], list[Sample]]:
-    found = dict[tuple[str, str], list[Sample]]()
-    for sample in samples:
-        found.setdefault((sample.task, sample.sampler), []).append(sample)
-    return found
-
-
-def _in_order(samples: Iterable[Sample], ids: Sequence[str]) -> list[Sample]:
-    """The samples of these examples, in this order; none if one is missing."""
-    by_id = {sample.id: sample for sample in samples}
+def _in_order(outcomes: Iterable[Outcome], ids: Sequence[str]) -> list[Outcome]:
+    """The outcomes of these examples, in this order; none if one is missing."""
+    by_id = {one.id: one for one in outcomes}
     return [by_id[name] for name in ids] if all(name in by_id for name in ids) else []

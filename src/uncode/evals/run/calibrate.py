@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
@@ -29,7 +29,7 @@ class RateChoice:
 
     @property
     def entropies(self) -> dict[float, float]:
-        return {rate: mean_entropy(samples) for rate, samples in self.samples.items()}
+        return {rate: mean_entropy(sample.entropy for sample in samples) for rate, samples in self.samples.items()}
 
     @property
     def rate(self) -> float:
@@ -112,9 +112,9 @@ def calibration_questions(
     return [Question(example, ids, length, seed + number) for number, (example, ids) in pairs]
 
 
-def mean_entropy(samples: Sequence[Sample]) -> float:
-    """The mean predictive entropy of a set of answers."""
-    values = [sample.entropy for sample in samples if sample.entropy is not None]
+def mean_entropy(entropies: Iterable[float | None]) -> float:
+    """The mean predictive entropy of a set of answers, of those that were observed."""
+    values = [entropy for entropy in entropies if entropy is not None]
     return round(sum(values) / len(values), 6)
 
 

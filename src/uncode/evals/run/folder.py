@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, TypeVar
 
 from ...core.errors import UncodeError, require
 from ...core.support.paths import check_folder_can_be_made, make_folder
@@ -22,6 +22,19 @@ from ...core.support.write import is_partial, write_whole
 from ...files import LineFile, exclusive_lock, read_rows
 from .sample import CellName, Sample
 
+
+class _Identified(Protocol):
+    """A sample, or what is kept of one."""
+
+    @property
+    def key(self) -> str: ...
+    @property
+    def cell(self) -> CellName: ...
+    @property
+    def id(self) -> str: ...
+
+
+S = TypeVar("S", bound=_Identified)
 SCHEMA = 1
 INFO, SAMPLES = "run.json", "samples.jsonl"
 DRAWN_PROBLEMS = "problems-"
@@ -158,8 +171,7 @@ class RunFolder:
 
     def samples(self) -> list[Sample]:
         """All samples. If an example of a cell was answered more than once (its prompt changed), the last one."""
-        found = {(sample.cell, sample.id): sample for sample in self.all_samples()}
-        return list(found.values())
+        return last_answers(self.all_samples())
 
     def to_frame(self) -> Any:
         """A pandas data frame with one line per answer (extra `frames`)."""
@@ -169,13 +181,7 @@ class RunFolder:
 
     def all_samples(self) -> list[Sample]:
         """Every sample once, in the order in which they were written."""
-        found = dict[tuple[str, CellName], Sample]()
-        with _garbage_collection_paused():
-            for file in self.files():
-                for number, row in enumerate(read_rows(file), 1):
-                    sample = _read_sample(row, file, number)
-                    found.setdefault((sample.key, sample.cell), sample)
-        return list(found.values())
+        return once(sample for file in self.files() for sample in read_samples(file))
 
     def files(self) -> list[Path]:
         """The files of samples. The merged one comes first."""
@@ -234,6 +240,25 @@ class RunFolder:
             yield
 
 
+def read_samples(file: Path) -> list[Sample]:
+    """The samples in one file of a run folder."""
+    with garbage_collection_paused():
+        return [_read_sample(row, file, number) for number, row in enumerate(read_rows(file), 1)]
+
+
+def once(samples: Iterable[S]) -> list[S]:
+    """Samples without repetitions: the file of a killed process may hold some that the merged file has too."""
+    found = dict[tuple[str, CellName], S]()
+    for sample in samples:
+        found.setdefault((sample.key, sample.cell), sample)
+    return list(found.values())
+
+
+def last_answers(samples: Iterable[S]) -> list[S]:
+    """Of several answers to an example of a cell the last one."""
+    return list({(sample.cell, sample.id): sample for sample in samples}.values())
+
+
 def _trace_name(cell: Cell) -> str:
     return re.sub(r"[^\w.-]+", "-", f"{cell.model}-{cell.task}-{cell.sampler}")
 
@@ -246,7 +271,7 @@ def _read_sample(row: Mapping[str, Any], file: Path, number: int) -> Sample:
 
 
 @contextmanager
-def _garbage_collection_paused() -> Iterator[None]:
+def garbage_collection_paused() -> Iterator[None]:
     """Half of the time to read a large run goes into collections that find nothing."""
     was_enabled = gc.isenabled()
     gc.disable()
