@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,14 +15,15 @@ from tests.cli.running import call
 from uncode import UncodeError
 from uncode.evals.families import FAMILIES
 from uncode.evals.mini.every_preset import entries_by_label, with_every_preset, with_samplers
+from uncode.evals.mini.folder import FRESH_FOLDER, SECOND_FOLDER
 from uncode.evals.mini.job import Job
 from uncode.evals.mini.leaderboard import tables
 from uncode.evals.mini.leaderboard.board import NOT_RUN, Board
 from uncode.evals.mini.leaderboard.figure import draw_board
 from uncode.evals.mini.leaderboard.findings import findings
-from uncode.evals.mini.leaderboard.page import FIGURE_FILE, PAGE_FILE, board_of, page
-from uncode.evals.mini.names import with_rate
-from uncode.evals.mini.results import Cell, Results
+from uncode.evals.mini.leaderboard.page import FIGURE_FILE, PAGE_FILE, board_of, fresh_board, page
+from uncode.evals.mini.names import RATES, with_rate
+from uncode.evals.mini.results import RESULTS, Cell, Results
 from uncode.evals.mini.stored_rows import beside_stored, stored_results
 from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.grading import GradingPool
@@ -193,6 +197,40 @@ def test_a_preset_without_a_row_is_named_with_the_reason() -> None:
     assert "Rows to read with care" not in text
     careful = page(Board.of([results_with(edit=(10, 5.0), eb=(30, 9.0))]))
     assert "* `edit` is made for models that were trained to correct" in careful and "prophet` needs" not in careful
+
+
+def test_new_problems_have_a_section_where_they_were_measured(tmp_path: Path) -> None:
+    assert fresh_board(tmp_path) is None and "## New problems" not in page(board())
+    for seed, right in ((0, 38), (1, 36)):
+        found = results_with(seed, certain_first=(right, 7.0), eb=(20, 6.0), **{"uncode 0.1": (37, 50.0)})
+        fresh = tmp_path / FRESH_FOLDER / ("" if seed == 0 else SECOND_FOLDER)
+        fresh.mkdir()
+        replace(found, about=found.about | {"draw": 90125}).save(fresh / RESULTS)
+    measured = fresh_board(tmp_path)
+    assert measured is not None
+    section = page(board(), measured).split("\n## New problems\n")[1].split("\n## ")[0]
+    assert "on 40 more problems of each family too, which `uncode mini --draw 90125` draws" in section
+    assert (
+        "* **`certain_first`** (95.0 and 90.0 % in 7.0 and 7.0 forwards): no row is shown to be better; 1 of 1"
+        in section
+    )
+    assert "\n### From `certain_first`\n" in section and "|  | uncode 0.1, best fixed rate |" in section
+
+
+def test_the_script_of_the_release_names_rows_of_the_suite(tmp_path: Path) -> None:
+    def measure(*parts: str) -> subprocess.CompletedProcess[str]:
+        words = [str(ROOT / "release" / "measure.sh"), str(tmp_path), *parts]
+        return subprocess.run(
+            words, env=os.environ | {"UNCODE": "echo", "MPS": "no"}, capture_output=True, text=True, check=False
+        )
+
+    shown = measure("suite", "board", "fresh").stdout
+    rows = re.findall(r"--samplers (.*) --draw 90125", shown)[0].split(",")
+    assert set(rows) <= set(entries_by_label()) and {with_rate(rate) for rate in RATES} <= set(rows)
+    assert shown.count("--device cuda --workers 12 --batch 256") == 3 and shown.count("--all --second") == 2
+    assert (ROOT / "release" / "tiny-seed-1" / "model.safetensors").is_file()
+    wrong = measure("bord")
+    assert wrong.returncode == 2 and "there is no part 'bord'" in wrong.stderr
 
 
 def test_runs_that_cannot_be_compared_are_refused() -> None:

@@ -16,6 +16,8 @@ from .results import RESULTS, Results
 
 SECOND_FOLDER = "second"
 """The folder, inside the model's, with the record and the results of a run with another seed."""
+FRESH_FOLDER = "fresh"
+"""The folder, inside the model's, with the results on problems of a new draw, and those of the second seed in it."""
 WEIGHTS = "model.safetensors"
 
 
@@ -63,6 +65,12 @@ def load_runs(folder: Path, every_preset: bool = False) -> list[TrainedModel]:
         return [first]
     check_seeds([folder, second])
     return [first, TrainedModel.load(second, every_preset)]
+
+
+def fresh_results(folder: Path) -> list[Results]:
+    """The results on problems of a new draw, of one or two seeds; none if they were not measured."""
+    fresh = folder / FRESH_FOLDER
+    return [Results.load(file) for one in (fresh, fresh / SECOND_FOLDER) if (file := one / RESULTS).is_file()]
 
 
 def check_seeds(folders: Sequence[Path]) -> None:

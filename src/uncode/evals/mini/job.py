@@ -157,6 +157,7 @@ class Job:
             "device": model.denoiser.device.type,
             "dtype": str(model.denoiser.dtype).removeprefix("torch."),
             "problems": self.problems,
+            "draw": self.draw,
             "seed": self.seed,
             "training_seed": training_seed(folder),
             "rates": None if self.rates is None else dict(self.rates),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from statistics import mean
 
 from ....stats import holm, mcnemar
@@ -15,7 +15,12 @@ MAX_NAMED = 8
 
 def findings(board: Board) -> list[str]:
     """The best row, the Pareto front, and where others are better than Uncode and this library's own samplers."""
-    return [_best(board), _front(board), *(_own(board, name) for name in board.own), *_two_seeds(board)]
+    return [_best(board), _front(board), *own_findings(board, board.own), *_two_seeds(board)]
+
+
+def own_findings(board: Board, names: Iterable[str]) -> list[str]:
+    """For each of these rows which others are shown to be better, not settled, or below."""
+    return [_own(board, name) for name in names]
 
 
 def _two_seeds(board: Board) -> list[str]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from ...report.table import Table
-from ..folder import load_runs
+from ..folder import fresh_results, load_runs
 from . import tables
 from .board import Board
-from .findings import findings
+from .findings import findings, own_findings
 
 PAGE_FILE, FIGURE_FILE = "leaderboard.md", "leaderboard.svg"
 _OWN_RULE = (
@@ -27,6 +28,8 @@ NOTES = {
     "edit": "`edit` is made for models that were trained to correct visible tokens (LLaDA2.1). `tiny` was not.",
 }
 """What a reader must know about a row, by its name."""
+OWN_DEFAULTS = ("certain_first", "certain_first_fast")
+"""The rows that others are compared with on new problems."""
 COMMAND = "python -m uncode.evals.mini.leaderboard.write"
 
 
@@ -35,12 +38,19 @@ def board_of(folder: Path) -> Board:
     return Board({run.seed: run.results for run in load_runs(folder, every_preset=True)})
 
 
-def page(board: Board) -> str:
+def fresh_board(folder: Path) -> Board | None:
+    """The leaderboard of the same models on problems of a new draw, if these were measured."""
+    results = fresh_results(folder)
+    return Board.of(results) if results else None
+
+
+def page(board: Board, fresh: Board | None = None) -> str:
     """docs/leaderboard.md."""
     sections = {
-        "What it shows": "\n".join(f"* {text}" for text in findings(board)),
+        "What it shows": _bullets(findings(board)),
         "Standings": _standings(board),
-        "Differences": _differences(board),
+        "Differences": _differences(board, board.references),
+        "New problems": "" if fresh is None else _new_problems(fresh),
         "By family": _families(board),
         "Settings and costs": _costs(board),
         "Presets without a row": _without_row(board),
@@ -94,8 +104,22 @@ def _notes(board: Board) -> str:
     return "\n\nRows to read with care:\n\n" + "\n".join(notes) if notes else ""
 
 
-def _differences(board: Board) -> str:
-    parts = [f"### From `{name}`\n\n{tables.differences(board, name).markdown()}" for name in board.references]
+def _new_problems(board: Board) -> str:
+    about = next(iter(board.runs.values())).about
+    shown = [name for name in OWN_DEFAULTS if name in board.names]
+    return (
+        f"These rows were decoded on {about['problems']:,} more problems of each family too, which `uncode mini --draw "
+        f"{about['draw']}` draws. No setting was chosen with them.\n\n{_bullets(own_findings(board, shown))}\n\n"
+        f"{tables.standings(board).markdown()}\n\n{_differences(board, shown)}"
+    )
+
+
+def _bullets(texts: Iterable[str]) -> str:
+    return "\n".join(f"* {text}" for text in texts)
+
+
+def _differences(board: Board, references: Iterable[str]) -> str:
+    parts = [f"### From `{name}`\n\n{tables.differences(board, name).markdown()}" for name in references]
     return "In points, with Holm's p-values; a star marks p < 0.05.\n\n" + "\n\n".join(parts)
 
 

@@ -1,7 +1,8 @@
 """Write the leaderboard of a model: `python -m uncode.evals.mini.leaderboard.write FOLDER DOCS`.
 
-FOLDER is a model's, with its `results.json` of every preset and that of a second seed in `second/`. DOCS gets
-leaderboard.md and pictures/leaderboard.svg (extra `plots`).
+FOLDER is a model's, with its `results.json` of every preset and that of a second seed in `second/`. The same two files
+in `fresh/` are of problems of a new draw, if there are any. DOCS gets leaderboard.md and pictures/leaderboard.svg
+(extra `plots`).
 """
 
 from __future__ import annotations
@@ -12,14 +13,14 @@ from pathlib import Path
 from ....core.support.paths import make_folder
 from ....core.support.write import write_whole
 from .figure import draw_board
-from .page import FIGURE_FILE, PAGE_FILE, board_of, page
+from .page import FIGURE_FILE, PAGE_FILE, board_of, fresh_board, page
 
 
 def main(folder: Path, docs: Path) -> None:
     board = board_of(folder)
     make_folder(docs / "pictures")
     write_whole(docs / "pictures" / FIGURE_FILE, draw_board(board))
-    write_whole(docs / PAGE_FILE, page(board))
+    write_whole(docs / PAGE_FILE, page(board, fresh_board(folder)))
     print(f"{docs / PAGE_FILE}: {len(board.names)} rows, {len(board.without_row)} presets without one")
 
 
