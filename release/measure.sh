@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Decode everything that the card and the leaderboard of `tiny` show, on one GPU: about fifteen minutes on an H200.
+# Decode everything that the card and the leaderboard of `tiny` show, on one GPU, and write both.
 #
 #   release/measure.sh OUT [PART...]      parts: suite board fresh pages; all of them by default
 #
@@ -11,8 +11,8 @@
 # A part that was interrupted resumes. UNCODE, PYTHON, WORKERS, BATCH and DRAW may be set. Processes share the GPU better
 # under NVIDIA's MPS, which is started if it is there; MPS=no leaves it alone.
 set -euo pipefail
+out=$(realpath -m "${1:?usage: release/measure.sh OUT [PART...]}")
 cd "$(dirname "$0")/.."
-out=${1:?usage: release/measure.sh OUT [PART...]}
 shift
 parts=${*:-suite board fresh pages}
 uncode=${UNCODE:-uncode}
@@ -20,7 +20,7 @@ python=${PYTHON:-python3}
 draw=${DRAW:-90125}
 tiny=src/uncode/models/tiny second=release/tiny-seed-1
 options="--device cuda --workers ${WORKERS:-12} --batch ${BATCH:-256}"
-claims=certain_first,certain_first_fast,left_to_right,semi_ar,"semi_ar 16",remdm,confidence,entropy,eb,uncode_eb
+claims=certain_first,certain_first_fast,left_to_right,semi_ar,"semi_ar 16",remdm,confidence,entropy,eb,uncode_eb,certainty_density,info_gain
 claims+=,fast_dllm,"fast_dllm prefix","uncode 0","uncode 0.02","uncode 0.05","uncode 0.1","uncode 0.25","uncode 0.5","uncode 1"
 
 if [ "${MPS:-yes}" != no ] && command -v nvidia-cuda-mps-control >/dev/null && nvidia-cuda-mps-control -d 2>/dev/null; then
@@ -34,11 +34,14 @@ for part in $parts; do
 	board) $uncode mini --all --second $second $options --out "$out/board" ;;
 	fresh) $uncode mini --all --second $second --samplers "$claims" --draw "$draw" $options --out "$out/fresh" ;;
 	pages)
+		for of in board board/second fresh fresh/second; do
+			[ -f "$out/$of/results.json" ] || { echo "measure.sh: '$out/$of' has no results: run the parts before." >&2; exit 2; }
+		done
 		mkdir -p $tiny/fresh/second
-		cp "$out/board/results.json" $tiny/results.json
-		cp "$out/board/second/results.json" $tiny/second/results.json
-		cp "$out/fresh/results.json" $tiny/fresh/results.json
-		cp "$out/fresh/second/results.json" $tiny/fresh/second/results.json
+		for of in "" /second; do
+			cp "$out/board$of/results.json" "$tiny$of/results.json"
+			cp "$out/fresh$of/results.json" "$tiny/fresh$of/results.json"
+		done
 		$python -m uncode.evals.mini.write $tiny
 		$python -m uncode.evals.mini.leaderboard.write $tiny docs
 		;;

@@ -243,6 +243,13 @@ def test_a_wrong_sampler_is_refused_before_the_model_is_loaded(monkeypatch: pyte
         UncodeLM("tiny", "story", rate=1)
 
 
+def test_a_cache_of_none_is_a_choice(tiny: Any) -> None:
+    """It was refused with "did you mean 'none'?"."""
+    found = UncodeLM(tiny, "uncode_fast_dllm", cache="none").generate_until(asks(("2 + 3 =", {"max_gen_toks": 4})))
+    sampler = uncode.presets.uncode_fast_dllm(frequency=tiny.frequency, cache="none")
+    assert found == [uncode.generate(tiny, "2 + 3 =", sampler=sampler, length=4)]
+
+
 def test_a_sampler_file_of_the_model_goes_by_its_name(tiny: Any) -> None:
     assert UncodeLM(tiny, "story").generate_until(asks(("2 + 3 =", {"max_gen_toks": 4}))) == [
         uncode.generate(tiny, "2 + 3 =", sampler="story", length=4)

@@ -37,14 +37,16 @@ def _show(bar: Callable[[str], Any], monkeypatch: pytest.MonkeyPatch, is_termina
     return screen.getvalue()
 
 
-def test_no_time_is_estimated_from_the_first_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    clock = iter(range(0, 10_000, 40))
-    monkeypatch.setattr(progress.time, "monotonic", lambda: next(clock))
+def test_the_time_left_is_estimated_from_the_speed_after_the_first_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [0.0]
+    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
     console = Console(record=True, width=200)
     on_progress = progress._eval_lines(console)
-    for done in (0, 1, 100):
-        on_progress(Progress("story, eb", done, 200, done, done))
-    first, second, third = console.export_text().splitlines()
-    assert first == "story, eb: 0 of 200 answers"
-    assert second == "story, eb: 1 of 200 answers, 100.0 % right", "one answer after loading the model says nothing"
-    assert third == "story, eb: 100 of 200 answers, 100.0 % right, about 2 min left"
+    for seconds, done in ((0, 100), (600, 100), (640, 101), (680, 116), (720, 117), (760, 121)):
+        now[0] = seconds
+        on_progress(Progress("story, eb", done, 201, 0, 0))
+    loading, first, few, enough, more = console.export_text().splitlines()
+    assert loading == "story, eb: 100 of 201 answers", "a resumed run has answers before it loads a model"
+    assert "min left" not in first and "min left" not in few, "1 and 15 answers after the first"
+    assert enough == "story, eb: 117 of 201 answers, about 7 min left", "16 answers in 80 s, 84 to come"
+    assert more == "story, eb: 121 of 201 answers, about 8 min left", "20 answers in 120 s, 80 to come"

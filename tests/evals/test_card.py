@@ -65,7 +65,7 @@ def test_claims_hold_where_the_numbers_say_so() -> None:
     assert found["Uncode is above confidence on average"].estimate == pytest.approx(  # type: ignore[union-attr]
         100 * (2 * 8 + 3 * 18 + 2 * 8) / (7 * 40)
     )
-    assert found["… on sudoku"].estimate == pytest.approx(100 * 15 / 40)  # type: ignore[union-attr]
+    assert found["Confidence is above left to right on sudoku"].estimate == pytest.approx(100 * 15 / 40)  # type: ignore[union-attr]
     assert all(claim.find(Results(dict(ABOUT), {}, {}, {})) is None for claim in CLAIMS)
 
 
@@ -96,7 +96,7 @@ def test_two_runs_agree_or_not() -> None:
     assert [(pair.a, pair.b) for pair in other.differing()] == [("confidence", "semi_ar"), ("semi_ar", "eb")]
     assert sum(pair.is_contradiction() for pair in other.pairs) == 2
     assert other.summary().startswith("The averages of two trainings should lie within 2 points. ")
-    assert " do not; semi_ar changes most, from " in other.summary()
+    assert " do not (each fixed rate counts); `semi_ar` changes most, from " in other.summary()
     assert other.changes[0].sampler == "semi_ar" and other.changes[0].points == pytest.approx(-65)
 
 

@@ -100,25 +100,25 @@ def test_a_third_draw_shares_no_problem_with_the_published_ones() -> None:
 def test_a_new_draw_has_no_program_that_computes_what_a_training_example_does(name: str) -> None:
     family, random = FAMILIES[name], Random(f"{name} 0 0")
     first = next(one for one in iter(lambda: family.draw(random), None) if not family.held_out(one))
-    assert family.has_twin(first), "the first training example is its own twin"
+    assert not family.is_fair_test(first), "the first training example is its own twin"
     fresh, drawn = family.fresh_problems(200, seed=4), family.problems(200, seed=4, testing=True)
-    assert len(fresh) == 200 and not any(map(family.has_twin, fresh))
-    assert 10 < sum(map(family.has_twin, drawn)) < 50, "without the check a draw has twins"
+    assert len(fresh) == 200 and all(map(family.is_fair_test, fresh))
+    assert 150 < sum(map(family.is_fair_test, drawn)) < 190, "without the check a draw has twins"
 
 
-def test_the_trained_programs_are_those_of_the_first_training_examples() -> None:
-    """`python -m uncode.train.examples.trained_programs` writes all of them."""
+def test_the_training_programs_are_those_of_the_first_training_examples() -> None:
+    """`python -m uncode.train.examples.training_programs` writes all of them."""
     from uncode.evals.families.behaviour import Behaviour
     from uncode.train.examples.curriculum import draw
-    from uncode.train.examples.trained_programs import program, trained_programs
+    from uncode.train.examples.training_programs import program, training_programs
 
     taught = [Behaviour.of(program(example)) for name in PROGRAMS for example in draw(name, 0, 7)]
-    assert all(one.is_trained for one in taught)
-    assert set(trained_programs((40, 40, 0, 0, 0, 0, 0))) == {
+    assert all(one.is_in_training for one in taught)
+    assert set(training_programs((40, 40, 0, 0, 0, 0, 0))) == {
         Behaviour.of(program(example)).digest for name in PROGRAMS for example in draw(name, 0, 0, 40)
     }
     unknown = "def f(xs):\n    return sum(x * x * x - 17 for x in xs)\n"
-    assert not Behaviour.of(unknown).is_trained and not Behaviour.of(unknown).is_constant
+    assert not Behaviour.of(unknown).is_in_training and not Behaviour.of(unknown).is_constant
     assert Behaviour.of("def f(xs, k):\n    return [x for x in xs if x < 0 and x > 2]\n").is_constant
 
 

@@ -157,7 +157,7 @@ def test_a_difference_is_shown_after_holms_correction_with_every_seed() -> None:
 
 def test_sentences_name_those_that_are_better_than_our_own() -> None:
     best, front, own, two = findings(board())
-    assert two.startswith("**Two seeds.** The averages of two trainings should lie within 2 points. 0 of 7 do not; ")
+    assert two.startswith("**Two seeds.** The averages of two trainings should lie within 2 points. 0 of 7 do not (")
     assert best.startswith(
         "**`confidence` has the best average** of the ranked rows: 95.0 and 95.0 % in 50.0 and 50.0 forwards."
     )
@@ -200,21 +200,27 @@ def test_a_preset_without_a_row_is_named_with_the_reason() -> None:
 
 
 def test_new_problems_have_a_section_where_they_were_measured(tmp_path: Path) -> None:
-    assert fresh_board(tmp_path) is None and "## New problems" not in page(board())
+    assert fresh_board(tmp_path, board()) is None and "## New problems" not in page(board())
     for seed, right in ((0, 38), (1, 36)):
         found = results_with(seed, certain_first=(right, 7.0), eb=(20, 6.0), **{"uncode 0.1": (37, 50.0)})
         fresh = tmp_path / FRESH_FOLDER / ("" if seed == 0 else SECOND_FOLDER)
         fresh.mkdir()
         replace(found, about=found.about | {"draw": 90125}).save(fresh / RESULTS)
-    measured = fresh_board(tmp_path)
+    measured = fresh_board(tmp_path, board())
     assert measured is not None
     section = page(board(), measured).split("\n## New problems\n")[1].split("\n## ")[0]
-    assert "on 40 more problems of each family too, which `uncode mini --draw 90125` draws" in section
+    assert "also decoded on 40 new problems of each family, which `uncode mini --draw 90125` draws" in section
     assert (
         "* **`certain_first`** (95.0 and 90.0 % in 7.0 and 7.0 forwards): no row is shown to be better; 1 of 1"
         in section
     )
     assert "\n### From `certain_first`\n" in section and "|  | uncode 0.1, best fixed rate |" in section
+    assert "`uncode 0.1, best fixed rate` was chosen with the labels of these problems" in section
+    other = results_with(certain_first=(3, 7.0))
+    for about, fault in (({"draw": None}, "of no draw"), ({"draw": 3, "weights": "others"}, "of other weights")):
+        replace(other, about=other.about | about).save(tmp_path / FRESH_FOLDER / RESULTS)
+        with pytest.raises(UncodeError, match=fault):
+            fresh_board(tmp_path, board())
 
 
 def test_the_script_of_the_release_names_rows_of_the_suite(tmp_path: Path) -> None:
@@ -231,6 +237,8 @@ def test_the_script_of_the_release_names_rows_of_the_suite(tmp_path: Path) -> No
     assert (ROOT / "release" / "tiny-seed-1" / "model.safetensors").is_file()
     wrong = measure("bord")
     assert wrong.returncode == 2 and "there is no part 'bord'" in wrong.stderr
+    early = measure("pages")
+    assert early.returncode == 2 and f"'{tmp_path}/board' has no results" in early.stderr, "and nothing was replaced"
 
 
 def test_runs_that_cannot_be_compared_are_refused() -> None:

@@ -415,13 +415,17 @@ def test_held_out_problems_are_held_out() -> None:
 def test_outcomes_are_read_from_all_files_in_one_process_or_several(
     min_bytes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    started, pool = list[int](), outcomes.ProcessPoolExecutor
     monkeypatch.setattr(outcomes, "MIN_BYTES", min_bytes)
+    monkeypatch.setattr(outcomes.os, "cpu_count", lambda: 4)
+    monkeypatch.setattr(outcomes, "ProcessPoolExecutor", lambda count, of: started.append(count) or pool(count, of))
     cell = ("tiny", "mini_story", "eb")
     folder = RunFolder(make_run(tmp_path / "run", {cell: "1101", (*cell[:2], "confidence"): "0"}))
     again, late = sample(cell, 0, [False, False]), sample(cell, 1, [False, False])
     with folder.writing(1) as lines:  # the first is there already, by its key; the second answers another prompt
         lines.add([again.as_row(), replace(late, key="new").as_row()])
     found = outcomes.read_outcomes(folder)
+    assert started == ([2] if min_bytes == 0 else [])
     assert list(found) == [("mini_story", "eb"), ("mini_story", "confidence")]
     assert [one.is_right for one in found["mini_story", "eb"]] == [True, False, False, True]
     first = found["mini_story", "eb"][0]

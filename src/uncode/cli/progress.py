@@ -24,7 +24,7 @@ from ..frequency.counting.report import OnProgress, Report
 OnAmount = Callable[[int, int], None]
 """Called with what is done and the total; a total of 0 is not known yet."""
 MIN_ANSWERS = 16
-"""Answers from which the time that is left is estimated. The first ones come after the model was loaded."""
+"""Answers from which the time that is left is estimated."""
 
 
 def download_bar(what: str) -> AbstractContextManager[OnAmount]:
@@ -95,24 +95,42 @@ def _accuracy(report: RunProgress) -> str:
 
 
 def _eval_lines(console: Console, every: float = 30.0) -> Callable[[RunProgress], None]:
-    began = last = time.monotonic()
-    first: int | None = None
+    last, estimate = time.monotonic(), _TimeLeft()
 
     def on_progress(report: RunProgress) -> None:
-        nonlocal last, first
-        first = report.done if first is None else first
+        nonlocal last
         now = time.monotonic()
+        minutes = estimate.minutes(report, now)
         if now - last < every:
             return
         last = now
-        made = report.done - first
-        minutes = (now - began) / max(made, 1) * (report.total - report.done) / 60
-        left = f", about {minutes:.0f} min left" if made >= MIN_ANSWERS else ""
+        left = "" if minutes is None else f", about {minutes:.0f} min left"
         accuracy = f", {_accuracy(report)}" if report.answered else ""
         line = f"{report.cell}: {report.done:,} of {report.total:,} answers{accuracy}{left}"
         console.print(line, highlight=False, soft_wrap=True)
 
     return on_progress
+
+
+class _TimeLeft:
+    """The time that a run still takes, by its speed since its first new answers: before these it loaded a model."""
+
+    def __init__(self) -> None:
+        self.found: int | None = None
+        """Answers that a resumed run had already."""
+        self.start: tuple[float, int] | None = None
+        """The time and the number of answers at the first new ones."""
+
+    def minutes(self, report: RunProgress, now: float) -> float | None:
+        """None until there are answers to tell the speed from."""
+        if self.found is None:
+            self.found = report.done
+        if self.start is None and report.done > self.found:
+            self.start = now, report.done
+        if self.start is None or report.done - self.start[1] < MIN_ANSWERS:
+            return None
+        began, first = self.start
+        return (now - began) / (report.done - first) * (report.total - report.done) / 60
 
 
 @contextmanager

@@ -332,7 +332,7 @@ def _check_sampler(name: str, options: Mapping[str, Any], own: Mapping[str, Path
     for key in others:
         near = suggest(key, [*ARGUMENTS, *known])
         require(key in known, f"--model_args has no '{key}', and the sampler '{name}' neither: {near}")
-        known[key].check(None if options[key] == "none" else options[key])
+        known[key].check(known[key].value_of(options[key]))
     return preset
 
 

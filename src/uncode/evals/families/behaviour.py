@@ -14,8 +14,8 @@ import numpy as np
 from .family import hash_number
 
 INPUTS = 96
-TRAINED_FILE = "trained_programs.npy"
-"""Digests of the programs that `tiny` was trained on; `python -m uncode.train.examples.trained_programs` writes it."""
+TRAINING_FILE = "training_programs.npy"
+"""Digests of the programs that `tiny` learned from; `python -m uncode.train.examples.training_programs` writes it."""
 
 
 class Behaviour(NamedTuple):
@@ -39,20 +39,20 @@ class Behaviour(NamedTuple):
         return cls(digest, all(result == results[0] for result in results))
 
     @property
-    def is_trained(self) -> bool:
-        """Whether `tiny` was trained on a program that computes the same."""
-        return self.digest in _trained()
+    def is_in_training(self) -> bool:
+        """Whether a training example of `tiny` computes the same."""
+        return self.digest in _in_training()
 
 
 @functools.cache
-def _trained() -> frozenset[int]:
-    with (resources.files(__package__) / TRAINED_FILE).open("rb") as file:
+def _in_training() -> frozenset[int]:
+    with (resources.files(__package__) / TRAINING_FILE).open("rb") as file:
         return frozenset(np.load(file, allow_pickle=False).tolist())
 
 
 @functools.cache
 def _inputs() -> list[dict[str, object]]:
-    """Lists of no to ten numbers; every fourth has numbers near the limits of filters, such as `k` itself."""
+    """Lists of zero to ten numbers; every fourth has numbers near the limits of filters, such as `k` itself."""
     random, found = Random("behaviour"), list[dict[str, object]]()
     for number in range(INPUTS):
         k, count = random.randint(-9, 12), random.choice((0, 1, 2, 3, 5, 6, 8, 10))

@@ -110,20 +110,21 @@ class Family(Task[E]):
         """Whether a problem may be a test problem of this family. Families with shared problems divide them."""
         return self.held_out(example)
 
-    def has_twin(self, example: E) -> bool:
-        """Whether a held-out problem is still no fair test, because training examples ask the same in other words."""
-        return False
+    def is_fair_test(self, example: E) -> bool:
+        """Whether a held-out problem tests something: no training example of `tiny` asks the same in other words, and
+        wrong answers cannot pass. By default the split key sees to that."""
+        return True
 
     def problems(self, count: int, seed: int, testing: bool) -> list[E]:
         """`count` different problems of the training split or of the test split."""
         return self._drawn(count, seed, self.may_be_tested if testing else lambda one: not self.held_out(one))
 
     def fresh_problems(self, count: int, seed: int) -> list[E]:
-        """A new draw: held-out problems without twins that are not in the published files."""
+        """A new draw: held-out problems that are fair tests and not in the published files."""
         published = {self.key(example) for example in self._held_out(None)}
 
         def is_fresh(example: E) -> bool:
-            return self.may_be_tested(example) and self.key(example) not in published and not self.has_twin(example)
+            return self.may_be_tested(example) and self.key(example) not in published and self.is_fair_test(example)
 
         return self._drawn(count, seed, is_fresh)
 

@@ -53,8 +53,8 @@ class MiniDocstring(Family[Documented]):
     def may_be_tested(self, example: Documented) -> bool:
         return self.held_out(example) and hash_number(f"which {example.words}") % 2 == 0
 
-    def has_twin(self, example: Documented) -> bool:
-        return not _is_fair(example.stub + example.solution)
+    def is_fair_test(self, example: Documented) -> bool:
+        return _is_fair(example.stub + example.solution)
 
     def response(self, example: Documented, style: str) -> str:
         return example.solution if style == "short" else example.loop
@@ -97,8 +97,8 @@ class MiniSentence(Family[Described]):
     def may_be_tested(self, example: Described) -> bool:
         return self.held_out(example) and hash_number(f"which {example.words}") % 2 == 1
 
-    def has_twin(self, example: Described) -> bool:
-        return not _is_fair(example.solution)
+    def is_fair_test(self, example: Described) -> bool:
+        return _is_fair(example.solution)
 
     def response(self, example: Described, style: str) -> str:
         if style == "fence":
@@ -113,7 +113,7 @@ class MiniSentence(Family[Described]):
 def _is_fair(program: str) -> bool:
     """Whether no training example computes the same, and wrong programs cannot pass because the result is constant."""
     behaviour = Behaviour.of(program)
-    return not (behaviour.is_trained or behaviour.is_constant)
+    return not (behaviour.is_in_training or behaviour.is_constant)
 
 
 P = TypeVar("P", Documented, Described)

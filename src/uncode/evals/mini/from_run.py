@@ -63,11 +63,16 @@ def cell_of(outcomes: Sequence[Outcome]) -> Cell:
     """One sampler on one family, its outcomes in the order of the problems."""
     count = len(outcomes)
     return Cell(
-        right=_marks(bool(one.is_right) for one in outcomes),
+        right=_marks(_graded(one) for one in outcomes),
         hasty=_marks(is_hasty(one) for one in outcomes),
         forwards=round(sum(one.forwards for one in outcomes) / count, 2),
         tokens=round(sum(one.tokens for one in outcomes) / count, 2),
     )
+
+
+def _graded(outcome: Outcome) -> bool:
+    assert outcome.is_right is not None, "answers of a cell are graded"
+    return outcome.is_right
 
 
 def is_hasty(outcome: Outcome) -> bool:

@@ -1,6 +1,6 @@
 """What the mini-suite needs of the samples in a run folder, read by several processes.
 
-A full run has 230,000 samples, whose texts and tokens take ten seconds to read one after the other.
+A full run has 230,000 samples. One process takes 16 s to read them with their texts and tokens.
 """
 
 from __future__ import annotations

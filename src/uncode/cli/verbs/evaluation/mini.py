@@ -115,7 +115,7 @@ def command(
 
       uncode mini --quick
       uncode mini --card
-      uncode mini --quick --family story --draw 90125
+      uncode mini --quick --family story --draw 40
       uncode mini --device cuda --workers 8 --out mini
       uncode mini --all --device cuda --workers 8 --second out/model --out board --plot board.svg
       uncode mini --all --quick --family sudoku --samplers left_to_right,mine.toml

@@ -85,7 +85,8 @@ class Agreement(NamedTuple):
         moved = sum(abs(change.points) > MAX_CHANGE for change in self.changes)
         return (
             f"The averages of two trainings should lie within {MAX_CHANGE:g} points. {moved} of {len(self.changes)} do "
-            f"not; {largest.sampler} changes most, from {100 * largest.first:.1f} to {100 * largest.second:.1f} %. "
+            f"not (each fixed rate counts); `{largest.sampler}` changes most, from {100 * largest.first:.1f} to "
+            f"{100 * largest.second:.1f} %. "
             f"{len(self.significant())} pairs of samplers differ significantly in at least one run, and in "
             f"{len(self.differing())} of these the two runs do not have the same sign"
         )

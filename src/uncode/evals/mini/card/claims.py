@@ -57,12 +57,12 @@ CLAIMS = (
         _lead("confidence", "semi_ar", PLANNING),
     ),
     Claim(
-        "An order other than left to right is ahead on countdown",
-        "entropy minus left_to_right, in points",
-        _lead("entropy", "left_to_right", ["mini_countdown"]),
+        "Confidence is above left to right on countdown",
+        "confidence minus left_to_right, in points",
+        _lead("confidence", "left_to_right", ["mini_countdown"]),
     ),
     Claim(
-        "… on sudoku",
+        "Confidence is above left to right on sudoku",
         "confidence minus left_to_right, in points",
         _lead("confidence", "left_to_right", ["mini_sudoku"]),
     ),

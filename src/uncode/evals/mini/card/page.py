@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from ....models import TINY
 from ...families import FAMILIES
 from ...report.table import Table
 from .. import report
@@ -17,8 +18,8 @@ from .findings import EASY_ACCURACY, easy_families, findings
 
 FIGURE_FILE = "accuracy.svg"
 DETAILS_FILE = "details.md"
-RELEASED = {"tiny": "release/tiny-seed-1"}
-"""Where the repository keeps the weights of the second seed, by model."""
+RELEASED = "release/tiny-seed-1"
+"""Where the repository keeps the weights of the second seed of `tiny`."""
 
 
 def card(folder: Path) -> str:
@@ -147,8 +148,9 @@ def _limits(runs: Sequence[TrainedModel]) -> str:
 
 
 def _weights(runs: Sequence[TrainedModel]) -> str:
-    second = RELEASED.get(runs[0].name, f"{SECOND_FOLDER}/model")
-    files = [f"`{WEIGHTS}`", *(f"`{second}/{WEIGHTS}`" for _ in runs[1:])]
+    is_tiny = runs[0].folder.resolve() == TINY.resolve()
+    second = f"`{RELEASED}/{WEIGHTS}` of the repository" if is_tiny else f"`{SECOND_FOLDER}/model/{WEIGHTS}`"
+    files = [f"`{WEIGHTS}`", *(second for _ in runs[1:])]
     rows = [[file, str(run.seed), f"`{run.weights_sha256}`"] for file, run in zip(files, runs, strict=True)]
     return (
         f"The checksums identify the weights of these results. [{DETAILS_FILE}]({DETAILS_FILE}) has the commands that "

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
+from ....core.errors import require
 from ...report.table import Table
-from ..folder import fresh_results, load_runs
+from ..folder import FRESH_FOLDER, fresh_results, load_runs
 from . import tables
 from .board import Board
 from .findings import findings, own_findings
@@ -19,15 +20,21 @@ _OWN_RULE = (
 )
 NOTES = {
     "fast_dllm prefix": "Rows named `prefix` decode with a prefix KV cache, all others without one. On `tiny` a "
-    "cache costs accuracy, so part of their distance is the cache.",
+    "cache costs accuracy.",
     "uncode_fast_dllm": _OWN_RULE,
     "uncode_fast_dllm prefix": _OWN_RULE,
-    "prophet": "`prophet` needs to know where the answer stands. This row averages the gap over all masks. Sure EOS "
-    "tokens behind the answer raise that average, so it ends too early, above all on programs. The preset has ignored "
-    "masks that propose EOS since.",
+    "prophet": "`prophet` needs to know where the answer stands. Its row averages the gap over the masks that propose "
+    "text, which is our default.",
     "edit": "`edit` is made for models that were trained to correct visible tokens (LLaDA2.1). `tiny` was not.",
 }
 """What a reader must know about a row, by its name."""
+OLD_NOTES = {
+    "certain_first": "`certain_first` and `certain_first_fast` were decoded before an uncertain EOS token had to wait "
+    "for certain words. On 256 docstrings this changed no token.",
+    "prophet": "`prophet` was decoded when it averaged over all masks. EOS tokens raise that average, so it ended too "
+    "early. It now ignores masks that propose EOS.",
+}
+"""The same for results of before 2026-11-18, which do not say of which draw they are."""
 OWN_DEFAULTS = ("certain_first", "certain_first_fast")
 """The rows that others are compared with on new problems."""
 COMMAND = "python -m uncode.evals.mini.leaderboard.write"
@@ -38,9 +45,13 @@ def board_of(folder: Path) -> Board:
     return Board({run.seed: run.results for run in load_runs(folder, every_preset=True)})
 
 
-def fresh_board(folder: Path) -> Board | None:
+def fresh_board(folder: Path, board: Board) -> Board | None:
     """The leaderboard of the same models on problems of a new draw, if these were measured."""
-    results = fresh_results(folder)
+    results, weights = fresh_results(folder), {run.about.get("weights") for run in board.runs.values()}
+    for run in results:
+        fault = "no draw" if run.about.get("draw") is None else "other weights"
+        is_ours = run.about.get("draw") is not None and run.about.get("weights") in weights
+        require(is_ours, f"the results in '{folder / FRESH_FOLDER}' are of {fault}: measure them again.")
     return Board.of(results) if results else None
 
 
@@ -83,24 +94,27 @@ def _head(board: Board) -> str:
 
 
 def _standings(board: Board) -> str:
-    table = tables.standings(board)
-    hindsight = tables.label(board, board.hindsight)
-    note = (
-        f"\n\n`{hindsight}` was chosen with the labels of these problems. So it has no rank, is no reference and takes "
-        "no part in the front."
-        if board.hindsight
-        else ""
-    )
     return (
         f"![Accuracy against forwards, with the Pareto front](pictures/{FIGURE_FILE})\n\n"
         "Rows are ordered by the mean of the averages. `forwards` is the mean per answer, probes included. A row is on "
         "the Pareto front (`front`) if no other has at least its accuracy in at most its forwards.\n\n"
-        f"{table.markdown()}{note}{_notes(board)}"
+        f"{tables.standings(board).markdown()}{_hindsight_note(board)}{_notes(board)}"
+    )
+
+
+def _hindsight_note(board: Board) -> str:
+    if not board.hindsight:
+        return ""
+    return (
+        f"\n\n`{tables.label(board, board.hindsight)}` was chosen with the labels of these problems. So it has no "
+        "rank, is no reference and takes no part in the front."
     )
 
 
 def _notes(board: Board) -> str:
-    notes = list(dict.fromkeys(f"* {note}" for name, note in NOTES.items() if name in board.names))
+    is_old = any("draw" not in run.about for run in board.runs.values())
+    known = NOTES | OLD_NOTES if is_old else NOTES
+    notes = list(dict.fromkeys(f"* {note}" for name, note in known.items() if name in board.names))
     return "\n\nRows to read with care:\n\n" + "\n".join(notes) if notes else ""
 
 
@@ -108,9 +122,9 @@ def _new_problems(board: Board) -> str:
     about = next(iter(board.runs.values())).about
     shown = [name for name in OWN_DEFAULTS if name in board.names]
     return (
-        f"These rows were decoded on {about['problems']:,} more problems of each family too, which `uncode mini --draw "
-        f"{about['draw']}` draws. No setting was chosen with them.\n\n{_bullets(own_findings(board, shown))}\n\n"
-        f"{tables.standings(board).markdown()}\n\n{_differences(board, shown)}"
+        f"These rows were also decoded on {about['problems']:,} new problems of each family, which `uncode mini --draw "
+        f"{about['draw']}` draws.\n\n{_bullets(own_findings(board, shown))}\n\n{tables.standings(board).markdown()}"
+        f"{_hindsight_note(board)}\n\n{_differences(board, shown)}"
     )
 
 

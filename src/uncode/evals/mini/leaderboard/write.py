@@ -20,7 +20,7 @@ def main(folder: Path, docs: Path) -> None:
     board = board_of(folder)
     make_folder(docs / "pictures")
     write_whole(docs / "pictures" / FIGURE_FILE, draw_board(board))
-    write_whole(docs / PAGE_FILE, page(board, fresh_board(folder)))
+    write_whole(docs / PAGE_FILE, page(board, fresh_board(folder, board)))
     print(f"{docs / PAGE_FILE}: {len(board.names)} rows, {len(board.without_row)} presets without one")
 
 

@@ -1,4 +1,4 @@
-"""Write what the programs compute that `tiny` learns from: `python -m uncode.train.examples.trained_programs`.
+"""Write what the programs compute that `tiny` learns from: `python -m uncode.train.examples.training_programs`.
 
 The file keeps new draws of test problems free of twins of training examples. It belongs to the config `tiny`: write it
 again when its examples change. That takes one to two minutes.
@@ -16,7 +16,7 @@ import numpy as np
 from ...core.support.write import write_whole
 from ...evals import families
 from ...evals.families import FAMILIES
-from ...evals.families.behaviour import TRAINED_FILE, Behaviour
+from ...evals.families.behaviour import TRAINING_FILE, Behaviour
 from ..config import TrainConfig
 from .curriculum import TrainingExample, curriculum
 from .prepare import CURRICULUM_SEED
@@ -24,7 +24,7 @@ from .prepare import CURRICULUM_SEED
 PROGRAMS = ("mini_docstring", "mini_sentence")
 
 
-def trained_programs(rows: tuple[int, ...]) -> list[int]:
+def training_programs(rows: tuple[int, ...]) -> list[int]:
     """The digests of all programs among the training examples, each once. `rows` is as in a config."""
     of_programs = tuple(count if name in PROGRAMS else 0 for name, count in zip(FAMILIES, rows, strict=True))
     drawn = curriculum(of_programs, CURRICULUM_SEED, 1, lambda name, count: None)
@@ -39,11 +39,11 @@ def program(example: TrainingExample) -> str:
 
 
 def main() -> None:
-    digests = trained_programs(TrainConfig.load("tiny").examples.rows)
+    digests = training_programs(TrainConfig.load("tiny").examples.rows)
     file = io.BytesIO()
     np.save(file, np.array(digests, dtype=np.uint32))
-    write_whole(Path(families.__file__).parent / TRAINED_FILE, file.getvalue())
-    print(f"{TRAINED_FILE}: {len(digests)} programs", file=sys.stderr)
+    write_whole(Path(families.__file__).parent / TRAINING_FILE, file.getvalue())
+    print(f"{TRAINING_FILE}: {len(digests)} programs", file=sys.stderr)
 
 
 if __name__ == "__main__":
