@@ -181,7 +181,8 @@ class RunFolder:
 
     def all_samples(self) -> list[Sample]:
         """Every sample once, in the order in which they were written."""
-        return once(sample for file in self.files() for sample in read_samples(file))
+        with garbage_collection_paused():
+            return once(sample for file in self.files() for sample in read_samples(file))
 
     def files(self) -> list[Path]:
         """The files of samples. The merged one comes first."""

@@ -9,6 +9,8 @@ from __future__ import annotations
 import io
 import re
 import sys
+from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -24,10 +26,15 @@ from .prepare import CURRICULUM_SEED
 PROGRAMS = ("mini_docstring", "mini_sentence")
 
 
-def training_programs(rows: tuple[int, ...]) -> list[int]:
+REPORT_EVERY = 15_000
+
+
+def training_programs(
+    rows: tuple[int, ...], on_progress: Callable[[str, int], None] = lambda name, count: None
+) -> list[int]:
     """The digests of all programs among the training examples, each once. `rows` is as in a config."""
     of_programs = tuple(count if name in PROGRAMS else 0 for name, count in zip(FAMILIES, rows, strict=True))
-    drawn = curriculum(of_programs, CURRICULUM_SEED, 1, lambda name, count: None)
+    drawn = curriculum(of_programs, CURRICULUM_SEED, 1, on_progress)
     return sorted({Behaviour.of(program(example)).digest for _, example in drawn})
 
 
@@ -39,7 +46,14 @@ def program(example: TrainingExample) -> str:
 
 
 def main() -> None:
-    digests = training_programs(TrainConfig.load("tiny").examples.rows)
+    done = Counter[str]()
+
+    def report(name: str, count: int) -> None:
+        done[name] += count
+        if done[name] % REPORT_EVERY == 0:
+            print(f"{name}: {done[name]:,} training examples", file=sys.stderr)
+
+    digests = training_programs(TrainConfig.load("tiny").examples.rows, report)
     file = io.BytesIO()
     np.save(file, np.array(digests, dtype=np.uint32))
     write_whole(Path(families.__file__).parent / TRAINING_FILE, file.getvalue())
