@@ -33,7 +33,7 @@ KERNELS = (
     (linear_triton, "linear"),
     (linear_triton, "split_k"),
     (linear_triton, "swiglu"),
-    (attention_triton, "flash_decode"),
+    (attention_triton, "flash_attention"),
 )
 """Of few rows."""
 FUSED = (torch.float32, torch.bfloat16, torch.float16)
@@ -146,12 +146,25 @@ def few_rows(dtype: torch.dtype) -> None:
     k, v = draw(2, 2, 41, 32)[:, :, :-1], draw(2, 2, 41, 32)[:, :, :-1]
     seen = torch.rand(2, 1, 1, 40, generator=random) < 0.5
     seen[0, ..., :16], seen[..., -1] = False, True  # a whole split of the keys is not seen
-    for attention_triton.BLOCK_KV, attention_triton.MIN_CTAS in ((16, 8), (16, 32), (64, 1)):
+    for block_q, block_kv, attention_triton.MIN_CTAS in (
+        (64, 16, 8),
+        (64, 16, 32),
+        (64, 64, 1),
+        (2, 16, 1),
+        (2, 16, 64),
+    ):
+        attention_triton.BLOCK_Q, attention_triton.BLOCK_KV, attention_triton.BLOCK_KV_MANY = (
+            block_q,
+            block_kv,
+            block_kv,
+        )
         apart, together = draw(2, 5, 4 * 32).view(2, 5, 4, 32).transpose(1, 2), draw(2, 4, 3, 32)
         for queries, masks in (apart, (None, seen) if SOAK else (seen,)), (together, (None, seen) if SOAK else (None,)):
             for mask in masks:
                 plain = functional.scaled_dot_product_attention(queries, k, v, attn_mask=mask, enable_gqa=True)
-                close(attention_triton.flash_decode(queries, k, v, mask), plain.transpose(1, 2).flatten(2), tolerance)
+                close(
+                    attention_triton.flash_attention(queries, k, v, mask), plain.transpose(1, 2).flatten(2), tolerance
+                )
 
 
 def network() -> None:
@@ -169,7 +182,7 @@ def network() -> None:
     sampler = presets.semi_ar(blocks=2, cache="dual")
     plain = decode(model, canvas, sampler)
     with ExitStack() as stack:
-        names = ("linear.is_skinny", "attention._is_decode_shape", "attention.use_triton", "pointwise.use_triton")
+        names = ("linear.is_skinny", "attention._is_own_shape", "attention.use_triton", "pointwise.use_triton")
         for name in names:
             stack.enter_context(patch(f"uncode.backbones.transformer.{name}", lambda *_: True))
         counted = [stack.enter_context(patch.object(home, name, wraps=getattr(home, name))) for home, name in KERNELS]

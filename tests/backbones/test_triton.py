@@ -48,11 +48,11 @@ POINTERS = {
     "_silu_mul": "gate_up:bf16 out:bf16",
     "_linear": "h:bf16 weight:bf16 bias:bf16 out:{}",
     "_swiglu": "h:bf16 weight:bf16 out:bf16",
-    "_flash_decode": "q:bf16 keys:bf16 values:bf16 mask:i1 out:{} stats:fp32",
+    "_flash_attention": "q:bf16 keys:bf16 values:bf16 mask:i1 out:{} stats:fp32",
     "_merge_splits": "partial:fp32 stats:fp32 out:bf16",
 }
 """Arguments that are pointers, and what they point to; {} depends on the constants, and follows them below."""
-ATTENTION = {"HEADS": 28, "GROUP": 7, "WIDTH": 128, "QUERIES": 64, "BLOCK_KV": 64, "STAGES": 3}
+ATTENTION = {"HEADS": 28, "GROUP": 7, "WIDTH": 128, "QUERIES": 64, "STAGES": 3}
 CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     "_partial_sums": [({"VECTORS": 512, "VECTOR": 8, "QUADS": 64, "DRAWS": draws}, "") for draws in (False, True)],
     "_merge_parts": [({"PARTS": 31, "LANES": 32, "TOKENS": 4096, "DRAWS": draws}, "") for draws in (False, True)],
@@ -72,9 +72,13 @@ CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
         for splits, tile, kind in ((1, "LINEAR_TILE", "bf16"), (4, "SPLIT_K_TILE", "fp32"))
     ],
     "_swiglu": [({"K": 3584, "ROWS": rows, "TILE": "SWIGLU_TILE"}, "") for rows in (32, 64)],
-    "_flash_decode": [
-        (ATTENTION | {"MASKED": masked, "ONE_SPLIT": complete}, kind)
-        for masked, complete, kind in ((False, True, "bf16"), (True, False, "fp32"))
+    "_flash_attention": [
+        (ATTENTION | {"MASKED": masked, "ONE_SPLIT": complete, "BLOCK_KV": keys}, kind)
+        for masked, complete, kind, keys in (
+            (False, True, "bf16", 64),
+            (True, True, "bf16", 32),
+            (True, False, "fp32", 64),
+        )
     ],
     "_merge_splits": [({"HEADS": 4, "WIDTH": 128}, "")],
 }

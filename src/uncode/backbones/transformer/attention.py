@@ -11,7 +11,10 @@ from .linear import MAX_SKINNY_TOKENS, pays_on
 from .rope import Rope, apply_rope
 
 MIN_WIDTH = 2048
-"""Width of a model whose attention is worth its own kernel; smaller ones are limited by launches anyway."""
+"""Width of a model for which flash-decoding pays; smaller ones are limited by launches anyway."""
+MAX_SHORT_KEYS = 256
+"""Keys of rows that are short. With a mask, torch's attention takes up to twice as long for them as our kernel, and the
+host takes a millisecond for each new shape, which a batch has whenever rows leave it."""
 
 
 def rope_and_cache_qkv(
@@ -40,17 +43,18 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
 
     `mask` `[B, 1, 1, L]` is true where a key may be seen; each row sees at least one.
     """
-    if _is_decode_shape(q, k, v):
+    if _is_own_shape(q, k, v, mask):
         from . import attention_triton
 
-        return attention_triton.flash_decode(q, k, v, mask)
+        return attention_triton.flash_attention(q, k, v, mask)
     grouped = q.shape[1] != k.shape[1]
     seen = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask, enable_gqa=grouped)
     return seen.transpose(1, 2).flatten(2)
 
 
-def _is_decode_shape(q: Tensor, k: Tensor, v: Tensor) -> bool:
-    """Whether there are few queries over wide heads, on a GPU where flash-decoding was measured to pay."""
+def _is_own_shape(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
+    """Whether rows are short and masked, or few queries meet wide heads, on a GPU where our kernel pays."""
     _, heads, queries, width = q.shape
-    wide = width in (64, 128) and heads * width >= MIN_WIDTH
-    return wide and queries <= MAX_SKINNY_TOKENS and k.stride() == v.stride() and pays_on(q)
+    is_short = mask is not None and k.shape[2] <= MAX_SHORT_KEYS
+    is_decode = queries <= MAX_SKINNY_TOKENS and heads * width >= MIN_WIDTH
+    return width in (64, 128) and (is_short or is_decode) and k.stride() == v.stride() and pays_on(q)

@@ -1,7 +1,7 @@
-"""Flash-decoding as Triton kernels: attention of few queries over many keys, limited by reading keys and values.
+"""Attention as Triton kernels: few queries over many keys (flash-decoding), and short rows.
 
-One program computes all queries of one head over one split of the keys, with the running maximum and sum of an online
-softmax. A batch with fewer heads than the GPU has processors divides the keys into splits; a second kernel then
+One program computes a tile of queries of one head over one split of the keys, with the running maximum and sum of an
+online softmax. A batch with fewer tiles than the GPU has processors divides the keys into splits; a second kernel then
 rescales and adds what the splits found, always in the same order.
 """
 
@@ -15,8 +15,11 @@ from torch import Tensor
 
 from .linear_triton import padded
 
-BLOCK_KV = 64
-"""Keys that are read at a time."""
+BLOCK_Q = 64
+"""Queries of a program, at most."""
+BLOCK_KV, BLOCK_KV_MANY = 64, 32
+"""Keys that are read at a time: where one program has all queries of a head, and where several share them. The fastest
+of several on an H200."""
 MIN_CTAS = 128
 """Programs that the attention of a batch is divided among, at least: about one for each processor."""
 LOG2_E = 1.4426950408889634
@@ -24,18 +27,19 @@ LOG2_E = 1.4426950408889634
 
 
 @triton.jit(do_not_specialize=["mask_stride", "queries", "length", "split_length"])
-def _flash_decode(
+def _flash_attention(
     q, q_batch, q_head, q_row, keys, values, batch_stride, head_stride, key_stride, mask, mask_stride, out, stats,
     queries, length, split_length, scale,
     HEADS: tl.constexpr, GROUP: tl.constexpr, WIDTH: tl.constexpr, QUERIES: tl.constexpr, BLOCK_KV: tl.constexpr,
     STAGES: tl.constexpr, MASKED: tl.constexpr, ONE_SPLIT: tl.constexpr,
 ):  # fmt: skip
-    """All queries of one head over one split of the keys. Grid: (heads, B, splits).
+    """One tile of queries of one head over one split of the keys. Grid: (heads * tiles, B, splits).
 
     With one split the output is finished. With several it is unnormalised, and the row's maximum and sum go to `stats`.
     """
-    head, batch, split = tl.program_id(0), tl.program_id(1).to(tl.int64), tl.program_id(2)
+    head, batch, split = tl.program_id(0) % HEADS, tl.program_id(1).to(tl.int64), tl.program_id(2)
     query, lane, block = tl.arange(0, QUERIES), tl.arange(0, WIDTH), tl.arange(0, BLOCK_KV)
+    query += tl.program_id(0) // HEADS * QUERIES
     first, last = split * split_length, tl.minimum((split + 1) * split_length, length)
     at = batch * batch_stride + (head // GROUP) * head_stride
     is_query = query < queries
@@ -87,16 +91,17 @@ def _merge_splits(partial, stats, out, entries, splits, HEADS: tl.constexpr, WID
     tl.store(out + at, total / mass[:, None])
 
 
-def flash_decode(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
+def flash_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     """Attention of queries `[B, heads, T, d]` over keys and values `[B, key heads, L, d]`, as `[B, T, heads * d]`.
 
     `mask` `[B, 1, 1, L]` is true where a key may be seen; each row sees at least one. Keys and values have the same
     strides.
     """
     batch, heads, queries, width = q.shape
-    length = k.shape[2]
-    splits = triton.cdiv(MIN_CTAS, batch * heads)  # the last of them may be empty
-    split_length = triton.cdiv(triton.cdiv(length, splits), BLOCK_KV) * BLOCK_KV
+    length, tiles = k.shape[2], triton.cdiv(queries, BLOCK_Q)
+    block = BLOCK_KV if tiles == 1 else BLOCK_KV_MANY
+    splits = triton.cdiv(MIN_CTAS, batch * heads * tiles)  # the last of them may be empty
+    split_length = triton.cdiv(triton.cdiv(length, splits), block) * block
     out = q.new_empty(batch, queries, heads * width)
     partial, stats = out, out
     if splits > 1:
@@ -104,11 +109,11 @@ def flash_decode(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor
         stats = q.new_empty(splits, batch, queries, heads, 2, dtype=torch.float32)
     seen = q if mask is None else mask
     with torch.cuda.device_of(q):
-        _flash_decode[(heads, batch, splits)](
+        _flash_attention[(heads * tiles, batch, splits)](
             q, q.stride(0), q.stride(1), q.stride(2), k, v, k.stride(0), k.stride(1), k.stride(2), seen, seen.stride(0),
             partial, stats, queries, length, split_length, width**-0.5 * LOG2_E,
-            HEADS=heads, GROUP=heads // k.shape[1], WIDTH=width, QUERIES=padded(queries), BLOCK_KV=BLOCK_KV, STAGES=3,
-            MASKED=mask is not None, ONE_SPLIT=splits == 1, num_warps=4,
+            HEADS=heads, GROUP=heads // k.shape[1], WIDTH=width, QUERIES=min(padded(queries), BLOCK_Q),
+            BLOCK_KV=block, STAGES=3, MASKED=mask is not None, ONE_SPLIT=splits == 1, num_warps=4,
         )  # fmt: skip
         if splits > 1:
             heads_each = min(heads & -heads, 8)

@@ -19,17 +19,28 @@ def upload(array: NDArray[Any], device: torch.device) -> Tensor:
 
 
 class Download:
-    """A tensor on its way to the host. Work that is launched later does not delay it."""
+    """A tensor on its way to the host. Work that is launched later does not delay it.
+
+    The host sleeps until it is there. A host that polls keeps a core busy, which others need: a GPU that several
+    processes share is waited for most of the time.
+    """
 
     def __init__(self, tensor: Tensor) -> None:
         self._there = tensor.to("cpu", non_blocking=tensor.is_cuda)
-        self._arrived = torch.cuda.current_stream(tensor.device).record_event() if tensor.is_cuda else None
+        self._arrived = _arrival(tensor.device) if tensor.is_cuda else None
 
     def __call__(self) -> NDArray[Any]:
         """Wait for it."""
         if self._arrived is not None:
             self._arrived.synchronize()
         return self._there.numpy()
+
+
+def _arrival(device: torch.device) -> torch.cuda.Event:
+    """An event after all work that was launched on this device so far. Waiting for it sleeps."""
+    event = torch.cuda.Event(blocking=True)  # type: ignore[no-untyped-call]
+    event.record(torch.cuda.current_stream(device))
+    return event
 
 
 def number(value: float, like: Tensor, dtype: torch.dtype) -> Tensor:
