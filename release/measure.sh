@@ -14,6 +14,7 @@ set -euo pipefail
 out=$(realpath -m "${1:?usage: release/measure.sh OUT [PART...]}")
 cd "$(dirname "$0")/.."
 shift
+unset PYTHONDONTWRITEBYTECODE # without bytecode every process would compile torch's modules again, for ten seconds
 parts=${*:-suite board fresh pages}
 uncode=${UNCODE:-uncode}
 python=${PYTHON:-python3}

@@ -7,6 +7,7 @@ import dataclasses
 import json
 import os
 import select
+import shutil
 import signal
 import subprocess
 import tempfile
@@ -20,6 +21,11 @@ from .jail import READY, Jail, find_jail
 
 _GRACE_SECONDS = 5.0
 """Seconds beyond the wall-clock limit, to start two interpreters and to receive the referee's verdict."""
+
+_NICE = shutil.which("nice")
+_LOW_PRIORITY = [] if _NICE is None else [_NICE, "-n", "10"]
+"""The words before a guest's command line. Programs run beside a decode, which waits for the processor at every step,
+and nobody waits for a program."""
 
 _ENDED_BY: dict[int, str] = {
     signal.SIGALRM: "the program took too long",
@@ -142,7 +148,7 @@ class Sandbox:
     @contextlib.contextmanager
     def _process(self, role: str, settings: dict[str, Any], **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
         """A guest process, which is killed with all its children at the end."""
-        command = self.jail.command(role, settings | {"limits": dataclasses.asdict(self.limits)})
+        command = [*_LOW_PRIORITY, *self.jail.command(role, settings | {"limits": dataclasses.asdict(self.limits)})]
         with _folder(self.jail.walled) as folder:
             options = {"stdout": subprocess.DEVNULL, "env": {}, "cwd": folder, "start_new_session": True} | streams
             process: subprocess.Popen[bytes] = subprocess.Popen(command, **options)  # type: ignore[call-overload]
