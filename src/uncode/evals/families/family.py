@@ -117,16 +117,15 @@ class Family(Task[E]):
 
     def problems(self, count: int, seed: int, testing: bool) -> list[E]:
         """`count` different problems of the training split or of the test split."""
-        return self._drawn(count, seed, self.may_be_tested if testing else lambda one: not self.held_out(one))
+        return self._drawn(count, seed, self._is_test if testing else lambda one: not self.held_out(one))
 
     def fresh_problems(self, count: int, seed: int) -> list[E]:
-        """A new draw: held-out problems that are fair tests and not in the published files."""
+        """A new draw: test problems that are not in the published files."""
         published = {self.key(example) for example in self._held_out(None)}
+        return self._drawn(count, seed, lambda one: self.key(one) not in published and self._is_test(one))
 
-        def is_fresh(example: E) -> bool:
-            return self.may_be_tested(example) and self.key(example) not in published and self.is_fair_test(example)
-
-        return self._drawn(count, seed, is_fresh)
+    def _is_test(self, example: E) -> bool:
+        return self.may_be_tested(example) and self.is_fair_test(example)
 
     def _drawn(self, count: int, seed: int, accepts: Callable[[E], bool]) -> list[E]:
         random, found = Random(f"{self.name} {seed}"), dict[str, E]()
