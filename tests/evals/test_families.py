@@ -97,13 +97,16 @@ def test_a_third_draw_shares_no_problem_with_the_published_ones() -> None:
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_new_draw_has_no_program_that_computes_what_a_training_example_does(name: str) -> None:
+def test_no_tested_program_computes_what_a_training_example_does(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     family, random = FAMILIES[name], Random(f"{name} 0 0")
     first = next(one for one in iter(lambda: family.draw(random), None) if not family.held_out(one))
     assert not family.is_fair_test(first), "the first training example is its own twin"
-    fresh, drawn = family.fresh_problems(200, seed=4), family.problems(200, seed=4, testing=True)
-    assert len(fresh) == 200 and all(map(family.is_fair_test, fresh))
-    assert 150 < sum(map(family.is_fair_test, drawn)) < 190, "without the check a draw has twins"
+    published, fresh = family.examples() + family.unlabelled(), family.fresh_problems(200, seed=4)
+    assert len(fresh) == 200 and all(map(family.is_fair_test, [*published, *fresh]))
+    with monkeypatch.context() as patched:
+        patched.setattr(type(family), "is_fair_test", lambda self, example: True)
+        unchecked = family.problems(200, seed=4, testing=True)
+    assert 150 < sum(map(family.is_fair_test, unchecked)) < 190, "without the check a draw has twins"
 
 
 def test_the_training_programs_are_those_of_the_first_training_examples() -> None:

@@ -339,9 +339,10 @@ def test_stored_rows_are_of_the_same_weights(tmp_path: Path) -> None:
 
 def test_the_page_is_what_the_command_writes() -> None:
     text = (ROOT / "docs" / PAGE_FILE).read_text()
-    assert text == page(board_of(TINY))
+    board = board_of(TINY)
+    assert text == page(board, fresh_board(TINY, board)) and "## New problems" in text
     drawn = (ROOT / "docs" / "pictures" / FIGURE_FILE).read_text()
-    assert all(f"<!-- {name}" in drawn or f"{name}, " in drawn for name in board_of(TINY).names)
+    assert all(f"<!-- {name}" in drawn or f"{name}, " in drawn for name in board.names)
 
 
 def test_every_preset_says_what_it_costs() -> None:
