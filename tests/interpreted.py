@@ -35,7 +35,7 @@ KERNELS = (
     (linear_triton, "swiglu"),
     (attention_triton, "flash_attention"),
 )
-"""Of few rows."""
+"""Products of few rows, and attention."""
 FUSED = (torch.float32, torch.bfloat16, torch.float16)
 SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
 """Under `make verify` every combination; otherwise each value of each setting, once."""
@@ -148,8 +148,9 @@ def few_rows(dtype: torch.dtype) -> None:
     seen[0, ..., :16], seen[..., -1] = False, True  # a whole split of the keys is not seen
     for block_q, block_kv, attention_triton.MIN_CTAS in (
         (64, 16, 8),
-        (64, 16, 32),
+        (64, 16, 128),  # not more splits than blocks of keys
         (64, 64, 1),
+        (64, 64, 128),
         (2, 16, 1),
         (2, 16, 64),
     ):
@@ -182,7 +183,7 @@ def network() -> None:
     sampler = presets.semi_ar(blocks=2, cache="dual")
     plain = decode(model, canvas, sampler)
     with ExitStack() as stack:
-        names = ("linear.is_skinny", "attention._is_own_shape", "attention.use_triton", "pointwise.use_triton")
+        names = ("linear.is_skinny", "attention._is_kernel_shape", "attention.use_triton", "pointwise.use_triton")
         for name in names:
             stack.enter_context(patch(f"uncode.backbones.transformer.{name}", lambda *_: True))
         counted = [stack.enter_context(patch.object(home, name, wraps=getattr(home, name))) for home, name in KERNELS]

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from tests.checkpoints import like_the_toy
-from uncode.backbones.transformer import linear
+from uncode.backbones.transformer import attention, linear
 from uncode.backbones.transformer.kv_cache import LayerCache
 from uncode.backbones.transformer.network import Layer
 from uncode.core.canvas import Canvas
@@ -210,3 +210,27 @@ def test_which_products_are_skinny(
     assert not linear.is_skinny(h.half(), weight) and not linear.is_skinny(
         h, torch.empty(depth, width, device="meta").t()
     )
+
+
+@pytest.mark.parametrize(
+    ("heads", "width", "queries", "keys", "masked", "ours"),
+    [
+        (4, 64, 150, 150, True, True),
+        (4, 64, 256, 256, True, True),
+        (4, 64, 257, 257, True, False),
+        (4, 64, 150, 150, False, False),
+        (4, 64, 32, 700, True, False),
+        (4, 32, 150, 150, True, False),
+        (32, 128, 32, 700, False, True),
+        (32, 128, 64, 700, True, True),
+        (32, 128, 65, 700, False, False),
+        (32, 128, 150, 150, True, False),
+    ],
+)
+def test_attention_is_ours_where_it_was_measured_to_pay(
+    heads: int, width: int, queries: int, keys: int, masked: bool, ours: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(attention, "pays_on", lambda _: True)
+    q, k = torch.empty(2, heads, queries, width), torch.empty(2, heads, keys, width)
+    mask = torch.ones(2, 1, 1, keys, dtype=torch.bool) if masked else None
+    assert attention._is_kernel_shape(q, k, k, mask) is ours

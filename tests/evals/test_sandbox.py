@@ -277,6 +277,19 @@ def test_the_released_rule_hears_standard_error_alone(walled: Sandbox) -> None:
     assert time.monotonic() - start < 5
 
 
+def test_programs_run_at_low_priority(walled: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But not a script, whose limit is a time on the clock. Where there is no `nice`, nothing is lowered."""
+    reads = "import os\ndef solve():\n    return os.getpriority(os.PRIO_PROCESS, 0)"
+    normal = os.getpriority(os.PRIO_PROCESS, 0)
+    low = Suite(("solve",), (f"assert solve() == {min(normal + 10, 19)}, solve()",))
+    verdict = walled.judge(low, reads)
+    assert verdict.passed, verdict.why
+    same = f"assert solve() == {normal}, solve()"
+    assert walled.silent(f"{reads}\n{same}").passed
+    monkeypatch.setattr("uncode.evals.sandbox.sandbox._LOW_PRIORITY", [])
+    assert walled.judge(Suite(("solve",), (same,)), reads).passed
+
+
 @pytest.fixture
 def walled() -> Sandbox:
     return Sandbox(Limits(wall=10))

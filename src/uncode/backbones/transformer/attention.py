@@ -13,8 +13,8 @@ from .rope import Rope, apply_rope
 MIN_WIDTH = 2048
 """Width of a model for which flash-decoding pays; smaller ones are limited by launches anyway."""
 MAX_SHORT_KEYS = 256
-"""Keys of rows that are short. With a mask, torch's attention takes up to twice as long for them as our kernel, and the
-host takes a millisecond for each new shape, which a batch has whenever rows leave it."""
+"""Masked rows of at most this many keys are short. In a narrow model torch's attention takes up to twice as long for
+them as our kernel, and costs the host 0.7 ms for each new shape. A batch has a new shape whenever rows leave it."""
 
 
 def rope_and_cache_qkv(
@@ -43,7 +43,7 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
 
     `mask` `[B, 1, 1, L]` is true where a key may be seen; each row sees at least one.
     """
-    if _is_own_shape(q, k, v, mask):
+    if _is_kernel_shape(q, k, v, mask):
         from . import attention_triton
 
         return attention_triton.flash_attention(q, k, v, mask)
@@ -52,9 +52,11 @@ def attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Tensor:
     return seen.transpose(1, 2).flatten(2)
 
 
-def _is_own_shape(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
-    """Whether rows are short and masked, or few queries meet wide heads, on a GPU where our kernel pays."""
+def _is_kernel_shape(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bool:
+    """Whether our kernel was measured to be faster: masked short rows of a narrow model, few queries of a wide one."""
     _, heads, queries, width = q.shape
+    is_wide = heads * width >= MIN_WIDTH
+    is_few = queries <= MAX_SKINNY_TOKENS
     is_short = mask is not None and k.shape[2] <= MAX_SHORT_KEYS
-    is_decode = queries <= MAX_SKINNY_TOKENS and heads * width >= MIN_WIDTH
-    return width in (64, 128) and (is_short or is_decode) and k.stride() == v.stride() and pays_on(q)
+    pays = is_few if is_wide else is_short
+    return width in (64, 128) and pays and k.stride() == v.stride() and pays_on(q)

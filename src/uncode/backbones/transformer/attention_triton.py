@@ -18,8 +18,8 @@ from .linear_triton import padded
 BLOCK_Q = 64
 """Queries of a program, at most."""
 BLOCK_KV, BLOCK_KV_MANY = 64, 32
-"""Keys that are read at a time: where one program has all queries of a head, and where several share them. The fastest
-of several on an H200."""
+"""Keys per iteration: where one program computes all queries of a head, and where several programs share them. The
+fastest of those tried on an H200."""
 MIN_CTAS = 128
 """Programs that the attention of a batch is divided among, at least: about one for each processor."""
 LOG2_E = 1.4426950408889634
@@ -100,7 +100,7 @@ def flash_attention(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> Ten
     batch, heads, queries, width = q.shape
     length, tiles = k.shape[2], triton.cdiv(queries, BLOCK_Q)
     block = BLOCK_KV if tiles == 1 else BLOCK_KV_MANY
-    splits = triton.cdiv(MIN_CTAS, batch * heads * tiles)  # the last of them may be empty
+    splits = min(triton.cdiv(MIN_CTAS, batch * heads * tiles), triton.cdiv(length, block))  # the last may be empty
     split_length = triton.cdiv(triton.cdiv(length, splits), block) * block
     out = q.new_empty(batch, queries, heads * width)
     partial, stats = out, out

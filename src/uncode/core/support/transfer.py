@@ -21,8 +21,8 @@ def upload(array: NDArray[Any], device: torch.device) -> Tensor:
 class Download:
     """A tensor on its way to the host. Work that is launched later does not delay it.
 
-    The host sleeps until it is there. A host that polls keeps a core busy, which others need: a GPU that several
-    processes share is waited for most of the time.
+    The host sleeps until the copy has arrived. Polling would keep a core busy, and processes that share a GPU wait
+    for it most of the time.
     """
 
     def __init__(self, tensor: Tensor) -> None:

@@ -24,8 +24,8 @@ _GRACE_SECONDS = 5.0
 
 _NICE = shutil.which("nice")
 _LOW_PRIORITY = [] if _NICE is None else [_NICE, "-n", "10"]
-"""The words before a guest's command line. Programs run beside a decode, which waits for the processor at every step,
-and nobody waits for a program."""
+"""The words before a guest's command line. A decode beside it needs the processor at every step; a grade may come
+later. Without effect where the kernel gives each session its own share (autogroup)."""
 
 _ENDED_BY: dict[int, str] = {
     signal.SIGALRM: "the program took too long",
@@ -40,8 +40,9 @@ class Limits:
 
     cpu: int = 15
     """Seconds of CPU time, for the program and for the tests (at least five) each. MBPP's slowest takes five."""
-    wall: float = 120.0
-    """Seconds of wall-clock time for all tests. It is much larger, so that a busy machine changes no verdict."""
+    wall: float = 300.0
+    """Seconds of wall-clock time for all tests. It is much larger, so that a busy machine changes no verdict: a program
+    may have a twentieth of a processor."""
     memory: int = 1 << 30
     """Bytes of address space."""
     disk: int = 32 << 20
@@ -106,10 +107,13 @@ class Sandbox:
         return Verdict(verdict["passed"], _visible(verdict["why"]), verdict["chosen"], time.monotonic() - start)
 
     def silent(self, script: str, wall: float = 10.0) -> Verdict:
-        """Run a script. It passes if it ends in time without output on standard error, which is the released rule."""
+        """Run a script. It passes if it ends in time without output on standard error, which is the released rule.
+
+        Its limit is wall-clock time, so it has normal priority.
+        """
         start = time.monotonic()
         pipe = subprocess.PIPE
-        with self._process("script", {}, stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        with self._process("script", {}, [], stdin=pipe, stdout=pipe, stderr=pipe) as process:
             why = _script_error(process, script.encode(errors="replace"), wall)
         return Verdict(why is None, _visible(why or "nothing on standard error"), 0, time.monotonic() - start)
 
@@ -117,12 +121,15 @@ class Sandbox:
         with contextlib.ExitStack() as stack:
             questions, answers = _pipe(stack), _pipe(stack)
             stack.enter_context(
-                self._process("candidate", {}, stdin=questions[0], stdout=answers[1], stderr=subprocess.DEVNULL)
+                self._process(
+                    "candidate", {}, _LOW_PRIORITY, stdin=questions[0], stdout=answers[1], stderr=subprocess.DEVNULL
+                )
             )
             referee = stack.enter_context(
                 self._process(
                     "referee",
                     {"pipe": [answers[0].fileno(), questions[1].fileno()]},
+                    _LOW_PRIORITY,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.PIPE,
@@ -146,9 +153,11 @@ class Sandbox:
             return {"passed": False, "why": _ENDED_BY.get(referee.returncode, why), "chosen": None}
 
     @contextlib.contextmanager
-    def _process(self, role: str, settings: dict[str, Any], **streams: Any) -> Iterator[subprocess.Popen[bytes]]:
-        """A guest process, which is killed with all its children at the end."""
-        command = [*_LOW_PRIORITY, *self.jail.command(role, settings | {"limits": dataclasses.asdict(self.limits)})]
+    def _process(
+        self, role: str, settings: dict[str, Any], before: list[str], **streams: Any
+    ) -> Iterator[subprocess.Popen[bytes]]:
+        """A guest process, which is killed with all its children at the end. `before`: words before its command."""
+        command = [*before, *self.jail.command(role, settings | {"limits": dataclasses.asdict(self.limits)})]
         with _folder(self.jail.walled) as folder:
             options = {"stdout": subprocess.DEVNULL, "env": {}, "cwd": folder, "start_new_session": True} | streams
             process: subprocess.Popen[bytes] = subprocess.Popen(command, **options)  # type: ignore[call-overload]

@@ -28,13 +28,6 @@ NOTES = {
     "edit": "`edit` is made for models that were trained to correct visible tokens (LLaDA2.1). `tiny` was not.",
 }
 """What a reader must know about a row, by its name."""
-OLD_NOTES = {
-    "certain_first": "`certain_first` and `certain_first_fast` were decoded before an uncertain EOS token had to wait "
-    "for certain words. On 256 docstrings this changed no token.",
-    "prophet": "`prophet` was decoded when it averaged over all masks. EOS tokens raise that average, so it ended too "
-    "early. It now ignores masks that propose EOS.",
-}
-"""The same for results of before 2026-11-18, which do not say of which draw they are."""
 OWN_DEFAULTS = ("certain_first", "certain_first_fast")
 """The rows that others are compared with on new problems."""
 COMMAND = "python -m uncode.evals.mini.leaderboard.write"
@@ -112,9 +105,7 @@ def _hindsight_note(board: Board) -> str:
 
 
 def _notes(board: Board) -> str:
-    is_old = any("draw" not in run.about for run in board.runs.values())
-    known = NOTES | OLD_NOTES if is_old else NOTES
-    notes = list(dict.fromkeys(f"* {note}" for name, note in known.items() if name in board.names))
+    notes = list(dict.fromkeys(f"* {note}" for name, note in NOTES.items() if name in board.names))
     return "\n\nRows to read with care:\n\n" + "\n".join(notes) if notes else ""
 
 
