@@ -146,7 +146,7 @@ def few_rows(dtype: torch.dtype) -> None:
     k, v = draw(2, 2, 41, 32)[:, :, :-1], draw(2, 2, 41, 32)[:, :, :-1]
     seen = torch.rand(2, 1, 1, 40, generator=random) < 0.5
     seen[0, ..., :16], seen[..., -1] = False, True  # a whole split of the keys is not seen
-    for block_q, block_kv, attention_triton.MIN_CTAS in (
+    for block_q, block_kv, ctas in (
         (64, 16, 8),
         (64, 16, 128),  # not more splits than blocks of keys
         (64, 64, 1),
@@ -154,11 +154,8 @@ def few_rows(dtype: torch.dtype) -> None:
         (2, 16, 1),
         (2, 16, 64),
     ):
-        attention_triton.BLOCK_Q, attention_triton.BLOCK_KV, attention_triton.BLOCK_KV_MANY = (
-            block_q,
-            block_kv,
-            block_kv,
-        )
+        attention_triton.BLOCK_Q, attention_triton.MIN_CTAS = block_q, ctas
+        attention_triton.BLOCK_KV = attention_triton.BLOCK_KV_MANY = block_kv
         apart, together = draw(2, 5, 4 * 32).view(2, 5, 4, 32).transpose(1, 2), draw(2, 4, 3, 32)
         for queries, masks in (apart, (None, seen) if SOAK else (seen,)), (together, (None, seen) if SOAK else (None,)):
             for mask in masks:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 import torch
@@ -11,6 +12,7 @@ from tests import grid
 from tests.checkpoints import DIALECTS, checkpoint
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, decode, load, presets
 from uncode.core.noise import PhiloxNoise, Purpose
+from uncode.core.support import transfer
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 
@@ -99,3 +101,11 @@ def test_a_model_over_a_gpu_and_the_cpu(tmp_path: Path, cache: str) -> None:
         canvas = Canvas.after_prompt([[1, 2, 3, 4, 5], [6]], [12, 9], denoiser.mask_id)
         found.append(decode(denoiser, canvas, sampler).tokens.tolist())
     assert found[0] == found[1] == found[2]
+
+
+def test_the_host_sleeps_while_it_waits_for_a_copy() -> None:
+    """CUDA polls unless the event that the host waits for is made with `blocking=True`."""
+    with patch("torch.cuda.Event") as event, patch("torch.cuda.current_stream") as stream:
+        arrival = transfer._arrival(torch.device("cuda"))
+    event.assert_called_once_with(blocking=True)
+    arrival.record.assert_called_once_with(stream.return_value)

@@ -77,7 +77,7 @@ def is_skinny(h: Tensor, weight: Tensor) -> bool:
 
 
 def pays_on(x: Tensor) -> bool:
-    """Whether `x` is on a GPU, and of a dtype, for which the products and the attention in Triton were measured."""
+    """Whether `x` is on a GPU, and of a dtype, for which our products and our attention were measured to be faster."""
     return use_triton(x) and x.dtype in (torch.bfloat16, torch.float16) and _capability(x.device) == CAPABILITY
 
 
