@@ -5,6 +5,7 @@ tokens must be the same. In bfloat16, the embedded model answers prompts alone a
 round differently. The share of answers that differ is printed.
 
     python bench/agreement.py --networks 100 --workers 12
+    python bench/agreement.py --networks 1 --device cpu  # a trial: both paths are plain there
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ import argparse
 import sys
 from collections import Counter
 from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
 from multiprocessing import get_context
 from typing import Any
 from unittest.mock import patch
@@ -26,12 +29,13 @@ from uncode.backbones.dialects.dream import DREAM
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.transformer.network import Layer, RMSNorm, Shape, Transformer
 from uncode.core.canvas import Canvas
+from uncode.core.pieces.blocks import DelimitedBlocks
 from uncode.core.pieces.policy import Sampler
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.stepper.decode import decode
 from uncode.evals.families import FAMILIES
 from uncode.frequency import FrequencyTable
-from uncode.samplers import presets
+from uncode.samplers import lookup, presets
 
 KINDS = [
     (LLADA, Shape(64, 2, 4, 4, 160, 101, theta=10000.0, eps=1e-5, context=64)),
@@ -42,7 +46,7 @@ LENGTH, PROMPTS, END = 12, (5, 9, 9), 1
 ANSWERS = 64
 
 
-def network(seed: int) -> Transformer:
+def network(seed: int, device: str) -> Transformer:
     """A network with large random weights. With the usual initial weights the logits would hardly differ."""
     made = Transformer(KINDS[seed % len(KINDS)][1]).to_empty(device="cpu")
     random = torch.Generator().manual_seed(seed)
@@ -51,16 +55,24 @@ def network(seed: int) -> Transformer:
     for module in made.modules():
         if isinstance(module, RMSNorm):
             module.weight.data += 1.0
-    return made.cuda()
+    return made.to(device)
 
 
 def samplers(vocab: int) -> list[Sampler]:
     """Every preset, and settings that no preset has: caches, temperature, an early stop."""
     table = FrequencyTable(torch.arange(1, vocab + 1), "a ramp")
-    given = {name: {"frequency": table} if name.startswith("uncode") else {} for name in presets.PRESETS}
-    made = [preset(**given[name]) for name, preset in presets.PRESETS.items()]
+    made = [lookup.load(name, frequency=table if lookup.takes_table(name, {}) else None) for name in presets.PRESETS]
+    made = [without_tokenizer(sampler) for sampler in made]
     cached = [presets.semi_ar(blocks=2, cache="prefix"), presets.semi_ar(blocks=2, cache="dual")]
     return [*made, *cached, presets.confidence(temperature=0.7), presets.confidence().stopping(AfterEos())]
+
+
+def without_tokenizer(sampler: Sampler) -> Sampler:
+    """The sampler with delimiters that are ids: these networks have no tokenizer that knows a newline."""
+    blocks = sampler.policy.blocks
+    if not isinstance(blocks, DelimitedBlocks):
+        return sampler
+    return replace(sampler, policy=replace(sampler.policy, blocks=replace(blocks, tokens=(2, 5, 9))))
 
 
 def plainly(made: Transformer, model: TransformerDenoiser, canvas: Canvas, sampler: Sampler, seed: int) -> Tensor:
@@ -72,11 +84,11 @@ def plainly(made: Transformer, model: TransformerDenoiser, canvas: Canvas, sampl
         return decode(model, canvas, sampler, seed).tokens
 
 
-def differing(seed: int) -> Counter[str]:
+def differing(seed: int, device: str = "cuda") -> Counter[str]:
     """For one network, the number of rows that differ between the two paths, by sampler."""
     torch.set_num_threads(1)
     found: Counter[str] = Counter()
-    made = network(seed)
+    made = network(seed, device)
     random = torch.Generator().manual_seed(seed)
     prompts = [torch.randint(2, made.shape.vocab, (n,), generator=random).tolist() for n in PROMPTS]
     canvas = Canvas.after_prompt(prompts, LENGTH, 0)
@@ -110,16 +122,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--networks", type=int, default=100)
     parser.add_argument("--workers", type=int, default=12)
+    parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     chosen = parser.parse_args()
-    if not torch.cuda.is_available():
+    if chosen.device == "cuda" and not torch.cuda.is_available():
         sys.exit("this benchmark needs a CUDA GPU: without one there is only the plain path.")
     with ProcessPoolExecutor(chosen.workers, get_context("spawn")) as pool:
-        total = sum(pool.map(differing, range(chosen.networks)), Counter[str]())
+        total = sum(pool.map(partial(differing, device=chosen.device), range(chosen.networks)), Counter[str]())
     rows, kinds = total.pop("rows"), len(samplers(KINDS[0][1].vocab))
     print(
         f"float32, {chosen.networks} networks, {kinds} samplers: {total.total()} of {rows} rows differ {dict(+total)}"
     )
-    for size, share in rounding().items():
+    for size, share in rounding().items() if chosen.device == "cuda" else ():
         print(f"bfloat16, tiny, batches of {size}: {share:.1%} of {ANSWERS} answers differ from those alone")
     sys.exit(total.total() > 0)
 

@@ -7,18 +7,20 @@ import pkgutil
 import sys
 import threading
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # no test may wait for a network; those of the hub bring their own server
 
 import pytest
-from hypothesis import settings
 
-settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=30)
-settings.register_profile("soak", deadline=None, max_examples=1000)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))
+with suppress(ModuleNotFoundError):  # the tests of a GPU run where nothing but pytest can be added
+    from hypothesis import settings
+
+    settings.register_profile("uncode", deadline=None, derandomize=True, max_examples=30)
+    settings.register_profile("soak", deadline=None, max_examples=1000)
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "uncode"))
 
 HERE = Path(__file__).parent
 WHOLE = ("adapters/test_lm_eval.py", "backbones/test_hub.py", "evals/test_regrade.py", "frequency/test_cluster.py")

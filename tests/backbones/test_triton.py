@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from tests.checkpoints import like_the_toy
+from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.transformer import attention, linear
 from uncode.backbones.transformer.kv_cache import LayerCache
 from uncode.backbones.transformer.network import Layer
@@ -180,12 +181,17 @@ def test_keys_and_values_are_cached_in_their_columns() -> None:
 
 def test_offloaded_layers_keep_their_kv_cache() -> None:
     accelerate = pytest.importorskip("accelerate")
-    model = like_the_toy("llada", 5)
+    shared = like_the_toy("llada", 5)
+    model = TransformerDenoiser(
+        deepcopy(shared.network), shared.dialect, mask_id=shared.mask_id, eos_ids=shared.eos_ids
+    )
     canvas = Canvas.after_prompt([[1, 2, 3], [4]], length=12, mask_id=model.mask_id)
     wanted = decode(model, canvas, presets.semi_ar(blocks=3, cache="dual")).tokens
     accelerate.cpu_offload(model.network.layers[1], execution_device="cpu")
     found = decode(model, canvas, presets.semi_ar(blocks=3, cache="dual")).tokens
     assert torch.equal(found, wanted)
+    assert any(weight.is_meta for weight in model.network.parameters())
+    assert not any(weight.is_meta for weight in shared.network.parameters())  # other tests read it
 
 
 @pytest.mark.parametrize(
