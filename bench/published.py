@@ -143,12 +143,19 @@ def _transfer(logits: Tensor, masked: Tensor, tokens: Tensor, count: Tensor) -> 
 
 @torch.no_grad()
 def published(
-    model: Published, prompt: Tensor, length: int, block: int, cache: str, mask_id: int, skipped: int = 0
+    model: Published,
+    prompt: Tensor,
+    length: int,
+    block: int,
+    cache: str,
+    mask_id: int,
+    skipped: int = 0,
+    per_forward: int = 1,
 ) -> Iterator[Tensor]:
-    """Decode one token per step, block by block from left to right. Yields the canvas after every step."""
+    """Decode so many tokens per forward, block by block from left to right. Yields the canvas after every step."""
     canvas = torch.full((len(prompt), prompt.shape[1] + length), mask_id, dtype=torch.long, device=prompt.device)
     canvas[:, : prompt.shape[1]] = prompt
-    count = torch.ones(len(prompt), 1, dtype=torch.int64, device=prompt.device)
+    count = torch.full((len(prompt), 1), per_forward, dtype=torch.int64, device=prompt.device)
     canvas[:, prompt.shape[1] : prompt.shape[1] + skipped * block] = prompt[:, :1]
     for start in range(prompt.shape[1] + skipped * block, canvas.shape[1], block):
         end = start + block

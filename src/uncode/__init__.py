@@ -1,4 +1,4 @@
-"""Decoding for masked diffusion language models: one stepper, every published sampler, calibrated order.
+"""Decode, compare and serve masked diffusion language models.
 
 Names are loaded when they are first used: `import uncode` does not import torch.
 """

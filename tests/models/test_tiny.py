@@ -150,13 +150,13 @@ def test_a_problem_goes_from_the_tasks_to_the_model_by_its_own_sampler() -> None
 
 
 @pytest.mark.parametrize("length", [88, pytest.param(128, marks=pytest.mark.slow)])
-def test_the_readme_s_example_holds_at_every_length(tiny: Any, length: int) -> None:
-    """It does not hinge on one length: confidence is wrong and Uncode right at both, and at the README's own.
+def test_the_first_example_holds_at_every_length(tiny: Any, length: int) -> None:
+    """It does not hinge on one length: confidence is wrong and Uncode right at both, and at the docs' own.
 
     The longer one under `make verify`.
     """
-    readme = (ROOT / "README.md").read_text()
-    found = re.search(r"problem = (\(\n.*?\n\))", readme, re.S)
+    page = (ROOT / "docs" / "first-decode.md").read_text()
+    found = re.search(r"problem = (\(\n.*?\n\))", page, re.S)
     assert found
     prompt = eval(found[1])
     assert prompt == SHELLS

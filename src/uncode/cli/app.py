@@ -25,7 +25,7 @@ from .verbs.evaluation import calibrate, evaluate, lm_eval, mini, paper, regrade
 
 app = typer.Typer(
     name="uncode",
-    help="Decode masked diffusion language models: every published sampler, calibrated order.",
+    help="Decode masked diffusion language models: 31 published samplers, calibrated order.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,

@@ -14,6 +14,7 @@ from ...backbones.loading.load import load
 from ...core.denoiser import Denoiser
 from ...core.errors import require
 from ...core.pieces.policy import Sampler
+from ...core.support.reprs import counted
 from ...evals.families import FAMILIES
 from ...evals.families.family import Family
 from ...evals.mini.folder import results_of
@@ -100,14 +101,14 @@ def _pattern(results: Results, family: str, solved: list[bool]) -> Text:
     marks, seen = _marks(results, family), tuple("1" if right else "0" for right in solved)
     split, same = sum(len(set(each)) > 1 for each in marks), marks.count(seen)
     lines = [
-        f"The order decides on {split} of {len(marks)} such problems; on {same} of them as here.",
-        "Right, and hasty (an EOS token in the first quarter of the forwards):",
+        f"The order changes {split} of {len(marks)} results; {same} follow this pattern.",
+        "Right, and wrote EOS early (in the first quarter of the forwards):",
     ]
     for name in SAMPLERS:
         cell = results.cell(family, name)
         assert cell is not None
-        lines.append(f"  {name:14}{cell.right.count('1'):4} right {cell.hasty.count('1'):4} hasty")
+        lines.append(f"  {name:14}{cell.right.count('1'):4} right {cell.hasty.count('1'):4} early")
     pairs = [(confidence, default) for confidence, *_, default in marks]
     gains, losses = pairs.count(("0", "1")), pairs.count(("1", "0"))
-    lines.append(f"Where confidence is wrong, {DEFAULT_SAMPLER} is right: {gains}; the other way round: {losses}.\n")
+    lines.append(f"{DEFAULT_SAMPLER} corrects {counted(gains, 'error')} of confidence and adds {losses}.\n")
     return Text("\n".join(lines), style="italic")
