@@ -26,7 +26,7 @@ class ThresholdChoice:
     """What :func:`choose_threshold` found."""
 
     threshold: float
-    """The least probability that wrong proposals reach in at most `max_error` of the masked answers."""
+    """The lowest probability with wrong proposals at or above it in at most `max_error` of the masked answers."""
     error: float
     """The share of the masked answers with a wrong proposal at or above the threshold."""
     share: float

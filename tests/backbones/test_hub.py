@@ -205,8 +205,8 @@ def test_a_revision_is_a_branch_a_tag_or_a_commit(
         ("some/llama", "is a 'llama' model, not a masked diffusion or masked language model: uncode loads"),
         ("some/vast", "GB free: choose a smaller dtype or another device"),
         ("some/pickle", "has no safetensors on the hub, and pickled weights can run code and are never read"),
-        ("some/down", "is not wholly in the local cache and the hub"),
-        ("some/down", "answers 503: give a local folder, or use the built-in model"),
+        ("some/down", "cannot download '"),
+        ("some/down", "answers 503, and the local cache is incomplete; give a local folder, or use the built-in model"),
     ],
 )
 def test_what_the_hub_does_not_have_is_one_sentence(hub: Hub, online: Runner, name: str, message: str) -> None:
@@ -232,7 +232,7 @@ def test_the_cache_is_used_while_the_hub_fails(hub: Hub, online: Runner, downloa
     hub.portal = True
     try:
         loaded(online.load(LLADA), downloaded[LLADA])
-        refused(online.load("no/such"), "no/such", "is not wholly in the local cache and the hub")
+        refused(online.load("no/such"), "no/such", "cannot download '")
     finally:
         hub.portal = False
 
@@ -251,9 +251,9 @@ def without_a_hub(run: Runner, downloaded: dict[str, Outcome], why: str) -> None
         loaded(run.load(name), downloaded[name])
     for revision in ("v0", downloaded["older"].about["revision"]):
         loaded(run.load(LLADA, revision=revision), downloaded["older"])
-    message = f"is not wholly in the local cache and {why}: give a local folder, or use the built-in model"
+    message = f"{why}, and the local cache is incomplete; give a local folder, or use the built-in model"
     refused(run.load("some/other"), "some/other", message)
-    refused(run.load(LLADA, revision="v9"), LLADA, f"at revision 'v9' it {message}")
+    refused(run.load(LLADA, revision="v9"), LLADA, f"at revision 'v9': {message}")
 
 
 def test_the_command_line_lists_what_is_in_the_cache(hub: Hub, home: Path, downloaded: dict[str, Outcome]) -> None:
@@ -282,7 +282,7 @@ def test_a_broken_download_is_no_model_and_a_later_one_is(
         assert not list(home.rglob("*.incomplete"))
         shutil.rmtree(home / "hub" / "models--some--cut" / "trees", ignore_errors=True)  # says what is missing
         for name, like in broken.items():
-            refused(later.load(name), name, "is not wholly in the local cache")
+            refused(later.load(name), name, "the local cache is incomplete")
             hub.repos[name] = Repo(hub.repos[name].commits)
             outcome = later.load(name)
             assert outcome.tokens == like.tokens and outcome.about["model"] == name

@@ -81,11 +81,11 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", "add 3 4 5", "--sampler", "confidence", "--model", "no/such/folder"], "there is no folder"),
         (
             ["decode", "add 3 4 5", "--sampler", "confidence", "--model", "no/such"],
-            "not wholly in the local cache and offline mode is on",
+            "offline mode is on (HF_HUB_OFFLINE), and the local cache is incomplete",
         ),
         (["decode", *TOY[:2], "add 3 4 5", "--length", "0"], "at least 1"),
         (["decode", *TOY[:2], "add 3 4 5", "--length", "99"], "sees 28 at most"),
-        (["decode", "hi", "--model", "no/such"], "there is no folder 'no/such'"),  # before any table is missed
+        (["decode", "hi", "--model", "no/such"], "cannot download 'no/such'"),  # before any table is missed
         (["decode", "hi", "--model", "./nowhere"], "there is no folder './nowhere'"),
         (["decode", "hi", "--model", "README.md", "--sampler", "confidence"], "is a file: give its folder"),
         (["decode", *TOY, "multiply 3 4 5"], "does not know the word 'multiply'"),

@@ -34,7 +34,10 @@ def test_every_problem_of_a_family_is_familiar(family: str) -> None:
 def test_tiny_says_once_what_it_can_do() -> None:
     shown = run("decode", "What is 2 + 2?", "--length", "4", "--sampler", "confidence")
     assert shown.returncode == 0 and shown.stderr.count("note:") == 1
-    assert "tiny knows seven kinds of small problems" in shown.stderr and "uncode tasks mini_algebra" in shown.stderr
+    assert (
+        "unlike tiny's training data, seven kinds of small problems" in shown.stderr
+        and "uncode tasks mini_algebra" in shown.stderr
+    )
     problem = "Problem: Compute 1 + 2\nSolution:"
     assert run("decode", problem, "--length", "4", "--sampler", "confidence").stderr == ""
     long = run("decode", problem + "x" * 300, "--length", "4", "--sampler", "tau_leaping")

@@ -143,7 +143,7 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 View = Annotated[
     Path | None, typer.Option("--view", metavar="FILE", help="Write a page (HTML) that replays the decode.")
 ]
-Force = Annotated[bool, typer.Option("--force", help="Replace a file of another kind.")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite a file uncode did not write.")]
 
 
 def find_sampler(name: str, model: str) -> str:

@@ -95,7 +95,7 @@ class Engine:
         self._joining: list[Waiting] = []
         """Requests that are being added to the batch."""
         self._forwards_per_mask = 1.0
-        """Of the rows that have finished, as a moving average: fast samplers fill several masks in a forward."""
+        """The moving average of forwards per mask over finished rows: fast samplers fill several masks in a forward."""
         self._share = 0.0
         """Seconds of all forwards so far, each divided by the rows in it."""
         self._columns = ColumnRule.of(denoiser)
@@ -346,7 +346,7 @@ class Engine:
             return
         state = self._state
         found = state.read_rows(rows)
-        suspects = found.lack_probability
+        suspects = found.rows_without_probability
         for at, row in enumerate(rows.tolist()):
             active = self._active.pop(int(state.rows.ids[row]))
             try:

@@ -62,7 +62,7 @@ class MemoryBudget:
         self.measured = tokens
 
     def shrink(self, tokens: int) -> None:
-        """A forward over so many tokens did not fit: half of them must do."""
+        """A forward over so many tokens ran out of memory: halve the limit."""
         self.max_tokens = tokens // 2
 
 

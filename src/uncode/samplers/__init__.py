@@ -1,1 +1,1 @@
-"""Published samplers, their quirks, and edits made to learn something."""
+"""Published samplers, their quirks, and controlled changes for experiments."""

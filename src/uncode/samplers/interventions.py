@@ -1,4 +1,4 @@
-"""Edits made to learn something (Uncode, Section 3): reject trivial tokens, insert anchors."""
+"""Controlled changes for experiments (Uncode, Section 3): reject trivial tokens, insert anchors."""
 
 from __future__ import annotations
 

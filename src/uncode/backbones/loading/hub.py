@@ -131,8 +131,7 @@ class HubModel:
         except errors.LocalEntryNotFoundError as error:
             why = "offline mode is on (HF_HUB_OFFLINE)" if constants.HF_HUB_OFFLINE else f"{where} {self._silence}"
             raise UncodeError(
-                f"there is no folder {name}, and as a hub id{at} it is not wholly in the local cache and {why}: "
-                f"{self.instead}."
+                f"cannot download {name}{at}: {why}, and the local cache is incomplete; {self.instead}."
             ) from error
         except errors.EntryNotFoundError as error:
             raise UncodeError(f"{name} on {where} has no config.json{at} and is no model: {self.instead}.") from error

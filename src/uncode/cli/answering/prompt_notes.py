@@ -19,10 +19,10 @@ def advise(model: str, denoiser: Denoiser, prompts: list[tuple[Any, Prompt]]) ->
     folder = folder_of(model)
     unfamiliar = [text for text, row in prompts if row.is_continued and isinstance(text, str) and not is_familiar(text)]
     if folder is not None and folder.resolve() == TINY.resolve() and unfamiliar:
-        which = "this prompt" if len(prompts) == 1 else f"{len(unfamiliar)} of the {len(prompts)} prompts"
+        which = "this prompt is" if len(prompts) == 1 else f"{len(unfamiliar)} of {len(prompts)} prompts are"
         known = ", ".join(name.removeprefix("mini_") for name in FAMILIES)
         typer.echo(
-            f"note: tiny knows seven kinds of small problems ({known}), and {which} is none of them: expect nonsense. "
+            f"note: {which} unlike tiny's training data, seven kinds of small problems ({known}): expect nonsense. "
             "For a prompt it can answer, try: uncode tasks mini_algebra | uncode decode -",
             err=True,
         )

@@ -68,7 +68,9 @@ def _jails() -> dict[str, str]:
     jails = {}
     for name, kind in JAILS.items():
         works = kind().works()
-        jails[name] = ("works" if kind.walled else "limits alone, without walls") if works else "does not work here"
+        jails[name] = (
+            ("works" if kind.walled else "resource limits only, no isolation") if works else "does not work here"
+        )
     return jails
 
 

@@ -25,7 +25,7 @@ from .tables import FrequencySource
 
 @dataclass(frozen=True)
 class Policy(Piece):
-    """The scientific object: which positions are filled when. It reads beliefs and offsets, never logits."""
+    """The rules that decide the order: which positions are filled when. It reads beliefs and offsets, never logits."""
 
     score: Score
     select: Selector = field(default_factory=TopK)

@@ -79,8 +79,8 @@ class Credit(Greedy):
         return (Buffer("credit", "token"),)
 
     def _credit(self, logits: Tensor, view: View) -> Tensor:
-        p, best = log_probabilities(logits).max(-1, keepdim=True)
-        gain = torch.where(view.eligible[..., None], (p * self.boost).exp(), 0.0)
+        logp, best = log_probabilities(logits).max(-1, keepdim=True)
+        gain = torch.where(view.eligible[..., None], (logp * self.boost).exp(), 0.0)
         return (view.memory["credit"].to(gain.dtype) * self.decay).scatter_add(-1, best, gain)
 
     def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:

@@ -1,4 +1,4 @@
-"""Scores: *where first*. A real per position, larger is sooner, -inf is never.
+"""Scores: *where first*. A number per position. The highest is committed first, -inf never.
 
 Scores are logarithms, so priors add: ``Confidence() + Informativeness(table) + ExponentialPosition(0.25)``
 is the paper's product P * S * F, without its underflow and without the sign trap of negative entropy.

@@ -123,7 +123,7 @@ class Factor(Selector):
 
 @dataclass(frozen=True)
 class EntropyBudget(Selector):
-    """Down the ranking while the summed entropy, less the largest, is within `gamma`; the first always (EB)."""
+    """Commit the longest prefix of the ranking whose entropy sum minus maximum is at most `gamma`; always one (EB)."""
 
     gamma: float
 

@@ -214,7 +214,7 @@ class HostRows:
         )
 
     @property
-    def lack_probability(self) -> NDArray[np.bool_]:
+    def rows_without_probability(self) -> NDArray[np.bool_]:
         """Rows `[N]` with a token that was committed without a probability."""
         entropy = self._record.commit[COMMIT.index("entropy")]
         found: NDArray[np.bool_] = ((self._record.commit_step >= 0) & entropy.isnan()).any(1).numpy()

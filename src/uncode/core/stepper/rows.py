@@ -125,8 +125,11 @@ class Rows:
             self.ends[row, :4], self.masked[row, :4], self.block[row] = (start, stop, stop, end), (0, masks, 0, 0), 1
 
     def end_blocks(self, stop: Ints, behind: Ints, following: Ints) -> NDArray[np.bool_]:
-        """Blocks that end where beliefs say have taken their first step: they end at the offset `stop`. Behind it are
-        so many masks, the first at the offset `following`. All are `[B]`. Returns which rows have such a block."""
+        """Set the end of each belief-delimited block after its first step, to the offset `stop`.
+
+        `behind` counts the masks after it, `following` is the offset of the first of them. All are `[B]`. Returns
+        which rows have such a block.
+        """
         here: NDArray[np.bool_] = (self.widest > 0) & (self.block_step == 1) & ~self.finished
         for row in np.flatnonzero(here):
             masks, rest = self.masked[row, 1], int(behind[row])

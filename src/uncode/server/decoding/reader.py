@@ -1,4 +1,4 @@
-"""From the steps of a row to its text: the settled prefix as it grows, and the answer at the end."""
+"""From the steps of a row to its text: the text that can no longer change, as it grows, and the answer at the end."""
 
 from __future__ import annotations
 

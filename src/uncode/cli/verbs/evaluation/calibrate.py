@@ -38,7 +38,7 @@ Option = typer.Option
 TaskName = Annotated[
     str, typer.Argument(metavar="TASK", help="A task; see `uncode tasks`.", autocompletion=complete_task)
 ]
-Rates = Annotated[str, Option(metavar="RATE,...", help="The candidates.")]
+Rates = Annotated[str, Option(metavar="RATE,...", help="Rates to try.")]
 Examples = Annotated[int, Option("--n", min=1, metavar="N", help="Examples to decode at each rate.")]
 PresetName = Annotated[str, Option("--sampler", metavar="NAME", help="An Uncode preset.")]
 Labels = Annotated[bool, Option("--labels", help="Grade the answers too: accuracy at each rate, and Pearson's r.")]

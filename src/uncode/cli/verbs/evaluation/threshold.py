@@ -57,10 +57,10 @@ def command(
     force: common.Force = False,
     as_json: common.Json = False,
 ) -> None:
-    """Find the probability from which on a model's proposals can be committed at once.
+    """Find a safe confidence threshold for a model.
 
     The model answers some examples from left to right. Parts of these answers are masked, and the model proposes
-    tokens for them. The threshold is the lowest that wrong proposals reach in few of the masked answers. No label is
+    tokens for them. The threshold is the lowest with errors in few of the masked answers. No label is
     read. The sampler is written to a file that `--sampler` of other commands takes. The same command resumes a run
     that was stopped.
 
