@@ -3,6 +3,7 @@
 # make check  linters and types only; the viewer's JavaScript too, where node is installed
 # make bench  the cost of the stepper, of loading and of answers, compared with the copied-loop style
 # make verify make test, slow tests, the limits of the benchmarks, every architecture, a thousand examples per property
+# make verify-gpu  what only a GPU can check, in less than ten minutes; needs pytest beside the package, and no .venv
 # make docs   write docs/papers.md from the presets, docs/leaderboard.md from the results of tiny, the output of the docs'
 #             code blocks and notebooks, and the README's picture
 
@@ -12,7 +13,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 WORKERS ?= 2
 
-.PHONY: demo test check check-js bench docs verify clean
+.PHONY: demo test check check-js bench docs verify verify-gpu clean
 
 $(VENV)/base: pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
@@ -60,6 +61,9 @@ verify: test $(VENV)/litellm
 	@$(BIN)/python bench/serve.py --check
 	@$(BIN)/python -m tests.architectures
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q tests/test_invariants.py tests/test_docs.py tests/core/test_trace_schema.py tests/engine/test_engine.py tests/parity tests/frequency/test_count.py tests/frequency/test_words.py tests/frequency/test_readers.py tests/evals/test_tasks.py tests/evals/test_sandbox.py tests/evals/test_sandbox_limits.py tests/backbones/test_triton.py
+
+verify-gpu:
+	@$(firstword $(wildcard $(BIN)/python) $(PYTHON)) bench/verify_gpu.py
 
 bench: $(VENV)/base
 	@$(BIN)/python bench/loop.py

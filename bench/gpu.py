@@ -292,12 +292,43 @@ def measured(chosen: argparse.Namespace) -> Iterator[dict[str, Any]]:
         yield figures
 
 
+LIMITS = {
+    ("none", 1): 1.2,
+    ("prefix", 1): 2.0,
+    ("dual", 1): 1.5,
+    ("none", 8): 1.1,
+    ("prefix", 8): 1.3,
+    ("dual", 8): 1.6,
+}
+"""A step's most milliseconds, in units of its floor, by cache and batch: what was measured, and a tenth more."""
+MIN_SPEEDUP = 2.5
+"""At least so many times the published tokens per second with the dual cache at batch 1, by tokens per forward."""
+
+
+def missed(figures: dict[str, Any]) -> list[str]:
+    """What is over its limit."""
+    belief, rows = figures["belief"], figures["table"]
+    found = ["beliefs differ from float64"] if belief["tokens that differ"] or belief["log p off by"] > 1e-5 else []
+    for row in rows:
+        limit, ratio = LIMITS.get((row["cache"], row["batch"])), row["step"] / row["floor"]
+        if limit is not None and ratio > limit:
+            found.append(
+                f"{row['cache']} at batch {row['batch']}: a step takes {ratio:.2f} times its floor, not {limit}"
+            )
+    for row in figures["by quota"]:
+        ratio = row["tokens/s"] / row["published tokens/s"]
+        if ratio < MIN_SPEEDUP:
+            found.append(f"{row['tokens a forward']} tokens a forward: {ratio:.1f} times the published rate")
+    return found
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8, 32])
     parser.add_argument("--caches", nargs="+", default=CACHES, choices=CACHES)
     parser.add_argument("--layers", type=int, default=SHAPE.layers)
     parser.add_argument("--out", type=Path, help="write all figures as JSON")
+    parser.add_argument("--check", action="store_true", help="exit code 1 if a limit is missed")
     chosen = parser.parse_args()
     if not torch.cuda.is_available():
         sys.exit("this benchmark needs a CUDA GPU: run bench/cpu.py on a CPU.")
@@ -309,6 +340,8 @@ def main() -> None:
         if chosen.out:  # written after every row, so that no figure is lost
             write_whole(chosen.out, json.dumps(figures, indent=1) + "\n")
     print(f"{time.monotonic() - began:.0f} s")
+    if chosen.check and (found := missed(figures)):
+        sys.exit("; ".join(found))
 
 
 if __name__ == "__main__":
