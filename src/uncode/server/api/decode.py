@@ -91,17 +91,16 @@ async def _answer(
     kind: type[Reply],
     logprobs: int | None,
 ) -> Response:
-    job, seed, prompts = await service.start(body, prepare, logprobs)
+    job, prompts = await service.start(body, prepare, logprobs)
     reply = kind(
         model=service.settings.name,
         fingerprint=service.fingerprint,
-        seed=seed,
-        sampler=job.rows[0].request.sampler.name,
+        recipe=job.recipe,
         prompt_tokens=sum(prompt.tokens for prompt in prompts),
         alternatives=logprobs,
     )
     facts = request.scope["uncode"]
-    facts |= {"sampler": reply.sampler[:80], "seed": seed, "choices": len(job.rows), "stream": bool(body.stream)}
+    facts |= {"sampler": job.sampler, "seed": job.recipe["seed"], "choices": len(job.rows), "stream": bool(body.stream)}
     if service.settings.log_prompts:
         facts["prompt"] = body.model_dump(include={"prompt", "suffix", "infill", "messages"}, exclude_none=True)
     if not body.stream:

@@ -76,6 +76,8 @@ class Job:
     loop: asyncio.AbstractEventLoop
     seconds: float
     """How long it may take."""
+    recipe: dict[str, Any]
+    """What makes the answer again: `seed`, `sampler` and `sampler_options`."""
     rows: list[Row] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
     first_text: float | None = None
@@ -83,6 +85,12 @@ class Job:
     _events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
     cancel: Callable[[], None] = lambda: None
     """Set by the service: drops all rows at the next step."""
+
+    @property
+    def sampler(self) -> str:
+        """The sampler's name, for logs and metrics. A server has a bounded number of them."""
+        name = self.recipe["sampler"]
+        return name if isinstance(name, str) else "data"
 
     def push(self, number: int, event: Update | Answer | ApiError) -> None:
         """From the engine's thread. A loop that is closed has no reader any more."""
