@@ -132,7 +132,8 @@ def test_every_sampler_streams_what_it_answers(eos_server: Running, sampler: str
     asked = {"prompt": STORY, "max_tokens": 20, "sampler": sampler, "seed": 5, "stop_at_eos": False}
     whole = eos_server.post("/v1/completions", **asked, logprobs=0).json()["choices"][0]
     streams = [
-        events(eos_server, **asked, **options) for options in ({}, {"commits": True, "logprobs": 0}, {"diffusing": True})
+        events(eos_server, **asked, **options)
+        for options in ({}, {"commits": True, "logprobs": 0}, {"diffusing": True})
     ]
     texts = [[chunk["choices"][0]["text"] for chunk in chunks] for chunks in streams]
     assert "".join(texts[0]) == "".join(texts[1]) == texts[2][-2] == whole["text"]

@@ -114,11 +114,11 @@ class Service:
         """Count an answer that is complete. Returns what the log says of it."""
         metrics = self.metrics
         metrics.prompt_tokens.inc(usage["prompt_tokens"])
-        metrics.completion_tokens.inc(usage["completion_tokens"])
+        metrics.completion_tokens.labels(job.sampler).inc(usage["completion_tokens"])
         first_text = time.monotonic() - job.began if job.first_text is None else job.first_text
-        metrics.first_text_seconds.observe(first_text)
-        for row in job.rows:
-            metrics.queue_seconds.observe(row.waited)
+        metrics.first_text_seconds.labels(job.sampler).observe(first_text)
+        for row, answer in zip(job.rows, answers, strict=True):
+            metrics.token_seconds.labels(job.sampler).observe(row.seconds / max(answer.tokens, 1))
         facts = {
             "prompt_tokens": usage["prompt_tokens"],
             "completion_tokens": usage["completion_tokens"],

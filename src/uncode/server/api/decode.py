@@ -181,6 +181,7 @@ async def _stream(
         yield server_sent("[DONE]")
     except Exception as error:
         if not isinstance(error, ApiError):  # without an event the client could not tell it from a lost connection
+            job.cancelled_as = "failed"
             service.log.write("stream_failed", traceback=traceback.format_exc())
             error = unexpected(error)
         facts |= {"failed_with": error.status, "message": error.message}

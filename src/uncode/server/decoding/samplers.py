@@ -123,7 +123,8 @@ class Samplers:
                 "send informativeness=false.",
             )
             options["frequency"] = self._table
-        return _proposing(_caching(lookup.named(name, **options), cache), replace(wanted, **dict.fromkeys(own)))
+        rest = Choice(**(vars(wanted) | dict.fromkeys(own)))
+        return _proposing(_caching(lookup.named(name, **options), cache), rest)
 
     def _check(self, name: str) -> str:
         if name not in self.names:
