@@ -346,3 +346,14 @@ def test_a_client_that_leaves_drops_its_rows() -> None:
         server.wait_until_idle()
         assert server.metric("uncode_rows_dropped_total") == 3
         assert server.metric("uncode_batch_rows_count") < 120
+
+
+@pytest.mark.parametrize(
+    "options", ['"sigma": 1e999, "sampler": "certainty_density"', '"sampler": {"name": NaN}', '"top_p": NaN']
+)
+def test_a_number_that_no_answer_can_say_is_refused(server: Running, options: str) -> None:
+    """Python reads NaN and infinities, which JSON does not have."""
+    with server.http() as client:
+        headers = {"Content-Type": "application/json"}
+        found = client.post("/v1/completions", content=f'{{"prompt": "x", {options}}}', headers=headers)
+    assert found.status_code == 400, found.text

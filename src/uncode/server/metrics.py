@@ -36,7 +36,8 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
-        seconds = partial(Histogram, buckets=SECONDS, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        seconds, short = partial(histogram, buckets=SECONDS), partial(histogram, buckets=FORWARD_SECONDS)
         self.requests = counter("uncode_requests", "HTTP requests that were answered.", ("endpoint", "status"))
         self.request_seconds = seconds("uncode_request_seconds", "From arrival to the last byte.", ("endpoint",))
         self.first_text_seconds = seconds(
@@ -45,12 +46,8 @@ class Metrics:
         self.queue_seconds = seconds(
             "uncode_queue_seconds", "Of a row, from arrival to its first forward or to its end.", ("outcome",)
         )
-        self.token_seconds = Histogram(
-            "uncode_token_seconds",
-            "Of a row in the batch, per token of its answer.",
-            ("sampler",),
-            buckets=FORWARD_SECONDS,
-            registry=self.registry,
+        self.token_seconds = short(
+            "uncode_token_seconds", "Of a row in the batch, per token of its answer.", ("sampler",)
         )
         self.rows_running = gauge("uncode_rows_running", "Rows in the batch.")
         self.rows_waiting = gauge("uncode_rows_waiting", "Rows in the queue.")
@@ -58,18 +55,10 @@ class Metrics:
         self.rows_dropped = counter("uncode_rows_dropped", "Rows whose client had left, or whose time was up.")
         self.memory_budget = gauge("uncode_memory_budget_bytes", "Memory that forwards may take.")
         self.step_age = gauge("uncode_step_age_seconds", "Since the step that runs began; 0 between steps.")
-        self.batch_rows = Histogram(
-            "uncode_batch_rows",
-            "Rows of each forward; sum / count is the mean batch.",
-            buckets=ROWS,
-            registry=self.registry,
+        self.batch_rows = histogram(
+            "uncode_batch_rows", "Rows of each forward; sum / count is the mean batch.", buckets=ROWS
         )
-        self.forward_seconds = Histogram(
-            "uncode_forward_seconds",
-            "Of a forward and all that follows from it.",
-            buckets=FORWARD_SECONDS,
-            registry=self.registry,
-        )
+        self.forward_seconds = short("uncode_forward_seconds", "Of a forward and all that follows from it.")
         self.failed_forwards = counter("uncode_failed_forwards", "Forwards that failed.")
         self.prompt_tokens = counter("uncode_prompt_tokens", "Tokens of prompts.")
         self.completion_tokens = counter("uncode_completion_tokens", "Tokens of answers.", ("sampler",))

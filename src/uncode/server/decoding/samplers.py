@@ -75,7 +75,10 @@ class Samplers:
 
     def build(self, choice: Choice) -> Sampler:
         """The sampler of a request; equal requests share one."""
-        key = json.dumps(vars(choice), sort_keys=True)
+        try:
+            key = json.dumps(vars(choice), sort_keys=True, allow_nan=False)
+        except ValueError:  # Python reads them, but no answer could say them
+            raise UncodeError("the sampler has a number that is infinite or no number: send a finite one.") from None
         return self._build(key) if len(key) <= CACHED_CHARACTERS else self._build_from(key)
 
     def repeated(self, choice: Choice) -> dict[str, Any]:

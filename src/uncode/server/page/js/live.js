@@ -20,11 +20,11 @@ const KEYS = [
 
 const SAMPLERS = [
   ["sampler", "the rule that decides which masked positions are written next, and how many of them per forward"],
-  ["fewer forwards", "with a threshold, a factor or a budget a sampler commits several sure tokens at a time"],
-  ["better order", "uncode and its relatives weigh the confidence by the position and by how rare the token is"],
-  ["second thoughts", "samplers with a remasker, such as remdm, take tokens back and write them again"],
+  ["threshold", "commits every position that is sure enough, so that fewer forwards are needed"],
+  ["prior", "uncode and its relatives weigh the confidence by the position and by how rare the token is"],
+  ["remasker", "takes tokens back, so that they are written again; remdm has one"],
+  ["of this model", "a sampler file in the model's folder: it is complete and takes no options"],
   ["legacy", "a published program as it was released, its bugs included"],
-  ["of this model", "settings that the model's authors recommend, complete: they take no options"],
 ];
 
 /**
