@@ -122,12 +122,13 @@ def running(
     settings: Settings = SETTINGS,
     sampler: str = "uncode",
     engine: Engine | None = None,
+    options: dict[str, Any] | None = None,
     **limits: Any,
 ) -> Iterator[Running]:
-    """A server until the end of the block."""
+    """A server until the end of the block. `options` are those of its default sampler."""
     model = QuickModel() if denoiser is None else denoiser
     settings = replace(settings, limits=replace(settings.limits, **limits))
     lines = io.StringIO()
-    service = Service(model, settings, Samplers(model, sampler, {}), Log(lines), engine)
+    service = Service(model, settings, Samplers(model, sampler, options or {}), Log(lines), engine)
     with BackgroundServer(service) as server:
         yield Running(service, server.server, server.port, lines)

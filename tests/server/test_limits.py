@@ -370,7 +370,7 @@ def test_metrics_are_prometheus_text() -> None:
         text = client.get("/metrics").text
     assert 'uncode_requests_total{endpoint="/v1/completions",status="200"} 1.0' in text
     assert 'uncode_requests_total{endpoint="other",status="404"} 1.0' in text
-    assert "uncode_batch_rows_count 5.0" in text and "uncode_completion_tokens_total 5.0" in text
+    assert "uncode_batch_rows_count 5.0" in text and 'completion_tokens_total{sampler="uncode"} 5.0' in text
 
 
 def test_the_docs_load_nothing() -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import openai
@@ -11,6 +13,8 @@ import pytest
 
 import uncode
 from tests.server.running import STORY, TINY, QuickModel, Running, running
+from uncode.server.api.sampler_list import sampler_list
+from uncode.server.decoding.samplers import Samplers
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +176,8 @@ def test_samplers_by_name_and_as_data(client: openai.OpenAI) -> None:
     wanted = alone(STORY, 24, sampler=sampler)
     for options in ({"sampler": "semi_ar", "blocks": 3, "cache": "dual"}, {"sampler": sampler.to_dict()}):
         found = client.completions.create(model="tiny", prompt=STORY, max_tokens=24, extra_body=options)
-        assert found.choices[0].text == wanted and found.sampler == "semi_ar"  # type: ignore
+        assert found.choices[0].text == wanted
+        assert {"sampler": found.sampler, **found.sampler_options} == options  # type: ignore
     table = QuickModel().frequency
     data = uncode.presets.uncode(frequency=table, rate=0.1).to_dict()
     wanted = alone(STORY, 24, sampler=uncode.presets.uncode(frequency=table, rate=0.1))
@@ -181,6 +186,66 @@ def test_samplers_by_name_and_as_data(client: openai.OpenAI) -> None:
         assert found.choices[0].text == wanted
     own = client.completions.create(model="tiny", prompt=STORY, max_tokens=24, extra_body={"sampler": "story"})
     assert own.choices[0].text == alone(STORY, 24, sampler="story")
+
+
+def repeated(server: Running, answer: dict[str, Any], **body: Any) -> dict[str, Any]:
+    """Ask again with what an answer says of its sampler and its seed."""
+    options = {"sampler": answer["sampler"], "seed": answer["seed"], **answer["sampler_options"]}
+    return dict(server.post("/v1/completions", **body, **options).json())
+
+
+def sampler_options() -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every sampler that a server lists, with other choices and another threshold than its own."""
+    for one in sampler_list(Samplers(QuickModel(), "uncode", {})):
+        options = {option["name"]: option["choices"][-1] for option in one["options"] if "choices" in option}
+        numbers = {option["name"]: 0.4 for option in one["options"] if option["name"] == "threshold"}
+        yield one["id"], options | numbers | {"top_p": 0.9}
+
+
+@pytest.mark.parametrize(("sampler", "options"), list(sampler_options()))
+def test_an_answer_makes_itself_again(server: Running, sampler: str, options: dict[str, Any]) -> None:
+    """On a server with another default too."""
+    asked = {"prompt": STORY, "max_tokens": 16}
+    first = server.post("/v1/completions", **asked, sampler=sampler, **options).json()
+    assert (first["sampler"], first["sampler_options"]) == (sampler, options)
+    again = repeated(server, first, **asked)
+    assert again["choices"] == first["choices"] and again["seed"] == first["seed"]
+
+
+@pytest.mark.parametrize(
+    ("default", "options"),
+    [
+        ("uncode", {}),
+        ("legacy.llada_eos", {"steps": None, "temperature": 0.8}),
+        ("fast_dllm", {"threshold": 0.3, "cache": "dual"}),
+        ("file.toml", {}),
+    ],
+)
+def test_the_default_sampler_has_its_options_in_the_answer(
+    default: str, options: dict[str, Any], tmp_path: Path
+) -> None:
+    file = tmp_path / default
+    if file.suffix == ".toml":
+        uncode.presets.margin(steps=5).save(file)
+    asked = {"prompt": STORY, "max_tokens": 16, "top_k": 5}
+    with running(sampler=str(file) if file.is_file() else default, options=options) as server:
+        first = server.post("/v1/completions", **asked).json()
+        again = repeated(server, first, prompt=STORY, max_tokens=16)
+        path = server.post("/v1/completions", **asked, sampler=str(file))
+    assert first["sampler"] == default and again["choices"] == first["choices"]
+    assert first["sampler_options"]["top_k"] == 5 and path.status_code == 400, "a client names no file"
+
+
+def test_a_stream_says_once_what_makes_it_again(server: Running) -> None:
+    data = uncode.presets.semi_ar(blocks=3).to_dict()
+    asked = {"prompt": STORY, "max_tokens": 9, "stream": True, "n": 2}
+    for options in ({"sampler": data}, {"sampler": data, "commits": True}, {"sampler": "fast_dllm", "threshold": 0.5}):
+        lines = server.post("/v1/completions", **asked, **options).text.splitlines()
+        first, *rest = [json.loads(line[6:]) for line in lines if line.startswith("data: {")]
+        assert first["sampler"] == options["sampler"] and not any("sampler" in chunk for chunk in rest)
+        whole = repeated(server, first, prompt=STORY, max_tokens=9)["choices"][0]["text"]
+        texts = [chunk["choices"][0]["text"] for chunk in [first, *rest] if chunk["choices"][0]["index"] == 0]
+        assert "".join(texts) == whole
 
 
 @pytest.mark.parametrize(
@@ -281,3 +346,14 @@ def test_a_client_that_leaves_drops_its_rows() -> None:
         server.wait_until_idle()
         assert server.metric("uncode_rows_dropped_total") == 3
         assert server.metric("uncode_batch_rows_count") < 120
+
+
+@pytest.mark.parametrize(
+    "options", ['"sigma": 1e999, "sampler": "certainty_density"', '"sampler": {"name": NaN}', '"top_p": NaN']
+)
+def test_a_number_that_no_answer_can_say_is_refused(server: Running, options: str) -> None:
+    """Python reads NaN and infinities, which JSON does not have."""
+    with server.http() as client:
+        headers = {"Content-Type": "application/json"}
+        found = client.post("/v1/completions", content=f'{{"prompt": "x", {options}}}', headers=headers)
+    assert found.status_code == 400, found.text

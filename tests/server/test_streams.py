@@ -5,14 +5,21 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from typing import Any
+from unittest.mock import patch
 
 import pytest
+from torch import Tensor
 
 import uncode
-from tests.server.running import STORY, QuickModel, Running, running
+from tests.server.running import STORY, QuickModel, QuickSession, Running, running
 from tests.small_tokenizers import gpt2, unigram, wordpiece
+from uncode.core.denoiser import Layout
+from uncode.core.pieces.cache import Plan
+from uncode.server.api.replies import TextReply
 from uncode.server.decoding.reader import MASK_SIGN
+from uncode.server.decoding.samplers import Samplers
 from uncode.server.decoding.settled_text import SettledText, StopCut
+from uncode.testing.hash_model import HashSession
 
 
 @pytest.fixture(scope="module")
@@ -97,6 +104,73 @@ def test_a_trace_comes_on_request(server: Running) -> None:
     assert whole == streamed
     trace = uncode.Trace.from_json(json.dumps(whole) + "\n")
     assert trace.commit_step.tolist() == trace_of(STORY, 9, uncode.presets.confidence(), 3).commit_step.tolist()
+
+
+class EosModel(QuickModel):
+    """Wants EOS at every third position, so that samplers which keep EOS back commit it at log probability -inf."""
+
+    def open(self, rows: int, length: int) -> HashSession:
+        return EosSession(self)
+
+
+class EosSession(QuickSession):
+    def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
+        found = super().logits(tokens, layout, plan)
+        found[:, ::3, self.denoiser.eos_ids[0]] += 20
+        return found
+
+
+@pytest.fixture(scope="module")
+def eos_server() -> Iterator[Running]:
+    with running(EosModel()) as found:
+        yield found
+
+
+@pytest.mark.parametrize("sampler", Samplers(QuickModel(), "uncode", {}).names)
+def test_every_sampler_streams_what_it_answers(eos_server: Running, sampler: str) -> None:
+    """As text, as commits and as snapshots; JSON has no infinity, and every stream ends."""
+    asked = {"prompt": STORY, "max_tokens": 20, "sampler": sampler, "seed": 5, "stop_at_eos": False}
+    whole = eos_server.post("/v1/completions", **asked, logprobs=0).json()["choices"][0]
+    streams = [
+        events(eos_server, **asked, **options)
+        for options in ({}, {"commits": True, "logprobs": 0}, {"diffusing": True})
+    ]
+    texts = [[chunk["choices"][0]["text"] for chunk in chunks] for chunks in streams]
+    assert "".join(texts[0]) == "".join(texts[1]) == texts[2][-2] == whole["text"]
+    choices = [chunk["choices"][0] for chunk in streams[1]]
+    commits = [commit for choice in choices for commit in choice.get("commits", [])]
+    assert {commit["offset"] for commit in commits} <= set(range(20)) and commits
+    assert json.dumps(streams, allow_nan=False)
+    logprobs = [logp for choice in choices if choice["logprobs"] for logp in choice["logprobs"]["token_logprobs"]]
+    assert logprobs == pytest.approx((whole["logprobs"] or {"token_logprobs": []})["token_logprobs"])
+
+
+def test_an_impossible_token_has_no_log_probability(eos_server: Running) -> None:
+    """`legacy.llada_eos` commits EOS last, and believes it impossible."""
+    asked = {"prompt": STORY, "max_tokens": 20, "sampler": "legacy.llada_eos", "stop_at_eos": False, "trace": True}
+    chunks = events(eos_server, **asked, commits=True)
+    commits = [commit for chunk in chunks for commit in chunk["choices"][0].get("commits", [])]
+    impossible = {commit["offset"] for commit in commits if commit["logp"] is None}
+    trace = chunks[-1]["choices"][0]["trace"]
+    assert impossible == {offset for offset, logp in enumerate(trace["logp"]) if logp is None} and impossible
+
+
+def test_any_failure_in_a_stream_is_an_event(server: Running) -> None:
+    """The connection is kept: the client has read all that was sent."""
+    asked = {"prompt": STORY, "max_tokens": 4, "stream": True, "sampler": "confidence"}
+    with server.http() as client:
+        with patch.object(TextReply, "last_chunk", side_effect=ZeroDivisionError("by design")):
+            lines = client.post("/v1/completions", json=asked).text.splitlines()
+        assert client.get("/health").status_code == 200
+    error = json.loads([line for line in lines if line][-1].removeprefix("data: "))["error"]
+    assert error == {
+        "message": "an unexpected ZeroDivisionError: this is a bug in uncode.",
+        "type": "server_error",
+        "param": None,
+        "code": "bug",
+    }
+    (line,) = [line for line in server.log if line["event"] == "stream_failed"]
+    assert "by design" in line["traceback"]
 
 
 # -- gaps ------------------------------------------------------------------------------------------

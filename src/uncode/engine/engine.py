@@ -122,6 +122,13 @@ class Engine:
             self._keep(self._state.rows.ids != row)
         return bool(found)
 
+    def waited(self, ticket: int) -> float:
+        """Seconds that a request has waited in the queue: until it joined the batch, or until now."""
+        now = time.monotonic()
+        active = [(one.waiting, one.since) for one in self._active.values()]
+        queued = [(one, now) for one in self._queue]
+        return next((end - one.since for one, end in [*active, *queued] if one.ticket == ticket), 0.0)
+
     @property
     def is_idle(self) -> bool:
         """Whether nothing waits, runs or is finished and not yet handed out."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -23,6 +24,8 @@ class Change(NamedTuple):
     token: int | None
     """None where the remasker erased what stood there."""
     logp: float | None
+    """None where nothing was committed, or where it is no finite number: samplers may commit what they believe
+    impossible."""
     entropy: float | None = None
 
 
@@ -75,13 +78,18 @@ def row_steps(state: State, step: Step, rows: Ints, spans: list[int]) -> list[Ro
             settled = min(settled, int(open_from[at]))  # a remasker takes back tokens of the open block
         written, taken = np.flatnonzero(chosen[at]), np.flatnonzero(removed[at])
         changes = [
-            Change(int(offsets[at, c]), int(proposed[at, c]), float(logp[at, c]), float(entropy[at, c]))
+            Change(int(offsets[at, c]), int(proposed[at, c]), _finite(logp[at, c]), _finite(entropy[at, c]))
             for c in written
         ]
         changes += [Change(int(offsets[at, c]), None, None) for c in taken]
-        average = None if np.isnan(mean[at, 0]) else float(mean[at, 0])
+        average = _finite(mean[at, 0])
         found.append(RowStep(int(forwards[at]) - 1, tokens[at, :span].tolist(), settled, changes, average))
     return found
+
+
+def _finite(value: float) -> float | None:
+    """A number for JSON, which has no NaN and no infinity."""
+    return float(value) if math.isfinite(value) else None
 
 
 def _mean_entropy(decision: Decision) -> Tensor:

@@ -17,7 +17,7 @@ from .api.decode import decode_routes
 from .api.docs_page import docs_routes
 from .api.explain import NO_JSON, explain
 from .api.status import status_routes
-from .errors import ApiError
+from .errors import ApiError, unexpected
 from .guard import Guard
 from .page.route import page_routes
 from .service import Service
@@ -88,4 +88,4 @@ async def _http_error(request: Request, error: Any) -> Response:
 
 
 async def _unexpected(request: Request, error: Any) -> Response:
-    return ApiError(500, f"an unexpected {type(error).__name__}: this is a bug in uncode.", code="bug").response()
+    return unexpected(error).response()

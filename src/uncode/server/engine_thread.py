@@ -9,7 +9,7 @@ from collections import deque
 from typing import Literal
 
 from ..engine import Engine
-from .decoding.job import Row
+from .decoding.job import Outcome, Row
 from .errors import shutting_down
 from .logs import Log
 from .metrics import Metrics
@@ -35,9 +35,11 @@ class EngineThread:
         self._failures = 0
         self._busy = 0.0
         """Seconds of forwards since the last row ended."""
+        self._step_began: float | None = None
         self.seconds_per_row = 0.1
         """Between the ends of two rows under load, as a moving average."""
         self._thread = threading.Thread(target=self._run, name="uncode-engine", daemon=True)
+        metrics.show_engine(engine, lambda: self.step_age)
 
     def start(self) -> None:
         self._thread.start()
@@ -64,6 +66,12 @@ class EngineThread:
         return self._thread.is_alive() and not self._stopping
 
     @property
+    def step_age(self) -> float:
+        """Seconds since the step that runs began, its forward and the texts of its rows; 0 between steps."""
+        began = self._step_began
+        return 0.0 if began is None else time.monotonic() - began
+
+    @property
     def outstanding(self) -> int:
         """Rows that have been submitted and have not ended."""
         return self._outstanding
@@ -71,9 +79,12 @@ class EngineThread:
     def submit(self, rows: list[Row], most: int) -> bool:
         """Submit the rows of a request, unless more than `most` would be outstanding. Returns whether it did."""
         with self._lock:
-            if self._outstanding + len(rows) > most:
-                return False
-            self._outstanding += len(rows)
+            fits = self._outstanding + len(rows) <= most
+            self._outstanding += len(rows) if fits else 0
+        if not fits:
+            for row in rows:
+                self._metrics.row_left(row.waited, "refused")
+            return False
         self._commands.extend(("submit", row) for row in rows)
         self._wake.set()
         return True
@@ -91,10 +102,11 @@ class EngineThread:
                 self._wake.clear()
                 self._obey()
                 if self._engine.is_idle:
-                    self._show_load()
                     self._wake.wait()
                 else:
+                    self._step_began = time.monotonic()
                     self._step()
+                    self._step_began = None
         finally:
             self._stopping = True
             self._end()
@@ -106,8 +118,9 @@ class EngineThread:
                 row.ticket = self._engine.submit(row.request)
                 self._rows[row.ticket] = row
             elif row.ticket is not None and self._rows.pop(row.ticket, None) is not None:
+                row.waited = self._engine.waited(row.ticket)
                 self._engine.cancel(row.ticket)
-                self._left(1)
+                self._left(row, row.job.cancelled_as)
                 self._metrics.rows_dropped.inc()
 
     def _step(self) -> None:
@@ -124,7 +137,6 @@ class EngineThread:
             if taken:
                 self._failures = 0
                 self._metrics.step(self._engine.last_rows, time.monotonic() - began, taken)
-        self._show_load()
         self._busy += time.monotonic() - began
         if results:
             self.seconds_per_row += AVERAGING * (self._busy / len(results) - self.seconds_per_row)
@@ -133,19 +145,17 @@ class EngineThread:
             row: Row = result.request.key
             if row.ticket is not None:
                 self._rows.pop(row.ticket, None)
-            row.finish(result)
-        self._left(len(results))
+            self._left(row, row.finish(result))
 
-    def _left(self, count: int) -> None:
+    def _left(self, row: Row, outcome: Outcome) -> None:
+        self._metrics.row_left(row.waited, outcome)
         with self._lock:
-            self._outstanding -= count
-
-    def _show_load(self) -> None:
-        self._metrics.rows_running.set(self._engine.running)
-        self._metrics.rows_waiting.set(self._engine.waiting)
+            self._outstanding -= 1
 
     def _end(self) -> None:
         """The server stops: whatever has not ended gets an error that a client can retry on."""
         waiting = [row for command, row in self._commands if command == "submit"]
         for row in [*self._rows.values(), *waiting]:
+            row.waited = 0.0 if row.ticket is None else self._engine.waited(row.ticket)
+            self._metrics.row_left(row.waited, "shutdown")
             row.fail(shutting_down())

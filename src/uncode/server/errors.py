@@ -67,6 +67,11 @@ def of_row(error: UncodeError) -> ApiError:
     return ApiError(400, str(error), code="cannot_decode")
 
 
+def unexpected(error: Exception) -> ApiError:
+    """The answer where the server itself has failed."""
+    return ApiError(500, f"an unexpected {type(error).__name__}: this is a bug in uncode.", code="bug")
+
+
 def shutting_down() -> ApiError:
     """The answer of a server that ends. Clients try again, and reach the next one."""
     return ApiError(503, "the server is shutting down: try again.", code="shutting_down", retry_after=5)

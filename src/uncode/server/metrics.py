@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import platform
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Metric, generate_latest
+import torch
+from prometheus_client import (
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    Info,
+    Metric,
+    ProcessCollector,
+    generate_latest,
+)
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
+
+from ..engine import Engine
+from ..version import __version__
+from .decoding.job import Outcome
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FORWARD_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -14,52 +31,53 @@ ROWS = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Metrics:
-    """Counters of requests, rows, tokens and forwards."""
+    """Counters of requests, rows, tokens and forwards, and the state of the engine and of the process."""
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        self.requests = Counter(
-            "uncode_requests", "HTTP requests that were answered.", ("endpoint", "status"), registry=self.registry
+        counter, gauge = partial(Counter, registry=self.registry), partial(Gauge, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        seconds, short = partial(histogram, buckets=SECONDS), partial(histogram, buckets=FORWARD_SECONDS)
+        self.requests = counter("uncode_requests", "HTTP requests that were answered.", ("endpoint", "status"))
+        self.request_seconds = seconds("uncode_request_seconds", "From arrival to the last byte.", ("endpoint",))
+        self.first_text_seconds = seconds(
+            "uncode_first_text_seconds", "From arrival to the first settled text.", ("sampler",)
         )
-        self.request_seconds = Histogram(
-            "uncode_request_seconds",
-            "From arrival to the last byte.",
-            ("endpoint",),
-            buckets=SECONDS,
-            registry=self.registry,
+        self.queue_seconds = seconds(
+            "uncode_queue_seconds", "Of a row, from arrival to its first forward or to its end.", ("outcome",)
         )
-        self.first_text_seconds = Histogram(
-            "uncode_first_text_seconds",
-            "From arrival to the first settled text.",
-            buckets=SECONDS,
-            registry=self.registry,
+        self.token_seconds = short(
+            "uncode_token_seconds", "Of a row in the batch, per token of its answer.", ("sampler",)
         )
-        self.queue_seconds = Histogram(
-            "uncode_queue_seconds",
-            "Of a row, from arrival to its first forward.",
-            buckets=SECONDS,
-            registry=self.registry,
+        self.rows_running = gauge("uncode_rows_running", "Rows in the batch.")
+        self.rows_waiting = gauge("uncode_rows_waiting", "Rows in the queue.")
+        self.rows_limit = gauge("uncode_rows_limit", "Rows that the batch may have now.")
+        self.rows_dropped = counter("uncode_rows_dropped", "Rows whose client had left, or whose time was up.")
+        self.memory_budget = gauge("uncode_memory_budget_bytes", "Memory that forwards may take.")
+        self.step_age = gauge("uncode_step_age_seconds", "Since the step that runs began; 0 between steps.")
+        self.batch_rows = histogram(
+            "uncode_batch_rows", "Rows of each forward; sum / count is the mean batch.", buckets=ROWS
         )
-        self.rows_running = Gauge("uncode_rows_running", "Rows in the batch.", registry=self.registry)
-        self.rows_waiting = Gauge("uncode_rows_waiting", "Rows in the queue.", registry=self.registry)
-        self.rows_dropped = Counter(
-            "uncode_rows_dropped", "Rows whose client had left, or whose time was up.", registry=self.registry
+        self.forward_seconds = short("uncode_forward_seconds", "Of a forward and all that follows from it.")
+        self.failed_forwards = counter("uncode_failed_forwards", "Forwards that failed.")
+        self.prompt_tokens = counter("uncode_prompt_tokens", "Tokens of prompts.")
+        self.completion_tokens = counter("uncode_completion_tokens", "Tokens of answers.", ("sampler",))
+        Info("uncode_build", "What runs.", registry=self.registry).info(
+            {"version": __version__, "torch": torch.__version__, "python": platform.python_version()}
         )
-        self.batch_rows = Histogram(
-            "uncode_batch_rows",
-            "Rows of each forward; sum / count is the mean batch.",
-            buckets=ROWS,
-            registry=self.registry,
-        )
-        self.forward_seconds = Histogram(
-            "uncode_forward_seconds",
-            "Of a forward and all that follows from it.",
-            buckets=FORWARD_SECONDS,
-            registry=self.registry,
-        )
-        self.failed_forwards = Counter("uncode_failed_forwards", "Forwards that failed.", registry=self.registry)
-        self.prompt_tokens = Counter("uncode_prompt_tokens", "Tokens of prompts.", registry=self.registry)
-        self.completion_tokens = Counter("uncode_completion_tokens", "Tokens of answers.", registry=self.registry)
+        ProcessCollector(registry=self.registry)
+
+    def show_engine(self, engine: Engine, step_age: Callable[[], float]) -> None:
+        """Read the state of an engine whenever the metrics are read."""
+        self.rows_running.set_function(lambda: engine.running)
+        self.rows_waiting.set_function(lambda: engine.waiting)
+        self.rows_limit.set_function(lambda: engine.limit_rows)
+        self.memory_budget.set_function(lambda: math.nan if engine.budget.limit is None else engine.budget.limit)
+        self.step_age.set_function(step_age)
+
+    def row_left(self, waited: float, outcome: Outcome) -> None:
+        """Count the time in the queue of a row that has ended, however it did."""
+        self.queue_seconds.labels(outcome).observe(waited)
 
     def step(self, rows: int, seconds: float, forwards: int) -> None:
         """Count the forwards of a step; with probes there are several."""

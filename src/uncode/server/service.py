@@ -78,14 +78,16 @@ class Service:
 
     async def start(
         self, body: DecodeFields, prepare: Callable[[int | None], Sequence[PreparedPrompt]], logprobs: int | None
-    ) -> tuple[Job, int, list[PreparedPrompt]]:
-        """Start the job of a body; `prepare` makes its prompts for a length. Returns it with its seed and prompts."""
+    ) -> tuple[Job, list[PreparedPrompt]]:
+        """Start the job of a body; `prepare` makes its prompts for a length. Returns it with its prompts."""
         if self.is_stopping or not self.thread.is_alive:
             raise shutting_down()
         self.check_model(body.model)
         wanted, length, count = self._wanted(body, logprobs), _length(body), body.n or 1
         prompts = list(await _off_the_loop(prepare, length, body))
-        sampler = self._sampler(body, body.stop_at_eos and all(prompt.is_answer for prompt in prompts))
+        stop_at_eos = body.stop_at_eos and all(prompt.is_answer for prompt in prompts)
+        choice = Choice(body.sampler, body.options(), body.temperature, body.top_p, body.top_k, stop_at_eos)
+        sampler = self._sampler(choice)
         if logprobs and not isinstance(sampler.propose, Greedy):
             raise ApiError(
                 400,
@@ -98,24 +100,25 @@ class Service:
             message = f"{len(prompts) * count} choices are too many: this server decodes at most {most} a request."
             raise ApiError(400, message, param="n")
         seed = secrets.randbits(31) if body.seed is None else body.seed
-        job = Job(asyncio.get_running_loop(), self.settings.limits.seconds)
+        recipe = {"seed": seed} | self.samplers.repeated(choice)
+        job = Job(asyncio.get_running_loop(), self.settings.limits.seconds, recipe)
         for number, prompt in enumerate(one for one in prompts for _ in range(count)):
             canvas = Canvas.infill([prompt.prompt.ids], mask_id=self.denoiser.mask_id)
             request = Request(canvas, sampler, seed + number)
             job.rows.append(Row(job, number, request, prompt.reader(wanted), wanted.listens))
         job.cancel = lambda: self.thread.cancel(job.rows)
         self._submit(job)
-        return job, seed, prompts
+        return job, prompts
 
     def count(self, job: Job, usage: dict[str, Any], answers: list[Answer]) -> dict[str, Any]:
         """Count an answer that is complete. Returns what the log says of it."""
         metrics = self.metrics
         metrics.prompt_tokens.inc(usage["prompt_tokens"])
-        metrics.completion_tokens.inc(usage["completion_tokens"])
+        metrics.completion_tokens.labels(job.sampler).inc(usage["completion_tokens"])
         first_text = time.monotonic() - job.began if job.first_text is None else job.first_text
-        metrics.first_text_seconds.observe(first_text)
-        for row in job.rows:
-            metrics.queue_seconds.observe(row.waited)
+        metrics.first_text_seconds.labels(job.sampler).observe(first_text)
+        for row, answer in zip(job.rows, answers, strict=True):
+            metrics.token_seconds.labels(job.sampler).observe(row.seconds / max(answer.tokens, 1))
         facts = {
             "prompt_tokens": usage["prompt_tokens"],
             "completion_tokens": usage["completion_tokens"],
@@ -142,8 +145,7 @@ class Service:
         """Seconds until about a quarter of the rows in front have left, by the load of the moment."""
         return max(1, min(60, math.ceil(self.thread.outstanding * self.thread.seconds_per_row / 4)))
 
-    def _sampler(self, body: DecodeFields, stop_at_eos: bool) -> Sampler:
-        choice = Choice(body.sampler, body.options(), body.temperature, body.top_p, body.top_k, stop_at_eos)
+    def _sampler(self, choice: Choice) -> Sampler:
         try:
             return self.samplers.build(choice)
         except (UncodeError, RecursionError, ValueError) as error:

@@ -13,6 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
+from urllib.parse import quote
 
 import pytest
 
@@ -295,6 +296,143 @@ def test_an_error_is_one_sentence(tab: Open, quick: Running) -> None:
     shown.context.set_offline(True)
     button(shown, "Decode").click()
     shown.page.locator(".problem", has_text="The server cannot be reached: check that it runs.").wait_for()
+
+
+def test_the_text_before_the_first_gap_is_on_the_canvas(tab: Open, quick: Running) -> None:
+    shown = tab(quick)
+    set_prompt(shown, "Ada <b>has</b>\nnow \u202e coins.")
+    shown.page.locator("textarea").evaluate("area => area.setSelectionRange(19, 19)")
+    button(shown, "Insert a gap").click()
+    decode(shown)
+    assert shown.texts(".canvas .lead") == ["Ada <b>has</b>\nnow "]
+    text = shown.page.locator(".canvas").inner_text()
+    assert text.startswith("Ada <b>has</b>\nnow ") and text.rstrip().endswith(".") and "\\u202e" in text
+    button(shown, "Remove gap 1").click()
+    decode(shown)
+    assert shown.count(".canvas .lead") == 0, "an answer begins after the prompt"
+
+
+def test_a_refused_decode_leaves_no_result(tab: Open, quick: Running) -> None:
+    """Beside another prompt the old result would be taken for its answer."""
+    shown = tab(quick, errors=1)
+    decode(shown)
+    shown.page.get_by_label("length", exact=True).fill("5000")
+    button(shown, "Decode").click()
+    shown.page.locator(".problem", has_text="5000").wait_for()
+    assert shown.count(".results .trace") == shown.count(".actions:visible") == 0
+    assert shown.count(".results .empty") == 1 and shown.count(".results.old") == 0
+    shown.page.get_by_label("length", exact=True).fill("4")
+    decode(shown)
+    assert shown.count(".canvas .t") == 4
+
+
+def test_an_old_result_is_faint_while_the_next_decode_waits(tab: Open) -> None:
+    model = QuickModel()
+    with running(model, replace(LIVE, length=6)) as server:
+        shown = tab(server)
+        decode(shown)
+        model.seconds = 1.5
+        button(shown, "Decode").click()
+        shown.page.locator(".results.old[aria-busy=true] .trace").wait_for()
+        shown.page.locator(".results:not(.old) .canvas .masked").first.wait_for()
+        model.seconds = 0.0
+        shown.page.locator(".progress", has_text="Finished.").wait_for()
+
+
+def test_a_commit_without_a_log_probability_is_drawn(tab: Open, quick: Running) -> None:
+    shown = tab(quick)
+    stream = {"content_type": "text/event-stream", "body": stream_of(["a", "b"]).replace("-1.0", "null")}
+    shown.page.route("**/v1/completions", lambda route: route.fulfill(**stream))
+    decode(shown)
+    assert shown.written() == ["a", "b"]
+    shown.page.get_by_label("Colour by").select_option("confidence")
+    shown.page.locator(".canvas .t").first.click()
+    assert "probability\n\u2013" in shown.page.locator(".details").inner_text()
+
+
+def test_a_reload_and_a_link_keep_the_settings(tab: Open, quick: Running) -> None:
+    shown = tab(quick)
+    assert shown.page.url == f"{quick.address}/", "an untouched page has no settings in its address"
+    set_prompt(shown, "Ada has & <mask:3> coins. ü")
+    shown.page.locator("textarea").evaluate("area => area.setSelectionRange(8, 8)")
+    button(shown, "Insert a gap").click()
+    button(shown, "Compare with another sampler").click()
+    shown.page.get_by_label("Sampler A").select_option("fast_dllm")
+    shown.page.get_by_label("threshold", exact=True).fill("0.35")
+    shown.page.get_by_label("cache").select_option("dual")
+    shown.page.get_by_label("Sampler B").select_option("legacy.llada_eos")
+    shown.page.get_by_label("seed", exact=True).fill("7")
+    link = copied(shown, "Copy a link")
+    decode(shown)
+    assert shown.page.url == link
+    for again in (shown, tab(quick)):
+        if again is shown:
+            again.page.reload()
+        else:
+            again.page.goto(link)
+        again.page.locator(".bench").wait_for()
+        assert [one.input_value() for one in again.page.locator("textarea").all()] == [
+            "Ada has ",
+            "& <mask:3> coins. ü",
+        ]
+        assert again.page.get_by_label("Tokens of gap 1").input_value() == "4"
+        assert again.page.get_by_label("Sampler A").input_value() == "fast_dllm"
+        assert again.page.get_by_label("threshold", exact=True).input_value() == "0.35"
+        assert again.page.get_by_label("cache").input_value() == "dual"
+        assert again.page.get_by_label("Sampler B").input_value() == "legacy.llada_eos"
+        assert again.page.get_by_label("seed", exact=True).input_value() == "7"
+        assert again.page.locator(".problem").inner_text() == "" and again.count(".trace") == 0, "nothing is decoded"
+    assert all("coins" not in json.dumps(line) for line in quick.log), "a fragment is not sent"
+
+
+HOSTILE_LINKS = {
+    "#%7B": "cannot be read",
+    "#top": "cannot be read",
+    "sampler": "is of another server",
+    "option": "is of another server",
+    "value": "is of another server",
+}
+
+
+@pytest.mark.parametrize("wrong", HOSTILE_LINKS)
+def test_a_link_is_a_text_of_someone_else(tab: Open, quick: Running, wrong: str) -> None:
+    shown = tab(quick)
+    markup = "<img src=x onerror=\"document.title='run'\"> \u202e"
+    options: dict[str, Any] = {"steps": None, "temperature": 0}
+    settings = {
+        "parts": [markup, 2, markup],
+        "shared": {"length": 8, "seed": markup if wrong == "value" else 1, "stop_at_eos": True},
+        "samplers": [{"id": markup if wrong == "sampler" else "confidence", "options": options}],
+    }
+    if wrong == "option":
+        options |= {markup: 1, "__proto__": {"temperature": 2}}
+    fragment = wrong if wrong.startswith("#") else "#" + quote(json.dumps(settings))
+    shown.page.evaluate("fragment => (location.hash = fragment)", fragment)
+    shown.page.locator(".problem", has_text=HOSTILE_LINKS[wrong]).wait_for()
+    assert shown.page.title() == "uncode · tiny" and shown.count(".bench img") == 0
+    if not wrong.startswith("#"):
+        assert shown.page.locator("textarea").first.input_value() == markup
+        decode(shown)
+        assert shown.page.title() == "uncode · tiny" and shown.count(".bench img") == 0
+
+
+def test_a_prompt_that_is_too_long_for_a_link_is_said(tab: Open, quick: Running) -> None:
+    shown = tab(quick)
+    set_prompt(shown, "a " * 40_000)
+    shown.page.locator("button:disabled", has_text="Copy a link").wait_for()
+    assert "#" not in shown.page.url
+    set_prompt(shown, "a b")
+    shown.page.locator("button:enabled", has_text="Copy a link").wait_for()
+
+
+def test_help_says_what_the_words_mean(tab: Open, quick: Running) -> None:
+    shown = tab(quick)
+    button(shown, "Help").click()
+    text = shown.page.locator("dialog[open]").inner_text()
+    for word in ("sampler\t", "trivial\t", "entropy\t", "confidence\t", "score\t", "legacy.llada_eos\t", "Space"):
+        assert word in text, word
+    assert shown.page.locator("dialog[open]").evaluate("dialog => dialog.scrollTop") == 0, "it opens at its top"
+    assert shown.violations() == []
 
 
 def test_a_failed_forward_is_told(tab: Open) -> None:

@@ -44,14 +44,16 @@ class Usage(Shape):
 
 
 class Head(Shape):
-    """What all answers have. `seed` and `sampler` make the answer again."""
+    """What all answers have. `seed`, `sampler` and `sampler_options`, which stand at the top level of a body, make the
+    answer again."""
 
     id: str
     created: int
     model: str
     system_fingerprint: str
     seed: int
-    sampler: str
+    sampler: str | dict[str, Any]
+    sampler_options: dict[str, Any]
     usage: Usage
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import traceback
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
@@ -12,7 +13,7 @@ from fastapi.responses import Response, StreamingResponse
 from ..decoding.job import Job
 from ..decoding.prompts import PreparedPrompt
 from ..decoding.reader import Answer, Update
-from ..errors import CLIENT_GONE, ApiError, json_response
+from ..errors import CLIENT_GONE, ApiError, json_response, unexpected
 from ..service import Service
 from .answers import ChatAnswer, TextAnswer, decoded
 from .bodies import ChatBody, CompletionBody, FimBody
@@ -90,17 +91,16 @@ async def _answer(
     kind: type[Reply],
     logprobs: int | None,
 ) -> Response:
-    job, seed, prompts = await service.start(body, prepare, logprobs)
+    job, prompts = await service.start(body, prepare, logprobs)
     reply = kind(
         model=service.settings.name,
         fingerprint=service.fingerprint,
-        seed=seed,
-        sampler=job.rows[0].request.sampler.name,
+        recipe=job.recipe,
         prompt_tokens=sum(prompt.tokens for prompt in prompts),
         alternatives=logprobs,
     )
     facts = request.scope["uncode"]
-    facts |= {"sampler": reply.sampler[:80], "seed": seed, "choices": len(job.rows), "stream": bool(body.stream)}
+    facts |= {"sampler": job.sampler, "seed": job.recipe["seed"], "choices": len(job.rows), "stream": bool(body.stream)}
     if service.settings.log_prompts:
         facts["prompt"] = body.model_dump(include={"prompt", "suffix", "infill", "messages"}, exclude_none=True)
     if not body.stream:
@@ -179,7 +179,11 @@ async def _stream(
         if usage:
             yield server_sent(reply.usage_chunk(found))
         yield server_sent("[DONE]")
-    except ApiError as error:
+    except Exception as error:
+        if not isinstance(error, ApiError):  # without an event the client could not tell it from a lost connection
+            job.cancelled_as = "failed"
+            service.log.write("stream_failed", traceback=traceback.format_exc())
+            error = unexpected(error)
         facts |= {"failed_with": error.status, "message": error.message}
         yield server_sent(error.body)
     finally:

@@ -23,8 +23,8 @@ class Reply:
 
     model: str
     fingerprint: str
-    seed: int
-    sampler: str
+    recipe: dict[str, Any]
+    """What makes the answer again."""
     prompt_tokens: int
     alternatives: int | None = None
     """Most probable tokens to list for each token: 0 or 1; None without log probabilities."""
@@ -82,15 +82,15 @@ class Reply:
         }
 
     def _head(self, kind: str) -> dict[str, Any]:
+        """The recipe is said once, in the answer or its first chunk: a sampler as data may be as large as a body."""
+        recipe, self.recipe = self.recipe, {}
         return {
             "id": f"{self.prefix}-{self.id}",
             "object": kind,
             "created": self.created,
             "model": self.model,
             "system_fingerprint": self.fingerprint,
-            "seed": self.seed,
-            "sampler": self.sampler,
-        }
+        } | recipe
 
     def _logprobs(self, logs: list[TokenLog], offset: int) -> dict[str, Any]:
         if self.alternatives is None or not logs:

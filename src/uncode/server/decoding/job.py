@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from ...core.errors import UncodeError
 from ...engine import Request, Result
@@ -14,6 +14,8 @@ from ...engine.row_step import RowStep
 from ..errors import ApiError, of_row
 from .reader import Answer, Reader, Update
 
+Outcome = Literal["finished", "failed", "timeout", "client_gone", "refused", "shutdown"]
+"""How a row ended, for the metrics."""
 Event = tuple[int, Update | Answer | ApiError]
 """The number of a choice, and what happened to it."""
 
@@ -25,7 +27,8 @@ class Row:
         self.job, self.number, self._reader = job, number, reader
         self.ticket: int | None = None
         """The engine's, once it has the request."""
-        self.waited = 0.0
+        self.waited = self.seconds = 0.0
+        """In the queue, and in the batch."""
         self._unreadable: Exception | None = None
         self.request = Request(
             request.canvas, request.sampler, request.seed, key=self, on_step=self._on_step if listens else None
@@ -46,9 +49,9 @@ class Row:
             self.job.push(self.number, update)
         return self._reader.is_stopped
 
-    def finish(self, result: Result) -> None:
-        """The engine has ended the row."""
-        self.waited = result.waited
+    def finish(self, result: Result) -> Outcome:
+        """The engine has ended the row. Returns how."""
+        self.waited, self.seconds = result.waited, result.seconds
         event: Answer | ApiError
         try:
             event = of_row(result.error or UncodeError("no row")) if result.row is None else self._read(result)
@@ -57,6 +60,7 @@ class Row:
         except Exception as error:  # a tokenizer that fails must not end the thread
             event = ApiError(500, f"the answer could not be read ({type(error).__name__}).", code="unreadable_answer")
         self.job.push(self.number, event)
+        return "finished" if isinstance(event, Answer) else "failed"
 
     def _read(self, result: Result) -> Answer:
         assert result.row is not None
@@ -76,6 +80,8 @@ class Job:
     loop: asyncio.AbstractEventLoop
     seconds: float
     """How long it may take."""
+    recipe: dict[str, Any]
+    """What makes the answer again: `seed`, `sampler` and `sampler_options`."""
     rows: list[Row] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
     first_text: float | None = None
@@ -83,6 +89,14 @@ class Job:
     _events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
     cancel: Callable[[], None] = lambda: None
     """Set by the service: drops all rows at the next step."""
+    cancelled_as: Outcome = "client_gone"
+    """Why rows that have not ended are cancelled."""
+
+    @property
+    def sampler(self) -> str:
+        """The sampler's name, for logs and metrics. A server has a bounded number of them."""
+        name = self.recipe["sampler"]
+        return name if isinstance(name, str) else "data"
 
     def push(self, number: int, event: Update | Answer | ApiError) -> None:
         """From the engine's thread. A loop that is closed has no reader any more."""
@@ -100,12 +114,14 @@ class Job:
                 async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):
                     number, event = await self._events.get()
             except TimeoutError:
+                self.cancelled_as = "timeout"
                 raise ApiError(
                     408,
                     f"the answer was not finished within {self.seconds:g} s: ask for fewer tokens, or try again later.",
                     code="timeout",
                 ) from None
             if isinstance(event, ApiError):
+                self.cancelled_as = "failed"  # the other rows have no reader any more
                 raise event
             if self.first_text is None and (isinstance(event, Answer) or event.text):
                 self.first_text = time.monotonic() - self.began

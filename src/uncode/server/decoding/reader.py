@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -17,6 +18,8 @@ from .settled_text import SettledText, StopCut
 
 MASK_SIGN = "░"
 """How a snapshot shows a token that is still masked."""
+UNLIKELY_LOGPROB = -9999.0
+"""What the OpenAI API says of a token whose log probability is no number: `logprobs` has no null."""
 FinishReason = Literal["stop", "length"]
 
 
@@ -152,7 +155,7 @@ class Reader:
         """The answer of a row that has ended."""
         trace = row.trace() if self._wanted.trace or (self._wanted.logprobs and not self._wanted.listens) else None
         if trace is not None and self._wanted.logprobs:
-            self._logp = dict(enumerate(trace.logp[0].tolist()))
+            self._logp = {at: logp for at, logp in enumerate(trace.logp[0].tolist()) if math.isfinite(logp)}
         last = Update()
         self._advance(row.generated.tolist(), row.canvas.span, last)
         self._end(last)
@@ -187,7 +190,7 @@ class Reader:
             self._read.append(token)
             text = self._text.push(token)
             if self._wanted.logprobs:
-                self._log(TokenLog(token, text, self._logp.get(offset, 0.0)), found)
+                self._log(TokenLog(token, text, self._logp.get(offset, UNLIKELY_LOGPROB)), found)
             self._show(self._cut.push(text), found)
             if self._cut.found:
                 self._finish = "stop"

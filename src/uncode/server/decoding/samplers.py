@@ -17,6 +17,8 @@ from ...samplers import lookup
 from ...samplers.catalog import catalog, find
 from ...samplers.registry import cache_named
 
+OF_PROPOSAL = ("temperature", "top_p", "top_k")
+"""Fields of a request that change what is proposed, whatever the sampler."""
 CACHED_SAMPLERS = 256
 CACHED_CHARACTERS = 8192
 """Samplers with more data than this are built for each request, so that clients cannot fill the memory."""
@@ -32,6 +34,11 @@ class Choice:
     top_p: float | None
     top_k: int | None
     stop_at_eos: bool = False
+
+    @property
+    def of_proposal(self) -> dict[str, Any]:
+        """The temperature and the cuts, where they were given."""
+        return {key: value for key in OF_PROPOSAL if (value := getattr(self, key)) is not None}
 
 
 class Samplers:
@@ -68,8 +75,18 @@ class Samplers:
 
     def build(self, choice: Choice) -> Sampler:
         """The sampler of a request; equal requests share one."""
-        key = json.dumps(vars(choice), sort_keys=True)
+        try:
+            key = json.dumps(vars(choice), sort_keys=True, allow_nan=False)
+        except ValueError:  # Python reads them, but no answer could say them
+            raise UncodeError("the sampler has a number that is infinite or no number: send a finite one.") from None
         return self._build(key) if len(key) <= CACHED_CHARACTERS else self._build_from(key)
+
+    def repeated(self, choice: Choice) -> dict[str, Any]:
+        """What an answer says of its sampler. A request with this `sampler`, and with the options beside it, gets it
+        again."""
+        name, given = self.default if choice.sampler is None else choice.sampler, choice.options | choice.of_proposal
+        options = self._options | given if name == self.default else given
+        return {"sampler": name, "sampler_options": {key: one for key, one in options.items() if one is not None}}
 
     def _build_from(self, key: str) -> Sampler:
         wanted = Choice(**json.loads(key))
@@ -84,11 +101,11 @@ class Samplers:
             require(not options and cache is None, "a sampler as data is complete: leave its options out.")
             sampler = Sampler.from_dict(wanted.sampler, frequency=self._table)
             return _proposing(sampler, wanted)
-        name = self._default if wanted.sampler is None else wanted.sampler
-        if wanted.sampler is not None:
-            self._check(name)
-        if wanted.sampler is None or (name == self._default and not lookup.is_file(name)):
+        name = self._default
+        if wanted.sampler in (None, self.default):
             options = self._options | options
+        else:
+            name = self._check(str(wanted.sampler))
         own = self._denoiser.samplers
         if lookup.is_file(name) or (name in own and name not in catalog()):
             require(not options, f"the sampler '{_shown(name)}' is complete and takes no options: leave them out.")
@@ -98,8 +115,8 @@ class Samplers:
 
     def _preset(self, name: str, options: dict[str, Any], cache: Any, wanted: Choice) -> Sampler:
         known = {option.name for option in find(name).options}
-        own = {key: value for key, value in vars(wanted).items() if key in known and value is not None}
-        options = options | {key: own[key] for key in ("temperature", "top_p", "top_k") if key in own}
+        own = {key: value for key, value in wanted.of_proposal.items() if key in known}
+        options = options | own
         if cache is not None and "cache" in known:
             options["cache"], cache = cache, None
         if lookup.takes_table(name, options):
@@ -109,12 +126,13 @@ class Samplers:
                 "send informativeness=false.",
             )
             options["frequency"] = self._table
-        rest = Choice(**(vars(wanted) | {key: None for key in ("temperature", "top_p", "top_k") if key in own}))
+        rest = Choice(**(vars(wanted) | dict.fromkeys(own)))
         return _proposing(_caching(lookup.named(name, **options), cache), rest)
 
-    def _check(self, name: str) -> None:
+    def _check(self, name: str) -> str:
         if name not in self.names:
             raise UncodeError(f"no sampler is named '{name[:60]}': {suggest(name, self.names)}")
+        return name
 
 
 def _caching(sampler: Sampler, cache: Any) -> Sampler:
@@ -123,9 +141,7 @@ def _caching(sampler: Sampler, cache: Any) -> Sampler:
 
 def _proposing(sampler: Sampler, wanted: Choice) -> Sampler:
     """The sampler with the temperature and the cuts of a request."""
-    changes = {key: getattr(wanted, key) for key in ("temperature", "top_p", "top_k")}
-    changes = {key: value for key, value in changes.items() if value is not None}
-    propose = sampler.propose
+    changes, propose = wanted.of_proposal, sampler.propose
     if not changes:
         return sampler
     if isinstance(propose, Greedy):

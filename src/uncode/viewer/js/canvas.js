@@ -8,7 +8,7 @@
 import { NO_SHADE } from "./colour.js";
 import { Cover } from "./cover.js";
 import { el, setAttributes } from "./dom.js";
-import { quoted, tokenText } from "./text.js";
+import { quoted, tokenText, visible } from "./text.js";
 
 /** @typedef {import("./colour.js").Colouring} Colouring */
 /** @typedef {import("./model.js").Cell} Cell */
@@ -56,6 +56,7 @@ export class CanvasView {
       "aria-label": label,
       "aria-orientation": "horizontal",
     });
+    if (model.lead) this.element.append(el("span", { class: "lead" }, visible(model.lead)));
     /** What stands before and after each token. @type {{ before: Text, gap: HTMLElement, after: Text }[]} */
     this.around = [];
     this.tokens = model.cells.map((_, offset) => this.makeToken(offset));

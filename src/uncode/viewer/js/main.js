@@ -4,7 +4,7 @@ import { defaultChoice, SamplerChoice } from "./choice.js";
 import { el } from "./dom.js";
 import { Gallery } from "./gallery.js";
 import { TraceModel } from "./model.js";
-import { helpDialog, restoreTheme, toggleTheme, toolButton } from "./page_tools.js";
+import { helpDialog, WORDS, restoreTheme, toggleTheme, toolButton } from "./page_tools.js";
 import { follow, jsonLines } from "./stream.js";
 import { visible } from "./text.js";
 import { TraceView } from "./view.js";
@@ -34,7 +34,7 @@ class Page {
   /** @param {Problem[]} problems */
   constructor(problems) {
     this.problems = problems;
-    this.help = helpDialog(KEYS);
+    this.help = helpDialog({ Words: WORDS, Keys: KEYS });
     /** @type {TraceView | null} */
     this.view = null;
     this.opened = 0;

@@ -59,6 +59,7 @@ import { isTrivial } from "./text.js";
  * @property {number} length
  * @property {string} [title]
  * @property {string} [prompt]
+ * @property {string} [lead]
  * @property {string[]} [summary]
  * @property {Verdict | null} [verdict]
  * @property {Iterable<number>} [eosIds]
@@ -78,6 +79,8 @@ export class TraceModel {
     this.prompt = start.prompt ?? "";
     this.summary = start.summary ?? [];
     this.verdict = start.verdict ?? null;
+    /** What stands on the canvas before offset 0: the text before the first gap. */
+    this.lead = start.lead ?? "";
     this.length = start.length;
     /** @type {Set<number>} */
     this.eosIds = new Set(start.eosIds ?? []);
@@ -143,7 +146,7 @@ export class TraceModel {
     const delta = [];
     this.commitsBefore.push(this.commits);
     for (const { offset, token, text, ...belief } of step.commits) {
-      const known = belief.logp !== undefined && belief.logp !== null;
+      const known = belief.logp !== undefined; // null where it is not finite
       this.change(delta, offset, this.cell("written", token, text, number, known ? belief : null));
       this.points.push({ step: number, offset, isErasure: false });
     }
@@ -267,6 +270,7 @@ export class TraceModel {
       length: tokens.length,
       title: row.title,
       prompt: row.prompt_text,
+      lead: row.lead,
       summary: row.summary,
       verdict: row.verdict,
       eosIds: row.special_ids.filter((id) => id !== row.mask_id),

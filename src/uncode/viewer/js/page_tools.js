@@ -4,19 +4,44 @@ import { el } from "./dom.js";
 
 const THEME = "uncode-theme";
 
+/** What the words of a view mean. */
+export const WORDS = [
+  ["masked", "a position that is not written yet"],
+  ["step", "one forward of the model, and the tokens that it commits"],
+  ["commit time", "colour from early to late: the share of the tokens that were committed before this one"],
+  ["confidence", "the probability that the model gave the token when it was committed"],
+  ["entropy", "how undecided the model was at that position, in nats; 0 is certain"],
+  ["score", "what the sampler ranks positions by; the highest is committed first"],
+  ["trivial", "blanks, punctuation and is, the, of, a, an: easy to guess, so that many samplers commit them early"],
+];
+
 /**
- * The keys of a page and what they do.
- * @param {string[][]} meanings
+ * The help of a page: tables of terms and their meanings, by their titles. The terms of "Keys" are drawn as keys.
+ * @param {Record<string, string[][]>} tables
  */
-export function helpDialog(meanings) {
-  const rows = meanings.map(([keys, meaning]) => {
-    const shown = keys.split(" ").map((key) => (key === "…" ? key : el("kbd", {}, key)));
-    return el("tr", {}, el("th", { scope: "row" }, ...shown), el("td", {}, meaning));
-  });
+export function helpDialog(tables) {
   const close = el("button", { type: "button" }, "Close");
-  const dialog = el("dialog", { "aria-label": "Keys" }, el("h2", {}, "Keys"), el("table", {}, ...rows), close);
+  const parts = Object.entries(tables).map(([title, meanings]) => helpTable(title, meanings));
+  const dialog = el("dialog", { class: "help", "aria-label": "Help" }, close, ...parts);
   close.addEventListener("click", () => dialog.close());
   return dialog;
+}
+
+/**
+ * @param {string} title
+ * @param {string[][]} meanings
+ */
+export function helpTable(title, meanings) {
+  const rows = meanings.map(([term, meaning]) => {
+    const shown = title === "Keys" ? keysOf(term) : [term];
+    return el("tr", {}, el("th", { scope: "row" }, ...shown), el("td", {}, meaning));
+  });
+  return el("section", {}, el("h2", {}, title), el("table", {}, ...rows));
+}
+
+/** @param {string} keys */
+function keysOf(keys) {
+  return keys.split(" ").map((key) => (key === "…" ? key : el("kbd", {}, key)));
 }
 
 /**

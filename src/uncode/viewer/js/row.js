@@ -11,6 +11,7 @@
  * @property {Verdict | null} [verdict]
  * @property {string[]} [summary]
  * @property {string} [prompt_text]
+ * @property {string} [lead] the text before the first gap
  * @property {number[]} generated_ids
  * @property {string[]} [generated_texts]
  * @property {number[]} commit_step

@@ -88,6 +88,20 @@ export class Control {
   }
 
   /**
+   * Take a value that someone else wrote; whether it is one of this setting.
+   * @param {unknown} value
+   */
+  accept(value) {
+    const { kind, choices = [] } = this.option;
+    const isNumber = kind === "int" ? Number.isSafeInteger(value) : Number.isFinite(value);
+    const isChoice = kind === "choice" ? choices.includes(String(value)) : typeof value === "boolean";
+    const fits = kind === "int" || kind === "float" ? isNumber : isChoice;
+    const isTaken = fits || (value === null && this.start === null);
+    if (isTaken) this.value = value;
+    return isTaken;
+  }
+
+  /**
    * The number of tokens to generate has changed.
    * @param {number} length
    */

@@ -1,7 +1,7 @@
 /** The live page: asks the server what there is, and makes the form. */
 
 import { el } from "../../../viewer/js/dom.js";
-import { helpDialog, restoreTheme, toggleTheme, toolButton } from "../../../viewer/js/page_tools.js";
+import { helpDialog, helpTable, WORDS, restoreTheme, toggleTheme, toolButton } from "../../../viewer/js/page_tools.js";
 import { Api, ApiError } from "./api.js";
 import { askForKey } from "./key_dialog.js";
 import { Workbench } from "./workbench.js";
@@ -16,6 +16,15 @@ const KEYS = [
   ["1 … 5", "colour by commit time, confidence, entropy, score, triviality"],
   ["T", "light or dark"],
   ["?", "this help"],
+];
+
+const SAMPLERS = [
+  ["sampler", "the rule that decides which masked positions are written next, and how many of them per forward"],
+  ["threshold", "commits every position that is sure enough, so that fewer forwards are needed"],
+  ["prior", "uncode and its relatives weigh the confidence by the position and by how rare the token is"],
+  ["remasker", "takes tokens back, so that they are written again; remdm has one"],
+  ["of this model", "a sampler file in the model's folder: it is complete and takes no options"],
+  ["legacy", "a published program as it was released, its bugs included"],
 ];
 
 /**
@@ -35,8 +44,7 @@ async function ask(api) {
 }
 
 async function start() {
-  const help = helpDialog(KEYS);
-  document.body.append(help);
+  const help = document.body.appendChild(helpDialog({ Samplers: SAMPLERS, Words: WORDS, Keys: KEYS }));
   document.querySelector(".tools")?.append(
     el("a", { href: "docs" }, "API"),
     toolButton("Light or dark", "◐", toggleTheme),
@@ -48,10 +56,14 @@ async function start() {
     const [models, samplers] = await ask(api);
     const bench = new Workbench(api, models[0], samplers);
     place.replaceChildren(bench.element);
+    const summaries = samplers.map(({ id, summary }) => [id, summary]);
+    help.append(helpTable("All samplers", summaries));
     document.querySelector("h1")?.append(el("span", { class: "model" }, factsOf(models[0])));
     document.title = `uncode · ${models[0].id}`;
     document.addEventListener("keydown", (event) => handleKey(event, bench, help));
     bench.prompt.changed(); // its size is known now that it is in the page
+    bench.restore(location.hash);
+    addEventListener("hashchange", () => bench.restore(location.hash));
   } catch (error) {
     const message = error instanceof Error ? error.message : String(error);
     place.replaceChildren(el("p", { class: "problem", role: "alert" }, message));

@@ -24,7 +24,26 @@ export class Results {
     this.slot = el("div", { class: "slot" });
     this.actions = el("div", { class: "actions", hidden: true });
     this.element = el("section", { class: "results", "aria-label": "Result" }, this.slot, this.actions);
-    this.slot.append(el("p", { class: "empty" }, "The canvas appears here. Press Decode, or Ctrl and Enter."));
+    this.clear();
+  }
+
+  /** Show no decode: there is none, or what is shown is not of the prompt that was refused. */
+  clear() {
+    this.view?.close();
+    this.view = null;
+    this.runs = [];
+    this.actions.hidden = true;
+    this.markAsOld(false);
+    this.slot.replaceChildren(el("p", { class: "empty" }, "The canvas appears here. Press Decode, or Ctrl and Enter."));
+  }
+
+  /**
+   * While a decode waits for its first forward, the page still shows the one before it.
+   * @param {boolean} isOld
+   */
+  markAsOld(isOld) {
+    this.element.classList.toggle("old", isOld);
+    this.element.setAttribute("aria-busy", String(isOld));
   }
 
   /**
@@ -35,10 +54,11 @@ export class Results {
    */
   async follow(runs, openings, recipes) {
     this.view?.close();
+    this.markAsOld(false);
     this.runs = runs;
     this.recipes = recipes;
     const models = openings.map(({ length, given, eos_ids: eosIds }, at) => {
-      return new TraceModel({ length, given, eosIds, title: recipes[at].chosen.title });
+      return new TraceModel({ length, given, eosIds, title: recipes[at].chosen.title, lead: leadOf(recipes[at]) });
     });
     const view = new TraceView({ models, withPrompt: false });
     this.view = view;
@@ -60,7 +80,8 @@ export class Results {
     if (!row || !view.models[at].isFinished) return;
     this.recipes[at].row = row;
     const summary = [`${row.forwards} forwards`, `${run.seconds.toFixed(2)} s`];
-    view.complete({ ...row, title: this.recipes[at].chosen.title, summary }, at);
+    const recipe = this.recipes[at];
+    view.complete({ ...row, title: recipe.chosen.title, lead: leadOf(recipe), summary }, at);
   }
 
   /** How the decodes ended, in a sentence. */
@@ -92,6 +113,14 @@ export class Results {
 }
 
 /**
+ * The text before the first gap: the canvas of a text with gaps begins there.
+ * @param {Recipe} recipe
+ */
+function leadOf({ parts, length }) {
+  return length === null && typeof parts[0] === "string" ? parts[0] : "";
+}
+
+/**
  * @param {DecodeRun} run
  * @param {Recipe} recipe
  * @param {boolean} isNamed
@@ -101,7 +130,7 @@ function recipeBlock(run, recipe, isNamed) {
   return el(
     "section",
     { class: "recipe", "aria-label": title },
-    el("div", { class: "head" }, el("h2", {}, title), copyButton("Copy the text", run.text, null)),
+    el("div", { class: "head" }, el("h2", {}, title), copyButton("Copy the text", () => run.text, null)),
     code("Command line", commandLine(recipe)),
     code("Python", python(recipe)),
   );
@@ -114,7 +143,7 @@ function recipeBlock(run, recipe, isNamed) {
  */
 function code(label, text) {
   const shown = el("pre", { tabindex: 0, role: "region", "aria-label": label }, visible(text));
-  const copy = copyButton("Copy", text, shown);
+  const copy = copyButton("Copy", () => text, shown);
   copy.setAttribute("aria-label", `Copy: ${label}`);
   return el("div", { class: "code" }, el("div", { class: "head" }, el("span", {}, label), copy), shown);
 }
@@ -122,14 +151,14 @@ function code(label, text) {
 /**
  * A button that copies a text. Where the browser does not allow that, the text is selected.
  * @param {string} label
- * @param {string} text
+ * @param {() => string} text
  * @param {HTMLElement | null} shown where the text stands
  */
-function copyButton(label, text, shown) {
+export function copyButton(label, text, shown) {
   const copy = el("button", { type: "button" }, label);
   copy.addEventListener("click", async () => {
     try {
-      await navigator.clipboard.writeText(text);
+      await navigator.clipboard.writeText(text());
       copy.textContent = "Copied";
     } catch {
       if (shown) getSelection()?.selectAllChildren(shown);

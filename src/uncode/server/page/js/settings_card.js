@@ -98,6 +98,22 @@ export class SettingsCard {
     for (const control of this.controls) control.setLength(length);
   }
 
+  /** @returns {import("./link.js").SamplerSettings} */
+  get settings() {
+    return { id: this.sampler.id, options: valuesOf(this.controls) };
+  }
+
+  /**
+   * Take settings that someone else wrote; whether all of them are ones of this server.
+   * @param {import("./link.js").SamplerSettings} settings
+   */
+  accept({ id, options }) {
+    const entry = Array.from(this.select.options).find(({ value, disabled }) => value === id && !disabled);
+    if (!entry) return false;
+    this.choose(id);
+    return acceptAll(this.controls, options);
+  }
+
   /** @returns {Chosen} */
   get chosen() {
     const { sampler } = this;
@@ -114,8 +130,19 @@ export class SettingsCard {
  * @param {Control[]} controls
  * @returns {Record<string, any>}
  */
-function valuesOf(controls) {
+export function valuesOf(controls) {
   return Object.fromEntries(controls.map(({ option, value }) => [option.name, value]));
+}
+
+/**
+ * Take the values of controls by their names; whether there was one for each of them, and no other.
+ * @param {Control[]} controls
+ * @param {Record<string, unknown>} values
+ */
+export function acceptAll(controls, values) {
+  const given = new Map(Object.entries(values));
+  const taken = controls.filter((one) => given.has(one.option.name) && one.accept(given.get(one.option.name)));
+  return taken.length === controls.length && given.size === controls.length;
 }
 
 /** @param {Sampler} sampler */

@@ -3,9 +3,10 @@
 import { el } from "../../../viewer/js/dom.js";
 import { Control } from "./control.js";
 import { DecodeRun } from "./decode_run.js";
+import { fragmentOf, readFragment } from "./link.js";
 import { PromptEditor } from "./prompt_editor.js";
-import { Results } from "./results.js";
-import { SettingsCard } from "./settings_card.js";
+import { copyButton, Results } from "./results.js";
+import { acceptAll, SettingsCard, valuesOf } from "./settings_card.js";
 
 /** @typedef {import("./api.js").Api} Api */
 /** @typedef {import("./api.js").Model} Model */
@@ -15,6 +16,9 @@ import { SettingsCard } from "./settings_card.js";
 
 /** The end of the slider. A longer answer can be typed. */
 const MAX_SLIDER_TOKENS = 512;
+/** Browsers refuse to change an address more often than about three times a second. */
+const REMEMBER_MS = 300;
+const LINK_TITLE = "The prompt, the samplers and their options, in the address of this page";
 const NAMES = ["Sampler A", "Sampler B"];
 
 /** @type {Option} */
@@ -41,27 +45,32 @@ export class Workbench {
     this.status = el("p", { class: "progress", role: "status" });
     this.decodeButton = button("Decode", "primary", () => (this.runs.length ? this.stop() : this.decode()));
     this.gapButton = button("Insert a gap", "quiet", () => this.prompt.insertGap());
-    this.compareButton = button("Compare with another sampler", "quiet", () => this.compare());
+    this.compareButton = button("Compare with another sampler", "quiet", () => this.compare().select.focus());
+    this.linkButton = copyButton("Copy a link", () => this.remember(), null);
+    this.timer = 0;
+    const changed = () => this.rememberSoon();
     this.length = this.makeLength();
-    this.seed = new Control(SEED, 0, () => {});
-    this.stops = new Control(STOP, true, () => {});
-    this.chat = new Control(CHAT, model.has_chat_template, () => {});
-    this.cards = [new SettingsCard(model, samplers, "Sampler", () => {})];
+    this.seed = new Control(SEED, 0, changed);
+    this.stops = new Control(STOP, true, changed);
+    this.chat = new Control(CHAT, model.has_chat_template, changed);
+    this.shared = [this.length, this.seed, this.stops, ...(model.has_chat_template ? [this.chat] : [])];
+    this.cards = [new SettingsCard(model, samplers, "Sampler", changed)];
     this.prompt = new PromptEditor(model.example, () => this.measure());
     this.cardBox = el("div", { class: "cards" }, this.cards[0].element);
     this.element = this.build();
     this.measure();
+    /** The page as it opens: its address stays as it is. */
+    this.untouched = fragmentOf(this.settings);
   }
 
   build() {
-    const shared = [this.length, this.seed, this.stops, ...(this.model.has_chat_template ? [this.chat] : [])];
     const form = el(
       "form",
       { class: "form", "aria-label": "Decode" },
       el("div", { class: "prompt-box" }, el("h2", {}, "Prompt"), this.gapButton, this.prompt.element),
-      el("div", { class: "shared options" }, ...shared.map(({ element }) => element)),
+      el("div", { class: "shared options" }, ...this.shared.map(({ element }) => element)),
       this.cardBox,
-      this.compareButton,
+      el("div", { class: "more" }, this.compareButton, this.linkButton),
       el("div", { class: "go" }, this.problem, this.decodeButton, this.status),
     );
     form.addEventListener("submit", (event) => event.preventDefault());
@@ -87,23 +96,62 @@ export class Workbench {
     const { hasGaps, masks } = this.prompt;
     for (const card of this.cards) card.setLength(hasGaps ? masks : this.length.value);
     for (const { element } of [this.length, this.stops, this.chat]) element.hidden = hasGaps;
+    this.rememberSoon();
   }
 
+  /** @returns {import("./link.js").Settings} */
+  get settings() {
+    const samplers = this.cards.map((card) => card.settings);
+    return { parts: this.prompt.parts, shared: valuesOf(this.shared), samplers };
+  }
+
+  rememberSoon() {
+    clearTimeout(this.timer);
+    this.timer = setTimeout(() => this.remember(), REMEMBER_MS);
+  }
+
+  /** Write the settings into the address, and return it. */
+  remember() {
+    const fragment = fragmentOf(this.settings);
+    const isAsOpened = fragment === this.untouched;
+    history.replaceState(null, "", isAsOpened || !fragment ? location.pathname + location.search : fragment);
+    this.linkButton.disabled = !fragment;
+    this.linkButton.title = fragment ? LINK_TITLE : "The prompt is too long for a link: a reload forgets it";
+    return location.href;
+  }
+
+  /**
+   * Take the settings of an address. They fill the form, and nothing is decoded.
+   * @param {string} fragment
+   */
+  restore(fragment) {
+    if (fragment.length < 2) return;
+    const found = readFragment(fragment);
+    if (!found) return this.showProblem("the link cannot be read: it is cut off, or not of this page.");
+    this.prompt.parts = found.parts;
+    if (found.samplers.length !== this.cards.length) this.compare();
+    const areKnown = this.cards.map((card, at) => card.accept(found.samplers[at]));
+    const isWhole = acceptAll(this.shared, found.shared) && !areKnown.includes(false);
+    this.measure();
+    this.showProblem(isWhole ? "" : "the link is of another server: check the sampler and its options.");
+  }
+
+  /** Add the other sampler or remove it; returns the last card. */
   compare() {
     if (this.cards.length > 1) {
       this.cards.pop()?.element.remove();
     } else {
-      const card = new SettingsCard(this.model, this.samplers, NAMES[1], () => {});
+      const card = new SettingsCard(this.model, this.samplers, NAMES[1], () => this.rememberSoon());
       const other = this.samplers.find(({ id }) => id === "confidence" && id !== this.cards[0].chosen.id);
       if (other) card.choose(other.id);
       this.cards.push(card);
       this.cardBox.append(card.element);
-      card.select.focus();
     }
     const isTwo = this.cards.length > 1;
     this.cards[0].setName(isTwo ? NAMES[0] : "Sampler");
     this.compareButton.textContent = isTwo ? "Compare no longer" : "Compare with another sampler";
     this.measure();
+    return this.cards[this.cards.length - 1];
   }
 
   /** @returns {Recipe[]} */
@@ -127,6 +175,7 @@ export class Workbench {
     this.runs = recipes.map((recipe) => new DecodeRun(this.api, ...requestOf(this.model.id, recipe)));
     const runs = this.runs;
     this.showRunning("Decoding …");
+    this.results.markAsOld(true);
     try {
       const openings = await Promise.all(runs.map((run) => run.open()));
       await this.results.follow(runs, openings, recipes);
@@ -134,6 +183,7 @@ export class Workbench {
     } catch (error) {
       const which = runs.findIndex((run) => run.error === error);
       runs.forEach((run) => run.stop());
+      this.results.clear();
       const name = runs.length > 1 && which >= 0 ? `${NAMES[which]}: ` : "";
       const message = error instanceof Error ? error.message : String(error);
       const isStopped = error instanceof Error && error.name === "AbortError";
@@ -160,9 +210,14 @@ export class Workbench {
   showEnded(text, problem = "") {
     this.runs = [];
     this.status.textContent = text;
-    this.problem.textContent = sentence(problem);
+    this.showProblem(problem);
     this.decodeButton.textContent = "Decode";
     this.decodeButton.classList.remove("stop");
+  }
+
+  /** @param {string} problem empty for none */
+  showProblem(problem) {
+    this.problem.textContent = sentence(problem);
   }
 
   isInPrompt() {
