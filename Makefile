@@ -63,7 +63,7 @@ verify: test $(VENV)/litellm
 	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q tests/test_invariants.py tests/test_docs.py tests/core/test_trace_schema.py tests/engine/test_engine.py tests/parity tests/frequency/test_count.py tests/frequency/test_words.py tests/frequency/test_readers.py tests/evals/test_tasks.py tests/evals/test_sandbox.py tests/evals/test_sandbox_limits.py tests/backbones/test_triton.py
 
 verify-gpu:
-	@$(firstword $(wildcard $(BIN)/python) $(PYTHON)) bench/verify_gpu.py
+	@PYTHONPATH="src:$$PYTHONPATH" $(firstword $(wildcard $(BIN)/python) $(PYTHON)) bench/verify_gpu.py
 
 bench: $(VENV)/base
 	@$(BIN)/python bench/loop.py

@@ -250,7 +250,8 @@ def policies(model: TransformerDenoiser) -> dict[str, float]:
 
 
 def by_quota(model: TransformerDenoiser, other: Published) -> Iterator[dict[str, float]]:
-    """Print and yield the tokens per second of whole decodes at batch 1 with the dual cache, by tokens per forward."""
+    """Print and yield the tokens per second of whole decodes at batch 1 with the dual cache, by tokens per forward: the
+    better of two decodes each."""
     prompt, canvas = prompts(1).cuda(), Canvas.after_prompt(prompts(1), LENGTH, MASK)
     print("dual, batch 1:  tokens a forward  tokens/s  |  published: tokens/s  ours is faster", flush=True)
     for quota in (1, 2, 4, 8):
@@ -261,7 +262,7 @@ def by_quota(model: TransformerDenoiser, other: Published) -> Iterator[dict[str,
         )
         for decode in decodes:
             between(decode())  # captures graphs, and compiles the published attention for each shape
-        mine, theirs = (1e3 * LENGTH / sum(between(decode())) for decode in decodes)
+        mine, theirs = (1e3 * LENGTH / min(sum(between(decode())) for _ in range(2)) for decode in decodes)
         print(f"{quota:32}{mine:10.1f}  |{theirs:21.1f}{mine / theirs:16.1f}", flush=True)
         yield {"tokens a forward": quota, "tokens/s": mine, "published tokens/s": theirs}
 

@@ -78,7 +78,7 @@ def checks(out: Path) -> Iterator[Check]:
     )
     yield Check(
         "steps",
-        ("bench/gpu.py", "--batches", "1", "8", "--check"),
+        ("bench/gpu.py", "--batches", "1", "--check"),
         r"^(?:floors|belief|none|prefix|dual| {6,}\d).*$",
         True,
     )
