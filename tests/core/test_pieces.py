@@ -86,7 +86,6 @@ def test_what_is_not_understood_is_refused(data: dict[str, object], message: str
         (lambda: Defer((1,), by=0.0), "above 0"),
         (lambda: Sampler(Policy(Confidence()), limit=0), "at least 1"),
         (lambda: presets.uncode(frequency=FLAT, clip=0.0), "clip"),
-        (presets.uncode, "frequency table"),
         (lambda: presets.uncode(frequency=FLAT, informativeness=False), "leave one of the two out"),
         (lambda: presets.uncode(frequency=FLAT, proxy="entrpy"), "did you mean 'entropy'"),
         (lambda: presets.fast_dllm(cache="dul"), "did you mean 'dual'"),

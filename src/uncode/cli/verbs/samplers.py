@@ -63,10 +63,10 @@ def _print_one(name: str, settings: list[str] | None, frequency: str | None, as_
         return
 
     with loading():
-        from ...frequency import FrequencyTable, UnnamedTable
+        from ...frequency import FrequencyTable
         from ..answering.choices import SamplerChoice
 
-        own = FrequencyTable.load(TINY / TABLE) if name in sampler_files("tiny") else UnnamedTable()
+        own = FrequencyTable.load(TINY / TABLE) if name in sampler_files("tiny") else None
         sampler = SamplerChoice(found, options, frequency).build(own)
     if as_json:
         typer.echo(json.dumps(sampler.to_dict(), indent=2))

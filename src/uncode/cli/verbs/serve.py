@@ -182,7 +182,7 @@ def _service(
     from ..answering.choices import ModelChoice, SamplerChoice
 
     chosen = SamplerChoice(*sampler)
-    denoiser, _ = ModelChoice(*model).load(lambda own: [chosen.build(own)])
+    denoiser, _ = ModelChoice(*model).load(lambda own: [chosen.build(own)], settings.length)
     name, _, _, revision, guidance = model
     loaded = None if name == "toy" else str(denoiser.dtype).removeprefix("torch.")
     table = Path(chosen.frequency).name if chosen.frequency else None
