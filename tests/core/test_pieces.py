@@ -209,8 +209,8 @@ def test_a_stalled_row_among_others_is_named() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: decode(ToyDenoiser(0), canvas(), [presets.confidence()] * 2), "2 samplers were given for 1"),
-        (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), [1, 2]), "2 seeds were given for 1"),
+        (lambda: decode(ToyDenoiser(0), canvas(), [presets.confidence()] * 2), "2 samplers for 1 row: give"),
+        (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), [1, 2]), "2 seeds for 1 row: give"),
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), None), "a seed is a whole number"),  # type: ignore[arg-type]
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), "a"), "a seed is a whole number"),  # type: ignore[arg-type]
         (lambda: decode(ToyDenoiser(0), canvas(), "confidense"), "did you mean 'confidence'"),
