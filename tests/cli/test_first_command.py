@@ -163,3 +163,22 @@ def test_the_tasks_of_the_documentation_are_found() -> None:
 def test_both_ways_to_evaluate_and_to_decode_have_one_default_sampler() -> None:
     adapter = pytest.importorskip("uncode.adapters.lm_eval.model", reason="lm-eval is not installed")
     assert adapter.UncodeLM("tiny").sampler.sampler.name == presets.certain_first().name
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"threshold": 2}, "threshold must be above 0 and at most 1, not 2."),
+        ({"sampler": "uncode"}, "the sampler 'uncode' needs a frequency table, and this model has none"),
+        ({"frequency": "llda"}, "'llda' is neither a file nor the name of a frequency table"),
+        ({"length": 99999}, "a length of 99,999 is absurd for"),
+    ],
+)
+def test_lm_eval_too_checks_before_the_weights_are_read(
+    arguments: dict[str, object], message: str, tmp_path: Path
+) -> None:
+    adapter = pytest.importorskip("uncode.adapters.lm_eval.model", reason="lm-eval is not installed")
+    model = checkpoint(tmp_path / "m", "llada", 0)
+    (model / "model.safetensors").unlink()
+    with pytest.raises(uncode.UncodeError, match=message):
+        adapter.UncodeLM(str(model), **arguments)
