@@ -123,7 +123,7 @@ class _BlockCache(CachePolicy):
 
     kind: ClassVar[bool] = True
     refresh: int | None = None
-    optional: bool | None = field(default=None, compare=False)
+    optional: bool | None = field(default=None, compare=False, repr=False)
     """Whether a model without a KV cache may be decoded without one. Where it has one, this changes nothing."""
 
     def check(self) -> None:
