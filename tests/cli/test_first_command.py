@@ -134,6 +134,13 @@ def test_evaluations_too_check_before_the_weights_are_read(
     assert message in shown.stderr or (words[1] == "worse.toml" and "leave out steps or threshold" in shown.stderr)
 
 
+def test_one_answer_is_one_answer(tmp_path: Path) -> None:
+    source, out = tmp_path / "prompts.jsonl", tmp_path / "out.jsonl"
+    source.write_text('"add 3 4 5"\n')
+    words = ["decode", *TOY, "--sampler", "confidence", "--set", "steps=1", "--input", str(source), "--out", str(out)]
+    assert f"{out}: 1 answer; 1 forward; " in run(*words).stdout
+
+
 def test_toml_has_lists(tmp_path: Path) -> None:
     config = tmp_path / "mine.toml"
     config.write_text('title = "t"\nmodels = "tiny"\ntasks = ["mini_story"]\n[[samplers]]\npreset = "confidence"\n')

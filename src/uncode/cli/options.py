@@ -11,9 +11,9 @@ import typer
 
 from ..core.errors import UncodeError, require, shown, suggest
 from ..core.support.paths import require_file
-from ..models import BUILT_IN, folder_of, sampler_files
+from ..models import BUILT_IN, folder_of, sampler_files, table_of
 from ..models.names import PUBLISHED, check_name
-from ..samplers.catalog import DEFAULT_SAMPLER, catalog, find
+from ..samplers.catalog import DEFAULT_SAMPLER, catalog, find, takes_table
 from .devices import DTYPES, check_device, check_dtype
 
 DEFAULT_LENGTH = 96
@@ -164,8 +164,9 @@ def find_sampler(name: str, model: str) -> str:
     return str(own[name])
 
 
-def read_settings(name: str, settings: list[str] | None) -> dict[str, Any]:
-    """The sampler options of `--set`. For an unknown option the error suggests a similar name."""
+def read_settings(name: str, settings: list[str] | None, frequency: str | None = None) -> dict[str, Any]:
+    """The sampler options of `--set`. For an unknown option the error suggests a similar name. The table of
+    --frequency must exist, and the sampler must take one."""
     options: dict[str, Any] = {}
     for key, value in map(_setting, settings or []):
         twice = f"--set gives {key} twice, as {shown(options.get(key))} and as {shown(value)}: leave one of them out."
@@ -178,6 +179,12 @@ def read_settings(name: str, settings: list[str] | None) -> dict[str, Any]:
         options = {key: preset.option(key).value_of(value) for key, value in options.items()}
         for key, value in options.items():
             preset.option(key).check(value)
+    if frequency is not None:
+        takes = name.endswith(".toml") or takes_table(name, options)
+        require(takes, f"the sampler '{name}' takes no frequency table: leave --frequency out.")
+        from ..frequency.names import find as find_table
+
+        require_file(table_of(frequency) or find_table(frequency), "frequency table")
     return options
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import cleandoc
@@ -222,6 +222,12 @@ def find(name: str, own: Iterable[str] = ()) -> CatalogEntry:
         files = ", and no sampler file of this model," if own else ""
         raise UncodeError(f"no sampler{files} is named '{name}': {suggest(name, [*known, *own])}")
     return known[name]
+
+
+def takes_table(name: str, options: Mapping[str, Any]) -> bool:
+    """Whether a preset, with these options, uses a frequency table."""
+    takes = any(option.name == "frequency" for option in find(name).options)
+    return takes and options.get("informativeness", True) is True
 
 
 def _functions(file: str) -> list[ast.FunctionDef]:

@@ -19,6 +19,7 @@ from ..core.pieces.score import Informativeness
 from ..core.pieces.tables import OWN, Table, UnnamedTable
 from ..frequency import as_table
 from .catalog import catalog, find
+from .catalog import takes_table as takes_table  # noqa: PLC0414
 from .legacy import QUIRKS
 from .presets import PRESETS
 from .registry import Frequency
@@ -49,12 +50,6 @@ def load(source: str | Path, *, frequency: Frequency = None, **options: Any) -> 
 def is_file(source: str | Path) -> bool:
     """Whether this is the path of a sampler file, and not the name of a preset."""
     return isinstance(source, Path) or source.endswith(".toml")
-
-
-def takes_table(name: str, options: dict[str, Any]) -> bool:
-    """Whether a preset, with these options, uses a frequency table."""
-    takes = any(option.name == "frequency" for option in find(name).options)
-    return takes and options.get("informativeness", True) is True
 
 
 def resolve(sampler: SamplersLike, denoiser: Denoiser) -> Sampler | list[Sampler]:

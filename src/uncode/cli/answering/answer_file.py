@@ -70,7 +70,7 @@ def answer_file(
                     on_progress(len(journal.rows), len(lines))
         except KeyboardInterrupt:
             made = out.read_bytes().count(b"\n") if out.exists() else 0  # Ctrl-C may come between file and memory
-            kept = f"stopped after {made} of {counted(len(lines), 'answer')}; the same command resumes there"
+            kept = f"stopped after {made:,} of {counted(len(lines), 'answer')}; the same command resumes there"
             typer.echo(kept, err=True)
             raise
         forwards = sum(row["forwards"] for row in journal.rows[resumed:])

@@ -9,7 +9,6 @@ from typing import Any
 from ...backbones.guidance import Guided
 from ...backbones.loading.load import check_exists, load
 from ...core.denoiser import Denoiser
-from ...core.errors import require
 from ...core.pieces.piece import Table
 from ...core.pieces.policy import Sampler
 from ...frequency import as_table
@@ -40,14 +39,7 @@ class SamplerChoice:
 
     def build(self, own: Table | None) -> Sampler:
         """Build the sampler. `own` is the model's table, used if the sampler needs one and --frequency is not given."""
-        table = None
-        if self.takes_table:
-            table = self.table(own)
-        else:
-            require(
-                self.frequency is None, f"the sampler '{self.name}' takes no frequency table: leave --frequency out."
-            )
-        return lookup.load(self.name, frequency=table, **self.options)
+        return lookup.load(self.name, frequency=self.table(own) if self.takes_table else None, **self.options)
 
 
 @dataclass(frozen=True)

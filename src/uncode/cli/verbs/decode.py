@@ -90,7 +90,7 @@ def command(
     """
     _check_options(prompt, source, out, (trace, view), batch, order, as_json, force)
     found = find_sampler(sampler, model)
-    options = read_settings(found, settings)
+    options = read_settings(found, settings, frequency)
     from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import read_file, read_typed
 

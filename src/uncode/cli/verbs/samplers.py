@@ -57,7 +57,7 @@ def command(
 
 def _print_one(name: str, settings: list[str] | None, frequency: str | None, as_json: bool) -> None:
     found = find_sampler(name, "tiny")
-    options = read_settings(found, settings)
+    options = read_settings(found, settings, frequency)
     if name in sampler_files("tiny") and not as_json:
         typer.echo(f"# {name}: a sampler file of tiny (--sampler {name})\n\n{Path(found).read_text()}", nl=False)
         return

@@ -147,7 +147,7 @@ def command(
     for module in PACKAGES:
         check_installed(module, "serve", "the server")
     found = find_sampler(sampler, model)
-    chosen = (found, read_settings(found, settings), frequency)
+    chosen = (found, read_settings(found, settings, frequency), frequency)
     _serve(wanted, partial(_service, wanted, (model, device, dtype, revision, guidance), chosen), ray, copies)
 
 
