@@ -65,7 +65,6 @@ def test_a_misspelt_option_has_a_near_name(call: Callable[[], object], message: 
         (lambda: presets.confidence(8), "^the sampler 'confidence' got too many values without a name: it takes"),
         (lambda: decode(TOY, CANVAS, SAMPLER, sampler=SAMPLER), "^decode got a wrong value .*'sampler'"),
         (lambda: Canvas.after_prompt([[1]], 3), "needs a value for mask_id: it takes ids, length, mask_id"),
-        (legacy.uncode_release, "^uncode_release needs a value for frequency"),
     ],
 )
 def test_a_missing_argument_is_named(call: Callable[[], object], message: str) -> None:

@@ -98,7 +98,7 @@ def test_the_toy_model_fills_sums() -> None:
         (["the cat"], None, "the length of the answer is missing"),
         (["the <mask:2>"], 5, "leave the length out"),
         (["the <mask:2>", "cat"], [5, 5], "leave the length out"),
-        (["the cat", "sat"], [5], "1 lengths were given for 2 prompts"),
+        (["the cat", "sat"], [5], "1 length for 2 prompts: give one for each"),
         (["the cat"], 0, "at least 1"),
         (["the <mask:0>"], None, "'<mask:0>' is no gap: write <mask:N> with a whole number N from 1 to 100000"),
         (["the <mask:99999999999999999999>"], None, "is no gap"),

@@ -11,6 +11,7 @@ from .core.canvas import Canvas
 from .core.denoiser import Denoiser, Facts
 from .core.errors import UncodeError, require, shown
 from .core.support.memory import require_memory_for_canvas
+from .core.support.reprs import counted
 from .core.trace import Trace
 from .gaps import MARKER, gap_size
 
@@ -72,7 +73,10 @@ def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: 
     fits = isinstance(length, Sequence) and all(n is None or is_whole(n) for n in length)
     require(fits, f"the length must be a whole number or one per prompt, not {shown(length)}.")
     assert isinstance(length, Sequence)
-    require(len(length) == len(prompts), f"{len(length)} lengths were given for {len(prompts)} prompts.")
+    require(
+        len(length) == len(prompts),
+        f"{counted(len(length), 'length')} for {counted(len(prompts), 'prompt')}: give one for each.",
+    )
     return [
         _with_gaps(denoiser, str(p), n) if gap else with_answer(denoiser, p, n)
         for p, gap, n in zip(prompts, gapped, length, strict=True)

@@ -68,7 +68,7 @@ def test_decode_answers_and_writes_a_trace(tmp_path: Path) -> None:
         (["decode", *TOY, "add 3 4 5", "--set", "rate"], "KEY=VALUE"),
         (["decode", *TOY, "add 3 4 5", "--set", "rate=-1"], "at least 0"),
         (["decode", *TOY, "add 3 4 5", "--set", "rate=fast"], "must be a number"),
-        (["decode", *TOY, "add 3 4 5", "--sampler", "fast_dllm", "--set", "threshold=2"], "must be in"),
+        (["decode", *TOY, "add 3 4 5", "--sampler", "fast_dllm", "--set", "threshold=2"], "at most 1"),
         (["decode", *TOY, "add 3 4 5", "--sampler", "fast_dllm", "--set", "cache=prefix"], "has no KV cache"),
         (["decode", *TOY, "add 3 4 5", "--sampler", "missing.toml"], "no sampler file"),
         (["decode", *TOY, "add 3 4 5", "--sampler", "confidence", "--frequency", "x"], "takes no frequency table"),

@@ -104,7 +104,7 @@ def test_regrade_shows_both_rules_and_writes_every_grade(data: Path) -> None:
     [
         ([{}, {}], None),
         ([{"prompt": "Solve 3102 2000 0210 0320 now"}, {"question": "0140\n4320\n1402\n0000"}], None),
-        ([{}, {"prompt": "Solve 3102 2000 0210 0320 now"}], "1 of 2 answers in '.*' have .* first: 'sudoku/1'"),
+        ([{}, {"prompt": "Solve 3102 2000 0210 0320 now"}], "of 1 of 2 answers in '.*' are .* first: 'sudoku/1'"),
         ([{"messages": [{"role": "user", "content": "Hello"}]}, {"prompt": "Hi"}], "2 of 2 .* first: 'sudoku/0'"),
     ],
 )

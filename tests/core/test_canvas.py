@@ -47,7 +47,7 @@ def test_anchors_are_given_tokens() -> None:
         (lambda: Canvas.after_prompt([[1]], length=2, mask_id=9).with_anchors([{}, {}]), "2 rows"),
         (lambda: Canvas.infill([[1, 9, 2]], mask_id=9).with_anchors({1: 3}), "given already"),
         (lambda: Canvas.after_prompt([[1]], length=0, mask_id=9), "at least 1"),
-        (lambda: Canvas.after_prompt([[1], [2]], length=[3], mask_id=9), "1 lengths were given for 2"),
+        (lambda: Canvas.after_prompt([[1], [2]], length=[3], mask_id=9), "1 length for 2 prompts: give one for each"),
         (lambda: Canvas.after_prompt(torch.zeros(1, 1, 1), length=3, mask_id=9), "3 dimensions"),
         (lambda: Canvas.after_prompt([[1]], length=3, mask_id=9, pad_id=9), "padding id"),
         (lambda: Canvas.infill([[1, 2]], mask_id=9), "no masks"),

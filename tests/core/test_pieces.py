@@ -86,7 +86,6 @@ def test_what_is_not_understood_is_refused(data: dict[str, object], message: str
         (lambda: Defer((1,), by=0.0), "above 0"),
         (lambda: Sampler(Policy(Confidence()), limit=0), "at least 1"),
         (lambda: presets.uncode(frequency=FLAT, clip=0.0), "clip"),
-        (presets.uncode, "frequency table"),
         (lambda: presets.uncode(frequency=FLAT, informativeness=False), "leave one of the two out"),
         (lambda: presets.uncode(frequency=FLAT, proxy="entrpy"), "did you mean 'entropy'"),
         (lambda: presets.fast_dllm(cache="dul"), "did you mean 'dual'"),
@@ -210,8 +209,8 @@ def test_a_stalled_row_among_others_is_named() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: decode(ToyDenoiser(0), canvas(), [presets.confidence()] * 2), "2 samplers were given for 1"),
-        (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), [1, 2]), "2 seeds were given for 1"),
+        (lambda: decode(ToyDenoiser(0), canvas(), [presets.confidence()] * 2), "2 samplers for 1 row: give"),
+        (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), [1, 2]), "2 seeds for 1 row: give"),
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), None), "a seed is a whole number"),  # type: ignore[arg-type]
         (lambda: decode(ToyDenoiser(0), canvas(), presets.confidence(), "a"), "a seed is a whole number"),  # type: ignore[arg-type]
         (lambda: decode(ToyDenoiser(0), canvas(), "confidense"), "did you mean 'confidence'"),

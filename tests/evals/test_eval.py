@@ -545,7 +545,7 @@ def test_a_page_of_the_run_on_request(models: dict[str, Path], tmp_path: Path) -
     assert len(list((tmp_path / "run" / "traces").iterdir())) == 1, "a page needs traces, so they are kept"
     assert run(*words, "--limit", "2").returncode == 0
     shown = run(*words, "--limit", "2", "--view", str(view))
-    assert "1 of 2 answers have no trace: they were decoded without --traces." in shown.stderr
+    assert "answers without a trace: 1 of 2, decoded without --traces." in shown.stderr
     view.write_text("mine")
     shown = run(*words, "--limit", "2", "--view", str(view))
     assert shown.returncode == 2 and "exists and is not a page" in shown.stderr

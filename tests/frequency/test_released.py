@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import socket
+import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from hashlib import sha256
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
@@ -12,8 +15,12 @@ from threading import Thread
 
 import pytest
 
+import uncode
+from tests.checkpoints import checkpoint, llada_config
+from tests.hub import Repo, files_in, pointing_at, serve
 from tests.small_tokenizers import TOKENIZERS
-from uncode import FrequencyTable, UncodeError
+from uncode import FrequencyTable, UncodeError, presets
+from uncode.core.errors import Advice
 from uncode.frequency import as_table, fingerprint
 from uncode.frequency.published import RELEASED, Released
 from uncode.frequency.released import get, import_released
@@ -138,3 +145,74 @@ def test_the_real_files_are_fetched(
     if name == "llada":
         assert float(table.surprisal().min()) == pytest.approx(3.090, abs=1e-3)  # the newline
         assert int((table.surprisal() < 10).sum()) == 2016
+
+
+@pytest.fixture
+def released(address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FrequencyTable:
+    """The paper's table for small LLaDAs; it is not in the cache."""
+    vocab = llada_config(0)["vocab_size"]
+    (tmp_path / "t.json").write_bytes(SMALL)
+    known = Released(f"{address}/t.json", sha256(SMALL).hexdigest(), vocab, "some text")
+    monkeypatch.setitem(RELEASED, "llada", known)
+    monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
+    return import_released(SMALL, "llada", vocab_size=vocab)
+
+
+@contextmanager
+def hub_with_llada(tmp_path: Path, offline: bool = False) -> Iterator[None]:
+    with serve() as hub, pointing_at(hub, tmp_path / "home"):
+        hub.repos["some/llada"] = Repo([files_in(checkpoint(tmp_path / "m", "llada", 0))])
+        uncode.load("some/llada", dtype="float32")
+        with pointing_at(hub, tmp_path / "home", offline):
+            yield
+
+
+def decoded(model: uncode.core.denoiser.Denoiser, sampler: object) -> uncode.Trace:
+    canvas = uncode.Canvas.after_prompt([[1, 2, 3]], length=4, mask_id=model.mask_id)
+    return uncode.decode(model, canvas, sampler)  # type: ignore[arg-type]
+
+
+def test_a_model_from_the_hub_comes_with_the_papers_table(tmp_path: Path, released: FrequencyTable) -> None:
+    with hub_with_llada(tmp_path):
+        model = uncode.load("some/llada")
+        assert model.frequency == released and as_table("llada") == released
+        for sampler in ("certain_first", "uncode", presets.uncode()):
+            assert released.sha256 in json.dumps(decoded(model, sampler).samplers[0].to_dict())
+        (tmp_path / "t.json").unlink()  # it is asked for once
+        assert uncode.load("some/llada").frequency == released
+    assert uncode.load(tmp_path / "m").frequency == released, "a folder takes the table that is on this machine"
+
+
+def test_a_folder_asks_no_network_for_a_table(tmp_path: Path, released: FrequencyTable) -> None:
+    model = uncode.load(checkpoint(tmp_path / "m", "llada", 0))
+    assert model.frequency is None and not (tmp_path / "cache").exists()
+    with pytest.warns(Advice, match="by confidence and position alone; `uncode table get llada` fetches its table"):
+        decoded(model, "certain_first")
+    with pytest.raises(UncodeError, match=r"this model has none: pass `frequency=TABLE` \(`uncode table get llada`"):
+        decoded(model, "uncode")
+    assert uncode.load(checkpoint(tmp_path / "n", "llada", 1)).released_table == "", "a vocabulary of another size"
+
+
+@pytest.mark.parametrize("fault", ["silent", "offline", "missing", "another", "read-only"])
+def test_a_table_that_cannot_be_had_is_no_error_and_no_delay(
+    fault: str, tmp_path: Path, released: FrequencyTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and never answers
+        if fault == "silent":
+            known = RELEASED["llada"]
+            url = f"http://127.0.0.1:{silent.getsockname()[1]}/t.json"
+            monkeypatch.setitem(RELEASED, "llada", Released(url, known.sha256, known.vocab_size, known.corpus))
+        elif fault == "missing":
+            (tmp_path / "t.json").unlink()
+        elif fault == "another":
+            (tmp_path / "t.json").write_bytes(b"<html>Welcome</html>")
+        elif fault == "read-only":
+            monkeypatch.setenv("UNCODE_CACHE", "/dev/null/cache")
+        with hub_with_llada(tmp_path, fault == "offline"):
+            for file in (tmp_path / "cache").rglob("*.safetensors"):
+                file.unlink()
+            began = time.monotonic()
+            model = uncode.load("some/llada")
+            assert model.frequency is None and time.monotonic() - began < 6.0
+            with pytest.warns(Advice, match="`uncode table get llada` fetches its table"):
+                decoded(model, "certain_first")

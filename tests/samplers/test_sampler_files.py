@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import uncode
 from uncode import Sampler, UncodeError, presets
+from uncode.core.errors import Advice
+from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
 from uncode.core.pieces.sampler_file import line_of
+from uncode.samplers import lookup
 
 MODEL = uncode.load("toy")
 PROMPT = "add 3 4 5"
@@ -37,8 +42,89 @@ def test_a_name_or_a_file_works_wherever_a_sampler_does(tmp_path: Path) -> None:
     plain = uncode.FunctionDenoiser(
         lambda tokens: tokens.new_zeros((*tokens.shape, 8)).float(), mask_id=7, vocab_size=8
     )
-    with pytest.raises(UncodeError, match=r"'uncode' needs a frequency table.*presets\.uncode\(frequency=TABLE\)"):
-        uncode.decode(plain, uncode.Canvas.after_prompt([[1]], length=2, mask_id=7), "uncode")
+    for sampler in ("uncode", presets.uncode(), "legacy.uncode_release"):
+        with pytest.raises(
+            UncodeError, match=r"'uncode\w*' needs a frequency table, and this model has none: pass `freq"
+        ):
+            uncode.decode(plain, uncode.Canvas.after_prompt([[1]], length=2, mask_id=7), sampler)
+
+
+@pytest.mark.parametrize("name", ["uncode", "uncode_fast_dllm", "certain_first", "legacy.uncode_release"])
+def test_a_preset_without_a_table_takes_the_models_own(name: str) -> None:
+    """Also where it was saved before it met a model. The trace names the table."""
+    made = lookup.named(name)
+    assert Sampler.from_dict(made.to_dict()) == Sampler.from_toml(made.to_toml()) == made
+    canvas = uncode.Canvas.after_prompt([[5, 6]], length=6, mask_id=MODEL.mask_id)
+    options = {"cache": "none"} if name == "uncode_fast_dllm" else {}
+    by_name, wanted = lookup.named(name, **options), lookup.named(name, frequency=MODEL.frequency, **options)
+    trace = uncode.decode(MODEL, canvas, by_name)
+    assert trace.samplers == (wanted,) and trace.tokens.equal(uncode.decode(MODEL, canvas, wanted).tokens)
+    assert MODEL.frequency is not None and MODEL.frequency.sha256 in json.dumps(trace.samplers[0].to_dict())
+
+
+def bare(kv_cache: bool = False) -> uncode.FunctionDenoiser:
+    """A model without a frequency table."""
+    denoiser = uncode.FunctionDenoiser(lambda tokens: tokens.new_zeros((*tokens.shape, 8)).float(), 7, 8)
+    denoiser.has_kv_cache = kv_cache
+    return denoiser
+
+
+@pytest.mark.parametrize("make", [presets.certain_first, presets.certain_first_fast])
+def test_without_a_table_certain_first_goes_by_the_position_and_says_so(make: Any) -> None:
+    canvas = uncode.Canvas.after_prompt([[1]], length=4, mask_id=7)
+    wanted = make(informativeness=False)
+    for sampler in (make(), make.__name__, Sampler.from_toml(make().to_toml())):
+        with pytest.warns(Advice, match=rf"'{make.__name__}' orders by confidence and position alone; `uncode count`"):
+            trace = uncode.decode(bare(), canvas, sampler)
+        assert trace.samplers == (wanted,) and "Informativeness" not in json.dumps(trace.samplers[0].to_dict())
+        assert trace.tokens.equal(uncode.decode(bare(), canvas, wanted).tokens)
+    named = bare()
+    named.released_table = "llada"
+    with pytest.warns(Advice, match="`uncode table get llada` fetches its table"):
+        lookup.for_model(make(), named)
+
+
+def test_a_default_cache_is_left_out_where_the_model_has_none() -> None:
+    canvas = uncode.Canvas.after_prompt([[1]], length=4, mask_id=7)
+    for make, options in (
+        (presets.uncode_fast_dllm, {"informativeness": False}),
+        (uncode.legacy.fast_dllm_dream, {}),
+    ):
+        with pytest.warns(Advice, match="this model has no KV cache: '.*' decodes without one"):
+            trace = uncode.decode(bare(), canvas, make(**options))
+        assert trace.samplers[0].cache == NoCache()
+        cached = lookup.for_model(make(**options), bare(kv_cache=True))
+        assert cached.cache.to_dict() == PrefixCache().to_dict() and cached == make(**options, cache="prefix")
+        with pytest.raises(UncodeError, match="this model has no KV cache, and PrefixCache needs one"):
+            uncode.decode(bare(), canvas, make(**options, cache="prefix"))
+
+
+def test_a_dual_cache_without_blocks_is_advised_against_once() -> None:
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("default", Advice)
+        for _ in range(3):
+            lookup.for_model(presets.semi_ar(blocks=1).caching(DualCache()), bare(kv_cache=True))
+            lookup.for_model(presets.confidence().caching(DualCache()), bare(kv_cache=True))
+    assert [str(one.message) for one in found if "a dual cache without blocks" in str(one.message)] == [
+        "a dual cache without blocks keeps stale keys and values for the whole answer, which costs accuracy: give the "
+        "sampler blocks, or take the prefix cache."
+    ]
+    lookup.for_model(presets.fast_dllm(cache="dual"), bare(kv_cache=True))
+    lookup.for_model(presets.confidence().caching(DualCache(refresh=1)), bare(kv_cache=True))
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "near"),
+    [
+        (presets, "confidance", "confidence"),
+        (uncode.legacy, "uncode_releas", "uncode_release"),
+        (uncode.interventions, "insert_ancor", "insert_anchor"),
+    ],
+)
+def test_a_misspelt_name_of_a_module_has_a_near_one(module: Any, name: str, near: str) -> None:
+    with pytest.raises(AttributeError, match=f"has no '{name}': did you mean '{near}'") as error:
+        getattr(module, name)
+    assert isinstance(error.value, UncodeError) and not hasattr(module, "__path_of_nothing__")
 
 
 def test_a_models_own_sampler_files_go_by_name() -> None:

@@ -30,7 +30,8 @@ class Guided(Denoiser):
         self.denoiser, self.scale = denoiser, float(scale)
         self.mask_id, self.vocab_size, self.eos_ids = denoiser.mask_id, denoiser.vocab_size, denoiser.eos_ids
         self.tokenizer, self.device, self.dtype = denoiser.tokenizer, denoiser.device, denoiser.dtype
-        self.frequency, self.samplers, self.frame = denoiser.frequency, denoiser.samplers, denoiser.frame
+        self.frequency, self.released_table = denoiser.frequency, denoiser.released_table
+        self.samplers, self.frame = denoiser.samplers, denoiser.frame
         self.has_kv_cache, self.graph_tokens = denoiser.has_kv_cache, denoiser.graph_tokens // 2
         self.sees_padding, self.about = denoiser.sees_padding, dict(denoiser.about) | {"guidance": self.scale}
 

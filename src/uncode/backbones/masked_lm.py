@@ -27,6 +27,8 @@ _NO_MASK = "neither tokenizer nor configuration names a mask token: add a tokeni
 class MaskedLMDenoiser(Denoiser):
     """A model that maps `input_ids` and `attention_mask` to `logits`; it has no caches."""
 
+    is_bounded = True
+
     def __init__(
         self,
         model: Any,

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from ..core.errors import UncodeError, require, suggest
+from ..core.errors import UncodeError, require, shown, suggest
 from ..core.support.paths import require_file
-from ..models import BUILT_IN, folder_of, sampler_files
+from ..models import BUILT_IN, folder_of, sampler_files, table_of
 from ..models.names import PUBLISHED, check_name
-from ..samplers.catalog import DEFAULT_SAMPLER, catalog, find
+from ..samplers.catalog import DEFAULT_SAMPLER, catalog, find, takes_table
 from .devices import DTYPES, check_device, check_dtype
 
 DEFAULT_LENGTH = 96
 """Tokens of an answer."""
+_DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
+"""A number as people write it: JSON has neither .8 nor 1. nor +1."""
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -161,9 +164,14 @@ def find_sampler(name: str, model: str) -> str:
     return str(own[name])
 
 
-def read_settings(name: str, settings: list[str] | None) -> dict[str, Any]:
-    """The sampler options of `--set`. For an unknown option the error suggests a similar name."""
-    options = dict(_setting(text) for text in settings or [])
+def read_settings(name: str, settings: list[str] | None, frequency: str | None = None) -> dict[str, Any]:
+    """The sampler options of `--set`. For an unknown option the error suggests a similar name. The table of
+    --frequency must exist, and the sampler must take one."""
+    options: dict[str, Any] = {}
+    for key, value in map(_setting, settings or []):
+        twice = f"--set gives {key} twice, as {shown(options.get(key))} and as {shown(value)}: leave one of them out."
+        require(key not in options, twice)
+        options[key] = value
     if name.endswith(".toml"):
         require(not options, f"--set cannot change the sampler file '{name}': edit a copy of the file instead.")
     else:
@@ -171,6 +179,12 @@ def read_settings(name: str, settings: list[str] | None) -> dict[str, Any]:
         options = {key: preset.option(key).value_of(value) for key, value in options.items()}
         for key, value in options.items():
             preset.option(key).check(value)
+    if frequency is not None:
+        takes = name.endswith(".toml") or takes_table(name, options)
+        require(takes, f"the sampler '{name}' takes no frequency table: leave --frequency out.")
+        from ..frequency.names import find as find_table
+
+        require_file(table_of(frequency) or find_table(frequency), "frequency table")
     return options
 
 
@@ -184,7 +198,8 @@ def _setting(text: str) -> tuple[str, Any]:
     try:
         return key, json.loads(value)
     except (json.JSONDecodeError, RecursionError):
-        return key, value
+        is_number = _DECIMAL.fullmatch(value) is not None
+        return key, (float(value) if "." in value else int(value)) if is_number else value
 
 
 def trained_folder(model: str) -> Path:

@@ -18,6 +18,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
+from ..core.support.reprs import counted
 from ..evals.run.options import Progress as RunProgress
 from ..frequency.counting.report import OnProgress, Report
 
@@ -106,7 +107,7 @@ def _eval_lines(console: Console, every: float = 30.0) -> Callable[[RunProgress]
         last = now
         left = "" if minutes is None else f", about {minutes:.0f} min left"
         accuracy = f", {_accuracy(report)}" if report.answered else ""
-        line = f"{report.cell}: {report.done:,} of {report.total:,} answers{accuracy}{left}"
+        line = f"{report.cell}: {report.done:,} of {counted(report.total, 'answer')}{accuracy}{left}"
         console.print(line, highlight=False, soft_wrap=True)
 
     return on_progress

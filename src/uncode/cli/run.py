@@ -8,12 +8,13 @@ import os
 import sys
 import traceback
 import warnings
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
 import typer
 
-from ..core.errors import UncodeError
+from ..core.errors import Advice, UncodeError
 from .app import app
 from .exit_codes import INTERRUPTED
 from .usage import explain_usage, with_options
@@ -35,7 +36,8 @@ def run(arguments: list[str]) -> int:
     warnings.filterwarnings("ignore", message="mkldnn_matmul failed")  # a long warning, on CPUs without half precision
     try:
         _check_encodable(words)
-        code = _parser()(words, standalone_mode=False, prog_name="uncode")
+        with _advice_as_notes():
+            code = _parser()(words, standalone_mode=False, prog_name="uncode")
         sys.stdout.flush()
     except typer.Abort:
         raise KeyboardInterrupt from None  # older versions of typer
@@ -54,6 +56,23 @@ def run(arguments: list[str]) -> int:
     if code == INTERRUPTED:
         raise KeyboardInterrupt  # typer has turned it into an exit code
     return code if isinstance(code, int) else 0
+
+
+@contextlib.contextmanager
+def _advice_as_notes() -> Iterator[None]:
+    """Print advice of the library as a note of one line, once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("default", Advice)
+        usual = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, Advice):
+                typer.echo(f"note: {message}", err=True)
+            else:
+                usual(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _check_encodable(words: list[str]) -> None:

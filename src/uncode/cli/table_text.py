@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
+from ..core.support.reprs import counted
 from ..frequency import FrequencyTable
 
 
@@ -30,8 +31,8 @@ def print_facts(console: Console, table: FrequencyTable) -> None:
     """Print the name, the counts and the provenance of a table. Unknown fields are left out."""
     made, surprisal = table.made, table.surprisal_array()
     below = int((surprisal < 10).sum())
-    files = f"{len(made.files):,} files" if len(made.files) != 1 else made.files[0]
-    documents = "1 document" if made.documents == 1 else f"{made.documents:,} documents"
+    files = counted(len(made.files), "file") if len(made.files) != 1 else made.files[0]
+    documents = counted(made.documents, "document")
     text = [f"{made.bytes:,} bytes of text"] * bool(made.bytes) + [documents] * bool(made.documents)
     by = f"{made.tokenizer}{f' at {made.revision[:12]}' if made.revision else ''}"
     facts = {

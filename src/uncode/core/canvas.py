@@ -117,7 +117,10 @@ class Canvas:
         each = [anchors] * self.rows if isinstance(anchors, Mapping) else anchors
         fits = isinstance(each, Sequence) and all(isinstance(one, Mapping) for one in each)
         require(fits, f"anchors are {{offset: token}}, for all rows or one per row, not {shown(anchors)}.")
-        require(len(each) == self.rows, f"anchors for {len(each)} rows were given to a canvas of {self.rows}.")
+        require(
+            len(each) == self.rows,
+            f"anchors for {counted(len(each), 'row')} and {counted(self.rows, 'row')} in the canvas.",
+        )
         for row, length in enumerate(self.lengths.tolist()):
             for given_at, given in each[row].items():
                 offset, token = whole_number(given_at, "an anchor's offset"), whole_number(given, "an anchor's token")
@@ -190,7 +193,7 @@ def _lengths(length: Any, count: int) -> list[int]:
     each = [length] * count if _is_id(length) else length
     whole = isinstance(each, Sequence) and all(map(_is_id, each))
     require(whole, f"the length to generate is a whole number or one per row, not {shown(length)}.")
-    require(len(each) == count, f"{len(each)} lengths were given for {count} prompts.")
+    require(len(each) == count, f"{counted(len(each), 'length')} for {counted(count, 'prompt')}: give one for each.")
     require(min(each) > 0, "the length to generate must be at least 1.")
     require(max(each) < 2**31, f"the length to generate must be below 2^31, not {shown(max(each))}.")
     return [int(n) for n in each]

@@ -77,6 +77,8 @@ class Denoiser:
     """What a trace says of the model: its name (`model`), its revision, its tokenizer's fingerprint."""
     frequency: Table | None = None
     """The model's own frequency table."""
+    released_table: str = ""
+    """The paper's table for this model, by the name that `uncode table get` takes; empty if there is none."""
     samplers: Mapping[str, Path] = MappingProxyType({})
     """The model's own sampler files, by the name that `sampler=` takes."""
     frame: tuple[Sequence[int], Sequence[int]] = ((), ())
@@ -85,6 +87,8 @@ class Denoiser:
     """How many; 0 where that is not known."""
     context: int | None = None
     """Tokens the model was trained on; None where that is not known."""
+    is_bounded: bool = False
+    """Whether the model cannot be run on more tokens than its context."""
     sees_padding: bool = True
     """Whether a batch may hold rows of unequal length."""
     has_kv_cache: bool = False

@@ -11,12 +11,24 @@ class UncodeError(Exception):
     """Something the caller can mend. The command line prints it as one sentence."""
 
 
+class Advice(UserWarning):
+    """Something works otherwise than the caller may expect. The command line prints it as a note of one line."""
+
+
 class SettingError(UncodeError):
     """A setting that cannot be read; `path` leads to it from the top of the data."""
 
     def __init__(self, message: str, path: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.path = path
+
+
+class NoSuchName(UncodeError, AttributeError):
+    """A name that a module does not have. It is an AttributeError too, as for any module of Python."""
+
+    def __init__(self, module: str, name: str, known: Iterable[str]) -> None:
+        near = nearest(name, known)
+        super().__init__(f"{module} has no '{name}'" + (f": did you mean '{near}'?" if near else "."))
 
 
 class RowError(UncodeError):
@@ -47,11 +59,19 @@ def check_probability(value: float, name: str) -> None:
     require(0 < value <= 1, f"{name} is a probability, so it must be in (0, 1], not {value}.")
 
 
+MAX_LISTED = 16
+"""Names that an error lists; of more, it lists the nearest."""
+
+
 def suggest(name: str, known: Iterable[str]) -> str:
-    """A clause to end an error with: the near name if there is one, else all of them."""
+    """A clause to end an error with: the near name if there is one, else all of them, or the nearest of many."""
     names = sorted(known)
     near = nearest(name, names)
-    return f"known: {', '.join(names)}." if near is None else f"did you mean '{near}'?"
+    if near is not None:
+        return f"did you mean '{near}'?"
+    if len(names) <= MAX_LISTED:
+        return f"known: {', '.join(names)}."
+    return f"the nearest of {len(names)} are {', '.join(difflib.get_close_matches(name, names, n=3, cutoff=0.0))}."
 
 
 def nearest(name: str, known: Iterable[str]) -> str | None:

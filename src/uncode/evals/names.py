@@ -7,7 +7,7 @@ from typing import Any
 from ..core.errors import nearest, require, suggest
 from .families import FAMILIES
 from .task import Task
-from .tasks import TASKS
+from .tasks.benchmarks import TASKS
 
 TASK_NAMES = (*TASKS, *FAMILIES)
 

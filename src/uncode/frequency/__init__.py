@@ -1,8 +1,9 @@
 """Token frequencies over a corpus."""
 
+from ..core.pieces.tables import UnnamedTable
 from .compare import Comparison, compare
 from .fingerprint import fingerprint
-from .names import UnnamedTable, as_table
+from .names import as_table
 from .provenance import Provenance
 from .table import FrequencyTable
 

@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..core.errors import UncodeError, require, suggest
-from ..core.pieces.piece import Table
+from ..core.pieces.tables import Table
 from ..fetch import cache_folder
 from .published import RELEASED
 from .table import FrequencyTable
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-
-@dataclass(frozen=True)
-class UnnamedTable:
-    """A placeholder in a sampler file that names no table. The model's own table replaces it when the file is used."""
-
-    name: str = "any"
-    sha256: str = ""
-    special_ids: tuple[int, ...] = ()
-    fingerprint: str = ""
-
-    def surprisal(self, size: int | None = None) -> Tensor:
-        """Raise: a placeholder has no counts."""
-        raise UncodeError("this sampler needs a frequency table: pass one, or use a model that carries its own.")
 
 
 def as_table(frequency: Table | Tensor | str | Path) -> Table:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from threading import Event, Thread
 from typing import Any
 
 import numpy as np
@@ -21,6 +23,8 @@ from .provenance import Provenance
 from .published import RELEASED
 from .table import FrequencyTable
 
+ANSWER_SECONDS = 2.0
+"""How long a model's loading waits for the first bytes of its table."""
 COUNT_KEYS = ("p_baseline_dict", "token_frequency_dict")
 """The key of the counts in the released files, and in the files that the released script writes."""
 
@@ -94,3 +98,20 @@ def get(name: str, url: str | None = None, on_progress: OnProgress | None = None
     target.parent.mkdir(parents=True, exist_ok=True)
     import_released(content, name).save(target, force=True)
     return target
+
+
+def find_released(name: str, fetches: bool) -> FrequencyTable | None:
+    """A released table from the user's cache, fetched first if need be; None if that fails or nothing is sent soon."""
+    target, begun = names.folder() / f"{name}.safetensors", Event()
+
+    def fetch_quietly() -> None:
+        with contextlib.suppress(UncodeError, OSError):
+            get(name, on_progress=lambda *_: begun.set())
+        begun.set()
+
+    if fetches and not target.is_file():
+        thread = Thread(target=fetch_quietly, daemon=True)  # a socket's own timeout counts for each of its addresses
+        thread.start()
+        if begun.wait(ANSWER_SECONDS):
+            thread.join()
+    return FrequencyTable.load(target) if target.is_file() else None

@@ -19,6 +19,7 @@ from ..analysis.figures.style import DPI, picture, style
 from ..analysis.measures.trivial_share import texts_of
 from ..analysis.read_traces import TraceRow
 from ..core.support.paths import make_folder
+from ..core.support.reprs import counted
 from ..core.support.write import write_whole
 from ..evals.run.folder import RunFolder
 from .arrays import Arrays, OnFigure
@@ -95,12 +96,12 @@ class Report:
         samples = self.folder.samples()
         samplers = len({cell.sampler for cell in info.cells})
         most, least = max(info.examples.values()), min(info.examples.values())
-        count = f"{most} problems each" if most == least else f"{least} to {most} problems each"
+        count = f"{counted(most, 'problem')} each" if most == least else f"{least} to {most} problems each"
         versions = ", ".join(f"{name} {info.versions[name]}" for name in ("uncode", "torch") if name in info.versions)
         return (
-            f"{len(self.arrays.tasks)} tasks ({', '.join(self.arrays.tasks)}), {count}; {samplers} samplers, "
-            f"{len(samples):,} answers. Made by `uncode paper`; {versions}. Intervals are 95 % intervals over the "
-            "problems."
+            f"{counted(len(self.arrays.tasks), 'task')} ({', '.join(self.arrays.tasks)}), {count}; "
+            f"{counted(samplers, 'sampler')}, {counted(len(samples), 'answer')}. Made by `uncode paper`; {versions}. "
+            "Intervals are 95 % intervals over the problems."
         )
 
     def _cases(self) -> str:

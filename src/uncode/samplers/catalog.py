@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from inspect import cleandoc
@@ -31,7 +31,7 @@ MEANING = {
     "blocks": "number of blocks, filled from left to right",
     "boost": "exponent of the probability that a token gains as credit",
     "budget": "summed entropy of the masks before a position, in nats, up to which it is open",
-    "cache": "KV cache: none, prefix or dual",
+    "cache": "KV cache: none, prefix or dual; auto: prefix where the model has one, else none",
     "candidates": "positions that are tried in a probe each",
     "clip": "upper bound of the informativeness -log p (the paper's alpha)",
     "confidence_eos_eot_inf": "commit positions that propose an EOS token last",
@@ -73,6 +73,65 @@ MEANING = {
     "top_p": "draw among the most probable tokens with this total probability; none: all",
 }
 """What each option does. A test holds that no option is missing."""
+Range = tuple[Callable[[float], bool], str]
+_AT_LEAST_0: Range = (lambda value: value >= 0, "at least 0")
+_AT_LEAST_1: Range = (lambda value: value >= 1, "at least 1")
+_CANDIDATES: Range = (lambda value: 2 <= value <= 64, "from 2 to 64")
+_ABOVE_0: Range = (lambda value: value > 0, "above 0")
+_INSIDE: Range = (lambda value: 0 < value < 1, "above 0 and below 1")
+_BELOW_1: Range = (lambda value: 0 <= value < 1, "at least 0 and below 1")
+_UP_TO_1: Range = (lambda value: 0 < value <= 1, "above 0 and at most 1")
+RANGES: dict[str, Range] = {
+    "alg_temp": _AT_LEAST_0,
+    "anchor": _UP_TO_1,
+    "answer_length": _AT_LEAST_1,
+    "answer_start": _AT_LEAST_0,
+    "block_length": _AT_LEAST_1,
+    "blocks": _AT_LEAST_1,
+    "boost": _AT_LEAST_0,
+    "budget": _AT_LEAST_0,
+    "candidates": _CANDIDATES,
+    "clip": _ABOVE_0,
+    "count": _AT_LEAST_1,
+    "decay": _UP_TO_1,
+    "delimiter_threshold": _UP_TO_1,
+    "drift": _ABOVE_0,
+    "early": _AT_LEAST_0,
+    "edit_threshold": _BELOW_1,
+    "eps": _INSIDE,
+    "factor": _ABOVE_0,
+    "gamma": _AT_LEAST_0,
+    "history": _AT_LEAST_1,
+    "late": _AT_LEAST_0,
+    "loops": _AT_LEAST_0,
+    "low": _BELOW_1,
+    "middle": _AT_LEAST_0,
+    "neighbour": _UP_TO_1,
+    "position_temperature": _ABOVE_0,
+    "radius": _AT_LEAST_1,
+    "rate": _AT_LEAST_0,
+    "ratio": _UP_TO_1,
+    "rounds": _AT_LEAST_0,
+    "sigma": _ABOVE_0,
+    "start": _INSIDE,
+    "steps": _AT_LEAST_1,
+    "strength": _AT_LEAST_0,
+    "tau": _AT_LEAST_1,
+    "temperature": _AT_LEAST_0,
+    "threshold": _UP_TO_1,
+    "top_k": _AT_LEAST_1,
+    "top_p": _UP_TO_1,
+}
+"""What every option that is a number may be. A test holds that none is missing."""
+_NO_PROBABILITY = ("uncode_fast_dllm", "entropy_threshold")
+"""The samplers whose threshold is a score or an entropy."""
+
+
+def range_of(option: str, sampler: str) -> Range | None:
+    """What an option of a sampler may be, if it is a number."""
+    return _ABOVE_0 if option == "threshold" and sampler in _NO_PROBABILITY else RANGES.get(option)
+
+
 _TYPES: dict[str, tuple[tuple[type, ...], str]] = {
     "int": ((int,), "a whole number"),
     "float": ((int, float), "a number"),
@@ -89,6 +148,8 @@ class Option:
     """As TOML and `--set` write it; empty where the option must be given."""
     annotation: str = ""
     """Its type, as the signature writes it."""
+    range: Range | None = None
+    """What it may be, if it is a number."""
 
     @property
     def meaning(self) -> str:
@@ -106,7 +167,7 @@ class Option:
         return None if written == "none" and "none" not in self.choices else written
 
     def check(self, value: object) -> None:
-        """Raise if a value is of the wrong type. The sampler itself checks ranges; that needs torch."""
+        """Raise if a value is of the wrong type or out of range."""
         if self.choices:
             near = suggest(str(value), self.choices)
             require(value in self.choices, f"{self.name} has no choice {shown(value)}: {near}")
@@ -114,6 +175,9 @@ class Option:
         types, meant = _TYPES.get(kind, ((object,), ""))
         fits = isinstance(value, types) and (not isinstance(value, bool) or kind not in ("int", "float"))
         require(fits or (value is None and optional == "None"), f"{self.name} must be {meant}, not {shown(value)}.")
+        if self.range is not None and value is not None:
+            inside, words = self.range
+            require(inside(value), f"{self.name} must be {words}, not {shown(value)}.")  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -160,6 +224,12 @@ def find(name: str, own: Iterable[str] = ()) -> CatalogEntry:
     return known[name]
 
 
+def takes_table(name: str, options: Mapping[str, Any]) -> bool:
+    """Whether a preset, with these options, uses a frequency table."""
+    takes = any(option.name == "frequency" for option in find(name).options)
+    return takes and options.get("informativeness", True) is True
+
+
 def _functions(file: str) -> list[ast.FunctionDef]:
     tree = ast.parse((Path(__file__).parent / file).read_text(encoding="utf-8"))
     return [node for node in tree.body if isinstance(node, ast.FunctionDef)]
@@ -171,9 +241,9 @@ def _is_sampler(function: ast.FunctionDef) -> bool:
 
 def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> CatalogEntry:
     arguments = function.args
-    options = [_option(a, d) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
+    options = [_option(a, d, name) for a, d in zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)]
     if arguments.kwarg is not None:  # **calibration: the settings every Uncode preset takes
-        options += [_option(a, d) for a, d in zip(shared.args.args, shared.args.defaults, strict=True)]
+        options += [_option(a, d, name) for a, d in zip(shared.args.args, shared.args.defaults, strict=True)]
     text = cleandoc(ast.get_docstring(function) or "")
     _, _, rest = text.partition("Source:")
     body, _, cost = re.sub(r"\s+", " ", rest).strip().partition(" Cost: ")
@@ -183,12 +253,11 @@ def _entry(function: ast.FunctionDef, name: str, shared: ast.FunctionDef) -> Cat
     )
 
 
-def _option(argument: ast.arg, default: ast.expr | None) -> Option:
+def _option(argument: ast.arg, default: ast.expr | None, sampler: str) -> Option:
     annotation = ast.unparse(argument.annotation) if argument.annotation else ""
-    if default is None:
-        return Option(argument.arg, "", annotation)
-    value = ast.literal_eval(default)
-    return Option(argument.arg, value if isinstance(value, str) else str(value).lower(), annotation)
+    value = "" if default is None else ast.literal_eval(default)
+    written = value if isinstance(value, str) else str(value).lower()
+    return Option(argument.arg, written, annotation, range_of(argument.arg, sampler))
 
 
 @cache

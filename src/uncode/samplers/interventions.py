@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 import torch
 from torch import Tensor
 
 from ..core.canvas import Canvas
 from ..core.denoiser import Facts
-from ..core.errors import require
+from ..core.errors import NoSuchName, require
 from ..core.noise import Purpose
 from ..core.pieces.policy import Sampler
 from ..core.pieces.quota import Schedule
@@ -78,3 +78,7 @@ def insert_anchor(canvas: Canvas, at: float, token: int) -> Canvas:
     """The same canvas with one token given at a relative position of the span: 0.25 or 0.75 in the paper."""
     require(0 <= at < 1, f"an anchor's relative position must be in [0, 1), not {at}.")
     return canvas.with_anchors([{int(at * length): token} for length in canvas.lengths.tolist()])
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise NoSuchName("uncode.interventions", name, ("insert_anchor", "reject_trivial", "trivial_ids"))

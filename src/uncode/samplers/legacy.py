@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Self
+from typing import ClassVar, NoReturn, Self
 
 import torch
 from torch import Tensor
 
 from ..core.belief import Proposed
 from ..core.denoiser import Facts
-from ..core.errors import require
+from ..core.errors import NoSuchName, require
 from ..core.noise import Draw
 from ..core.pieces.blocks import Blocks
 from ..core.pieces.piece import Table
@@ -22,8 +22,7 @@ from ..core.pieces.remask import Remasker
 from ..core.pieces.score import Confidence, Exp, Score
 from ..core.pieces.select import Factor, Selector, Threshold, TopK
 from ..core.view import Count, Ranking, View
-from ..frequency import as_table
-from .registry import Cache, Frequency, cache_named, checks_options
+from .registry import Cache, CacheOrAuto, Frequency, cache_named, checks_options, table_or_own
 
 __all__ = [
     "fast_dllm_dream",
@@ -204,25 +203,25 @@ class LeastLikelyNow(Remasker):
 
 @checks_options("uncode_release")
 def uncode_release(
-    *, steps: int | None = None, frequency: Frequency, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
+    *, steps: int | None = None, frequency: Frequency = None, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
 ) -> Sampler:
     """Uncode as released: clip on the product, offsets from the block, positions beyond the underflow tie.
 
     Source: NEUIR/Uncode src/generate.py, generate_with_pc_sampler.
     """
-    policy = Policy(ReleasedUncode(as_table(frequency), rate, clip), TopK(Even(steps)), Blocks(count=blocks))
+    policy = Policy(ReleasedUncode(table_or_own(frequency), rate, clip), TopK(Even(steps)), Blocks(count=blocks))
     return Sampler(policy, name="uncode_release")
 
 
 @checks_options("linear_position")
 def linear_position(
-    *, steps: int | None = None, frequency: Frequency, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
+    *, steps: int | None = None, frequency: Frequency = None, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
 ) -> Sampler:
     """The linear ablation of Uncode as released.
 
     Source: NEUIR/Uncode src/generate.py, generate_with_linear_position.
     """
-    policy = Policy(ReleasedLinear(as_table(frequency), rate, clip), TopK(Even(steps)), Blocks(count=blocks))
+    policy = Policy(ReleasedLinear(table_or_own(frequency), rate, clip), TopK(Even(steps)), Blocks(count=blocks))
     return Sampler(policy, name="linear_position")
 
 
@@ -237,7 +236,7 @@ def fast_dllm_factor(*, factor: float = 1.0, block_length: int = 32, cache: Cach
 
 
 @checks_options("fast_dllm_dream")
-def fast_dllm_dream(*, threshold: float = 0.9, block_length: int = 32, cache: Cache = "prefix") -> Sampler:
+def fast_dllm_dream(*, threshold: float = 0.9, block_length: int = 32, cache: CacheOrAuto = "auto") -> Sampler:
     """Fast-dLLM on Dream as released: every block opens with its first position, then goes by the threshold.
 
     Source: NVlabs/Fast-dLLM dream/model/generation_utils_block.py, _sample (alg="confidence_threshold").
@@ -271,3 +270,7 @@ QUIRKS: dict[str, Callable[..., Sampler]] = {
     for quirk in (uncode_release, linear_position, fast_dllm_factor, fast_dllm_dream, llada_eos, remdm_release)
 }
 """Every quirk by the name the command line knows it by."""
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise NoSuchName("uncode.legacy", name, [quirk.removeprefix("legacy.") for quirk in QUIRKS])

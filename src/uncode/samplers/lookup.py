@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
 from ..core.denoiser import Denoiser, Facts
-from ..core.errors import require
+from ..core.errors import Advice, require
+from ..core.pieces.blocks import Blocks
+from ..core.pieces.cache import DualCache, NoCache, PrefixCache
 from ..core.pieces.policy import Sampler
+from ..core.pieces.score import Informativeness
+from ..core.pieces.tables import OWN, Table, UnnamedTable
 from ..frequency import as_table
 from .catalog import catalog, find
+from .catalog import takes_table as takes_table  # noqa: PLC0414
 from .legacy import QUIRKS
 from .presets import PRESETS
 from .registry import Frequency
@@ -30,7 +39,7 @@ def named(name: str, **options: Any) -> Sampler:
     return preset(**options)
 
 
-def load(source: str | Path, *, frequency: Frequency | None = None, **options: Any) -> Sampler:
+def load(source: str | Path, *, frequency: Frequency = None, **options: Any) -> Sampler:
     """A sampler from the path of a sampler file (.toml) or the name of a preset; `frequency` is its table."""
     if not is_file(source):
         return named(str(source), **options, **({} if frequency is None else {"frequency": frequency}))
@@ -43,34 +52,78 @@ def is_file(source: str | Path) -> bool:
     return isinstance(source, Path) or source.endswith(".toml")
 
 
-def takes_table(name: str, options: dict[str, Any]) -> bool:
-    """Whether a preset, with these options, uses a frequency table."""
-    takes = any(option.name == "frequency" for option in find(name).options)
-    return takes and options.get("informativeness", True) is True
-
-
 def resolve(sampler: SamplersLike, denoiser: Denoiser) -> Sampler | list[Sampler]:
-    """The samplers that a caller means: the model's own sampler files go by name too, and a preset that needs a
-    frequency table gets the model's own."""
+    """The samplers that a caller means, for a model: its own sampler files go by name too; see :func:`for_model`."""
     if isinstance(sampler, Sequence) and not isinstance(sampler, str):
         return [_one(each, denoiser) for each in sampler]
     return _one(sampler, denoiser)
 
 
 def _one(sampler: SamplerLike, denoiser: Denoiser) -> Sampler:
-    if not isinstance(sampler, str | Path):
-        return sampler  # anything else is refused by the stepper
     Facts.of(denoiser)  # an error that names what is no model
-    table, own = denoiser.frequency, denoiser.samplers
-    if is_file(sampler):
-        return load(sampler, frequency=table)
-    if str(sampler) in own and str(sampler) not in catalog():
-        return load(own[str(sampler)], frequency=table)
-    find(str(sampler), own)
-    needed = takes_table(str(sampler), {})
+    if isinstance(sampler, str | Path):
+        own = denoiser.samplers
+        if str(sampler) in own and str(sampler) not in catalog():
+            sampler = own[str(sampler)]
+        if not is_file(sampler):
+            find(str(sampler), own)
+        sampler = load(sampler, frequency=denoiser.frequency if is_file(sampler) else None)
+    return for_model(sampler, denoiser) if isinstance(sampler, Sampler) else sampler  # the stepper refuses the rest
+
+
+def for_model(sampler: Sampler, denoiser: Denoiser, frequency: Table | None = None) -> Sampler:
+    """The sampler as a model can run it. The model's own table, or `frequency`, replaces the placeholder for one.
+
+    Informativeness is left out if the sampler can do without a table and there is none, and an optional KV cache if the
+    model has none. A warning says what is left out. An error says what is missing.
+    """
+    sampler = _with_table(sampler, denoiser, denoiser.frequency if frequency is None else frequency)
+    cache, blocks = sampler.cache, sampler.policy.blocks
+    if isinstance(cache, PrefixCache | DualCache) and cache.optional:
+        has_cache = denoiser.has_kv_cache
+        if not has_cache:
+            _advise(f"this model has no KV cache: '{sampler.name}' decodes without one.")
+        sampler = sampler.caching(replace(cache, optional=None) if has_cache else NoCache())
+    if isinstance(cache, DualCache) and cache.needs_kv_cache and blocks in (Blocks(), Blocks(count=1)):
+        _advise(
+            "a dual cache without blocks keeps stale keys and values for the whole answer, which costs accuracy: give "
+            "the sampler blocks, or take the prefix cache."
+        )
+    return sampler
+
+
+def needs_table(sampler: Sampler) -> bool:
+    """Whether the sampler needs the model's own frequency table."""
+    return any(table.name == OWN for table in _placeholders(sampler))
+
+
+def require_table(sampler: Sampler, released: str) -> None:
+    """Raise if the sampler needs a table of a model that has none; `released` is the paper's table for that model."""
+    how = f"`uncode table get {released}` fetches the paper's" if released else "`uncode count` makes one"
     require(
-        not needed or table is not None,
-        f"the sampler '{sampler}' needs a frequency table, and this model has none of its own: pass "
-        f"presets.{sampler}(frequency=TABLE).",
+        not needs_table(sampler),
+        f"the sampler '{sampler.name}' needs a frequency table, and this model has none: pass `frequency=TABLE` "
+        f"({how}), set informativeness to false for the positional prior alone, or choose another sampler.",
     )
-    return load(sampler, frequency=table if needed else None)
+
+
+def _with_table(sampler: Sampler, denoiser: Denoiser, table: Table | None) -> Sampler:
+    if not _placeholders(sampler):
+        return sampler
+    if table is not None:
+        return sampler.with_table(table)
+    require_table(sampler, denoiser.released_table)
+    released = denoiser.released_table
+    how = f"`uncode table get {released}` fetches its table" if released else "`uncode count` makes one"
+    _advise(f"this model has no frequency table: '{sampler.name}' orders by confidence and position alone; {how}.")
+    terms = [term for term in sampler.policy.score.terms if not isinstance(term, Informativeness)]
+    return replace(sampler, policy=replace(sampler.policy, score=reduce(add, terms)))
+
+
+def _placeholders(sampler: Sampler) -> list[UnnamedTable]:
+    tables = (getattr(piece, "table", None) for piece in sampler.pieces())
+    return [table for table in tables if isinstance(table, UnnamedTable)]
+
+
+def _advise(sentence: str) -> None:
+    warnings.warn(sentence, Advice, stacklevel=2)

@@ -16,78 +16,35 @@ from ..core.pieces.piece import Table, read_value
 from ..core.pieces.policy import Sampler
 from ..core.pieces.propose import Greedy, Proposal, Sample
 from ..core.pieces.score import Confidence, ExponentialPosition, Informativeness, Margin, NegEntropy, Score
-from ..core.pieces.select import MAX_CANDIDATES
+from ..core.pieces.tables import OWN, OWN_OR_NONE, UnnamedTable
 from ..core.support.arguments import checks_arguments
 from ..frequency import as_table
+from .catalog import RANGES as RANGES  # noqa: PLC0414
+from .catalog import range_of
 
 Cache = Literal["none", "prefix", "dual"]
+CacheOrAuto = Literal["auto", "none", "prefix", "dual"]
 Proxy = Literal["confidence", "entropy", "margin"]
 Special = Literal["unseen", "neutral", "counted"]
 Delimiter = Literal["newline", "period", "comma"]
-Frequency = Table | Tensor | str | Path
+Frequency = Table | Tensor | str | Path | None
+"""What a `frequency` option takes; None is the model's own table."""
 
 P = ParamSpec("P")
 
-_CACHES: dict[str, CachePolicy] = {"none": NoCache(), "prefix": PrefixCache(), "dual": DualCache()}
-_PROXIES: dict[str, Score] = {"confidence": Confidence(), "entropy": NegEntropy(), "margin": Margin()}
-
-
-Range = tuple[Callable[[float], bool], str]
-_AT_LEAST_0: Range = (lambda value: value >= 0, "at least 0")
-_AT_LEAST_1: Range = (lambda value: value >= 1, "at least 1")
-_CANDIDATES: Range = (lambda value: 2 <= value <= MAX_CANDIDATES, f"from 2 to {MAX_CANDIDATES}")
-_ABOVE_0: Range = (lambda value: value > 0, "above 0")
-_INSIDE: Range = (lambda value: 0 < value < 1, "above 0 and below 1")
-_BELOW_1: Range = (lambda value: 0 <= value < 1, "at least 0 and below 1")
-_UP_TO_1: Range = (lambda value: 0 < value <= 1, "above 0 and at most 1")
-RANGES: dict[str, Range] = {
-    "alg_temp": _AT_LEAST_0,
-    "anchor": _UP_TO_1,
-    "answer_length": _AT_LEAST_1,
-    "answer_start": _AT_LEAST_0,
-    "block_length": _AT_LEAST_1,
-    "blocks": _AT_LEAST_1,
-    "boost": _AT_LEAST_0,
-    "budget": _AT_LEAST_0,
-    "candidates": _CANDIDATES,
-    "clip": _ABOVE_0,
-    "count": _AT_LEAST_1,
-    "decay": _UP_TO_1,
-    "delimiter_threshold": _UP_TO_1,
-    "drift": _ABOVE_0,
-    "early": _AT_LEAST_0,
-    "edit_threshold": _BELOW_1,
-    "eps": _INSIDE,
-    "factor": _ABOVE_0,
-    "gamma": _AT_LEAST_0,
-    "history": _AT_LEAST_1,
-    "late": _AT_LEAST_0,
-    "loops": _AT_LEAST_0,
-    "low": _BELOW_1,
-    "middle": _AT_LEAST_0,
-    "neighbour": _UP_TO_1,
-    "position_temperature": _ABOVE_0,
-    "radius": _AT_LEAST_1,
-    "rate": _AT_LEAST_0,
-    "ratio": _UP_TO_1,
-    "rounds": _AT_LEAST_0,
-    "sigma": _ABOVE_0,
-    "start": _INSIDE,
-    "steps": _AT_LEAST_1,
-    "strength": _AT_LEAST_0,
-    "tau": _AT_LEAST_1,
-    "temperature": _AT_LEAST_0,
-    "threshold": _ABOVE_0,
-    "top_k": _AT_LEAST_1,
-    "top_p": _UP_TO_1,
+_CACHES: dict[str, CachePolicy] = {
+    "auto": PrefixCache(optional=True),
+    "none": NoCache(),
+    "prefix": PrefixCache(),
+    "dual": DualCache(),
 }
-"""What every option that is a number may be. A test holds that none is missing."""
+_PROXIES: dict[str, Score] = {"confidence": Confidence(), "entropy": NegEntropy(), "margin": Margin()}
 
 
 class Calibration(TypedDict, total=False):
     """The settings every Uncode preset takes; their defaults are those of :func:`uncode`."""
 
-    frequency: Frequency | None
+    frequency: Frequency
     rate: float
     clip: float | None
     proxy: Proxy
@@ -96,7 +53,7 @@ class Calibration(TypedDict, total=False):
 
 
 def calibrated(
-    frequency: Frequency | None = None,
+    frequency: Frequency = None,
     rate: float = 0.25,
     clip: float | None = 10.0,
     proxy: Proxy = "confidence",
@@ -104,32 +61,34 @@ def calibrated(
     special: Special = "unseen",
     *,
     origin: Literal["span", "block"] = "span",
+    needs_table: bool = True,
 ) -> Score:
-    """The calibrated score: proxy, informativeness and position, added up."""
+    """The calibrated score: proxy, informativeness and position, added up. Without a `frequency`, the model's own table
+    is used. Unless `needs_table`, informativeness is off for a model that has none."""
     score = _PROXIES[proxy]
     if informativeness:
-        if frequency is None:
-            raise UncodeError(
-                "Uncode's informativeness prior needs a frequency table: pass frequency=TABLE (a table, its path or "
-                "probabilities), or informativeness=False for the positional prior alone."
-            )
-        score = score + Informativeness(as_table(frequency), clip, special)
+        score = score + Informativeness(table_or_own(frequency, needs_table), clip, special)
     elif frequency is not None:
         raise UncodeError("a frequency table was given but informativeness is off: leave one of the two out.")
     return score + ExponentialPosition(rate, origin)
 
 
+def table_or_own(frequency: Frequency, needs_table: bool = True) -> Table:
+    """The table of a `frequency` option; a placeholder for the model's own where there is none."""
+    return UnnamedTable(OWN if needs_table else OWN_OR_NONE) if frequency is None else as_table(frequency)
+
+
 def checks_options(what: str) -> Callable[[Callable[P, Sampler]], Callable[P, Sampler]]:
     """A decorator for a function that makes a sampler: its options are checked before any piece is made, so that an
     error names the option and not the piece's setting. `what` names the function."""
-    shared = [p for p in signature(calibrated).parameters.values() if p.name != "origin"]
+    shared = [p for p in signature(calibrated).parameters.values() if p.kind is not p.KEYWORD_ONLY]
 
     def decorate(function: Callable[P, Sampler]) -> Callable[P, Sampler]:
         @wraps(function)
         def checked(*args: P.args, **options: P.kwargs) -> Sampler:
             hints = _hints(function)
             values = {
-                name: value if name == "frequency" else _read_option(name, value, hints[name], what)
+                name: value if name == "frequency" else _read_option(name, value, hints[name], what, function.__name__)
                 for name, value in options.items()
             }
             return function(**values)  # type: ignore[arg-type, call-arg]  # all go by name
@@ -145,11 +104,11 @@ def _hints(function: Callable[..., Sampler]) -> dict[str, Any]:
     return get_type_hints(Calibration) | get_type_hints(function)
 
 
-def _read_option(name: str, value: Any, hint: Any, what: str) -> Any:
+def _read_option(name: str, value: Any, hint: Any, what: str, sampler: str) -> Any:
     where = f"the option {name} of {what}"
     found = read_value(value, hint, where)
-    if name in RANGES and found is not None:
-        fits, words = RANGES[name]
+    if (known := range_of(name, sampler)) is not None and found is not None:
+        fits, words = known
         require(fits(found), f"{where} must be {words}, not {shown(found)}.")
     return found
 
@@ -169,6 +128,6 @@ def drawn(temperature: float, ban: tuple[int | str, ...] = ()) -> Proposal:
     return Greedy(ban) if temperature == 0 else Sample(ban, temperature)
 
 
-def cache_named(name: Cache) -> CachePolicy:
-    """The cache policy of that name: none, prefix or dual."""
+def cache_named(name: CacheOrAuto) -> CachePolicy:
+    """The cache policy of that name: none, prefix, dual, or auto, which is prefix where the model has a KV cache."""
     return _CACHES[name]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ..core.support.reprs import counted
+
 Row = dict[str, Any]
 """A row of a trace as plain data."""
 
@@ -39,7 +41,7 @@ def steps_of(row: Row) -> int:
 
 
 def forwards(count: int) -> str:
-    return f"{count} forward{'s' * (count != 1)}"
+    return counted(count, "forward")
 
 
 def summary(row: Row) -> list[str]:

@@ -17,11 +17,11 @@ from torch import Tensor
 from tqdm import tqdm
 
 from ...backbones.guidance import Guided
-from ...backbones.loading.load import load
+from ...backbones.loading.load import check_exists, load
 from ...core.denoiser import Denoiser
 from ...core.errors import UncodeError, require, suggest
 from ...evals.run.config import SamplerEntry
-from ...evals.run.models.diffusion import DiffusionModel
+from ...evals.run.models.diffusion import DiffusionModel, sampler_of
 from ...evals.run.models.model import PreparedSampler, Question
 from ...evals.run.sample import sample_key
 from ...evals.task import Example, Settings
@@ -29,7 +29,7 @@ from ...likelihood import MAX_EXACT_TOKENS, log_likelihood
 from ...models import sampler_files
 from ...prompt import encode
 from ...samplers import lookup
-from ...samplers.catalog import catalog, find
+from ...samplers.catalog import DEFAULT_SAMPLER, catalog, find
 from ...version import __version__
 from .journal import AnswerJournal
 from .processes import ProcessGroup
@@ -59,7 +59,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
     def __init__(
         self,
         pretrained: str | Denoiser = "tiny",
-        sampler: str = "uncode",
+        sampler: str = DEFAULT_SAMPLER,
         *,
         length: int | None = None,
         seed: int = 0,
@@ -89,13 +89,19 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         is_auto = str(batch_size).startswith("auto")
         self.batch = max_batch_size or AUTO_BATCH if is_auto else _whole(batch_size, "batch_size", 1)
         given = options if frequency is None else options | {"frequency": frequency}
-        own = pretrained.samplers if isinstance(pretrained, Denoiser) else sampler_files(pretrained)
-        preset = _check_sampler(sampler, given, own)
+        files = pretrained.samplers if isinstance(pretrained, Denoiser) else sampler_files(pretrained)
+        preset = _check_sampler(sampler, given, files)
         self.journal = AnswerJournal(None if journal is None else Path(str(journal)), self.rank)
         if isinstance(pretrained, Denoiser):
             name, denoiser = str(pretrained.about.get("model", type(pretrained).__name__)), pretrained
         else:
-            name, denoiser = pretrained, self._load(pretrained, device, device_map, dtype, revision)
+            name = pretrained
+            own = check_exists(name, None if revision is None else str(revision), self.length or 0)
+            made = sampler_of(
+                SamplerEntry(preset), given, None, own.table
+            )  # a wrong one is found before weights are read
+            lookup.require_table(made, own.released)
+            denoiser = self._load(name, device, device_map, dtype, revision)
         self.model = DiffusionModel(name, Guided(denoiser, float(guidance)) if guidance else denoiser)
         self.denoiser, self.tokenizer = self.model.denoiser, self.model.denoiser.tokenizer
         entry = SamplerEntry(preset, sampler, given, stop_at_eos=_boolean(stop_at_eos, "stop_at_eos"))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from ...core.support.reprs import counted
 from ...stats import Interval
 from ..analyze import Analysis
 from ..measures.heat_map import HeatMap
@@ -32,10 +33,6 @@ def _title(analysis: Analysis, group: Group, with_sampler: bool = False) -> str:
     several = len({one.model for one in analysis.groups}) > 1
     words = [group.task, group.model if several or not group.task else "", group.sampler if with_sampler else ""]
     return ", ".join(word for word in words if word)
-
-
-def _counted(number: int) -> str:
-    return f"{number:,} trace{'s' * (number != 1)}"
 
 
 def heat_maps(analysis: Analysis) -> Any:
@@ -73,7 +70,7 @@ def heat_map(axes: Any, one: HeatMap) -> Any:
 
 
 def _map_title(group: Group, one: HeatMap) -> str:
-    title = f"{group.sampler} ({_counted(one.traces)})"
+    title = f"{group.sampler} ({counted(one.traces, 'trace')})"
     return title if one.boundary is None else f"{title}\nboundary first {one.boundary.index:z.2f}"
 
 
@@ -95,7 +92,7 @@ def accuracy(analysis: Analysis) -> Any:
     figure = new_figure(3.3 * len(panels) + 0.6, 0.42 * max(map(len, panels)) + 1.1)
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
         _accuracy_bars(axes, [(group.sampler, one.share) for group, one in panel])
-        axes.set_title(f"{_title(analysis, panel[0][0])} ({_counted(panel[0][1].traces)} each)")
+        axes.set_title(f"{_title(analysis, panel[0][0])} ({counted(panel[0][1].traces, 'trace')} each)")
     return figure
 
 
@@ -107,7 +104,7 @@ def _lines(analysis: Analysis, label: str, draw_line: Callable[[Any, Any, Any, s
         for number, (group, one) in enumerate(panel):
             steps = len(one.columns()["step"])
             places = (np.arange(steps) + 0.5) / steps if analysis.parts else np.arange(steps)
-            name = group.sampler if len(panels) > 1 else f"{group.sampler} ({_counted(one.traces)})"
+            name = group.sampler if len(panels) > 1 else f"{group.sampler} ({counted(one.traces, 'trace')})"
             draw_line(axes, places, one, name, COLOURS[number % len(COLOURS)])
         axes.set_title(_title(analysis, panel[0][0]))
         axes.set_xlabel("part of the decode" if analysis.parts else "step")
@@ -165,7 +162,9 @@ def answers(analysis: Analysis) -> Any:
         points.set_ylabel("entropy at commit, nats")
         points.set_title(f"{_title(analysis, panel[0][0])}: when the answer is committed")
         points.legend(frameon=False, fontsize=8)
-        bars.set_yticks(range(len(panel)), [f"{group.sampler}\n{len(one.step)} answers" for group, one in panel])
+        bars.set_yticks(
+            range(len(panel)), [f"{group.sampler}\n{counted(len(one.step), 'answer')}" for group, one in panel]
+        )
         bars.set_ylim(len(panel) - 0.5, -0.5)
         bars.set_xlim(0, 100)
         bars.set_xlabel("answers committed before half of the reasoning, %")

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 
 from ...core.denoiser import Denoiser
 from ...core.errors import require, shown
+from ...core.pieces.tables import Table
 from ...core.support.arguments import checks_arguments, whole_number
+from ...fetch import is_offline
 from ...frequency import FrequencyTable
 from ...frequency.fingerprint import fingerprint
-from ...models import BUILT_IN, TABLE, folder_of, sampler_files
+from ...frequency.published import RELEASED
+from ...frequency.released import find_released
+from ...models import TABLE, folder_of, sampler_files
 from ...models.names import check_folder, check_name
 from ..denoiser import TransformerDenoiser
 from ..dialects.dialect import Config, Dialect
@@ -25,6 +29,16 @@ from .device import Device, Dtype, parse_device, parse_dtype
 from .device_map import DeviceMap, Placement
 from .memory import announce, check_memory
 from .tokenizer import check_vocab, id_of, tokenizer_of
+
+MAX_CONTEXTS = 16
+"""An answer may be this often as long as the context that a model was trained on."""
+
+
+class OwnTable(NamedTuple):
+    """The frequency table of a model, and the name of the paper's table for it."""
+
+    table: Table | None
+    released: str = ""
 
 
 @checks_arguments()
@@ -59,12 +73,16 @@ def load(
     tokenizer = tokenizer_of(folder, general=dialect is None)
     if tokenizer is not None:
         about["tokenizer"] = fingerprint(tokenizer)
+    own = _own_table(folder, config, dialect, tokenizer, is_from_hub="revision" in about)
     if dialect is not None:
-        return _read(folder, dialect, config, tokenizer, (chosen, kind, device_map), about)
-    require(device_map is None, "device_map is for LLaDA and Dream: give this model a device.")
-    from ..masked_lm import read
+        denoiser: Denoiser = _read(folder, dialect, config, tokenizer, (chosen, kind, device_map), about)
+    else:
+        require(device_map is None, "device_map is for LLaDA and Dream: give this model a device.")
+        from ..masked_lm import read
 
-    return read(folder, tokenizer, chosen, kind, about)
+        denoiser = read(folder, tokenizer, chosen, kind, about)
+    denoiser.frequency, denoiser.released_table = own
+    return denoiser
 
 
 def _find(
@@ -88,11 +106,37 @@ def _find(
     return folder, {"model": name, "revision": folder.name}
 
 
-def check_exists(name: str, revision: str | None = None, token: str | None = None) -> None:
-    """Raise unless there is a model of that name; of a hub id the configuration alone is fetched."""
+def check_exists(name: str, revision: str | None = None, length: int = 0) -> OwnTable:
+    """Raise unless there is a model of that name, or if an answer of this length is absurd for it. Returns the model's
+    frequency table. No weights are read, and of a hub id none are fetched."""
     check_name(name)
-    if name not in BUILT_IN and folder_of(name) is None:
-        hub.HubModel(name, revision, token).config()
+    if name == "toy":
+        return OwnTable(toy().frequency)
+    local = folder_of(name)
+    folder = hub.HubModel(name, revision, None).config().parent if local is None else local
+    config = _config(folder)
+    dialect = dialect_of(config, name)
+    context = config.get("max_position_embeddings") if dialect is None else dialect.shape(config).context
+    fits = not isinstance(context, int) or length <= MAX_CONTEXTS * context
+    require(fits, f"a length of {length:,} is absurd for '{name}', which was trained on {context} tokens: lower it.")
+    return _own_table(folder, config, dialect, None, is_from_hub=local is None)
+
+
+def _own_table(
+    folder: Path, config: dict[str, Any], dialect: Dialect | None, tokenizer: Any, is_from_hub: bool
+) -> OwnTable:
+    """The table in the model's folder, or the paper's. Of a model from the hub, the paper's table is fetched too."""
+    released = "" if dialect is None else _released_name(dialect, dialect.shape(config).vocab)
+    if (folder / TABLE).is_file():
+        return OwnTable(FrequencyTable.load(folder / TABLE, tokenizer), released)
+    fetches = is_from_hub and not is_offline()
+    return OwnTable(find_released(released, fetches) if released else None, released)
+
+
+def _released_name(dialect: Dialect, vocab: int) -> str:
+    """The paper's table for a dialect and a size of the vocabulary; empty if there is none."""
+    name = dialect.model_type.casefold()
+    return name if name in RELEASED and RELEASED[name].vocab_size == vocab else ""
 
 
 def _config(folder: Path) -> dict[str, Any]:
@@ -128,8 +172,7 @@ def _read(
         placed.attach()
         if len(placed.devices) == 1:
             _fuse(network)
-    table = FrequencyTable.load(folder / TABLE, tokenizer) if (folder / TABLE).is_file() else None
-    facts |= {"frequency": table, "samplers": sampler_files(str(folder))}
+    facts |= {"samplers": sampler_files(str(folder))}
     return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
 
 
@@ -201,4 +244,7 @@ def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: 
     for name in dict(network.named_parameters()):
         assign(network, name, state[dialect.published(name)])
     facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
-    return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
+    denoiser = TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
+    denoiser.released_table = _released_name(dialect, network.shape.vocab)
+    denoiser.frequency = find_released(denoiser.released_table, fetches=False) if denoiser.released_table else None
+    return denoiser

@@ -13,6 +13,7 @@ import typer
 from ...core.denoiser import Denoiser
 from ...core.errors import UncodeError, require
 from ...core.pieces.policy import Sampler
+from ...core.support.reprs import counted
 from ...engine import Engine, Request
 from ...files import Journal
 from ...generation import sampler_for
@@ -69,7 +70,7 @@ def answer_file(
                     on_progress(len(journal.rows), len(lines))
         except KeyboardInterrupt:
             made = out.read_bytes().count(b"\n") if out.exists() else 0  # Ctrl-C may come between file and memory
-            kept = f"stopped after {made} of {len(lines)} answers; the same command resumes there"
+            kept = f"stopped after {made:,} of {counted(len(lines), 'answer')}; the same command resumes there"
             typer.echo(kept, err=True)
             raise
         forwards = sum(row["forwards"] for row in journal.rows[resumed:])

@@ -12,6 +12,7 @@ from rich.text import Text
 from ...core.denoiser import Denoiser
 from ...core.moments import moments
 from ...core.stepper.decode import Steps
+from ...core.support.reprs import counted
 from ...core.trace import Trace
 from ...generation import start_decode
 from ...prompt import answer_texts
@@ -74,7 +75,7 @@ def _show_order(denoiser: Denoiser, trace: Trace) -> None:
     """Print each token above the step that wrote it. A run of EOS tokens is one entry."""
     console = Console(highlight=False)
     name, forwards = trace.samplers[0].name, int(trace.forwards[0])
-    console.print(f"\n[bold]{name}[/bold]: {forwards} forwards; the step at which each token was written")
+    console.print(f"\n[bold]{name}[/bold]: {counted(forwards, 'forward')}; the step at which each token was written")
     line, under = Text(), Text()
     for word, mark, moment in _entries(denoiser, trace):
         width = max(len(word), len(mark)) + 1

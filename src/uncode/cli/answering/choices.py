@@ -9,12 +9,11 @@ from typing import Any
 from ...backbones.guidance import Guided
 from ...backbones.loading.load import check_exists, load
 from ...core.denoiser import Denoiser
-from ...core.errors import UncodeError, require
 from ...core.pieces.piece import Table
 from ...core.pieces.policy import Sampler
 from ...frequency import as_table
-from ...models import BUILT_IN, TABLE, folder_of, table_of
-from ...samplers import catalog, lookup
+from ...models import table_of
+from ...samplers import lookup
 
 
 @dataclass(frozen=True)
@@ -40,25 +39,7 @@ class SamplerChoice:
 
     def build(self, own: Table | None) -> Sampler:
         """Build the sampler. `own` is the model's table, used if the sampler needs one and --frequency is not given."""
-        table = None
-        if self.takes_table:
-            table = self.table(own)
-        else:
-            require(
-                self.frequency is None, f"the sampler '{self.name}' takes no frequency table: leave --frequency out."
-            )
-        if self.takes_table and table is None and not lookup.is_file(self.name):
-            raise UncodeError(self._no_table())
-        return lookup.load(self.name, frequency=table, **self.options)
-
-    def _no_table(self) -> str:
-        can_do_without = any(option.name == "informativeness" for option in catalog.find(self.name).options)
-        alone = ", --set informativeness=false" if can_do_without else ""
-        return (
-            f"the sampler '{self.name}' needs a frequency table, and this model has none: give --frequency TABLE "
-            "(`uncode count` makes one; LLaDA takes the paper's, `uncode table get llada`)"
-            f"{alone}, or another --sampler."
-        )
+        return lookup.load(self.name, frequency=self.table(own) if self.takes_table else None, **self.options)
 
 
 @dataclass(frozen=True)
@@ -71,15 +52,17 @@ class ModelChoice:
     revision: str | None
     guidance: float
 
-    def load(self, build: Callable[[Table | None], list[Sampler]]) -> tuple[Denoiser, list[Sampler]]:
+    def load(
+        self, build: Callable[[Table | None], list[Sampler]], length: int | None = None
+    ) -> tuple[Denoiser, list[Sampler]]:
         """Load the model, and build the samplers with the model's own table.
 
-        A missing model is reported first, then a wrong sampler. Only then are the weights read.
+        A missing model is reported first, then an absurd length, then a wrong sampler. Only then are the weights read.
         """
-        check_exists(self.name, self.revision)
-        folder = folder_of(self.name)
-        own = self.name in BUILT_IN or (folder is not None and (folder / TABLE).is_file())
-        early = [] if own else build(None)
+        own = check_exists(self.name, self.revision, length or 0)
+        samplers = build(own.table)
+        for sampler in samplers:
+            lookup.require_table(sampler, own.released)
         denoiser = load(self.name, device=self.device, dtype=self.dtype, revision=self.revision)
-        samplers = early or build(denoiser.frequency)
+        samplers = [lookup.for_model(sampler, denoiser) for sampler in samplers]
         return Guided(denoiser, self.guidance) if self.guidance else denoiser, samplers

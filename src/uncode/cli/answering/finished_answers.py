@@ -12,6 +12,7 @@ from typing import Any
 
 import typer
 
+from ...core.support.reprs import counted
 from ...files import read_finished, read_job
 from ...models import folder_of
 from ...version import __version__
@@ -55,7 +56,7 @@ def report_done(out: Path, answers: int, resumed: int, forwards: int, seconds: f
         typer.echo(json.dumps(done))
         return
     earlier = f", {resumed:,} of them of an earlier run" if resumed else ""
-    typer.echo(f"{out}: {answers:,} answers{earlier}; {forwards:,} forwards; {seconds:.1f} s.")
+    typer.echo(f"{out}: {counted(answers, 'answer')}{earlier}; {counted(forwards, 'forward')}; {seconds:.1f} s.")
 
 
 def _content(name: str) -> bytes:

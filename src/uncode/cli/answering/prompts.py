@@ -54,14 +54,18 @@ class PromptLine:
 
 
 def read_prompt(denoiser: Denoiser, prompt: str | Messages, chat: bool, length: int | None) -> Prompt:
-    """The row of a prompt. Without a length, the answer has DEFAULT_LENGTH tokens."""
+    """The row of a prompt. Without a length, the answer has DEFAULT_LENGTH tokens, or as many as the model has room
+    for."""
     from ...prompt import has_gaps, read_prompts
 
     if isinstance(prompt, str):
         require(bool(prompt.strip()), "the prompt is empty.")
         prompt = [{"role": "user", "content": prompt}] if chat else prompt
     if length is None and (not isinstance(prompt, str) or not has_gaps(denoiser, prompt)):
-        length = DEFAULT_LENGTH
+        room = None
+        if denoiser.is_bounded and denoiser.context is not None:
+            room = denoiser.context + 1 - len(read_prompts(denoiser, [prompt], 1)[0].ids)
+        length = DEFAULT_LENGTH if room is None else max(1, min(DEFAULT_LENGTH, room))
     return read_prompts(denoiser, [prompt], length)[0]
 
 

@@ -80,7 +80,7 @@ def command(
 
         choices = {name: SamplerChoice(*found, frequency) for name, found in chosen.items()}
         which = ModelChoice(model, device, dtype, revision, guidance)
-        denoiser, built = which.load(lambda own: _build(list(choices.values()), own))
+        denoiser, built = which.load(lambda own: _build(list(choices.values()), own), length)
     decode_settings = DecodeSettings(denoiser, built[0], seed, length, chat, stop_at_eos=not whole)
     compare(decode_settings, text, model, dict(zip(choices, built, strict=True)), view, as_json)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...core.errors import require
+from ...core.support.reprs import counted
 from ..options import Json
 from ..outputs import check_output, check_resumable, same_file
 
@@ -209,15 +210,12 @@ def _report(done: Counted, out: Path, seconds: float, as_json: bool) -> None:
         facts |= {"reused": done.reused}
         typer.echo(json.dumps(facts, indent=2))
         return
-    documents = "1 document" if made.documents == 1 else f"{made.documents:,} documents"
+    documents, tokens = counted(made.documents, "document"), counted(made.tokens, "token")
     if done.reused:
-        typer.echo(
-            f"{out}: made by the same command on {made.date}, {made.tokens:,} tokens in {documents}; "
-            "--force counts again."
-        )
+        typer.echo(f"{out}: made by the same command on {made.date}, {tokens} in {documents}; --force counts again.")
         return
     left_out = f", {made.bad:,} bad left out" if made.bad else ""
     typer.echo(
-        f"{out}: {made.tokens:,} tokens in {documents}, {made.bytes:,} bytes of text{left_out}; "
+        f"{out}: {tokens} in {documents}, {made.bytes:,} bytes of text{left_out}; "
         f"{seconds:.1f} s{', the rest of an earlier run' if done.resumed else ''}."
     )

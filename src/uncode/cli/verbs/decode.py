@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -30,6 +30,9 @@ from ..options import (
     read_settings,
 )
 from ..outputs import check_output
+
+if TYPE_CHECKING:
+    from ..answering.prompts import PromptFile
 
 SUMMARY = "Answer a prompt, fill gaps, or answer a file of prompts."
 DEFAULT_BATCH = 8
@@ -83,11 +86,11 @@ def command(
       uncode tasks mini_sudoku | uncode decode - --set rate=0 --trace sudoku.jsonl
       uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:5>" --model toy
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16
-      uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --frequency llada --chat
+      uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
     """
     _check_options(prompt, source, out, (trace, view), batch, order, as_json, force)
     found = find_sampler(sampler, model)
-    options = read_settings(found, settings)
+    options = read_settings(found, settings, frequency)
     from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import read_file, read_typed
 
@@ -103,13 +106,18 @@ def command(
         from ..answering.answer_prompt import answer_one
         from ..answering.choices import ModelChoice, SamplerChoice
 
-        chosen = SamplerChoice(found, options, frequency)
-        denoiser, (built,) = ModelChoice(model, device, dtype, revision, guidance).load(lambda own: [chosen.build(own)])
+        chosen, which = SamplerChoice(found, options, frequency), ModelChoice(model, device, dtype, revision, guidance)
+        denoiser, (built,) = which.load(lambda own: [chosen.build(own)], _longest(length, prompt_file))
     decode_settings = DecodeSettings(denoiser, built, seed, length, chat, stop_at_eos=not whole)
     if prompt_file is not None:
         answer_file(decode_settings, prompt_file, model, batch or DEFAULT_BATCH, as_json, command, force)
     elif text is not None:
         answer_one(decode_settings, text, model, trace, view, order, as_json)
+
+
+def _longest(length: int | None, prompts: PromptFile | None) -> int:
+    """The longest answer that is asked for."""
+    return max(length or 0, *(line.length or 0 for line in prompts.lines)) if prompts else length or 0
 
 
 def _check_options(

@@ -57,16 +57,16 @@ def command(
 
 def _print_one(name: str, settings: list[str] | None, frequency: str | None, as_json: bool) -> None:
     found = find_sampler(name, "tiny")
-    options = read_settings(found, settings)
+    options = read_settings(found, settings, frequency)
     if name in sampler_files("tiny") and not as_json:
         typer.echo(f"# {name}: a sampler file of tiny (--sampler {name})\n\n{Path(found).read_text()}", nl=False)
         return
 
     with loading():
-        from ...frequency import FrequencyTable, UnnamedTable
+        from ...frequency import FrequencyTable
         from ..answering.choices import SamplerChoice
 
-        own = FrequencyTable.load(TINY / TABLE) if name in sampler_files("tiny") else UnnamedTable()
+        own = FrequencyTable.load(TINY / TABLE) if name in sampler_files("tiny") else None
         sampler = SamplerChoice(found, options, frequency).build(own)
     if as_json:
         typer.echo(json.dumps(sampler.to_dict(), indent=2))

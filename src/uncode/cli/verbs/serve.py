@@ -147,7 +147,7 @@ def command(
     for module in PACKAGES:
         check_installed(module, "serve", "the server")
     found = find_sampler(sampler, model)
-    chosen = (found, read_settings(found, settings), frequency)
+    chosen = (found, read_settings(found, settings, frequency), frequency)
     _serve(wanted, partial(_service, wanted, (model, device, dtype, revision, guidance), chosen), ray, copies)
 
 
@@ -182,7 +182,7 @@ def _service(
     from ..answering.choices import ModelChoice, SamplerChoice
 
     chosen = SamplerChoice(*sampler)
-    denoiser, _ = ModelChoice(*model).load(lambda own: [chosen.build(own)])
+    denoiser, _ = ModelChoice(*model).load(lambda own: [chosen.build(own)], settings.length)
     name, _, _, revision, guidance = model
     loaded = None if name == "toy" else str(denoiser.dtype).removeprefix("torch.")
     table = Path(chosen.frequency).name if chosen.frequency else None

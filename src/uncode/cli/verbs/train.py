@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...core.support.paths import check_folder_can_be_made, make_folder
+from ...core.support.reprs import counted
 from ..options import Device
 
 if TYPE_CHECKING:
@@ -95,8 +96,8 @@ def _report_if_finished(config: TrainConfig, out: Path) -> bool:
     finished = is_finished(out, config)
     if finished:
         typer.echo(
-            f"{out}: all {config.schedule.steps:,} steps are done, and the model is in '{out / MODEL_FOLDER}'; to "
-            f"train it again, choose another --out or delete '{out / CHECKPOINT_FILE}'."
+            f"{out}: done after {counted(config.schedule.steps, 'step')}, and the model is in "
+            f"'{out / MODEL_FOLDER}'; to train it again, choose another --out or delete '{out / CHECKPOINT_FILE}'."
         )
     return finished
 
@@ -108,7 +109,7 @@ def _draw_examples(config: TrainConfig, folder: Path) -> Shards:
     with _drawing_bar(sum(config.examples.rows)) as on_progress:
         examples = prepare(config, folder, on_progress)
     size = f"{len(examples.tokens):,} tokens, {(folder / EXAMPLES_FILE).stat().st_size / 1e6:.1f} MB"
-    typer.echo(f"{folder / EXAMPLES_FILE}: {len(examples):,} examples, {size}.", err=True)
+    typer.echo(f"{folder / EXAMPLES_FILE}: {counted(len(examples), 'example')}, {size}.", err=True)
     return examples
 
 
@@ -127,8 +128,9 @@ def _train(run: Run, folder: Path, out: Path) -> None:
     export(run, folder, out / MODEL_FOLDER)
     progress = run.progress
     typer.echo(
-        f"{out / MODEL_FOLDER}: {run.network.shape.parameters / 1e6:.2f} M parameters, {progress.step:,} steps, "
-        f"{progress.tokens / 1e6:,.1f} M tokens in {progress.seconds:.0f} s, loss {progress.curve[-1][1]:.4f}."
+        f"{out / MODEL_FOLDER}: {run.network.shape.parameters / 1e6:.2f} M parameters, "
+        f"{counted(progress.step, 'step')}, {progress.tokens / 1e6:,.1f} M tokens in {progress.seconds:.0f} s, "
+        f"loss {progress.curve[-1][1]:.4f}."
     )
 
 

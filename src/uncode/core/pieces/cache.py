@@ -7,7 +7,7 @@ model's session does as the plan says. The open blocks of rows may lie in differ
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar
 
@@ -123,6 +123,8 @@ class _BlockCache(CachePolicy):
 
     kind: ClassVar[bool] = True
     refresh: int | None = None
+    optional: bool | None = field(default=None, compare=False, repr=False)
+    """Whether a model without a KV cache may be decoded without one. Where it has one, this changes nothing."""
 
     def check(self) -> None:
         require(self.refresh is None or self.refresh >= 1, "refresh must be at least 1 step.")

@@ -17,7 +17,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from ..errors import SettingError, UncodeError, nearest, shown, suggest
-from .tables import FrequencySource, resolver_of
+from .tables import OWN, OWN_OR_NONE, FrequencySource, UnnamedTable, resolver_of
 from .tables import Resolver as Resolver  # noqa: PLC0414
 from .tables import Table as Table  # noqa: PLC0414
 
@@ -114,6 +114,11 @@ class Piece:
         }
         return dataclasses.replace(self, **changes) if changes else self
 
+    def with_table(self, table: Table) -> Self:
+        """The same piece with a frequency table in the place of every placeholder."""
+        values = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+        return dataclasses.replace(self, **{name: _with_table(value, table) for name, value in values})
+
     def holding(self, **tensors: Tensor) -> Self:
         """A copy that carries tensors beside its fields; for `bind`."""
         bound = copy.copy(self)
@@ -158,6 +163,14 @@ def _bind(value: Any, facts: Any) -> Any:
     if isinstance(value, tuple):
         return tuple(_bind(item, facts) for item in value)
     return value
+
+
+def _with_table(value: Any, table: Table) -> Any:
+    if isinstance(value, UnnamedTable):
+        return table
+    if isinstance(value, tuple):
+        return tuple(_with_table(item, table) for item in value)
+    return value.with_table(table) if isinstance(value, Piece) else value
 
 
 def _plain(value: Any) -> Any:
@@ -315,6 +328,8 @@ def _read_table(value: Any, where: str, tables: Resolver | None) -> Table:
     if not named or not all(isinstance(part, str) for part in value.values()):
         raise SettingError(f"{where} must be a frequency table written as its name and sha256, not {shown(value)}.")
     found = None if tables is None else tables(value["table"], value["sha256"])
+    if found is None and value in ({"table": OWN, "sha256": ""}, {"table": OWN_OR_NONE, "sha256": ""}):
+        return UnnamedTable(value["table"])
     if found is None:
         raise UncodeError(
             f"{where} needs the frequency table '{value['table']}': pass that table as the sampler's frequency."
@@ -323,5 +338,7 @@ def _read_table(value: Any, where: str, tables: Resolver | None) -> Table:
 
 
 def _describe(hint: Any) -> str:
+    if typing.get_origin(hint) is tuple:
+        return "a list"
     names = {int: "a whole number", float: "a number", str: "a word", bool: "true or false"}
     return names.get(hint, f"a {getattr(hint, '__name__', hint)}")

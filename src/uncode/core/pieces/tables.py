@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from ..errors import UncodeError, require, shown
@@ -29,6 +30,24 @@ class Table(Protocol):
     def surprisal(self, size: int | None = None) -> Tensor:
         """-log p of every token, unseen tokens counted as seen once: [V], or [size] with more that were not seen."""
         ...
+
+
+OWN, OWN_OR_NONE = "any", "any or none"
+"""The names of a placeholder: of a sampler that needs a table, and of one that can do without."""
+
+
+@dataclass(frozen=True)
+class UnnamedTable:
+    """A placeholder in a sampler that names no table: the model's own replaces it when the sampler meets a model."""
+
+    name: str = OWN
+    sha256: str = ""
+    special_ids: tuple[int, ...] = ()
+    fingerprint: str = ""
+
+    def surprisal(self, size: int | None = None) -> Tensor:
+        """Raise: a placeholder has no counts."""
+        raise UncodeError("this sampler needs a frequency table: pass one, or use a model that carries its own.")
 
 
 Resolver = Callable[[str, str], Table | None]

@@ -10,6 +10,7 @@ from torch import Tensor
 from ..errors import BadLogits, RowError, Stalled
 from ..logits_check import bad_logits, find_bad_logits
 from ..row_record import RowRecord
+from ..support.reprs import counted
 from .lanes.decide import Decision, Lane
 from .state import State
 
@@ -55,8 +56,9 @@ def over_limit(state: State, logits: Tensor, eligible: Tensor) -> Failures:
     for row in np.flatnonzero(over).tolist():
         spec = state.spec_of(row)
         slow = spec.policy.remask if spec.policy.remask.erases else spec.policy.select
+        limit = counted(int(rows.limit[row]), "forward")
         failed[row] = Stalled(
-            f"row {int(rows.ids[row])} is not finished after {int(rows.limit[row])} forwards, the limit of sampler "
+            f"row {int(rows.ids[row])} is not finished after {limit}, the limit of sampler "
             f"'{spec.name}' ({type(slow).__name__}): raise the limit or change it.",
             int(rows.ids[row]),
         )

@@ -13,6 +13,7 @@ from ..errors import UncodeError, require, shown
 from ..noise import Noise
 from ..pieces.policy import Sampler
 from ..support.arguments import whole_number
+from ..support.reprs import counted
 
 Samplers = Sampler | Sequence[Sampler]
 Seeds = int | Sequence[int]
@@ -43,7 +44,7 @@ def each_sampler(samplers: Samplers, count: int) -> list[Sampler]:
     fits = isinstance(each, Sequence) and all(isinstance(sampler, Sampler) for sampler in each)
     if not fits:  # the text of many samplers takes longer than the check
         raise UncodeError(f"a sampler was expected, presets.confidence() say, not {shown(samplers)}{made}.")
-    require(len(each) == count, f"{len(each)} samplers were given for {count} rows.")
+    require(len(each) == count, f"{counted(len(each), 'sampler')} for {counted(count, 'row')}: give one for each.")
     return list(each)
 
 
@@ -55,6 +56,6 @@ def each_seed(seeds: Seeds, count: int) -> list[int]:
         listed = list(seeds) if isinstance(seeds, Iterable) and not isinstance(seeds, str | bytes | Mapping) else []
         require(len(listed) > 0, f"a seed is a whole number or one per row, not {shown(seeds)}.")
         each = [whole_number(seed, "a seed", least=-(2**63)) for seed in listed]
-    require(len(each) == count, f"{len(each)} seeds were given for {count} rows.")
+    require(len(each) == count, f"{counted(len(each), 'seed')} for {counted(count, 'row')}: give one for each.")
     require(all(-(2**63) <= seed < 2**63 for seed in each), "a seed must fit in 64 bits.")
     return each

@@ -12,8 +12,8 @@ LONGEST = 100
 
 
 def counted(count: int, noun: str) -> str:
-    """`1 row`, `2 rows`."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    """`1 row`, `2 rows`, `1,000 rows`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def brief(piece: Piece, settings: bool = True) -> str:

@@ -16,7 +16,7 @@ from ...core.errors import require
 from ...files import read_text
 from ..data import Source, parse
 from ..task import Example, Grade, Grader, Settings, Task
-from ..tasks import find_task
+from ..tasks.benchmarks import TASKS
 
 E = TypeVar("E", bound=Example)
 TESTED, UNLABELLED = 1024, 64
@@ -42,7 +42,7 @@ class Family(Task[E]):
 
     def __init_subclass__(cls) -> None:
         cls.source = Source(f"{cls.name}.jsonl")
-        rate = find_task(cls.benchmark).settings.rate
+        rate = TASKS[cls.benchmark].settings.rate
         block_length = -(-cls.length // BLOCKS)
         cls.settings = Settings(shots=0, length=cls.length, rate=rate, chat=False, block_length=block_length)
 
@@ -74,7 +74,7 @@ class Family(Task[E]):
 
     @cached_property
     def benchmark_task(self) -> Task[Any]:
-        return find_task(self.benchmark)
+        return TASKS[self.benchmark]()
 
     @property
     def template(self) -> str:

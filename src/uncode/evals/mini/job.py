@@ -127,7 +127,7 @@ class Job:
             left_out[label] = str(error)
 
         def load(name: str) -> EvaluatedModel:
-            model = load_model(name, config, device=self.device, dtype=self.dtype)
+            model = load_model(name, config, device=self.device, dtype=self.dtype, may_refuse=True)
             assert isinstance(model, DiffusionModel)
             about.update(self._about(model))
             return model

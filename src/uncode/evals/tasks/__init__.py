@@ -1,25 +1,15 @@
-"""The benchmarks of the paper, by name."""
+"""The benchmarks of the paper, and tasks by name."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...core.errors import require, suggest
 from ..task import Task
-from .countdown import Countdown
-from .gpqa import Gpqa
-from .gsm8k import Gsm8k
-from .humaneval import HumanEval
-from .math500 import Math500
-from .mbpp import Mbpp
-from .sudoku import Sudoku
-
-TASKS: dict[str, type[Task[Any]]] = {
-    task.name: task for task in (HumanEval, Mbpp, Gsm8k, Math500, Gpqa, Countdown, Sudoku)
-}
-"""In the order of the paper's tables."""
+from .benchmarks import TASKS as TASKS
 
 
 def find_task(name: str) -> Task[Any]:
-    require(name.lower() in TASKS, f"there is no task named '{name}': {suggest(name, TASKS)}")
-    return TASKS[name.lower()]()
+    """The benchmark or mini family of that name."""
+    from ..names import find_task_or_family  # the families are made of benchmarks
+
+    return find_task_or_family(name)

@@ -1,5 +1,8 @@
 """Every published sampler as one expression, and our own."""
 
+from typing import NoReturn
+
+from ...core.errors import NoSuchName
 from ..registry import PRESETS as PRESETS
 from .classic import (
     confidence,
@@ -81,3 +84,7 @@ __all__ = [
 def __dir__() -> list[str]:
     """The presets alone, for completion."""
     return __all__
+
+
+def __getattr__(name: str) -> NoReturn:
+    raise NoSuchName("uncode.presets", name, __all__)

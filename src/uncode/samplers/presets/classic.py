@@ -24,7 +24,7 @@ from ...core.pieces.score import (
     Uniform,
 )
 from ...core.pieces.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
-from ..registry import Cache, Calibration, cache_named, calibrated, drawn, preset
+from ..registry import Cache, CacheOrAuto, Calibration, cache_named, calibrated, drawn, preset
 
 
 @preset
@@ -246,7 +246,8 @@ def dream(
 def uncode(*, steps: int | None = None, temperature: float = 0.0, **calibration: Unpack[Calibration]) -> Sampler:
     """Uncode: uncertainty calibrated by a positional prior and by how informative the proposed token is.
 
-    `rate=0` is informativeness alone, `informativeness=False` position alone (no table needed).
+    `rate=0` is informativeness alone, `informativeness=False` position alone (no table needed). Without `frequency`,
+    the model's own table is used.
 
     Source: Empirical Analysis of Decoding Biases in Masked Diffusion Models (Uncode), ACL 2026, Sec. 4; its score
         exp(-lambda i) * min(-log p(token), alpha) * F is added up as logarithms here. `legacy.uncode_release` is the
@@ -285,7 +286,7 @@ def uncode_eb(*, gamma: float = 0.01, **calibration: Unpack[Calibration]) -> Sam
 
 @preset
 def uncode_fast_dllm(
-    *, threshold: float = 0.6, block_length: int = 32, cache: Cache = "prefix", **calibration: Unpack[Calibration]
+    *, threshold: float = 0.6, block_length: int = 32, cache: CacheOrAuto = "auto", **calibration: Unpack[Calibration]
 ) -> Sampler:
     """Blocks, and in each step every position whose calibrated score reaches a threshold.
 
@@ -295,7 +296,8 @@ def uncode_fast_dllm(
 
     Source: Uncode, App. A, "we apply the unmasking threshold to the calibrated score".
     Default threshold: 0.6, "we set the threshold to epsilon = 0.6". Default block_length: 32, as in Fast-dLLM.
-    Default cache: prefix, "we adopt the prefix KV cache mechanism". The rest as in uncode.
+    Default cache: auto, which is prefix, "we adopt the prefix KV cache mechanism", where the model has a KV cache,
+        and none elsewhere, with a warning. The rest as in uncode.
     Cost: at most one forward a token, fewer the lower the threshold; a frequency table, as uncode, and with a
         cache the keys and values of the span.
     """

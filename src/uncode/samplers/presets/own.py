@@ -14,7 +14,7 @@ def certain_first(
     *,
     threshold: float = 0.999,
     rate: float = 0.02,
-    frequency: Frequency | None = None,
+    frequency: Frequency = None,
     clip: float | None = 10.0,
     informativeness: bool = True,
     special: Special = "neutral",
@@ -24,15 +24,16 @@ def certain_first(
     """Certain first: what is certain is committed at once; else one decision, in Uncode's order.
 
     An EOS token waits until everything before it proposes an end too; a certain one does not wait for certain words.
+    A model without a frequency table is decoded without informativeness, with a warning.
 
     Source: this library; docs/decisions.md, "samplers since 2025".
     Default threshold: 0.999; a lower one takes fewer forwards, and far below 0.99 it makes more mistakes. Default rate:
         0.02, of six the best on new problems of `tiny`, together with 0.03 (docs/log.md). Default block_length: None,
         one block. Default cache: none. The rest as in uncode, but with special="neutral".
-    Cost: at most one forward a token; no memory; a frequency table, as uncode.
+    Cost: at most one forward a token; no memory; a frequency table, as uncode, where the model has one.
     """
-    score = calibrated(frequency, rate, clip, "confidence", informativeness, special) + EndsInTurn(threshold)
-    policy = Policy(score, Certain(threshold), Blocks(length=block_length))
+    score = calibrated(frequency, rate, clip, "confidence", informativeness, special, needs_table=False)
+    policy = Policy(score + EndsInTurn(threshold), Certain(threshold), Blocks(length=block_length))
     return Sampler(policy, cache=cache_named(cache), name="certain_first")
 
 
@@ -41,7 +42,7 @@ def certain_first_fast(
     *,
     threshold: float = 0.99,
     rate: float = 0.02,
-    frequency: Frequency | None = None,
+    frequency: Frequency = None,
     informativeness: bool = True,
     block_length: int | None = None,
     cache: Cache = "none",
@@ -55,8 +56,8 @@ def certain_first_fast(
     Default threshold: 0.99. Default block_length: None, one block. Default cache: none. The rest as in certain_first;
         clip 10 and special="neutral" are fixed.
     Cost: at most one forward a token, fewer than certain_first at the same threshold; no memory; a frequency table, as
-        uncode.
+        uncode, where the model has one.
     """
-    score = calibrated(frequency, rate, informativeness=informativeness, special="neutral") + EndsInTurn(threshold)
-    policy = Policy(score, Threshold(threshold), Blocks(length=block_length))
+    score = calibrated(frequency, rate, informativeness=informativeness, special="neutral", needs_table=False)
+    policy = Policy(score + EndsInTurn(threshold), Threshold(threshold), Blocks(length=block_length))
     return Sampler(policy, cache=cache_named(cache), name="certain_first_fast")

@@ -91,6 +91,12 @@ class Samplers:
     def _build_from(self, key: str) -> Sampler:
         wanted = Choice(**json.loads(key))
         sampler = self._without_stop(wanted)
+        require(
+            self._table is not None or not lookup.needs_table(sampler),
+            f"the sampler '{sampler.name}' needs a frequency table, and this server has none: choose another sampler, "
+            "or send informativeness=false.",
+        )
+        sampler = lookup.for_model(sampler, self._denoiser, self._table)
         stops = wanted.stop_at_eos and len(self._denoiser.eos_ids) > 0
         return sampler.stopping(AfterEos()) if stops else sampler
 
@@ -119,13 +125,6 @@ class Samplers:
         options = options | own
         if cache is not None and "cache" in known:
             options["cache"], cache = cache, None
-        if lookup.takes_table(name, options):
-            require(
-                self._table is not None,
-                f"the sampler '{name}' needs a frequency table, and this server has none: choose another sampler, or "
-                "send informativeness=false.",
-            )
-            options["frequency"] = self._table
         rest = Choice(**(vars(wanted) | dict.fromkeys(own)))
         return _proposing(_caching(lookup.named(name, **options), cache), rest)
 

@@ -6,7 +6,7 @@
 
 import { el, setAttributes } from "./dom.js";
 import { distinct, matches, ORDERS, samplerPair, sorted } from "./problems.js";
-import { visible } from "./text.js";
+import { plural, visible } from "./text.js";
 
 /** @typedef {import("./problems.js").Order} Order */
 /** @typedef {import("./problems.js").Problem} Problem */
@@ -147,7 +147,7 @@ export class Gallery {
     const numbers = sorted(this.problems, ORDER_NAMES[this.order.selectedIndex]);
     this.shown = numbers.filter((at) => matches(this.problems[at], query));
     this.limit = PART;
-    this.found.textContent = `${this.shown.length} of ${this.problems.length} problems`;
+    this.found.textContent = `${this.shown.length} of ${plural(this.problems.length, "problem")}`;
     this.draw();
     clearTimeout(this.timer);
     this.timer = setTimeout(() => this.openFirst(), REST_MS);
@@ -160,7 +160,7 @@ export class Gallery {
  */
 function markOf({ sampler, right, forwards }) {
   const verdict = el("span", { class: right ? "right" : "wrong" }, right ? "✓ right, " : "✗ wrong, ");
-  const text = `${visible(sampler)}, ${forwards} forwards`;
+  const text = `${visible(sampler)}, ${plural(forwards, "forward")}`;
   return el("span", { class: "mark" }, ...(right === null ? [] : [verdict]), text);
 }
 
@@ -171,7 +171,7 @@ function markOf({ sampler, right, forwards }) {
 function summaryOf(traces) {
   const graded = traces.filter(({ right }) => right !== null);
   const right = graded.filter((trace) => trace.right).length;
-  const verdicts = graded.length ? `${right} of ${graded.length} right, ` : `${traces.length} traces, `;
+  const verdicts = graded.length ? `${right} of ${graded.length} right, ` : `${plural(traces.length, "trace")}, `;
   const forwards = traces.map((trace) => trace.forwards);
   return el("span", { class: "mark" }, `${verdicts}${Math.min(...forwards)} to ${Math.max(...forwards)} forwards`);
 }

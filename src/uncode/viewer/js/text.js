@@ -29,6 +29,15 @@ export function visible(text) {
 }
 
 /**
+ * `1 row`, `2 rows`.
+ * @param {number} count
+ * @param {string} noun
+ */
+export function plural(count, noun) {
+  return `${count} ${noun}${count === 1 ? "" : "s"}`;
+}
+
+/**
  * A token on the canvas: the blanks before its cell, what is shown in it, and the line breaks after it.
  * @param {string} text
  * @param {boolean} isEos

@@ -90,7 +90,7 @@ def command(
 
     chosen = find_task_or_family(task)
     candidates = read_rates(rates)
-    options = _options(sampler, settings)
+    options = _options(sampler, settings, frequency)
     target, folder = out or Path(f"{chosen.name}.toml"), run or Path("runs") / f"calibrate-{chosen.name}"
     _check_outputs(target, plot, force)
     check_run_folder(folder)
@@ -147,12 +147,12 @@ def read_rates(text: str) -> tuple[float, ...]:
     return tuple(dict.fromkeys(found))
 
 
-def _options(sampler: str, settings: list[str] | None) -> dict[str, Any]:
+def _options(sampler: str, settings: list[str] | None, frequency: str | None) -> dict[str, Any]:
     from ....samplers.catalog import find
 
     names = [option.name for option in find(sampler).options]
     require("rate" in names, f"the sampler '{sampler}' has no rate to choose: give an Uncode preset.")
-    options = read_settings(sampler, settings)
+    options = read_settings(sampler, settings, frequency)
     require("rate" not in options, "the rate is what is chosen: leave --set rate out.")
     return options
 

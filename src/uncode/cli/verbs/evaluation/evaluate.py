@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....core.errors import require
+from ....core.support.reprs import counted
 from ...loading import loading
 from ...options import Data, Device, Dtype, Force, Json, Revision, complete_model, complete_table
 from ...outputs import check_output, check_run_folder
@@ -145,7 +146,7 @@ def _write_view(path: Path, folder: Path, runner: Runner) -> None:
     if left_out:
         typer.echo(f"{left_out} more rows are not on the page: `uncode view {folder} --row N` chooses rows.", err=True)
     if (missing := runner.total - len(found) - left_out) > 0:
-        typer.echo(f"{missing} of {runner.total} answers have no trace: they were decoded without --traces.", err=True)
+        typer.echo(f"answers without a trace: {missing:,} of {runner.total:,}, decoded without --traces.", err=True)
 
 
 def _names(text: str | None, option: str) -> list[str]:
@@ -259,7 +260,7 @@ def _announce(runner: Runner, model: EvaluatedModel) -> None:
         return
     most = "at most " if found.is_upper_bound else "about "
     memory = "" if found.bytes is None else f" and {gigabytes(found.bytes)} of memory above the weights"
-    typer.echo(f"{model.name}: {found.samples:,} answers, {most}{_duration(found.seconds)}{memory}", err=True)
+    typer.echo(f"{model.name}: {counted(found.samples, 'answer')}, {most}{_duration(found.seconds)}{memory}", err=True)
 
 
 def _duration(seconds: float) -> str:

@@ -13,6 +13,7 @@ import typer
 
 from ....core.errors import require
 from ....core.support.paths import require_file
+from ....core.support.reprs import counted
 from ....files import Journal, read_job
 from ....version import __version__
 from ...options import Data, Json, complete_task
@@ -142,8 +143,8 @@ def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[Answer]) -
 
     if others := with_other_prompt(task, answers):
         typer.echo(
-            f"warning: {len(others)} of {len(answers)} answers in '{path}' have the prompt of another problem than "
-            f"their id (the first: '{others[0].example.id}'): check the ids.",
+            f"warning: the id and the prompt of {len(others)} of {counted(len(answers), 'answer')} in '{path}' are of "
+            f"different problems (the first: '{others[0].example.id}'): check the ids.",
             err=True,
         )
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....core.errors import require, suggest
+from ....core.support.reprs import counted
 from ....core.support.write import write_whole
 from ...options import Force, Json
 from ...outputs import check_output
@@ -102,7 +103,7 @@ def _show(results: Results, choices: Choices, format: str | None, out: Path | No
         assert format is not None
         write_whole(out, _text(results, choices, format))
         models, samplers = len(results.models), len(results.samplers())
-        typer.echo(f"{out}: {len(results.scores)} cells, models: {models}, samplers: {samplers}.", err=True)
+        typer.echo(f"{out}: {counted(len(results.scores), 'cell')}, models: {models}, samplers: {samplers}.", err=True)
     elif format is None and sys.stdout.isatty():
         from ...report_text import print_document
 

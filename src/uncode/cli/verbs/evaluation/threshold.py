@@ -74,7 +74,7 @@ def command(
 
     require(0 < max_error < 1, f"--max-error must be between 0 and 1, not {max_error:g}.")
     chosen = tuple({one.name: one for one in map(find_task_or_family, tasks)}.values())
-    options = _options(sampler, settings)
+    options = _options(sampler, settings, frequency)
     check_output(out, "--out", "sampler file", force)
     check_run_folder(run)
     with loading():
@@ -94,13 +94,13 @@ def command(
     _show(found, out, as_json)
 
 
-def _options(sampler: str, settings: list[str] | None) -> dict[str, Any]:
+def _options(sampler: str, settings: list[str] | None, frequency: str | None) -> dict[str, Any]:
     from ....samplers.catalog import find
 
     name = find(sampler).name
     names = f"{', '.join(BY_PROBABILITY[:-1])} or {BY_PROBABILITY[-1]}"
     require(name in BY_PROBABILITY, f"the sampler '{name}' has no threshold that is a probability: give {names}.")
-    options = common.read_settings(sampler, settings)
+    options = common.read_settings(sampler, settings, frequency)
     require("threshold" not in options, "the threshold is what is chosen: leave --set threshold out.")
     return options
 

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from ....analysis.measures.order import order_of
+from ....backbones.loading.load import OwnTable
 from ....core.canvas import Canvas
 from ....core.denoiser import Denoiser
 from ....core.errors import UncodeError, require
@@ -21,8 +22,10 @@ from ....prompt import Prompt, encode
 from ....samplers import lookup
 from ....samplers.catalog import find
 from ....samplers.interventions import reject_trivial, trivial_ids
+from ....samplers.registry import Frequency
+from ...names import find_task_or_family
 from ...task import Settings
-from ..config import AUTOREGRESSIVE, SamplerEntry
+from ..config import AUTOREGRESSIVE, LABEL_FREE, EvalConfig, SamplerEntry
 from ..own_code import own_code
 from ..sample import Answer
 from .model import EvaluatedModel, PreparedSampler, Question, SamplerRefused, TracedAnswer, weights_fingerprint
@@ -73,20 +76,8 @@ class DiffusionModel(EvaluatedModel):
         return PreparedSampler(entry, sampler, sampler.to_dict() | ({"code": code} if code else {}))
 
     def _sampler(self, entry: SamplerEntry, options: dict[str, Any]) -> Sampler:
-        named = options.pop("frequency", None)
-        table = self.frequency or named or self.denoiser.frequency
-        if lookup.is_file(entry.preset):
-            return lookup.load(entry.preset, frequency=table)
-        preset = find(entry.preset)
-        values = {name: preset.option(name).value_of(value) for name, value in options.items()}
-        if not lookup.takes_table(entry.preset, values):
-            return lookup.load(entry.preset, **values)
-        require(
-            table is not None,
-            f"the sampler '{entry.label}' needs a frequency table, and '{self.name}' has none: give `frequency=TABLE` "
-            "(`uncode count` makes one).",
-        )
-        return lookup.load(entry.preset, frequency=table, **values)
+        made = sampler_of(entry, options, self.frequency, self.denoiser.frequency)
+        return lookup.for_model(made, self.denoiser)
 
     def answers(
         self, sampler: PreparedSampler, questions: Sequence[Question], batch: int, observe: bool = False
@@ -129,6 +120,30 @@ class DiffusionModel(EvaluatedModel):
             order=_order(found, self._trivial, eos_ids) if entry.measure_order else None,
             result=result,
         )
+
+
+def sampler_of(entry: SamplerEntry, options: Mapping[str, Any], given: Table | None, own: Table | None) -> Sampler:
+    """The sampler of an entry before it meets its model. `given` replaces the table that the options name, `own` is the
+    model's."""
+    table: Frequency = given or options.get("frequency") or own
+    if lookup.is_file(entry.preset):
+        return lookup.load(entry.preset, frequency=table)
+    preset = find(entry.preset)
+    values = {name: preset.option(name).value_of(value) for name, value in options.items() if name != "frequency"}
+    return lookup.load(entry.preset, frequency=table if lookup.takes_table(entry.preset, values) else None, **values)
+
+
+def check_samplers(config: EvalConfig, given: Table | None, own: OwnTable) -> None:
+    """Raise for a sampler of a config that cannot be built, or lacks a frequency table, before weights are read."""
+    for entry in config.samplers:
+        for task in (task for task in config.tasks if entry.runs_on(task)):
+            options = entry.options_for(find_task_or_family(task).settings)
+            if options.get("rate") == LABEL_FREE:
+                del options["rate"]
+            try:
+                lookup.require_table(sampler_of(entry, options, given, own.table), own.released)
+            except UncodeError as error:
+                raise SamplerRefused(f"{entry.label}: {error}") from error
 
 
 def _first_eos_step(row: FinishedRow, eos_ids: tuple[int, ...]) -> int | None:

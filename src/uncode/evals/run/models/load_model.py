@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ....backbones.loading.load import load
+from ....backbones.loading.load import check_exists, load
 from ....core.errors import require, suggest
 from ....frequency import as_table
 from ..config import AUTOREGRESSIVE, EvalConfig
 from .causal_checkpoint import check_is_diffusion
-from .diffusion import DiffusionModel
+from .diffusion import DiffusionModel, check_samplers
 from .model import EvaluatedModel
 
 BACKENDS = ("transformers", "vllm")
@@ -23,10 +23,12 @@ def load_model(
     revision: str | None = None,
     frequency: str | None = None,
     backend: str | None = None,
+    may_refuse: bool = False,
 ) -> EvaluatedModel:
     """The model of that name: autoregressive if the config's samplers are, else a denoiser by `uncode.load`.
 
-    `frequency` is a table's file or name, for diffusion models; `backend` is for autoregressive ones.
+    `frequency` is a table's file or name, for diffusion models; `backend` is for autoregressive ones. A wrong sampler
+    is an error before weights are read, unless the model `may_refuse` samplers later.
     """
     if _is_autoregressive(config):
         require(frequency is None, "an autoregressive model takes no frequency table: leave it out.")
@@ -34,6 +36,8 @@ def load_model(
     require(backend is None, f"a backend is for autoregressive models, and the config '{config.name}' has none.")
     check_is_diffusion(name, revision, config.name)
     table = None if frequency is None else as_table(frequency)
+    if not may_refuse:
+        check_samplers(config, table, check_exists(name, revision))
     given = {"device": device, "dtype": dtype, "revision": revision}
     return DiffusionModel(name, load(name, **given), table)
 
