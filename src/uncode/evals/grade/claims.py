@@ -119,7 +119,7 @@ _BOUND_IN_FORMULA = lazy_pattern(
     rf"|\d\W{{0,4}}[a-z\s{{}}\\]{{0,24}}?\b(?:or|and) {_MORE}(?! (?:precisely|exactly))",
     re.I,
 )
-_DENIAL_IN_FORMULA = lazy_pattern(rf"{UNEQUAL}|\b(?:not|never|cannot|neither|\w+n't)\b", re.I)
+_DENIAL_IN_FORMULA = lazy_pattern(rf"{UNEQUAL}|\b(?:not|never|cannot|neither|\w+n't|wrong|incorrect)\b", re.I)
 
 
 def is_denied(text: str, start: int, end: int) -> bool:
