@@ -89,7 +89,8 @@ _ENDS = (
     r"|and not\b))"
 )
 _STATES = lazy_pattern(
-    rf"\b(?:answer|option|choice|pick)\b[^.\n]{{0,40}}?(?:\b(?:is|be)\b|[:=](?!>)|{_ARROW}|\s[-\u2013\u2014]\s)"
+    rf"\b(?:answer|option|choice|pick|(?:correct|right|best) one)\b[^.\n]{{0,40}}?"
+    rf"(?:\b(?:is|be)\b|[:=](?!>)|{_ARROW}|\s[-\u2013\u2014]\s)"
     rf"|^\W{{0,9}}(?:final |correct )?answer\W{{0,6}}\n|\banswer{_ENDS}"
     r"|\b(?:i|we)(?:'ll|'d| will| would| must| should| can| have to)? (?:choose|pick|select|go (?:with|for)|opt for"
     r"|settle on|say)\b"
@@ -102,15 +103,16 @@ _STATES = lazy_pattern(
     re.I | re.M,
 )
 _ABROAD = lazy_pattern(
-    r"(?:\b(?:(?:respuesta|resposta|risposta|opción|opção|alternativa|opzione)\b[^.\n]{0,40}?(?:\b(?:es|sería|será"
-    r"|é|seria|"
-    r"è|sarebbe)\b|:)|(?:réponse|option|choix)\b[^.\n]{0,40}?(?:est\b|:)|(?:antwort|lösung|option)\b[^.\n]{0,40}?"
-    r"(?:\b(?:ist|lautet|wäre)\b|:)|(?:antwoord|svaret|odpowiedź|đáp án|cevap)\b[^.\n]{0,40}?(?:\b(?:is|är|to|là)\b|:)"
+    r"(?:\b(?:(?:respuesta|resposta|risposta|opción|opção|alternativa|opzione)\b[^.\n]{0,40}?"
+    rf"(?:\b(?:es|sería|será|é|seria|è|sarebbe)\b|:|{_ENDS})"
+    rf"|(?:réponse|option|choix)\b[^.\n]{{0,40}}?(?:est\b|:|{_ENDS})"
+    rf"|(?:antwort|lösung|option)\b[^.\n]{{0,40}}?(?:\b(?:ist|lautet|wäre)\b|:|{_ENDS})"
+    r"|(?:antwoord|svaret|odpowiedź|đáp án|cevap)\b[^.\n]{0,40}?(?:\b(?:is|är|to|là)\b|:)"
     r"|(?:ответ(?:ом)?|вариант)\b[^.\n]{0,40}?(?:[:\u2013\u2014-]|\b(?:это|является)\b|(?=\s[A-D]\b)))"
-    r"|(?:答案|选项|選項)[^。\n]{0,12}?[是为為:]|(?:选|選)(?:择|擇)?(?!项|項)|(?:答え|正解|解答|回答|選択肢|答)[^。\n]{0,12}?[は:]"
-    r"|답[^.\n]{0,12}?[은는:])(?:\s*(?:(?-i:la|le|el|die|der|das|a|o)\s|l'|(?:letra|lettre|lettera|buchstabe|opción"
-    r"|option|"
-    r"opção|opzione|alternativa|вариант|буква)\s|选项|選項))*",
+    r"|(?:答案|选项|選項)[^。\n]{0,12}?[是为為:]|(?:选|選)(?:择|擇)?(?!项|項)"
+    r"|(?:答え|正解|解答|回答|選択肢|答)[^。\n]{0,12}?[は:]|답[^.\n]{0,12}?[은는:])"
+    r"(?:\s*(?:(?-i:la|le|el|die|der|das|a|o)\s|l'|(?:letra|lettre|lettera|buchstabe|opción|option|opção|opzione"
+    r"|alternativa|вариант|буква|donc|also|daher|somit|entonces|portanto|então|quindi|dunque)\s|选项|選項))*",
     re.I,
 )
 """Statements of the answer in other languages."""

@@ -52,14 +52,15 @@ def readings(text: str, name: str, stub: str = "") -> list[Reading]:
     indented = re.match(r"(?:\s*\n)?[ \t]", text) is not None
     if not indented and re.search(r"^(?:async[ \t]+)?(?:def|class)[ \t]+\w", text, re.M):
         return []  # another function is not a body
-    fences = sorted(fences_of(whole)[::-1], key=lambda fence: _RETURNS.search(fence.text) is None)  # not a use of it
-    bodies = [body for part in (*fences[:1], whole) for body in (part, _up_to_margin(part))]
-    bodies += _blocks(whole, _INDENTED_LINE) + _blocks(whole, _CODE_LINE)
+    fences = fences_of(whole)
+    fences = [fence for fence in fences if _RETURNS.search(fence.text)] or fences  # the last may show how to call it
+    bodies = [body for part in (*fences[-1:], whole) for body in (part, _up_to_margin(part))]
+    bodies += _blocks(whole, _CODE_LINE) + _blocks(whole, _INDENTED_LINE)
     return [Reading(stub + _indented(body.text), body) for body in bodies if body.text.strip()]
 
 
 def _blocks(text: Found, line: re.Pattern[str]) -> list[Found]:
-    """The longest blocks of lines of a kind, such as a body between sentences. Those that return something are first."""
+    """The blocks of lines of a kind, such as a body between sentences: first those that return, then by length."""
     found, start, at = list[Found](), 0, 0
     for each in text.text.splitlines(keepends=True):
         if each.strip() and not line.match(each):

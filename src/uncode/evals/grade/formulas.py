@@ -74,7 +74,7 @@ class Formulas:
             return False, f"a formula of {len(answer):,} characters"
         scales = re.search(r"(?<!\\)(?<![A-Za-z])[kKMBT]\b|\d[kKMBT]\b", gold) is None  # else they are variables
         gold, answer = plain_formula(gold, scales=False), plain_formula(answer, scales)
-        if "_{10}" not in gold:
+        if "_" not in gold:
             answer = answer.replace("_{10}", "")
         if normal_form(gold) == normal_form(answer):
             return True, "the same, but for its spelling"

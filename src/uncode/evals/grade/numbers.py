@@ -11,7 +11,7 @@ from .claims import CONTEXT_CHARACTERS, is_bound
 from .find import BOX, Found, without_remark
 from .number_words import number_words
 from .pattern import lazy_pattern
-from .spellings import MONEY, ORDINAL, RAISED, SPECIAL, scale_after, special_value
+from .spellings import MONEY, ORDINAL, RAISED, SPECIAL, UNIT, scale_after, special_value
 
 _GROUPED = r"\d{1,3}(?:(?:,|\{,\}|\\,|\\!|,\\!|\\ |_|[ \u00a0\u202f\u2009'\u2019])\d{3})+(?!\d)"
 _PLAIN = rf"(?:{_GROUPED}|\d+)(?:\.\d+)?|\.\d+"
@@ -76,6 +76,9 @@ def _factor_after(match: re.Match[str], value: Fraction) -> tuple[Fraction, int]
         return Fraction(10) ** (_exponent(exponent) - 1), power.end()
     scale, end = scale_after(match.string, match.end(), bool(match["money"]))
     symbol = _SYMBOL.match(match.string, end) if scale == 1 else None
+    unit = UNIT.match(match.string, end) if match["special"] and re.search(r",|\.\d{3}$", match["special"]) else None
+    if unit is not None:  # without its unit, 25,00 would be two numbers
+        return Fraction(scale), unit.end()
     if match["root"] or symbol:
         return _SYMBOLIC, symbol.end() if symbol else end
     return Fraction(scale), end

@@ -34,6 +34,7 @@ SPECIAL = (
     rf"|\d{{1,20}}(?:\{{,\}}\d{{1,2}}(?!\d)|,(?:00(?!\d)|\d{{1,2}}(?={_EURO}|{_UNIT})|(?<=[€£]\d,)\d\d(?!\d)|(?<=[€£]\d\d,)\d\d(?!\d)))"
 )
 """A repeating decimal, a fraction in one sign, or a decimal comma, which needs a unit or 00: 2,5 may be a list."""
+UNIT = lazy_pattern(f"{_EURO}|{_UNIT}")
 _SPECIAL = lazy_pattern(rf"(?<![\d.,}}])(?:{SPECIAL})")
 ORDINAL = rf"{BLANK}*\^?\s?\{{?\s?(?:{WORDS})?\s?(?:st|nd|rd|th)(?![A-Za-z])\s?\}}{{0,2}}"
 _SCALE = lazy_pattern(
