@@ -103,10 +103,10 @@ _STATES = lazy_pattern(
     re.I | re.M,
 )
 _ABROAD = lazy_pattern(
-    r"(?:\b(?:(?:respuesta|resposta|risposta|opción|opção|alternativa|opzione)\b[^.\n]{0,40}?"
-    rf"(?:\b(?:es|sería|será|é|seria|è|sarebbe)\b|:|{_ENDS})"
-    rf"|(?:réponse|option|choix)\b[^.\n]{{0,40}}?(?:est\b|:|{_ENDS})"
-    rf"|(?:antwort|lösung|option)\b[^.\n]{{0,40}}?(?:\b(?:ist|lautet|wäre)\b|:|{_ENDS})"
+    r"(?:\b(?:(?:respuesta|resposta|risposta|opción|opção|alternativa|opzione)\b"
+    rf"(?:[^.\n]{{0,40}}?(?:\b(?:es|sería|será|é|seria|è|sarebbe)\b|:)|{_ENDS})"
+    rf"|(?:réponse|option|choix)\b(?:[^.\n]{{0,40}}?(?:est\b|:)|{_ENDS})"
+    rf"|(?:antwort|lösung|option)\b(?:[^.\n]{{0,40}}?(?:\b(?:ist|lautet|wäre)\b|:)|{_ENDS})"
     r"|(?:antwoord|svaret|odpowiedź|đáp án|cevap)\b[^.\n]{0,40}?(?:\b(?:is|är|to|là)\b|:)"
     r"|(?:ответ(?:ом)?|вариант)\b[^.\n]{0,40}?(?:[:\u2013\u2014-]|\b(?:это|является)\b|(?=\s[A-D]\b)))"
     r"|(?:答案|选项|選項)[^。\n]{0,12}?[是为為:]|(?:选|選)(?:择|擇)?(?!项|項)"
@@ -117,7 +117,7 @@ _ABROAD = lazy_pattern(
 )
 """Statements of the answer in other languages."""
 _NEGATES = lazy_pattern(r"\b(?:no|non|não|nicht|pas|не|niet|inte|nie)\b|\bn'|[不没非]|아니", re.I)
-_RUN = rf"(?P<run>(?:[(\[]?[A-D][)\]]?{_GAP}(?:[,&/]|,?\s*(?:or|and)\b){_GAP})*[A-D])"
+_RUN = rf"(?P<run>(?:[(\[]?[A-D][)\]]?{_GAP}(?:[,&/]|,?\s*(?:or|and)\b){_GAP}){{0,3}}[A-D])"
 _RIGHT = lazy_pattern(
     rf"(?<![A-Za-z0-9]){_RUN}\b[)\]*\"'`.]{{0,3}}(?:\s+(?:is|are|would be|must be|seems)\s+(?:both\s+"
     rf"|all\s+)?(?:the\s+)?"
