@@ -58,7 +58,7 @@ class Found:
 
 
 BOX = r"\\?\b(?:boxed|fbox|framebox)"
-_GAP = r"(?:[\s}$()\[\]~]|\\[()\[\],;: ]|\\text\s?\{|\\q?quad\b|\\\\)"
+_GAP = r"(?:[\s}$()\[\]~]|\\[()\[\],;: ]|\\text\w*\s?\{|\\q?quad\b|\\\\)"
 _JOINT = r"(?:[,;/&\u3001\u548c\u6216]|\b(?:or|and)\b|\\l?or\b|\\(?:vee|land|wedge)\b)"
 BETWEEN_BOXES = rf"{_GAP}*{_JOINT}(?:{_GAP}|{_JOINT}|\b(?:also|either)\b|[A-Za-z](?:_\{{?\w\}}?)?\s?=)*"
 """The text between boxes that are one answer, such as `}$, and $x = `."""

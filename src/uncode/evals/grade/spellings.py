@@ -11,7 +11,7 @@ from .number_words import SCALES, UNITS
 from .pattern import lazy_pattern
 
 BLANK = r"(?:\s|~|\\[,;:! ]|\\q?quad(?![A-Za-z]))"
-WORDS = r"\\(?:text|mathrm|mbox|textbf|mathbf|textit|rm)\s?\{"
+WORDS = r"\\(?:text[a-z]{0,2}|math(?:rm|bf|it|sf)|mbox|hbox|rm)\s?\{"
 """The beginning of words in a formula."""
 MONEY = r"(?:\\?\$|€|£|USD|EUR|GBP|US\$)"
 RAISED = r"[\u2070\u00b9\u00b2\u00b3\u2074-\u207b\u207f]+"
