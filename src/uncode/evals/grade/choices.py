@@ -21,14 +21,12 @@ _BEFORE = lazy_pattern(
     r"choose|chose|pick|or|and|not|nor|either|both|than|of|with|possibly|maybe|perhaps|but|so|it's|only|say|for"
     r"|therefore|"
     r"hence|thus|then|clearly|definitely|probably|likely|simply|just|indeed|indicates|o|ou|oder|y|e|et|und|или|и"
-    r"|[A-D])\b)"
-    r"[\s*_(\[{}\"'`:$\\>]{0,6}$",
+    r"|[A-D])\b)[\s*_(\[{}\"'`:$\\>]{0,6}$",
     re.I,
 )
 _JOINS = lazy_pattern(
     r"[\W_]*(?:(?:\b(?:or|and|possibly|maybe|perhaps|either|both|option|choice|but|not|rather|than|o|ou|oder|y|e|et"
-    r"|und|"
-    r"или|и)\b|[或和とか]|또는)[\W_]*)*",
+    r"|und|или|и)\b|[或和とか]|또는)[\W_]*)*",
     re.I,
 )
 _GAP = r"[\s()\[\]*_\"']*"
@@ -42,8 +40,7 @@ _DENIES = lazy_pattern(
 )
 _REJECTS = lazy_pattern(
     r"\b(?:(?:eliminat|exclud|discard|reject|dismiss|remov)(?:es?|ed?|ing|s)?|rul(?:es?|ed|ing) out|cross(?:ed"
-    r"|ing)? out|"
-    r"unlike|except(?: for)?|besides|apart from|(?:incorrect|wrong|false)(?: \w+)?:)"
+    r"|ing)? out|unlike|except(?: for)?|besides|apart from|(?:incorrect|wrong|false)(?: \w+)?:)"
     r"[\s:(*]{0,4}(?:(?:both|all|the)\s)?(?:(?:options?|choices?|answers?|letters?)\s)?\W{0,4}$",
     re.I,
 )
@@ -56,8 +53,7 @@ _DENIED = lazy_pattern(
     r"[\W_]{0,4}(?:(?P<many>are|were|have been|can be|could be|may be|must be|should be)|is|was|would be|has been"
     r"|seems)\s+"
     r"(?:(?:\w+ly|all|both|also|then|thus|therefore|thereby)\s+){0,2}(?:not\b|exclu|elimin|ruled out|discard|reject"
-    r"|dismiss|"
-    r"out\b|wrong|incorrect|false|invalid|imp|unlikely|inconsistent|too\b|mistaken|untrue|un)"
+    r"|dismiss|out\b|wrong|incorrect|false|invalid|imp|unlikely|inconsistent|too\b|mistaken|untrue|un)"
     r"|[\W_]{0,4}(?:all |both |also )?(?:(?P<plural>fail|violate|contradict|do not|don't|drop out)|fails|violates"
     r"|contradicts|"
     rf"does not|doesn't|cannot|can't)\b|[\W_]{{0,4}}{_WRONG}"
@@ -74,8 +70,7 @@ _ALSO_AFTER = lazy_pattern(r"[\W_]{0,3}(?:too|as well|also|likewise)\b", re.I)
 _EXPLAINS = lazy_pattern(r"\b(?:because|since|as|whereas|while|unlike|which|where|so)\b|\.(?=\s)|\u2014")
 _NAMES = lazy_pattern(
     r" (?!(?:and|or|nor|is|are|was|were|can|cannot|could|may|must|should|would|seems|fails|does|as|because|since"
-    r"|but|over|"
-    r"instead|rather|only|too|also|it|fits|looks|works|holds|wins|remains|oder|ou|o|y|e)\b)[a-z]"
+    r"|but|over|instead|rather|only|too|also|it|fits|looks|works|holds|wins|remains|oder|ou|o|y|e)\b)[a-z]"
 )
 """A word after a letter that makes it an article or a part of a name: "A ketone", "B fields"."""
 _WRAPPING = lazy_pattern(r"\\(?:text|math|bf|rm|it)\w*\s?\{|\\left|\\right|\\[()\[\]]")
@@ -124,15 +119,13 @@ _RIGHT = lazy_pattern(
     r"(?:correct|right|best|true|(?:only|final|(?:my|our) \w+|answer|one)\b(?! (?:not|wrong)))|\s+(?:it is|wins"
     r"|remains)\b"
     r"|\s*(?:es|est|ist|é|è|\u2014|是|が|[은는이가])\s*(?:(?:la|die|a|le|o)\s)?(?:\w+\s)?(?:corre|richtig|korrekt|bonne"
-    r"|正确|正解|정답|"
-    r"верн|правильн)|\s+(?:richtig|korrekt)\b)"
+    r"|正确|正解|정답|верн|правильн)|\s+(?:richtig|korrekt)\b)"
     r"|\bonly (?:option |choice )?\W?(?P<only>[A-D])\W?\s+(?:remains|fits|works|matches|satisfies|holds|survives"
     r"|is (?:left|correct))"
 )
 _VERDICT = lazy_pattern(
     rf"(?:^|(?<=[\s(\[*]))(?P<letter>[A-D])(?:[)\].*]{{0,3}}\s*[|:\u2013\u2014-]+\s*|[)\].]+\s+"
-    rf"|[)\]*]{{0,3}}\s*{_ARROW}\s*|"
-    rf"[)\]]?\s?(?=[\u2713\u2714\u2705\u2611])){_RIGHTLY}|^[ \t*-]*(?:\[[xX\u2713]\]"
+    rf"|[)\]*]{{0,3}}\s*{_ARROW}\s*|[)\]]?\s?(?=[\u2713\u2714\u2705\u2611])){_RIGHTLY}|^[ \t*-]*(?:\[[xX\u2713]\]"
     rf"|[\u2611\u2705\u2713\u2714])\s*[(\[*]*(?P<checked>[A-D])\b",
     re.M | re.I,
 )
