@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -697,11 +700,66 @@ def within(seconds: float, cpu: bool = True) -> Iterator[None]:
 
 TOLD = {"gsm8k": "18", "gpqa": "B", "countdown": FIFTY, "sudoku": CLUES, "math500": "18"}
 HOSTILE = {
-    "gsm8k": ["1", "\\boxed{", "<answer>", " -1", "1,", "#### 1 ", "one hundred ", "not 1 ", "answer is > 1. "],
-    "gpqa": [" ", "\n", "\\boxed{", "(A)", "answer is ", "not (A). "],
+    "gsm8k": [
+        "1",
+        "\\boxed{",
+        "<answer>",
+        " -1",
+        "1,",
+        "#### 1 ",
+        "one hundred ",
+        "not 1 ",
+        "answer is > 1. ",
+        "5\u00bd",
+        "1,00 \u20ac",
+        "1 (since ",
+        ", as ",
+        "2\u221a",
+        "1 million ",
+        "1.(",
+        "$1k ",
+    ],
+    "gpqa": [
+        " ",
+        "\n",
+        "\\boxed{",
+        "(A)",
+        "answer is ",
+        "not (A). ",
+        "A, ",
+        "A: correct. ",
+        "A and ",
+        "# ",
+        "_",
+        "so A ",
+    ],
     "countdown": ["1", "\n", "(", "1=", "1+1=2,", "\\frac{1}{", "|1", "1-", "(1)", "1+1 is not it. "],
-    "sudoku": ["(", " ", "1", "1 2 3 4\n", "Row 1: ", "not 1", "no solution "],
-    "math500": ["\\(", "\\boxed{", "*", "```", "$", "{", "\\boxed{> 1}", "not 1 "],
+    "sudoku": [
+        "(",
+        " ",
+        "1",
+        "1 2 3 4\n",
+        "Row 1: ",
+        "not 1",
+        "no solution ",
+        "row one ",
+        "First row: 1 2 3 4. ",
+        "1. ",
+    ],
+    "math500": [
+        "\\(",
+        "\\boxed{",
+        "*",
+        "```",
+        "$",
+        "{",
+        "\\boxed{> 1}",
+        "not 1 ",
+        "1k",
+        "\\boxed{1}, ",
+        "1^",
+        "1 base ",
+    ],
 }
 
 
@@ -729,28 +787,82 @@ def test_many_ways_to_each_number_take_no_time() -> None:
         graded("countdown", FIFTY, ",".join([*steps, "15+79-44=50"]))
 
 
-def test_an_interrupted_question_is_not_answered_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The process still works on the old question; its answer must not be taken for the new one's."""
-    script = """
+PROVER = """
 import sys, time
 for line in sys.stdin:
     slow = "slow" in line
     time.sleep(0.5 if slow else 0)
     print("false" if slow else "true", flush=True)
 """
+"""Stands for the process of math-verify: it says that all formulas are equal but "slow", and that after a while."""
+
+
+@pytest.fixture
+def prover(monkeypatch: pytest.MonkeyPatch) -> Iterator[formulas.Formulas]:
+    pipe = subprocess.PIPE
     monkeypatch.setattr(
-        formulas,
-        "_start",
-        lambda: subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE),
+        formulas, "_start", lambda: subprocess.Popen([sys.executable, "-c", PROVER], stdin=pipe, stdout=pipe)
     )
     asked = formulas.Formulas()
+    yield asked
+    monkeypatch.undo()
+    asked.close()
+
+
+def test_an_interrupted_question_is_not_answered_to_the_next(prover: formulas.Formulas) -> None:
+    """The process still works on the old question; its answer must not be taken for the new one's."""
+    assert prover.same("a", "b")[0]
+    with pytest.raises(TimeoutError), within(0.2, cpu=False):
+        prover.same("a", "slow")
+    assert prover.same("a", "c")[0]
+
+
+def test_a_long_comparison_holds_up_no_other_thread(prover: formulas.Formulas) -> None:
+    assert prover.same("a", "b")[0]
+    order = []
+    slow = threading.Thread(target=lambda: order.append(prover.same("a", "slow")[0]))
+    slow.start()
+    while prover._idle[os.getpid()]:  # until the thread has taken the process
+        time.sleep(0.01)
+    order.append(prover.same("a", "c")[0])
+    slow.join()
+    assert order == [True, False]
+
+
+def test_a_fork_starts_its_own_process(prover: formulas.Formulas, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two processes on one pipe would read each other's results."""
+    assert prover.same("a", "b")[0]
+    with monkeypatch.context() as child:
+        child.setattr(os, "getpid", lambda: -1)
+        assert prover.same("a", "c")[0]
+        prover.close()
+    assert [len(idle) for idle in prover._idle.values()] == [1, 0]
+
+
+@pytest.mark.parametrize("formula", ["\\binom{900000000}{50000000}", "\\binom{100000000}{5000000}"])
+def test_a_long_comparison_ends_in_its_time(formula: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Arithmetic of big integers calls no Python handler, so the kernel must end the process."""
+    pytest.importorskip("math_verify")
+    monkeypatch.setattr(formulas, "CPU_SECONDS", 1.0)
+    asked = formulas.Formulas()
     try:
-        assert asked.same("a", "b")[0]
-        with pytest.raises(TimeoutError), within(0.2, cpu=False):
-            asked.same("a", "slow")
-        assert asked.same("a", "c")[0]
+        with within(45, cpu=False):
+            assert asked.same("9", formula) == (False, "comparing them took too long")
+        assert asked.same("2", "\\frac{4}{2}")[0]
     finally:
         asked.close()
+
+
+@pytest.mark.parametrize(
+    "formula", ["9^{9^{9^{9}}}", "1000000!", "9^{9^9}", "(9^9)^{9^9}", "2^{3^{4^{5}}}", "x^{9^{9^9}}", "(1000000)!"]
+)
+def test_a_huge_number_is_not_computed(formula: str) -> None:
+    assert formulas.is_too_large(formula)
+
+
+@pytest.mark.parametrize("formula", ["2^{2004}", "10^{100}", "100!", "3^{2^{10}}", "x^{2^n}", "1.5^2", "7!!"])
+def test_a_large_number_is_computed(formula: str) -> None:
+    assert not formulas.is_too_large(formula)
 
 
 REVIEWED = [

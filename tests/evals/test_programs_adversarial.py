@@ -470,6 +470,7 @@ CHECK = """def check(candidate):
     assert candidate([1, 2]) == 3
     assert candidate([5, -7, 1]) == -1
 """
+LOOP = "total = 0\nfor n in numbers:\n    total += n\nreturn total"
 FUNCTION = "def add_all(numbers):\n    return sum(numbers)\n"
 
 
@@ -541,6 +542,14 @@ BODIES = {
     "all but the first, a loop": "for n in []:\n        pass\n    return sum(numbers)",
     "prose after it": "    return sum(numbers)\n\nThis returns the sum.",
     "the next function cut off": "    return sum(numbers)\n\n\ndef test_add_all(",
+    "prose around it": f"Here is the body:\n\n{moved(LOOP, '    ')}\n\nIt works.",
+    "prose directly around it": "The body is:\n    return sum(numbers)\nThis sums all numbers.",
+    "prose around the margin": f"Here is the body:\n\n{LOOP}\n\nThis works.",
+    "two paragraphs of prose": "We add.\n\nThe code follows.\n\n\treturn sum(numbers)\n\nDone.\n\nGood luck.",
+    "blank lines in it": "Sure:\n\n    total = sum(numbers)\n\n    # a comment\n\n    return total\n\nDone.",
+    "a fence, then its use": f"{fence('return sum(numbers)')}\nUse it so:\n{fence('print(add_all([1, 2]))')}",
+    "prose with a sample": "Write:\n\n    return sum(numbers)\n\nFor example:\n\n    >>> add_all([1, 2])\n    3\n",
+    "a comment first": "The body:\n\n    # add them\n    return sum(numbers)\n\nThat is all.",
 }
 WRONG = {
     "the stub alone": fence(STUB),
@@ -549,6 +558,9 @@ WRONG = {
     "prose": "I cannot do this.",
     "cut off in the function": "def add_all(numbers):\n    total = 0\n    for n in nu",
     "a right one, then a wrong one": fence(FUNCTION) + "\nRather:\n" + fence("def add_all(numbers):\n    return 0"),
+    "a wrong body in prose": "Here is the body:\n\n    return 0\n\nIt works.",
+    "a wrong loop in prose": "The body is:\n    for n in numbers:\n        return n\nThis sums all numbers.",
+    "prose in an indented block": "The idea:\n\n    sum all numbers and return them\n\nDone.",
     "inside another function": fence("def other():\n    def add_all(numbers):\n        return sum(numbers)"),
 }
 

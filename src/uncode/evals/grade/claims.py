@@ -24,16 +24,19 @@ _SENTENCE_END = lazy_pattern(r"[.!?](?=\s)|\n")
 
 _FILLER = (
     r"(?:be|been|equal|equals|is|as|to|the|an?|answer|number|value|solution|grid|expression|correct|right|final|choice|"
-    r"option|letter|exactly|just|simply|actually|necessarily|really|quite|even|have|choose|pick|select|go|with|it|think|"
+    r"option|letter|exactly|just|simply|actually|necessarily|really|quite|even|have|choose|pick|select|go|with|it"
+    r"|think|"
     r"believe|say|claim|true|case|that|this)"
 )
 _NEGATION = (
     r"(?:\b(?:not|never|cannot|neither|nor|rather than|other than|instead of|differs? from|different from|unequal to|"
-    r"anything but|(?<!no )doubt|ruled? out|reject(?:s|ed)?|exclud(?:e|es|ed)|discard(?:ed)?|wrong:|incorrect:)"
+    r"anything but|(?<!no )doubt|ruled? out|reject(?:s|ed)?|exclud(?:e|es|ed)|discard(?:ed)?)"
     r"|\b\w+n't)(?!\w)"
 )
 _DENIED_BEFORE = lazy_pattern(
-    rf"{_NEGATION}(?:(?:\s+{_FILLER}\b){{0,6}}|(?:\s+(?:be|equal|this|the following))?\s*:)\s*$|(?:{UNEQUAL})\s*$",
+    rf"{_NEGATION}(?:(?:\s+{_FILLER}\b){{0,6}}|(?:\s+(?:be|equal|this|the following))?\s*:)\s*$|\b(?:wrong"
+    rf"|incorrect):\s*$"
+    rf"|(?:{UNEQUAL})\s*$",
     re.I,
 )
 _NO_ANSWER = (
@@ -119,7 +122,7 @@ _BOUND_IN_FORMULA = lazy_pattern(
     rf"|\d\W{{0,4}}[a-z\s{{}}\\]{{0,24}}?\b(?:or|and) {_MORE}(?! (?:precisely|exactly))",
     re.I,
 )
-_DENIAL_IN_FORMULA = lazy_pattern(rf"{UNEQUAL}|\b(?:not|never|cannot|neither|\w+n't)\b", re.I)
+_DENIAL_IN_FORMULA = lazy_pattern(rf"{UNEQUAL}|\b(?:not|never|cannot|neither|\w+n't|wrong|incorrect)\b", re.I)
 
 
 def is_denied(text: str, start: int, end: int) -> bool:

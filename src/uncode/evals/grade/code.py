@@ -24,6 +24,10 @@ _CODE_LINE = lazy_pattern(
     re.X,
 )
 """The beginning of a line of code, as opposed to a sentence."""
+_INDENTED_LINE = lazy_pattern(r"[ \t]")
+_RETURNS = lazy_pattern(r"^[ \t]*(?:return|yield|raise)\b", re.M)
+MAX_BLOCKS = 3
+"""Of each kind, so that few programs are tried."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +52,23 @@ def readings(text: str, name: str, stub: str = "") -> list[Reading]:
     indented = re.match(r"(?:\s*\n)?[ \t]", text) is not None
     if not indented and re.search(r"^(?:async[ \t]+)?(?:def|class)[ \t]+\w", text, re.M):
         return []  # another function is not a body
-    bodies = [body for part in (*fences_of(whole)[-1:], whole) for body in (part, _up_to_margin(part))]
+    fences = fences_of(whole)
+    fences = [fence for fence in fences if _RETURNS.search(fence.text)] or fences  # the last may show how to call it
+    bodies = [body for part in (*fences[-1:], whole) for body in (part, _up_to_margin(part))]
+    bodies += _blocks(whole, _CODE_LINE) + _blocks(whole, _INDENTED_LINE)
     return [Reading(stub + _indented(body.text), body) for body in bodies if body.text.strip()]
+
+
+def _blocks(text: Found, line: re.Pattern[str]) -> list[Found]:
+    """The blocks of lines of a kind, such as a body between sentences: first those that return, then by length."""
+    found, start, at = list[Found](), 0, 0
+    for each in text.text.splitlines(keepends=True):
+        if each.strip() and not line.match(each):
+            found.append(text.part(start, at))
+            start = at + len(each)
+        at += len(each)
+    found = [block for block in (*found, text.part(start, at)) if block.text.strip()]
+    return sorted(found, key=lambda block: (_RETURNS.search(block.text) is None, -len(block.text)))[:MAX_BLOCKS]
 
 
 def _after(stub: str, code: str) -> str:

@@ -57,6 +57,21 @@ class Found:
         return self.part(left, max(left, len(self.text.rstrip(characters))))
 
 
+BOX = r"\\?\b(?:boxed|fbox|framebox)"
+_GAP = r"(?:[\s}$()\[\]~]|\\[()\[\],;: ]|\\text\w*\s?\{|\\q?quad\b|\\\\)"
+_JOINT = r"(?:[,;/&\u3001\u548c\u6216]|\b(?:or|and)\b|\\l?or\b|\\(?:vee|land|wedge)\b)"
+BETWEEN_BOXES = rf"{_GAP}*{_JOINT}(?:{_GAP}|{_JOINT}|\b(?:also|either)\b|[A-Za-z](?:_\{{?\w\}}?)?\s?=)*"
+"""The text between boxes that are one answer, such as `}$, and $x = `."""
+_REMARK = lazy_pattern(
+    r"(?<![A-Za-z\\])(?:since|because|given that|where|assuming|provided|check:)(?![a-z])"
+    r"|(?<![A-Za-z\\])as\s(?=[}\s]*(?:[\\$\d(]|[a-z]\s))|, (?:as|for|from)\b(?! well)"
+    r"|(?<=[\s{])\((?!\s?(?:or|and|also|not)\b)(?=[^()]{0,99}=)|(?<=\d): (?=[^:\n]{0,99}=)"
+    r"|\s[\u2013\u2014]\s?(?=[A-Za-z]{2})",
+    re.I,
+)
+"""The beginning of a reason or a remark after an answer."""
+_BEFORE_REMARK = lazy_pattern(r"(?:[\s,;~*$(]|\\left|\\[,;: ]|\\q?quad|\\(?:text|mathrm)\s?\{)+$")
+MAX_GAP_CHARACTERS = 60
 MAX_EQUATION_CHARACTERS = 400
 _SIDE_BEGINS = (". ", "! ", "? ", "; ", ": ", ", ", "\n", "=")
 
@@ -138,22 +153,32 @@ def closed(text: Found) -> Found | None:
 def boxed(text: Found) -> Found | None:
     r"""The content of the last \boxed{...}, with balanced braces. A box that is never closed ends with its line.
 
-    Boxes joined by "or" or a comma are one answer, and the result covers all of them.
+    Boxes joined by "or", "and" or a comma are one answer, and the result covers all of them.
     """
-    begins = list(re.finditer(r"\\?\b(?:boxed|fbox|framebox)\s{0,9}\{", text.text))[-MAX_BOXES:]
-    later: tuple[re.Match[str], Found] | None = None
-    for begin in reversed(begins):
+    found, begins_at = None, 0
+    for begin in reversed(list(re.finditer(rf"{BOX}\s{{0,9}}\{{", text.text))[-MAX_BOXES:]):
         inside = _balanced(text, begin.end())
         if not inside.says_anything:
             continue
-        if later is None:
-            later = begin, inside
-            continue
-        gap = text.text[inside.end - text.start : later[0].start()]
-        if re.fullmatch(r"[}$\s\\()\[\]]*(?:or|and|,|;|/)[$\s\\()\[\]]*", gap):
-            return Found(text.whole, inside.start, later[1].end)
-        break
-    return later[1] if later else None
+        if found is None:
+            found = inside
+        elif re.fullmatch(BETWEEN_BOXES, text.text[inside.end - text.start : begins_at]):
+            found = Found(text.whole, inside.start, found.end)
+        else:
+            break
+        begins_at = begin.start()
+    return found
+
+
+def without_remark(text: Found) -> Found:
+    """A text up to the reason or remark after its answer: "9, as 9 * 2 = 18" is 9."""
+    for remark in _REMARK.finditer(text.text):
+        before = text.text[: remark.start()]
+        gap = _BEFORE_REMARK.search(before, max(0, len(before) - MAX_GAP_CHARACTERS))
+        part = text.part(0, gap.start() if gap else len(before))
+        if part.says_anything:
+            return part
+    return text
 
 
 def stated(text: Found) -> Found | None:

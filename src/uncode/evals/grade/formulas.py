@@ -1,7 +1,8 @@
-"""Comparison of formulas with math-verify, in a separate process that can be killed.
+"""Comparison of formulas with math-verify, in separate processes that can be killed.
 
-The process starts with the first comparison and is kept. sympy can take minutes and gigabytes for a short formula, so
-a comparison has a time limit and the process a memory limit. If one is reached, the formulas count as different.
+A process starts with the first comparison and is kept for the next. sympy can take minutes and gigabytes for a short
+formula, so a comparison has a time limit and the process a memory limit. If one is reached, the formulas count as
+different.
 """
 
 from __future__ import annotations
@@ -9,22 +10,28 @@ from __future__ import annotations
 import atexit
 import importlib.util
 import json
+import os
 import re
 import select
 import subprocess
 import sys
-import threading
+from collections import defaultdict
 from pathlib import Path
 
 from ...core.errors import UncodeError
 from .arithmetic import contradicts
 from .claims import bounds_formula, denies_formula
-from .find import everything
+from .find import BETWEEN_BOXES, BOX, everything
 from .number_words import number_words
 from .numbers import is_asserted
+from .spellings import BLANK, WORDS, plain_formula
 
+CPU_SECONDS = 10.0
+"""For one comparison. CPU time, so that a busy machine changes no verdict."""
 MAX_SECONDS = 60.0
-"""For one comparison. The process itself gives up after ten seconds of CPU time."""
+"""Of wall-clock time, for a process that waits instead of computing."""
+MAX_EXPONENT, MAX_FACTORIAL = 10**6, 10**5
+"""Larger ones are not computed."""
 MAX_FORMULA_CHARACTERS = 2000
 """The longest formula of MATH has a few hundred characters."""
 _SIDE_BY_SIDE = r"(?<![_\d])\d+(?:[^\S\n]|~|\\[,;: ]|\\q?quad(?![a-z]))+\d"
@@ -35,13 +42,8 @@ _TEMPERATURE = (
 """A temperature, such as 82^\\circ\\text{F}."""
 _LATEX_COMMANDS = {
     "\u221a": r"\sqrt ",
-    "\u00b2": "^2",
-    "\u00b3": "^3",
     "\u221e": r"\infty ",
     "\u03c0": r"\pi ",
-    "\u00bd": r"\frac{1}{2}",
-    "\u00bc": r"\frac{1}{4}",
-    "\u00be": r"\frac{3}{4}",
     "\u00d7": r"\times ",
     "\u2212": "-",
     "\u00b0": r"^\circ ",
@@ -54,11 +56,13 @@ _LATEX_COMMANDS = {
 
 
 class Formulas:
-    """Compares formulas. It may be shared between threads, which take turns."""
+    """Compares formulas. Threads may share it: each comparison has a process to itself while it runs."""
 
     def __init__(self, seconds: float = MAX_SECONDS) -> None:
-        self._seconds, self._lock = seconds, threading.Lock()
-        self._process: subprocess.Popen[bytes] | None = None
+        self._seconds = seconds
+        self._idle: defaultdict[int, list[subprocess.Popen[bytes]]] = defaultdict(list)
+        """The processes that wait for work, by the process that started them: a fork must not share its parent's."""
+        atexit.register(self.close)
 
     def same(self, gold: str, answer: str) -> tuple[bool, str]:
         """Whether `answer` equals `gold`, and the reason."""
@@ -66,46 +70,55 @@ class Formulas:
             answer = re.sub(_TEMPERATURE, r"\g<ring>", answer)
         if normal_form(gold) == normal_form(answer):
             return True, "the same, but for its looks"
+        if len(answer) > MAX_FORMULA_CHARACTERS:
+            return False, f"a formula of {len(answer):,} characters"
+        scales = re.search(r"(?<!\\)(?<![A-Za-z])[kKMBT]\b|\d[kKMBT]\b", gold) is None  # else they are variables
+        gold, answer = plain_formula(gold, scales=False), plain_formula(answer, scales)
+        if "_" not in gold:
+            answer = answer.replace("_{10}", "")
+        if normal_form(gold) == normal_form(answer):
+            return True, "the same, but for its spelling"
         fault = fault_of(gold, answer)
         if fault is not None:
             return False, fault
-        with self._lock:
-            equal = self._ask({"gold": gold, "answer": with_commas(with_joined_thousands(with_latex_commands(answer)))})
+        equal = self._ask({"gold": gold, "answer": with_commas(with_joined_thousands(with_latex_commands(answer)))})
         if equal is None:
             return False, "comparing them took too long"
         return equal, "equal by math-verify" if equal else "not equal by math-verify"
 
     def close(self) -> None:
-        if self._process is not None:
-            self._process.kill()
-            self._process.communicate()
-            self._process = None
+        """End the processes that wait for work."""
+        idle = self._idle[os.getpid()]
+        while idle:
+            _end(idle.pop())
 
     def _ask(self, question: dict[str, str]) -> bool | None:
-        for _ in range(2):  # if the process had died before, a second one is started
-            process = self._process = self._process or _start()
-            assert process.stdin is not None and process.stdout is not None
+        idle = self._idle[os.getpid()]
+        for _ in range(2):  # if a process has died while it waited, a second one is started
             try:
-                process.stdin.write(json.dumps(question).encode() + b"\n")
-                process.stdin.flush()
-                poll = select.poll()
-                poll.register(process.stdout, select.POLLIN)
-                if poll.poll(self._seconds * 1000) and (line := process.stdout.readline()):
-                    return bool(json.loads(line))
-                self.close()
-                return None
+                process = idle.pop()
+            except IndexError:
+                process = _start()
+            try:
+                line = _reply(process, json.dumps(question).encode(), self._seconds)
             except BrokenPipeError:
-                self.close()
+                _end(process)
+                continue
             except BaseException:  # an interrupted comparison must not leave its result to the next one
-                self.close()
+                _end(process)
                 raise
+            if line is None:
+                _end(process)
+                return None
+            idle.append(process)
+            return bool(json.loads(line))
         return None
 
 
 def fault_of(gold: str, answer: str) -> str | None:
     """The reason why an answer is wrong regardless of math-verify; else None."""
-    if len(answer) > MAX_FORMULA_CHARACTERS:
-        return f"a formula of {len(answer):,} characters"
+    if is_too_large(answer):
+        return "a number that is too large to compute"
     if re.search(_SIDE_BY_SIDE, with_joined_thousands(answer)) and not re.search(
         _SIDE_BY_SIDE, with_joined_thousands(gold)
     ):
@@ -122,6 +135,21 @@ def fault_of(gold: str, answer: str) -> str | None:
     if contradicts(everything(answer)):
         return "its sides are not equal"
     return None
+
+
+def is_too_large(formula: str) -> bool:
+    """Whether a formula has a power or a factorial of whole numbers that would take longer than the limit."""
+    if any(int(number) > MAX_FACTORIAL for number in re.findall(r"(\d+)[)}\s]*!", formula)):
+        return True
+    for tower in re.finditer(r"(?<![=_\d])(?<!_\{)\d+(?:[)}\s]*\^[\s{(]*\d+)+", formula):
+        exponent = 1
+        for number in reversed(re.findall(r"\d+", tower[0])[1:]):
+            if exponent > MAX_EXPONENT.bit_length() and int(number) > 1:
+                return True
+            exponent = int(number) ** exponent
+            if exponent > MAX_EXPONENT:
+                return True
+    return False
 
 
 def is_value(gold: str) -> bool:
@@ -156,10 +184,14 @@ def with_joined_thousands(formula: str) -> str:
 
 
 def with_commas(formula: str) -> str:
-    """The formula with commas between values that words or boxes separate: "3 and 4" are two values."""
-    between_boxes = r"\}[$\s\\()\[\]]*(?:or|and|,|;)[$\s\\()\[\]]*(?:boxed|fbox)\s?\{"
-    apart = rf"{between_boxes}|\$?\s*(?:\\text\{{[^{{}}]*)?\b(?:and|or)\b(?:[^{{}}]*\}})?\s*\$?"
-    return re.sub(apart, ", ", formula)
+    """The formula with commas between values that words, semicolons or boxes separate: "3 and 4" are two values."""
+    formula = re.sub(rf"\}}{BETWEEN_BOXES}{BOX}\s?\{{", ", ", formula)
+    formula = re.sub(rf"{WORDS}([^{{}}]*\d[^{{}}]*)\}}", r" \1 ", formula)
+    formula = re.sub(rf"{WORDS}\s*(?:either|both)\s*\}}|\b(?:either|both)\b", " ", formula)
+    joint = (
+        rf"(?:{WORDS}[^{{}}\d]*\b(?:and|or)\b[^{{}}\d]*\}}|\b(?:and|or)\b|\\(?:lor|vee|land|wedge)(?![a-z])|;(?<!\\;))"
+    )
+    return re.sub(rf"(?:[,$]|{BLANK})*{joint}(?:\$|{BLANK})*", ", ", formula)
 
 
 def with_latex_commands(formula: str) -> str:
@@ -186,12 +218,25 @@ def _digits_for_words(formula: str) -> str:
 def _start() -> subprocess.Popen[bytes]:
     if importlib.util.find_spec("math_verify") is None:
         raise UncodeError("grading formulas needs math_verify: pip install 'uncode[eval]'.")
-    command = [sys.executable, "-P", str(Path(__file__).parent / "verifier.py")]
+    command = [sys.executable, "-P", str(Path(__file__).parent / "verifier.py"), str(CPU_SECONDS)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
-    atexit.register(process.kill)
     assert process.stdout is not None
     if process.stdout.readline() != b"ready\n":
-        process.kill()
-        process.communicate()
+        _end(process)
         raise UncodeError("math_verify does not start: try `python -c 'import math_verify'`.")
     return process
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.communicate()
+
+
+def _reply(process: subprocess.Popen[bytes], question: bytes, seconds: float) -> bytes | None:
+    """The line that a process answers; None if it has ended, or takes longer than so many seconds."""
+    assert process.stdin is not None and process.stdout is not None
+    process.stdin.write(question + b"\n")
+    process.stdin.flush()
+    poll = select.poll()
+    poll.register(process.stdout, select.POLLIN)
+    return (process.stdout.readline() or None) if poll.poll(seconds * 1000) else None

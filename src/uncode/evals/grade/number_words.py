@@ -10,20 +10,29 @@ from .pattern import lazy_pattern
 
 _SMALLEST = """zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
 seventeen eighteen nineteen"""
-_UNITS = {word: value for value, word in enumerate(_SMALLEST.split())}
+UNITS = {word: value for value, word in enumerate(_SMALLEST.split())}
 _TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
-_SCALES = {"hundred": 100, "thousand": 10**3, "million": 10**6, "billion": 10**9}
+SCALES = {
+    "hundred": 10**2,
+    "thousand": 10**3,
+    "lakh": 10**5,
+    "million": 10**6,
+    "crore": 10**7,
+    "billion": 10**9,
+    "trillion": 10**12,
+}
 _PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
 
 _GAP = r"(?:\s+|\s?-\s?)"
-_SMALL = rf"(?:(?:{'|'.join(_TENS)})(?:{_GAP}(?:{'|'.join(list(_UNITS)[1:10])}))?|(?:{'|'.join(reversed(_UNITS))}))\b"
+_SMALL = rf"(?:(?:{'|'.join(_TENS)})(?:{_GAP}(?:{'|'.join(list(UNITS)[1:10])}))?|(?:{'|'.join(reversed(UNITS))}))\b"
 _GROUP = rf"(?:(?:{_SMALL}|a)\s+hundred\b(?:\s+(?:and\s+)?{_SMALL})?|{_SMALL})"
 _WHOLE = (
-    rf"(?:{_GROUP}|a)\s+(?:thousand|million|billion)\b(?:,?\s+(?:and\s+)?{_GROUP}(?:\s+thousand\b)?){{0,3}}|{_GROUP}"
+    rf"(?:{_GROUP}|a)\s+(?:thousand|million|billion|trillion)\b"
+    rf"(?:,?\s+(?:and\s+)?{_GROUP}(?:\s+thousand\b)?){{0,3}}|{_GROUP}"
 )
 _WORDS = lazy_pattern(
     rf"(?<![\\A-Za-z-])(?P<sign>(?:minus|negative)\s+)?(?P<whole>{_WHOLE})"
-    rf"(?:\s+point(?P<decimals>(?:\s+(?:{'|'.join(list(_UNITS)[:10])}))+)\b|\s+and\s+an?\s+(?P<more>half|third|quarter)\b"
+    rf"(?:\s+point(?P<decimals>(?:\s+(?:{'|'.join(list(UNITS)[:10])}))+)\b|\s+and\s+an?\s+(?P<more>half|third|quarter)\b"
     rf"|{_GAP}(?P<part>half|halves|(?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?)\b)?(?![A-Za-z])",
     re.I,
 )
@@ -37,7 +46,7 @@ def number_words(text: Found) -> list[tuple[Fraction, Found]]:
 def _value(match: re.Match[str]) -> Fraction:
     value = Fraction(_whole(match["whole"]))
     if match["decimals"]:
-        value = Fraction(f"{value}.{''.join(str(_UNITS[word]) for word in match['decimals'].lower().split())}")
+        value = Fraction(f"{value}.{''.join(str(UNITS[word]) for word in match['decimals'].lower().split())}")
     if match["more"]:
         value += Fraction(1, _PARTS[match["more"].lower()])
     if match["part"]:
@@ -48,11 +57,11 @@ def _value(match: re.Match[str]) -> Fraction:
 def _whole(words: str) -> int:
     total = group = 0
     for word in re.findall(r"[a-z]+", words.lower()):
-        scale = _SCALES.get(word, 0)
+        scale = SCALES.get(word, 0)
         if scale == 100:
             group = max(group, 1) * scale
         elif scale:
             total, group = total + max(group, 1) * scale, 0
         else:
-            group += _UNITS.get(word, 0) + _TENS.get(word, 0)
+            group += UNITS.get(word, 0) + _TENS.get(word, 0)
     return total + group

@@ -11,7 +11,18 @@ from typing import Any, final
 from ...extras import check_installed
 from ..data import Source
 from ..grade.claims import bounds_formula
-from ..grade.find import Found, before_next, boxed, fenced, first_of, sentence_of, stated, tagged, without_open_equation
+from ..grade.find import (
+    Found,
+    before_next,
+    boxed,
+    fenced,
+    first_of,
+    sentence_of,
+    stated,
+    tagged,
+    without_open_equation,
+    without_remark,
+)
 from ..grade.formulas import Formulas, is_value, normal_form
 from ..grade.number_words import number_words
 from ..grade.numbers import is_asserted, numbers
@@ -93,7 +104,7 @@ def answer_of(text: Found, wants_value: bool = True) -> Found | None:
 
 def _holds_bound(place: Found) -> bool:
     """Whether a mark holds an inequality, or words such as "at least"."""
-    return bounds_formula(sentence_of(place).text)
+    return bounds_formula(without_remark(sentence_of(place)).text)
 
 
 def _marked(text: Found, skip: Callable[[Found], bool] | None) -> Found | None:
@@ -125,7 +136,9 @@ def _number_in_words(text: Found) -> Found:
 
 
 def _in_words(text: str) -> bool:
-    return re.search(r"(?<![\\a-z])[a-z]{3,}", text) is not None and not re.search(r"[\\^_{}=<>]", text)
+    return re.search(r"(?<![\\a-z])(?:[a-z]{3,}|(?:is|it|of|so|we)\b)", text, re.I) is not None and not re.search(
+        r"[\\^_{}=<>]", text
+    )
 
 
 def _last(text: Found, wants_value: bool) -> Found | None:
@@ -152,6 +165,7 @@ def _bare(found: Found) -> Found | None:
     opened = re.match(rf"{_OPEN}\s*", found.text)
     if opened and not re.search(_CLOSE, found.text[opened.end() : MAX_CHARACTERS]):  # a formula that is never closed
         found = found.part(opened.end(), len(found.text))
+    found = found if "\n" in found.text else without_remark(found)
     found = found.part(0, len(found.text) - 1) if re.search(r"[^\\.]\.$", found.text[-2:]) else found
     return found if found.text else None
 

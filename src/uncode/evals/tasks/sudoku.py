@@ -17,6 +17,21 @@ _LABEL = r"(?P<label>(?:[a-z]+ )?r(?:ow)?\s?\d?\W{0,6}(?:is\W{1,3})?|\d[.):]\s{1
 _ROW = lazy_pattern(
     rf"\W{{0,12}}{_LABEL}\W{{0,6}}" + r"\W{0,6}".join(["([0-4])"] * 4) + r"(?:\W{0,6}([0-4]))?\W{0,12}", re.I
 )
+_ROW_NUMBERS = (
+    dict.fromkeys(("1", "one", "first", "1st", "top"), 1)
+    | dict.fromkeys(("2", "two", "second", "2nd"), 2)
+    | dict.fromkeys(("3", "three", "third", "3rd"), 3)
+    | dict.fromkeys(("4", "four", "fourth", "4th", "last", "final", "bottom"), 4)
+)
+_ROW_NAME = lazy_pattern(
+    rf"\b(?:row|line)\s?(?:number\s|#)?(?P<after>[1-4]|one|two|three|four)\b|\b(?P<before>{'|'.join(_ROW_NUMBERS)})\s(?:row|line)\b"
+    r"|(?:^|(?<=[.;]\s))(?P<numeral>[1-4])[.)][ \t]+(?=[0-4]\W)",
+    re.I | re.M,
+)
+_FOUR_CELLS = lazy_pattern(
+    r"(?<![\d.])[0-4](?:(?:[\s,;|-]|\band\b){0,6}[0-4]){3}(?!\d|(?:[\s,;|-]|\band\b){1,6}\d(?![.)]))", re.I
+)
+MAX_ROW_NAMES = 100
 _MAX_ROW_CHARACTERS = 120
 """A longer line is not a row of the grid."""
 
@@ -120,7 +135,9 @@ def _solved(text: Found) -> bool:
 
 
 def _only_digits(text: Found) -> list[tuple[str, Found]]:
-    """The grid of a text that holds sixteen digits, not counting row numbers."""
+    """The grid of a text that holds sixteen digits, not counting row numbers. Columns are not rows."""
+    if re.search(r"\b(?:first|second|third|fourth|last) column\b", text.text, re.I):
+        return []
     bare = re.sub(r"(?i)\brow\s?\d|\br\d\b|<[^<>]{1,20}>|\\[a-z]+", lambda m: " " * len(m[0]), text.text)
     digits = list(re.finditer(r"\d", bare))
     if len(digits) != 16 or any(m[0] not in "01234" for m in digits):
@@ -130,7 +147,7 @@ def _only_digits(text: Found) -> list[tuple[str, Found]]:
 
 def grids_of(text: Found) -> list[tuple[str, Found]]:
     """All grids: four lines of four digits each, or sixteen digits with no letter between them."""
-    found = _by_rows(text) or _by_digits(text)
+    found = _by_rows(text) or _by_sentences(text) or _by_digits(text)
     solid = [(m[0], text.part(*m.span())) for m in re.finditer(r"(?<!\d)[0-4]{16}(?!\d)", text.text)]
     return sorted({grid[1].span: grid for grid in (*found, *solid)}.values(), key=lambda grid: grid[1].end)
 
@@ -165,6 +182,30 @@ def _by_rows(text: Found) -> list[tuple[str, Found]]:
                 place = Found(text.whole, four[0].place.start, four[3].place.end)
                 grids.append(("".join(row.cells for row in four), place))
     return grids
+
+
+def _by_sentences(text: Found) -> list[tuple[str, Found]]:
+    """Grids whose rows are sentences: "1. The first row is 3 1 4 2." A sentence with two lists of four is no row."""
+    names = list(_ROW_NAME.finditer(text.text))[-MAX_ROW_NAMES:]
+    grids, rows = [], list[Found]()
+    for n, name in enumerate(names):
+        after = names[n + 1].start() if n + 1 < len(names) else len(text.text)
+        number = _ROW_NUMBERS[(name["after"] or name["before"] or name["numeral"]).lower()]
+        fours = list(_FOUR_CELLS.finditer(text.text, name.end(), min(after, name.end() + _MAX_ROW_CHARACTERS)))
+        if not fours:
+            continue
+        place = text.part(*fours[0].span())
+        if len({_digits(four[0]) for four in fours}) > 1 or place.is_denied or number not in (1, len(rows) + 1):
+            rows = []
+            continue
+        rows = [*rows, place] if number > 1 else [place]
+        if number == 4:
+            grids.append(("".join(_digits(row.text) for row in rows), Found(text.whole, rows[0].start, rows[3].end)))
+    return grids
+
+
+def _digits(text: str) -> str:
+    return re.sub(r"\D", "", text)
 
 
 @dataclass(frozen=True)
