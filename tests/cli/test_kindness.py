@@ -42,7 +42,9 @@ def test_tiny_says_once_what_it_can_do() -> None:
 
 
 def test_a_gap_filled_with_nothing_visible_is_noted() -> None:
-    shown = run("decode", "Mia has 3 shells. Cleo has 6 more.\nCleo has <mask:1> + 6 = 9 shells.", "--sampler", "confidence")
+    shown = run(
+        "decode", "Mia has 3 shells. Cleo has 6 more.\nCleo has <mask:1> + 6 = 9 shells.", "--sampler", "confidence"
+    )
     assert "note: gap 1 (1 token) was filled with nothing visible: a number after a space takes" in shown.stderr
 
 
