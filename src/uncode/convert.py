@@ -65,8 +65,10 @@ def convert(folder: Path, out: Path | None = None, on_progress: OnShard = lambda
         found |= read_header(target / name)
         on_progress(number, len(shards))
     files = [target / name for name in shards.values()]
-    begins = {file: min(entry.start for entry in found.values() if entry.file == file) for file in files}
-    total = sum(file.stat().st_size - begin for file, begin in begins.items())
+    total = 0
+    for path in files:
+        size = path.stat().st_size
+        total += size - min((entry.start for entry in found.values() if entry.file == path), default=size)
     if out is not None:
         beside = {path for pattern in BESIDE for path in folder.glob(pattern)} - {folder / PICKLED_INDEX}
         for path in sorted(beside):
