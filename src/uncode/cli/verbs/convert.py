@@ -29,7 +29,6 @@ def command(folder: Folder, out: Out = None, as_json: Json = False) -> None:
 
       uncode convert bert-base
       uncode convert old/model --out new/model
-      hf download NAME --local-dir model; uncode convert model
     """
     with loading():
         from rich.filesize import decimal
