@@ -104,20 +104,10 @@ def _may_be_tied(folder: Path) -> bool:
 
 def _unpickle(source: Path, output: int, ties: bool) -> dict[str, str]:
     """Let another process write the tensors of `source` to the descriptor. Returns the names that it left out."""
-    command = [
-        sys.executable,
-        "-P",
-        "-m",
-        f"{__package__}.unpickle",
-        str(source.resolve()),
-        str(output),
-        str(int(ties)),
-    ]
-    environment = {
-        "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
-        "OMP_NUM_THREADS": "1",
-        "CUDA_VISIBLE_DEVICES": "",
-    }
+    words = [str(source.resolve()), str(output), str(int(ties))]
+    command = [sys.executable, "-P", "-m", f"{__package__}.unpickle", *words]
+    environment = {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "OMP_NUM_THREADS": "1"}
+    environment |= {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, capture_output=True, env=environment, pass_fds=[output], check=False
     )
