@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import uncode
+from tests.cli.running import TOY, call
 from tests.evals.test_eval import EchoModel, config, runner
 from uncode.evals.run.folder import RunFolder
 
@@ -51,3 +52,11 @@ def test_without_pandas_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setitem(sys.modules, "pandas", None)
     with pytest.raises(uncode.UncodeError, match=r"a data frame needs pandas: pip install 'uncode\[frames\]'"):
         traced()[0].to_frame()
+
+
+def test_the_file_of_a_comparison_is_a_frame(tmp_path: Path) -> None:
+    source, out = tmp_path / "prompts.txt", tmp_path / "compared.jsonl"
+    source.write_text("add 1 3 4\nadd 2 2 5\n")
+    call("compare", *TOY, "--input", str(source), "--samplers", "confidence,semi_ar", "--out", str(out))
+    frame = pandas.read_json(out, lines=True)
+    assert frame.groupby("sampler")["forwards"].mean()["confidence"] == 24 and len(frame) == 4

@@ -93,8 +93,77 @@ def test_the_toy_model_fills_sums() -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "sizes"),
+    [
+        ("add 3 4 5 first 3 + 4 = <mask:?> , then 7 + 5 = 12 .", [1]),
+        ("add 3 4 5 first 3 + 4 = 7 , then <mask:?> = 12 .", [3]),
+        ("add 3 4 5 first 3 + 4 = <mask:?> , then <mask:?> = 12", [1, 3]),
+        ("add 3 4 5 first 3 <mask:?><mask:1> = 7 , then <mask:1> + 5 = 12 .", [2, 1]),  # adjacent gaps are one
+    ],
+)
+def test_the_model_chooses_the_size_of_a_gap(text: str, sizes: list[int]) -> None:
+    model = uncode.load("toy")
+    (row,) = read_prompts(model, [text], None)
+    assert [stop - start for start, stop in row.gaps] == sizes
+    whole = "add 3 4 5 first 3 + 4 = 7 , then 7 + 5 = 12 ."
+    assert whole.startswith(generate(model, text, sampler=presets.confidence()).rstrip(" ."))
+
+
+def test_a_gap_without_a_size_is_not_filled_with_blanks_or_an_end() -> None:
+    """The model is surest of a blank, and of an EOS token, at sizes at which it proposes nothing else."""
+    certain, blank, cat = 9.0, TOKENIZER.encode(" ")[0], TOKENIZER.encode(" cat")
+    assert len(cat) == 1
+
+    def fn(tokens: Tensor) -> Tensor:
+        logits = torch.zeros(*tokens.shape, len(TOKENIZER))
+        masked = (tokens[0] == MASK).nonzero()[:, 0].tolist()
+        wanted = {1: [blank], 2: [blank, *cat]}.get(len(masked), [*cat] * (len(masked) - 1) + [EOS])
+        for at, token in zip(masked, wanted, strict=True):
+            logits[0, at, token] = certain if len(masked) != 2 else certain - 3
+        return logits
+
+    model = FunctionDenoiser(fn, MASK, len(TOKENIZER), eos_ids=(EOS,), tokenizer=TOKENIZER)
+    (row,) = read_prompts(model, ["the <mask:?>"], None)
+    assert row.gaps[0][1] - row.gaps[0][0] == 2
+
+
+def test_a_gap_filled_with_nothing_visible_says_how_many_tokens_it_needs() -> None:
+    model = uncode.load("tiny", device="cpu")
+    text = "Mia has 3 shells. Cleo has 6 more.\nCleo has <mask:1> + 6 = 9 shells."
+    with pytest.warns(UserWarning, match=r"gap 1 \(1 token\) was filled with nothing visible: a number .* 2 tokens"):
+        generate(model, text, sampler="confidence")
+
+
+def test_a_canvas_from_texts() -> None:
+    model = uncode.load("toy")
+    canvas = uncode.canvas_from_texts(model, ["add 1 2 3", "add 4 5 6"], length=24)
+    prompts = [model.tokenizer.encode(text) for text in ("add 1 2 3", "add 4 5 6")]
+    assert canvas.tokens.equal(uncode.Canvas.after_prompt(prompts, length=24, mask_id=model.mask_id).tokens)
+    trace = uncode.decode(model, canvas, "left_to_right")
+    assert trace.texts(model.tokenizer)[0].endswith("so the answer is 6 .")
+    gap = uncode.canvas_from_texts(model, "add 1 2 3 first 1 + 2 = <mask:?> , then")
+    assert gap.masked.sum() == 1
+    with pytest.raises(UncodeError, match="canvas_from_texts has no option 'lenght'"):
+        uncode.canvas_from_texts(model, "add 1 2 3", lenght=3)  # type: ignore[call-arg]
+
+
+def test_rows_and_texts_of_a_trace_have_no_padding() -> None:
+    model = writes(" sat", "<eos>", " on", " the")
+    model.sees_padding = True
+    model.fn = lambda tokens, valid, fn=model.fn: fn(tokens)
+    texts = ["the cat", "the cat and the dog", "the <mask:1> sat<mask:1>"]
+    canvas = uncode.canvas_from_texts(model, texts, length=[4, 4, None])
+    trace = uncode.decode(model, canvas, presets.left_to_right())
+    assert [row.tolist() for row in trace.rows] == [
+        trace.row(n)["prompt_ids"] + trace.row(n)["generated_ids"] for n in range(3)
+    ]
+    assert trace.texts(TOKENIZER) == [" sat", " sat", " on sat the"]
+
+
+@pytest.mark.parametrize(
     ("prompts", "length", "message"),
     [
+        (["the <mask:??>"], None, r"is no gap: write <mask:N> .* or <mask:\?>"),
         (["the cat"], None, "the length of the answer is missing"),
         (["the <mask:2>"], 5, "leave the length out"),
         (["the <mask:2>", "cat"], [5, 5], "leave the length out"),

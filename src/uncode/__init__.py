@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .core.trace import Trace
     from .decoding import decode, steps
     from .frequency import FrequencyTable
-    from .generation import generate
+    from .generation import canvas_from_texts, generate
     from .likelihood import log_likelihood
     from .order_choice import two_orders
     from .samplers import interventions, legacy, presets
@@ -37,6 +37,7 @@ __all__ = [
     "Trace",
     "UncodeError",
     "__version__",
+    "canvas_from_texts",
     "choose_threshold",
     "decode",
     "generate",
@@ -59,6 +60,7 @@ _MODULE_OF = {
     "Sampler": "core.pieces.policy",
     "Step": "core.stepper.decode",
     "Trace": "core.trace",
+    "canvas_from_texts": "generation",
     "choose_threshold": "threshold",
     "decode": "decoding",
     "generate": "generation",

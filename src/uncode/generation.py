@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any, Required, TypedDict, Unpack, overload
 
+from .core.canvas import Canvas
 from .core.denoiser import Denoiser
 from .core.errors import require, shown
 from .core.pieces.policy import Sampler
@@ -12,7 +14,7 @@ from .core.pieces.stop import AfterEos
 from .core.stepper.decode import Steps, steps
 from .core.stepper.requests import Samplers, Seeds, each_sampler
 from .core.support.arguments import checks_arguments
-from .prompt import Length, Messages, Prompt, answer_texts, canvas_of, is_whole, read_prompts
+from .prompt import Length, Messages, Prompt, answer_texts, blank_gaps, canvas_of, is_whole, read_prompts
 from .samplers.lookup import SamplersLike, resolve
 
 
@@ -49,8 +51,9 @@ def generate(
 
     `sampler` is a Sampler, the name of a preset ("confidence") or of one of the model's own sampler files ("story" of
     tiny), or the path of a sampler file. A text with gaps, "Paris is the <mask:2> of France.", is returned with its
-    gaps filled and takes no `length`. For a list, `length`, `sampler` and `seed` may be one per prompt. Decoding of an
-    answer stops once no mask is left before an EOS token; with `stop_at_eos=False` the model fills every mask.
+    gaps filled and takes no `length`; of `<mask:?>` the model chooses the size. For a list, `length`, `sampler` and
+    `seed` may be one per prompt. Decoding of an answer stops once no mask is left before an EOS token; with
+    `stop_at_eos=False` the model fills every mask.
     """
     require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {shown(prompt)}.")
     one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
@@ -62,7 +65,18 @@ def generate(
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
     trace = start_decode(denoiser, prompts, resolve(sampler, denoiser), seed, stop_at_eos).trace()
     texts = answer_texts(denoiser, prompts, trace)
+    if blank := blank_gaps(denoiser, prompts, trace):
+        warnings.warn(blank[0], stacklevel=3)
     return texts[0] if one else texts
+
+
+@checks_arguments()
+def canvas_from_texts(denoiser: Denoiser, texts: str | Sequence[Any], *, length: Length = None) -> Canvas:
+    """The canvas of raw prompts, messages or texts with gaps, read as :func:`generate` reads them, for :func:`decode`.
+
+    `length` is the length of the answers, one for all or one per text. A text with gaps has none.
+    """
+    return canvas_of(denoiser, read_prompts(denoiser, [texts] if isinstance(texts, str) else texts, length))
 
 
 def start_decode(denoiser: Denoiser, prompts: list[Prompt], sampler: Samplers, seed: Seeds, stop_at_eos: bool) -> Steps:

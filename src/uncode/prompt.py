@@ -7,16 +7,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
+import torch
+
 from .core.canvas import Canvas
 from .core.denoiser import Denoiser, Facts
 from .core.errors import UncodeError, require, shown
 from .core.support.memory import require_memory_for_canvas
 from .core.support.reprs import counted
 from .core.trace import Trace
-from .gaps import MARKER, gap_size
+from .gaps import CHOSEN, MARKER, gap_size
+from .likelihood import masked_logits
 
 Messages = Sequence[dict[str, str]]
 Length = int | Sequence[int | None] | None
+MAX_CHOSEN_TOKENS = 16
+"""The largest size that is tried for a gap without one."""
 
 
 @dataclass(frozen=True)
@@ -99,8 +104,7 @@ def canvas_of(denoiser: Denoiser, prompts: Sequence[Prompt]) -> Canvas:
 
 def answer_texts(denoiser: Denoiser, prompts: Sequence[Prompt], trace: Trace) -> list[str]:
     """The text of each row of a finished decode."""
-    valid = trace.canvas.valid.to(trace.tokens.device)
-    return [p.answer(denoiser, trace.tokens[row][valid[row]].tolist()) for row, p in enumerate(prompts)]
+    return [p.answer(denoiser, row.tolist()) for p, row in zip(prompts, trace.rows, strict=True)]
 
 
 def encode(denoiser: Denoiser, prompt: str | Messages) -> list[int]:
@@ -159,17 +163,85 @@ def with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None) 
 def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
     require(length is None, "a text with gaps has no answer length: leave the length out.")
     pieces: list[str] = []
-    sizes: list[int] = []
+    sizes: list[int | None] = []
     at = 0
     for found in _gap_pattern(denoiser.tokenizer).finditer(text):
         size = gap_size(found)
         if pieces and found.start() == at:  # adjacent gaps are one gap
-            sizes[-1] += size
+            sizes[-1] = None if size is None or sizes[-1] is None else sizes[-1] + size
         else:
             pieces.append(text[at : found.start()])
             sizes.append(size)
         at = found.end()
-    return with_pieces(denoiser, [*pieces, text[at:]], sizes)
+    pieces.append(text[at:])
+    return with_pieces(denoiser, pieces, choose_sizes(denoiser, pieces, sizes))
+
+
+def choose_sizes(denoiser: Denoiser, pieces: list[str], sizes: Sequence[int | None]) -> list[int]:
+    """The sizes of the gaps, with those chosen that are None: 1 to MAX_CHOSEN_TOKENS, the one that fits best.
+
+    All of them first get one size together. Then each gets its own, from left to right, while the others stay. Of sizes
+    that fit equally well the smallest is taken. The choice needs neither a sampler nor a seed.
+    """
+    wanted = [gap for gap, size in enumerate(sizes) if size is None]
+    chosen = [size or 1 for size in sizes]
+    for group in [wanted] * bool(wanted) + [[gap] for gap in wanted if len(wanted) > 1]:
+        tried = [
+            [n if gap in group else chosen[gap] for gap in range(len(sizes))] for n in range(1, MAX_CHOSEN_TOKENS + 1)
+        ]
+        fits = list[tuple[bool, float]]()
+        for each in tried:
+            try:
+                fits.append(_fit(denoiser, with_pieces(denoiser, pieces, each), wanted))
+            except UncodeError:  # longer than this model can read
+                if not fits:
+                    raise
+                break
+        chosen = tried[fits.index(max(fits))]
+    return chosen
+
+
+def _fit(denoiser: Denoiser, prompt: Prompt, wanted: list[int]) -> tuple[bool, float]:
+    """How well the sizes of the `wanted` gaps suit the model, by one forward; larger is better.
+
+    The mean log-probability of the model's proposals in a gap tends to be largest near the right size (CAL, arXiv
+    2602.00476). It alone is fooled by a gap that ends in the middle of what the model wants to write. So the given
+    token after the gap is masked too, and the log-probability of that token is added. Sizes at which the model
+    proposes nothing visible, or the end of the text, come last.
+    """
+    start, ids = prompt.gaps[0][0], torch.tensor(prompt.ids, device=denoiser.device)
+    masks = ids[None, start:] == denoiser.mask_id
+    ends = [prompt.gaps[gap][1] for gap in wanted]
+    masks[0, [end - start for end in ends if end < len(ids)]] = True
+    logits = masked_logits(denoiser, ids, start, masks)[0]
+    logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+    fit, is_text = 0.0, True
+    for gap in wanted:
+        first, end = prompt.gaps[gap]
+        best = logp[first - start : end - start].max(-1)
+        proposal = best.indices.tolist()
+        visible = str(denoiser.tokenizer.decode(proposal, skip_special_tokens=True)).strip()
+        is_text &= bool(visible) and not set(proposal) & set(denoiser.eos_ids)
+        fit += float(best.values.mean()) + (float(logp[end - start, ids[end]]) if end < len(ids) else 0.0)
+    return is_text, fit
+
+
+def blank_gaps(denoiser: Denoiser, prompts: Sequence[Prompt], trace: Trace) -> list[str]:
+    """A sentence for each row with a gap that was filled with nothing visible. It says what to write instead."""
+    found = list[str]()
+    for prompt, row in zip(prompts, trace.rows, strict=True):
+        ids, gaps = row.tolist(), [] if prompt.pieces is None else prompt.gaps
+        texts = [added_text(denoiser.tokenizer.decode, ids[:start], ids[start:stop]) for start, stop in gaps]
+        blank = next((number for number, text in enumerate(texts) if not text.strip()), None)
+        if blank is None:
+            continue
+        size, needed = gaps[blank][1] - gaps[blank][0], len(encode(denoiser, " 1"))
+        why = f"a number after a space takes at least {needed} tokens here, the space being one: " * (size < needed)
+        found.append(
+            f"gap {blank + 1} ({counted(size, 'token')}) was filled with nothing visible: {why}give it more tokens, "
+            f"or write <mask:{CHOSEN}> to let the model choose how many."
+        )
+    return found
 
 
 def with_pieces(denoiser: Denoiser, pieces: list[str], sizes: list[int]) -> Prompt:

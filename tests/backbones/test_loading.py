@@ -209,12 +209,30 @@ FAULTS: dict[str, tuple[Any, str]] = {
         lambda f: edit_weights(f, lambda w: w.update({k: t.to(torch.int8) for k, t in list(w.items())[:1]})),
         r"stored otherwise: model\.transformer\.blocks\.0\.\w+\.weight \(I8\)",
     ),
-    "pickle only": (pickled, r"pickle only \(pytorch_model\.bin\), which can run code and is never read"),
+    "pickle only": (
+        pickled,
+        r"pickle only \(pytorch_model\.bin\), which can run code and is never read: run `uncode convert /",
+    ),
     "no weights": (empty, "holds no weights"),
     "no configuration": (lambda f: (f / "config.json").unlink(), "it has no config.json"),
     "a configuration that is no JSON": (lambda f: (f / "config.json").write_text("[]"), "one JSON object"),
     "another family": (lambda f: edit_config(f, model_type="gpt2"), "is a 'gpt2' model, not a masked"),
-    "no family": (lambda f: edit_config(f, model_type=None), "a model without model_type"),
+    "no family": (
+        lambda f: edit_config(f, model_type=None),
+        r'has no model_type: add the line "model_type": "llada", to it',
+    ),
+    "no family and no class": (
+        lambda f: edit_config(f, model_type=None, architectures=None),
+        r'has no model_type: add the line "model_type": "llada", to it',
+    ),
+    "no family, of BERT": (
+        lambda f: edit_config(f, model_type=None, architectures=["BertForMaskedLM"]),
+        r'add the line "model_type": "bert", to it',
+    ),
+    "nothing that tells the family": (
+        lambda f: edit_config(f, model_type=None, architectures=None, d_model=None),
+        r'add the line that names the model\'s family, such as "model_type": "bert", to it',
+    ),
     "a mixture of experts": (lambda f: edit_config(f, model_type="lladamoe"), "is a mixture of experts"),
     "experts of the same name": (lambda f: edit_config(f, num_experts=64), "is a mixture of experts"),
     "a class of experts": (lambda f: edit_config(f, architectures=["LLaDAMoEModelLM"]), "is a mixture of experts"),

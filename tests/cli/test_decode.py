@@ -116,6 +116,43 @@ def test_force_replaces_a_file_that_is_no_journal(tmp_path: Path) -> None:
     assert len(lines(out)) == 2
 
 
+def test_a_file_of_prompts_has_a_trace_and_a_page(tmp_path: Path) -> None:
+    source, out = prompts(tmp_path / "prompts.jsonl", 5), tmp_path / "answers.jsonl"
+    trace, page = tmp_path / "traces.jsonl", tmp_path / "page.html"
+    words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN, "--trace", str(trace)]
+    shown = call(*words, "--view", str(page))
+    assert f"{page}: 5 traces" in shown.stderr and "5 prompts, tau_leaping" in page.read_text()
+    found = lines(trace)
+    assert [row["id"] for row in found] == [0, 1, 2, 3, 4]
+    assert [row["text"] for row in found] == [row["text"] for row in lines(out)]
+    assert len(uncode.Trace.load(trace).tokens) == 5
+    viewed = call("view", str(trace), "--out", str(tmp_path / "viewed.html"))
+    assert viewed.stdout.endswith("5 traces, to be replayed in a browser.\n")
+    whole = trace.read_text(), out.read_text(), page.read_text()
+    trace.write_text("".join(trace.read_text().splitlines(keepends=True)[1:3]))  # as a kill may leave them
+    out.write_text("".join(out.read_text().splitlines(keepends=True)[:2]))
+    result = json.loads(call(*words, "--view", str(page), "--json").stdout)
+    assert result["resumed"] == 2 and (trace.read_text(), out.read_text(), page.read_text()) == whole
+    assert json.loads(call(*words, "--json").stdout)["forwards"] == 0
+    with pytest.raises(UncodeError, match="begun with seed 0, now 1"):
+        call(*words, "--seed", "1")
+
+
+def test_a_page_of_answers_that_are_there_already(tmp_path: Path) -> None:
+    source, out, page = prompts(tmp_path / "prompts.jsonl", 3), tmp_path / "answers.jsonl", tmp_path / "page.html"
+    words = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN]
+    call(*words)
+    before = out.read_text()
+    assert "3 traces" in call(*words, "--view", str(page)).stderr and out.read_text() == before
+
+
+def test_each_line_of_a_text_file_is_a_prompt(tmp_path: Path) -> None:
+    source, out = tmp_path / "prompts.txt", tmp_path / "answers.jsonl"
+    source.write_text("add 3 4 5\n\nadd 1 3 4\r\n")
+    call("decode", *TOY, "--input", str(source), "--out", str(out))
+    assert [(row["id"], row["prompt"]) for row in lines(out)] == [(0, "add 3 4 5"), (1, "add 1 3 4")]
+
+
 @pytest.mark.parametrize("text", ["{", "[]", ""])
 def test_a_damaged_job_file_is_named_and_the_answers_stay(tmp_path: Path, text: str) -> None:
     source, out = prompts(tmp_path / "prompts.jsonl", 1), tmp_path / "answers.jsonl"

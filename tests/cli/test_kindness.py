@@ -44,6 +44,13 @@ def test_tiny_says_once_what_it_can_do() -> None:
     assert "more than the model's context of 192" in long.stderr
 
 
+def test_a_gap_filled_with_nothing_visible_is_noted() -> None:
+    shown = run(
+        "decode", "Mia has 3 shells. Cleo has 6 more.\nCleo has <mask:1> + 6 = 9 shells.", "--sampler", "confidence"
+    )
+    assert "note: gap 1 (1 token) was filled with nothing visible: a number after a space takes" in shown.stderr
+
+
 @pytest.mark.parametrize("name", ["semi_ar", "uncode", "left_to_right", "legacy.uncode_release"])
 def test_a_sampler_is_printed_with_its_options(name: str) -> None:
     shown = run("samplers", name).stdout

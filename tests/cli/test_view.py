@@ -109,7 +109,7 @@ def test_decode_and_compare_write_the_page_at_once(tmp_path: Path, monkeypatch: 
     assert "two.html: 2 traces" in shown.stderr and problems("two.html") == [["confidence", "margin"]]
     Path("prompts.jsonl").write_text('"add 1 3 4"\n')
     for arguments, sentence in (
-        (["--input", "prompts.jsonl", "--out", "a.jsonl", "--view", "x.html"], "--view is for one prompt"),
+        (["--input", "prompts.jsonl", "--out", "x", "--view", "x"], "--view and --out would both write 'x'"),
         (["add 1 3 4", "--trace", "x", "--view", "x"], "--trace and --view would both write 'x'"),
         (["add 1 3 4", "--view", "prompts.jsonl"], "'prompts.jsonl' exists and is not a page"),
     ):

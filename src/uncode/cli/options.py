@@ -20,6 +20,8 @@ DEFAULT_LENGTH = 96
 """Tokens of an answer."""
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 """A number as people write it: JSON has neither .8 nor 1. nor +1."""
+DEFAULT_BATCH = 8
+"""Rows of a batch."""
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -145,6 +147,17 @@ Whole = Annotated[bool, typer.Option("--whole", help="Fill every mask; do not st
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
 View = Annotated[
     Path | None, typer.Option("--view", metavar="FILE", help="Write a page (HTML) that replays the decode.")
+]
+Input = Annotated[
+    Path | None,
+    typer.Option("--input", metavar="FILE", help="A file of prompts instead of one prompt (JSON lines, or .txt)."),
+]
+Out = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="The file for the answers to --input (JSON lines).")
+]
+BatchSize = Annotated[
+    int | None,
+    typer.Option("--batch", min=1, metavar="N", help=f"Answers to --input per batch.  [default: {DEFAULT_BATCH}]"),
 ]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a file uncode did not write.")]
 

@@ -121,6 +121,23 @@ class Trace:
         return self.tokens[:, self.canvas.start :]
 
     @property
+    def rows(self) -> list[Tensor]:
+        """The tokens of each row, prompt and span, without its padding."""
+        return [tokens[valid] for tokens, valid in zip(self.tokens, self.canvas.valid, strict=True)]
+
+    def texts(self, tokenizer: Any) -> list[str]:
+        """The text of each row's span, without special tokens. An answer ends at the first EOS token that was written;
+        a span with given text in it is whole."""
+        ends, found = {*self.header["special_ids"]} - {self.canvas.mask_id}, list[str]()
+        for row, length in enumerate(self.canvas.lengths.tolist()):
+            ids, steps = self.generated[row, :length].tolist(), self.commit_step[row, :length].tolist()
+            is_text = [token not in ends for token in ids]
+            with_gaps = any(step == GIVEN and text for step, text in zip(steps, is_text, strict=True))
+            stop = length if with_gaps or all(is_text) else is_text.index(False)
+            found.append(str(tokenizer.decode(ids[:stop], skip_special_tokens=True)))
+        return found
+
+    @property
     def sequence_entropy(self) -> Tensor:
         """The paper's H_seq, `[B]`: the mean entropy of all masked positions, averaged over a row's steps."""
         require(

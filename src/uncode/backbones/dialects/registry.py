@@ -24,8 +24,38 @@ def dialect_of(config: Config, where: object) -> Dialect | None:
     if kind in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
         return None
     require(not mixed, experts)
-    named = f"a '{kind}' model" if kind else "a model without model_type"
+    if not kind:
+        raise UncodeError(without_model_type(config, where))
     raise UncodeError(
-        f"'{where}' is {named}, not a masked diffusion or masked language model: uncode loads "
+        f"'{where}' is a '{kind}' model, not a masked diffusion or masked language model: uncode loads "
         f"{', '.join(d.model_type for d in DIALECTS)} and what transformers' AutoModelForMaskedLM knows."
     )
+
+
+def without_model_type(config: Config, where: object) -> str:
+    """The sentence for a config.json without `model_type`: the line to add, by its `architectures` or its keys."""
+    from transformers.models.auto import modeling_auto
+
+    known = {
+        name: kind
+        for kinds in (modeling_auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES)
+        for kind, name in kinds.items()
+    }
+    classes = [str(name) for name in config.get("architectures") or []]
+    guesses = [known[name] for name in classes if name in known]
+    for dialect in DIALECTS:
+        kind = dialect.model_type.casefold()
+        if any(name.casefold().startswith(kind) for name in classes) or (not classes and _has_shape(dialect, config)):
+            guesses.append(dialect.model_type)
+    such = "" if guesses else "that names the model's family, such as "
+    kind = guesses[0] if guesses else "bert"
+    return f'the config.json of \'{where}\' has no model_type: add the line {such}"model_type": "{kind}", to it.'
+
+
+def _has_shape(dialect: Dialect, config: Config) -> bool:
+    """Whether a configuration has the keys of a dialect. Those of Dream are usual, but for the id of the mask."""
+    try:
+        dialect.shape(config)
+    except UncodeError:
+        return False
+    return config.get("mask_token_id") is not None

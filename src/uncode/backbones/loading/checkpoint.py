@@ -23,6 +23,7 @@ from ...core.errors import UncodeError, require
 from ...core.support.allocate import empty_tensor
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
+PICKLED_INDEX, PICKLED = "pytorch_model.bin.index.json", "pytorch_model.bin"
 _READ_BYTES = 1 << 24
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
@@ -69,14 +70,20 @@ def read_headers(folder: Path) -> dict[str, StoredTensor]:
     if (folder / INDEX).is_file():
         return _sharded(folder)
     if (folder / SINGLE).is_file():
-        return _header(folder / SINGLE)
+        return read_header(folder / SINGLE)
     pickled = sorted(p.name for pattern in ("*.bin", "*.pt", "*.pth") for p in folder.glob(pattern))
     if pickled:
+        how = f"run `uncode convert {folder}`" if has_pickle(folder) else "convert them to safetensors"
         raise UncodeError(
             f"'{folder}' has its weights as pickle only ({pickled[0]}), which can run code and is never read: "
-            "convert them to safetensors, or take a revision that has them."
+            f"{how}, or take a revision that has safetensors."
         )
     raise UncodeError(f"'{folder}' holds no weights: expected {SINGLE} or {INDEX}.")
+
+
+def has_pickle(folder: Path) -> bool:
+    """Whether a folder has pickled weights by the names that transformers gave them."""
+    return any((folder / name).is_file() for name in (PICKLED, PICKLED_INDEX))
 
 
 def is_whole(folder: Path) -> bool:
@@ -101,7 +108,7 @@ def _sharded(folder: Path) -> dict[str, StoredTensor]:
         require(
             (folder / file).is_file(), f"'{folder}' lacks the shard {file}, which its index names: download it again."
         )
-        found |= _header(folder / file)
+        found |= read_header(folder / file)
     complain(
         f"the index of '{folder}' and its shards disagree",
         {"only in the index": sorted(set(index) - set(found)), "not in the index": sorted(set(found) - set(index))},
@@ -109,7 +116,7 @@ def _sharded(folder: Path) -> dict[str, StoredTensor]:
     return found
 
 
-def _header(file: Path) -> dict[str, StoredTensor]:
+def read_header(file: Path) -> dict[str, StoredTensor]:
     """The entries of one file, which begins with the length of its header and the header, in JSON."""
     try:
         with safe_open(file, framework="pt"):  # checks the header against the file's size

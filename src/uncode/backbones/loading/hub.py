@@ -67,7 +67,8 @@ class HubModel:
         require(
             weights,
             f"'{self.name}' has no safetensors on the hub, and pickled weights can run code and are never read: "
-            "convert them, or take a revision that has safetensors.",
+            f"run `hf download {self.name} --local-dir FOLDER` and `uncode convert FOLDER`, or take a revision that "
+            "has safetensors.",
         )
         return Path(found)
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
 
 import typer
 
@@ -18,14 +21,20 @@ from ...engine import Engine, Request
 from ...files import Journal
 from ...generation import sampler_for
 from ...models import BUILT_IN, folder_of
-from ...prompt import Prompt, answer_texts, canvas_of
+from ...prompt import Prompt, answer_texts, blank_gaps, canvas_of
+from ...viewer.page import Trajectory
+from ...viewer.row_summary import first_eos_step
 from ..options import DEFAULT_LENGTH
 from ..progress import item_bar
 from .finished_answers import report_done
-from .prompt_notes import advise
+from .prompt_notes import advise, note_blank_gaps
 from .prompts import PromptFile, PromptLine
+from .view_file import write_view
+from .view_rows import MAX_ROWS
 
-Item = tuple[PromptLine, Prompt]
+Row = dict[str, Any]
+Key = tuple[str | int, str]
+"""What tells answers apart: the id of the prompt and the name of the sampler."""
 
 
 @dataclass(frozen=True)
@@ -40,51 +49,155 @@ class DecodeSettings:
     stop_at_eos: bool
 
 
-def answer_file(
-    settings: DecodeSettings,
-    prompts: PromptFile,
-    model: str,
-    batch: int,
-    as_json: bool,
-    command: Mapping[str, Any] | None = None,
-    force: bool = False,
-) -> None:
-    """Answer the prompts that have no answer yet, and print a summary. Finished answers are kept after a kill."""
-    began, lines, out = time.monotonic(), prompts.lines, prompts.out
-    rows = [one.row(settings.denoiser, settings.chat, settings.length) for one in lines]
-    takes_length = any(row.is_continued for row in rows)
-    require(settings.length is None or takes_length, "texts with gaps have no answer length: leave --length out.")
-    advise(model, settings.denoiser, [(one.prompt, row) for one, row in zip(lines, rows, strict=True)])
-    line_number = {one.id: one.number for one in lines}
-    with Journal.open(out, _job(settings, prompts, model), command, force) as journal:
-        ids = [row.get("id") for row in journal.rows]
-        are_known = all(isinstance(one, str | int) and one in line_number for one in ids)
-        require(are_known and len(set(ids)) == len(ids), f"'{out}' was changed: choose another --out, or remove it.")
-        done = set(ids)
-        resumed = len(journal.rows)
-        missing = [item for item in zip(lines, rows, strict=True) if item[0].id not in done]
+@dataclass(frozen=True)
+class FileJob:
+    """A file of prompts, who answers it, and the files for what is made of it."""
+
+    prompts: PromptFile
+    model: str
+    samplers: Mapping[str, Sampler]
+    """By name. Each answers every prompt."""
+    compares: bool
+    """Whether an answer names its sampler, and says when EOS was committed."""
+    batch: int
+    trace: Path | None = None
+    view: Path | None = None
+    force: bool = False
+
+    @property
+    def needs_traces(self) -> bool:
+        return self.trace is not None or self.view is not None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """The answers to a file of prompts."""
+
+    rows: list[Row]
+    """In the order of the file; those of one prompt in the order of the samplers."""
+    resumed: int
+    """How many are of an earlier run."""
+    forwards: int
+    """Of this run."""
+    seconds: float
+
+    def report(self, prompts: PromptFile, as_json: bool) -> None:
+        """Print the last line of the run, if a file keeps the answers."""
+        if prompts.out is not None:
+            report_done(prompts.out, len(self.rows), self.resumed, self.forwards, self.seconds, as_json)
+
+
+class _Item(NamedTuple):
+    """A prompt that one sampler answers."""
+
+    line: PromptLine
+    prompt: Prompt
+    name: str
+    sampler: Sampler
+
+    @property
+    def key(self) -> Key:
+        return self.line.id, self.name
+
+
+class _Kept:
+    """The rows in a file, by key, and new ones as they are made."""
+
+    def __init__(self, journal: Journal, order: Mapping[Key, int], name_key: str, only: str) -> None:
+        self.journal, self.order = journal, order
+        keys: list[Any] = [(row.get("id"), row.get(name_key, only)) for row in journal.rows]
+        are_known = all(isinstance(part, str | int) for key in keys for part in key) and set(keys) <= order.keys()
+        changed = f"'{journal.out}' was changed: choose another file, or remove it."
+        require(are_known and len(set(keys)) == len(keys), changed)
+        self.rows: dict[Key, Row] = dict(zip(keys, journal.rows, strict=True))
+
+    def add(self, key: Key, row: Row) -> None:
+        if key not in self.rows:
+            self.journal.add([row])
+            self.rows[key] = row
+
+    def arrange(self) -> None:
+        """Write the rows in the order of the prompts."""
+        self.journal.arrange([self.rows[key] for key in sorted(self.rows, key=self.order.__getitem__)])
+
+
+def answer_file(settings: DecodeSettings, job: FileJob, command: Mapping[str, Any] | None = None) -> Answers:
+    """Answer the prompts that have no answer yet. Finished answers are kept after a kill.
+
+    A page needs traces. Where no file keeps them, prompts that have an answer are decoded again for it.
+    """
+    began, items = time.monotonic(), _items(settings, job)
+    order = {item.key: at for at, item in enumerate(items)}
+    about, only = _about(settings, job), next(iter(job.samplers))
+    with ExitStack() as stack:
+        out = job.prompts.out or Path(stack.enter_context(TemporaryDirectory())) / "answers.jsonl"
+        answers = _Kept(stack.enter_context(Journal.open(out, about, command, job.force)), order, "sampler", only)
+        traces = None
+        if job.trace is not None:
+            traces = _Kept(stack.enter_context(Journal.open(job.trace, about, None, job.force)), order, "title", only)
+        resumed, before = len(answers.rows), sum(row["forwards"] for row in answers.rows.values())
         try:
-            with item_bar("answering") as on_progress:
-                for row in _results(settings, missing, batch):
-                    journal.add([row])
-                    on_progress(len(journal.rows), len(lines))
+            drawn = _answer_missing(settings, job, items, answers, traces)
         except KeyboardInterrupt:
             made = out.read_bytes().count(b"\n") if out.exists() else 0  # Ctrl-C may come between file and memory
-            kept = f"stopped after {made:,} of {counted(len(lines), 'answer')}; the same command resumes there"
-            typer.echo(kept, err=True)
+            resumes = "; the same command resumes there" if job.prompts.out is not None else ""
+            typer.echo(f"stopped after {made:,} of {counted(len(items), 'answer')}{resumes}", err=True)
             raise
-        forwards = sum(row["forwards"] for row in journal.rows[resumed:])
-        journal.arrange(sorted(journal.rows, key=lambda row: line_number[row["id"]]))
-    report_done(out, len(lines), resumed, forwards, time.monotonic() - began, as_json)
+        for kept in (answers, traces):
+            if kept is not None:
+                kept.arrange()
+    if job.view is not None:
+        _write_view(job, job.view, [drawn[item.key] for item in items[:MAX_ROWS]], len(items) - MAX_ROWS)
+    rows = [answers.rows[item.key] for item in items]
+    return Answers(rows, resumed, sum(row["forwards"] for row in rows) - before, time.monotonic() - began)
 
 
-def _job(settings: DecodeSettings, prompts: PromptFile, model: str) -> dict[str, Any]:
+def _answer_missing(
+    settings: DecodeSettings, job: FileJob, items: list[_Item], answers: _Kept, traces: _Kept | None
+) -> Mapping[Key, Row]:
+    """Decode what the files do not have. Returns the traces for a page."""
+    drawn: dict[Key, Row] = {} if traces is None else traces.rows
+    done = answers.rows.keys() & drawn.keys() if job.needs_traces else answers.rows.keys()
+    missing, blank = [item for item in items if item.key not in done], list[str]()
+    with item_bar("answering") as on_progress:
+        for item, row, trace, notes in _results(settings, job, missing):
+            if traces is not None:
+                traces.add(item.key, trace)
+            elif job.view is not None:
+                drawn[item.key] = trace
+            answers.add(item.key, row)
+            blank += notes
+            on_progress(len(answers.rows), len(items))
+    note_blank_gaps(blank)
+    return drawn
+
+
+def _items(settings: DecodeSettings, job: FileJob) -> list[_Item]:
+    """Every prompt under every sampler, read and tokenized."""
+    lines = job.prompts.lines
+    with item_bar("reading") as on_progress:  # a model that chooses the size of gaps takes time
+        rows = list[Prompt]()
+        for one in lines:
+            rows.append(one.row(settings.denoiser, settings.chat, settings.length))
+            on_progress(len(rows), len(lines))
+    takes_length = any(row.is_continued for row in rows)
+    require(settings.length is None or takes_length, "texts with gaps have no answer length: leave --length out.")
+    advise(job.model, settings.denoiser, [(one.prompt, row) for one, row in zip(lines, rows, strict=True)])
+    return [
+        _Item(one, row, name, sampler)
+        for one, row in zip(lines, rows, strict=True)
+        for name, sampler in job.samplers.items()
+    ]
+
+
+def _about(settings: DecodeSettings, job: FileJob) -> dict[str, Any]:
     """Everything that the answers depend on. Runs of the same job share a file."""
-    about = dict(settings.denoiser.about)
+    about, model = dict(settings.denoiser.about), job.model
     folder, weights = folder_of(model), list[str]()
     if folder is not None:
         files = sorted(folder.resolve().glob("*.safetensors"))
         weights = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
+    chosen = {name: sampler.to_dict() for name, sampler in job.samplers.items()}
     return {
         "model": about
         | {
@@ -92,34 +205,50 @@ def _job(settings: DecodeSettings, prompts: PromptFile, model: str) -> dict[str,
             "weights": weights,
             "dtype": str(settings.denoiser.dtype).removeprefix("torch."),
         },
-        "sampler": settings.sampler.to_dict(),
+        **({"samplers": chosen} if job.compares else {"sampler": next(iter(chosen.values()))}),
         "seed": settings.seed,
         "length": settings.length or DEFAULT_LENGTH,
-        "input": hashlib.sha256(prompts.content).hexdigest(),
+        "input": hashlib.sha256(job.prompts.content).hexdigest(),
         "options": {"chat": settings.chat, "whole": not settings.stop_at_eos},
     }
 
 
-def _results(settings: DecodeSettings, items: list[Item], batch: int) -> Iterator[dict[str, Any]]:
-    """The answers, in the order in which they are finished. Each prompt has its own seed, so its answer does not depend
-    on the prompts beside it."""
+def _results(settings: DecodeSettings, job: FileJob, items: list[_Item]) -> Iterator[tuple[_Item, Row, Row, list[str]]]:
+    """Each item with its answer, its trace's row (empty if nothing needs it) and notes, in the order in which they are
+    finished. Each prompt has its own seed, so its answer does not depend on the prompts beside it."""
 
-    def size(item: Item) -> tuple[int, int]:
-        return len(item[1].ids), item[1].gaps[0][0]
+    def size(item: _Item) -> tuple[int, int]:
+        return len(item.prompt.ids), item.prompt.gaps[0][0]
 
     denoiser = settings.denoiser
     requests = (  # the longest first: rows of similar length need little padding
         Request(
-            canvas_of(denoiser, [prompt]),
-            sampler_for(denoiser, prompt, settings.sampler, settings.stop_at_eos),
-            settings.seed + one.number if one.seed is None else one.seed,
-            key=(one, prompt),
+            canvas_of(denoiser, [item.prompt]),
+            sampler_for(denoiser, item.prompt, item.sampler, settings.stop_at_eos),
+            settings.seed + item.line.number if item.line.seed is None else item.line.seed,
+            key=item,
         )
-        for one, prompt in sorted(items, key=size, reverse=True)
+        for item in sorted(items, key=size, reverse=True)
     )
-    for result in Engine(denoiser, max_rows=batch).run(requests):
-        one, prompt = result.request.key
+    for result in Engine(denoiser, max_rows=job.batch).run(requests):
+        item: _Item = result.request.key
         if result.trace is None:
-            raise UncodeError(f"{one.where}: {result.error}")
-        text = answer_texts(denoiser, [prompt], result.trace)[0]
-        yield one.as_row() | {"text": text, "forwards": len(result.trace), "seed": result.request.seed}
+            raise UncodeError(f"{item.line.where}: {result.error}")
+        text = answer_texts(denoiser, [item.prompt], result.trace)[0]
+        row, trace = item.line.as_row(), Row()
+        if job.compares or job.needs_traces:
+            trace = result.trace.row(0, denoiser.tokenizer, id=item.line.id, title=item.name, text=text)
+        facts = {"text": text, "forwards": len(result.trace), "seed": result.request.seed}
+        if job.compares:
+            facts = {"sampler": item.name} | facts | {"first_eos_step": first_eos_step(trace)}
+        yield item, row | facts, trace, blank_gaps(denoiser, [item.prompt], result.trace)
+
+
+def _write_view(job: FileJob, path: Path, traces: list[Row], left_out: int) -> None:
+    """Write the page. A prompt is called by its id."""
+    numbered = [(f"prompt {row['id']}" if isinstance(row["id"], int) else row["id"], row) for row in traces]
+    prompts, names = len(job.prompts.lines), list(job.samplers)
+    title = f"{prompts} prompt{'s' * (prompts != 1)}, {names[0] if len(names) == 1 else f'{len(names)} samplers'}"
+    write_view(path, [Trajectory(row["title"], row, problem=problem) for problem, row in numbered], title)
+    if left_out > 0:
+        typer.echo(f"the first {len(traces):,} answers are on the page, {left_out:,} are not.", err=True)

@@ -15,13 +15,13 @@ from ...core.stepper.decode import Steps
 from ...core.support.reprs import counted
 from ...core.trace import Trace
 from ...generation import start_decode
-from ...prompt import answer_texts
+from ...prompt import answer_texts, blank_gaps
 from ...viewer.page import Trajectory
 from ..progress import item_bar
 from .answer_file import DecodeSettings
 from .drawing import EOS_SIGN, STYLES
 from .live import show_live
-from .prompt_notes import advise
+from .prompt_notes import advise, note_blank_gaps
 from .prompts import read_prompt
 from .view_file import write_view
 
@@ -49,6 +49,7 @@ def answer_one(
     if trace_file is not None:
         trace.save(trace_file, denoiser.tokenizer, force=True)  # the verb has checked --force
     text = answer_texts(denoiser, [row], trace)[0]
+    note_blank_gaps(blank_gaps(denoiser, [row], trace))
     if view is not None:
         name = settings.sampler.name
         write_view(view, [Trajectory(name, trace.row(0, denoiser.tokenizer))], f"One prompt, {name}")

@@ -35,15 +35,19 @@ def command_of(
     return dict(json.loads(json.dumps(command)))  # equal to what is read from the file later
 
 
-def report_if_finished(prompts: PromptFile, command: Mapping[str, Any] | None, force: bool, as_json: bool) -> bool:
-    """Print a summary and return True if the same command has answered every prompt. Raise for a foreign file."""
+def report_if_finished(
+    prompts: PromptFile, command: Mapping[str, Any] | None, force: bool, as_json: bool, answers_alone: bool = True
+) -> bool:
+    """Print a summary and return True if the same command has answered every prompt, and `answers_alone` are wanted.
+    Raise for a foreign file."""
+    assert prompts.out is not None
     began, out = time.monotonic(), prompts.out.resolve()
     if not out.exists():
         return False
     if not force:
         read_job(out, force)
     ids = [row.get("id") for row in read_finished(out, command or {})]
-    finished = command is not None and ids == [one.id for one in prompts.lines]
+    finished = command is not None and answers_alone and ids == [one.id for one in prompts.lines]
     if finished:
         report_done(prompts.out, len(ids), len(ids), 0, time.monotonic() - began, as_json)
     return finished

@@ -36,6 +36,13 @@ def advise(model: str, denoiser: Denoiser, prompts: list[tuple[Any, Prompt]]) ->
         )
 
 
+def note_blank_gaps(sentences: list[str]) -> None:
+    """Print a note if gaps were filled with nothing visible."""
+    if sentences:
+        more = f" ({len(sentences) - 1} more answers have such gaps.)" if len(sentences) > 1 else ""
+        typer.echo(f"note: {sentences[0]}{more}", err=True)
+
+
 def is_familiar(text: str) -> bool:
     """Whether a prompt has the form of one of the families that `tiny` was trained on."""
     return any(form.fullmatch(text.rstrip("\n")) for form in _forms())

@@ -91,24 +91,31 @@ def _standard_input() -> str:
 
 @dataclass(frozen=True)
 class PromptFile:
-    """The prompts of a file, and the file for their answers."""
+    """The prompts of a file, and the file for their answers, if there is one."""
 
     lines: list[PromptLine]
     content: bytes
-    out: Path
+    out: Path | None
+
+
+def longest_answer(length: int | None, prompts: PromptFile | None) -> int:
+    """The longest answer that the option or a line of the file asks for."""
+    return max(length or 0, *(line.length or 0 for line in prompts.lines)) if prompts else length or 0
 
 
 def read_file(path: Path, out: Path | None) -> PromptFile:
-    """Read the prompts in a file of JSON lines. The first bad line is an error."""
+    """Read the prompts in a file of JSON lines, or the lines of a .txt file. The first bad line is an error."""
     require(str(path) != "-", "--input takes a file: one prompt comes from standard input with `uncode decode -`.")
     require_file(path)
-    require(out is not None, "--input needs a file for the answers: give --out FILE.")
-    assert out is not None
-    check_resumable(out, "--out")
-    require(out.resolve() != path.resolve(), f"'{out}' is the file of the prompts: choose another --out.")
+    if out is not None:
+        check_resumable(out, "--out")
+        require(out.resolve() != path.resolve(), f"'{out}' is the file of the prompts: choose another --out.")
     content = read_text(path).removeprefix("\ufeff")
-    lines = list(read_json_lines(content, f"'{path}'"))
-    require(len(lines) > 0, f"'{path}' holds no prompts: write one JSON object a line.")
+    if path.suffix.lower() == ".txt":
+        lines = [(at, line) for at, line in enumerate(content.splitlines(), 1) if line.strip()]
+    else:
+        lines = list(read_json_lines(content, f"'{path}'"))
+    require(len(lines) > 0, f"'{path}' holds no prompts: write one JSON object a line, or texts into a .txt file.")
     read = [_read_line(data, number, f"line {at} of '{path}'") for number, (at, data) in enumerate(lines)]
     seen: dict[str | int, PromptLine] = {}
     for one in read:

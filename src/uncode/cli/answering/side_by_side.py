@@ -1,4 +1,4 @@
-"""One prompt under several samplers, drawn side by side."""
+"""One prompt, or a file of prompts, under several samplers, drawn side by side."""
 
 from __future__ import annotations
 
@@ -7,24 +7,27 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from rich.box import SIMPLE
 from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
 from ...core.pieces.policy import Sampler
 from ...generation import start_decode
-from ...prompt import answer_texts
+from ...prompt import answer_texts, blank_gaps
 from ...viewer.page import Trajectory
-from ...viewer.row_summary import first_eos_step, summary
+from ...viewer.row_summary import first_eos_step, forwards, summary
 from ..progress import item_bar
-from .answer_file import DecodeSettings
+from .answer_file import DecodeSettings, FileJob, answer_file
 from .drawing import cells_of, draw, legend
-from .prompt_notes import advise
-from .prompts import read_prompt
+from .prompt_notes import advise, note_blank_gaps
+from .prompts import PromptLine, read_prompt
 from .view_file import write_view
 
 MIN_COLUMN_WIDTH = 34
 """If columns would be narrower, the samplers are printed below each other."""
+MAX_SHOWN = 20
+"""Prompts of a file in the table on a terminal."""
 
 
 def compare(
@@ -40,6 +43,7 @@ def compare(
             on_progress(count - len(step.rows) + len(step.finished), count)
     trace = run.trace()
     texts = answer_texts(denoiser, [row] * count, trace)
+    note_blank_gaps(blank_gaps(denoiser, [row] * count, trace))
     rows = [trace.row(n, denoiser.tokenizer, title=name, text=texts[n]) for n, name in enumerate(samplers)]
     if view is not None:
         write_view(view, [Trajectory(row["title"], row) for row in rows], f"One prompt, {count} samplers")
@@ -74,3 +78,58 @@ def _cell(row: dict[str, Any], apart: bool) -> Group:
     clauses = [Text(clause, style="dim") for clause in summary(row)]
     facts = clauses if apart else [Text("; ", style="dim").join(clauses)]
     return Group(Text(row["title"], style="bold"), *facts, Text(), draw(cells_of(row)), Text())
+
+
+def compare_file(settings: DecodeSettings, job: FileJob, as_json: bool) -> None:
+    """Decode every prompt with every sampler, and show the answers."""
+    found = answer_file(settings, job)
+    if as_json:
+        typer.echo(json.dumps(found.rows))
+        return
+    lines, count = job.prompts.lines, len(job.samplers)
+    each = [(line, found.rows[count * at : count * (at + 1)]) for at, line in enumerate(lines)]
+    console = Console(highlight=False)
+    if console.is_terminal and console.width // (count + 1) >= MIN_COLUMN_WIDTH // 2:
+        console.print(_table(each[:MAX_SHOWN], list(job.samplers)))
+    else:
+        for line, rows in each[: MAX_SHOWN if console.is_terminal else None]:
+            typer.echo(_name(line))
+            for row in rows:
+                typer.echo(f"  {row['sampler']}, {forwards(row['forwards'])}: {_one_line(row['text'])}")
+    if console.is_terminal and len(each) > MAX_SHOWN:
+        where = job.prompts.out or "them with --out FILE or --view FILE"
+        typer.echo(f"... and {len(each) - MAX_SHOWN} more prompts: see {where}.")
+    means = ", ".join(f"{name} {sum(r['forwards'] for r in of) / len(of):.1f}" for name, of in _by_sampler(found.rows))
+    same = sum(len({row["text"] for row in rows}) == 1 for _, rows in each)
+    typer.echo(f"\nforwards per answer: {means}; the answers are the same on {same} of {len(each)} prompts.")
+    found.report(job.prompts, as_json=False)
+
+
+def _by_sampler(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    names = dict.fromkeys(row["sampler"] for row in rows)
+    return [(name, [row for row in rows if row["sampler"] == name]) for name in names]
+
+
+def _table(each: list[tuple[PromptLine, list[dict[str, Any]]]], names: list[str]) -> Table:
+    """A row for each prompt, a column for each sampler."""
+    table = Table(box=SIMPLE, show_lines=True, expand=True, pad_edge=False)
+    for name in ("prompt", *names):
+        table.add_column(name, ratio=1, overflow="fold")
+    for line, rows in each:
+        cells = [
+            Text(f"{forwards(row['forwards'])}\n", style="dim").append(_one_line(row["text"]), "not dim")
+            for row in rows
+        ]
+        table.add_row(Text(_name(line)), *cells)
+    return table
+
+
+def _name(line: PromptLine) -> str:
+    """The id of a prompt and how it begins."""
+    text = line.prompt if isinstance(line.prompt, str) else line.prompt[-1]["content"]
+    return f"{line.id}: {_one_line(text, 60)}"
+
+
+def _one_line(text: str, longest: int = 200) -> str:
+    words = " ".join(text.split())
+    return words if len(words) <= longest else f"{words[: longest - 3]}..."

@@ -1,7 +1,8 @@
-"""`uncode compare`: one prompt under several samplers."""
+"""`uncode compare`: one prompt, or a file of prompts, under several samplers."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ...core.pieces.policy import Sampler
     from ..answering.choices import SamplerChoice
 
-SUMMARY = "One prompt under several samplers, side by side."
+SUMMARY = "A prompt, or a file of prompts, under several samplers."
 Option = typer.Option
 Samplers = Annotated[
     str,
@@ -30,12 +31,13 @@ NamedSettings = Annotated[
     list[str] | None, Option("--set", metavar="NAME.KEY=VALUE", help="An option of one sampler; may be repeated.")
 ]
 PromptText = Annotated[
-    str, typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input.")
+    str | None,
+    typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input."),
 ]
 
 
 def command(
-    prompt: PromptText,
+    prompt: PromptText = None,
     samplers: Samplers = "confidence,semi_ar,uncode",
     settings: NamedSettings = None,
     frequency: shared.Frequency = None,
@@ -49,19 +51,25 @@ def command(
     dtype: shared.Dtype = None,
     revision: shared.Revision = None,
     view: shared.View = None,
+    source: shared.Input = None,
+    out: shared.Out = None,
+    batch: shared.BatchSize = None,
     force: shared.Force = False,
     as_json: shared.Json = False,
 ) -> None:
     """Answer one prompt with several samplers and the same seed. Show each answer, its order and its forwards.
+
+    With --input, every prompt of a file (the format is that of `uncode decode --input`). The answers are a table here,
+    a page with --view, and with --out a line of JSON for each prompt and sampler. The same command resumes such a file.
 
     Examples:
 
       uncode tasks mini_algebra --example 3 | uncode compare -
       uncode tasks mini_algebra | uncode compare - --samplers eb --set eb.gamma=1
       uncode tasks mini_story | uncode compare - --samplers eb,story --view it.html
+      uncode compare --input prompts.jsonl --out compared.jsonl --view compared.html
     """
-    if view is not None:
-        check_output(view, "--view", "page", force)
+    _check_options(prompt, source, out, view, batch, force)
     names = [name.strip() for name in samplers.split(",")]
     require(all(names), f"--samplers takes names with commas between them, not '{samplers}'.")
     chosen = {
@@ -69,20 +77,40 @@ def command(
         for name, given in _settings_of(names, settings or []).items()
     }
 
-    from ..answering.prompts import read_typed
+    from ..answering.prompts import longest_answer, read_file, read_typed
 
-    text = read_typed(prompt)
+    text = None if prompt is None else read_typed(prompt)
+    file = None if source is None else read_file(source, out)
 
     with loading():
-        from ..answering.answer_file import DecodeSettings
+        from ..answering.answer_file import DecodeSettings, FileJob
         from ..answering.choices import ModelChoice, SamplerChoice
-        from ..answering.side_by_side import compare
+        from ..answering.side_by_side import compare, compare_file
 
         choices = {name: SamplerChoice(*found, frequency) for name, found in chosen.items()}
         which = ModelChoice(model, device, dtype, revision, guidance)
-        denoiser, built = which.load(lambda own: _build(list(choices.values()), own), length)
+        denoiser, built = which.load(lambda own: _build(list(choices.values()), own), longest_answer(length, file))
     decode_settings = DecodeSettings(denoiser, built[0], seed, length, chat, stop_at_eos=not whole)
-    compare(decode_settings, text, model, dict(zip(choices, built, strict=True)), view, as_json)
+    by_name = dict(zip(choices, built, strict=True))
+    if file is not None:
+        job = FileJob(file, model, by_name, True, batch or shared.DEFAULT_BATCH, None, view, force)
+        compare_file(decode_settings, job, as_json)
+    elif text is not None:
+        compare(decode_settings, text, model, by_name, view, as_json)
+
+
+def _check_options(
+    prompt: str | None, source: Path | None, out: Path | None, view: Path | None, batch: int | None, force: bool
+) -> None:
+    """Raise if options for one prompt and for a file of prompts are mixed, or if the page cannot be written."""
+    if source is None:
+        require(prompt is not None, "there is nothing to compare: give a prompt, or --input FILE.")
+        require(out is None and batch is None, "--out and --batch are for the prompts of --input FILE: leave them out.")
+    else:
+        require(prompt is None, "give a prompt or --input FILE, not both.")
+    if view is not None:
+        require(view != out, f"--view and --out would both write '{view}': choose another file for one of them.")
+        check_output(view, "--view", "page", force)
 
 
 def _settings_of(names: list[str], settings: list[str]) -> dict[str, list[str]]:

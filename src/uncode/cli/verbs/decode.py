@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -11,15 +12,19 @@ from ...core.errors import require
 from ...samplers.catalog import DEFAULT_SAMPLER
 from ..loading import loading
 from ..options import (
+    DEFAULT_BATCH,
+    BatchSize,
     Chat,
     Device,
     Dtype,
     Force,
     Frequency,
     Guidance,
+    Input,
     Json,
     Length,
     Model,
+    Out,
     Revision,
     SamplerName,
     Seed,
@@ -29,13 +34,9 @@ from ..options import (
     find_sampler,
     read_settings,
 )
-from ..outputs import check_output
-
-if TYPE_CHECKING:
-    from ..answering.prompts import PromptFile
+from ..outputs import check_output, check_resumable
 
 SUMMARY = "Answer a prompt, fill gaps, or answer a file of prompts."
-DEFAULT_BATCH = 8
 Option = typer.Option
 PromptText = Annotated[
     str | None,
@@ -43,13 +44,6 @@ PromptText = Annotated[
 ]
 Order = Annotated[bool, Option("--order", help="Show the order in which the tokens were written.")]
 TraceFile = Annotated[Path | None, Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")]
-Input = Annotated[
-    Path | None, Option("--input", metavar="FILE", help="A file of prompts instead of one prompt (JSON lines).")
-]
-Out = Annotated[Path | None, Option(metavar="FILE", help="The file for the answers to --input (JSON lines).")]
-BatchSize = Annotated[
-    int | None, Option(min=1, metavar="N", help=f"Prompts of --input per batch.  [default: {DEFAULT_BATCH}]")
-]
 
 
 def command(
@@ -85,39 +79,34 @@ def command(
       uncode tasks mini_story --example 3 | uncode decode - --order --view story.html
       uncode tasks mini_sudoku | uncode decode - --set rate=0 --trace sudoku.jsonl
       uncode decode "add 3 4 5 first 3 + 4 = <mask:1> , then <mask:5>" --model toy
-      uncode decode --input prompts.jsonl --out answers.jsonl --batch 16
+      uncode decode --input prompts.jsonl --out answers.jsonl --batch 16 --view answers.html
       uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
     """
     _check_options(prompt, source, out, (trace, view), batch, order, as_json, force)
-    found = find_sampler(sampler, model)
-    options = read_settings(found, settings, frequency)
+    options = read_settings(found := find_sampler(sampler, model), settings, frequency)
     from ..answering.finished_answers import command_of, report_if_finished
-    from ..answering.prompts import read_file, read_typed
+    from ..answering.prompts import longest_answer, read_file, read_typed
 
     prompt_file = None if source is None else read_file(source, out)
     given = {"settings": options, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
     loaded_with = {"device": device, "dtype": dtype, "revision": revision}
     command = None if prompt_file is None else command_of(prompt_file, model, found, frequency, **given, **loaded_with)
-    if prompt_file is not None and report_if_finished(prompt_file, command, force, as_json):
+    if prompt_file is not None and report_if_finished(prompt_file, command, force, as_json, not (trace or view)):
         return
     text = None if prompt is None else read_typed(prompt)
     with loading():
-        from ..answering.answer_file import DecodeSettings, answer_file
+        from ..answering.answer_file import DecodeSettings, FileJob, answer_file
         from ..answering.answer_prompt import answer_one
         from ..answering.choices import ModelChoice, SamplerChoice
 
         chosen, which = SamplerChoice(found, options, frequency), ModelChoice(model, device, dtype, revision, guidance)
-        denoiser, (built,) = which.load(lambda own: [chosen.build(own)], _longest(length, prompt_file))
+        denoiser, (built,) = which.load(lambda own: [chosen.build(own)], longest_answer(length, prompt_file))
     decode_settings = DecodeSettings(denoiser, built, seed, length, chat, stop_at_eos=not whole)
     if prompt_file is not None:
-        answer_file(decode_settings, prompt_file, model, batch or DEFAULT_BATCH, as_json, command, force)
+        job = FileJob(prompt_file, model, {built.name: built}, False, batch or DEFAULT_BATCH, trace, view, force)
+        answer_file(decode_settings, job, command).report(prompt_file, as_json)
     elif text is not None:
         answer_one(decode_settings, text, model, trace, view, order, as_json)
-
-
-def _longest(length: int | None, prompts: PromptFile | None) -> int:
-    """The longest answer that is asked for."""
-    return max(length or 0, *(line.length or 0 for line in prompts.lines)) if prompts else length or 0
 
 
 def _check_options(
@@ -131,7 +120,7 @@ def _check_options(
     force: bool,
 ) -> None:
     """Raise if options for one prompt and for a file of prompts are mixed. `files` are those of --trace and --view."""
-    _check_files(*files, source, force)
+    _check_files(*files, source, out, force)
     require(not (order and as_json), "--json holds the order already (commit_step): leave --order out.")
     if source is None:
         require(
@@ -141,15 +130,21 @@ def _check_options(
         require(prompt is not None, "there is nothing to decode: give a prompt, or --input FILE and --out FILE.")
     else:
         require(prompt is None, "give a prompt or --input FILE, not both.")
+        require(out is not None, "--input needs a file for the answers: give --out FILE.")
         require(not order, "--order is for one prompt: leave it out with --input.")
 
 
-def _check_files(trace: Path | None, view: Path | None, source: Path | None, force: bool) -> None:
-    """Raise if the trace or the page cannot be written, or if there will be none."""
-    for option, file in (("--trace", trace), ("--view", view)):
-        require(file is None or source is None, f"{option} is for one prompt: leave it out with --input.")
-    if trace is not None:
+def _check_files(trace: Path | None, view: Path | None, source: Path | None, out: Path | None, force: bool) -> None:
+    """Raise if the trace or the page cannot be written, or if two options name one file."""
+    files = {"--trace": trace, "--view": view, "--out": out}
+    for one, other in combinations([option for option, file in files.items() if file is not None], 2):
+        require(
+            files[one] != files[other],
+            f"{one} and {other} would both write '{files[one]}': choose another file for one of them.",
+        )
+    if trace is not None and source is not None:
+        check_resumable(trace, "--trace")
+    elif trace is not None:
         check_output(trace, "--trace", "trace", force)
     if view is not None:
-        require(view != trace, f"--trace and --view would both write '{view}': choose another file for one of them.")
         check_output(view, "--view", "page", force)

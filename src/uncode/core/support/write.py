@@ -33,7 +33,8 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
         require(kind_at(path) != "a folder", f"'{path}' is a folder: give the name of a file.")
         if not is_stream(path):
             require_folder(Path(path).resolve().parent)
-            _replace(Path(path).resolve(), data)
+            with new_file(path) as file:
+                file.write(data)
             return
         with _open_stream(path) as stream:
             stream.write(data)
@@ -73,11 +74,14 @@ def is_stream(path: str | Path) -> bool:
     return not stat.S_ISREG(mode) and not stat.S_ISDIR(mode)
 
 
-def _replace(target: Path, data: bytes) -> None:
+@contextmanager
+def new_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """A new file that takes the place of a regular file, or of none, once it is whole. After an error it is removed."""
+    target = Path(path).resolve()
     number, name = _new_file_beside(target)
     try:
         with open(number, "wb") as file:
-            file.write(data)
+            yield file
             file.flush()
             os.fsync(number)
         os.chmod(name, _mode_of(target))

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from ....backbones.dialects.dream import DREAM
-from ....backbones.dialects.registry import DIALECTS
+from ....backbones.dialects.registry import DIALECTS, without_model_type
 from ....backbones.loading import hub
 from ....backbones.loading.checkpoint import read_json
 from ....backbones.loading.tokenizer import tokenizer_of
@@ -131,11 +131,11 @@ def _check_is_causal(name: str, config: Mapping[str, Any]) -> None:
     kind, found = config.get("model_type"), kind_of(config)
     is_dream = str(kind).casefold() == DREAM.model_type.casefold()
     require(found != "diffusion", _use_another("dream" if is_dream else "main", name))
-    named = f"a '{kind}' model" if kind else "a model without model_type"
+    require(bool(kind), without_model_type(config, name))
     require(
         found == "autoregressive",
-        f"'{name}' is {named}, which transformers' AutoModelForCausalLM does not know: uncode runs no code from a "
-        "checkpoint.",
+        f"'{name}' is a '{kind}' model, which transformers' AutoModelForCausalLM does not know: uncode runs no code "
+        "from a checkpoint.",
     )
 
 
