@@ -185,14 +185,14 @@ def _runner(
     kept: tuple[bool, bool],
     model_options: tuple[str | None, str | None, str | None, str | None, str | None],
 ) -> Runner:
+    from ....evals.run.models.causal_checkpoint import check_model_name
     from ....evals.run.models.load_model import load_model
     from ....evals.run.options import RunOptions
     from ....evals.run.processes import ProcessPlace
     from ....evals.run.runner import Runner
-    from ....models import names
 
     for name in config.models:
-        names.check_name(name)
+        check_model_name(name)
     place = ProcessPlace.from_environment()
     device, dtype, revision, frequency, backend = model_options
     if frequency is None:
