@@ -246,7 +246,7 @@ def test_the_tables_say_what_the_results_hold(results: Results) -> None:
     assert story[1:] == everything[1:]
     assert story[1:4] == ["0.80 (no spread)"] * 3
     assert story[4:] == ["0.50 (no spread)", "0.25 (no spread)", "0.25 (no spread)"]
-    assert report.times(results).rows[0][5] == "0.90 [0.90, 0.90]"
+    assert report.times(results).rows[0][5] == "0.90 (no spread)"
 
 
 def test_results_are_read_back_and_other_files_refused(results: Results, tmp_path: Path) -> None:
