@@ -139,7 +139,6 @@ def command(
     began = time.monotonic()
     done = _count(corpus, loaded.tokenizer, out, **settings)
     _report(done, out, time.monotonic() - began, as_json)
-    _warn_of_unknown(done.table, loaded.tokenizer)
 
 
 def _check_out(out: Path, sources: list[str], force: bool) -> None:
@@ -156,12 +155,14 @@ def _count(corpus: Corpus, tokenizer: Any, out: Path, **settings: Any) -> Counte
 
     try:
         with counting_bar(corpus.name) as on_progress:
-            return count(corpus, tokenizer, out, on_progress=on_progress, **settings)
+            done = count(corpus, tokenizer, out, on_progress=on_progress, **settings)
     except KeyboardInterrupt:
         kept = checkpoint_of(out)
         resumable = f"stopped; the same command resumes from '{kept}'"
         typer.echo(resumable if kept.is_file() else "stopped; nothing was kept", err=True)
         raise
+    _warn_of_unknown(done.table, tokenizer)
+    return done
 
 
 def _corpus(sources: list[str], name: str | None, out: Path, reading: dict[str, Any]) -> Corpus:
