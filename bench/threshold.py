@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 import uncode
 from uncode.core.pieces.stop import AfterEos
 from uncode.evals.families import FAMILIES
-from uncode.stats import exact_paired_difference, mcnemar
+from uncode.stats import mcnemar, newcombe
 from uncode.train.examples.curriculum import draw
 
 HEAD = "head.weight"
@@ -116,7 +116,7 @@ def main() -> None:
         for max_error in asked.max_error:
             choice = uncode.choose_threshold(model, texts, max_error=max_error, masks=MASKS)
             found = solve(model, choice.threshold, asked.problems, asked.batch, asked.draw)
-            gain = exact_paired_difference(found.right, base.right, groups=[asked.problems] * len(FAMILIES))
+            gain = newcombe(found.right, base.right)
             p, (low, high) = mcnemar(found.right, base.right).p, (100 * gain.low, 100 * gain.high)
             print(f"  {max_error:g} of {choice.answers} answers spoilt: at {choice.threshold:.7f} {found};", end=" ")
             print(f"{100 * gain.estimate:+.1f} [{low:+.1f}, {high:+.1f}] points, p {p:.3f}", flush=True)

@@ -18,7 +18,7 @@ import uncode
 from uncode.core.pieces.stop import AfterEos
 from uncode.evals.families import FAMILIES
 from uncode.order_choice import RATES
-from uncode.stats import exact_paired_difference, mcnemar
+from uncode.stats import mcnemar, newcombe
 
 FAMILY_WIDTH = 10
 
@@ -82,7 +82,7 @@ def main() -> None:
     )
     print(line("average", whole))
     both, one = whole.right[:, 2].astype(float), whole.right[:, 0].astype(float)
-    gain = exact_paired_difference(both, one)
+    gain = newcombe(both, one)
     low, high = 100 * gain.low, 100 * gain.high
     test = mcnemar(both, one)
     print(f"two orders minus {names[0]}: {100 * gain.estimate:+.2f} [{low:+.2f}, {high:+.2f}] points, p {test.p:.3f}")

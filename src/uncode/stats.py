@@ -21,23 +21,43 @@ MIN_RELATIVE_SPREAD = 1e-13
 
 
 class Interval(NamedTuple):
-    """An estimate and its confidence interval; `f"{interval:.2f}"` formats all three numbers."""
+    """An estimate and its confidence interval; `f"{interval:.2f}"` formats all three numbers.
+
+    The bounds are infinite where one value is all there is, because it says nothing about its spread.
+    """
 
     estimate: float
     low: float
     high: float
 
+    @classmethod
+    def read(cls, data: Sequence[float | None]) -> Interval:
+        """The interval of :meth:`data`."""
+        estimate, low, high = data
+        assert estimate is not None, "an interval has an estimate"
+        return cls(estimate, -math.inf if low is None else low, math.inf if high is None else high)
+
+    def data(self) -> list[float | None]:
+        """Plain data, for JSON: infinite bounds are None."""
+        return [value if math.isfinite(value) else None for value in self]
+
     def __format__(self, spec: str) -> str:
-        estimate, low, high = (format(value, spec or ".4g") for value in self)
-        return f"{estimate} [{low}, {high}]"
+        return f"{self.estimate:{spec or '.4g'}} {self.bounds(spec or '.4g')}"
 
     def __str__(self) -> str:
         return format(self)
 
     def percent(self, digits: int = 1) -> str:
         """The interval as `42.1 % [34.8, 49.8]`. Zero is never shown as -0.0."""
-        estimate, low, high = (f"{100 * value:z.{digits}f}" for value in self)
-        return f"{estimate} % [{low}, {high}]"
+        return f"{100 * self.estimate:z.{digits}f} % {self.bounds(f'z.{digits}f', 100)}"
+
+    def bounds(self, spec: str, scale: float = 1) -> str:
+        """The bounds as `[34.8, 49.8]`, or why there are none."""
+        if math.isinf(self.high):
+            return "(one value has no interval)"
+        if math.isclose(self.low, self.high, abs_tol=1e-12):
+            return "(no spread)"
+        return f"[{scale * self.low:{spec}}, {scale * self.high:{spec}}]"
 
 
 class McNemar(NamedTuple):
@@ -61,83 +81,38 @@ def wilson(successes: int, total: int, level: float = 0.95) -> Interval:
     return Interval(share, low, high)
 
 
-def mean_interval(
-    values: ArrayLike, level: float = 0.95, resamples: int = 10_000, seed: int = 0, groups: Sequence[int] | None = None
-) -> Interval:
-    """A mean with its bootstrap percentile interval. The same seed gives the same interval.
-
-    `groups` are the sizes of consecutive groups of values, such as benchmarks. Each group is resampled by itself, so
-    its size stays fixed.
-    """
-    return _bootstrap(_numbers(values), level, resamples, seed, groups)
+def mean_interval(values: ArrayLike, level: float = 0.95, resamples: int = 10_000, seed: int = 0) -> Interval:
+    """A mean with its bootstrap percentile interval. The same seed gives the same interval. One value has none: its
+    bounds are infinite."""
+    return _bootstraps(_numbers(values)[None], level, resamples, seed)[0]
 
 
 def mean_intervals(rows: Sequence[ArrayLike], resamples: int = 10_000) -> list[Interval]:
     """:func:`mean_interval` of each row, all over the same examples. They share their draws, which saves most of the
     time; each interval is the same as alone, apart from rounding."""
-    values = np.stack([_numbers(row) for row in rows])
-    return _bootstraps(values, 0.95, resamples, 0, None)
+    return _bootstraps(np.stack([_numbers(row) for row in rows]), 0.95, resamples, 0)
 
 
 def paired_bootstrap(
-    a: ArrayLike,
-    b: ArrayLike,
-    level: float = 0.95,
-    resamples: int = 10_000,
-    seed: int = 0,
-    groups: Sequence[int] | None = None,
+    a: ArrayLike, b: ArrayLike, level: float = 0.95, resamples: int = 10_000, seed: int = 0
 ) -> Interval:
     """The mean of `a` - `b` over the same examples, with a bootstrap percentile interval.
 
-    Both values of an example are resampled together, so the difficulty of the examples cancels. `groups` as in
-    :func:`mean_interval`.
+    Both values of an example are resampled together, so the difficulty of the examples cancels. It is for numbers such
+    as seconds or entropies. For right or wrong use :func:`newcombe`: where few examples differ, the bootstrap is
+    too narrow (with 2 gains and 1 loss expected in 164 examples it holds the difference in 85 % of the samples,
+    Newcombe's interval in 98 %).
     """
     first, second = _pair(a, b)
-    return _bootstrap(first - second, level, resamples, seed, groups)
-
-
-def paired_difference(
-    a: ArrayLike, b: ArrayLike, level: float = 0.95, seed: int = 0, groups: Sequence[int] | None = None
-) -> Interval:
-    """The mean of `a` - `b`, right or wrong (1 or 0) on the same examples, with its confidence interval.
-
-    It is the paired bootstrap. If the difference is the same on every example, every resample is the same too; then it
-    is Newcombe's score interval.
-    """
-    first, second = _pair(a, b)
-    if bool((first - second == first[0] - second[0]).all()):
-        return newcombe(first, second, level)
-    return _bootstrap(first - second, level, 10_000, seed, groups)
-
-
-def exact_paired_difference(
-    a: ArrayLike, b: ArrayLike, level: float = 0.95, groups: Sequence[int] | None = None
-) -> Interval:
-    """:func:`paired_difference` with the exact quantiles of all resamples, in milliseconds and without a seed.
-
-    A difference of right or wrong is -1, 0 or 1, so the distribution of a resample's sum is known. Its characteristic
-    function is that of one draw to the power of the group's size, multiplied over the groups; a Fourier transform gives
-    the probability of each sum.
-    """
-    first, second = _pair(a, b)
-    require(bool(np.isin([first, second], (0, 1)).all()), "an exact bootstrap takes right or wrong, as 1 or 0.")
-    gaps, tail, sizes = first - second, _tail(level), _group_sizes(groups, len(first))
-    if bool((gaps == gaps[0]).all()):
-        return newcombe(first, second, level)
-    count = len(gaps)
-    turns = np.exp(-2j * np.pi * np.arange(count + 1) / (2 * count + 1))
-    spectrum = np.ones(count + 1, dtype=np.complex128)
-    for part in np.split(gaps, np.cumsum(sizes)[:-1]):
-        above, below = (part > 0).mean(), (part < 0).mean()
-        spectrum *= (1 - above - below + above * turns + below * turns.conj()) ** len(part)
-    chances = np.roll(np.fft.irfft(spectrum, 2 * count + 1), count)  # of the sums from -count to count
-    low, high = np.searchsorted(np.cumsum(chances), [tail, 1 - tail]) - count
-    return Interval(float(gaps.mean()), float(low / count), float(high / count))
+    return mean_interval(first - second, level, resamples, seed)
 
 
 def newcombe(a: ArrayLike, b: ArrayLike, level: float = 0.95) -> Interval:
-    """The difference of two paired proportions with Newcombe's score interval (Statistics in Medicine 17, 1998, method
-    10). It combines two Wilson intervals, so it is valid for few examples and for examples that never differ."""
+    """The share that `a` has right minus the share that `b` has right, of the same examples, with Newcombe's score
+    interval (Statistics in Medicine 17, 1998, method 10).
+
+    It combines two Wilson intervals, so it is valid for few examples, and for samples of which few or none differ.
+    """
     first, second = _pair(a, b)
     require(bool(np.isin([first, second], (0, 1)).all()), "Newcombe's interval takes right or wrong, as 1 or 0.")
     count = len(first)
@@ -232,38 +207,23 @@ def _tail(level: float) -> float:
     return (1 - level) / 2
 
 
-def _bootstrap(
-    values: Numbers, level: float, resamples: int, seed: int, groups: Sequence[int] | None = None
-) -> Interval:
-    return _bootstraps(values[None], level, resamples, seed, groups)[0]
-
-
-def _bootstraps(
-    values: Numbers, level: float, resamples: int, seed: int, groups: Sequence[int] | None
-) -> list[Interval]:
+def _bootstraps(values: Numbers, level: float, resamples: int, seed: int) -> list[Interval]:
     """The interval of each row of `values` [rows, examples], all with the same draws.
 
     Chunks bound the memory; they do not change the draws.
     """
     count, tail = values.shape[1], _tail(level)
-    sizes = _group_sizes(groups, count)
     require(resamples >= 1, f"the bootstrap needs at least one resample, not {resamples}.")
+    if count == 1:
+        return [Interval(float(value), -math.inf, math.inf) for value in values[:, 0]]
     draws, sums = np.random.default_rng(seed), np.zeros((len(values), resamples))
-    for part in np.split(values, np.cumsum(sizes)[:-1], axis=1):
-        step = max(1, DRAWS_PER_CHUNK // part.shape[1])
-        for start in range(0, resamples, step):
-            drawn = draws.integers(part.shape[1], size=(min(step, resamples - start), part.shape[1]))
-            sums[:, start : start + step] += _drawn_sums(part, drawn)
+    step = max(1, DRAWS_PER_CHUNK // count)
+    for start in range(0, resamples, step):
+        drawn = draws.integers(count, size=(min(step, resamples - start), count))
+        sums[:, start : start + step] = _drawn_sums(values, drawn)
     bounds = np.quantile(sums / count, [tail, 1 - tail], axis=1)
     found = zip(values.mean(axis=1), *bounds, strict=True)
     return [Interval(float(mean), float(low), float(high)) for mean, low, high in found]
-
-
-def _group_sizes(groups: Sequence[int] | None, count: int) -> list[int]:
-    sizes = list(groups) if groups is not None else [count]
-    fits = min(sizes) > 0 and sum(sizes) == count
-    require(fits, f"the groups {sizes} do not add up to {count} values.")
-    return sizes
 
 
 def _drawn_sums(values: Numbers, drawn: NDArray[np.int64]) -> Numbers:

@@ -88,5 +88,7 @@ def test_the_index_has_an_interval_over_traces(tmp_path: Path) -> None:
     assert boundary is not None and boundary.traces == 4
     assert np.isclose(boundary.index.estimate, (3 - 1) / 4 * (2 / 3))
     assert boundary.index.low < boundary.index.estimate < boundary.index.high
+    alone = heat_map(tmp_path, [line(inwards)]).data()["boundary_first"]
+    assert alone["index"] == [pytest.approx(2 / 3), None, None] and alone["traces"] == 1, "one trace has no interval"
     assert heat_map(tmp_path, [line([0, 1])]).boundary is None
     assert heat_map(tmp_path, [line([-1, 0, 1, 2])]).boundary is None  # the first quarter is given

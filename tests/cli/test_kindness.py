@@ -21,7 +21,7 @@ from uncode.evals.families import FAMILIES
 from uncode.evals.mini.report import accuracy
 from uncode.evals.mini.results import Cell, Results
 from uncode.samplers.catalog import catalog
-from uncode.stats import newcombe, paired_difference, wilson
+from uncode.stats import newcombe, wilson
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -89,7 +89,7 @@ def test_newcombe_by_hand() -> None:
     low = 0.2 - ((p1 - l1) ** 2 - 2 * phi * (p1 - l1) * (u2 - p2) + (u2 - p2) ** 2) ** 0.5
     high = 0.2 + ((u1 - p1) ** 2 - 2 * phi * (u1 - p1) * (p2 - l2) + (p2 - l2) ** 2) ** 0.5
     assert list(found) == pytest.approx([0.2, low, high])
-    same = paired_difference([1, 1, 1], [1, 1, 1])
+    same = newcombe([1, 1, 1], [1, 1, 1])
     assert same.estimate == 0 and same.low < 0 < same.high
 
 

@@ -76,6 +76,22 @@ def test_standard_input_a_corpus_spec_and_bad_lines(corpus: Path, tokenizer: Pat
     assert result.returncode == 2 and "line 201" in result.stderr
 
 
+@pytest.mark.parametrize("kind", ["wordpiece", "unigram", "split"])
+@pytest.mark.parametrize("is_folder", [False, True])
+def test_many_unknown_tokens_are_a_warning(kind: str, is_folder: bool, tmp_path: Path) -> None:
+    """Of letters that the tokenizer does not know. Byte-level BPE knows all, and a few unknown ones are nothing."""
+    TOKENIZERS[kind]().save_pretrained(tmp_path / "model")
+    tokenizer = tmp_path / "model" / ("" if is_folder else "tokenizer.json")
+    known, foreign = "the quick brown fox jumps over the lazy dog " * 20, "\u0c05\u0c06 \u0c07\u0c08 " * 20
+    for name, text in (("known", known + "\u0c05"), ("foreign", known + foreign)):
+        (tmp_path / f"{name}.txt").write_text(text)
+        words = ("--tokenizer", str(tokenizer), "--out", str(tmp_path / name), "--json")
+        done = run("count", str(tmp_path / f"{name}.txt"), *words)
+        assert done.returncode == 0 and json.loads(done.stdout)["tokens"]
+        is_warned = name == "foreign" and kind != "split"
+        assert ("% of the tokens are unknown (" in done.stderr) == is_warned, done.stderr
+
+
 def test_a_finished_count_is_not_repeated(corpus: Path, tokenizer: Path, tmp_path: Path) -> None:
     out = tmp_path / "t.safetensors"
     words = ("count", str(corpus), "--tokenizer", str(tokenizer), "--out", str(out))

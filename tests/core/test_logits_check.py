@@ -141,16 +141,21 @@ def test_bans_of_every_token_are_not_the_models_fault() -> None:
         decode(model(spare), row(), banned)
 
 
-@pytest.mark.parametrize("dialect", DIALECTS)
-@pytest.mark.parametrize("name", ["embed_tokens.weight", "wte.weight", "norm.weight", "ln_f.weight"])
+@pytest.mark.parametrize(
+    ("dialect", "name"),
+    [
+        ("llada", "wte.weight"),
+        ("llada", "attn_norm.weight"),
+        ("llada", "ln_f.weight"),
+        ("dream", "embed_tokens.weight"),
+        ("dream", "norm.weight"),
+    ],
+)
 def test_nan_weights_of_a_checkpoint(dialect: str, name: str, tmp_path: Path) -> None:
     config, weights = DIALECTS[dialect]
     made = config(0)
     tensors = weights(made, 0)
-    hit = [key for key in tensors if key.endswith(name)]
-    if not hit:
-        pytest.skip("another dialect's name")
-    tensors[hit[0]].fill_(torch.nan)
+    next(tensor for key, tensor in tensors.items() if key.endswith(name)).fill_(torch.nan)
     folder = save(tmp_path / "spoilt", made, tensors)
     broken = uncode.load(folder, device="cpu")
     canvas = Canvas.after_prompt([[1, 2, 3]], length=6, mask_id=broken.mask_id)

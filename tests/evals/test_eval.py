@@ -26,6 +26,7 @@ import uncode
 from tests.cli.running import ROOT, run
 from tests.evals.small_models import benchmark_files, small_model
 from uncode import Policy, Sampler, UncodeError
+from uncode.cli.run_time import announce_time
 from uncode.evals.families import FAMILIES
 from uncode.evals.run.config import PACKAGE_CONFIGS, EvalConfig, SamplerEntry
 from uncode.evals.run.estimate import estimate, expected_forwards
@@ -517,7 +518,21 @@ def test_an_estimate_counts_forwards(models: dict[str, Path], tmp_path: Path) ->
     model = DiffusionModel("small", uncode.load(models["llada"], device="cpu"))
     made = runner(tmp_path, model, config({"preset": "confidence"}, {"preset": "eb"}))
     found = estimate(made, model)
-    assert found is not None and found.samples == 10 and found.seconds > 0 and found.is_upper_bound
+    assert found is not None and found.samples == 10 and 0 < found.least_seconds < found.most_seconds
+
+
+@pytest.mark.parametrize("verb", ["mini", "paper"])
+def test_a_quick_run_says_before_it_begins_how_long_it_takes(
+    verb: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def announce_and_stop(made: Runner, model: EvaluatedModel) -> None:
+        announce_time(made, model)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("uncode.cli.run_time.announce_time", announce_and_stop)
+    done = run(verb, "--quick", "--out", str(tmp_path / "out"))
+    assert re.search(r"tiny: \d+ answers, about \d+ (s|min) to \d+ (s|min|h) on this machine", done.stderr), done.stderr
+    assert done.returncode != 0 and "stopped" in done.stderr, "it was said before the first answer"
 
 
 def test_traces_are_kept_on_request(models: dict[str, Path], tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from uncode.evals.families.functions import draw_function
 from uncode.evals.families.sudoku import grids
 from uncode.evals.tasks import TASKS, find_task
 
-WHY = "reasoning-gym is a second opinion on our graders: pip install reasoning-gym"
+WHY = "reasoning-gym is a second opinion on our graders: make verify"
 PROGRAMS = ("mini_docstring", "mini_sentence")
 
 

@@ -244,9 +244,9 @@ def test_the_tables_say_what_the_results_hold(results: Results) -> None:
     assert [row[-1] for row in report.rates(results).rows] == ["0.1", "", "0", ""]
     (story, everything) = report.biases(results).rows
     assert story[1:] == everything[1:]
-    assert story[1:4] == ["0.80 [0.80, 0.80]"] * 3
-    assert story[4:] == ["0.50 [0.50, 0.50]", "0.25 [0.25, 0.25]", "0.25 [0.25, 0.25]"]
-    assert report.times(results).rows[0][5] == "0.90 [0.90, 0.90]"
+    assert story[1:4] == ["0.80 (no spread)"] * 3
+    assert story[4:] == ["0.50 (no spread)", "0.25 (no spread)", "0.25 (no spread)"]
+    assert report.times(results).rows[0][5] == "0.90 (no spread)"
 
 
 def test_results_are_read_back_and_other_files_refused(results: Results, tmp_path: Path) -> None:

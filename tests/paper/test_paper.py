@@ -22,7 +22,7 @@ from uncode.paper.config import TASKS, paper_config
 from uncode.paper.findings import AGREES, CANNOT_TELL, DISAGREES, Finding, findings
 from uncode.paper.report import Report, summary
 from uncode.paper.sections import SECTIONS
-from uncode.stats import Interval
+from uncode.stats import Interval, mean_interval
 
 UNDECIDED = ("The clip hardly matters.", "Uncode is robust to the corpus of its frequency table.")
 """They are about equal averages, which eight problems cannot show."""
@@ -53,6 +53,8 @@ def test_the_words_follow_the_traces(runs: dict[bool, tuple[RunFolder, Arrays]],
 def test_a_verdict_needs_an_interval_without_zero() -> None:
     for interval, verdict in (((1, 0.1, 2), AGREES), ((-1, -2, -0.1), DISAGREES), ((1, -0.1, 2), CANNOT_TELL)):
         assert Finding("", "", "", Interval(*interval)).verdict == verdict
+    alone = Finding("", "", "", mean_interval([3]))
+    assert alone.verdict == CANNOT_TELL and alone.data()["interval"] == [3, None, None]
     assert "agrees with 1 and disagrees with 0; 1 are undecided" in summary(
         [Finding("", "", "", Interval(1, low, 2)) for low in (0.5, 0.0)]
     )

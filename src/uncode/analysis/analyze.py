@@ -55,7 +55,7 @@ class Analysis:
         """Plain data, for JSON."""
         found: dict[str, Any] = {"kind": self.kind, "parts": self.parts}
         if self.references:
-            found["references"] = [group._asdict() | {"share": [*one]} for group, one in self.references.items()]
+            found["references"] = [group._asdict() | {"share": one.data()} for group, one in self.references.items()]
         return found | {"groups": [group._asdict() | one.data() for group, one in self.groups.items()]}
 
 

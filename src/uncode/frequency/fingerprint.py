@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
 
@@ -21,3 +22,14 @@ def special_ids(tokenizer: Any) -> tuple[int, ...]:
     if hasattr(backend, "get_added_tokens_decoder"):
         ids |= {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
     return tuple(sorted(ids))
+
+
+def unknown_id(tokenizer: Any) -> int | None:
+    """The id of the token that stands for text without a token of its own; None if the tokenizer has none."""
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    if backend is None:
+        return getattr(tokenizer, "unk_token_id", None)
+    model = json.loads(backend.to_str())["model"]  # a tokenizer.json alone does not set `unk_token`
+    token = model.get("unk_token")
+    found: int | None = backend.token_to_id(token) if token else model.get("unk_id")
+    return found

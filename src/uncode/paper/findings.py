@@ -49,7 +49,7 @@ class Finding:
             "figure": self.figure,
             "paper": self.paper,
             "shown": self.shown,
-            "interval": [*self.interval],
+            "interval": self.interval.data(),
             "verdict": self.verdict,
         }
 
@@ -61,11 +61,11 @@ def findings(arrays: Arrays) -> list[Finding]:
 
 def _points(interval: Interval) -> str:
     """A difference of accuracies without its sign, with the interval of what the word after it says."""
-    return f"{100 * abs(interval.estimate):.1f} points {_range(_positive(interval), 100, 1)}"
+    return f"{100 * abs(interval.estimate):.1f} points {_positive(interval).bounds('z.1f', 100)}"
 
 
 def _size(interval: Interval, digits: int = 2) -> str:
-    return f"{abs(interval.estimate):.{digits}f} {_range(_positive(interval), 1, digits)}"
+    return f"{abs(interval.estimate):.{digits}f} {_positive(interval).bounds(f'z.{digits}f')}"
 
 
 def _positive(interval: Interval) -> Interval:
@@ -75,10 +75,6 @@ def _positive(interval: Interval) -> Interval:
 
 def _negated(interval: Interval) -> Interval:
     return Interval(-interval.estimate, -interval.high, -interval.low)
-
-
-def _range(interval: Interval, scale: float, digits: int) -> str:
-    return f"[{scale * interval.low:z.{digits}f}, {scale * interval.high:z.{digits}f}]"
 
 
 def _turn(interval: Interval, more: str, less: str) -> str:
@@ -267,8 +263,7 @@ def _rates(arrays: Arrays) -> Iterator[Finding]:
         yield Finding(
             "rates",
             "The lower the mean predictive entropy, the better the rate (r about -0.99).",
-            f"Over the rates, Pearson's r of entropy and accuracy is {mean.estimate:.2f} {_range(mean, 1, 2)} on "
-            f"average ({each}).",
+            f"Over the rates, Pearson's r of entropy and accuracy is {mean:z.2f} on average ({each}).",
             _negated(mean),
         )
 
@@ -318,7 +313,7 @@ def _efficiency(arrays: Arrays) -> Iterator[Finding]:
                 "efficiency",
                 f"With Uncode's order, {name} is still twice as fast as one token a forward, or faster.",
                 f"{partner} needs {math.exp(speed.estimate):.1f} times fewer forwards than {choose.BASE} "
-                f"[{math.exp(speed.low):.1f}, {math.exp(speed.high):.1f}].",
+                f"{Interval(*map(math.exp, speed)).bounds('.1f')}.",
                 Interval(*(value - math.log(FAST) for value in speed)),
             )
 

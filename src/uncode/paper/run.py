@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from ..evals.run.config import EvalConfig
@@ -11,7 +12,7 @@ from ..evals.run.models.load_model import load_model
 from ..evals.run.models.model import EvaluatedModel
 from ..evals.run.options import OnProgress, RunOptions
 from ..evals.run.process_pool import run_processes
-from ..evals.run.runner import Runner
+from ..evals.run.runner import OnStart, Runner
 from ..models import folder_of
 from .config import paper_config
 
@@ -35,22 +36,26 @@ class PaperRun:
     """Problems of each task."""
     batch: int = 32
 
-    def decode(self, workers: int, on_progress: OnProgress) -> RunFolder:
-        """Decode what is missing, in one process or in several."""
+    def decode(self, workers: int, on_progress: OnProgress, on_start: OnStart | None = None) -> RunFolder:
+        """Decode what is missing, in one process or in several. `on_start` is for one."""
         if workers == 1:
-            self.decode_part(0, 1, on_progress)
+            self.decode_part(0, 1, on_progress, on_start)
         else:
             run_processes(self.decode_part, workers, on_progress)
         folder = RunFolder.existing(self.out / RUN)
         folder.join_files()
         return folder
 
-    def decode_part(self, process: int, processes: int, on_progress: OnProgress | None = None) -> None:
+    def decode_part(
+        self, process: int, processes: int, on_progress: OnProgress | None = None, on_start: OnStart | None = None
+    ) -> None:
         """Decode the part of one process."""
         options = RunOptions(self.batch, self.data, self.examples, True, True, process, processes)
         runner = Runner(self.config, self.out / RUN, self._load, options)
         if on_progress is not None:
             runner.on_progress = on_progress
+        if on_start is not None:
+            runner.on_model = partial(on_start, runner)
         runner.fill()
 
     def _load(self, name: str) -> EvaluatedModel:

@@ -61,7 +61,7 @@ class AnswerTiming:
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         means = {"step": self.mean_step, "time": self.mean_time, "entropy": self.mean_entropy, "early": self.early}
-        found = {name: None if one is None else [*one] for name, one in means.items()}
+        found = {name: None if one is None else one.data() for name, one in means.items()}
         columns = {name: [None if np.isnan(v) else float(v) for v in values] for name, values in self.columns().items()}
         return {"traces": self.traces, "answers": len(self.step), **found, "each": columns}
 

@@ -31,7 +31,7 @@ class BoundaryIndex:
     """Traces that were measured: at least four offsets, and one written in each part."""
 
     def data(self) -> dict[str, Any]:
-        return {"index": [*self.index], "first": [*self.first], "last": [*self.last], "traces": self.traces}
+        return {"index": self.index.data(), "first": self.first.data(), "last": self.last.data(), "traces": self.traces}
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class HeatMap:
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         index = None if self.boundary is None else self.boundary.data()
-        accuracy = None if self.accuracy is None else [*self.accuracy]
+        accuracy = None if self.accuracy is None else self.accuracy.data()
         return {
             "traces": self.traces,
             "boundary_first": index,

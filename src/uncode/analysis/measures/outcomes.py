@@ -53,7 +53,7 @@ class Outcomes:
         """Plain data, for JSON."""
         return {
             "traces": self.traces,
-            "accuracy": [*self.share],
+            "accuracy": self.share.data(),
             "tokens_per_forward": self.tokens_per_forward,
             "rate": self.settings.rate,
             "clip": self.settings.clip,

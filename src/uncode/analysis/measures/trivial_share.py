@@ -33,7 +33,7 @@ class TrivialShare:
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""
         means = {"overall": self.overall, "early": self.early}
-        found = {name: None if one is None else [*one] for name, one in means.items()}
+        found = {name: None if one is None else one.data() for name, one in means.items()}
         return {"traces": self.traces, **found, "share": nullable(self.share), "commits": self.commits.tolist()}
 
     def columns(self) -> dict[str, Numbers | Whole]:

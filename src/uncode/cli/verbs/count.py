@@ -19,8 +19,11 @@ from ..outputs import check_output, check_resumable, same_file
 if TYPE_CHECKING:
     from ...frequency.corpora.corpus import Corpus
     from ...frequency.counting.count import Counted
+    from ...frequency.table import FrequencyTable
 
 SUMMARY = "Count a corpus into a frequency table for Uncode."
+MAX_UNKNOWN = 0.05
+"""A larger share of unknown tokens is warned of: the table would be one of another language."""
 Option = typer.Option
 
 
@@ -153,12 +156,14 @@ def _count(corpus: Corpus, tokenizer: Any, out: Path, **settings: Any) -> Counte
 
     try:
         with counting_bar(corpus.name) as on_progress:
-            return count(corpus, tokenizer, out, on_progress=on_progress, **settings)
+            done = count(corpus, tokenizer, out, on_progress=on_progress, **settings)
     except KeyboardInterrupt:
         kept = checkpoint_of(out)
         resumable = f"stopped; the same command resumes from '{kept}'"
         typer.echo(resumable if kept.is_file() else "stopped; nothing was kept", err=True)
         raise
+    _warn_of_unknown(done.table, tokenizer)
+    return done
 
 
 def _corpus(sources: list[str], name: str | None, out: Path, reading: dict[str, Any]) -> Corpus:
@@ -219,3 +224,16 @@ def _report(done: Counted, out: Path, seconds: float, as_json: bool) -> None:
         f"{out}: {tokens} in {documents}, {made.bytes:,} bytes of text{left_out}; "
         f"{seconds:.1f} s{', the rest of an earlier run' if done.resumed else ''}."
     )
+
+
+def _warn_of_unknown(table: FrequencyTable, tokenizer: Any) -> None:
+    from ...frequency.fingerprint import unknown_id
+
+    unknown = unknown_id(tokenizer)
+    share = 0.0 if unknown is None else table.array[unknown] / table.total
+    if share > MAX_UNKNOWN:
+        typer.echo(
+            f"{100 * share:.1f} % of the tokens are unknown ({tokenizer.convert_ids_to_tokens(unknown)}), so the table "
+            "says little about this corpus: give the --tokenizer of a model that knows such texts.",
+            err=True,
+        )

@@ -33,5 +33,5 @@ def _measures(confidence: dict[str, Any], left_to_right: dict[str, Any]) -> dict
     return {"when": when} | {name: _rounded(one) for name, one in found.measures.items()}
 
 
-def _rounded(interval: Interval) -> list[float]:
-    return [round(value, 4) for value in interval]
+def _rounded(interval: Interval) -> list[float | None]:
+    return [None if value is None else round(value, 4) for value in interval.data()]

@@ -23,7 +23,7 @@ from ..run.models.load_model import load_model
 from ..run.models.model import EvaluatedModel, SamplerRefused
 from ..run.options import OnProgress, Progress, RunOptions
 from ..run.process_pool import run_processes
-from ..run.runner import CALIBRATION, Runner
+from ..run.runner import CALIBRATION, OnStart, Runner
 from ..sandbox import NoJail
 from .biases import biases_of
 from .every_preset import with_every_preset, with_samplers
@@ -65,15 +65,15 @@ class Job:
         whole = with_every_preset(config)
         return with_samplers(whole, self.samplers) if self.samplers else whole
 
-    def run(self, workers: int, on_progress: OnProgress) -> Results:
-        """Run all families of the job, except the samples that the folder holds."""
+    def run(self, workers: int, on_progress: OnProgress, on_start: OnStart | None = None) -> Results:
+        """Run all families of the job, except the samples that the folder holds. `on_start` is for one worker."""
         temporary = tempfile.TemporaryDirectory() if self.folder is None else nullcontext(str(self.folder))
         with temporary as path:
             out = Path(path)
             job = replace(self, folder=out)
             job.draw_problems(on_progress)
             if workers == 1:
-                parts = [job.run_process(0, 1, on_progress)]
+                parts = [job.run_process(0, 1, on_progress, on_start=on_start)]
             else:
                 with tempfile.TemporaryDirectory() as claims:
                     part = partial(job.run_process, claims=Path(claims))
@@ -115,7 +115,12 @@ class Job:
         return results
 
     def run_process(
-        self, process: int, processes: int, on_progress: OnProgress | None = None, claims: Path | None = None
+        self,
+        process: int,
+        processes: int,
+        on_progress: OnProgress | None = None,
+        claims: Path | None = None,
+        on_start: OnStart | None = None,
     ) -> dict[str, Any]:
         """Run one process's part: the cells that it claims, or all. Returns what the results depend on."""
         warnings.simplefilter("once", NoJail)
@@ -138,6 +143,8 @@ class Job:
         runner.on_refused = leave_out if self.every_preset else None
         if on_progress is not None:
             runner.on_progress = on_progress
+        if on_start is not None:
+            runner.on_model = partial(on_start, runner)
         runner.fill()
         return about
 

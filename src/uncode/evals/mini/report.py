@@ -7,6 +7,7 @@ from statistics import mean
 
 import numpy as np
 
+from ...stats import Interval
 from ..report.table import Table
 from .names import RATES, UNCODE, UNSEEN, with_rate
 from .results import Results
@@ -142,10 +143,8 @@ def percent(interval: Sequence[float], whole: bool = False) -> str:
 
 def points(interval: Sequence[float]) -> str:
     """A difference in points, or another measure in hundredths, with its interval."""
-    estimate, low, high = interval
-    return f"{estimate:+z.1f} [{low:+z.1f}, {high:+z.1f}]"
+    return f"{Interval(*interval):+z.1f}"
 
 
-def _interval(values: Sequence[float]) -> str:
-    estimate, low, high = values
-    return f"{estimate:z.2f} [{low:z.2f}, {high:z.2f}]"
+def _interval(values: Sequence[float | None]) -> str:
+    return f"{Interval.read(values):z.2f}"

@@ -14,7 +14,7 @@ import numpy as np
 from ...core.errors import UncodeError, require
 from ...core.support.paths import require_file
 from ...core.support.write import write_whole
-from ...stats import Interval, exact_paired_difference, wilson
+from ...stats import Interval, newcombe, wilson
 from .names import UNCODE, with_rate
 
 RESULTS = "results.json"
@@ -109,11 +109,12 @@ class Results:
         return None if solved is None else wilson(int(solved.sum()), len(solved))
 
     def difference(self, a: str, b: str, families: Sequence[str] | None = None) -> Interval | None:
-        """The accuracy of `a` minus that of `b` on the same problems; None if a cell is missing."""
+        """The accuracy of `a` minus that of `b` on the same problems; None if a cell is missing.
+
+        Like the average, it pools the families. So McNemar's test and the interval are about the same four counts.
+        """
         first, second = self.solved(a, families), self.solved(b, families)
-        if first is None or second is None:
-            return None
-        return exact_paired_difference(first, second, groups=self.sizes(families))
+        return None if first is None or second is None else newcombe(first, second)
 
     def forwards(self, sampler: str) -> float | None:
         """The mean number of forwards over all families; None if a cell is missing."""
@@ -122,14 +123,9 @@ class Results:
 
     @cached_property
     def gaps(self) -> dict[str, Interval]:
-        """Uncode's lead over each sampler with results for every family, by the paired bootstrap."""
+        """Uncode's lead over each sampler with results for every family."""
         found = {name: self.difference(UNCODE, name) for name in self.samplers()}
         return {name: gap for name, gap in found.items() if gap is not None}
-
-    def sizes(self, families: Sequence[str] | None = None) -> list[int]:
-        """The number of problems in each of these families, or of all. The bootstrap resamples within families."""
-        names = self.cells if families is None else families
-        return [len(next(iter(self.cells[name].values())).right) for name in names]
 
     def of_samplers(self, names: Collection[str]) -> Results:
         """The same results with these samplers alone."""

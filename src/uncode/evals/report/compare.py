@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ...stats import Interval, McNemar, holm, mcnemar, paired_difference
+from ...stats import Interval, McNemar, holm, mcnemar, newcombe
 from .scores import Cost, Score
 
 
@@ -15,7 +15,7 @@ class Comparison(NamedTuple):
     pairs: int
     """The examples that both have answered."""
     difference: Interval
-    """Of the accuracies, with its 95 % interval: the paired bootstrap."""
+    """Of the accuracies, with Newcombe's 95 % interval."""
     test: McNemar
     """`only_a` counts the examples that only the sampler has right, `only_b` those that only the baseline has right."""
     corrected: float
@@ -38,7 +38,7 @@ def compare(baseline: Score, others: Mapping[str, Score], metric: str) -> dict[s
     tests = {label: mcnemar(*pair) for label, pair in found.items()}
     corrected = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
     return {
-        label: Comparison(len(pair[0]), paired_difference(*pair), tests[label], corrected[label])
+        label: Comparison(len(pair[0]), newcombe(*pair), tests[label], corrected[label])
         for label, pair in found.items()
     }
 
@@ -55,7 +55,7 @@ def speedup(baseline: Sequence[Score], other: Sequence[Score]) -> Speedup:
 
 
 def _paired(a: Mapping[str, bool], b: Mapping[str, bool]) -> tuple[list[bool], list[bool]]:
-    common = sorted(a.keys() & b.keys())  # by id, so the bootstrap does not depend on the order of the files
+    common = a.keys() & b.keys()
     return [a[id] for id in common], [b[id] for id in common]
 
 

@@ -66,8 +66,7 @@ def differences(one: Analysis) -> Table:
         cells = [_difference_cell(one, sampler, task) for task in one.tasks]
         rows.append([sampler, *cells, _points_or_none(one.average_difference(sampler))])
     notes = [
-        "Over the examples that both have answered; in brackets: 95 % intervals of the paired bootstrap, or Newcombe's "
-        "where the difference is the same on every example.",
+        "Over the examples that both have answered; in brackets: Newcombe's 95 % intervals for paired shares.",
         f"A star marks a p-value of McNemar's test below {SIGNIFICANT} after Holm's correction.",
     ]
     caption = f"Difference from {one.baseline}, points ({one.choices.metric})"

@@ -13,6 +13,7 @@ from ...core.pieces.policy import Sampler
 from ...engine import Engine
 from .config import LABEL_FREE
 from .folder import RunFolder
+from .models.model import SamplerRefused
 
 if TYPE_CHECKING:
     from .models.diffusion import DiffusionModel
@@ -27,38 +28,45 @@ MEASURED_FORWARDS = 4
 class Estimate:
     """What a run of one model will take."""
 
-    seconds: float
+    least_seconds: float
+    """At the speed of the fastest measured forward, with half of the forwards where fewer may do."""
+    most_seconds: float
+    """At the speed of the slowest, with all forwards."""
     samples: int
     bytes: int | None
     """Above the weights, at the peak of a forward; None where it cannot be measured."""
-    is_upper_bound: bool
-    """Whether a sampler stops early or commits several tokens at a time, so that fewer forwards may do."""
 
 
 def estimate(runner: Runner, model: DiffusionModel) -> Estimate | None:
     """Measure the first batch of the task with the longest prompts, and scale by tokens times forwards.
 
-    A forward without a KV cache computes every token of the canvas, so a run with caches takes less. None if nothing
-    is left to measure.
+    A forward without a KV cache computes every token of the canvas, so a run with caches takes less. A sampler that
+    stops early or commits several tokens at a time may need half of its forwards, or fewer. None if nothing is left to
+    measure.
     """
-    work, samples, is_bound = 0.0, 0, False
+    least, most, samples = 0.0, 0.0, 0
     longest: tuple[int, Sampler, list[Question]] | None = None
     for task in runner.tasks.values():
         questions = runner.questions(model, task)
         widths = [len(one.prompt_ids) + one.length for one in questions]
         for entry in runner.entries(task.name) if questions else ():
             rate = {"rate": 0.0} if entry.options.get("rate") == LABEL_FREE else {}
-            sampler = model.prepare(entry, task.settings, rate).sampler
+            try:
+                sampler = model.prepare(entry, task.settings, rate).sampler
+            except SamplerRefused:  # the run itself reports it
+                continue
             forwards, is_exact = expected_forwards(sampler, task.settings.length)
-            work, samples, is_bound = work + forwards * sum(widths), samples + len(questions), is_bound or not is_exact
+            work = forwards * sum(widths)
+            least, most, samples = least + (work if is_exact else work / 2), most + work, samples + len(questions)
             if longest is None or max(widths) > longest[0]:
                 longest = max(widths), sampler, questions
     if longest is None:
         return None
     _, sampler, questions = longest
-    per_token, peak = measure(model, sampler, questions, runner.options.batch)
+    rates, peak = measure(model, sampler, questions, runner.options.batch)
     left = max(0, samples - RunFolder(runner.out).count_lines()) if runner.options.processes == 1 else samples
-    return Estimate(work * per_token * left / samples, left, peak, is_bound)
+    share = left / samples
+    return Estimate(least * min(rates) * share, most * max(rates) * share, left, peak)
 
 
 def expected_forwards(sampler: Sampler, length: int) -> tuple[int, bool]:
@@ -74,8 +82,8 @@ def expected_forwards(sampler: Sampler, length: int) -> tuple[int, bool]:
 
 def measure(
     model: DiffusionModel, sampler: Sampler, questions: Sequence[Question], batch: int
-) -> tuple[float, int | None]:
-    """Seconds per token of a forward, and its peak of memory in bytes."""
+) -> tuple[list[float], int | None]:
+    """Seconds per token of each measured forward, and the peak of memory in bytes."""
     engine = Engine(model.denoiser, max_rows=batch)
     for question in sorted(questions, key=lambda one: -len(one.prompt_ids))[:batch]:
         engine.submit(model.request(question, sampler))
@@ -87,4 +95,4 @@ def measure(
         if tokens:
             rates.append(seconds / tokens / (engine.forwards - before))
     peak = int(engine.budget.per_token * engine.budget.measured)
-    return min(rates[1:] or rates), peak or None
+    return rates[1:] or rates, peak or None

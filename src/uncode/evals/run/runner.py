@@ -36,6 +36,10 @@ class _StartedCell:
     right: int = 0
 
 
+OnStart = Callable[["Runner", EvaluatedModel], None]
+"""Called when a runner has loaded a model, before its first cell."""
+
+
 @dataclass
 class Runner:
     """One process of a run. All processes of a run share its folder, and divide its examples among them."""

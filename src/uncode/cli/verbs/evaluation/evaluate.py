@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....core.errors import require
-from ....core.support.reprs import counted
 from ...loading import loading
 from ...options import Data, Device, Dtype, Force, Json, Revision, complete_model, complete_table
 from ...outputs import check_output, check_run_folder
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 SUMMARY = "Run a benchmark config: the paper's tables, or your own."
 DEFAULT_BATCH = 32
 LONG_SECONDS = 60.0
-"""Runs that will take longer announce their time and memory."""
+"""Runs that may take longer announce their time and memory."""
 Option = typer.Option
 
 
@@ -186,14 +185,14 @@ def _runner(
     kept: tuple[bool, bool],
     model_options: tuple[str | None, str | None, str | None, str | None, str | None],
 ) -> Runner:
+    from ....evals.run.models.causal_checkpoint import check_model_name
     from ....evals.run.models.load_model import load_model
     from ....evals.run.options import RunOptions
     from ....evals.run.processes import ProcessPlace
     from ....evals.run.runner import Runner
-    from ....models import names
 
     for name in config.models:
-        names.check_name(name)
+        check_model_name(name)
     place = ProcessPlace.from_environment()
     device, dtype, revision, frequency, backend = model_options
     if frequency is None:
@@ -228,13 +227,14 @@ def _run(runner: Runner, folder: Path, as_json: bool) -> bool:
 
     from ....evals.sandbox import NoJail
     from ...progress import eval_bar
+    from ...run_time import announce_time
 
     warnings.simplefilter("once", NoJail)
     place = runner.options
     try:
         with eval_bar(runner.config.name) as on_progress:
             runner.on_progress = on_progress
-            runner.on_model = lambda model: _announce(runner, model)
+            runner.on_model = lambda model: announce_time(runner, model, LONG_SECONDS)
             is_complete = runner.run()
     except KeyboardInterrupt:
         typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
@@ -247,22 +247,3 @@ def _run(runner: Runner, folder: Path, as_json: bool) -> bool:
     else:
         typer.echo(f"{folder}: the run is complete; `uncode report {folder}` prints its tables.", err=True)
     return True
-
-
-def _announce(runner: Runner, model: EvaluatedModel) -> None:
-    """Say how long a long run will take, and how much memory."""
-    from ....core.support.memory import gigabytes
-    from ....evals.run.estimate import estimate
-    from ....evals.run.models.diffusion import DiffusionModel
-
-    found = estimate(runner, model) if isinstance(model, DiffusionModel) else None
-    if found is None or found.seconds < LONG_SECONDS:
-        return
-    most = "at most " if found.is_upper_bound else "about "
-    memory = "" if found.bytes is None else f" and {gigabytes(found.bytes)} of memory above the weights"
-    typer.echo(f"{model.name}: {counted(found.samples, 'answer')}, {most}{_duration(found.seconds)}{memory}", err=True)
-
-
-def _duration(seconds: float) -> str:
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 120 else f"{minutes / 60:.0f} h"

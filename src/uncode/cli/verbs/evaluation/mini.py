@@ -244,11 +244,12 @@ def _stored_rows(jobs: list[Job]) -> list[Results]:
 def _run(job: Job, workers: int, stored: Results | None) -> Results:
     from ....evals.mini.stored_rows import run_beside
     from ...progress import eval_bar
+    from ...run_time import announce_time
 
     try:
         with eval_bar("mini") as on_progress:
-            if stored is None:
-                return job.run(workers, on_progress)
+            if stored is None:  # with known rates: how long the choice of others takes is not estimated
+                return job.run(workers, on_progress, announce_time if job.rates is not None else None)
             return run_beside(job, stored, workers, on_progress)
     except KeyboardInterrupt:
         out = job.folder

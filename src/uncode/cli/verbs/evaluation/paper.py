@@ -90,10 +90,11 @@ def _batch_size(device: str | None) -> int:
 
 def _decode(run: PaperRun, workers: int) -> RunFolder:
     from ...progress import eval_bar
+    from ...run_time import announce_time
 
     try:
         with eval_bar("paper") as on_progress:
-            return run.decode(workers, on_progress)
+            return run.decode(workers, on_progress, announce_time)
     except KeyboardInterrupt:
         typer.echo(f"stopped; '{run.out}' holds the answers so far, and the same command resumes there", err=True)
         raise

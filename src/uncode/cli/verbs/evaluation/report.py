@@ -71,7 +71,7 @@ def command(
     """Print the tables of one or several runs: one section per model, one row per sampler, one column per task.
 
     Accuracies have 95 % Wilson intervals, by our grader and by the rule of the released code. Samplers are compared
-    with the baseline on the examples that both have answered: paired bootstrap, McNemar's test, Holm's correction.
+    with the baseline on the examples that both have answered: Newcombe's interval, McNemar's test, Holm's correction.
     Costs are tokens per forward, forwards, seconds and speed-ups. Incomplete cells are marked (n of N); they enter no
     average.
 

@@ -21,7 +21,7 @@ class Claim(NamedTuple):
 
 def _bias(key: str) -> Callable[[Results], Interval | None]:
     def find(results: Results) -> Interval | None:
-        return _hundredths(Interval(*results.biases["all"][key])) if results.biases else None
+        return _hundredths(Interval.read(results.biases["all"][key])) if results.biases else None
 
     return find
 

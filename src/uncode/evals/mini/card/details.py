@@ -8,6 +8,7 @@ from typing import Any
 
 from ....frequency import FrequencyTable
 from ....models import TABLE
+from ....stats import Interval
 from ...families import FAMILIES
 from ...families.family import BLOCKS
 from ...report.table import Table
@@ -15,6 +16,7 @@ from .. import report
 from ..folder import TrainedModel, load_runs
 from ..names import RATES, UNCODE, with_rate
 from ..results import Results
+from .claims import sign_of
 from .commands import commands
 from .direct import direct_answers
 from .two_seeds import two_seeds
@@ -99,8 +101,8 @@ def _cells(runs: Sequence[TrainedModel]) -> str:
     return (
         f"{about['problems']:,} held-out problems per family, {about['dtype']} on one {about['device']} device, "
         f"decoding seed {about['seed']}. Accuracy in per cent with 95 % Wilson intervals. The column `{UNCODE} minus "
-        "it` has paired bootstrap intervals, with problems resampled within their family, and without a correction for "
-        "multiple comparisons.\n\n" + "\n\n".join(_cells_of(run) for run in runs)
+        "it` has Newcombe's intervals for paired differences, without a correction for multiple "
+        "comparisons.\n\n" + "\n\n".join(_cells_of(run) for run in runs)
     )
 
 
@@ -162,8 +164,7 @@ def _biases_in_words(results: Results) -> str:
     families = {name: of for name, of in results.biases.items() if name != "all"}
 
     def families_with(key: str, sign: int) -> str:
-        bounds = {name: (low, -high) for name, of in families.items() for _, low, high in [of[key]]}
-        found = [report.short(name) for name, (above, below) in bounds.items() if (above if sign > 0 else below) > 0]
+        found = [report.short(name) for name, of in families.items() if sign_of(Interval.read(of[key])) == sign]
         return "all families" if len(found) == len(families) else ", ".join(found) or "none"
 
     last, first, trivial = "last_before_middle", "first_before_middle", "trivial_excess"

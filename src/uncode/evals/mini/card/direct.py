@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from ....stats import Interval, exact_paired_difference
+from ....stats import Interval, newcombe
 from ...families import FAMILIES
 from ...report.table import Table
 from .. import report
@@ -21,7 +21,7 @@ def direct_answers(runs: Sequence[TrainedModel]) -> str:
     for run, family in product(runs, FAMILIES):
         forced, reasoned = (run.results.cell(family, name) for name in (DIRECT, "left_to_right"))
         if forced is not None and reasoned is not None:
-            gaps.append(exact_paired_difference(reasoned.solved, forced.solved))
+            gaps.append(newcombe(reasoned.solved, forced.solved))
             shown = [report.percent(cell.accuracy, whole=True) for cell in (forced, reasoned)]
             rows.append([report.short(family), str(run.seed), *shown, report.points([100 * x for x in gaps[-1]])])
     if not rows:

@@ -107,10 +107,10 @@ def _claims(runs: Sequence[TrainedModel]) -> str:
     titles = ["claim", "measure", *(f"seed {run.seed}" for run in runs), "on this model"]
     table = Table(titles, rows, labels=2)
     return (
-        "A claim holds if the 95 % bootstrap interval of its measure is above 0. Differences of accuracies are paired "
-        "by problem, with problems resampled within their family. There is no correction for the number of claims. The "
-        "paper's boundary bias is at both ends of the span; the second and the third row take each end alone.\n\n"
-        + table.markdown()
+        "A claim holds if the 95 % interval of its measure is above 0: Newcombe's for differences of accuracies, which "
+        "are paired by problem, and the bootstrap's for the other measures. There is no correction for the number of "
+        "claims. The paper's boundary bias is at both ends of the span; the second and the third row take each end "
+        "alone.\n\n" + table.markdown()
     )
 
 

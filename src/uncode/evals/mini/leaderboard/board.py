@@ -12,7 +12,7 @@ import numpy as np
 
 from ....core.errors import require
 from ....samplers.catalog import catalog
-from ....stats import Interval, McNemar, exact_paired_difference, holm, mcnemar
+from ....stats import Interval, McNemar, holm, mcnemar, newcombe
 from ..card.agreement import SIGNIFICANCE
 from ..every_preset import entries_by_label
 from ..names import RATES, UNCODE, with_rate
@@ -128,9 +128,9 @@ class Board:
 
     def compared(self, reference: str, seed: int) -> dict[str, Comparison]:
         """Every other row minus the reference, in the run of a seed."""
-        marks, sizes = self._marks[seed], self.runs[seed].sizes()
+        marks = self._marks[seed]
         return {
-            name: Comparison(exact_paired_difference(marks[name], marks[reference], groups=sizes), test.p)
+            name: Comparison(newcombe(marks[name], marks[reference]), test.p)
             for name, test in self._tests(reference, seed).items()
         }
 

@@ -79,7 +79,7 @@ def _head(board: Board) -> str:
         f"{', with both seeds' if len(board.runs) > 1 else ''}; else it is *not settled*. The correction depends on "
         "the row that the others are compared with, so a pair may be shown in one list and not settled in another. "
         "Brackets are 95 % intervals: "
-        "Wilson's for averages, the exact paired bootstrap within families for differences. They cover the choice of "
+        "Wilson's for averages, Newcombe's for paired differences. They cover the choice of "
         "the problems, not that of the training run. The best row was chosen by these figures, which favours it a "
         "little. The rate of `certain_first` and `certain_first_fast` was chosen with the labels of other problems of "
         "these families."

@@ -79,10 +79,16 @@ def find_checkpoint(name: str, revision: str | None = None) -> CausalCheckpoint:
     return CausalCheckpoint(name, folder, about={"revision": folder.name})
 
 
-def check_is_diffusion(name: str, revision: str | None, config: str) -> None:
-    """Raise if a model of a diffusion config is autoregressive. `config` is the config's name."""
+def check_model_name(name: str) -> None:
+    """Raise unless a name is a built-in model, a folder with a model, a GGUF file, or possibly a hub id."""
     if gguf_file(name) is None:
         check_name(name)
+
+
+def check_is_diffusion(name: str, revision: str | None, config: str) -> None:
+    """Raise if a model of a diffusion config is autoregressive. `config` is the config's name."""
+    check_model_name(name)
+    if gguf_file(name) is None:
         if name in BUILT_IN:
             return
         folder = folder_of(name)
