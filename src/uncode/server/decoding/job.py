@@ -37,6 +37,8 @@ class Row:
         return self._reader.opening()
 
     def _on_step(self, step: RowStep) -> bool:
+        if self.job.is_over:
+            return True
         try:
             update = self._reader.update(step)
         except Exception as error:  # the other rows of the batch must not suffer
@@ -50,6 +52,9 @@ class Row:
         """The engine has ended the row."""
         self.waited = result.waited
         event: Answer | ApiError
+        if self.job.is_over:
+            self.job.push(self.number, self.job.late())
+            return
         try:
             event = of_row(result.error or UncodeError("no row")) if result.row is None else self._read(result)
         except UncodeError as error:
@@ -80,9 +85,30 @@ class Job:
     began: float = field(default_factory=time.monotonic)
     first_text: float | None = None
     """Seconds until the first settled text."""
-    _events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
-    cancel: Callable[[], None] = lambda: None
+    drop: Callable[[], None] = lambda: None
     """Set by the service: drops all rows at the next step."""
+    _is_cancelled: bool = False
+    _events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
+
+    def cancel(self) -> None:
+        """Nobody waits for the answer any more."""
+        self._is_cancelled = True
+        self.drop()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was cancelled, or its time is up. The engine's thread asks before it turns the tokens of a row
+        into text, so that a request with much text cannot hold the others after its client has left."""
+        return self._is_cancelled or time.monotonic() >= self._deadline
+
+    @property
+    def _deadline(self) -> float:
+        return self.began + self.seconds
+
+    def late(self) -> ApiError:
+        """The error of a request whose time is up."""
+        message = f"the answer was not finished within {self.seconds:g} s: ask for fewer tokens, or try again later."
+        return ApiError(408, message, code="timeout")
 
     def push(self, number: int, event: Update | Answer | ApiError) -> None:
         """From the engine's thread. A loop that is closed has no reader any more."""
@@ -94,17 +120,12 @@ class Job:
     async def events(self) -> AsyncIterator[tuple[int, Update | Answer]]:
         """The events of all rows until the last has ended. An error of one row is an error of the request."""
         left = len(self.rows)
-        deadline = self.began + self.seconds
         while left:
             try:
-                async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):
+                async with asyncio.timeout(max(self._deadline - time.monotonic(), 0.001)):
                     number, event = await self._events.get()
             except TimeoutError:
-                raise ApiError(
-                    408,
-                    f"the answer was not finished within {self.seconds:g} s: ask for fewer tokens, or try again later.",
-                    code="timeout",
-                ) from None
+                raise self.late() from None
             if isinstance(event, ApiError):
                 raise event
             if self.first_text is None and (isinstance(event, Answer) or event.text):

@@ -20,6 +20,8 @@ from ...samplers.registry import cache_named
 CACHED_SAMPLERS = 256
 CACHED_CHARACTERS = 8192
 """Samplers with more data than this are built for each request, so that clients cannot fill the memory."""
+MAX_CHARACTERS = 65_536
+"""Of a sampler and its options as JSON."""
 
 
 @dataclass(frozen=True)
@@ -69,6 +71,7 @@ class Samplers:
     def build(self, choice: Choice) -> Sampler:
         """The sampler of a request; equal requests share one."""
         key = json.dumps(vars(choice), sort_keys=True)
+        require(len(key) <= MAX_CHARACTERS, f"a sampler as data may have at most {MAX_CHARACTERS} characters of JSON.")
         return self._build(key) if len(key) <= CACHED_CHARACTERS else self._build_from(key)
 
     def _build_from(self, key: str) -> Sampler:
