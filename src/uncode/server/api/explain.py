@@ -11,7 +11,7 @@ from ..errors import ApiError
 from .fields import DecodeFields
 
 MAX_SHOWN_ITEMS = 20
-"""A list or an object with more items is not shown in an error."""
+"""A list or an object with more items, or with lists or objects in it, is not shown in an error."""
 
 
 def explain(error: ValidationError, data: dict[str, Any], kind: type[DecodeFields]) -> ApiError:
@@ -56,9 +56,8 @@ def _unknown(path: tuple[int | str, ...], place: str, kind: type[DecodeFields]) 
 
 
 def _safe(value: object) -> str:
-    if isinstance(value, list | dict) and len(value) > MAX_SHOWN_ITEMS:
-        return f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"
-    try:
+    if not isinstance(value, list | dict):
         return shown(value)
-    except RecursionError:
-        return "that"
+    items = value if isinstance(value, list) else value.values()
+    is_short = len(value) <= MAX_SHOWN_ITEMS and not any(isinstance(one, list | dict) for one in items)
+    return shown(value) if is_short else f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"

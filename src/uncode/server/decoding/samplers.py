@@ -22,6 +22,8 @@ CACHED_CHARACTERS = 8192
 """Samplers with more data than this are built for each request, so that clients cannot fill the memory."""
 MAX_CHARACTERS = 65_536
 """Of a sampler and its options as JSON."""
+MAX_PIECES = 64
+"""Of a sampler as data. Each costs all rows of the batch time, in every forward."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ class Samplers:
         if isinstance(wanted.sampler, dict):
             require(not options and cache is None, "a sampler as data is complete: leave its options out.")
             sampler = Sampler.from_dict(wanted.sampler, frequency=self._table)
+            count = sum(1 for _ in sampler.pieces())
+            require(count <= MAX_PIECES, f"a sampler as data may have at most {MAX_PIECES} pieces, not {count}.")
             return _proposing(sampler, wanted)
         name = self._default if wanted.sampler is None else wanted.sampler
         if wanted.sampler is not None:
