@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import random
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -17,10 +18,11 @@ from tests.server.running import STORY, QuickModel, Running, running
 from tests.server.test_fuzz import GOOD, PATHS
 from tests.server.test_soak import serving
 from uncode.engine.row_step import RowStep
+from uncode.prompt import with_pieces
 from uncode.server import engine_thread
 from uncode.server.api.fields import DecodeFields
 from uncode.server.api.read_body import _parsed
-from uncode.server.decoding.reader import Reader, Update
+from uncode.server.decoding.reader import GapsReader, Reader, Update, Wanted
 from uncode.server.decoding.settled_text import StopCut
 from uncode.server.errors import ApiError
 
@@ -64,7 +66,9 @@ ATTACKS: dict[str, tuple[str, bytes]] = {
     "a sampler's long name": (TEXT, field("sampler", json.dumps("x" * BYTES))),
     "a sampler of many pieces": (
         TEXT,
-        field("sampler", '{"policy":{"score":{"piece":"Sum","parts":%s}}}' % many('{"piece":"Confidence"}', size=50_000)),
+        field(
+            "sampler", '{"policy":{"score":{"piece":"Sum","parts":' + many('{"piece":"Confidence"}', size=9**5) + "}}}"
+        ),
     ),
 }  # fmt: skip
 
@@ -160,6 +164,20 @@ def test_a_stop_string_costs_linear_work() -> None:
         cut, began = StopCut([stop] * 4), time.thread_time()
         shown = "".join(cut.push(token) for _ in range(4096)) + cut.flush()
         assert shown == token * 4096 and time.thread_time() - began < 1
+
+
+def test_many_gaps_cost_linear_work() -> None:
+    """A gap is decoded with the tokens just before it. The text is that of the library."""
+    model, chance = QuickModel(), random.Random(3)
+    prompt = with_pieces(
+        model, [" ".join(chance.choices(("a", "two ", "3 +", "Ada", "é"), k=3)) for _ in range(801)], [2] * 800
+    )
+    ids = [one if one != model.mask_id else chance.randrange(5, 700) for one in prompt.ids]
+    reader, first = GapsReader(model, prompt, Wanted(stream=True)), prompt.gaps[0][0]
+    began = time.thread_time()
+    text = reader.update(RowStep(0, ids[first:], len(ids) - first, [])).text
+    assert time.thread_time() - began < 1
+    assert text == prompt.answer(model, ids)
 
 
 # -- text work -------------------------------------------------------------------------------------
