@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from threading import current_thread
+from threading import Event, Thread, current_thread
 from typing import Any, Literal
 
 import numpy as np
@@ -492,9 +492,9 @@ def test_the_tickets_of_a_step_include_the_rows_that_it_finished() -> None:
     assert engine.last_step is None and engine.ticket_of(0) is None
 
 
-def test_a_memory_limit_bounds_the_batch() -> None:
-    engine = Engine(ToyDenoiser(1), max_rows=16)
-    engine.budget.limit, engine.budget.per_token = 100, 1.0
+def test_a_memory_limit_bounds_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(memory.MemoryBudget, "per_token", 1.0)
+    engine = Engine(ToyDenoiser(1), max_rows=16, memory=100)
     running = []
     for request in requests(8):
         engine.submit(request)
@@ -504,13 +504,44 @@ def test_a_memory_limit_bounds_the_batch() -> None:
     assert 2 <= max(running) <= 100 // 9
 
 
-def test_bytes_per_token_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "_allocated", lambda device: 1000)
-    monkeypatch.setattr(memory, "_peak", lambda device: 1000 + 8 * 27 * 50)
-    engine = Engine(load("tiny"), max_rows=8)
+def batch_of(engine: Engine, rows: int, sampler: Sampler) -> None:
     canvas = Canvas.after_prompt([[5, 6, 7]], length=24, mask_id=engine.denoiser.mask_id)
-    assert len(list(engine.run(Request(canvas, presets.tau_leaping(tau=8), n) for n in range(8)))) == 8
-    assert engine.budget.measured == 8 * 27 and engine.budget.per_token == 50
+    assert len(list(engine.run(Request(canvas, sampler, n) for n in range(rows)))) == rows
+
+
+def test_bytes_per_token_are_those_of_the_engine() -> None:
+    """Not those of the process: memory that another thread takes does not shrink the batch."""
+    quiet, busy, held = Engine(load("tiny"), max_rows=8), Engine(load("tiny"), max_rows=8), list[bytearray]()
+    batch_of(quiet, 8, presets.confidence())
+    assert quiet.budget.measured == 8 * 27
+    logits = 4 * quiet.denoiser.vocab_size
+    assert logits < quiet.budget.per_token < 20 * logits
+    ended = Event()
+
+    def take_memory() -> None:
+        while not ended.wait(0.001) and len(held) < 300:
+            held.append(bytearray(b"x") * 1_000_000)
+
+    thread = Thread(target=take_memory)
+    thread.start()
+    batch_of(busy, 8, presets.confidence())
+    ended.set()
+    thread.join()
+    assert held and busy.budget.per_token == quiet.budget.per_token
+
+
+def test_peaks_are_forgotten() -> None:
+    """After two batches that need less."""
+    engine = Engine(load("tiny"), max_rows=8)
+    batch_of(engine, 8, presets.confidence())
+    light = engine.budget.per_token
+    batch_of(engine, 8, presets.fast_dllm(cache="dual", block_length=8))
+    heavy = engine.budget.per_token
+    assert heavy > 1.5 * light
+    batch_of(engine, 8, presets.confidence())
+    assert engine.budget.per_token == heavy
+    batch_of(engine, 8, presets.confidence())
+    assert engine.budget.per_token == light and engine.budget.measured == 8 * 27
 
 
 def test_drafts_and_the_whole_span_are_recorded() -> None:

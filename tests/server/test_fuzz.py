@@ -13,6 +13,7 @@ import httpx
 import pytest
 import schemathesis
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from pydantic import ValidationError
 from schemathesis import GenerationMode
 from schemathesis.checks import not_a_server_error
@@ -131,6 +132,27 @@ def test_bodies_that_are_wrong_in_small_ways(server: Running, content: bytes, se
     with server.http() as client:
         response = client.post("/v1/completions", content=content, headers={"content-type": "application/json"})
     assert check(response) == 400 and sentence in response.json()["error"]["message"], response.text
+
+
+LEAVES = st.sampled_from(STRANGE) | st.integers(0, 800) | st.text(max_size=5)
+VALUES = st.recursive(LEAVES, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner))
+ARRAYS = st.builds(lambda first, item, count, last: [*first, *[item] * count, *last], *(
+    st.lists(VALUES, max_size=2), VALUES, st.integers(0, 300), st.lists(VALUES, max_size=2)
+))  # fmt: skip
+
+
+@pytest.mark.parametrize("examples", [60, pytest.param(1000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("path", PATHS)
+def test_arrays_of_every_shape_in_every_field(server: Running, path: str, examples: int) -> None:
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(name=st.sampled_from(sorted(PATHS[path].model_fields)), array=ARRAYS)
+    def check_array(name: str, array: list[Any]) -> None:
+        content = json.dumps(GOOD[path] | {name: array}).encode("utf-8", "surrogatepass")
+        check(client.post(path, content=content, headers={"content-type": "application/json"}))
+
+    with server.http() as client:
+        check_array()
+    server.wait_until_idle()
 
 
 @pytest.mark.parametrize("path", PATHS)

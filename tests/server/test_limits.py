@@ -112,8 +112,9 @@ def test_a_key_is_needed() -> None:
 
 def test_other_host_names_are_refused_without_a_key() -> None:
     """So that no web page reaches the server under a name that its owner points to this machine."""
-    with running(settings=replace(SETTINGS, hosts=("proxy.example",))) as server, server.http() as client:
-        for name in ("evil.example", "evil.example:80", "[::2]:80"):
+    with running(settings=replace(SETTINGS, hosts=("Proxy.example",))) as server, server.http() as client:
+        strange = ("[::1]evil.example", "localhost@evil.example", "localhost:80evil", "evil.example:localhost", "[::1")
+        for name in ("evil.example", "evil.example:80", "[::2]:80", *strange):
             refused = client.get("/v1/models", headers={"host": name})
             assert refused.status_code == 403 and "--allow-host" in error_of(refused)["message"]
         for name in ("localhost:1", "LOCALHOST", "[::1]:8000", "proxy.example"):
@@ -138,6 +139,46 @@ def reply(connection: socket.socket) -> bytes:
 
 
 HEAD = b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_bytes", "status", "reason"),
+    [
+        (b"nonsense\r\n\r\n", 400, "illegal request line"),
+        (b"GET / HTTP/1.1\r\n\r\n", 400, "Missing mandatory Host"),
+        (b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", 400, "multiple Host"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nX: " + b"x" * 100_000, 431, "too long"),
+        (HEAD + b"Transfer-Encoding: chunked\r\n\r\nnone\r\n", 400, "chunk"),
+        (HEAD + b"Content-Length: many\r\n\r\n", 400, "Content-Length"),
+    ],
+)
+def test_bytes_that_are_no_http_get_an_error_of_the_api(request_bytes: bytes, status: int, reason: str) -> None:
+    with running() as server, server.connect() as connection:
+        connection.sendall(request_bytes)
+        head, _, body = reply(connection).partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 %d " % status) and b"Content-Type: application/json" in head
+    error = json.loads(body)["error"]
+    assert error["code"] == "invalid_http" and reason in error["message"]
+
+
+def test_head_is_get_without_its_body() -> None:
+    with running() as server, server.http() as client:
+        for path in ("/", "/health", "/ready", "/docs", "/v1/models"):
+            found, whole = client.head(path), client.get(path)
+            assert found.status_code == 200 and found.content == b""
+            assert found.headers["content-length"] == str(len(whole.content))
+        assert client.head("/v1/completions").status_code == 405
+    assert [line["method"] for line in server.log if line.get("endpoint") == "/docs"] == ["HEAD", "GET"]
+
+
+def test_a_slash_too_many_is_no_redirect() -> None:
+    """A redirect would lead to whatever host the client names."""
+    with running(settings=replace(SETTINGS, api_key="x")) as server, server.http() as client:
+        headers = {"host": "evil.example", "authorization": "Bearer x"}
+        found = client.get("/health/", headers=headers)
+        assert found.status_code == 404 and "location" not in found.headers
+        found = client.post("/v1/completions/", headers=headers)
+        assert found.status_code == 404 and "location" not in found.headers
 
 
 def test_slow_and_silent_clients_are_sent_away() -> None:
@@ -289,11 +330,16 @@ def test_a_row_that_stalls_is_400() -> None:
 
 
 def test_running_rows_finish_before_the_server_ends() -> None:
-    with running(QuickModel(seconds=0.01)) as server, ThreadPoolExecutor(1) as pool, server.http() as kept:
+    with running(QuickModel(seconds=0.03)) as server, ThreadPoolExecutor(1) as pool, server.http() as kept:
         assert kept.get("/ready").status_code == 200
         row = pool.submit(server.post, "/v1/completions", prompt=STORY, max_tokens=60)
         server.wait(lambda: server.service.engine.running == 1)
         server.server.handle_exit(15, None)
+        time.sleep(0.2)  # uvicorn looks every 0.1 s
+        draining = server.get("/ready")  # on a new connection
+        assert draining.status_code == 503 and error_of(draining)["code"] == "not_ready"
+        assert server.post("/v1/completions", prompt="1 + 1 =").status_code == 503
+        assert server.get("/health").status_code == 200 and not row.done()
         assert row.result().status_code == 200
     assert [line["event"] for line in server.log if line["event"] != "request"] == ["stopping", "stopped"]
 
@@ -405,7 +451,16 @@ def test_an_option_that_no_forward_can_take_is_refused(options: dict[str, Any], 
         ([], "messages is empty: send at least one."),
         (
             [{"role": "user", "content": [{"type": "text", "text": "x", "image_url": "y"}]}],
-            "unknown field 'image_url' in messages.0.content.0.",
+            "unknown field 'image_url' in messages[0].content[0].",
+        ),
+        (
+            [*[{"role": "user", "content": "x"}] * 3, {"role": "user", "content": None}],
+            "messages[3].content is wrong: input should be a valid string, not None.",
+        ),
+        ([{"role": "user", "content": "x"}, {"role": "user"}], "messages[1].content is missing."),
+        (
+            [{"role": "user", "content": [{"type": "text", "text": "x"}, {"type": "text", "text": 5}]}],
+            "messages[0].content[1].text is wrong: input should be a valid string, not 5.",
         ),
     ],
 )

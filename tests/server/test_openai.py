@@ -270,7 +270,7 @@ def test_a_stream_says_once_what_makes_it_again(server: Running) -> None:
         ({"max_tokens": 4, "max_completion_tokens": 5}, "max_tokens is 4 and max_completion_tokens 5"),
         ({"max_tokens": 5000}, "5000 tokens are too many"),
         ({"max_tokens": 190}, "exceed the context of 192"),
-        ({"stop": list("abcde")}, "at most 4 strings"),
+        ({"stop": list("abcde")}, "stop has too many items: send at most 4."),
         ({"commits": True}, "commits needs a streamed answer"),
         ({"stream_options": {"include_usage": True}}, "stream_options needs a streamed answer"),
         ({"prompt": "a <|mask|> b"}, "contains the mask token"),

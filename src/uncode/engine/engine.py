@@ -252,10 +252,12 @@ class Engine:
         """Add requests to the batch. Returns why the stepper refuses them; none has joined then."""
         if not self._active:
             self._state = State(self.denoiser, **self._options)
+            self.budget.begin()
         try:
             requests = [waiting.request for waiting in taken]
-            canvas = self._together(requests)
-            ids = self._state.add(canvas, [r.sampler for r in requests], [r.seed for r in requests])
+            canvas, joined = self._together(requests), self._extent(requests)
+            with self.budget.watching(joined.rows * sum(self._columns.columns(joined))):
+                ids = self._state.add(canvas, [r.sampler for r in requests], [r.seed for r in requests])
         except UncodeError as error:
             return error
         except torch.OutOfMemoryError as error:

@@ -1,18 +1,23 @@
 """How many tokens fit: measured from the peak of real forwards, never from a formula.
 
 The memory of a forward (KV cache, activations, logits, belief) grows with the tokens of the batch, rows times columns.
-The engine measures the peak above what was allocated before it began, and keeps the largest number of bytes per token.
+The engine measures the peak of its own tensors, and keeps the largest number of bytes per token: of the batch that runs
+and of the one before it, so that a peak is forgotten. On a GPU torch counts the bytes. On a CPU the engine counts
+those of the tensors that its thread makes: the memory of the process has that of all other threads in it.
 A batch may grow to twice the tokens that were measured, and further only where memory is ample, so that a guess
 is never far from a measurement where it matters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
+import weakref
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
 
 import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from ..core.support.memory import free_bytes
 
@@ -25,18 +30,28 @@ SHARE_OF_FREE = 0.8
 
 
 class MemoryBudget:
-    """Bytes that the engine may use, and bytes per token as measured so far."""
+    """Bytes that the engine may use, and bytes per token as measured lately."""
 
     def __init__(self, device: torch.device, limit: int | None = None) -> None:
         self.device = device
         free = free_bytes(device)
         self.limit = limit if limit is not None else None if free is None else int(SHARE_OF_FREE * free)
-        self.baseline = _allocated(device)
-        self.per_token = 0.0
-        self.measured = 0
-        """The most tokens of a forward that was measured."""
+        self._baseline = torch.cuda.memory_allocated(device) if device.type == "cuda" else 0
+        self._before, self._now = (0, 0.0), (0, 0.0)
+        """Of the batch before, and of the one that runs: the most tokens of a measured forward, and bytes per token."""
+        self._tensors = TensorBytes()
         self.max_tokens: int | None = None
         """Set by the first forward that did not fit."""
+
+    @property
+    def measured(self) -> int:
+        """The most tokens of a forward that was measured."""
+        return max(self._before[0], self._now[0])
+
+    @property
+    def per_token(self) -> float:
+        """The most bytes per token that were measured."""
+        return max(self._before[1], self._now[1])
 
     def allows(self, tokens: int) -> bool:
         """Whether a batch of so many tokens fits."""
@@ -47,53 +62,75 @@ class MemoryBudget:
         # far from what was measured only where memory is no question
         return self.limit is not None and 0 < tokens * self.per_token <= self.limit / AMPLE
 
+    def begin(self) -> None:
+        """A batch begins without rows: what was measured before the last batch is forgotten."""
+        if self._now[0]:
+            self._before, self._now = self._now, (0, 0.0)
+        self._tensors = TensorBytes()
+
+    def watching(self, tokens: int) -> AbstractContextManager[Any]:
+        """Count what is made while rows join a batch that will have so many tokens, if its forward will be measured."""
+        return self._tensors if self.device.type == "cpu" and tokens > self._now[0] else nullcontext()
+
     @contextmanager
     def measuring(self, tokens: int) -> Iterator[None]:
         """Measure the peak of a forward over so many tokens. Batches that are not larger than a measured one are not
         measured again."""
-        if tokens <= self.measured or not tokens:
+        if tokens <= self._now[0] or not tokens:
             yield
             return
-        _reset_peak(self.device)
-        yield
-        peak = _peak(self.device)
-        if peak is not None and self.baseline is not None:
-            self.per_token = max(self.per_token, (peak - self.baseline) / tokens)
-        self.measured = tokens
+        if self.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(self.device)
+        self._tensors.peak = self._tensors.now
+        with self.watching(tokens):
+            yield
+        peak = torch.cuda.max_memory_allocated(self.device) if self.device.type == "cuda" else self._tensors.peak
+        self._now = tokens, max(self._now[1], (peak - self._baseline) / tokens)
 
     def shrink(self, tokens: int) -> None:
         """A forward over so many tokens ran out of memory: halve the limit."""
         self.max_tokens = tokens // 2
 
 
-def _allocated(device: torch.device) -> int | None:
-    """Bytes in use now."""
-    if device.type == "cuda":
-        return int(torch.cuda.memory_allocated(device))
-    return _status("VmRSS") if device.type == "cpu" else None
+class TensorBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Inside it, the bytes of the tensors that this thread makes are counted until they are freed.
 
+    It takes some microseconds for each operation, so it is not for every forward. It does not see what an operation
+    allocates for itself, nor memory of a model that does not compute with torch.
+    """
 
-def _reset_peak(device: torch.device) -> None:
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    elif device.type == "cpu":
-        try:
-            Path("/proc/self/clear_refs").write_text("5")  # the kernel's way to reset VmHWM
-        except OSError:
+    def __init__(self) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now = self.peak = 0
+        self._known: dict[int, weakref.ref[torch.UntypedStorage]] = {}
+        """Storages that are counted, by their address."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        given = {storage._cdata for storage in _storages([*args, *(kwargs or {}).values()])}
+        found = func(*args, **(kwargs or {}))
+        for storage in _storages([found]):
+            if storage._cdata not in given:  # a view, or a tensor that was written in place, takes no memory
+                self._count(storage)
+        return found
+
+    def _count(self, storage: torch.UntypedStorage) -> None:
+        key, size = storage._cdata, storage.nbytes()
+        if key in self._known:
             return
 
+        def freed(_: object) -> None:
+            del self._known[key]
+            self.now -= size
 
-def _peak(device: torch.device) -> int | None:
-    """The most bytes in use since the peak was reset."""
-    if device.type == "cuda":
-        return int(torch.cuda.max_memory_allocated(device))
-    return _status("VmHWM") if device.type == "cpu" else None
+        self._known[key] = weakref.ref(storage, freed)
+        self.now += size
+        self.peak = max(self.peak, self.now)
 
 
-def _status(name: str) -> int | None:
-    """A field of this process's status, in bytes; None where the system has no such file."""
-    file = Path("/proc/self/status")
-    if not file.is_file():
-        return None
-    fields = dict(line.split(":", 1) for line in file.read_text().splitlines() if ":" in line)
-    return int(fields[name].split()[0]) * 1024 if name in fields else None
+def _storages(values: Iterable[Any]) -> Iterator[torch.UntypedStorage]:
+    """Of the tensors among some values, and in lists of them."""
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value.untyped_storage()
+        elif isinstance(value, list | tuple):
+            yield from _storages(value)

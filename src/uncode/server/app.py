@@ -7,7 +7,6 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from fastapi import FastAPI, Request
-from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
@@ -15,7 +14,6 @@ from starlette.exceptions import HTTPException
 from ..version import __version__
 from .api.decode import decode_routes
 from .api.docs_page import docs_routes
-from .api.explain import NO_JSON, explain
 from .api.status import status_routes
 from .errors import ApiError, unexpected
 from .guard import Guard
@@ -38,7 +36,13 @@ def create_app(service: Service) -> FastAPI:
         service.thread.stop()
 
     app = FastAPI(
-        title="uncode", version=__version__, description=ABOUT, lifespan=lifespan, docs_url=None, redoc_url=None
+        title="uncode",
+        version=__version__,
+        description=ABOUT,
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,  # a redirect would lead to the host that the client names
     )
     app.state.service = service
     app.include_router(decode_routes(service))
@@ -48,7 +52,6 @@ def create_app(service: Service) -> FastAPI:
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     app.add_middleware(Guard, service=service)
     app.add_exception_handler(ApiError, _api_error)
-    app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _unexpected)
     return app
@@ -73,15 +76,9 @@ async def _api_error(request: Request, error: Any) -> Response:
     return found.response()
 
 
-async def _invalid(request: Request, error: Any) -> Response:
-    return explain(error, request.url.path).response()
-
-
 async def _http_error(request: Request, error: Any) -> Response:
     path = request.url.path[:80]
     message = {404: f"there is no {path} here: see /docs.", 405: f"{path} does not take {request.method}."}
-    if error.status_code == 400:  # of bytes that are no text
-        return ApiError(400, NO_JSON).response()
     found = ApiError(error.status_code, message.get(error.status_code, str(error.detail))).response()
     found.headers.update(error.headers or {})
     return found

@@ -7,6 +7,7 @@ is silent, that sends its headers byte by byte, or that stops reading its answer
 from __future__ import annotations
 
 import asyncio
+import sys
 from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -53,6 +54,15 @@ class Connection(H11Protocol):
             self._stop_waiting()
         elif self._first_byte_or_headers is None:
             self._wait_for_headers()
+
+    def send_400_response(self, msg: str) -> None:
+        """Uvicorn calls it where bytes are no HTTP. Its own answer is plain text."""
+        problem = sys.exception()
+        if not (self._is_busy and self.cycle.response_started):
+            status = getattr(problem, "error_status_hint", 400)
+            error = ApiError(status, f"the request is not valid HTTP: {problem or msg}.", code="invalid_http")
+            self.transport.write(_raw(error))
+        self.transport.close()
 
     def on_response_complete(self) -> None:
         self._has_sent = False

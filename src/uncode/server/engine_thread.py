@@ -16,6 +16,8 @@ from .metrics import Metrics
 
 MAX_FAILURES = 3
 """Forwards that fail one after the other. Then the server says that it is not healthy."""
+MAX_STEP_SECONDS = 120.0
+"""A step that takes longer has stalled. Then the server says that it is not healthy."""
 AVERAGING = 0.1
 """Weight of the latest value in a moving average."""
 Command = tuple[Literal["submit", "cancel"], Row]
@@ -33,9 +35,9 @@ class EngineThread:
         self._outstanding = 0
         self._stopping = False
         self._failures = 0
+        self._step_began: float | None = None
         self._busy = 0.0
         """Seconds of forwards since the last row ended."""
-        self._step_began: float | None = None
         self.seconds_per_row = 0.1
         """Between the ends of two rows under load, as a moving average."""
         self._thread = threading.Thread(target=self._run, name="uncode-engine", daemon=True)
@@ -57,19 +59,24 @@ class EngineThread:
 
     @property
     def is_healthy(self) -> bool:
-        """Whether the thread runs and its forwards work."""
-        return self.is_alive and self._failures < MAX_FAILURES
+        """Whether the thread runs, its forwards work and its step makes progress."""
+        return self.is_alive and self._failures < MAX_FAILURES and not self.has_stalled
+
+    @property
+    def has_stalled(self) -> bool:
+        """Whether the step that runs began too long ago."""
+        return self.step_age > MAX_STEP_SECONDS
+
+    @property
+    def step_age(self) -> float:
+        """Seconds since the step that runs began; 0 between steps. A step is a forward and all that follows from it."""
+        began = self._step_began
+        return 0.0 if began is None else time.monotonic() - began
 
     @property
     def is_alive(self) -> bool:
         """Whether rows that are submitted will end."""
         return self._thread.is_alive() and not self._stopping
-
-    @property
-    def step_age(self) -> float:
-        """Seconds since the step that runs began, its forward and the texts of its rows; 0 between steps."""
-        began = self._step_began
-        return 0.0 if began is None else time.monotonic() - began
 
     @property
     def outstanding(self) -> int:
@@ -105,7 +112,7 @@ class EngineThread:
                     self._wake.wait()
                 else:
                     self._step_began = time.monotonic()
-                    self._step()
+                    self._step(self._step_began)
                     self._step_began = None
         finally:
             self._stopping = True
@@ -123,8 +130,8 @@ class EngineThread:
                 self._left(row, row.job.cancelled_as)
                 self._metrics.rows_dropped.inc()
 
-    def _step(self) -> None:
-        began, forwards = time.monotonic(), self._engine.forwards
+    def _step(self, began: float) -> None:
+        forwards = self._engine.forwards
         try:
             results = self._engine.step()
         except Exception as error:
@@ -145,6 +152,7 @@ class EngineThread:
             row: Row = result.request.key
             if row.ticket is not None:
                 self._rows.pop(row.ticket, None)
+            self._metrics.rows_dropped.inc(row.job.is_over)
             self._left(row, row.finish(result))
 
     def _left(self, row: Row, outcome: Outcome) -> None:

@@ -11,6 +11,8 @@ from fastapi.responses import Response
 from ..core.errors import BadLogits, UncodeError
 from ..engine.errors import ForwardFailed
 
+MAX_MESSAGE = 1000
+"""Characters of a message: it may show what a client has sent."""
 CLIENT_GONE = 499
 """The status in logs and metrics where a client left before its answer began."""
 TYPES = {401: "authentication_error", 403: "permission_error", 408: "timeout_error", 429: "rate_limit_error"}
@@ -30,7 +32,8 @@ class ApiError(Exception):
         retry_after: int | None = None,
     ) -> None:
         super().__init__(message)
-        self.status, self.message, self.param, self.code, self.retry_after = status, message, param, code, retry_after
+        self.status, self.param, self.code, self.retry_after = status, param, code, retry_after
+        self.message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
 
     @property
     def body(self) -> dict[str, Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hmac
+import re
 import time
 import uuid
 from typing import Any
@@ -19,6 +20,8 @@ REQUEST_ID = b"x-request-id"
 MAX_ID_BYTES = 64
 """Of a request's id that a proxy has given it: the log shows no more."""
 LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
+HOST = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([^\[\]:/?#@\s]*))(?::[0-9]*)?")
+"""The header: a name or an address, and a port."""
 
 
 class Guard:
@@ -28,15 +31,16 @@ class Guard:
         self._app, self._service = app, service
         settings = service.settings
         self._key = None if settings.api_key is None else settings.api_key.encode()
-        self._hosts = LOOPBACK | {settings.host, *settings.hosts}
+        self._hosts = LOOPBACK | {name.lower() for name in (settings.host, *settings.hosts)}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        began, name = time.monotonic(), self._name_of(scope)
+        began, name, method = time.monotonic(), self._name_of(scope), scope["method"]
         facts: dict[str, Any] = {}
-        scope["uncode"] = facts
+        # HEAD is a GET: whoever sends the answer leaves its body out
+        scope = {**scope, "uncode": facts, "method": "GET" if method == "HEAD" else method}
         status = CLIENT_GONE
 
         async def answer(message: Message) -> None:
@@ -53,7 +57,7 @@ class Guard:
             status = 500
             raise
         finally:
-            self._note(scope, name, status, time.monotonic() - began, facts)
+            self._note(scope, name, status, time.monotonic() - began, facts | {"method": method})
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
@@ -91,7 +95,8 @@ class Guard:
 
     def _check_host(self, host: str) -> None:
         """A server without a key answers to loopback names alone, so that no web page can reach it under its own."""
-        name = host.rpartition("]")[0].lstrip("[") if host.startswith("[") else host.partition(":")[0]
+        parts = HOST.fullmatch(host)
+        name = host if parts is None else parts[1] or parts[2]
         if name and name.lower() not in self._hosts:
             raise ApiError(
                 403,
@@ -137,7 +142,6 @@ class Guard:
                 "request",
                 id=name,
                 client=client,
-                method=scope["method"],
                 endpoint=endpoint,
                 status=status,
                 seconds=round(seconds, 4),

@@ -43,7 +43,6 @@ class Server(uvicorn.Server):
             access_log=False,
             server_header=False,
             timeout_keep_alive=int(settings.limits.read_seconds) or 1,
-            timeout_graceful_shutdown=int(settings.grace_seconds) + AFTER_GRACE_SECONDS,
         )
         super().__init__(config)
 
@@ -56,8 +55,13 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         service = self._service
         service.is_stopping = True
-        service.log.write("stopping", rows=service.thread.outstanding, grace_seconds=service.settings.grace_seconds)
-        timer = asyncio.get_running_loop().call_later(service.settings.grace_seconds, service.thread.give_up)
+        grace, began = service.settings.grace_seconds, time.monotonic()
+        service.log.write("stopping", rows=service.thread.outstanding, grace_seconds=grace)
+        timer = asyncio.get_running_loop().call_later(grace, service.thread.give_up)
+        while service.thread.outstanding and service.thread.is_alive and not self.force_exit:
+            await asyncio.sleep(POLL_SECONDS)  # the socket stays open: /ready answers 503
+        left = max(grace - (time.monotonic() - began), 0)
+        self.config.timeout_graceful_shutdown = int(left) + AFTER_GRACE_SECONDS
         await super().shutdown(sockets)
         timer.cancel()
         service.log.write("stopped")

@@ -28,10 +28,6 @@ from .logs import Log
 from .metrics import Metrics
 from .settings import Settings
 
-MAX_STOPS = 4
-LONG_BODY = 32_768
-"""Characters from which on a prompt is encoded in a thread, so that others are not held up."""
-
 
 class Service:
     """One model, one engine, one thread."""
@@ -76,15 +72,19 @@ class Service:
             message = f"there is no model '{name[:80]}' here: {suggest(name[:80], [here])}"
             raise ApiError(404, message, param="model", code="model_not_found")
 
-    async def start(
-        self, body: DecodeFields, prepare: Callable[[int | None], Sequence[PreparedPrompt]], logprobs: int | None
-    ) -> tuple[Job, list[PreparedPrompt]]:
-        """Start the job of a body; `prepare` makes its prompts for a length. Returns it with its prompts."""
+    def check(self, body: DecodeFields) -> None:
+        """Raise for what can be refused before prompts are encoded."""
         if self.is_stopping or not self.thread.is_alive:
             raise shutting_down()
         self.check_model(body.model)
-        wanted, length, count = self._wanted(body, logprobs), _length(body), body.n or 1
-        prompts = list(await _off_the_loop(prepare, length, body))
+        choices, most = body.prompt_count * (body.n or 1), self.settings.limits.choices
+        if choices > most:
+            message = f"{choices} choices are too many: this server decodes at most {most} a request."
+            raise ApiError(400, message, param="prompt" if body.prompt_count > most else "n")
+
+    def start(self, body: DecodeFields, prompts: Sequence[PreparedPrompt], logprobs: int | None) -> Job:
+        """Start the job of a body and its prompts."""
+        wanted = self._wanted(body, logprobs)
         stop_at_eos = body.stop_at_eos and all(prompt.is_answer for prompt in prompts)
         choice = Choice(body.sampler, body.options(), body.temperature, body.top_p, body.top_k, stop_at_eos)
         sampler = self._sampler(choice)
@@ -95,20 +95,16 @@ class Service:
                 "temperature of 0.",
                 param="logprobs",
             )
-        most = self.settings.limits.choices
-        if len(prompts) * count > most:
-            message = f"{len(prompts) * count} choices are too many: this server decodes at most {most} a request."
-            raise ApiError(400, message, param="n")
         seed = secrets.randbits(31) if body.seed is None else body.seed
         recipe = {"seed": seed} | self.samplers.repeated(choice)
         job = Job(asyncio.get_running_loop(), self.settings.limits.seconds, recipe)
-        for number, prompt in enumerate(one for one in prompts for _ in range(count)):
+        for number, prompt in enumerate(one for one in prompts for _ in range(body.n or 1)):
             canvas = Canvas.infill([prompt.prompt.ids], mask_id=self.denoiser.mask_id)
             request = Request(canvas, sampler, seed + number)
             job.rows.append(Row(job, number, request, prompt.reader(wanted), wanted.listens))
-        job.cancel = lambda: self.thread.cancel(job.rows)
+        job.drop = lambda: self.thread.cancel(job.rows)
         self._submit(job)
-        return job, prompts
+        return job
 
     def count(self, job: Job, usage: dict[str, Any], answers: list[Answer]) -> dict[str, Any]:
         """Count an answer that is complete. Returns what the log says of it."""
@@ -153,8 +149,6 @@ class Service:
 
     def _wanted(self, body: DecodeFields, logprobs: int | None) -> Wanted:
         stops = [body.stop] if isinstance(body.stop, str) else body.stop or []
-        if len(stops) > MAX_STOPS:
-            raise ApiError(400, f"stop takes at most {MAX_STOPS} strings, not {len(stops)}.", param="stop")
         wanted = Wanted(
             stops=tuple(stop for stop in stops if stop),
             stream=bool(body.stream),
@@ -169,18 +163,3 @@ class Service:
         if wanted.diffusing and wanted.logprobs:
             raise ApiError(400, "diffusing streams have no logprobs: leave one of them out.", param="logprobs")
         return wanted
-
-
-def _length(body: DecodeFields) -> int | None:
-    older, newer = body.max_tokens, body.max_completion_tokens
-    if older is not None and newer is not None and older != newer:
-        message = f"max_tokens is {older} and max_completion_tokens {newer}: send one of them."
-        raise ApiError(400, message, param="max_completion_tokens")
-    return older if newer is None else newer
-
-
-async def _off_the_loop(
-    prepare: Callable[[int | None], Sequence[PreparedPrompt]], length: int | None, body: DecodeFields
-) -> Sequence[PreparedPrompt]:
-    size = len(str(getattr(body, "prompt", None) or getattr(body, "messages", "")))
-    return prepare(length) if size < LONG_BODY else await asyncio.to_thread(prepare, length)

@@ -1,26 +1,51 @@
-"""The bodies of requests."""
+"""The bodies of requests.
+
+A list is read up to its first wrong item, and a field that may be several things is read as the one that its first item
+says: a body that is refused costs one error, however long it is.
+"""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, StrictBool, StrictInt, StrictStr
+from pydantic import Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
 
-from .fields import Body, DecodeFields, NeverSet, NoneOrOne, Whole, _only
+from .fields import TEXT_OR_LIST, Body, DecodeFields, NeverSet, NoneOrOne, Whole, _only
 
-Ids = list[StrictInt]
+MAX_MESSAGES = 2048
+"""Messages of a chat, and parts of a message."""
+MAX_PARTS = 8192
+"""Texts and gaps of `infill`."""
+
+
+def _first_item(value: Any) -> str:
+    """Which of the things that a field may be is meant: a text, a list, or a list of lists."""
+    if not isinstance(value, list):
+        return "text"
+    first = value[0] if value else None
+    return "texts" if isinstance(first, str) else "lists" if isinstance(first, list) else "list"
+
+
+Ids = Annotated[list[StrictInt], Field(fail_fast=True)]
+Prompts = Annotated[
+    Annotated[StrictStr, Tag("text")]
+    | Annotated[list[StrictStr], Field(fail_fast=True), Tag("texts")]
+    | Annotated[Ids, Tag("list")]
+    | Annotated[list[Ids], Field(fail_fast=True), Tag("lists")],
+    Discriminator(_first_item),
+]
 
 
 class CompletionBody(DecodeFields):
     """The body of /v1/completions."""
 
-    prompt: StrictStr | list[StrictStr] | Ids | list[Ids] | None = Field(
+    prompt: Prompts | None = Field(
         None,
         description="A text, token ids, or several of either. Mask ids among token ids are gaps to fill; a marker in a "
         "text is ordinary text.",
     )
     suffix: StrictStr | None = Field(None, description="Text after the answer: the answer fills the gap.")
-    infill: list[StrictStr | Whole] | None = Field(
+    infill: Annotated[list[StrictStr | Whole], Field(fail_fast=True, max_length=MAX_PARTS)] | None = Field(
         None,
         description='Texts and gaps, instead of a prompt: ["Paris is the ", 2, " of France."] has a gap of 2 tokens.',
         examples=[["Paris is the ", 2, " of France."]],
@@ -31,6 +56,11 @@ class CompletionBody(DecodeFields):
     )
     echo: Annotated[StrictBool | None, _only(False)] = None
     best_of: Annotated[StrictInt | None, _only(1)] = None
+
+    @property
+    def prompt_count(self) -> int:
+        prompt = self.prompt
+        return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 
 
 class FimBody(DecodeFields):
@@ -53,7 +83,11 @@ class Message(Body):
     """One message of a chat."""
 
     role: Literal["system", "developer", "user", "assistant"]
-    content: StrictStr | list[TextPart]
+    content: Annotated[
+        Annotated[StrictStr, Tag("text")]
+        | Annotated[list[TextPart], Field(fail_fast=True, max_length=MAX_MESSAGES), Tag("list")],
+        TEXT_OR_LIST,
+    ]
     name: NeverSet = None
     refusal: NeverSet = None
     annotations: Annotated[list[Any] | None, _only([])] = None
@@ -76,11 +110,11 @@ class ResponseFormat(Body):
 class ChatBody(DecodeFields):
     """The body of /v1/chat/completions."""
 
-    messages: list[Message] = Field(min_length=1)
+    messages: list[Message] = Field(min_length=1, max_length=MAX_MESSAGES, fail_fast=True)
     logprobs: StrictBool | None = None
     top_logprobs: NoneOrOne | None = Field(None, description="1 at temperature 0 alone.")
     response_format: ResponseFormat | None = None
-    modalities: Annotated[list[StrictStr] | None, _only(["text"])] = None
+    modalities: Annotated[Annotated[list[StrictStr], Field(fail_fast=True)] | None, _only(["text"])] = None
     tools: Annotated[list[Any] | None, _only([])] = None
     functions: Annotated[list[Any] | None, _only([])] = None
     tool_choice: Annotated[StrictStr | None, _only("none", "auto")] = None

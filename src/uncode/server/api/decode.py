@@ -18,6 +18,7 @@ from ..service import Service
 from .answers import ChatAnswer, TextAnswer, decoded
 from .bodies import ChatBody, CompletionBody, FimBody
 from .fields import DecodeFields
+from .read_body import BodyRoute, near_or_off_the_loop
 from .replies import ChatReply, Reply, TextReply, server_sent
 
 T = TypeVar("T")
@@ -27,7 +28,7 @@ Prepare = Callable[[int | None], Sequence[PreparedPrompt]]
 
 def decode_routes(service: Service) -> APIRouter:
     """The routes, over one service."""
-    routes, prompts = APIRouter(), service.prompts
+    routes, prompts = APIRouter(route_class=BodyRoute), service.prompts
 
     @routes.post("/v1/completions", summary="Continue a prompt, or fill its gaps.", responses=decoded(TextAnswer))
     async def completions(body: CompletionBody, request: Request) -> Response:
@@ -83,6 +84,14 @@ def _completion_prompts(service: Service, body: CompletionBody, length: int | No
     return [read.answer(one, length) if isinstance(one, str) else read.ids(list(one), length) for one in prompt]
 
 
+def _length(body: DecodeFields) -> int | None:
+    older, newer = body.max_tokens, body.max_completion_tokens
+    if older is not None and newer is not None and older != newer:
+        message = f"max_tokens is {older} and max_completion_tokens {newer}: send one of them."
+        raise ApiError(400, message, param="max_completion_tokens")
+    return older if newer is None else newer
+
+
 async def _answer(
     service: Service,
     request: Request,
@@ -91,7 +100,10 @@ async def _answer(
     kind: type[Reply],
     logprobs: int | None,
 ) -> Response:
-    job, prompts = await service.start(body, prepare, logprobs)
+    service.check(body)
+    length = _length(body)
+    prompts = await near_or_off_the_loop(request, lambda: prepare(length))
+    job = service.start(body, prompts, logprobs)
     reply = kind(
         model=service.settings.name,
         fingerprint=service.fingerprint,

@@ -4,58 +4,60 @@ from __future__ import annotations
 
 from typing import Any
 
-from fastapi.exceptions import RequestValidationError
+from pydantic import ValidationError
 
 from ...core.errors import nearest, shown
 from ..errors import ApiError
-from .bodies import ChatBody, CompletionBody, FimBody
 from .fields import DecodeFields
 
-NO_JSON = "the body is no JSON object: send one with the content type application/json."
-BODIES: dict[str, type[DecodeFields]] = {
-    "/v1/completions": CompletionBody,
-    "/v1/chat/completions": ChatBody,
-    "/v1/fim/completions": FimBody,
-}
+MAX_SHOWN_ITEMS = 20
+"""A list or an object with more items, or with lists or objects in it, is not shown in an error."""
 
 
-def explain(error: RequestValidationError, endpoint: str) -> ApiError:
-    """The first thing that is wrong, with the near name for a field that is unknown."""
-    problems = list(error.errors())
-    unknown = [one for one in problems if one["type"] == "extra_forbidden"]
-    first: dict[str, Any] = (unknown or problems)[0]
-    path = [part for part in first["loc"] if part != "body"]
-    name = str(path[0]) if path else None
-    if first["type"] == "json_invalid" or not path:
-        return ApiError(400, NO_JSON)
+def explain(error: ValidationError, data: dict[str, Any], kind: type[DecodeFields]) -> ApiError:
+    """The first thing that is wrong in the body `data`, with the near name for a field that is unknown."""
+    problems = error.errors(include_url=False)
+    first = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
+    place = _place(first["loc"], data)
     if first["type"] == "extra_forbidden":
-        return ApiError(400, _unknown(path, endpoint), param=_dotted(path), code="unknown_field")
-    if first["type"] == "missing":
-        return ApiError(400, f"{_dotted(path)} is missing.", param=name)
-    if first["type"] == "too_short":
-        return ApiError(400, f"{_dotted(path)} is empty: send at least one.", param=name)
-    reason = str(first.get("msg", "is wrong")).removeprefix("Value error, ")
-    if "cannot be honoured" in reason:
-        return ApiError(400, f"{_dotted(path)} {reason}.", param=name, code="unsupported")
-    given = first.get("input")
-    return ApiError(400, f"{name} is wrong: {reason[:1].lower()}{reason[1:]}, not {_safe(given)}.", param=name)
+        return ApiError(400, _unknown(first["loc"], place, kind), param=place, code="unknown_field")
+    reason = str(first["msg"]).removeprefix("Value error, ")
+    code = "unsupported" if "cannot be honoured" in reason else None
+    most = first.get("ctx", {}).get("max_length")
+    sentences = {
+        "missing": f"{place} is missing.",
+        "too_short": f"{place} is empty: send at least one.",
+        "too_long": f"{place} has too many items: send at most {most}.",
+        "string_too_long": f"{place} is too long: send at most {most} characters.",
+    }
+    wrong = f"{place} is wrong: {reason[:1].lower()}{reason[1:]}, not {_safe(first['input'])}."
+    message = sentences.get(first["type"], wrong if code is None else f"{place} {reason}.")
+    return ApiError(400, message, param=place, code=code)
 
 
-def _unknown(path: list[Any], endpoint: str) -> str:
-    field, where = str(path[-1]), _dotted(path[:-1])
+def _place(path: tuple[int | str, ...], data: Any) -> str:
+    """Where in a body it is, as in `messages[3].content`. pydantic's path has names of types too, which are no keys."""
+    found = ""
+    for number, part in enumerate(path):
+        if isinstance(data, list) and isinstance(part, int):
+            data, found = data[part], f"{found}[{part}]"
+        elif isinstance(data, dict) and (part in data or number == len(path) - 1):
+            data, found = data.get(part), f"{found}.{str(part)[:60]}"
+    return found.removeprefix(".")
+
+
+def _unknown(path: tuple[int | str, ...], place: str, kind: type[DecodeFields]) -> str:
+    field = str(path[-1])[:60]
+    where = place.removesuffix(field).removesuffix(".")
     if where:
-        return f"unknown field '{field[:60]}' in {where}."
-    near = nearest(field, BODIES[endpoint].model_fields)
-    return f"unknown field '{field[:60]}'" + (f": did you mean '{near}'?" if near else ": see /docs.")
-
-
-def _dotted(path: list[Any]) -> str:
-    """The path in the body, without the names of our types."""
-    return ".".join(str(part)[:60] for part in path if not str(part)[:1].isupper() and "[" not in str(part))
+        return f"unknown field '{field}' in {where}."
+    near = nearest(field, kind.model_fields)
+    return f"unknown field '{field}'" + (f": did you mean '{near}'?" if near else ": see /docs.")
 
 
 def _safe(value: object) -> str:
-    try:
+    if not isinstance(value, list | dict):
         return shown(value)
-    except RecursionError:
-        return "that"
+    items = value if isinstance(value, list) else value.values()
+    is_short = len(value) <= MAX_SHOWN_ITEMS and not any(isinstance(one, list | dict) for one in items)
+    return shown(value) if is_short else f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"

@@ -5,10 +5,27 @@ from __future__ import annotations
 import json
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, StrictBool, StrictInt, StrictStr
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    StrictBool,
+    StrictInt,
+    StrictStr,
+    Tag,
+    model_validator,
+)
 from pydantic.json_schema import SkipJsonSchema
 
 SEED_LIMIT = 2**63
+MAX_NAME = 512
+"""Characters of a name, and of an option that is one."""
+MAX_STOPS = 4
+MAX_STOP = 4096
+"""Characters of a stop string."""
 
 
 def _only(*neutral: Any) -> AfterValidator:
@@ -40,14 +57,26 @@ NoneOrOne = Annotated[
 Zero = Annotated[Annotated[float, Field(ge=-2, le=2)] | None, _only(0)]
 NeverSet = Annotated[SkipJsonSchema[Any], _only()]
 """A field of the API that has no neutral value but null."""
-Identifier = Annotated[StrictStr, Field(max_length=512)] | None
+Name = Annotated[StrictStr, Field(max_length=MAX_NAME)]
+Identifier = Name | None
 """A name that the client gives its user. Nothing depends on it."""
+Stop = Annotated[StrictStr, Field(max_length=MAX_STOP)]
+TEXT_OR_LIST = Discriminator(lambda value: "list" if isinstance(value, list) else "text")
+"""Chooses between the tags of a field that is a text or a list, so that errors are of the one that was meant."""
 
 
 class Body(BaseModel):
     """A body in which every field is known."""
 
     model_config = ConfigDict(extra="forbid", protected_namespaces=())
+
+    @model_validator(mode="before")
+    @classmethod
+    def _keep_one_unknown_field(cls, data: Any) -> Any:
+        """One unknown field refuses a body. A million would cost a million errors."""
+        known = cls.model_fields
+        first = next((name for name in data if name not in known), None) if isinstance(data, dict) else None
+        return data if first is None else {name: data[name] for name in (*known, first) if name in data}
 
 
 class StreamOptions(Body):
@@ -61,10 +90,10 @@ class StreamOptions(Body):
 class SamplerFields(Body):
     """The sampler and its options, at the top level of a body: that is where `extra_body` puts them."""
 
-    sampler: StrictStr | dict[str, Any] | None = Field(
+    sampler: Name | dict[str, Any] | None = Field(
         None, description="The name of a sampler (GET /v1/samplers), or a sampler as data."
     )
-    alg: StrictStr | None = None
+    alg: Name | None = None
     alg_temp: float | None = None
     anchor: float | None = None
     answer_length: Whole | None = None
@@ -79,7 +108,7 @@ class SamplerFields(Body):
     confidence_eos_eot_inf: StrictBool | None = None
     count: Whole | None = None
     decay: float | None = None
-    delimiter: StrictStr | None = None
+    delimiter: Name | None = None
     delimiter_threshold: float | None = None
     drift: float | None = None
     early: float | None = None
@@ -96,14 +125,14 @@ class SamplerFields(Body):
     middle: float | None = None
     neighbour: float | None = None
     position_temperature: float | None = None
-    proxy: StrictStr | None = None
+    proxy: Name | None = None
     radius: Whole | None = None
     rate: float | None = None
     ratio: float | None = None
-    remasking: StrictStr | None = None
+    remasking: Name | None = None
     rounds: Whole | None = None
     sigma: float | None = None
-    special: StrictStr | None = None
+    special: Name | None = None
     start: float | None = None
     steps: Whole | None = None
     strength: float | None = None
@@ -120,7 +149,7 @@ class SamplerFields(Body):
 class DecodeFields(SamplerFields):
     """What all endpoints that decode take."""
 
-    model: StrictStr | None = Field(None, description="The model's name (GET /v1/models). Default: the one there is.")
+    model: Name | None = Field(None, description="The model's name (GET /v1/models). Default: the one there is.")
     temperature: Annotated[float, Field(ge=0, le=2)] | None = Field(
         None, description="Of the proposed tokens. Default: the sampler's own, which is 0 for most."
     )
@@ -128,9 +157,12 @@ class DecodeFields(SamplerFields):
     seed: Annotated[StrictInt, Field(ge=-SEED_LIMIT, lt=SEED_LIMIT - 1024), BeforeValidator(_whole)] | None = Field(
         None, description="Choice i uses seed + i. The same seed gives the same text, whatever the load."
     )
-    stop: StrictStr | list[StrictStr] | None = Field(
-        None, description="At most 4 strings. The text ends before the first of them."
-    )
+    stop: (
+        Annotated[
+            Annotated[Stop, Tag("text")] | Annotated[list[Stop], Field(max_length=MAX_STOPS), Tag("list")], TEXT_OR_LIST
+        ]
+        | None
+    ) = Field(None, description="At most 4 strings of at most 4096 characters. The text ends before the first of them.")
     max_tokens: AtLeastOne | None = Field(None, description="Tokens to generate: the masks of the canvas.")
     max_completion_tokens: AtLeastOne | None = Field(None, description="The newer name of max_tokens.")
     n: AtLeastOne | None = Field(None, description="Choices per prompt.")
@@ -154,3 +186,8 @@ class DecodeFields(SamplerFields):
     service_tier: Annotated[StrictStr | None, _only("auto", "default")] = None
     store: Annotated[StrictBool | None, _only(False)] = None
     metadata: Annotated[dict[str, Any] | None, _only({})] = None
+
+    @property
+    def prompt_count(self) -> int:
+        """Prompts of the request; each is `n` choices."""
+        return 1

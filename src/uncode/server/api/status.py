@@ -39,7 +39,9 @@ def status_routes(service: Service) -> APIRouter:
     @routes.get("/health", summary="Whether the server runs.", responses=errors(403, 503))
     async def health() -> Response:
         if not service.thread.is_healthy:
-            raise ApiError(503, "forwards fail: restart the server.", code="unhealthy")
+            stalled = f"the step that runs began {service.thread.step_age:.0f} s ago"
+            reason = stalled if service.thread.has_stalled else "forwards fail"
+            raise ApiError(503, f"{reason}: restart the server.", code="unhealthy")
         return json_response({"status": "ok"})
 
     @routes.get("/ready", summary="Whether the server takes requests.", responses=errors(403, 503))

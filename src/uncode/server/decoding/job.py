@@ -40,6 +40,8 @@ class Row:
         return self._reader.opening()
 
     def _on_step(self, step: RowStep) -> bool:
+        if self.job.is_over:
+            return True
         try:
             update = self._reader.update(step)
         except Exception as error:  # the other rows of the batch must not suffer
@@ -53,6 +55,9 @@ class Row:
         """The engine has ended the row. Returns how."""
         self.waited, self.seconds = result.waited, result.seconds
         event: Answer | ApiError
+        if self.job.is_over:
+            self.job.push(self.number, self.job.late())
+            return self.job.given_up_as
         try:
             event = of_row(result.error or UncodeError("no row")) if result.row is None else self._read(result)
         except UncodeError as error:
@@ -86,17 +91,43 @@ class Job:
     began: float = field(default_factory=time.monotonic)
     first_text: float | None = None
     """Seconds until the first settled text."""
-    _events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
-    cancel: Callable[[], None] = lambda: None
+    drop: Callable[[], None] = lambda: None
     """Set by the service: drops all rows at the next step."""
     cancelled_as: Outcome = "client_gone"
     """Why rows that have not ended are cancelled."""
+    _is_cancelled: bool = False
+    _events: asyncio.Queue[Event] = field(default_factory=asyncio.Queue)
 
     @property
     def sampler(self) -> str:
         """The sampler's name, for logs and metrics. A server has a bounded number of them."""
         name = self.recipe["sampler"]
         return name if isinstance(name, str) else "data"
+
+    def cancel(self) -> None:
+        """Nobody waits for the answer any more."""
+        self._is_cancelled = True
+        self.drop()
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it was cancelled, or its time is up. The engine's thread asks before it turns the tokens of a row
+        into text, so that a request with much text cannot hold the others after its client has left."""
+        return self._is_cancelled or time.monotonic() >= self._deadline
+
+    @property
+    def given_up_as(self) -> Outcome:
+        """How a row ends whose job is over."""
+        return self.cancelled_as if self._is_cancelled else "timeout"
+
+    @property
+    def _deadline(self) -> float:
+        return self.began + self.seconds
+
+    def late(self) -> ApiError:
+        """The error of a request whose time is up."""
+        message = f"the answer was not finished within {self.seconds:g} s: ask for fewer tokens, or try again later."
+        return ApiError(408, message, code="timeout")
 
     def push(self, number: int, event: Update | Answer | ApiError) -> None:
         """From the engine's thread. A loop that is closed has no reader any more."""
@@ -108,18 +139,13 @@ class Job:
     async def events(self) -> AsyncIterator[tuple[int, Update | Answer]]:
         """The events of all rows until the last has ended. An error of one row is an error of the request."""
         left = len(self.rows)
-        deadline = self.began + self.seconds
         while left:
             try:
-                async with asyncio.timeout(max(deadline - time.monotonic(), 0.001)):
+                async with asyncio.timeout(max(self._deadline - time.monotonic(), 0.001)):
                     number, event = await self._events.get()
             except TimeoutError:
                 self.cancelled_as = "timeout"
-                raise ApiError(
-                    408,
-                    f"the answer was not finished within {self.seconds:g} s: ask for fewer tokens, or try again later.",
-                    code="timeout",
-                ) from None
+                raise self.late() from None
             if isinstance(event, ApiError):
                 self.cancelled_as = "failed"  # the other rows have no reader any more
                 raise event

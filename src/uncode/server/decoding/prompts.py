@@ -15,6 +15,8 @@ from .reader import GapsReader, IdsReader, Reader, Wanted
 
 EMPTY_SUFFIX = "<|endoftext|>"
 """What editors send where nothing follows the cursor."""
+CHARACTERS_PER_TOKEN = 16
+"""A text with more characters for each token that a prompt may have is refused before it is encoded."""
 MakeReader = Callable[[Wanted], Reader]
 
 
@@ -43,12 +45,14 @@ class Prompts:
         suffix = None if suffix == EMPTY_SUFFIX else suffix
         if not text and not suffix:
             raise ApiError(400, "the prompt is empty: send a text.", param="prompt")
+        self._check_texts([text, suffix or ""], "prompt" if text else "suffix")
         before, after = self._denoiser.frame
         head, tail = self._encode(text, "prompt"), self._encode(suffix or "", "suffix")
         return self._masks_between([*before, *head], length, [*tail, *after], head if suffix else ())
 
     def chat(self, messages: list[dict[str, str]], length: int | None) -> PreparedPrompt:
         """Messages through the model's chat template. A model without one gets their texts, a blank line between."""
+        self._check_texts([one["content"] for one in messages], "messages")
         tokenizer, (before, after) = self._denoiser.tokenizer, self._denoiser.frame
         template = getattr(tokenizer, "chat_template", None)
         prompt: Any = messages if template else "\n\n".join(one["content"] for one in messages)
@@ -59,13 +63,16 @@ class Prompts:
     def ids(self, ids: list[int], length: int | None) -> PreparedPrompt:
         """Token ids as they are. Mask ids among them are gaps; without any, the answer follows."""
         denoiser, mask = self._denoiser, self._denoiser.mask_id
+        masks = ids.count(mask)
+        self._check_length(masks, "prompt")
+        self._check_prompt(len(ids) - masks, masks)
         strange = next((one for one in ids if not 0 <= one < denoiser.vocab_size), None)
         if strange is not None:
             limit = f"the vocabulary has ids from 0 to {denoiser.vocab_size - 1}"
             raise ApiError(400, f"token id {strange} is not the model's: {limit}.", param="prompt")
         if not ids:
             raise ApiError(400, "the prompt is empty: send token ids.", param="prompt")
-        if mask not in ids:
+        if not masks:
             return self._masks_between(ids, length, ())
         if length is not None:
             raise ApiError(400, "a prompt with gaps has no answer length: leave max_tokens out.", param="max_tokens")
@@ -75,6 +82,7 @@ class Prompts:
         """Texts and sizes of the gaps between them."""
         if length is not None:
             raise ApiError(400, "the gaps of infill have their sizes: leave max_tokens out.", param="max_tokens")
+        self._check_texts([part for part in parts if isinstance(part, str)], "infill")
         pieces, sizes = [""], list[int]()
         for part in parts:
             if isinstance(part, str):
@@ -142,6 +150,16 @@ class Prompts:
         most = self._limits.max_tokens
         if length > most:
             raise ApiError(400, f"{length} tokens are too many: this server generates at most {most}.", param=param)
+
+    def _check_texts(self, texts: Sequence[str], param: str) -> None:
+        characters, most = sum(map(len, texts)), CHARACTERS_PER_TOKEN * self._limits.prompt_tokens
+        if characters > most:
+            raise ApiError(
+                400,
+                f"{characters} characters of the {param} are too many: this server takes at most {most}.",
+                param=param,
+                code="context_length_exceeded",
+            )
 
     def _check_prompt(self, given: int, length: int) -> None:
         most = self._limits.prompt_tokens

@@ -20,6 +20,8 @@ MASK_SIGN = "░"
 """How a snapshot shows a token that is still masked."""
 UNLIKELY_LOGPROB = -9999.0
 """What the OpenAI API says of a token whose log probability is no number: `logprobs` has no null."""
+CONTEXT = 64
+"""Tokens before a gap that are decoded with it. With all of them, many gaps would cost quadratic work."""
 FinishReason = Literal["stop", "length"]
 
 
@@ -266,9 +268,11 @@ class GapsReader(Reader):
         filled = sum(stop - self._first <= settled for _, stop in prompt.gaps)
         while len(self._read) < filled:
             number = len(self._read)
-            part = Prompt(prompt.ids, prompt.gaps[number : number + 1], [pieces[number], ""])
+            start, stop = prompt.gaps[number]
+            first = max(0, start - CONTEXT)
+            part = Prompt([], [(start - first, stop - first)], [pieces[number], ""])
             self._read.append(number)
-            self._show(part.answer(self._denoiser, ids), found)
+            self._show(part.answer(self._denoiser, ids[first:stop]), found)
         if filled == len(prompt.gaps) and self._finish is None:
             self._finish = "stop"
             self._show(pieces[-1], found)

@@ -22,6 +22,10 @@ OF_PROPOSAL = ("temperature", "top_p", "top_k")
 CACHED_SAMPLERS = 256
 CACHED_CHARACTERS = 8192
 """Samplers with more data than this are built for each request, so that clients cannot fill the memory."""
+MAX_CHARACTERS = 65_536
+"""Of a sampler and its options as JSON."""
+MAX_PIECES = 64
+"""Of a sampler as data. Each costs all rows of the batch time, in every forward."""
 
 
 @dataclass(frozen=True)
@@ -79,6 +83,7 @@ class Samplers:
             key = json.dumps(vars(choice), sort_keys=True, allow_nan=False)
         except ValueError:  # Python reads them, but no answer could say them
             raise UncodeError("the sampler has a number that is infinite or no number: send a finite one.") from None
+        require(len(key) <= MAX_CHARACTERS, f"a sampler as data may have at most {MAX_CHARACTERS} characters of JSON.")
         return self._build(key) if len(key) <= CACHED_CHARACTERS else self._build_from(key)
 
     def repeated(self, choice: Choice) -> dict[str, Any]:
@@ -106,6 +111,8 @@ class Samplers:
         if isinstance(wanted.sampler, dict):
             require(not options and cache is None, "a sampler as data is complete: leave its options out.")
             sampler = Sampler.from_dict(wanted.sampler, frequency=self._table)
+            count = sum(1 for _ in sampler.pieces())
+            require(count <= MAX_PIECES, f"a sampler as data may have at most {MAX_PIECES} pieces, not {count}.")
             return _proposing(sampler, wanted)
         name = self._default
         if wanted.sampler in (None, self.default):
