@@ -428,6 +428,7 @@ def test_the_docs_load_nothing() -> None:
         assert path in page.text
         assert all("422" not in operation["responses"] for operation in methods.values())
     assert "<code>block_length</code>" in page.text
+    assert "<code>stop</code><td>string or list of string<td>" in page.text
 
 
 @pytest.mark.parametrize(

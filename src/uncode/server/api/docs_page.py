@@ -61,8 +61,9 @@ def _field(name: str, field: dict[str, Any], is_required: bool) -> str:
 
 def _type(field: dict[str, Any]) -> str:
     """The type of a field in words."""
-    if "anyOf" in field:
-        return " or ".join(dict.fromkeys(one for part in field["anyOf"] if (one := _type(part)) != "null"))
+    members = field.get("anyOf") or field.get("oneOf")
+    if members:
+        return " or ".join(dict.fromkeys(one for part in members if (one := _type(part)) != "null"))
     if "$ref" in field:
         return str(field["$ref"].rpartition("/")[2])
     if "enum" in field or "const" in field:
