@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -82,7 +83,9 @@ class Samplers:
         try:
             key = json.dumps(vars(choice), sort_keys=True, allow_nan=False)
         except ValueError:  # Python reads them, but no answer could say them
-            raise UncodeError("the sampler has a number that is infinite or no number: send a finite one.") from None
+            floats = {name: value for name, value in choice.options.items() if isinstance(value, float)}
+            wrong = next((name for name, value in floats.items() if not math.isfinite(value)), "the sampler")
+            raise UncodeError(f"{wrong} holds an infinite number or none: send a finite one.") from None
         require(len(key) <= MAX_CHARACTERS, f"a sampler as data may have at most {MAX_CHARACTERS} characters of JSON.")
         return self._build(key) if len(key) <= CACHED_CHARACTERS else self._build_from(key)
 
