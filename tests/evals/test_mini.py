@@ -376,7 +376,7 @@ def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: R
     finally:
         (folder / "results.json").unlink()
     text = " ".join(shown.stdout.split())
-    assert text.count("Where confidence is wrong, certain_first is right: 2; the other way round: 0.") == 3
+    assert text.count("certain_first corrects 2 errors of confidence and adds 0.") == 3
     assert text.count("forwards; ") == 9
     page = (tmp_path / "demo.html").read_text()
     assert page.count("<section") == 9 and page.count('"label":"story"') == 1

@@ -198,7 +198,7 @@ def remdm(
         here and in tokens there, which is the same at one token a step (with fewer steps the published loop can
         take back columns it never wrote). It also ends after a block with an EOS token: use AfterEos for that.
     Default temperature: 1.0, tokens are drawn from the softmax.
-    Cost: more forwards than tokens, since tokens that are taken back are written again; one number a position.
+    Cost: more forwards than tokens, since tokens that are taken back are written again; one number per position.
     """
     policy = Policy(
         Confidence(),

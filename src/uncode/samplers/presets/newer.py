@@ -237,7 +237,7 @@ def prophet(
         "{'early': 7.5, 'mid': 5.0, 'late': 2.5}". Default steps: None, one position a step. Default block_length: 32,
         its example.
     Cost: at most `steps` forwards; logits of the whole span at every step, so no dual cache, and with answer_start none
-        at all; two numbers a row.
+        at all; two numbers per row.
     """
     stop = WhenAnswerIsClear(answer_start, answer_length, early, middle, late, steps)
     policy = Policy(Confidence(), TopK(Even(steps)), Blocks(length=block_length), stop=stop)
@@ -332,7 +332,7 @@ def edit(
         visible tokens; others may overwrite right ones.
     Default threshold: 0.5, default edit_threshold: 0 and default rounds: 16, "threshold", "edit_threshold" and
         "max_post_edit_steps" of JointThreshold. Default block_length: 32. Default cache: none.
-    Cost: at most one forward a token, and at most `rounds` more a block, at least one; a number a row.
+    Cost: at most one forward a token, and at most `rounds` more a block, at least one; one number per row.
     """
     policy = Policy(
         Confidence(), Threshold(threshold), Blocks(length=block_length), edit=Overwrite(edit_threshold, rounds)

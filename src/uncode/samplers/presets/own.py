@@ -21,7 +21,7 @@ def certain_first(
     block_length: int | None = None,
     cache: Cache = "none",
 ) -> Sampler:
-    """Certain first: what is certain is committed at once; else one decision, in Uncode's order.
+    """Certain first: commit all certain tokens at once; otherwise commit Uncode's top token.
 
     An EOS token waits until everything before it proposes an end too; a certain one does not wait for certain words.
     A model without a frequency table is decoded without informativeness, with a warning.
