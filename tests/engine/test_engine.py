@@ -492,6 +492,13 @@ def test_the_tickets_of_a_step_include_the_rows_that_it_finished() -> None:
     assert engine.last_step is None and engine.ticket_of(0) is None
 
 
+def test_the_memory_budget_passes_over_tensors_without_storage() -> None:
+    with memory.TensorBytes() as counted:
+        dense = torch.ones(4, 8)
+        kept = [dense.to_sparse(), dense.to_mkldnn()]
+    assert counted.now >= dense.nbytes and len(kept) == 2
+
+
 def test_a_memory_limit_bounds_the_batch(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(memory.MemoryBudget, "per_token", 1.0)
     engine = Engine(ToyDenoiser(1), max_rows=16, memory=100)

@@ -15,6 +15,7 @@ from uncode.core.errors import Advice
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
 from uncode.core.pieces.sampler_file import line_of
 from uncode.samplers import lookup
+from uncode.samplers.catalog import find
 
 MODEL = uncode.load("toy")
 PROMPT = "add 3 4 5"
@@ -97,6 +98,22 @@ def test_a_default_cache_is_left_out_where_the_model_has_none() -> None:
         assert cached.cache.to_dict() == PrefixCache().to_dict() and cached == make(**options, cache="prefix")
         with pytest.raises(UncodeError, match="this model has no KV cache, and PrefixCache needs one"):
             uncode.decode(bare(), canvas, make(**options, cache="prefix"))
+
+
+def test_an_optional_cache_that_is_left_out_gets_no_other_advice() -> None:
+    told = list[str]()
+    optional = presets.confidence().caching(DualCache(optional=True))
+    assert Sampler.from_dict(optional.to_dict()).to_dict() == optional.to_dict()  # equality does not see it
+    assert lookup.for_model(optional, bare(), on_advice=told.append).cache == NoCache()
+    assert told == ["this model has no KV cache: 'confidence' decodes without one."]
+
+
+@pytest.mark.parametrize("name", ["legacy.uncode_release", "legacy.linear_position", "uncode"])
+def test_the_sentence_for_a_missing_table_names_an_option_that_exists(name: str) -> None:
+    with pytest.raises(UncodeError, match="needs a frequency table") as error:
+        lookup.for_model(lookup.named(name), bare())
+    takes = "informativeness" in {option.name for option in find(name).options}
+    assert ("informativeness" in str(error.value)) == takes
 
 
 def test_a_dual_cache_without_blocks_is_advised_against_once() -> None:

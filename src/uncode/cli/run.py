@@ -60,14 +60,16 @@ def run(arguments: list[str]) -> int:
 
 @contextlib.contextmanager
 def _advice_as_notes() -> Iterator[None]:
-    """Print advice of the library as a note of one line, once."""
+    """Print advice of the library as a note of one line, each once."""
     with warnings.catch_warnings():
-        warnings.simplefilter("default", Advice)
-        usual = warnings.showwarning
+        warnings.simplefilter("always", Advice)
+        usual, shown = warnings.showwarning, set[str]()
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, Advice):
-                typer.echo(f"note: {message}", err=True)
+                if str(message) not in shown:
+                    typer.echo(f"note: {message}", err=True)
+                shown.add(str(message))
             else:
                 usual(message, category, *place, **more)
 

@@ -128,9 +128,9 @@ class TensorBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _storages(values: Iterable[Any]) -> Iterator[torch.UntypedStorage]:
-    """Of the tensors among some values, and in lists of them."""
+    """Of the tensors among some values, and in lists of them. Sparse and MKLDNN tensors have none."""
     for value in values:
-        if isinstance(value, Tensor):
+        if isinstance(value, Tensor) and value.layout is torch.strided:
             yield value.untyped_storage()
         elif isinstance(value, list | tuple):
             yield from _storages(value)

@@ -22,7 +22,7 @@ from ..core.pieces.remask import Remasker
 from ..core.pieces.score import Confidence, Exp, Score
 from ..core.pieces.select import Factor, Selector, Threshold, TopK
 from ..core.view import Count, Ranking, View
-from .registry import Cache, CacheOrAuto, Frequency, cache_named, checks_options, table_or_own
+from .registry import Cache, Frequency, cache_named, checks_options, table_or_own
 
 __all__ = [
     "fast_dllm_dream",
@@ -236,7 +236,7 @@ def fast_dllm_factor(*, factor: float = 1.0, block_length: int = 32, cache: Cach
 
 
 @checks_options("fast_dllm_dream")
-def fast_dllm_dream(*, threshold: float = 0.9, block_length: int = 32, cache: CacheOrAuto = "auto") -> Sampler:
+def fast_dllm_dream(*, threshold: float = 0.9, block_length: int = 32, cache: Cache = "auto") -> Sampler:
     """Fast-dLLM on Dream as released: every block opens with its first position, then goes by the threshold.
 
     Source: NVlabs/Fast-dLLM dream/model/generation_utils_block.py, _sample (alg="confidence_threshold").

@@ -71,21 +71,31 @@ def _one(sampler: SamplerLike, denoiser: Denoiser) -> Sampler:
     return for_model(sampler, denoiser) if isinstance(sampler, Sampler) else sampler  # the stepper refuses the rest
 
 
-def for_model(sampler: Sampler, denoiser: Denoiser, frequency: Table | None = None) -> Sampler:
+def advise(sentence: str) -> None:
+    """Warn with :class:`Advice`."""
+    warnings.warn(sentence, Advice, stacklevel=2)
+
+
+def for_model(
+    sampler: Sampler,
+    denoiser: Denoiser,
+    frequency: Table | None = None,
+    on_advice: Callable[[str], None] = advise,
+) -> Sampler:
     """The sampler as a model can run it. The model's own table, or `frequency`, replaces the placeholder for one.
 
     Informativeness is left out if the sampler can do without a table and there is none, and an optional KV cache if the
-    model has none. A warning says what is left out. An error says what is missing.
+    model has none; `on_advice` is told what is left out. An error says what is missing.
     """
-    sampler = _with_table(sampler, denoiser, denoiser.frequency if frequency is None else frequency)
+    sampler = _with_table(sampler, denoiser, denoiser.frequency if frequency is None else frequency, on_advice)
     cache, blocks = sampler.cache, sampler.policy.blocks
     if isinstance(cache, PrefixCache | DualCache) and cache.optional:
-        has_cache = denoiser.has_kv_cache
-        if not has_cache:
-            _advise(f"this model has no KV cache: '{sampler.name}' decodes without one.")
-        sampler = sampler.caching(replace(cache, optional=None) if has_cache else NoCache())
+        cache = replace(cache, optional=None) if denoiser.has_kv_cache else NoCache()
+        if not denoiser.has_kv_cache:
+            on_advice(f"this model has no KV cache: '{sampler.name}' decodes without one.")
+        sampler = sampler.caching(cache)
     if isinstance(cache, DualCache) and cache.needs_kv_cache and blocks in (Blocks(), Blocks(count=1)):
-        _advise(
+        on_advice(
             "a dual cache without blocks keeps stale keys and values for the whole answer, which costs accuracy: give "
             "the sampler blocks, or take the prefix cache."
         )
@@ -100,14 +110,20 @@ def needs_table(sampler: Sampler) -> bool:
 def require_table(sampler: Sampler, released: str) -> None:
     """Raise if the sampler needs a table of a model that has none; `released` is the paper's table for that model."""
     how = f"`uncode table get {released}` fetches the paper's" if released else "`uncode count` makes one"
+    without = "set informativeness to false for the positional prior alone, " if has_informativeness(sampler) else ""
     require(
         not needs_table(sampler),
         f"the sampler '{sampler.name}' needs a frequency table, and this model has none: pass `frequency=TABLE` "
-        f"({how}), set informativeness to false for the positional prior alone, or choose another sampler.",
+        f"({how}), {without}or choose another sampler.",
     )
 
 
-def _with_table(sampler: Sampler, denoiser: Denoiser, table: Table | None) -> Sampler:
+def has_informativeness(sampler: Sampler) -> bool:
+    """Whether the score has the informativeness prior as a term, which the option of that name leaves out."""
+    return any(isinstance(term, Informativeness) for term in sampler.policy.score.terms)
+
+
+def _with_table(sampler: Sampler, denoiser: Denoiser, table: Table | None, on_advice: Callable[[str], None]) -> Sampler:
     if not _placeholders(sampler):
         return sampler
     if table is not None:
@@ -115,7 +131,7 @@ def _with_table(sampler: Sampler, denoiser: Denoiser, table: Table | None) -> Sa
     require_table(sampler, denoiser.released_table)
     released = denoiser.released_table
     how = f"`uncode table get {released}` fetches its table" if released else "`uncode count` makes one"
-    _advise(f"this model has no frequency table: '{sampler.name}' orders by confidence and position alone; {how}.")
+    on_advice(f"this model has no frequency table: '{sampler.name}' orders by confidence and position alone; {how}.")
     terms = [term for term in sampler.policy.score.terms if not isinstance(term, Informativeness)]
     return replace(sampler, policy=replace(sampler.policy, score=reduce(add, terms)))
 
@@ -123,7 +139,3 @@ def _with_table(sampler: Sampler, denoiser: Denoiser, table: Table | None) -> Sa
 def _placeholders(sampler: Sampler) -> list[UnnamedTable]:
     tables = (getattr(piece, "table", None) for piece in sampler.pieces())
     return [table for table in tables if isinstance(table, UnnamedTable)]
-
-
-def _advise(sentence: str) -> None:
-    warnings.warn(sentence, Advice, stacklevel=2)

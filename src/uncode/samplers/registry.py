@@ -22,8 +22,7 @@ from ..frequency import as_table
 from .catalog import RANGES as RANGES  # noqa: PLC0414
 from .catalog import range_of
 
-Cache = Literal["none", "prefix", "dual"]
-CacheOrAuto = Literal["auto", "none", "prefix", "dual"]
+Cache = Literal["auto", "none", "prefix", "dual"]
 Proxy = Literal["confidence", "entropy", "margin"]
 Special = Literal["unseen", "neutral", "counted"]
 Delimiter = Literal["newline", "period", "comma"]
@@ -128,6 +127,6 @@ def drawn(temperature: float, ban: tuple[int | str, ...] = ()) -> Proposal:
     return Greedy(ban) if temperature == 0 else Sample(ban, temperature)
 
 
-def cache_named(name: CacheOrAuto) -> CachePolicy:
+def cache_named(name: Cache) -> CachePolicy:
     """The cache policy of that name: none, prefix, dual, or auto, which is prefix where the model has a KV cache."""
     return _CACHES[name]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import time
+import warnings
 from collections.abc import Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import suppress
@@ -11,6 +12,7 @@ from dataclasses import dataclass
 from queue import Empty, Queue
 from typing import TypeVar
 
+from ...core.errors import Advice
 from .options import OnProgress, Progress
 
 T = TypeVar("T")
@@ -42,7 +44,8 @@ def run_processes(
 
 
 def _run(run_part: Callable[[int, int, OnProgress], T], processes: int, reporter: _Reporter) -> T:
-    """The work of a process."""
+    """The work of a process. The one that started it gives the advice."""
+    warnings.simplefilter("ignore", Advice)
     result = run_part(reporter.process, processes, reporter)
     reporter.send()
     return result

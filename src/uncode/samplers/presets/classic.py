@@ -24,7 +24,7 @@ from ...core.pieces.score import (
     Uniform,
 )
 from ...core.pieces.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
-from ..registry import Cache, CacheOrAuto, Calibration, cache_named, calibrated, drawn, preset
+from ..registry import Cache, Calibration, cache_named, calibrated, drawn, preset
 
 
 @preset
@@ -286,7 +286,7 @@ def uncode_eb(*, gamma: float = 0.01, **calibration: Unpack[Calibration]) -> Sam
 
 @preset
 def uncode_fast_dllm(
-    *, threshold: float = 0.6, block_length: int = 32, cache: CacheOrAuto = "auto", **calibration: Unpack[Calibration]
+    *, threshold: float = 0.6, block_length: int = 32, cache: Cache = "auto", **calibration: Unpack[Calibration]
 ) -> Sampler:
     """Blocks, and in each step every position whose calibrated score reaches a threshold.
 

@@ -56,7 +56,9 @@ class Samplers:
         self._denoiser, self._default, self._options = denoiser, default, options
         self._table = denoiser.frequency if frequency is None else frequency
         self._build = lru_cache(CACHED_SAMPLERS)(self._build_from)
-        self.build(Choice(None, {}, None, None, None))  # a wrong default is reported before the server listens
+        own = Choice(None, {}, None, None, None)
+        self.build(own)  # a wrong default is reported before the server listens
+        lookup.for_model(self._without_stop(own), denoiser, self._table)  # so is what it leaves out
 
     @property
     def default(self) -> str:
@@ -101,10 +103,10 @@ class Samplers:
         sampler = self._without_stop(wanted)
         require(
             self._table is not None or not lookup.needs_table(sampler),
-            f"the sampler '{sampler.name}' needs a frequency table, and this server has none: choose another sampler, "
-            "or send informativeness=false.",
+            f"the sampler '{sampler.name}' needs a frequency table, and this server has none: choose another sampler"
+            + (", or send informativeness=false." if lookup.has_informativeness(sampler) else "."),
         )
-        sampler = lookup.for_model(sampler, self._denoiser, self._table)
+        sampler = lookup.for_model(sampler, self._denoiser, self._table, on_advice=lambda _: None)
         stops = wanted.stop_at_eos and len(self._denoiser.eos_ids) > 0
         return sampler.stopping(AfterEos()) if stops else sampler
 
