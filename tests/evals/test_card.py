@@ -74,7 +74,7 @@ def test_claims_hold_where_the_numbers_say_so() -> None:
     [
         ((1,), "holds"),
         ((1, 1), "holds"),
-        ((0, 0), "does not hold: no difference is shown"),
+        ((0, 0), "does not hold: the difference is not significant"),
         ((-1, -1), "does not hold: the opposite does"),
         ((-1, 0), "does not hold"),
         ((1, 0), "only with seed 0"),
@@ -118,13 +118,13 @@ def test_findings_say_what_the_intervals_show() -> None:
     assert average.startswith(
         "**On average, Uncode with label-free rates solves more problems than confidence and than semi-AR.**"
     )
-    assert "95.0 % in 20 forwards, and 4 of the 4 others are below it" in average
+    assert "95.0 % in 20 forwards, and 4 of the 4 others are significantly worse" in average
     level = results_with("0", **{name: of(20) for name in ("confidence", "semi_ar", "left_to_right", "uncode")})
     reasoning, planning, average = findings({0: as_in_the_paper(), 1: level})
-    assert "**On reasoning, no difference between confidence and left to right is shown with both seeds.**" in reasoning
+    assert "**On reasoning, confidence solves fewer problems than left to right with seed 0 only.**" in reasoning
     assert "does not begin" in reasoning and "on 100 and 0 % of" in reasoning
-    assert "0 of the 3 others are below it (exact McNemar test with Holm's correction over them, with both" in average
-    assert "between Uncode with label-free rates and confidence or semi-AR is shown.**" in findings({1: level})[2]
+    assert "0 of the 3 others are significantly worse (exact McNemar test with Holm's correction" in average
+    assert "between Uncode with label-free rates and confidence or semi-AR.**" in findings({1: level})[2]
     worse = results_with(confidence=of(30), semi_ar=of(30), left_to_right=of(10), uncode=of(20))
     reasoning, _, average = findings({0: worse})
     assert "confidence solves more problems than left to right.**" in reasoning

@@ -161,18 +161,21 @@ def test_sentences_name_those_that_are_better_than_our_own() -> None:
     assert best.startswith(
         "**`confidence` has the best average** of the ranked rows: 95.0 and 95.0 % in 50.0 and 50.0 forwards."
     )
-    assert "4 of 4 other rows are shown to be below it with both seeds" in best
+    assert "significantly better than 4 of 4 other rows with both seeds" in best
     unlike = Board.of([results_with(0, a=(38, 9), b=(20, 9)), results_with(1, a=(20, 9), b=(22, 9))])
     assert findings(unlike)[0].startswith(
         "**`a` has the best mean of the two averages** of the ranked rows: 95.0 and 50.0 %"
     )
     assert "`eb` (5.0 forwards), `left_to_right` (40.0 forwards), `confidence` (50.0 forwards)" in front
     assert own.startswith("**`uncode_tau`** (50.0 and 50.0 % in 20.0 and 20.0 forwards): `confidence`, `margin`, ")
-    assert "are shown to be better; rows at least as accurate in no more forwards: `eb`; 0 of 4 rows" in own
-    assert "rows shown to be better on one family: docstring (`confidence` and 3 more), sentence" in own
+    assert "are significantly better; rows at least as accurate in no more forwards: `eb`; 0 of 4 rows" in own
+    assert "rows significantly better on one family: docstring (`confidence` and 3 more), sentence" in own
     level = findings(Board.of([results_with(certain_first=(30, 5.0), eb=(30, 9.0))]))
-    assert "no row is shown to be better; not settled against `eb`; 0 of 1 rows are shown to be below it" in level[2]
-    assert level[2].endswith("no row is shown to be better on one family.")
+    assert (
+        "no row is significantly better; no significant difference from `eb`; 0 of 1 rows are significantly worse"
+        in level[2]
+    )
+    assert level[2].endswith("no row is significantly better on one family.")
     once = [
         results_with(0, certain_first=(20, 5.0), eb=(38, 9.0)),
         results_with(1, certain_first=(20, 5.0), eb=(20, 9.0)),
@@ -211,7 +214,7 @@ def test_new_problems_have_a_section_where_they_were_measured(tmp_path: Path) ->
     section = page(board(), measured).split("\n## New problems\n")[1].split("\n## ")[0]
     assert "also decoded on 40 new problems of each family, which `uncode mini --draw 90125` draws" in section
     assert (
-        "* **`certain_first`** (95.0 and 90.0 % in 7.0 and 7.0 forwards): no row is shown to be better; 1 of 1"
+        "* **`certain_first`** (95.0 and 90.0 % in 7.0 and 7.0 forwards): no row is significantly better; 1 of 1"
         in section
     )
     assert "\n### From `certain_first`\n" in section and "|  | uncode 0.1, best fixed rate |" in section

@@ -85,7 +85,7 @@ def verdict(found: Mapping[int, Interval]) -> str:
     if all(sign < 0 for sign in signs.values()):
         return "does not hold: the opposite does"
     if not any(signs.values()):
-        return "does not hold: no difference is shown"
+        return "does not hold: the difference is not significant"
     if not holding:
         return "does not hold"
     contrary = [seed for seed, sign in signs.items() if sign < 0]

@@ -18,6 +18,7 @@ FIXED = frozenset(with_rate(rate) for rate in RATES)
 """Uncode at a fixed rate. These rows are compared with each other, not with the presets."""
 IN_WORDS = {"left_to_right": "left to right", "semi_ar": "semi-AR", UNCODE: "Uncode with label-free rates"}
 """Names of samplers in a sentence, where they differ from the preset's name."""
+NO_DIFFERENCE = "there is no significant difference"
 
 Runs = Mapping[int, Results]
 """The results of each seed."""
@@ -89,7 +90,7 @@ def _best_rate(runs: Runs) -> str:
 
 
 def _best(runs: Runs) -> str:
-    """The preset with the best average, and how many others are shown to be below it with every seed."""
+    """The preset with the best average, and how many others are significantly worse with every seed."""
     averages = {
         name: [found.estimate for found in of if found]
         for name in next(iter(runs.values())).samplers()
@@ -101,9 +102,9 @@ def _best(runs: Runs) -> str:
     below_with_all = set.intersection(*below) & set(averages)
     return (
         f" Fixed rates aside, `{best}` has {report.best_average(averages)} of these presets: {_accuracies(runs, best)} "
-        f"% in {forwards} forwards, and {len(below_with_all)} of the {len(averages) - 1} others are below it (exact "
-        f"McNemar test with Holm's correction over them{', with both seeds' if len(runs) > 1 else ''}; the leaderboard "
-        "corrects over more rows)."
+        f"% in {forwards} forwards, and {len(below_with_all)} of the {len(averages) - 1} others are significantly "
+        f"worse (exact McNemar test with Holm's correction over them{', with both seeds' if len(runs) > 1 else ''}; "
+        "the leaderboard corrects over more rows)."
     )
 
 
@@ -126,14 +127,14 @@ def _points(found: Mapping[int, Interval]) -> str:
 
 def _who(a: str, b: str, found: Mapping[int, Interval]) -> str:
     """Which of two samplers solves more problems, as far as the intervals of all seeds show it."""
-    signs = {sign_of(interval) for interval in found.values()}
     first, second = (IN_WORDS.get(name, name) for name in (a, b))
-    if signs == {1}:
-        return f"{first} solves more problems than {second}"
-    if signs == {-1}:
-        return f"{first} solves fewer problems than {second}"
-    both = " with both seeds" if len(found) > 1 else ""
-    return f"no difference between {first} and {second} is shown{both}"
+    signs = {seed: sign_of(interval) for seed, interval in found.items()}
+    claims = []
+    for word, sign in (("more", 1), ("fewer", -1)):
+        seeds = [seed for seed in signs if signs[seed] == sign]
+        only = f" with seed {_joined(seeds)} only" if len(seeds) < len(signs) else ""
+        claims += [f"{first} solves {word} problems than {second}{only}"] if seeds else []
+    return ", and ".join(claims) or f"{NO_DIFFERENCE} between {first} and {second}"
 
 
 def _both(first: str, second: str) -> str:
@@ -141,7 +142,8 @@ def _both(first: str, second: str) -> str:
     if first.replace("confidence", "semi-AR") != second:
         return f"{first}; {second}"
     return first.replace(
-        " confidence", " confidence or semi-AR" if "no difference" in first else " confidence and than semi-AR"
+        " confidence",
+        " confidence or semi-AR" if "no significant difference" in first else " confidence and than semi-AR",
     )
 
 
@@ -151,7 +153,7 @@ def _joined(values: Sequence[object]) -> str:
 
 
 def _shown_below(results: Results, sampler: str) -> set[str]:
-    """The presets that this one is shown to be above on average."""
+    """The presets that are significantly worse than this one on average."""
     marks = {name: solved for name in results.samplers() if (solved := results.solved(name)) is not None}
     tests = {name: mcnemar(marks[sampler], theirs) for name, theirs in marks.items() if name not in {sampler, *FIXED}}
     corrected = holm([test.p for test in tests.values()])

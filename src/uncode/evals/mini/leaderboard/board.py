@@ -150,7 +150,7 @@ class Board:
         }
 
     def signs(self, reference: str) -> dict[str, int]:
-        """For each other row 1 if it is shown to be better than the reference with every seed, -1 if worse, else 0."""
+        """For each other row 1 if it is significantly better than the reference with every seed, -1 if worse, or 0."""
         found = [self._tests(reference, seed) for seed in self.runs]
         return {name: _common_sign([of[name] for of in found]) for name in self.names if name != reference}
 

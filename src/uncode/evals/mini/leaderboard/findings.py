@@ -19,7 +19,7 @@ def findings(board: Board) -> list[str]:
 
 
 def own_findings(board: Board, names: Iterable[str]) -> list[str]:
-    """For each of these rows which others are shown to be better, not settled, or below."""
+    """For each of these rows which others are significantly better, not significantly different, or worse."""
     return [_own(board, name) for name in names]
 
 
@@ -33,12 +33,12 @@ def _best(board: Board) -> str:
     signs = board.signs(board.best)
     level = [name for name, sign in signs.items() if sign == 0 and name != board.hindsight]
     below = sum(sign < 0 for name, sign in signs.items() if name != board.hindsight)
-    others = f"Not settled against it: {_listed(level)}. " if level else ""
+    others = f"No significant difference from {_listed(level)}. " if level else ""
     averages = {name: [point.average.estimate for point in board.points[name].values()] for name in board.ranked}
     return (
         f"**`{board.best}` has {report.best_average(averages)}** of the ranked rows: "
         f"{_averages(board, board.best)}. {others}"
-        f"{below} of {len(board.ranked) - 1} other rows are shown to be below it{_with_seeds(board)}."
+        f"It is significantly better than {below} of {len(board.ranked) - 1} other rows{_with_seeds(board)}."
     )
 
 
@@ -57,17 +57,17 @@ def _own(board: Board, name: str) -> str:
     level = [other for other, sign in signs.items() if sign == 0]
     dominating = board.dominating(name)
     texts = [
-        f"{_listed(better) or 'no row'} {'are' if len(better) > 1 else 'is'} shown to be better",
+        f"{_listed(better) or 'no row'} {'are' if len(better) > 1 else 'is'} significantly better",
         f"rows at least as accurate in no more forwards: {_listed(dominating)}" if dominating else "",
-        f"not settled against {_listed(level)}" if level else "",
-        f"{len(worse)} of {len(signs)} rows are shown to be below it",
+        f"no significant difference from {_listed(level)}" if level else "",
+        f"{len(worse)} of {len(signs)} rows are significantly worse",
         _behind_on_families(board, name),
     ]
     return f"**`{name}`** ({_averages(board, name)}): {'; '.join(text for text in texts if text)}."
 
 
 def _behind_on_families(board: Board, name: str) -> str:
-    """The families on which another row is shown to be better with every seed, or with one, and the best of them."""
+    """The families on which another row is significantly better with every seed, or with one, and the best of them."""
     better = {family: _better(board, name, family) for family in next(iter(board.runs.values())).cells}
     found = {family: rows for family, of in better.items() if (rows := _with_every_seed(board, family, of))}
     some = [
@@ -79,9 +79,9 @@ def _behind_on_families(board: Board, name: str) -> str:
     ]
     only = f"; with one seed only: {', '.join(some)}" if some else ""
     if not found:
-        return f"no row is shown to be better on one family{only}"
+        return f"no row is significantly better on one family{only}"
     named = ", ".join(f"{report.short(family)} ({_first_of(rows)})" for family, rows in found.items())
-    return f"rows shown to be better on one family: {named}{only}"
+    return f"rows significantly better on one family: {named}{only}"
 
 
 def _first_of(rows: Sequence[str]) -> str:
@@ -89,7 +89,7 @@ def _first_of(rows: Sequence[str]) -> str:
 
 
 def _better(board: Board, name: str, family: str) -> dict[int, set[str]]:
-    """The rows that are shown to be better on a family, by seed, with Holm's correction over the rows."""
+    """The rows that are significantly better on a family, by seed, with Holm's correction over the rows."""
     others, shown = [other for other in board.ranked if other != name], dict[int, set[str]]()
     for seed, run in board.runs.items():
         marks = {other: cell.solved for other in board.ranked if (cell := run.cell(family, other))}
