@@ -250,9 +250,9 @@ def with_pieces(denoiser: Denoiser, pieces: list[str], sizes: list[int]) -> Prom
     before, after = _frame(denoiser)
     ids, gaps = before, []
     for piece, size in zip(pieces, sizes, strict=False):
-        ids = ids + encode(denoiser, piece.removesuffix(" "))  # the tokens of the gap bring the space before it
+        ids += encode(denoiser, piece.removesuffix(" "))  # the tokens of the gap bring the space before it
         gaps.append((len(ids), len(ids) + size))
-        ids = ids + [denoiser.mask_id] * size
+        ids += [denoiser.mask_id] * size
     return Prompt(ids + encode(denoiser, pieces[-1]) + after, gaps, pieces)
 
 

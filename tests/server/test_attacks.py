@@ -20,6 +20,7 @@ from tests.server.test_soak import serving
 from uncode.engine.row_step import RowStep
 from uncode.prompt import with_pieces
 from uncode.server import engine_thread
+from uncode.server.api.bodies import CompletionBody
 from uncode.server.api.fields import DecodeFields
 from uncode.server.api.read_body import _parsed
 from uncode.server.decoding.reader import GapsReader, Reader, Update, Wanted
@@ -59,6 +60,10 @@ ATTACKS: dict[str, tuple[str, bytes]] = {
     "a long text": (TEXT, field("prompt", WORDS)),
     "a long suffix": (TEXT, field("suffix", WORDS)),
     "a long infill": (TEXT, b'{"infill": [' + WORDS.encode() + b", 3]}"),
+    "many gaps between texts of many tokens": (
+        TEXT,
+        b'{"infill": ' + many(json.dumps("🎉" * 32, ensure_ascii=False) + ",1", size=530_000).encode() + b"}",
+    ),
     "an infill of many parts": (TEXT, b'{"infill": ' + many('"a",1').encode() + b"}"),
     "empty messages": (CHAT, field("messages", many("{}"), CHAT)),
     "many messages": (CHAT, field("messages", many('{"role":"user","content":"a"}'), CHAT)),
@@ -70,6 +75,7 @@ ATTACKS: dict[str, tuple[str, bytes]] = {
             "sampler", '{"policy":{"score":{"piece":"Sum","parts":' + many('{"piece":"Confidence"}', size=9**5) + "}}}"
         ),
     ),
+    "escaped quotes without an end": (TEXT, b"[" * 32_769 + b'\\"' * 16_000),
 }  # fmt: skip
 
 
@@ -138,6 +144,52 @@ SHAPES: dict[str, Callable[[int], str]] = {
     "a deep list": lambda size: "[" * (size // 2) + "]" * (size // 2),
     "a long number": lambda size: "9" * 4000,
 }
+
+
+NO_JSON: dict[str, bytes] = {
+    "escaped quotes without an end": b"[" * 32_769 + b'\\"' * BYTES,
+    "one open string of escaped quotes": b'["' + b"[" * 32_769 + b'\\"' * BYTES,
+    "quotes": b"[" * 32_769 + b'"' * BYTES,
+    "short strings": b"[" * 32_769 + b'"ab"' * BYTES,
+    "backslashes": b"[" * 32_769 + b"\\" * BYTES,
+    "open objects": b'{"a":' * BYTES,
+    "a long fraction": b'{"temperature":0.' + b"9" * BYTES,
+    "a long exponent": b'{"temperature":1e' + b"9" * BYTES,
+    "bytes that are no text": b'{"prompt":"' + b"\xff" * BYTES,
+}
+
+
+@pytest.mark.parametrize("shape", NO_JSON)
+def test_a_body_that_is_no_json_is_read_quickly(shape: str) -> None:
+    began = time.thread_time()
+    with pytest.raises(ApiError):
+        _parsed(NO_JSON[shape][:BYTES], PATHS[TEXT])
+    assert time.thread_time() - began < MAX_CPU_SECONDS
+
+
+@pytest.mark.parametrize(
+    ("body", "is_refused"),
+    [
+        (r'{"prompt": "\\", "infill": ' + "[" * 32_769, True),
+        (r'{"prompt": "\\\"' + "[" * 32_769 + '"}', False),
+        (r'{"prompt": "\"' + "[" * 32_769 + '"}', False),
+        ('{"prompt": "' + "[" * 32_769 + '"}', False),
+    ],
+)
+def test_lists_are_counted_outside_of_texts_alone(body: str, is_refused: bool) -> None:
+    if not is_refused:
+        assert _parsed(body.encode(), CompletionBody).prompt == json.loads(body)["prompt"]  # type: ignore[attr-defined]
+        return
+    with pytest.raises(ApiError, match="too many lists"):
+        _parsed(body.encode(), CompletionBody)
+
+
+def test_lists_cannot_hide_in_another_encoding() -> None:
+    """In UTF-16 an escaped quote is other bytes. JSON is UTF-8."""
+    body = '{"prompt": "\\"", "infill": [' + "[]," * 40_000 + '[]], "user": "\\""}'
+    with pytest.raises(ApiError):
+        _parsed(body.encode("utf-16-le"), CompletionBody)
+    assert _parsed(b"\xef\xbb\xbf" + b'{"prompt": "x"}', CompletionBody)
 
 
 def different_fields(kind: type[BaseModel]) -> list[str]:

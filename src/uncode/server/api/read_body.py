@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import re
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar, get_type_hints
 
@@ -21,7 +20,6 @@ LONG_BODY = 32_768
 """Bytes from which on a body is read in a thread, and its prompts are encoded there, so that others are not held up."""
 MAX_CONTAINERS = 32_768
 """Lists and objects in a body. Python's garbage collector walks all of them again and again while they are made."""
-STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 NO_JSON = "the body is no JSON object: send one with the content type application/json."
 T = TypeVar("T")
 
@@ -54,10 +52,10 @@ async def _read(request: Request, kind: type[DecodeFields]) -> DecodeFields:
 
 
 def _parsed(content: bytes, kind: type[DecodeFields]) -> DecodeFields:
-    if _containers(content) > MAX_CONTAINERS and _containers(STRING.sub(b"", content)) > MAX_CONTAINERS:
+    if _containers(content) > MAX_CONTAINERS and _containers(_outside_strings(content)) > MAX_CONTAINERS:
         raise ApiError(400, f"the body has too many lists and objects: send at most {MAX_CONTAINERS}.")
     try:
-        data = json.loads(content)
+        data = json.loads(content.decode("utf-8-sig", "surrogatepass"))
     except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
@@ -66,6 +64,12 @@ def _parsed(content: bytes, kind: type[DecodeFields]) -> DecodeFields:
         return kind.model_validate(data)
     except ValidationError as error:
         raise explain(error, data, kind) from None
+
+
+def _outside_strings(content: bytes) -> bytes:
+    """JSON without its strings, in linear time for bytes that are no JSON too."""
+    without_escapes = content.replace(rb"\\", b"").replace(rb"\"", b"")
+    return b"".join(without_escapes.split(b'"')[::2])
 
 
 def _containers(content: bytes) -> int:

@@ -83,22 +83,22 @@ class Prompts:
         if length is not None:
             raise ApiError(400, "the gaps of infill have their sizes: leave max_tokens out.", param="max_tokens")
         self._check_texts([part for part in parts if isinstance(part, str)], "infill")
-        pieces, sizes = [""], list[int]()
-        for part in parts:
+        texts, sizes = [list[str]()], list[int]()
+        for part in (part for part in parts if part != ""):
             if isinstance(part, str):
-                pieces[-1] += part
+                texts[-1].append(part)
             elif part < 1:
                 raise ApiError(400, f"a gap of infill must have at least 1 token, not {part}.", param="infill")
-            elif sizes and not pieces[-1]:
+            elif sizes and not texts[-1]:
                 sizes[-1] += part  # adjacent gaps are one gap
             else:
                 sizes.append(part)
-                pieces.append("")
+                texts.append([])
         if not sizes:
             raise ApiError(400, "infill has no gap: put a number of tokens among its texts.", param="infill")
         self._check_length(sum(sizes), "infill")
         try:
-            prompt = with_pieces(self._denoiser, pieces, sizes)
+            prompt = with_pieces(self._denoiser, ["".join(one) for one in texts], sizes)
         except UncodeError as error:
             raise ApiError(400, str(error), param="infill") from None
         masks = prompt.ids.count(self._denoiser.mask_id)
