@@ -100,10 +100,14 @@ class Running:
     def log(self) -> list[dict[str, Any]]:
         return [json.loads(line) for line in self.lines.getvalue().splitlines()]
 
-    def metric(self, name: str) -> float:
-        found = self.service.metrics.registry.get_sample_value(name)
+    def metric(self, name: str, **labels: str) -> float:
+        found = self.service.metrics.registry.get_sample_value(name, labels)
         assert found is not None, name
         return found
+
+    def ended(self, outcome: str) -> float:
+        """Rows that have ended so."""
+        return self.metric("uncode_queue_seconds_count", outcome=outcome)
 
     def wait_until_idle(self, seconds: float = 30) -> None:
         self.wait(lambda: self.service.thread.outstanding == 0 and self.service.engine.is_idle, seconds)

@@ -20,12 +20,17 @@ import pytest
 import torch
 
 from tests.server.running import SETTINGS, STORY, QuickModel, running
+from tests.server.test_fuzz import PATHS
 from uncode import UncodeError
 from uncode.engine.row_step import RowStep
 from uncode.prompt import Prompt
+from uncode.server.api.read_body import _parsed
 from uncode.server.connections import connection_class
+from uncode.server.decoding.job import Job
+from uncode.server.decoding.prompts import PreparedPrompt
 from uncode.server.decoding.reader import Reader, Wanted
 from uncode.server.decoding.samplers import Samplers
+from uncode.server.errors import ApiError
 from uncode.server.logs import Log
 from uncode.server.run import listen, serve
 from uncode.server.service import Service
@@ -44,6 +49,7 @@ def test_a_full_queue_is_429_and_says_when_to_come_back() -> None:
         server.wait(lambda: server.service.thread.outstanding == 2)
         refused = server.post("/v1/completions", prompt=STORY, max_tokens=4)
         assert refused.status_code == 429 and error_of(refused)["type"] == "rate_limit_error"
+        assert error_of(refused)["message"] == "the queue is full (1 waiting row): try again later."
         assert 1 <= int(refused.headers["retry-after"]) <= 60
         assert [one.result().status_code for one in waiting] == [200, 200]
         assert server.post("/v1/completions", prompt=STORY, max_tokens=4).status_code == 200
@@ -75,7 +81,7 @@ def test_time_is_up() -> None:
         with server.openai() as client, pytest.raises(openai.APIError, match=r"within 0\.3 s"):
             list(client.completions.create(model="tiny", prompt=STORY, max_tokens=100, stream=True))
         server.wait_until_idle()
-        assert server.metric("uncode_rows_dropped_total") == 2
+        assert server.ended("timeout") == 2
         assert server.post("/v1/completions", prompt=STORY, max_tokens=3).status_code == 200
 
 
@@ -357,6 +363,35 @@ def test_rows_that_take_too_long_get_an_error_at_the_end() -> None:
         assert time.monotonic() - began < 5
 
 
+def test_a_request_whose_prompt_is_read_while_the_server_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It was taken, but its rows come after the last look of the engine's thread."""
+    with running(seconds=5) as server:
+        read = server.service.prompts.answer
+
+        def slow(*args: Any) -> PreparedPrompt:
+            server.service.thread.stop()
+            return read(*args)
+
+        monkeypatch.setattr(server.service.prompts, "answer", slow)
+        late = server.post("/v1/completions", prompt=STORY)
+        assert late.status_code == 503 and error_of(late)["code"] == "shutting_down"
+        assert server.service.thread.outstanding == 0
+
+
+def test_a_row_that_the_engine_finds_late_is_a_timeout() -> None:
+    """Whoever sees it first, the loop or the engine's thread."""
+
+    async def outcome(error: ApiError) -> str:
+        job = Job(asyncio.get_running_loop(), 60, {"sampler": "uncode"}, rows=[object()])  # type: ignore[list-item]
+        job.push(0, error)
+        with pytest.raises(ApiError):
+            await anext(job.events())
+        return job.cancelled_as
+
+    assert asyncio.run(outcome(ApiError(408, "late", code="timeout"))) == "timeout"
+    assert asyncio.run(outcome(ApiError(500, "failed", code="forward_failed"))) == "failed"
+
+
 def test_no_request_is_taken_while_it_ends() -> None:
     with running() as server:
         server.service.is_stopping = True
@@ -469,3 +504,27 @@ def test_messages_that_cannot_be_read_are_named(messages: list[dict[str, Any]], 
     with running() as server:
         refused = server.post("/v1/chat/completions", messages=messages, max_tokens=4)
     assert refused.status_code == 400 and error_of(refused)["message"] == message
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "place"),
+    [
+        ("/v1/completions", {"prompt": {"a": 1}}, "prompt"),
+        ("/v1/completions", {"prompt": {"text": 1}}, "prompt"),
+        ("/v1/completions", {"prompt": [["a"]]}, "prompt[0][0]"),
+        ("/v1/completions", {"prompt": "x", "stop": {"text": "y"}}, "stop"),
+        ("/v1/completions", {"prompt": "x", "stop": ["y", {"list": 1}]}, "stop[1]"),
+        ("/v1/completions", {"infill": ["x", {"str": 1}]}, "infill[1]"),
+        ("/v1/completions", {"prompt": "x", "stream_options": {"include_usage": 1}}, "stream_options.include_usage"),
+        ("/v1/completions", {"prompt": "x", "cache": {"a": 1}}, "cache"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": {"text": 5}}]}, "messages[0].content"),
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": [{"type": "text"}]}]},
+         "messages[0].content[0].text"),
+        ("/v1/chat/completions", {"messages": {"role": "user"}}, "messages"),
+        ("/v1/chat/completions", {}, "messages"),
+    ],
+)  # fmt: skip
+def test_an_error_names_a_field_that_exists(path: str, body: dict[str, Any], place: str) -> None:
+    with pytest.raises(ApiError) as refused:
+        _parsed(json.dumps(body).encode(), PATHS[path])
+    assert refused.value.param == place and refused.value.message.startswith(f"{place} is ")

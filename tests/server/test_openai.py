@@ -13,7 +13,9 @@ import pytest
 
 import uncode
 from tests.server.running import STORY, TINY, QuickModel, Running, running
+from uncode.server.api.replies import TextReply
 from uncode.server.api.sampler_list import sampler_list
+from uncode.server.decoding.reader import Update
 from uncode.server.decoding.samplers import Samplers
 
 
@@ -335,7 +337,7 @@ def test_a_cancelled_stream_drops_its_row() -> None:
         next(iter(stream))
         stream.close()
         server.wait_until_idle()
-        assert server.metric("uncode_rows_dropped_total") == 1
+        assert server.ended("client_gone") == 1
         assert server.metric("uncode_batch_rows_count") < 120
 
 
@@ -344,7 +346,7 @@ def test_a_client_that_leaves_drops_its_rows() -> None:
         with pytest.raises(openai.APITimeoutError):
             impatient.completions.create(model="tiny", prompt=STORY, max_tokens=120, n=3)
         server.wait_until_idle()
-        assert server.metric("uncode_rows_dropped_total") == 3
+        assert server.ended("client_gone") == 3
         assert server.metric("uncode_batch_rows_count") < 120
 
 
@@ -357,3 +359,26 @@ def test_a_number_that_no_answer_can_say_is_refused(server: Running, options: st
         headers = {"Content-Type": "application/json"}
         found = client.post("/v1/completions", content=f'{{"prompt": "x", {options}}}', headers=headers)
     assert found.status_code == 400, found.text
+
+
+def test_the_listed_defaults_of_every_sampler_are_accepted(server: Running) -> None:
+    """The live page sends them."""
+    for sampler in server.get("/v1/samplers").json()["data"]:
+        options = {one["name"]: one["default"] for one in sampler["options"] if one["default"] is not None}
+        found = server.post("/v1/completions", prompt="1 + 1 =", max_tokens=4, sampler=sampler["id"], **options)
+        assert found.status_code == 200, (sampler["id"], found.text)
+
+
+def test_the_options_of_the_server_are_accepted_from_its_clients() -> None:
+    with running(sampler="uncode_fast_dllm", options={"cache": "auto"}) as server:
+        asked = {"prompt": STORY, "max_tokens": 8, "seed": 1}
+        first = server.post("/v1/completions", **asked).json()
+        assert first["sampler_options"] == {"cache": "auto"}
+        again = server.post("/v1/completions", **asked, sampler=first["sampler"], **first["sampler_options"])
+    assert again.status_code == 200 and again.json()["choices"] == first["choices"]
+
+
+def test_an_answer_can_be_written_twice() -> None:
+    reply = TextReply("tiny", "", {"seed": 1}, 2, id="x", created=0)
+    assert reply.answer([]) == reply.answer([]) and reply.answer([])["seed"] == 1
+    assert "seed" not in reply.chunk(0, Update("text"))

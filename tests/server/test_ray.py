@@ -245,14 +245,14 @@ def test_rows_of_clients_that_leave_are_dropped(deployment: Deployment) -> None:
     ):
         assert next(response.iter_lines()).startswith("data: ")
     deadline = time.monotonic() + 30
-    while not (dropped := metric(deployment, "uncode_rows_dropped_total")) or sum(dropped) == 0:
+    while sum(metric(deployment, "uncode_queue_seconds_count", 'outcome="client_gone",')) == 0:
         assert time.monotonic() < deadline
 
 
-def metric(deployment: Deployment, name: str) -> list[float]:
+def metric(deployment: Deployment, name: str, labels: str = "") -> list[float]:
     """The values of a metric, one per replica."""
     text = httpx.get(f"http://127.0.0.1:{deployment.port}/metrics", timeout=60).text
-    return [float(value) for value in re.findall(rf'^{name}{{replica="\w+"}} (\S+)$', text, re.M)]
+    return [float(value) for value in re.findall(rf'^{name}{{{labels}replica="\w+"}} (\S+)$', text, re.M)]
 
 
 def test_metrics_are_those_of_all_replicas(deployment: Deployment) -> None:

@@ -12,6 +12,7 @@ from typing import Any, ClassVar
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from ..core.support.reprs import counted
 from .errors import ApiError
 from .settings import Limits
 
@@ -29,7 +30,7 @@ class Connection(H11Protocol):
     def connection_made(self, transport: Any) -> None:
         most = self.limits.connections
         if len(self.connections) >= most:
-            message = f"there are {most} connections already: try again later."
+            message = f"the server has {counted(most, 'connection')} already: try again later."
             refusal = ApiError(429, message, code="too_many_connections", retry_after=RETRY_SECONDS)
             transport.write(_raw(refusal))
             transport.close()

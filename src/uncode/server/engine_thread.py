@@ -17,7 +17,10 @@ from .metrics import Metrics
 MAX_FAILURES = 3
 """Forwards that fail one after the other. Then the server says that it is not healthy."""
 MAX_STEP_SECONDS = 120.0
-"""A step that takes longer has stalled. Then the server says that it is not healthy."""
+"""A step may always take so long. One that takes much longer than those before has stalled."""
+STALLED_STEPS = 10
+"""How many of the longest steps so far a step may take. Before any has ended, each counts as MAX_STEP_SECONDS: on a CPU
+the first step of a large model may be long, and a restart would only begin it again."""
 AVERAGING = 0.1
 """Weight of the latest value in a moving average."""
 Command = tuple[Literal["submit", "cancel"], Row]
@@ -36,6 +39,8 @@ class EngineThread:
         self._stopping = False
         self._failures = 0
         self._step_began: float | None = None
+        self._longest_step: float | None = None
+        """Seconds; None before a step has ended."""
         self._busy = 0.0
         """Seconds of forwards since the last row ended."""
         self.seconds_per_row = 0.1
@@ -65,7 +70,8 @@ class EngineThread:
     @property
     def has_stalled(self) -> bool:
         """Whether the step that runs began too long ago."""
-        return self.step_age > MAX_STEP_SECONDS
+        longest = MAX_STEP_SECONDS if self._longest_step is None else self._longest_step
+        return self.step_age > max(MAX_STEP_SECONDS, STALLED_STEPS * longest)
 
     @property
     def step_age(self) -> float:
@@ -84,17 +90,23 @@ class EngineThread:
         return self._outstanding
 
     def submit(self, rows: list[Row], most: int) -> bool:
-        """Submit the rows of a request, unless more than `most` would be outstanding. Returns whether it did."""
+        """Submit the rows of a request, unless more than `most` would be outstanding. Returns whether it did.
+
+        Raises once the thread ends: its last look at the commands takes the same lock, so no row can come after it.
+        """
         with self._lock:
+            if not self.is_alive:
+                raise shutting_down()
             fits = self._outstanding + len(rows) <= most
-            self._outstanding += len(rows) if fits else 0
-        if not fits:
+            if fits:
+                self._outstanding += len(rows)
+                self._commands.extend(("submit", row) for row in rows)
+        if fits:
+            self._wake.set()
+        else:
             for row in rows:
                 self._metrics.row_left(row.waited, "refused")
-            return False
-        self._commands.extend(("submit", row) for row in rows)
-        self._wake.set()
-        return True
+        return fits
 
     def cancel(self, rows: list[Row]) -> None:
         """Drop rows before the next forward. Rows that have ended already stay as they are."""
@@ -113,6 +125,7 @@ class EngineThread:
                 else:
                     self._step_began = time.monotonic()
                     self._step(self._step_began)
+                    self._longest_step = max(self._longest_step or 0.0, self.step_age)
                     self._step_began = None
         finally:
             self._stopping = True
@@ -128,7 +141,6 @@ class EngineThread:
                 row.waited = self._engine.waited(row.ticket)
                 self._engine.cancel(row.ticket)
                 self._left(row, row.job.cancelled_as)
-                self._metrics.rows_dropped.inc()
 
     def _step(self, began: float) -> None:
         forwards = self._engine.forwards
@@ -152,7 +164,6 @@ class EngineThread:
             row: Row = result.request.key
             if row.ticket is not None:
                 self._rows.pop(row.ticket, None)
-            self._metrics.rows_dropped.inc(row.job.is_over)
             self._left(row, row.finish(result))
 
     def _left(self, row: Row, outcome: Outcome) -> None:
@@ -162,7 +173,8 @@ class EngineThread:
 
     def _end(self) -> None:
         """The server stops: whatever has not ended gets an error that a client can retry on."""
-        waiting = [row for command, row in self._commands if command == "submit"]
+        with self._lock:
+            waiting = [row for command, row in self._commands if command == "submit"]
         for row in [*self._rows.values(), *waiting]:
             row.waited = 0.0 if row.ticket is None else self._engine.waited(row.ticket)
             self._metrics.row_left(row.waited, "shutdown")

@@ -39,7 +39,7 @@ class Guard:
             return
         began, name, method = time.monotonic(), self._name_of(scope), scope["method"]
         facts: dict[str, Any] = {}
-        # HEAD is a GET: whoever sends the answer leaves its body out
+        # HEAD is a GET: uvicorn leaves out the body
         scope = {**scope, "uncode": facts, "method": "GET" if method == "HEAD" else method}
         status = CLIENT_GONE
 

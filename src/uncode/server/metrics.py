@@ -52,7 +52,6 @@ class Metrics:
         self.rows_running = gauge("uncode_rows_running", "Rows in the batch.")
         self.rows_waiting = gauge("uncode_rows_waiting", "Rows in the queue.")
         self.rows_limit = gauge("uncode_rows_limit", "Rows that the batch may have now.")
-        self.rows_dropped = counter("uncode_rows_dropped", "Rows whose client had left, or whose time was up.")
         self.memory_budget = gauge("uncode_memory_budget_bytes", "Memory that forwards may take.")
         self.step_age = gauge("uncode_step_age_seconds", "Since the step that runs began; 0 between steps.")
         self.batch_rows = histogram(
@@ -62,7 +61,7 @@ class Metrics:
         self.failed_forwards = counter("uncode_failed_forwards", "Forwards that failed.")
         self.prompt_tokens = counter("uncode_prompt_tokens", "Tokens of prompts.")
         self.completion_tokens = counter("uncode_completion_tokens", "Tokens of answers.", ("sampler",))
-        Info("uncode_build", "What runs.", registry=self.registry).info(
+        Info("uncode_build", "The versions that run.", registry=self.registry).info(
             {"version": __version__, "torch": torch.__version__, "python": platform.python_version()}
         )
         ProcessCollector(registry=self.registry)

@@ -29,7 +29,7 @@ BACKLOG = 2048
 
 
 class Server(uvicorn.Server):
-    """Ends in three steps: no new requests; running rows finish within the grace; what is left gets an error."""
+    """Ends in three steps: no new requests; running rows finish within the grace; unfinished rows get an error."""
 
     def __init__(self, service: Service) -> None:
         self._service = service

@@ -14,6 +14,7 @@ from ..core.denoiser import Denoiser
 from ..core.errors import UncodeError, suggest
 from ..core.pieces.policy import Sampler
 from ..core.pieces.propose import Greedy
+from ..core.support.reprs import counted
 from ..engine import Engine, Request
 from ..samplers.catalog import DEFAULT_SAMPLER
 from ..version import __version__
@@ -132,7 +133,7 @@ class Service:
         if not self.thread.submit(job.rows, limits.rows + limits.queue):
             raise ApiError(
                 429,
-                f"the queue is full ({limits.queue} rows wait): try again later.",
+                f"the queue is full ({counted(limits.queue, 'waiting row')}): try again later.",
                 code="queue_full",
                 retry_after=self._retry_after(),
             )

@@ -166,26 +166,35 @@ async def _chained(first: Found, rest: AsyncIterator[Found]) -> AsyncIterator[Fo
         yield one
 
 
+async def _chunks(
+    job: Job, reply: Reply, events: AsyncIterator[Found], answers: dict[int, Answer]
+) -> AsyncIterator[dict[str, Any]]:
+    """The chunks of all choices. Those that have ended are put into `answers`."""
+    for opening in reply.first_chunks(len(job.rows)):
+        yield opening
+    for number, row in enumerate(job.rows):
+        if (canvas := row.opening) is not None:
+            yield reply.opening_chunk(number, canvas)
+    characters = [0] * len(job.rows)
+    async for number, event in events:
+        update = event.last if isinstance(event, Answer) else event
+        if not update.is_empty:
+            yield reply.chunk(number, update, characters[number])
+        characters[number] += len(update.text)
+        if isinstance(event, Answer):
+            answers[number] = event
+            yield reply.last_chunk(number, event)
+
+
 async def _stream(
     service: Service, job: Job, reply: Reply, usage: bool, facts: dict[str, Any], events: AsyncIterator[Found]
 ) -> AsyncIterator[str]:
     """Chunks as server-sent events. An error after the first chunk is an event too."""
-    answers: dict[int, Answer] = {}
-    characters = [0] * len(job.rows)
+    answers, recipe = dict[int, Answer](), reply.recipe
     try:
-        for opening in reply.first_chunks(len(job.rows)):
-            yield server_sent(opening)
-        for number, row in enumerate(job.rows):
-            if (canvas := row.opening) is not None:
-                yield server_sent(reply.opening_chunk(number, canvas))
-        async for number, event in events:
-            update = event.last if isinstance(event, Answer) else event
-            if not update.is_empty:
-                yield server_sent(reply.chunk(number, update, characters[number]))
-            characters[number] += len(update.text)
-            if isinstance(event, Answer):
-                answers[number] = event
-                yield server_sent(reply.last_chunk(number, event))
+        async for chunk in _chunks(job, reply, events, answers):
+            yield server_sent(chunk | recipe)
+            recipe = {}
         found = [answers[number] for number in sorted(answers)]
         facts |= service.count(job, reply.usage(found), found)
         if usage:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from ...core.errors import nearest, shown
 from ..errors import ApiError
@@ -18,7 +19,7 @@ def explain(error: ValidationError, data: dict[str, Any], kind: type[DecodeField
     """The first thing that is wrong in the body `data`, with the near name for a field that is unknown."""
     problems = error.errors(include_url=False)
     first = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
-    place = _place(first["loc"], data)
+    place = _place(first, data)
     if first["type"] == "extra_forbidden":
         return ApiError(400, _unknown(first["loc"], place, kind), param=place, code="unknown_field")
     reason = str(first["msg"]).removeprefix("Value error, ")
@@ -35,13 +36,16 @@ def explain(error: ValidationError, data: dict[str, Any], kind: type[DecodeField
     return ApiError(400, message, param=place, code=code)
 
 
-def _place(path: tuple[int | str, ...], data: Any) -> str:
-    """Where in a body it is, as in `messages[3].content`. pydantic's path has names of types too, which are no keys."""
-    found = ""
-    for number, part in enumerate(path):
+def _place(problem: ErrorDetails, data: Any) -> str:
+    """Where in a body it is, as in `messages[3].content`. pydantic's path has names of types too, which are no keys:
+    they are not in the body, or they follow the value that is wrong."""
+    found, is_missing = "", problem["type"] == "missing"
+    for part in problem["loc"]:
+        if data is problem["input"] and not is_missing:
+            break
         if isinstance(data, list) and isinstance(part, int):
             data, found = data[part], f"{found}[{part}]"
-        elif isinstance(data, dict) and (part in data or number == len(path) - 1):
+        elif isinstance(data, dict) and (part in data or is_missing):
             data, found = data.get(part), f"{found}.{str(part)[:60]}"
     return found.removeprefix(".")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -19,6 +19,8 @@ from pydantic import (
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
+
+from ...samplers.registry import CacheOrAuto
 
 SEED_LIMIT = 2**63
 MAX_NAME = 512
@@ -102,7 +104,7 @@ class SamplerFields(Body):
     blocks: Whole | None = None
     boost: float | None = None
     budget: float | None = None
-    cache: Literal["none", "prefix", "dual"] | None = None
+    cache: CacheOrAuto | None = None
     candidates: Whole | None = None
     clip: float | None = None
     confidence_eos_eot_inf: StrictBool | None = None

@@ -24,7 +24,8 @@ class Reply:
     model: str
     fingerprint: str
     recipe: dict[str, Any]
-    """What makes the answer again."""
+    """What makes the answer again. A stream says it in its first chunk alone: a sampler as data may be as large as a
+    body."""
     prompt_tokens: int
     alternatives: int | None = None
     """Most probable tokens to list for each token: 0 or 1; None without log probabilities."""
@@ -37,7 +38,7 @@ class Reply:
         for index, one in enumerate(answers):
             choice = {"index": index} | self._choice(one) | {"finish_reason": one.finish_reason}
             choices.append(choice | self._logprobs(one.logs, 0) | ({} if one.trace is None else {"trace": one.trace}))
-        return self._head(self.whole) | {"choices": choices, "usage": self.usage(answers)}
+        return self._head(self.whole) | self.recipe | {"choices": choices, "usage": self.usage(answers)}
 
     def chunk(self, index: int, update: Update, offset: int = 0) -> dict[str, Any]:
         """A chunk with what was added; `offset` counts the characters before it."""
@@ -82,15 +83,13 @@ class Reply:
         }
 
     def _head(self, kind: str) -> dict[str, Any]:
-        """The recipe is said once, in the answer or its first chunk: a sampler as data may be as large as a body."""
-        recipe, self.recipe = self.recipe, {}
         return {
             "id": f"{self.prefix}-{self.id}",
             "object": kind,
             "created": self.created,
             "model": self.model,
             "system_fingerprint": self.fingerprint,
-        } | recipe
+        }
 
     def _logprobs(self, logs: list[TokenLog], offset: int) -> dict[str, Any]:
         if self.alternatives is None or not logs:

@@ -130,7 +130,7 @@ class Job:
         return ApiError(408, message, code="timeout")
 
     def push(self, number: int, event: Update | Answer | ApiError) -> None:
-        """From the engine's thread. A loop that is closed has no reader any more."""
+        """From the engine's thread. A closed loop has no reader: the event is dropped."""
         try:
             self.loop.call_soon_threadsafe(self._events.put_nowait, (number, event))
         except RuntimeError:
@@ -147,7 +147,7 @@ class Job:
                 self.cancelled_as = "timeout"
                 raise self.late() from None
             if isinstance(event, ApiError):
-                self.cancelled_as = "failed"  # the other rows have no reader any more
+                self.cancelled_as = "timeout" if event.code == "timeout" else "failed"  # the other rows have no reader
                 raise event
             if self.first_text is None and (isinstance(event, Answer) or event.text):
                 self.first_text = time.monotonic() - self.began
