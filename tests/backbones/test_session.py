@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import torch
 import uncode
 from tests.checkpoints import DIALECTS, checkpoint, like_the_toy, tokens
 from tests.toy import EOS, MASK, VOCAB, ToyDenoiser
-from uncode import Canvas, Guided, UncodeError, decode, log_likelihood, presets
+from uncode import Canvas, FrequencyTable, Guided, UncodeError, decode, log_likelihood, presets
 from uncode.backbones.transformer.session import TransformerSession
 from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.pieces.cache import Plan, Span
@@ -164,6 +165,24 @@ def test_guidance_masks_given_tokens_and_nothing_else() -> None:
 def test_an_invalid_guidance_scale_is_refused(scale: float) -> None:
     with pytest.raises(UncodeError, match="must be a number of 0 or more"):
         Guided(ToyDenoiser(0), scale)
+
+
+def test_a_guided_model_has_every_fact_of_its_model() -> None:
+    class Odd(Denoiser):
+        """No fact is a default."""
+
+        mask_id, vocab_size, eos_ids, tokenizer = MASK, VOCAB, (EOS,), object()
+        device, dtype, about = torch.device("meta"), torch.float64, {"model": "odd"}
+        frequency, released_table = FrequencyTable(torch.ones(VOCAB), "t"), "llada"
+        samplers, frame = {"own": Path("own.toml")}, ((1,), (2,))
+        parameters, context, is_bounded, sees_padding = 7, 64, True, False
+        has_kv_cache, graph_tokens, computes_in_parts = True, 8, True
+
+    model, changed = Odd(), {"graph_tokens": 4, "about": {"model": "odd", "guidance": 1.0}}
+    guided, facts = Guided(model, 1.0), [name for name in Denoiser.__annotations__ if not name.startswith("_")]
+    plain = {name: getattr(Denoiser, name, None) for name in facts}
+    assert all(getattr(model, name) != plain[name] for name in facts), "this test leaves out a fact"
+    assert {name: getattr(guided, name) for name in facts} == {name: getattr(model, name) for name in facts} | changed
 
 
 def test_guidance_of_guidance_is_refused() -> None:

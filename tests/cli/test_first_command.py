@@ -57,6 +57,8 @@ def test_a_model_without_a_table_answers_without_an_option(folder: Path, tmp_pat
     assert again.stdout == shown.stdout and "Informativeness" not in json.dumps(row["sampler"])
     quiet = run("decode", "What is 2 + 3", "--model", str(folder), "--set", "informativeness=false")
     assert quiet.stdout == shown.stdout and quiet.stderr == ""
+    guided = run("decode", "What is 2 + 3", "--model", str(folder), "--guidance", "1")
+    assert guided.returncode == 0 and guided.stderr == ADVICE, "a model with a bound on its tokens has it guided too"
 
 
 def test_a_sampler_file_of_the_default_goes_with_every_model(folder: Path, tmp_path: Path) -> None:

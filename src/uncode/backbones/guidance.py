@@ -32,8 +32,10 @@ class Guided(Denoiser):
         self.tokenizer, self.device, self.dtype = denoiser.tokenizer, denoiser.device, denoiser.dtype
         self.frequency, self.released_table = denoiser.frequency, denoiser.released_table
         self.samplers, self.frame = denoiser.samplers, denoiser.frame
+        self.parameters, self.computes_in_parts = denoiser.parameters, denoiser.computes_in_parts
+        self.context, self.is_bounded, self.sees_padding = denoiser.context, denoiser.is_bounded, denoiser.sees_padding
         self.has_kv_cache, self.graph_tokens = denoiser.has_kv_cache, denoiser.graph_tokens // 2
-        self.sees_padding, self.about = denoiser.sees_padding, dict(denoiser.about) | {"guidance": self.scale}
+        self.about = dict(denoiser.about) | {"guidance": self.scale}
 
     def __repr__(self) -> str:
         return f"Guided({self.denoiser!r}, scale={self.scale})"
