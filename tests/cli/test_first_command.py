@@ -87,7 +87,7 @@ def test_a_default_cache_is_left_out_with_a_note(folder: Path) -> None:
         (("--frequency", "llda"), "'llda' is neither a file nor the name of a frequency table"),
         (("--frequency", "none.safetensors"), "there is no frequency table 'none.safetensors'"),
         (("--sampler", "bad.toml"), "bad.toml', line 2"),
-        (("--length", "99999"), "a length of 99,999 is absurd for "),
+        (("--length", "99999"), "a length of 99,999 tokens is more than 16 times the 4,096 tokens "),
         (("--set", "threshold=.8", "--set", "threshold=0.9"), "--set gives threshold twice, as 0.8 and as 0.9"),
     ],
 )
@@ -180,7 +180,7 @@ def test_both_ways_to_evaluate_and_to_decode_have_one_default_sampler() -> None:
         ({"threshold": 2}, "threshold must be above 0 and at most 1, not 2."),
         ({"sampler": "uncode"}, "the sampler 'uncode' needs a frequency table, and this model has none"),
         ({"frequency": "llda"}, "'llda' is neither a file nor the name of a frequency table"),
-        ({"length": 99999}, "a length of 99,999 is absurd for"),
+        ({"length": 99999}, "a length of 99,999 tokens is more than 16 times the 4,096 tokens"),
     ],
 )
 def test_lm_eval_too_checks_before_the_weights_are_read(

@@ -20,6 +20,7 @@ from tests.checkpoints import checkpoint, llada_config
 from tests.hub import Repo, files_in, pointing_at, serve
 from tests.small_tokenizers import TOKENIZERS
 from uncode import FrequencyTable, UncodeError, presets
+from uncode.backbones.loading.load import check_exists
 from uncode.core.errors import Advice
 from uncode.frequency import as_table, fingerprint
 from uncode.frequency.published import RELEASED, Released
@@ -216,3 +217,29 @@ def test_a_table_that_cannot_be_had_is_no_error_and_no_delay(
             assert model.frequency is None and time.monotonic() - began < 6.0
             with pytest.warns(Advice, match="`uncode table get llada` fetches its table"):
                 decoded(model, "certain_first")
+
+
+def test_a_silent_network_is_waited_for_once(
+    tmp_path: Path, released: FrequencyTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A command looks for the table before it reads the weights, and the model that it loads has it too."""
+    asked = list[str]()
+    monkeypatch.setattr("uncode.frequency.released.ANSWER_SECONDS", 0.1)
+    monkeypatch.setattr("uncode.frequency.released.get", lambda name, *_, **__: (asked.append(name), time.sleep(0.5)))
+    with serve() as hub, pointing_at(hub, tmp_path / "home"):
+        hub.repos["some/llada"] = Repo([files_in(checkpoint(tmp_path / "m", "llada", 0))])
+        assert check_exists("some/llada").table is None and asked == ["llada"]
+        assert uncode.load("some/llada").frequency is None and asked == ["llada"]
+
+
+def test_a_models_own_table_on_the_hub_is_found_before_its_weights_are_fetched(tmp_path: Path) -> None:
+    folder = checkpoint(tmp_path / "m", "llada", 0)
+    own = import_released(SMALL, "own", vocab_size=llada_config(0)["vocab_size"])
+    own.save(folder / "frequency.safetensors")
+    with serve() as hub, pointing_at(hub, tmp_path / "home"):
+        hub.repos["some/llada"] = Repo([files_in(folder)])
+        found = check_exists("some/llada")
+        assert found.table == own and hub.files_asked("some/llada") == {"config.json", "frequency.safetensors"}
+        assert uncode.load("some/llada").frequency == own
+        with pointing_at(hub, tmp_path / "home", offline=True):
+            assert check_exists("some/llada").table == own

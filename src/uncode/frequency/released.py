@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import json
 from dataclasses import replace
@@ -102,16 +103,23 @@ def get(name: str, url: str | None = None, on_progress: OnProgress | None = None
 
 def find_released(name: str, fetches: bool) -> FrequencyTable | None:
     """A released table from the user's cache, fetched first if need be; None if that fails or nothing is sent soon."""
-    target, begun = names.folder() / f"{name}.safetensors", Event()
+    target = names.folder() / f"{name}.safetensors"
+    if fetches and not target.is_file():
+        _fetch_once(name, RELEASED[name].url, target)
+    return FrequencyTable.load(target) if target.is_file() else None
+
+
+@functools.cache
+def _fetch_once(name: str, url: str, target: Path) -> None:
+    """Fetch a released table, if its server answers soon. A process waits once for a server that does not."""
+    begun = Event()
 
     def fetch_quietly() -> None:
         with contextlib.suppress(UncodeError, OSError):
-            get(name, on_progress=lambda *_: begun.set())
+            get(name, url, on_progress=lambda *_: begun.set())
         begun.set()
 
-    if fetches and not target.is_file():
-        thread = Thread(target=fetch_quietly, daemon=True)  # a socket's own timeout counts for each of its addresses
-        thread.start()
-        if begun.wait(ANSWER_SECONDS):
-            thread.join()
-    return FrequencyTable.load(target) if target.is_file() else None
+    thread = Thread(target=fetch_quietly, daemon=True)  # a socket's own timeout counts for each of its addresses
+    thread.start()
+    if begun.wait(ANSWER_SECONDS):
+        thread.join()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cached_property
 from pathlib import Path
 
 from ...core.errors import UncodeError, require
+from ...models import TABLE
 from ...models.names import INSTEAD
 from .tokenizer import FILES
 
@@ -36,17 +37,26 @@ class HubModel:
 
     def config(self) -> Path:
         """The model's config.json alone, to learn what it is before gigabytes are fetched."""
+        with self._one_sentence():
+            return self._file("config.json")
+
+    def config_and_table(self) -> Path:
+        """The folder of the model's config.json, and of its frequency table if it has one; no weights."""
+        from huggingface_hub import errors
+
+        folder = self.config().parent
+        with self._one_sentence(), suppress(errors.EntryNotFoundError):
+            self._file(TABLE)
+        return folder
+
+    def _file(self, name: str) -> Path:
         from huggingface_hub import hf_hub_download
 
-        with self._one_sentence():
-            found = hf_hub_download(
-                self.name,
-                "config.json",
-                revision=self.revision,
-                token=self.token,
-                local_files_only=not self._answers,
+        return Path(
+            hf_hub_download(
+                self.name, name, revision=self.revision, token=self.token, local_files_only=not self._answers
             )
-            return Path(found)
+        )
 
     def snapshot(self) -> Path:
         """The model's folder in the local cache, downloaded with a progress bar where it is not there yet."""

@@ -31,7 +31,7 @@ from .memory import announce, check_memory
 from .tokenizer import check_vocab, id_of, tokenizer_of
 
 MAX_CONTEXTS = 16
-"""An answer may be this often as long as the context that a model was trained on."""
+"""The longest answer, in multiples of the model's training context."""
 
 
 class OwnTable(NamedTuple):
@@ -107,18 +107,24 @@ def _find(
 
 
 def check_exists(name: str, revision: str | None = None, length: int = 0) -> OwnTable:
-    """Raise unless there is a model of that name, or if an answer of this length is absurd for it. Returns the model's
-    frequency table. No weights are read, and of a hub id none are fetched."""
+    """Raise unless there is a model of that name, or if an answer of this length is too long for it.
+
+    Returns the model's frequency table. No weights are read, and of a hub id none are fetched.
+    """
     check_name(name)
     if name == "toy":
         return OwnTable(toy().frequency)
     local = folder_of(name)
-    folder = hub.HubModel(name, revision, None).config().parent if local is None else local
+    folder = hub.HubModel(name, revision, None).config_and_table() if local is None else local
     config = _config(folder)
     dialect = dialect_of(config, name)
     context = config.get("max_position_embeddings") if dialect is None else dialect.shape(config).context
-    fits = not isinstance(context, int) or length <= MAX_CONTEXTS * context
-    require(fits, f"a length of {length:,} is absurd for '{name}', which was trained on {context} tokens: lower it.")
+    if isinstance(context, int):
+        require(
+            length <= MAX_CONTEXTS * context,
+            f"a length of {length:,} tokens is more than {MAX_CONTEXTS} times the {context:,} tokens '{name}' was "
+            "trained on: give a smaller one.",
+        )
     return _own_table(folder, config, dialect, None, is_from_hub=local is None)
 
 

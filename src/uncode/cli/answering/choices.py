@@ -57,7 +57,7 @@ class ModelChoice:
     ) -> tuple[Denoiser, list[Sampler]]:
         """Load the model, and build the samplers with the model's own table.
 
-        A missing model is reported first, then an absurd length, then a wrong sampler. Only then are the weights read.
+        A missing model is reported first, then a length that is too large, then a wrong sampler. Weights are read last.
         """
         own = check_exists(self.name, self.revision, length or 0)
         samplers = build(own.table)
