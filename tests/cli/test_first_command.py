@@ -15,6 +15,7 @@ from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
 from tests.cli.running import TOY, run
 from uncode import presets
+from uncode.core.errors import Advice
 from uncode.evals.families import FAMILIES
 from uncode.evals.tasks import find_task
 
@@ -87,7 +88,7 @@ def test_a_default_cache_is_left_out_with_a_note(folder: Path) -> None:
         (("--frequency", "llda"), "'llda' is neither a file nor the name of a frequency table"),
         (("--frequency", "none.safetensors"), "there is no frequency table 'none.safetensors'"),
         (("--sampler", "bad.toml"), "bad.toml', line 2"),
-        (("--length", "99999"), "a length of 99,999 tokens is more than 16 times the 4,096 tokens "),
+        (("--length", "99999"), "a length of 99,999 tokens is more than 16 times the 128 tokens "),
         (("--set", "threshold=.8", "--set", "threshold=0.9"), "--set gives threshold twice, as 0.8 and as 0.9"),
     ],
 )
@@ -115,6 +116,9 @@ def test_what_is_wrong_is_said_before_the_weights_are_read(
     [
         (("calibrate", "mini_story", "--set", "clip=0"), "clip must be above 0, not 0."),
         (("calibrate", "mini_story"), "the sampler 'uncode' needs a frequency table, and this model has none"),
+        (("calibrate", "mini_story", "--sampler", "certain_first"), "set informativeness to false"),
+        (("threshold", "mini_story"), "needs a frequency table, and this model has none"),
+        (("eval", "default.toml"), "set informativeness to false"),
         (("threshold", "mini_story", "--set", "rate=-1"), "rate must be at least 0, not -1."),
         (("threshold", "mini_story", "--frequency", "llda"), "'llda' is neither a file nor the name of a frequency"),
         (("eval", "mini", "--tasks", "mini_story"), "needs a frequency table, and this model has none"),
@@ -130,6 +134,7 @@ def test_evaluations_too_check_before_the_weights_are_read(
     monkeypatch.chdir(tmp_path)
     head = 'title = "t"\nmodels = ["tiny"]\ntasks = ["mini_story"]\n[[samplers]]\n'
     Path("bad.toml").write_text(f'{head}preset = "tau_leaping"\noptions = {{ tau = 0 }}\n')
+    Path("default.toml").write_text(f'{head}preset = "certain_first"\n')
     Path("worse.toml").write_text(f'{head}preset = "entropy_gate"\noptions = {{ threshold = 0.5, steps = 4 }}\n')
     shown = run(*words, "--model", str(model))
     assert shown.returncode == 2 and "weights" not in shown.stderr
@@ -180,7 +185,7 @@ def test_both_ways_to_evaluate_and_to_decode_have_one_default_sampler() -> None:
         ({"threshold": 2}, "threshold must be above 0 and at most 1, not 2."),
         ({"sampler": "uncode"}, "the sampler 'uncode' needs a frequency table, and this model has none"),
         ({"frequency": "llda"}, "'llda' is neither a file nor the name of a frequency table"),
-        ({"length": 99999}, "a length of 99,999 tokens is more than 16 times the 4,096 tokens"),
+        ({"length": 99999}, "a length of 99,999 tokens is more than 16 times the 128 tokens"),
     ],
 )
 def test_lm_eval_too_checks_before_the_weights_are_read(
@@ -191,3 +196,11 @@ def test_lm_eval_too_checks_before_the_weights_are_read(
     (model / "model.safetensors").unlink()
     with pytest.raises(uncode.UncodeError, match=message):
         adapter.UncodeLM(str(model), **arguments)
+
+
+def test_lm_eval_names_what_ran_without_a_table(tmp_path: Path) -> None:
+    adapter = pytest.importorskip("uncode.adapters.lm_eval.model", reason="lm-eval is not installed")
+    with pytest.warns(Advice, match="orders by confidence and position alone"):
+        model = adapter.UncodeLM(str(diffusion(tmp_path / "m", "llada")), length=8)
+    found = json.dumps(model.get_model_info()["sampler"])
+    assert "Informativeness" not in found and "ExponentialPosition" in found

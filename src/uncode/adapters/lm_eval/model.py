@@ -102,7 +102,8 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
             )  # a wrong one is found before weights are read
             lookup.require_table(made, own.released)
             denoiser = self._load(name, device, device_map, dtype, revision)
-        self.model = DiffusionModel(name, Guided(denoiser, float(guidance)) if guidance else denoiser)
+        denoiser = Guided(denoiser, float(guidance)) if guidance else denoiser
+        self.model = DiffusionModel(name, denoiser, allows_fallback=True)  # the results hold the sampler that ran
         self.denoiser, self.tokenizer = self.model.denoiser, self.model.denoiser.tokenizer
         entry = SamplerEntry(preset, sampler, given, stop_at_eos=_boolean(stop_at_eos, "stop_at_eos"))
         self.sampler, self._filling = (self._prepare(one) for one in (entry, replace(entry, stop_at_eos=False)))

@@ -72,7 +72,7 @@ AllowBad = Annotated[
 ]
 Plain = Annotated[bool, Option("--plain", help="Tokenize whole texts, not distinct words: the same counts, slower.")]
 Restart = Annotated[bool, Option("--restart", help="Start again; do not resume a killed count.")]
-Force = Annotated[bool, Option("--force", help="Count a finished table again; replace a file of another kind.")]
+Force = Annotated[bool, Option("--force", help="Count a finished table again; overwrite a file uncode did not write.")]
 Ray = Annotated[
     str | None,
     Option(metavar="[ADDRESS]", help="Count on a Ray cluster: the one at ADDRESS, or a local one."),

@@ -13,9 +13,9 @@ from ....backbones.loading.load import OwnTable
 from ....core.canvas import Canvas
 from ....core.denoiser import Denoiser
 from ....core.errors import UncodeError, require
-from ....core.pieces.piece import Table
 from ....core.pieces.policy import Sampler
 from ....core.pieces.stop import AfterEos
+from ....core.pieces.tables import Table, UnnamedTable
 from ....engine import Engine, Request, Result
 from ....engine.finished_row import FinishedRow
 from ....prompt import Prompt, encode
@@ -35,11 +35,17 @@ FINGERPRINTED = ("guidance", "revision", "tokenizer")
 
 
 class DiffusionModel(EvaluatedModel):
-    """A denoiser under evaluation. `frequency` replaces the tables that the config names."""
+    """A denoiser under evaluation. `frequency` replaces the tables that the config names.
 
-    def __init__(self, name: str, denoiser: Denoiser, frequency: Table | None = None) -> None:
+    A sampler that lacks its table is refused, because a row of a report is what its label says. If `allows_fallback`,
+    a sampler that can do without one runs without informativeness.
+    """
+
+    def __init__(
+        self, name: str, denoiser: Denoiser, frequency: Table | None = None, allows_fallback: bool = False
+    ) -> None:
         require(denoiser.tokenizer is not None, f"'{name}' has no tokenizer, which an evaluation needs.")
-        self.name, self.denoiser, self.frequency = name, denoiser, frequency
+        self.name, self.denoiser, self.frequency, self.allows_fallback = name, denoiser, frequency, allows_fallback
         self.tokenizer = denoiser.tokenizer
         about = {key: value for key, value in denoiser.about.items() if key in FINGERPRINTED}
         self.fingerprint = weights_fingerprint(denoiser.weights(), about | {"dtype": denoiser.dtype})
@@ -77,6 +83,8 @@ class DiffusionModel(EvaluatedModel):
 
     def _sampler(self, entry: SamplerEntry, options: dict[str, Any]) -> Sampler:
         made = sampler_of(entry, options, self.frequency, self.denoiser.frequency)
+        if not self.allows_fallback:
+            _refuse_fallback(made, self.denoiser.released_table)
         return lookup.for_model(made, self.denoiser)
 
     def answers(
@@ -141,9 +149,14 @@ def check_samplers(config: EvalConfig, given: Table | None, own: OwnTable) -> No
             if options.get("rate") == LABEL_FREE:
                 del options["rate"]
             try:
-                lookup.require_table(sampler_of(entry, options, given, own.table), own.released)
+                _refuse_fallback(sampler_of(entry, options, given, own.table), own.released)
             except UncodeError as error:
                 raise SamplerRefused(f"{entry.label}: {error}") from error
+
+
+def _refuse_fallback(sampler: Sampler, released: str) -> None:
+    """Raise if the sampler has no frequency table, even if it can do without one."""
+    lookup.require_table(sampler.with_table(UnnamedTable()), released)
 
 
 def _first_eos_step(row: FinishedRow, eos_ids: tuple[int, ...]) -> int | None:
