@@ -7,6 +7,7 @@ import itertools
 import json
 import re
 import time
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from tests.checkpoints import checkpoint
 from tests.cli.running import TOY, call, start_apart
 from uncode import UncodeError
 from uncode.cli.answering import answer_file, choices, live
+from uncode.engine import Engine, Request, Result
 from uncode.files import Journal
 from uncode.generation import start_decode
 from uncode.prompt import read_prompts
@@ -144,6 +146,25 @@ def test_a_page_of_answers_that_are_there_already(tmp_path: Path) -> None:
     call(*words)
     before = out.read_text()
     assert "3 traces" in call(*words, "--view", str(page)).stderr and out.read_text() == before
+
+
+def test_only_what_the_page_shows_is_decoded_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    source, out, page = prompts(tmp_path / "prompts.jsonl", 5), tmp_path / "answers.jsonl", tmp_path / "page.html"
+    words, asked, real = ["decode", *TOY, "--input", str(source), "--out", str(out), *DRAWN], list[int](), Engine.run
+
+    def watched(engine: Engine, requests: Iterable[Request]) -> Iterator[Result]:
+        for result in real(engine, requests):
+            asked.append(result.request.key.line.id)
+            yield result
+
+    monkeypatch.setattr(Engine, "run", watched)
+    monkeypatch.setattr(answer_file, "MAX_ROWS", 2)
+    first = call(*words, "--view", str(page)).stderr
+    assert sorted(asked) == [0, 1, 2, 3, 4] and "2 traces" in first and "3 are not" in first
+    before, shown = out.read_text(), page.read_text()
+    asked.clear()
+    call(*words, "--view", str(page))
+    assert sorted(asked) == [0, 1] and (out.read_text(), page.read_text()) == (before, shown)
 
 
 def test_each_line_of_a_text_file_is_a_prompt(tmp_path: Path) -> None:

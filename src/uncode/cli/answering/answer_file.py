@@ -124,7 +124,7 @@ class _Kept:
 def answer_file(settings: DecodeSettings, job: FileJob, command: Mapping[str, Any] | None = None) -> Answers:
     """Answer the prompts that have no answer yet. Finished answers are kept after a kill.
 
-    A page needs traces. Where no file keeps them, prompts that have an answer are decoded again for it.
+    A page needs traces. Where no file keeps them, the prompts on it that have an answer are decoded again.
     """
     began, items = time.monotonic(), _items(settings, job)
     order = {item.key: at for at, item in enumerate(items)}
@@ -155,15 +155,16 @@ def answer_file(settings: DecodeSettings, job: FileJob, command: Mapping[str, An
 def _answer_missing(
     settings: DecodeSettings, job: FileJob, items: list[_Item], answers: _Kept, traces: _Kept | None
 ) -> Mapping[Key, Row]:
-    """Decode what the files do not have. Returns the traces for a page."""
+    """Decode what the files do not have. Returns the traces for a page: if no file keeps them, only those it shows."""
     drawn: dict[Key, Row] = {} if traces is None else traces.rows
-    done = answers.rows.keys() & drawn.keys() if job.needs_traces else answers.rows.keys()
+    shown = {item.key for item in items[:MAX_ROWS]} if traces is None and job.view is not None else set()
+    done = answers.rows.keys() - shown if traces is None else answers.rows.keys() & drawn.keys()
     missing, blank = [item for item in items if item.key not in done], list[str]()
     with item_bar("answering") as on_progress:
         for item, row, trace, notes in _results(settings, job, missing):
             if traces is not None:
                 traces.add(item.key, trace)
-            elif job.view is not None:
+            elif item.key in shown:
                 drawn[item.key] = trace
             answers.add(item.key, row)
             blank += notes
@@ -248,7 +249,7 @@ def _write_view(job: FileJob, path: Path, traces: list[Row], left_out: int) -> N
     """Write the page. A prompt is called by its id."""
     numbered = [(f"prompt {row['id']}" if isinstance(row["id"], int) else row["id"], row) for row in traces]
     prompts, names = len(job.prompts.lines), list(job.samplers)
-    title = f"{prompts} prompt{'s' * (prompts != 1)}, {names[0] if len(names) == 1 else f'{len(names)} samplers'}"
+    title = f"{counted(prompts, 'prompt')}, {names[0] if len(names) == 1 else counted(len(names), 'sampler')}"
     write_view(path, [Trajectory(row["title"], row, problem=problem) for problem, row in numbered], title)
     if left_out > 0:
         typer.echo(f"the first {len(traces):,} answers are on the page, {left_out:,} are not.", err=True)

@@ -13,6 +13,7 @@ from ...core.denoiser import Denoiser
 from ...core.moments import moments
 from ...core.row_record import OPEN
 from ...core.stepper.decode import Step, Steps
+from ...core.support.reprs import counted
 from ...core.texts import token_texts
 from ...core.trace import Trace
 from ...viewer.row_summary import forwards
@@ -49,6 +50,6 @@ def _picture(step: Step, run: Steps, denoiser: Denoiser, name: str, hides_prompt
     left = committed.count(OPEN)
     taken = step.index + 1 + sum(run.state.record.probes[0])
     head = Text(name, style="bold").append(f"  {forwards(taken)}", style="not bold")
-    head.append(f", {left} mask{'s' * (left != 1)} left" if left else "", style="not bold dim")
+    head.append(f", {counted(left, 'mask')} left" if left else "", style="not bold dim")
     signs = [*(["draft", "masked"] if left else []), *(["eos"] if any(are_eos) else [])]
     return Group(head, Padding(draw(cells), (1, 2)), legend(*signs))

@@ -7,14 +7,11 @@ from pathlib import Path
 
 import typer
 
+from ...core.support.reprs import counted
 from ...viewer.page import Trajectory, write_page
 
 
 def write_view(path: Path, trajectories: Sequence[Trajectory], title: str) -> None:
     """Write the page. Where it is goes to standard error: standard output is for answers."""
     write_page(path, trajectories, title)
-    typer.echo(f"{path}: {counted_traces(trajectories)}, to be replayed in a browser.", err=True)
-
-
-def counted_traces(trajectories: Sequence[Trajectory]) -> str:
-    return f"{len(trajectories)} trace{'s' * (len(trajectories) != 1)}"
+    typer.echo(f"{path}: {counted(len(trajectories), 'trace')}, to be replayed in a browser.", err=True)

@@ -10,6 +10,7 @@ import typer
 
 from ...analysis.kinds import KINDS, SWEEPS, check_choices
 from ...core.errors import require
+from ...core.support.reprs import counted
 from ...core.support.write import write_whole
 from ...extras import check_installed
 from ..loading import loading
@@ -89,8 +90,7 @@ def command(
     else:
         _show(found)
     if out is not None:
-        traced = f"{found.traces:,} trace{'s' * (found.traces != 1)}"
-        typer.echo(f"{out}: {kind} of {traced}.", err=True)
+        typer.echo(f"{out}: {kind} of {counted(found.traces, 'trace')}.", err=True)
 
 
 def _check_out(out: Path, force: bool) -> None:

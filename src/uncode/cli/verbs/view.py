@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...core.errors import require
+from ...core.support.reprs import counted
 from ..loading import loading
 from ..options import Force
 from ..outputs import check_output, same_file
@@ -60,19 +61,18 @@ def command(
     _check_files(traces, out, animate, force)
     with loading():
         from ...viewer.page import write_page
-        from ..answering.view_file import counted_traces
         from ..answering.view_rows import MAX_ROWS, read_trajectories
     found, left_out = read_trajectories(traces, rows, MAX_ROWS)
-    counted = counted_traces(found)
+    shown = counted(len(found), "trace")
     if animate is not None:
         from ...viewer.animation import write_animation
 
         write_animation(animate, found, title=title)
-        typer.echo(f"{animate}: {counted}, animated.")
+        typer.echo(f"{animate}: {shown}, animated.")
     if out is None:
         return
     write_page(out, found, title or _title(found))
-    typer.echo(f"{out}: {counted}, to be replayed in a browser.")
+    typer.echo(f"{out}: {shown}, to be replayed in a browser.")
     if left_out:
         typer.echo(f"{left_out} more rows are not on the page: choose rows with --row N.", err=True)
 
