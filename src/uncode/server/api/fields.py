@@ -20,7 +20,7 @@ from pydantic import (
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from ...samplers.registry import CacheOrAuto
+from ...samplers.registry import Cache
 
 SEED_LIMIT = 2**63
 MAX_NAME = 512
@@ -104,7 +104,7 @@ class SamplerFields(Body):
     blocks: Whole | None = None
     boost: float | None = None
     budget: float | None = None
-    cache: CacheOrAuto | None = None
+    cache: Cache | None = None
     candidates: Whole | None = None
     clip: float | None = None
     confidence_eos_eot_inf: StrictBool | None = None
