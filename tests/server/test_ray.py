@@ -256,8 +256,8 @@ def metric(deployment: Deployment, name: str, labels: str = "") -> list[float]:
 
 
 def test_metrics_are_those_of_all_replicas(deployment: Deployment) -> None:
-    client, before = deployment.client(), metric(deployment, "uncode_completion_tokens_total")
+    client, before = deployment.client(), metric(deployment, "uncode_prompt_tokens_total")
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda seed: ask(client, 2 * seed), range(40)))
-    after = metric(deployment, "uncode_completion_tokens_total")
+    after = metric(deployment, "uncode_prompt_tokens_total")
     assert len(before) == len(after) == 2 and all(new > old for new, old in zip(after, before, strict=True))
