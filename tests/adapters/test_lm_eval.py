@@ -13,9 +13,10 @@ import pytest
 
 import uncode
 from uncode.core.errors import UncodeError
-from uncode.evals.names import TASK_NAMES, find_task_or_family
+from uncode.evals.names import TASK_NAMES
 from uncode.evals.run.models.model import Question
 from uncode.evals.task import Example
+from uncode.evals.tasks import find_task
 
 if TYPE_CHECKING:
     import evaluate
@@ -124,7 +125,7 @@ def test_stock_tasks_and_ours_give_what_our_own_path_gives(
         )
         assert text == answer.text
         assert text == uncode.generate(tiny, prompt, sampler=own.sampler.sampler, length=8, seed=5 + number)
-    task: Any = find_task_or_family("mini_story")
+    task: Any = find_task("mini_story")
     examples = task.examples()
     for number, prompt, text, grades in find_prompts(tmp_path / "out", "uncode_mini_story"):
         assert prompt == task.prompt(examples[number])
@@ -392,7 +393,7 @@ def test_every_task_has_a_file_made_from_its_class() -> None:
 
     with tasks.task_files() as folder:
         for name in TASK_NAMES:
-            found, task = load_yaml(folder / f"uncode_{name}.yaml"), find_task_or_family(name)
+            found, task = load_yaml(folder / f"uncode_{name}.yaml"), find_task(name)
             assert found["task"] == f"uncode_{name}" and found["process_results"] is tasks.grades
             assert found["generation_kwargs"] == {"until": [], "max_gen_toks": task.settings.length, "do_sample": False}
             assert [one["metric"] for one in found["metric_list"]] == list(task.graders)
@@ -400,7 +401,7 @@ def test_every_task_has_a_file_made_from_its_class() -> None:
 
 @pytest.mark.parametrize("name", ["mini_story", "mini_algebra", "mini_choice"])
 def test_grades_are_those_of_the_task(name: str) -> None:
-    task: Any = find_task_or_family(name)
+    task: Any = find_task(name)
     docs = tasks.documents(name, sampler="uncode", version=1.0)["test"]
     for doc, example in zip(list(docs)[:3], task.examples(), strict=False):
         assert doc["prompt"] == task.prompt(example)

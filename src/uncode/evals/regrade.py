@@ -16,9 +16,10 @@ from ..core.support.paths import require_file
 from ..files import read_text
 from ..stats import Interval, wilson
 from .data import Row, parse
-from .names import TASK_NAMES, find_task_or_family
+from .names import TASK_NAMES
 from .published import by_question, example_of, final_text, released_text
 from .task import Example, Grade, Task
+from .tasks import find_task
 
 OnProgress = Callable[[int, int], None]
 Grades = dict[str, Grade]
@@ -92,7 +93,7 @@ def task_of(path: Path, name: str | None) -> Task[Any]:
         near = nearest(re.split(r"[_.\-]", path.name)[0], TASK_NAMES)
         which = f"known: {', '.join(TASK_NAMES)}" if near is None else f"did you mean `task={near}`?"
         raise UncodeError(f"the name of '{path}' does not begin with a task: give `task=NAME` ({which}).")
-    return find_task_or_family(str(name or found))
+    return find_task(str(name or found))
 
 
 def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]:

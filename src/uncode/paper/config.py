@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from ..analysis.task_groups import REASONING, of_group
-from ..evals.names import find_task_or_family
 from ..evals.run.config import EvalConfig
+from ..evals.tasks import find_task
 
 TASKS = (
     "mini_docstring", "mini_sentence", "mini_story", "mini_algebra", "mini_choice", "mini_countdown", "mini_sudoku",
@@ -39,7 +39,7 @@ EFFICIENT: Mapping[str, Mapping[str, Any]] = {
 
 def paper_config(model: str, tasks: Sequence[str] = TASKS, tables: Sequence[Path] = ()) -> EvalConfig:
     """The config of a run. `tables` are of other corpora. Anchors are set on the first reasoning task."""
-    names = [find_task_or_family(task).name for task in tasks]
+    names = [find_task(task).name for task in tasks]
     anchored = (of_group(REASONING, names) or names)[:1]
     special = {"special": "neutral"} if all(name in TASKS for name in names) else {}
     rows: list[dict[str, Any]] = [

@@ -16,8 +16,9 @@ from typing import Any
 
 from ...core.errors import require
 from ...evals.families import FAMILIES
-from ...evals.names import TASK_NAMES, find_task_or_family
+from ...evals.names import TASK_NAMES
 from ...evals.task import Example, Task
+from ...evals.tasks import find_task
 from ...extras import needed
 
 VERSION = 1.0
@@ -25,7 +26,7 @@ VERSION = 1.0
 
 def task_file(name: str) -> str:
     """The YAML file of a task. A line is a key and a value in JSON, which is YAML too."""
-    task = find_task_or_family(name)
+    task = find_task(name)
     settings = task.settings
     values: dict[str, Any] = {
         "task": f"uncode_{name}",
@@ -79,7 +80,7 @@ def grades(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
 
 @cache
 def _task(name: str) -> Task[Any]:
-    return find_task_or_family(name)
+    return find_task(name)
 
 
 @cache

@@ -13,6 +13,7 @@ seventeen eighteen nineteen"""
 UNITS = {word: value for value, word in enumerate(_SMALLEST.split())}
 _TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 SCALES = {
+    "dozen": 12,
     "hundred": 10**2,
     "thousand": 10**3,
     "lakh": 10**5,
@@ -31,9 +32,11 @@ _WHOLE = (
     rf"(?:,?\s+(?:and\s+)?{_GROUP}(?:\s+thousand\b)?){{0,3}}|{_GROUP}"
 )
 _WORDS = lazy_pattern(
-    rf"(?<![\\A-Za-z-])(?P<sign>(?:minus|negative)\s+)?(?P<whole>{_WHOLE})"
+    rf"(?<![\\A-Za-z-])(?P<sign>(?:minus|negative)\s+)?(?:(?P<dozen>(?:half an?|an?(?:\s+half)?|half){_GAP}dozen\b)"
+    rf"|(?P<whole>{_WHOLE})"
     rf"(?:\s+point(?P<decimals>(?:\s+(?:{'|'.join(list(UNITS)[:10])}))+)\b|\s+and\s+an?\s+(?P<more>half|third|quarter)\b"
-    rf"|{_GAP}(?P<part>half|halves|(?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?)\b)?(?![A-Za-z])",
+    rf"|{_GAP}(?P<part>half|halves|(?:third|quarter|fourth|fifth|sixth|eighth|tenth)s?)\b)?"
+    rf"(?P<dozens>{_GAP}(?:(?:of\s+)?an?\s+)?dozens?\b)?)(?![A-Za-z])",
     re.I,
 )
 
@@ -44,6 +47,8 @@ def number_words(text: Found) -> list[tuple[Fraction, Found]]:
 
 
 def _value(match: re.Match[str]) -> Fraction:
+    if match["dozen"]:
+        return Fraction(6 if "half" in match["dozen"].lower() else 12)
     value = Fraction(_whole(match["whole"]))
     if match["decimals"]:
         value = Fraction(f"{value}.{''.join(str(UNITS[word]) for word in match['decimals'].lower().split())}")
@@ -51,6 +56,8 @@ def _value(match: re.Match[str]) -> Fraction:
         value += Fraction(1, _PARTS[match["more"].lower()])
     if match["part"]:
         value /= _PARTS[match["part"].lower().replace("halves", "half").removesuffix("s")]
+    if match["dozens"]:
+        value *= SCALES["dozen"]
     return -value if match["sign"] else value
 
 

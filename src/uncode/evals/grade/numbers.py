@@ -103,8 +103,8 @@ def is_asserted(place: Found, region: Found) -> bool:
 
 
 def _begins(text: Found, words: Found) -> bool:
-    """Whether a text begins with a number in words. "one" does not count, because it may be a pronoun."""
-    return words.text.lower() != "one" and re.fullmatch(r"\W{0,6}", text.whole[text.start : words.start]) is not None
+    """Whether a text begins with a number in words. "one" may be a pronoun, and "a dozen" the measure of a price."""
+    return words.text.lower() not in ("one", "a dozen") and re.fullmatch(r"\W{0,6}", text.whole[text.start : words.start]) is not None
 
 
 def _subtracts(text: str, at: int, sign: str) -> bool:

@@ -12,8 +12,9 @@ from ...core.errors import UncodeError, require, shown, suggest
 from ...core.pieces.piece import read_value
 from ...samplers.catalog import find
 from ...toml_file import read_toml
-from ..names import TASK_NAMES, find_task_or_family
+from ..names import TASK_NAMES
 from ..task import Settings
+from ..tasks import find_task
 
 AUTOREGRESSIVE = "autoregressive"
 """The name that stands for a sampler where the model is autoregressive."""
@@ -110,8 +111,7 @@ class EvalConfig:
             require(task in TASK_NAMES, f"there is no task named '{task}': {suggest(task, TASK_NAMES)}")
         for entry in entries:
             require(
-                not entry.forced_direct
-                or any(find_task_or_family(task).direct for task in entry.tasks or config.tasks),
+                not entry.forced_direct or any(find_task(task).direct for task in entry.tasks or config.tasks),
                 f"the sampler '{entry.label}' has forced_direct, and none of its tasks has direct answers: add a task "
                 "such as mini_story.",
             )
@@ -131,7 +131,7 @@ class EvalConfig:
         self, models: Sequence[str] = (), tasks: Sequence[str] = (), samplers: Sequence[str] = ()
     ) -> EvalConfig:
         """The same config with other models, and with only these tasks and samplers."""
-        full = [find_task_or_family(task).name for task in tasks]
+        full = [find_task(task).name for task in tasks]
         chosen = _chosen(full, self.tasks, "task", self.name)
         labels = _chosen(samplers, [entry.label for entry in self.samplers], "sampler", self.name)
         entries = tuple(entry for entry in self.samplers if entry.label in labels)

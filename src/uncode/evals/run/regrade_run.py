@@ -9,8 +9,8 @@ from pathlib import Path
 
 from ...core.errors import UncodeError, require
 from ...files import exclusive_lock
-from ..names import find_task_or_family
 from ..task import Example
+from ..tasks import find_task
 from .folder import RunFolder
 from .grading import GradingPool
 from .sample import CellName, Sample
@@ -56,7 +56,7 @@ def _graded(
     samples: list[Sample], data: Path | None, workers: int, on_progress: Callable[[int, int], None]
 ) -> list[Sample]:
     """The samples in the same order, with new grades."""
-    tasks = {name: find_task_or_family(name) for name in dict.fromkeys(sample.task for sample in samples)}
+    tasks = {name: find_task(name) for name in dict.fromkeys(sample.task for sample in samples)}
     examples = {name: {example.id: example for example in task.examples(data)} for name, task in tasks.items()}
     pool = GradingPool(workers)
     try:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
-from ..names import find_task_or_family
 from ..task import Example, Task
+from ..tasks import find_task
 from .calibrate import Calibration
 from .config import LABEL_FREE, EvalConfig, SamplerEntry
 from .folder import RunFolder, RunInfo
@@ -59,7 +59,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
-        self.tasks: dict[str, Task[Any]] = {name: find_task_or_family(name) for name in self.config.tasks}
+        self.tasks: dict[str, Task[Any]] = {name: find_task(name) for name in self.config.tasks}
         self._rates: dict[tuple[str, str], float] = {}
         self._questions: dict[tuple[str, str, str, tuple[int, int] | None], list[Question]] = {}
         """By model, task, the text that begins the answers, and the anchor."""

@@ -4,12 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from ...core.errors import nearest, require, suggest
 from ..task import Task
 from .benchmarks import TASKS as TASKS
 
 
 def find_task(name: str) -> Task[Any]:
-    """The benchmark or mini family of that name."""
-    from ..names import find_task_or_family  # the families are made of benchmarks
+    """The benchmark or mini family of that name, in any case. Suggestions ignore `mini_`: for `stroy` it is
+    `mini_story`."""
+    from ..families import FAMILIES  # they are made of benchmarks
+    from ..names import TASK_NAMES
 
-    return find_task_or_family(name)
+    known = name.lower()
+    short = {family.removeprefix("mini_"): family for family in FAMILIES if family.removeprefix("mini_") not in TASKS}
+    near = nearest(known, [*TASK_NAMES, *short])
+    clause = suggest(known, TASK_NAMES) if near is None else f"did you mean '{short.get(near, near)}'?"
+    require(known in TASK_NAMES, f"there is no task named '{name}': {clause}")
+    return FAMILIES[known] if known in FAMILIES else TASKS[known]()

@@ -86,9 +86,9 @@ def command(
       uncode calibrate gsm8k --model GSAI-ML/LLaDA-8B-Instruct --frequency llada --data ./data
       uncode calibrate mini_sudoku --n 32 --labels --plot sudoku.png
     """
-    from ....evals.names import find_task_or_family
+    from ....evals.tasks import find_task
 
-    chosen = find_task_or_family(task)
+    chosen = find_task(task)
     candidates = read_rates(rates)
     options = _options(sampler, settings, frequency)
     target, folder = out or Path(f"{chosen.name}.toml"), run or Path("runs") / f"calibrate-{chosen.name}"

@@ -52,8 +52,8 @@ def command(
       uncode tasks countdown --template > mine.txt
       uncode tasks countdown --data ./data --prompt mine.txt
     """
-    from ....evals.names import TASK_NAMES, find_task_or_family
-    from ....evals.tasks import TASKS
+    from ....evals.names import TASK_NAMES
+    from ....evals.tasks import TASKS, find_task
     from ....files import read_text
 
     options = {"--example": example, "--data": data, "--prompt": prompt, "--template": template or None}
@@ -63,7 +63,7 @@ def command(
         require(not given, f"{needs}: write uncode tasks TASK, where TASK is one of {', '.join(TASK_NAMES)}.")
         _list(as_json)
         return
-    task = find_task_or_family(name)
+    task = find_task(name)
     if template:
         others = [option for option in given if option != "--template"] + ["--json"] * as_json
         require(not others, f"--template prints a template without an example: leave {' and '.join(others)} out.")
@@ -135,9 +135,9 @@ def _lines() -> Group:
 
 
 def _as_data(name: str) -> dict[str, Any]:
-    from ....evals.names import find_task_or_family
+    from ....evals.tasks import find_task
 
-    task = find_task_or_family(name)
+    task = find_task(name)
     about = {
         "name": name,
         "title": task.title,

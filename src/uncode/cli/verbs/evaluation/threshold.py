@@ -70,10 +70,10 @@ def command(
       uncode threshold gsm8k humaneval --model GSAI-ML/LLaDA-8B-Instruct --frequency llada --data ./data
       uncode threshold gsm8k --model Dream-org/Dream-v0-Instruct-7B --sampler fast_dllm --out fast.toml --data ./data
     """
-    from ....evals.names import find_task_or_family
+    from ....evals.tasks import find_task
 
     require(0 < max_error < 1, f"--max-error must be between 0 and 1, not {max_error:g}.")
-    chosen = tuple({one.name: one for one in map(find_task_or_family, tasks)}.values())
+    chosen = tuple({one.name: one for one in map(find_task, tasks)}.values())
     options = _options(sampler, settings, frequency)
     check_output(out, "--out", "sampler file", force)
     check_run_folder(run)

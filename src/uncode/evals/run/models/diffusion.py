@@ -23,8 +23,8 @@ from ....samplers import lookup
 from ....samplers.catalog import find
 from ....samplers.interventions import reject_trivial, trivial_ids
 from ....samplers.registry import Frequency
-from ...names import find_task_or_family
 from ...task import Settings
+from ...tasks import find_task
 from ..config import AUTOREGRESSIVE, LABEL_FREE, EvalConfig, SamplerEntry
 from ..own_code import own_code
 from ..sample import Answer
@@ -145,7 +145,7 @@ def check_samplers(config: EvalConfig, given: Table | None, own: OwnTable) -> No
     """Raise for a sampler of a config that cannot be built, or lacks a frequency table, before weights are read."""
     for entry in config.samplers:
         for task in (task for task in config.tasks if entry.runs_on(task)):
-            options = entry.options_for(find_task_or_family(task).settings)
+            options = entry.options_for(find_task(task).settings)
             if options.get("rate") == LABEL_FREE:
                 del options["rate"]
             try:
