@@ -202,6 +202,44 @@ GSM8K: list[Case] = [
     ("square-unit-is-no-answer", "2", "The area is 18 m^2.", WRONG),
     ("million", "1000000", "The answer is 1 million.", RIGHT),
     ("million-is-not-one", "1", "The answer is 1 million.", WRONG),
+    *all_of(
+        RIGHT,
+        "12",
+        "dozen",
+        "The answer is 1 dozen.",
+        "The answer is 1 dozen eggs.",
+        "#### 1 dozen",
+        "\\boxed{1 \\text{ dozen}}",
+        "\\boxed{\\text{1 dozen}}",
+        "The answer is a dozen.",
+        "She has a dozen eggs.",
+        "The answer is **1** dozen.",
+        "The answer is \\(1\\) dozen.",
+        "The answer is one dozen.",
+        "A dozen.",
+        "The answer is 1 dozen (12).",
+        "The answer is a dozen, or 12.",
+        "The answer is 12, which is a dozen.",
+        "The answer is 12 (1 dozen).",
+        "2 boxes of half a dozen are 12 eggs.",
+        "The answer is 12 at 3 dollars a dozen.",
+        "12 eggs are 1 dozen eggs.",
+    ),
+    ("dozen-is-not-one", "1", "The answer is 1 dozen.", WRONG),
+    ("dozen-is-not-one-in-words", "1", "The answer is one dozen.", WRONG),
+    ("two-dozen", "24", "The answer is 2 dozen.", RIGHT),
+    ("two-dozens", "24", "2 * 12 = 2 dozens", RIGHT),
+    ("two-is-not-two-dozen", "2", "#### 2 dozen", WRONG),
+    ("half-a-dozen", "6", "The answer is half a dozen.", RIGHT),
+    ("half-dozen", "6", "<answer>a half dozen</answer>", RIGHT),
+    ("half-a-dozen-in-digits", "18", "#### 1.5 dozen", RIGHT),
+    ("mixed-dozen", "18", "#### 1 1/2 dozen", RIGHT),
+    ("half-sign-dozen", "6", "The answer is \u00bd dozen.", RIGHT),
+    ("three-dozen-eggs", "36", "The answer is three dozen eggs.", RIGHT),
+    ("three-dozen-is-not-three", "3", "She has three dozen eggs.", WRONG),
+    ("two-and-a-half-dozen", "30", "The answer is two and a half dozen.", RIGHT),
+    ("a-dozen-is-a-measure", "11", "Answer: a dozen cookies need 11 cups.", RIGHT),
+    ("dozens-of-eggs", "7", "Dozens of eggs: 7", RIGHT),
     ("power-of-ten", "1200", "\\boxed{1.2 \\times 10^3}", RIGHT),
     ("clock", "8", "The answer is 8:00.", RIGHT),
     ("empty-box-broken-tag", "50", "So it is 50 miles.\n<answer>\n\\boxed{}\n</answer}", RIGHT),
@@ -214,6 +252,20 @@ GSM8K: list[Case] = [
 def test_gsm8k(facts: str, text: str, verdict: bool) -> None:
     grade = graded("gsm8k", facts, text)
     assert grade.correct is verdict, grade
+
+
+@pytest.mark.parametrize(
+    ("question", "verdict"),
+    [
+        ("How many dozens of eggs will she eat?", RIGHT),
+        ("How many dozen eggs are left?", RIGHT),
+        ("How many eggs are in 7 dozen?", WRONG),
+        ("How many eggs does she eat at 2 dollars a dozen?", WRONG),
+    ],
+)
+def test_a_question_may_ask_for_dozens(question: str, verdict: bool) -> None:
+    for text in ("The answer is 7 dozen.", "84 / 12 = 7 dozens.", "The answer is seven dozen."):
+        assert task_of("gsm8k").grade(gsm8k.Problem("x", question, "7"), text).correct is verdict, text
 
 
 # MATH500

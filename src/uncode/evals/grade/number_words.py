@@ -13,7 +13,6 @@ seventeen eighteen nineteen"""
 UNITS = {word: value for value, word in enumerate(_SMALLEST.split())}
 _TENS = {"twenty": 20, "thirty": 30, "forty": 40, "fifty": 50, "sixty": 60, "seventy": 70, "eighty": 80, "ninety": 90}
 SCALES = {
-    "dozen": 12,
     "hundred": 10**2,
     "thousand": 10**3,
     "lakh": 10**5,
@@ -22,6 +21,7 @@ SCALES = {
     "billion": 10**9,
     "trillion": 10**12,
 }
+DOZEN = 12
 _PARTS = {"half": 2, "third": 3, "quarter": 4, "fourth": 4, "fifth": 5, "sixth": 6, "eighth": 8, "tenth": 10}
 
 _GAP = r"(?:\s+|\s?-\s?)"
@@ -48,7 +48,7 @@ def number_words(text: Found) -> list[tuple[Fraction, Found]]:
 
 def _value(match: re.Match[str]) -> Fraction:
     if match["dozen"]:
-        return Fraction(6 if "half" in match["dozen"].lower() else 12)
+        return Fraction(DOZEN, 2 if "half" in match["dozen"].lower() else 1)
     value = Fraction(_whole(match["whole"]))
     if match["decimals"]:
         value = Fraction(f"{value}.{''.join(str(UNITS[word]) for word in match['decimals'].lower().split())}")
@@ -57,7 +57,7 @@ def _value(match: re.Match[str]) -> Fraction:
     if match["part"]:
         value /= _PARTS[match["part"].lower().replace("halves", "half").removesuffix("s")]
     if match["dozens"]:
-        value *= SCALES["dozen"]
+        value *= DOZEN
     return -value if match["sign"] else value
 
 

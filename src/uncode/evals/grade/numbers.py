@@ -9,9 +9,9 @@ from fractions import Fraction
 
 from .claims import CONTEXT_CHARACTERS, is_bound
 from .find import BOX, Found, without_remark
-from .number_words import number_words
+from .number_words import DOZEN, number_words
 from .pattern import lazy_pattern
-from .spellings import MONEY, ORDINAL, RAISED, SPECIAL, UNIT, scale_after, special_value
+from .spellings import BLANK, MONEY, ORDINAL, RAISED, SPECIAL, UNIT, WORDS, scale_after, special_value
 
 _GROUPED = r"\d{1,3}(?:(?:,|\{,\}|\\,|\\!|,\\!|\\ |_|[ \u00a0\u202f\u2009'\u2019])\d{3})+(?!\d)"
 _PLAIN = rf"(?:{_GROUPED}|\d+)(?:\.\d+)?|\.\d+"
@@ -39,6 +39,7 @@ _SYMBOL = lazy_pattern(
 """A symbol that multiplies a number (2\u03c0, 5i, 3\u221a2, 7x), or the base of its digits; no letter of a unit."""
 _SYMBOLIC = Fraction(1, 2**61 - 1)
 """Stands for a symbol: a number with a symbol equals no number without one."""
+_DOZENS = lazy_pattern(rf"(?:\*\*|\$|{BLANK}*\\\))?{BLANK}*(?:{WORDS}{BLANK}*)?dozens?(?![A-Za-z-])", re.I)
 _OPERATOR = lazy_pattern(r"[-+*/\u00d7\u00f7\u2212^]|\\(?:times|cdot|div|pm)\b|\d\s*[xX]\s*$")
 _HEDGE = lazy_pattern(r"[\s\\{}$()a-z]{0,12}?(?:\bor\b|\band\b|,|;|/)[\s\\{}$()a-z-]{0,12}|\s+", re.I)
 _ASSIGNMENTS = lazy_pattern(
@@ -75,6 +76,8 @@ def _factor_after(match: re.Match[str], value: Fraction) -> tuple[Fraction, int]
         exponent = power["power"] or unicodedata.normalize("NFKC", power["raised"])
         return Fraction(10) ** (_exponent(exponent) - 1), power.end()
     scale, end = scale_after(match.string, match.end(), bool(match["money"]))
+    if dozens := _DOZENS.match(match.string, end):
+        return Fraction(DOZEN * scale), dozens.end()
     symbol = _SYMBOL.match(match.string, end) if scale == 1 else None
     unit = UNIT.match(match.string, end) if match["special"] and re.search(r",|\.\d{3}$", match["special"]) else None
     if unit is not None:  # without its unit, 25,00 would be two numbers
@@ -104,7 +107,10 @@ def is_asserted(place: Found, region: Found) -> bool:
 
 def _begins(text: Found, words: Found) -> bool:
     """Whether a text begins with a number in words. "one" may be a pronoun, and "a dozen" the measure of a price."""
-    return words.text.lower() not in ("one", "a dozen") and re.fullmatch(r"\W{0,6}", text.whole[text.start : words.start]) is not None
+    return (
+        words.text.lower() not in ("one", "a dozen")
+        and re.fullmatch(r"\W{0,6}", text.whole[text.start : words.start]) is not None
+    )
 
 
 def _subtracts(text: str, at: int, sign: str) -> bool:

@@ -14,6 +14,7 @@ from ..grade.number_words import number_words
 from ..grade.numbers import MAX_NUMBERS, as_fraction, asserted, is_asserted, numbers, only_number, stated_number
 from ..task import Example, Grade, Grader, Settings, Task
 
+_ASKS_DOZENS = re.compile(r"\bhow many (?:more |full |whole |complete |extra )?dozens?\b|\bin dozens\b", re.I)
 MAX_TAIL_CHARACTERS = 2000
 """If no number is marked, only the last characters of a text are read."""
 
@@ -51,7 +52,7 @@ class Gsm8k(Task[Problem]):
         return super().graders | {"strict": self.grade_strictly, "paper_strict": self.grade_as_released_strictly}
 
     def grade_ours(self, example: Problem, text: str) -> Grade:
-        region, read = answer_of(readable(text))
+        region, read = answer_of(_text_for(example, text))
         if region is None:
             return Grade(False, None, "there is no number")
         found = read(region)
@@ -59,7 +60,7 @@ class Gsm8k(Task[Problem]):
 
     def grade_strictly(self, example: Problem, text: str) -> Grade:
         """Accept only a number after `####`, as the prompt demands."""
-        region = first_of([_hashed], readable(text))
+        region = first_of([_hashed], _text_for(example, text))
         found = stated_number(region) if region else None
         return _compared(example, *found) if found else Grade(False, None, "there is no number behind ####")
 
@@ -71,6 +72,12 @@ class Gsm8k(Task[Problem]):
     def grade_as_released_strictly(self, example: Problem, text: str) -> Grade:
         """The same, filter strict-match."""
         return _lm_eval(example, re.search(r"#### (\-?[0-9\.\,]+)", text))
+
+
+def _text_for(example: Problem, text: str) -> Found:
+    """The text to read. "7 dozen" is 84, but 7 where a question asks for dozens: there they are units. Positions do not
+    change."""
+    return readable(re.sub("dozen", "units", text, flags=re.I) if _ASKS_DOZENS.search(example.question) else text)
 
 
 def answer_of(text: Found) -> tuple[Found | None, Callable[[Found], tuple[Fraction, Found] | None]]:
