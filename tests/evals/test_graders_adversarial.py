@@ -515,6 +515,41 @@ GPQA: list[Case] = [
 ]
 
 
+GPQA += [
+    *all_of(
+        RIGHT,
+        "C",
+        "three-are-rejected",
+        "Options A, B, and D are wrong.",
+        "Options (A), (B) and (D) are incorrect.",
+        "A, B and D can be excluded.",
+        "We can eliminate A, B and D.",
+        "B is too small. So options A, B, and D are wrong.",
+    ),
+    *all_of(
+        WRONG,
+        "C",
+        "none-is-left",
+        "Options A and B are wrong.",
+        "Options A, B, and A are wrong.",
+        "Options A, B, C, and D are wrong.",
+        "Options A, B, and D are wrong, and C is too.",
+        "C is too small. Options A, B, and D are wrong.",
+        "Are options A, B, and D wrong?",
+        "Options A, B, and D are not wrong.",
+        "We cannot eliminate A, B and D.",
+        "We don't exclude A, B or D.",
+        "If options A, B, and D are wrong, we have to look further.",
+        "Options A, B, and D may be wrong.",
+        "Options A, B, and D are wrong, so none is right.",
+        "A and B can be excluded; D too.",
+        "A is right. Options A, B, and D are wrong.",
+        "Options A, B, and D are right.",
+        "A, B, D",
+    ),
+]
+
+
 @listed(GPQA)
 def test_gpqa(facts: str, text: str, verdict: bool) -> None:
     grade = graded("gpqa", facts, text)
@@ -784,6 +819,7 @@ HOSTILE = {
         "# ",
         "_",
         "so A ",
+        "A, B and D are wrong. ",
     ],
     "countdown": ["1", "\n", "(", "1=", "1+1=2,", "\\frac{1}{", "|1", "1-", "(1)", "1+1 is not it. "],
     "sudoku": [

@@ -6,6 +6,7 @@ A letter counts if it is written as a choice: in brackets, quotes or bold, alone
 
 from __future__ import annotations
 
+import itertools
 import re
 
 from .find import Found, boxed, everything, first_of, tagged
@@ -141,6 +142,15 @@ CHOICE_CHARACTERS, SENTENCE_CHARACTERS = 12, 60
 """A text of at most this length is a choice alone, or one sentence."""
 
 
+_LEAVES_OPEN = lazy_pattern(
+    r"\?|\b(?:if|unless|whether|suppos\w+|assum\w+|none|all four|(?:may|might|could) be)\b"
+    r"|(?:\b(?:not|never|cannot|hardly)|n't)\s+(?:be\s+)?(?:wrong|incorrect|false|mistaken|unlikely|impossible|elimin"
+    r"|exclu|reject|rul|discard|dismiss|remov|cross)",
+    re.I,
+)
+"""A sentence with one of these may name three letters beside a denial, and rejects none."""
+
+
 def chosen_letter(text: Found) -> Found | None:
     """The letter that a text gives as its answer; None if it gives none or several."""
     text = _plain(text)
@@ -155,6 +165,25 @@ def chosen_letter(text: Found) -> Found | None:
         return _single(_letters(text, alone=True))
     named = _last_named(text)
     return _single(_letters(text)) if named is None and len(text.text.strip()) <= SENTENCE_CHARACTERS else named
+
+
+def left_letter(text: Found) -> tuple[str, Found] | None:
+    """The letter that is left, and the list that rejects the three others: "Options A, B, and D are wrong."
+
+    None if the text names the fourth letter at all, or any letter without rejecting it.
+    """
+    text = _plain(text)
+    standing = [match for match in _STANDS.finditer(text.text) if _is_letter(text.text, match, alone=False)]
+    last, named = standing[-3:], {match[1].upper() for match in standing}
+    if len(named) != 3 or len({match[1].upper() for match in last}) != 3 or len(standing) > MAX_SENTENCES:
+        return None
+    if not all(_LISTS_ALL.fullmatch(text.text, a.end(), b.start()) for a, b in itertools.pairwise(last)):
+        return None
+    start, end = last[0].start(), last[-1].end()
+    before, after = re.split(r"[.!?\n]", text.text[:start])[-1], re.match(r"[^.!?\n]*\??", text.text[end:])
+    if _LEAVES_OPEN.search(before + (after[0] if after else "")) or not all(_denied(text, text.text, standing)):
+        return None
+    return min({*"ABCD"} - named), text.part(start, end)
 
 
 def _plain(text: Found) -> Found:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, final
 
 from ..data import Source
-from ..grade.choices import chosen_letter
+from ..grade.choices import chosen_letter, left_letter
 from ..grade.find import readable
 from ..task import Example, Grade, Grader, Settings, Task
 
@@ -57,11 +57,14 @@ class Gpqa(Task[Question]):
         return super().graders | {"paper_strict": self.grade_as_released_strictly}
 
     def grade_ours(self, example: Question, text: str) -> Grade:
-        found = chosen_letter(readable(_without_words(text, example.choices)))
-        if found is None:
+        read = readable(_without_words(text, example.choices))
+        found = chosen_letter(read)
+        chosen = left_letter(read) if found is None else (found.text.upper(), found)
+        if chosen is None:
             return Grade(False, None, "no single choice is named")
-        right = found.text.upper() == example.answer
-        return Grade(right, found.span, f"{found.text.upper()} is {'the' if right else 'not the'} right choice")
+        letter, place = chosen
+        right = letter == example.answer
+        return Grade(right, place.span, f"{letter} is {'the' if right else 'not the'} right choice")
 
     def grade_as_released(self, example: Question, text: str) -> Grade:
         """lm-eval's gpqa, filter flexible-extract: the last (X), else a choice's text, else a letter after a colon."""
