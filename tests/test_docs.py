@@ -38,7 +38,7 @@ HUB_ID = re.compile(r"GSAI-ML/LLaDA-8B-Instruct|Dream-org/Dream-v0-Instruct-7B")
 @cache
 def small_model(hub_id: str) -> str:
     """A folder with a random model of the same architecture and a tokenizer."""
-    folder = Path(tempfile.mkdtemp(prefix="uncode-docs-"))
+    folder = Path(tempfile.mkdtemp(prefix="small-model-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     checkpoint(folder, "dream" if "Dream" in hub_id else "llada", 0)
     tokenizer = llada_tokenizer()

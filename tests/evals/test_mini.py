@@ -156,7 +156,7 @@ def test_a_quick_run_in_two_processes(
     assert tuple(one.cells) == families  # what is there stays in the table
 
 
-@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning", "ignore:this model has no frequency table")
+@pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
 @pytest.mark.usefixtures("short")
 def test_every_preset_runs_and_one_that_cannot_is_named(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -175,10 +175,10 @@ def test_every_preset_runs_and_one_that_cannot_is_named(
     part = replace(whole, samplers=rows[:1]).run(1, ignore)
     assert list(part.cells["mini_choice"]) == ["left_to_right"] and part.about["left_out"] == {}
     results = replace(whole, samplers=rows).run(2, ignore)
-    assert list(results.cells["mini_choice"]) == ["left_to_right", "fast_dllm", "certain_first", "mine, whole"]
+    assert list(results.cells["mini_choice"]) == ["left_to_right", "fast_dllm", "mine, whole"]
     assert results.cells["mini_choice"]["left_to_right"] == part.cells["mini_choice"]["left_to_right"]
     assert results.cells["mini_choice"]["mine, whole"].forwards == 3
-    assert sorted(results.about["left_out"]) == ["uncode_eb"]
+    assert sorted(results.about["left_out"]) == ["certain_first", "uncode_eb"]
     assert "needs a frequency table" in results.about["left_out"]["uncode_eb"]
     assert results.about["training_seed"] == 0 and results.about["table"] is None
     with pytest.raises(UncodeError, match="has no frequency table"):
@@ -190,7 +190,7 @@ def test_every_preset_runs_and_one_that_cannot_is_named(
     results = replace(whole, samplers=(*rows, str(bad))).run(1, ignore)
     found = Board.of([results])
     assert "did you mean 'Confidence'" in found.without_row["bad"]
-    assert found.without_row["uncode_eb"] == results.about["left_out"]["uncode_eb"]
+    assert found.without_row["certain_first"] == results.about["left_out"]["certain_first"]
 
 
 def test_the_table_in_a_models_folder_is_its_own(folder: Path) -> None:
