@@ -1,4 +1,4 @@
-"""Pickled weights to safetensors: each file is read by a process of its own, which can do nothing but write tensors.
+"""Pickled weights to safetensors: a separate process reads each file, and can do nothing but write tensors.
 
 A pickle can name any function to call. So it is read by `torch.load(weights_only=True)`, which calls none but those
 that make tensors, in a process that has given up its rights before (`unpickle.py`).

@@ -101,11 +101,11 @@ def test_a_default_cache_is_left_out_where_the_model_has_none() -> None:
 
 
 def test_an_optional_cache_that_is_left_out_gets_no_other_advice() -> None:
-    told = list[str]()
+    sentences = list[str]()
     optional = presets.confidence().caching(DualCache(optional=True))
     assert Sampler.from_dict(optional.to_dict()).to_dict() == optional.to_dict()  # equality does not see it
-    assert lookup.for_model(optional, bare(), on_advice=told.append).cache == NoCache()
-    assert told == ["this model has no KV cache: 'confidence' decodes without one."]
+    assert lookup.for_model(optional, bare(), on_advice=sentences.append).cache == NoCache()
+    assert sentences == ["this model has no KV cache: 'confidence' decodes without one."]
 
 
 @pytest.mark.parametrize("name", ["legacy.uncode_release", "legacy.linear_position", "uncode"])

@@ -379,7 +379,7 @@ def test_a_request_whose_prompt_is_read_while_the_server_ends(monkeypatch: pytes
 
 
 def test_a_row_that_the_engine_finds_late_is_a_timeout() -> None:
-    """Whoever sees it first, the loop or the engine's thread."""
+    """The loop or the engine's thread may see it first."""
 
     async def outcome(error: ApiError) -> str:
         job = Job(asyncio.get_running_loop(), 60, {"sampler": "uncode"}, rows=[object()])  # type: ignore[list-item]

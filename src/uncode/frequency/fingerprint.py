@@ -25,7 +25,7 @@ def special_ids(tokenizer: Any) -> tuple[int, ...]:
 
 
 def unknown_id(tokenizer: Any) -> int | None:
-    """The id of the token that stands for text without a token of its own; None if the tokenizer has none."""
+    """The id of the token that stands for text that no other token covers; None if the tokenizer has none."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:
         return getattr(tokenizer, "unk_token_id", None)

@@ -85,7 +85,7 @@ def for_model(
     """The sampler as a model can run it. The model's own table, or `frequency`, replaces the placeholder for one.
 
     Informativeness is left out if the sampler can do without a table and there is none, and an optional KV cache if the
-    model has none; `on_advice` is told what is left out. An error says what is missing.
+    model has none; `on_advice` gets a sentence for each. An error says what is missing.
     """
     sampler = _with_table(sampler, denoiser, denoiser.frequency if frequency is None else frequency, on_advice)
     cache, blocks = sampler.cache, sampler.policy.blocks
