@@ -69,7 +69,7 @@ verify: test $(VENV)/litellm $(VENV)/opinions
 	@$(BIN)/python bench/analyze.py --check
 	@$(BIN)/python bench/serve.py --check
 	@$(BIN)/python -m tests.architectures
-	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q tests/test_invariants.py tests/test_docs.py tests/core/test_trace_schema.py tests/engine/test_engine.py tests/parity tests/frequency/test_count.py tests/frequency/test_words.py tests/frequency/test_readers.py tests/evals/test_tasks.py tests/evals/test_sandbox.py tests/evals/test_sandbox_limits.py tests/backbones/test_triton.py
+	@HYPOTHESIS_PROFILE=soak $(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -q tests/test_invariants.py tests/test_docs.py tests/core/test_trace_schema.py tests/engine/test_engine.py tests/parity tests/frequency/test_count.py tests/frequency/test_words.py tests/frequency/test_readers.py tests/evals/test_tasks.py tests/sandbox/test_sandbox.py tests/sandbox/test_sandbox_limits.py tests/backbones/test_triton.py
 
 verify-gpu:
 	@PYTHONPATH="src:$$PYTHONPATH" $(firstword $(wildcard $(BIN)/python) $(PYTHON)) bench/verify_gpu.py
@@ -81,9 +81,9 @@ bench: $(VENV)/base
 
 docs: $(VENV)/dev
 	@$(BIN)/python -m uncode.samplers.papers > docs/papers.md
-	@$(BIN)/python -m uncode.evals.mini.leaderboard.write src/uncode/models/tiny docs
+	@$(BIN)/python -m uncode.evals.suite.leaderboard.write src/uncode/models/tiny docs
 	@$(BIN)/python tests/test_docs.py
-	@$(BIN)/python tests/test_notebook.py
+	@$(BIN)/python tests/view/test_notebook.py
 
 clean:
 	rm -rf $(VENV) node_modules build dist .pytest_cache .mypy_cache .ruff_cache .coverage .hypothesis

@@ -33,7 +33,7 @@ from uncode.core.pieces.blocks import DelimitedBlocks
 from uncode.core.pieces.policy import Sampler
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.stepper.decode import decode
-from uncode.evals.families import FAMILIES
+from uncode.evals.suite.families import FAMILIES
 from uncode.frequency import FrequencyTable
 from uncode.samplers import lookup, presets
 

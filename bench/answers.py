@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import uncode
-from uncode.evals.families.family import Family
+from uncode.evals.suite.families.family import Family
 
 
 def canvas_of(model: uncode.Denoiser, family: Family[Any], examples: Sequence[Any]) -> uncode.Canvas:

@@ -31,7 +31,7 @@ from uncode.backbones.transformer.network import Transformer
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.stepper.decode import decode
-from uncode.evals.families import FAMILIES
+from uncode.evals.suite.families import FAMILIES
 from uncode.samplers import presets
 
 BLOCKS = 8

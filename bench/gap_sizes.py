@@ -1,6 +1,6 @@
 """How often the model chooses the right size of a gap (`<mask:?>`): one to three words of right answers are masked.
 
-Two rules are compared: the mean log-probability of the proposals in the gap alone, and the rule of `uncode.prompt`,
+Two rules are compared: the mean log-probability of the proposals in the gap alone, and the rule of `uncode.generation.prompt`,
 which adds that of the token after the gap.
 
 python bench/gap_sizes.py               # 16 answers a family, some minutes on two cores
@@ -15,8 +15,8 @@ from collections import Counter
 from random import Random
 
 import uncode
-from uncode.evals.families import FAMILIES
-from uncode.prompt import MAX_CHOSEN_TOKENS, canvas_of, choose_sizes, with_pieces
+from uncode.evals.suite.families import FAMILIES
+from uncode.generation.prompt import MAX_CHOSEN_TOKENS, canvas_of, choose_sizes, with_pieces
 
 LARGEST_ROW = 180
 """Tokens of prompt and answer: the context of `tiny` has 192."""

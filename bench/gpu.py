@@ -35,9 +35,9 @@ from uncode.core.pieces.score import Confidence, ExponentialPosition, Informativ
 from uncode.core.pieces.select import TopK
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.stepper.decode import steps
-from uncode.core.support.write import write_whole
 from uncode.frequency import FrequencyTable
 from uncode.samplers import presets
+from uncode.util.write import write_whole
 
 SHAPE = Shape(4096, 32, 32, 32, 12288, 126464, theta=500000.0, eps=1e-5, context=4096)
 MASK, END = 126336, 126081

@@ -28,7 +28,7 @@ import httpx
 import torch
 
 import uncode
-from uncode.evals.families import FAMILIES
+from uncode.evals.suite.families import FAMILIES
 
 LENGTHS, MAX_PROMPT = (16, 64), 60
 MIN_MEAN_BATCH = 8.0

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 import uncode
 from uncode.core.pieces.stop import AfterEos
-from uncode.evals.families import FAMILIES
-from uncode.stats import mcnemar, newcombe
+from uncode.evals.suite.families import FAMILIES
 from uncode.train.examples.curriculum import draw
+from uncode.util.stats import mcnemar, newcombe
 
 HEAD = "head.weight"
 EXAMPLES = 16

@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 import uncode
 from uncode.core.pieces.stop import AfterEos
-from uncode.evals.families import FAMILIES
-from uncode.order_choice import RATES
-from uncode.stats import mcnemar, newcombe
+from uncode.evals.suite.families import FAMILIES
+from uncode.generation.order_choice import RATES
+from uncode.util.stats import mcnemar, newcombe
 
 FAMILY_WIDTH = 10
 

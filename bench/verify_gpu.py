@@ -26,8 +26,8 @@ from pathlib import Path
 
 import torch
 
-from uncode.evals.families import FAMILIES
-from uncode.evals.mini.folder import results_of
+from uncode.evals.suite.families import FAMILIES
+from uncode.evals.suite.folder import results_of
 from uncode.models import TINY
 
 ROOT = Path(__file__).parents[1]

@@ -43,8 +43,8 @@ for part in $parts; do
 			cp "$out/board$of/results.json" "$tiny$of/results.json"
 			cp "$out/fresh$of/results.json" "$tiny/fresh$of/results.json"
 		done
-		$python -m uncode.evals.mini.write $tiny
-		$python -m uncode.evals.mini.leaderboard.write $tiny docs
+		$python -m uncode.evals.suite.write $tiny
+		$python -m uncode.evals.suite.leaderboard.write $tiny docs
 		;;
 	*)
 		echo "measure.sh: there is no part '$part': give suite, board, fresh or pages." >&2

@@ -100,7 +100,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 @pytest.fixture(scope="session", autouse=True)
 def _the_guest_is_compiled() -> None:
     """As pip compiles it when it installs: a jail cannot write bytecode, and would compile the guest at each start."""
-    from uncode.evals.sandbox.jail import GUEST
+    from uncode.sandbox.jail import GUEST
 
     compileall.compile_dir(GUEST, quiet=1)
 

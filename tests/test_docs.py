@@ -148,7 +148,7 @@ def with_the_demo(page: Path, others: bool = True) -> str:
 
     from uncode.cli.answering import three_orders
     from uncode.cli.app import app
-    from uncode.viewer.page import Trajectory
+    from uncode.view.page import Trajectory
 
     def solve(family: Any, *rest: Any) -> Trajectory:
         shown = others or family.name == three_orders.DEMO_FAMILIES[0]

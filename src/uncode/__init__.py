@@ -16,14 +16,14 @@ if TYPE_CHECKING:
     from .core.canvas import Canvas
     from .core.pieces.policy import Policy, Sampler
     from .core.stepper.decode import Step
-    from .core.trace import Trace
-    from .decoding import decode, steps
+    from .core.trace.trace import Trace
     from .frequency import FrequencyTable
-    from .generation import canvas_from_texts, generate
-    from .likelihood import log_likelihood
-    from .order_choice import two_orders
+    from .generation.decoding import decode, steps
+    from .generation.generate import canvas_from_texts, generate
+    from .generation.likelihood import log_likelihood
+    from .generation.order_choice import two_orders
+    from .generation.threshold import choose_threshold
     from .samplers import interventions, legacy, presets
-    from .threshold import choose_threshold
 
 __all__ = [
     "Canvas",
@@ -59,18 +59,18 @@ _MODULE_OF = {
     "Policy": "core.pieces.policy",
     "Sampler": "core.pieces.policy",
     "Step": "core.stepper.decode",
-    "Trace": "core.trace",
-    "canvas_from_texts": "generation",
-    "choose_threshold": "threshold",
-    "decode": "decoding",
-    "generate": "generation",
+    "Trace": "core.trace.trace",
+    "canvas_from_texts": "generation.generate",
+    "choose_threshold": "generation.threshold",
+    "decode": "generation.decoding",
+    "generate": "generation.generate",
     "interventions": "samplers.interventions",
     "legacy": "samplers.legacy",
     "load": "backbones.loading.load",
-    "log_likelihood": "likelihood",
+    "log_likelihood": "generation.likelihood",
     "presets": "samplers.presets",
-    "steps": "decoding",
-    "two_orders": "order_choice",
+    "steps": "generation.decoding",
+    "two_orders": "generation.order_choice",
     "wrap": "backbones.loading.load",
 }
 """The module of every name that is loaded on first use."""

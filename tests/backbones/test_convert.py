@@ -20,7 +20,7 @@ import uncode
 from tests.checkpoints import checkpoint, llada_config
 from tests.cli.running import run
 from uncode import UncodeError
-from uncode.convert import convert
+from uncode.backbones.loading.convert import convert
 
 
 def pickled(path: Path, shards: int = 1, zipped: bool = True, **changes: Any) -> tuple[Path, dict[str, Tensor]]:

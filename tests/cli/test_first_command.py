@@ -16,7 +16,7 @@ from tests.checkpoints import checkpoint
 from tests.cli.running import TOY, run
 from uncode import presets
 from uncode.core.errors import Advice
-from uncode.evals.families import FAMILIES
+from uncode.evals.suite.families import FAMILIES
 from uncode.evals.tasks import find_task
 
 ADVICE = (

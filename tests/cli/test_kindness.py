@@ -17,11 +17,11 @@ from uncode.backbones.transformer.session import TransformerSession
 from uncode.cli.answering.prompt_notes import is_familiar
 from uncode.core.support import memory, threads
 from uncode.core.support.memory import require_memory
-from uncode.evals.families import FAMILIES
-from uncode.evals.mini.report import accuracy
-from uncode.evals.mini.results import Cell, Results
+from uncode.evals.suite.families import FAMILIES
+from uncode.evals.suite.report import accuracy
+from uncode.evals.suite.results import Cell, Results
 from uncode.samplers.catalog import catalog
-from uncode.stats import newcombe, wilson
+from uncode.util.stats import newcombe, wilson
 
 
 @pytest.mark.parametrize("family", FAMILIES)

@@ -9,7 +9,7 @@ import pytest
 
 import uncode
 from tests.small_tokenizers import gpt2, unigram, wordpiece
-from uncode.core.texts import token_texts
+from uncode.core.trace.texts import token_texts
 
 
 @pytest.mark.parametrize("make", [gpt2, wordpiece, unigram])

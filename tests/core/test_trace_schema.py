@@ -18,7 +18,7 @@ import uncode
 from tests import grid
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, Trace, UncodeError, decode, presets
-from uncode.core.trace_schema import FIELDS
+from uncode.core.trace.schema import FIELDS
 
 SENTENCE = re.compile(r"line (\d+) of .* cannot be read: field '([^']+)' .*\.$")
 Row = dict[str, Any]

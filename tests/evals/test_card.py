@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from uncode.evals.families import FAMILIES
-from uncode.evals.mini import scatter
-from uncode.evals.mini.card.accuracy_figure import draw_accuracy
-from uncode.evals.mini.card.agreement import Agreement
-from uncode.evals.mini.card.claims import CLAIMS, verdict
-from uncode.evals.mini.card.details import details
-from uncode.evals.mini.card.findings import easy_families, findings
-from uncode.evals.mini.card.page import card
-from uncode.evals.mini.folder import load_runs
-from uncode.evals.mini.names import DIRECT, GROUPS, PLANNING, REASONING, with_rate
-from uncode.evals.mini.results import Cell, Results
-from uncode.evals.mini.scatter import Box
+from uncode.evals.suite import scatter
+from uncode.evals.suite.card.accuracy_figure import draw_accuracy
+from uncode.evals.suite.card.agreement import Agreement
+from uncode.evals.suite.card.claims import CLAIMS, verdict
+from uncode.evals.suite.card.details import details
+from uncode.evals.suite.card.findings import easy_families, findings
+from uncode.evals.suite.card.page import card
+from uncode.evals.suite.families import FAMILIES
+from uncode.evals.suite.folder import load_runs
+from uncode.evals.suite.names import DIRECT, GROUPS, PLANNING, REASONING, with_rate
+from uncode.evals.suite.results import Cell, Results
+from uncode.evals.suite.scatter import Box
 from uncode.models import TINY
-from uncode.stats import Interval
+from uncode.util.stats import Interval
 
 PROBLEMS = 40
 ABOUT = {"model": "small", "dtype": "float32", "problems": PROBLEMS, "seed": 0, "device": "cpu", "weights": "1234"}

@@ -27,7 +27,6 @@ from tests.cli.running import ROOT, run
 from tests.evals.small_models import benchmark_files, small_model
 from uncode import Policy, Sampler, UncodeError
 from uncode.cli.run_time import announce_time
-from uncode.evals.families import FAMILIES
 from uncode.evals.run.config import PACKAGE_CONFIGS, EvalConfig, SamplerEntry
 from uncode.evals.run.estimate import estimate, expected_forwards
 from uncode.evals.run.folder import RunFolder, RunInfo
@@ -39,11 +38,12 @@ from uncode.evals.run.processes import ProcessPlace
 from uncode.evals.run.recorder import _span_in_generated, versions
 from uncode.evals.run.runner import Runner
 from uncode.evals.run.sample import Answer, Sample, digest
+from uncode.evals.suite.families import FAMILIES
 from uncode.evals.task import Grade, Settings
 from uncode.evals.tasks import TASKS
-from uncode.files import read_rows
 from uncode.samplers import presets
 from uncode.samplers.catalog import find
+from uncode.util.files import read_rows
 
 TASK = "mini_choice"
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from uncode.evals.families import FAMILIES
-from uncode.evals.families.functions import draw_function
-from uncode.evals.families.sudoku import grids
+from uncode.evals.suite.families import FAMILIES
+from uncode.evals.suite.families.functions import draw_function
+from uncode.evals.suite.families.sudoku import grids
 from uncode.evals.tasks import TASKS, find_task
 
 WHY = "reasoning-gym is a second opinion on our graders: make verify"
@@ -111,7 +111,7 @@ def test_no_tested_program_computes_what_a_training_example_does(name: str, monk
 
 def test_the_training_programs_are_those_of_the_first_training_examples() -> None:
     """`python -m uncode.train.examples.training_programs` writes all of them."""
-    from uncode.evals.families.behaviour import Behaviour
+    from uncode.evals.suite.families.behaviour import Behaviour
     from uncode.train.examples.curriculum import draw
     from uncode.train.examples.training_programs import program, training_programs
 

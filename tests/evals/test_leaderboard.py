@@ -13,21 +13,21 @@ import pytest
 
 from tests.cli.running import call
 from uncode import UncodeError
-from uncode.evals.families import FAMILIES
-from uncode.evals.mini.every_preset import entries_by_label, with_every_preset, with_samplers
-from uncode.evals.mini.folder import FRESH_FOLDER, SECOND_FOLDER
-from uncode.evals.mini.job import Job
-from uncode.evals.mini.leaderboard import tables
-from uncode.evals.mini.leaderboard.board import NOT_RUN, Board
-from uncode.evals.mini.leaderboard.figure import draw_board
-from uncode.evals.mini.leaderboard.findings import findings
-from uncode.evals.mini.leaderboard.page import FIGURE_FILE, PAGE_FILE, board_of, fresh_board, page
-from uncode.evals.mini.names import RATES, with_rate
-from uncode.evals.mini.results import RESULTS, Cell, Results
-from uncode.evals.mini.stored_rows import beside_stored, stored_results
 from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.grading import GradingPool
 from uncode.evals.run.work_units import claim, work_units
+from uncode.evals.suite.every_preset import entries_by_label, with_every_preset, with_samplers
+from uncode.evals.suite.families import FAMILIES
+from uncode.evals.suite.folder import FRESH_FOLDER, SECOND_FOLDER
+from uncode.evals.suite.job import Job
+from uncode.evals.suite.leaderboard import tables
+from uncode.evals.suite.leaderboard.board import NOT_RUN, Board
+from uncode.evals.suite.leaderboard.figure import draw_board
+from uncode.evals.suite.leaderboard.findings import findings
+from uncode.evals.suite.leaderboard.page import FIGURE_FILE, PAGE_FILE, board_of, fresh_board, page
+from uncode.evals.suite.names import RATES, with_rate
+from uncode.evals.suite.results import RESULTS, Cell, Results
+from uncode.evals.suite.stored_rows import beside_stored, stored_results
 from uncode.evals.task import Example, Grade
 from uncode.models import TINY
 from uncode.samplers.catalog import catalog

@@ -22,28 +22,28 @@ from uncode.analysis.measures.order import order_of
 from uncode.backbones.loading import device
 from uncode.cli import devices
 from uncode.cli.answering.three_orders import _typical_problems
-from uncode.evals.families import FAMILIES
-from uncode.evals.families.write import lines_of
-from uncode.evals.mini import names, outcomes, report, write
-from uncode.evals.mini.biases import biases_of
-from uncode.evals.mini.card.page import card
-from uncode.evals.mini.job import Job, problems_digest
-from uncode.evals.mini.leaderboard.board import Board
-from uncode.evals.mini.names import RATES, UNCODE, with_rate
-from uncode.evals.mini.results import Cell, FamilyResults, Results
 from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.folder import RunFolder
 from uncode.evals.run.models import diffusion
 from uncode.evals.run.models.load_model import load_model
 from uncode.evals.run.options import Progress, RunOptions
 from uncode.evals.run.runner import Runner
+from uncode.evals.suite import names, outcomes, report, write
+from uncode.evals.suite.biases import biases_of
+from uncode.evals.suite.card.page import card
+from uncode.evals.suite.families import FAMILIES
+from uncode.evals.suite.families.write import lines_of
+from uncode.evals.suite.job import Job, problems_digest
+from uncode.evals.suite.leaderboard.board import Board
+from uncode.evals.suite.names import RATES, UNCODE, with_rate
+from uncode.evals.suite.results import Cell, FamilyResults, Results
 from uncode.samplers.catalog import DEFAULT_SAMPLER
 from uncode.samplers.presets import PRESETS
-from uncode.stats import wilson
 from uncode.train.config import TrainConfig
 from uncode.train.examples.prepare import TEXTS_FILE, prepare
 from uncode.train.export import export
 from uncode.train.run import Run
+from uncode.util.stats import wilson
 
 ABOUT = {"model": "small", "dtype": "float32", "problems": 2, "seed": 0, "device": "cpu"}
 

@@ -23,12 +23,12 @@ from uncode import UncodeError
 from uncode.evals.grade.code import Reading, readings
 from uncode.evals.grade.find import everything
 from uncode.evals.grade.programs import run_tests
-from uncode.evals.sandbox import Limits, Sandbox, Suite
-from uncode.evals.sandbox.jail import Bare, Bubblewrap, Jail, Namespaces
 from uncode.evals.tasks.humaneval import HumanEval
 from uncode.evals.tasks.humaneval import Problem as HumanEvalProblem
 from uncode.evals.tasks.mbpp import Mbpp
 from uncode.evals.tasks.mbpp import Problem as MbppProblem
+from uncode.sandbox import Limits, Sandbox, Suite
+from uncode.sandbox.jail import Bare, Bubblewrap, Jail, Namespaces
 
 pytestmark = pytest.mark.skipif(platform.system() != "Linux", reason="the walls are Linux's")
 
@@ -203,7 +203,7 @@ def test_namespaces_work_where_something_is_mounted_below_the_libraries() -> Non
     )
     if folder is None:
         pytest.skip("there is no folder to mount on")
-    asked = f"{LIGHT}\nfrom uncode.evals.sandbox.jail import Namespaces; print(Namespaces().fault())"
+    asked = f"{LIGHT}\nfrom uncode.sandbox.jail import Namespaces; print(Namespaces().fault())"
     script = f'mount --make-rprivate / && mount -t tmpfs none {folder} && exec "$0" "$@"'
     command = ["unshare", "-m", "sh", "-c", script, sys.executable, "-c", asked]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

@@ -22,7 +22,7 @@ from uncode.evals.report.scores import Results, read_runs
 from uncode.evals.report.table import Document, Section, Table
 from uncode.evals.report.tables import accuracy, differences, document
 from uncode.evals.report.tables import tests as paired_tests
-from uncode.stats import newcombe
+from uncode.util.stats import newcombe
 
 LLADA = "GSAI-ML/LLaDA-8B-Instruct"
 BASE, BETTER, WORSE = "confidence", "uncode", "uniform"

@@ -114,7 +114,7 @@ def test_a_failed_fetch_leaves_nothing(
 ) -> None:
     (tmp_path / "t.json").write_bytes(SMALL)
     (tmp_path / "endless").write_bytes(bytes(2 << 20))
-    monkeypatch.setattr("uncode.fetch.MAX_DOWNLOAD_BYTES", 1 << 20)
+    monkeypatch.setattr("uncode.util.fetch.MAX_DOWNLOAD_BYTES", 1 << 20)
     monkeypatch.setenv("UNCODE_CACHE", str(tmp_path / "cache"))
     with pytest.raises(UncodeError, match=message):
         get(name, f"{address}/{file}")

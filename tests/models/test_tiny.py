@@ -15,16 +15,16 @@ import pytest
 
 import uncode
 from tests.cli.running import run
-from uncode.evals.families import FAMILIES
-from uncode.evals.families.family import Family
-from uncode.evals.mini.card.accuracy_figure import draw_accuracy
-from uncode.evals.mini.card.details import details
-from uncode.evals.mini.folder import load_runs, results_of
-from uncode.evals.mini.job import problems_digest
-from uncode.evals.mini.names import DIRECT, REASONING, UNCODE
-from uncode.evals.mini.report import main_samplers
-from uncode.evals.mini.sampler import at_rate
-from uncode.evals.mini.write import sampler_files
+from uncode.evals.suite.card.accuracy_figure import draw_accuracy
+from uncode.evals.suite.card.details import details
+from uncode.evals.suite.families import FAMILIES
+from uncode.evals.suite.families.family import Family
+from uncode.evals.suite.folder import load_runs, results_of
+from uncode.evals.suite.job import problems_digest
+from uncode.evals.suite.names import DIRECT, REASONING, UNCODE
+from uncode.evals.suite.report import main_samplers
+from uncode.evals.suite.sampler import at_rate
+from uncode.evals.suite.write import sampler_files
 from uncode.frequency import FrequencyTable
 from uncode.models import TINY
 from uncode.train.config import TrainConfig

@@ -22,7 +22,7 @@ from uncode.paper.config import TASKS, paper_config
 from uncode.paper.findings import AGREES, CANNOT_TELL, DISAGREES, Finding, findings
 from uncode.paper.report import Report, summary
 from uncode.paper.sections import SECTIONS
-from uncode.stats import Interval, mean_interval
+from uncode.util.stats import Interval, mean_interval
 
 UNDECIDED = ("The clip hardly matters.", "Uncode is robust to the corpus of its frequency table.")
 """They are about equal averages, which eight problems cannot show."""

@@ -27,7 +27,7 @@ from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.transformer.session import TransformerSession
 from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.pieces.cache import Plan, Span
-from uncode.likelihood import masked_log_probability
+from uncode.generation.likelihood import masked_log_probability
 
 DATA = Path(__file__).parent / "data"
 APART = 4 if os.environ.get("HYPOTHESIS_PROFILE") == "soak" else 16

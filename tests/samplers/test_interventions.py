@@ -7,7 +7,7 @@ import uncode
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, UncodeError, decode, presets
 from uncode.backbones.toy import WordTokenizer
-from uncode.core.texts import TRIVIAL
+from uncode.core.trace.texts import TRIVIAL
 from uncode.samplers.interventions import RejectTrivial, insert_anchor, reject_trivial, trivial_ids
 
 TOKENS = tuple(range(0, 29, 2))

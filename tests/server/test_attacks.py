@@ -19,7 +19,7 @@ from tests.server.running import STORY, QuickModel, Running, running
 from tests.server.test_fuzz import GOOD, PATHS
 from tests.server.test_soak import serving
 from uncode.engine.row_step import RowStep
-from uncode.prompt import with_pieces
+from uncode.generation.prompt import with_pieces
 from uncode.server import engine_thread
 from uncode.server.api.bodies import CompletionBody
 from uncode.server.api.fields import DecodeFields

@@ -109,7 +109,7 @@ def test_mistakes_are_one_sentence() -> None:
 
 
 def test_a_missing_package_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("uncode.extras.importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr("uncode.util.extras.importlib.util.find_spec", lambda name: None)
     assert "pip install 'uncode[serve]'" in run("serve").stderr
 
 

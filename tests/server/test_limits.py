@@ -23,7 +23,7 @@ from tests.server.running import SETTINGS, STORY, QuickModel, running
 from tests.server.test_fuzz import PATHS
 from uncode import UncodeError
 from uncode.engine.row_step import RowStep
-from uncode.prompt import Prompt
+from uncode.generation.prompt import Prompt
 from uncode.server.api.read_body import _parsed
 from uncode.server.connections import connection_class
 from uncode.server.decoding.job import Job

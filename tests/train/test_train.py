@@ -23,7 +23,7 @@ from tests.cli.running import call
 from tests.forked import Forked
 from uncode import UncodeError
 from uncode.cli.verbs.train import complete_config
-from uncode.evals.families import FAMILIES
+from uncode.evals.suite.families import FAMILIES
 from uncode.models import TINY
 from uncode.train import run as running
 from uncode.train.checkpoint import check_same_config

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..core.errors import require
-from ..stats import Interval
+from ..util.stats import Interval
 from . import choose
 from .kinds import RELATIVE, SWEEPS, check_choices
 from .measures.anchors import AnchorRanksOf

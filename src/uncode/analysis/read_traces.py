@@ -17,13 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import UncodeError, require
-from ..core.support.json_lines import read_json
-from ..core.support.paths import kind_at, no_file
-from ..core.trace_schema import Damage, read_fields
+from ..core.trace.schema import Damage, read_fields
+from ..util.json_lines import read_json
+from ..util.paths import kind_at, no_file
 from .sampler_settings import SamplerSettings, settings_of
 
 if TYPE_CHECKING:  # a trace in memory needs torch, files do not
-    from ..core.trace import Trace
+    from ..core.trace.trace import Trace
 
 Whole = NDArray[np.int64]
 Numbers = NDArray[np.float64]

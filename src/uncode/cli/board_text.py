@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ..core.errors import require
-from ..extras import check_installed
+from ..util.extras import check_installed
 from .outputs import check_output
 from .printing import print_table, printing
 
 if TYPE_CHECKING:
-    from ..evals.mini.leaderboard.board import Board
-    from ..evals.mini.results import Results
+    from ..evals.suite.leaderboard.board import Board
+    from ..evals.suite.results import Results
 
 FIGURE_KINDS = (".svg", ".png")
 
@@ -30,12 +30,12 @@ def check_plot(plot: Path) -> None:
 
 def show_board(runs: Sequence[Results], plot: Path | None, as_json: bool) -> None:
     """Print the leaderboard of one or two runs, and draw it if a file is given."""
-    from ..core.support.write import write_whole
-    from ..evals.mini.leaderboard.board import Board
+    from ..evals.suite.leaderboard.board import Board
+    from ..util.write import write_whole
 
     board = Board.of(runs)
     if plot is not None:
-        from ..evals.mini.leaderboard.figure import draw_board
+        from ..evals.suite.leaderboard.figure import draw_board
 
         write_whole(plot, draw_board(board, plot.suffix.lower().removeprefix(".")))
     if as_json:
@@ -45,8 +45,8 @@ def show_board(runs: Sequence[Results], plot: Path | None, as_json: bool) -> Non
 
 
 def _print(board: Board) -> None:
-    from ..evals.mini.leaderboard import tables
-    from ..evals.mini.leaderboard.board import NOT_RUN
+    from ..evals.suite.leaderboard import tables
+    from ..evals.suite.leaderboard.board import NOT_RUN
 
     about = next(iter(board.runs.values())).about
     with printing() as console:

@@ -10,10 +10,10 @@ from typing import Annotated, Any
 import typer
 
 from ..core.errors import UncodeError, require, shown, suggest
-from ..core.support.paths import require_file
 from ..models import BUILT_IN, folder_of, sampler_files, table_of
 from ..models.names import PUBLISHED, check_name
 from ..samplers.catalog import DEFAULT_SAMPLER, catalog, find, takes_table
+from ..util.paths import require_file
 from .devices import DTYPES, check_device, check_dtype
 
 DEFAULT_LENGTH = 96
@@ -68,7 +68,7 @@ def complete_setting(context: typer.Context, incomplete: str) -> list[tuple[str,
 
 
 def complete_family(incomplete: str) -> list[str]:
-    from ..evals.families import FAMILIES
+    from ..evals.suite.families import FAMILIES
 
     names = [name.removeprefix("mini_") for name in FAMILIES]
     return [name for name in (*names, *FAMILIES) if name.startswith(incomplete)]

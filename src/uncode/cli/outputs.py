@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from ..core.errors import require
-from ..core.support.file_kinds import Kind, check_replaces
-from ..core.support.write import check_writable, is_stream
+from ..util.file_kinds import Kind, check_replaces
+from ..util.write import check_writable, is_stream
 
 
 def check_output(path: Path, option: str, kind: Kind, force: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .row_record import FILLED, GIVEN, OPEN
+from .trace.row_record import FILLED, GIVEN, OPEN
 
 EARLY, MIDDLE, LATE = "early", "middle", "late"
 MOMENTS = (EARLY, MIDDLE, LATE)

@@ -8,7 +8,7 @@ from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
 from ..core.stepper.record import HostRows
 from ..core.support.arrays import Ints
-from ..core.trace import Trace, header_of
+from ..core.trace.trace import Trace, header_of
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ from typing import Any
 from ..core.canvas import Canvas
 from ..core.errors import UncodeError, require, shown
 from ..core.pieces.policy import Sampler
-from ..core.trace import Trace
+from ..core.trace.trace import Trace
 from .finished_row import FinishedRow
 from .row_step import RowStep
 

@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import UncodeError, require
-from ..core.support.json_lines import read_json_lines
-from ..core.support.paths import require_folder
-from ..core.support.write import write_whole
-from ..extras import needed
-from ..fetch import RELEASE, cache_folder, fetch, unreachable_hub
-from ..files import read_text
+from ..util.extras import needed
+from ..util.fetch import RELEASE, cache_folder, fetch, unreachable_hub
+from ..util.files import read_text
+from ..util.json_lines import read_json_lines
+from ..util.paths import require_folder
+from ..util.write import write_whole
 
 Row = tuple[str, Mapping[str, Any]]
 """The position of a row, for errors ("line 2" of JSON lines, "row 2" of other files), and its fields."""

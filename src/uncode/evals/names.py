@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .families import FAMILIES
+from .suite.families import FAMILIES
 from .tasks.benchmarks import TASKS
 
 TASK_NAMES = (*TASKS, *FAMILIES)

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import UncodeError, nearest, require, shown
-from ..core.support.paths import require_file
-from ..files import read_text
-from ..stats import Interval, wilson
+from ..util.files import read_text
+from ..util.paths import require_file
+from ..util.stats import Interval, wilson
 from .data import Row, parse
 from .names import TASK_NAMES
 from .published import by_question, example_of, final_text, released_text

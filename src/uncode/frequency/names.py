@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..core.errors import UncodeError, require, suggest
 from ..core.pieces.tables import Table
-from ..fetch import cache_folder
+from ..util.fetch import cache_folder
 from .published import RELEASED
 from .table import FrequencyTable
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..fetch import RELEASE
+from ..util.fetch import RELEASE
 
 _URL = f"{RELEASE}baseline/"
 

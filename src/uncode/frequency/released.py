@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import UncodeError, require, suggest
-from ..fetch import OnProgress, fetch
+from ..util.fetch import OnProgress, fetch
 from ..version import __version__
 from . import names
 from .fingerprint import fingerprint, special_ids

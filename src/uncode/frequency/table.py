@@ -16,9 +16,9 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from ..core.errors import UncodeError, require
-from ..core.support.file_kinds import check_replaces
-from ..core.support.paths import require_file
-from ..core.support.write import write_whole
+from ..util.file_kinds import check_replaces
+from ..util.paths import require_file
+from ..util.write import write_whole
 from .fingerprint import fingerprint
 from .provenance import Provenance
 

@@ -7,7 +7,7 @@ from difflib import get_close_matches
 from pathlib import Path
 
 from ..core.errors import require
-from ..core.support.paths import kind_at
+from ..util.paths import kind_at
 from . import BUILT_IN, folder_of
 
 PUBLISHED = (

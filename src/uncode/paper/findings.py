@@ -14,7 +14,7 @@ from ..analysis.figures.anchors import control_of, places_of
 from ..analysis.figures.sweeps import correlation
 from ..analysis.measures.outcomes import ByTask, accuracy_gain, entropy_gain
 from ..analysis.task_groups import PLANNING, REASONING, SUDOKU, of_group
-from ..stats import Interval, difference_of_intervals, mean_interval, mean_of_intervals
+from ..util.stats import Interval, difference_of_intervals, mean_interval, mean_of_intervals
 from .arrays import Arrays
 from .config import LEFT_TO_RIGHT, SEMI_AR, UNCODE
 

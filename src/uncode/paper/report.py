@@ -18,10 +18,10 @@ from ..analysis.figures import figure_of
 from ..analysis.figures.style import DPI, picture, style
 from ..analysis.measures.trivial_share import texts_of
 from ..analysis.read_traces import TraceRow
-from ..core.support.paths import make_folder
 from ..core.support.reprs import counted
-from ..core.support.write import write_whole
 from ..evals.run.folder import RunFolder
+from ..util.paths import make_folder
+from ..util.write import write_whole
 from .arrays import Arrays, OnFigure
 from .config import UNCODE
 from .findings import AGREES, CANNOT_TELL, DISAGREES, Finding, findings

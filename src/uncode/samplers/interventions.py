@@ -15,7 +15,7 @@ from ..core.noise import Purpose
 from ..core.pieces.policy import Sampler
 from ..core.pieces.quota import Schedule
 from ..core.pieces.select import Scheduled, Selector
-from ..core.texts import is_trivial
+from ..core.trace.texts import is_trivial
 from ..core.view import Ranking, View
 
 __all__ = ["insert_anchor", "reject_trivial", "trivial_ids"]

@@ -13,8 +13,8 @@ from fastapi import FastAPI
 
 from ..core.errors import UncodeError
 from ..engine.errors import first_line
-from ..extras import needed
-from ..ray_cluster import connected
+from ..util.extras import needed
+from ..util.ray_cluster import connected
 from .app import create_app
 from .logs import Log
 from .metrics import merge

@@ -13,9 +13,9 @@ from ..core.pieces.cache import DualCache
 from ..core.pieces.policy import Policy, Sampler
 from ..core.pieces.score import Confidence
 from ..core.pieces.select import Threshold
-from ..core.row_record import RowRecord
 from ..core.stepper.decode import advance, decode
 from ..core.stepper.state import State
+from ..core.trace.row_record import RowRecord
 from .contract import Check, expect
 from .hash_model import HashDenoiser
 

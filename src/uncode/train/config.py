@@ -11,7 +11,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from ..core.errors import UncodeError, require, suggest
 from ..core.pieces.piece import read_value
-from ..toml_file import read_toml
+from ..util.toml_file import read_toml
 
 T = TypeVar("T")
 OLD_TABLES = {"lessons": "examples"}

@@ -14,7 +14,7 @@ from safetensors.torch import save
 from ..backbones.dialects.llada import LLADA, config_of
 from ..backbones.loading.checkpoint import SINGLE
 from ..backbones.loading.tokenizer import FILES
-from ..core.support.write import write_whole
+from ..util.write import write_whole
 from .checkpoint import RECORD_FILE
 from .run import EOS_ID, MASK_ID, Run
 

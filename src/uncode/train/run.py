@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from ..backbones.transformer.network import RMSNorm, Shape, Transformer
 from ..backbones.transformer.rope import Rope, rope_of
 from ..core.errors import require
-from ..core.support.write import write_whole
+from ..util.write import write_whole
 from .checkpoint import CHECKPOINT_FILE, check_same_config, metadata_of
 from .config import TrainConfig
 from .examples.batches import Batches

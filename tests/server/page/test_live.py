@@ -20,8 +20,8 @@ import pytest
 import uncode
 from tests.cli.running import run
 from tests.server.running import SETTINGS, STORY, TINY, QuickModel, Running, running
-from tests.viewer.browser import Tab, started
-from tests.viewer.test_browser import HOSTILE
+from tests.view.browser import Tab, started
+from tests.view.test_browser import HOSTILE
 from uncode.server.settings import Origin
 
 pytestmark = pytest.mark.xdist_group("browser")

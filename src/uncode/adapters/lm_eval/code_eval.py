@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from ...core.errors import UncodeError, require
-from ...evals.sandbox import Sandbox, Suite, Verdict
+from ...sandbox import Sandbox, Suite, Verdict
 
 NAME = "code_eval"
 SHARED_MODULES = (

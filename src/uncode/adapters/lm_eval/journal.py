@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
-from ...core.support.paths import make_folder
-from ...files import LineFile, exclusive_lock, read_rows
+from ...util.files import LineFile, exclusive_lock, read_rows
+from ...util.paths import make_folder
 
 Add = Callable[[Mapping[str, Any]], None]
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import UncodeError, require
-from ...extras import check_installed
+from ...util.extras import check_installed
 from .requests import NO_CACHE
 
 EXTRA = "lm-eval"

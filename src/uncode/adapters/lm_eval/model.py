@@ -25,9 +25,9 @@ from ...evals.run.models.diffusion import DiffusionModel, sampler_of
 from ...evals.run.models.model import PreparedSampler, Question
 from ...evals.run.sample import sample_key
 from ...evals.task import Example, Settings
-from ...likelihood import MAX_EXACT_TOKENS, log_likelihood
+from ...generation.likelihood import MAX_EXACT_TOKENS, log_likelihood
+from ...generation.prompt import encode
 from ...models import sampler_files
-from ...prompt import encode
 from ...samplers import lookup
 from ...samplers.catalog import DEFAULT_SAMPLER, catalog, find
 from ...version import __version__

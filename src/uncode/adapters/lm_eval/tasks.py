@@ -15,11 +15,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...core.errors import require
-from ...evals.families import FAMILIES
 from ...evals.names import TASK_NAMES
+from ...evals.suite.families import FAMILIES
 from ...evals.task import Example, Task
 from ...evals.tasks import find_task
-from ...extras import needed
+from ...util.extras import needed
 
 VERSION = 1.0
 

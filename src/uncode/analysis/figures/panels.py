@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.support.reprs import counted
-from ...stats import Interval
+from ...util.stats import Interval
 from ..analyze import Analysis
 from ..measures.heat_map import HeatMap
 from ..read_traces import Group

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
-from ...core.support.write import write_whole
-from ...extras import needed
-from ...stats import Interval
+from ...util.extras import needed
+from ...util.stats import Interval
+from ...util.write import write_whole
 
 FORMATS = {"png": "Software", "pdf": "Creator", "svg": "Creator"}
 """For each format, the field that names the program."""

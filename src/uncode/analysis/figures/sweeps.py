@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ...core.errors import UncodeError
-from ...stats import Interval, pearson
+from ...util.stats import Interval, pearson
 from .. import choose
 from ..analyze import Analysis
 from ..measures.outcomes import ByTask, Outcomes, average

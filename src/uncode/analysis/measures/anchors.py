@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import require
-from ...core.row_record import GIVEN
-from ...stats import Interval
+from ...core.trace.row_record import GIVEN
+from ...util.stats import Interval
 from ..read_traces import Numbers, TraceRow, Whole
 from .order import commit_ranks
 from .step_sums import mean_over, nullable

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core.errors import UncodeError
-from ...stats import Interval, wilson
+from ...util.stats import Interval, wilson
 from ..read_traces import Flags, Numbers, TraceRow, Whole
 from .step_sums import mean_over
 from .trivial_share import texts_of

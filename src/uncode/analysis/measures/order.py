@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from ...core.row_record import FILLED, GIVEN
-from ...stats import Interval, mean_intervals
+from ...core.trace.row_record import FILLED, GIVEN
+from ...util.stats import Interval, mean_intervals
 
 SPAN_PARTS = 10
 """The answer's span is divided into this many equal parts."""

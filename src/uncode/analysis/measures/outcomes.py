@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UncodeError, require
-from ...core.row_record import GIVEN
-from ...stats import Interval, mean_of_intervals, newcombe, paired_bootstrap, wilson
+from ...core.trace.row_record import GIVEN
+from ...util.stats import Interval, mean_of_intervals, newcombe, paired_bootstrap, wilson
 from ..read_traces import Numbers, TraceRow, Whole
 from ..sampler_settings import SamplerSettings
 from .step_sums import mean_over, nullable, resamples_for

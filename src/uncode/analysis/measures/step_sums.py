@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ...stats import Interval, mean_interval
+from ...util.stats import Interval, mean_interval
 from ..read_traces import Numbers
 
 MAX_DRAWS = 10_000_000

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import UncodeError
-from ...core.texts import is_trivial
-from ...stats import Interval
+from ...core.trace.texts import is_trivial
+from ...util.stats import Interval
 from ..read_traces import Flags, Numbers, TraceRow, Whole
 from .step_sums import StepSums, mean_over, nullable
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 
 from ...core.errors import require, shown
-from ...extras import needed
+from ...util.extras import needed
 from ..transformer.network import Layer, Transformer
 from .device import parse_device
 

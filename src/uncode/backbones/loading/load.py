@@ -11,13 +11,13 @@ from ...core.denoiser import Denoiser
 from ...core.errors import require, shown
 from ...core.pieces.tables import Table
 from ...core.support.arguments import checks_arguments, whole_number
-from ...fetch import is_offline
 from ...frequency import FrequencyTable
 from ...frequency.fingerprint import fingerprint
 from ...frequency.published import RELEASED
 from ...frequency.released import find_released
 from ...models import TABLE, folder_of, sampler_files
 from ...models.names import check_folder, check_name
+from ...util.fetch import is_offline
 from ..denoiser import TransformerDenoiser
 from ..dialects.dialect import Config, Dialect
 from ..dialects.registry import dialect_of

@@ -18,12 +18,12 @@ from ...core.errors import UncodeError, require
 from ...core.pieces.policy import Sampler
 from ...core.support.reprs import counted
 from ...engine import Engine, Request
-from ...files import Journal
-from ...generation import sampler_for
+from ...generation.generate import sampler_for
+from ...generation.prompt import Prompt, answer_texts, blank_gaps, canvas_of
 from ...models import BUILT_IN, folder_of
-from ...prompt import Prompt, answer_texts, blank_gaps, canvas_of
-from ...viewer.page import Trajectory
-from ...viewer.row_summary import first_eos_step
+from ...util.files import Journal
+from ...view.page import Trajectory
+from ...view.row_summary import first_eos_step
 from ..options import DEFAULT_LENGTH
 from ..progress import item_bar
 from .finished_answers import report_done

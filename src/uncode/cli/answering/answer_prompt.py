@@ -13,10 +13,10 @@ from ...core.denoiser import Denoiser
 from ...core.moments import moments
 from ...core.stepper.decode import Steps
 from ...core.support.reprs import counted
-from ...core.trace import Trace
-from ...generation import start_decode
-from ...prompt import answer_texts, blank_gaps
-from ...viewer.page import Trajectory
+from ...core.trace.trace import Trace
+from ...generation.generate import start_decode
+from ...generation.prompt import answer_texts, blank_gaps
+from ...view.page import Trajectory
 from ..progress import item_bar
 from .answer_file import DecodeSettings
 from .drawing import EOS_SIGN, STYLES

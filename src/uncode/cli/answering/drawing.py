@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from ...core.moments import EARLY, LATE, MIDDLE, moments
-from ...viewer.row_summary import Row, eos_ids_of
+from ...view.row_summary import Row, eos_ids_of
 
 STYLES = {
     EARLY: "bold #1a1a1a on #fde047",

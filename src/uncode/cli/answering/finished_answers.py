@@ -13,8 +13,8 @@ from typing import Any
 import typer
 
 from ...core.support.reprs import counted
-from ...files import read_finished, read_job
 from ...models import folder_of
+from ...util.files import read_finished, read_job
 from ...version import __version__
 from .prompts import PromptFile
 

@@ -11,12 +11,12 @@ from rich.text import Text
 
 from ...core.denoiser import Denoiser
 from ...core.moments import moments
-from ...core.row_record import OPEN
 from ...core.stepper.decode import Step, Steps
 from ...core.support.reprs import counted
-from ...core.texts import token_texts
-from ...core.trace import Trace
-from ...viewer.row_summary import forwards
+from ...core.trace.row_record import OPEN
+from ...core.trace.texts import token_texts
+from ...core.trace.trace import Trace
+from ...view.row_summary import forwards
 from .drawing import Cell, draw, legend
 
 MIN_FRAME_SECONDS = 1 / 20

@@ -9,9 +9,9 @@ from typing import Any
 import typer
 
 from ...core.denoiser import Denoiser
-from ...evals.families import FAMILIES
+from ...evals.suite.families import FAMILIES
+from ...generation.prompt import Prompt
 from ...models import TINY, folder_of
-from ...prompt import Prompt
 
 
 def advise(model: str, denoiser: Denoiser, prompts: list[tuple[Any, Prompt]]) -> None:

@@ -11,16 +11,16 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ...core.errors import UncodeError, require, suggest
-from ...core.support.json_lines import read_json_lines
-from ...core.support.paths import require_file
-from ...files import read_text
-from ...gaps import check_gaps
+from ...generation.gaps import check_gaps
+from ...util.files import read_text
+from ...util.json_lines import read_json_lines
+from ...util.paths import require_file
 from ..options import DEFAULT_LENGTH
 from ..outputs import check_resumable
 
 if TYPE_CHECKING:
     from ...core.denoiser import Denoiser
-    from ...prompt import Messages, Prompt
+    from ...generation.prompt import Messages, Prompt
 
 PROMPT_KEYS = ("prompt", "messages", "id", "length", "seed")
 
@@ -44,7 +44,7 @@ class PromptLine:
 
     def row(self, denoiser: Denoiser, chat: bool, length: int | None) -> Prompt:
         """The row to decode. `length` applies if the line has none of its own."""
-        from ...prompt import has_gaps
+        from ...generation.prompt import has_gaps
 
         gaps = isinstance(self.prompt, str) and not chat and has_gaps(denoiser, self.prompt)
         try:
@@ -56,7 +56,7 @@ class PromptLine:
 def read_prompt(denoiser: Denoiser, prompt: str | Messages, chat: bool, length: int | None) -> Prompt:
     """The row of a prompt. Without a length, the answer has DEFAULT_LENGTH tokens, or as many as the model has room
     for."""
-    from ...prompt import has_gaps, read_prompts
+    from ...generation.prompt import has_gaps, read_prompts
 
     if isinstance(prompt, str):
         require(bool(prompt.strip()), "the prompt is empty.")

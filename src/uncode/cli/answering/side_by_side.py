@@ -13,10 +13,10 @@ from rich.table import Table
 from rich.text import Text
 
 from ...core.pieces.policy import Sampler
-from ...generation import start_decode
-from ...prompt import answer_texts, blank_gaps
-from ...viewer.page import Trajectory
-from ...viewer.row_summary import first_eos_step, forwards, summary
+from ...generation.generate import start_decode
+from ...generation.prompt import answer_texts, blank_gaps
+from ...view.page import Trajectory
+from ...view.row_summary import first_eos_step, forwards, summary
 from ..progress import item_bar
 from .answer_file import DecodeSettings, FileJob, answer_file
 from .drawing import cells_of, draw, legend

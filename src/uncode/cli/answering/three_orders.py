@@ -15,19 +15,19 @@ from ...core.denoiser import Denoiser
 from ...core.errors import require
 from ...core.pieces.policy import Sampler
 from ...core.support.reprs import counted
-from ...evals.families import FAMILIES
-from ...evals.families.family import Family
-from ...evals.mini.folder import results_of
-from ...evals.mini.report import short
-from ...evals.mini.results import Results
+from ...evals.suite.families import FAMILIES
+from ...evals.suite.families.family import Family
+from ...evals.suite.folder import results_of
+from ...evals.suite.report import short
+from ...evals.suite.results import Results
 from ...evals.task import Grade
-from ...generation import start_decode
+from ...generation.generate import start_decode
+from ...generation.prompt import answer_texts, read_prompts
 from ...models import TABLE
-from ...prompt import answer_texts, read_prompts
 from ...samplers.catalog import DEFAULT_SAMPLER
 from ...samplers.lookup import resolve
-from ...viewer.page import Trajectory, Verdict, write_page
-from ...viewer.row_summary import summary
+from ...view.page import Trajectory, Verdict, write_page
+from ...view.row_summary import summary
 from .drawing import cells_of, draw, merge_eos
 from .live import show_live
 

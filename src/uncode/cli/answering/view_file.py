@@ -8,7 +8,7 @@ from pathlib import Path
 import typer
 
 from ...core.support.reprs import counted
-from ...viewer.page import Trajectory, write_page
+from ...view.page import Trajectory, write_page
 
 
 def write_view(path: Path, trajectories: Sequence[Trajectory], title: str) -> None:

@@ -9,8 +9,8 @@ from typing import Any
 
 from ...analysis.read_traces import whole_rows
 from ...core.errors import UncodeError, require
-from ...core.trace_schema import Damage, read_row
-from ...viewer.page import Trajectory, Verdict
+from ...core.trace.schema import Damage, read_row
+from ...view.page import Trajectory, Verdict
 
 Row = dict[str, Any]
 MAX_ROWS = 2000

@@ -11,8 +11,8 @@ import typer
 from ...analysis.kinds import KINDS, SWEEPS, check_choices
 from ...core.errors import require
 from ...core.support.reprs import counted
-from ...core.support.write import write_whole
-from ...extras import check_installed
+from ...util.extras import check_installed
+from ...util.write import write_whole
 from ..loading import loading
 from ..options import Force, Json
 from ..outputs import check_output

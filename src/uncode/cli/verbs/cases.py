@@ -121,7 +121,7 @@ def _drawn(row: dict[str, object], divergence: int, coloured: bool) -> object:
 
 
 def _write_view(path: Path, cases: list[Case]) -> None:
-    from ...viewer.page import Trajectory, Verdict
+    from ...view.page import Trajectory, Verdict
     from ..answering.view_file import write_view
 
     require(len(cases) > 0, "no case was found, so there is no page to write: try other samplers or more traces.")

@@ -33,7 +33,7 @@ def command(folder: Folder, out: Out = None, as_json: Json = False) -> None:
     with loading():
         from rich.filesize import decimal
 
-        from ...convert import convert
+        from ...backbones.loading.convert import convert
         from ..progress import item_bar
     with item_bar("converting") as on_progress:
         done = convert(folder, out, on_progress)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ...extras import EXTRAS
+from ...util.extras import EXTRAS
 from ...version import __version__
 from ..loading import loading
 from ..options import Json
@@ -63,7 +63,7 @@ def _kernels() -> str:
 
 def _jails() -> dict[str, str]:
     """The jails of the sandbox, best first, and whether they work here."""
-    from ...evals.sandbox import JAILS
+    from ...sandbox import JAILS
 
     jails = {}
     for name, kind in JAILS.items():

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ...core.errors import require
-from ...core.support.paths import require_file
 from ...models import table_of
+from ...util.paths import require_file
 from ..options import Force, Json, Tokenizer, complete_table
 from ..outputs import check_output, same_file
 from ..printing import printing

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ...core.support.paths import check_folder_can_be_made, make_folder
 from ...core.support.reprs import counted
+from ...util.paths import check_folder_can_be_made, make_folder
 from ..options import Device
 
 if TYPE_CHECKING:
@@ -70,7 +70,7 @@ def command(
         examples = load_examples(chosen, folder)
 
     from ...backbones.loading.device import parse_device
-    from ...files import exclusive_lock
+    from ...util.files import exclusive_lock
 
     parsed = parse_device(device)
     make_folder(out)

@@ -14,7 +14,7 @@ from ..options import Force
 from ..outputs import check_output, same_file
 
 if TYPE_CHECKING:
-    from ...viewer.page import Trajectory
+    from ...view.page import Trajectory
 
 SUMMARY = "Replay traces in the browser, step by step."
 Option = typer.Option
@@ -60,12 +60,12 @@ def command(
         out = Path("view.html")
     _check_files(traces, out, animate, force)
     with loading():
-        from ...viewer.page import write_page
+        from ...view.page import write_page
         from ..answering.view_rows import MAX_ROWS, read_trajectories
     found, left_out = read_trajectories(traces, rows, MAX_ROWS)
     shown = counted(len(found), "trace")
     if animate is not None:
-        from ...viewer.animation import write_animation
+        from ...view.animation import write_animation
 
         write_animation(animate, found, title=title)
         typer.echo(f"{animate}: {shown}, animated.")

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from ...util.file_kinds import check_replaces
+from ...util.paths import no_file
+from ...util.write import write_whole
 from ..errors import UncodeError, require
-from ..support.file_kinds import check_replaces
-from ..support.paths import no_file
 from ..support.reprs import one_line, unusual
-from ..support.write import write_whole
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
 from .piece import Piece
@@ -85,7 +85,7 @@ class Sampler(Piece):
 
     def _repr_html_(self) -> str:
         """For notebooks: all pieces with all settings, defaults too."""
-        from ..notebook.sampler_html import sampler_html
+        from ...view.notebook.sampler_html import sampler_html
 
         return sampler_html(self)
 

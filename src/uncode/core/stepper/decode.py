@@ -15,13 +15,13 @@ from ..canvas import Canvas
 from ..denoiser import Denoiser
 from ..errors import RowError, UncodeError
 from ..logits_check import check_shape, mask_not_barred
-from ..row_record import FILLED, OPEN, RowRecord
 from ..support.arguments import checks_arguments
 from ..support.arrays import Ints
 from ..support.reprs import counted
 from ..support.threads import at_most
 from ..support.transfer import Download
-from ..trace import Trace, header_of
+from ..trace.row_record import FILLED, OPEN, RowRecord
+from ..trace.trace import Trace, header_of
 from ..view import View
 from .failures import Failures, bad_rows, check_beliefs, latest, over_limit, stalled
 from .lanes.decide import Decision, decide

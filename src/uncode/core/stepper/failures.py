@@ -9,8 +9,8 @@ from torch import Tensor
 
 from ..errors import BadLogits, RowError, Stalled
 from ..logits_check import bad_logits, find_bad_logits
-from ..row_record import RowRecord
 from ..support.reprs import counted
+from ..trace.row_record import RowRecord
 from .lanes.decide import Decision, Lane
 from .state import State
 

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from ..belief import Belief
 from ..pieces.policy import Sampler
-from ..row_record import GIVEN, OPEN, Event, RowRecord
 from ..support.arrays import Ints
 from ..support.transfer import never
+from ..trace.row_record import GIVEN, OPEN, Event, RowRecord
 from .lanes.decide import Decision
 from .window import Window, WindowedTensor
 

@@ -16,11 +16,11 @@ from ..errors import require, shown
 from ..noise import PhiloxNoise
 from ..pieces.cache import Place, Plan, Span
 from ..pieces.policy import Sampler
-from ..row_record import RowRecord
 from ..support.arrays import Ints
 from ..support.memory import require_logits
 from ..support.threads import threads_for
 from ..support.transfer import upload
+from ..trace.row_record import RowRecord
 from ..view import Count
 from .batch import Batch
 from .lanes.decide import Lane

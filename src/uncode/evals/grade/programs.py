@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..sandbox import Sandbox, Suite
+from ...sandbox import Sandbox, Suite
 from ..task import Grade
 from .code import Reading
 

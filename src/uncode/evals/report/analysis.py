@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from ...core.errors import UncodeError, require, suggest
-from ...stats import Interval, mean_of_intervals
+from ...util.stats import Interval, mean_of_intervals
 from ..paper import Figure, paper_tables
 from ..paper.tables import AVERAGE
 from .aup import Point, aup, families

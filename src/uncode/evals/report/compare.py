@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from ...stats import Interval, McNemar, holm, mcnemar, newcombe
+from ...util.stats import Interval, McNemar, holm, mcnemar, newcombe
 from .scores import Cost, Score
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...stats import Interval
+from ...util.stats import Interval
 from ..paper import Figure, paper_tables
 from ..paper.tables import AVERAGE
 from .analysis import Analysis

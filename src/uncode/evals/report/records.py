@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ...stats import Interval
+from ...util.stats import Interval
 from ..paper import Figure
 from ..paper.tables import AVERAGE
 from .analysis import Analysis, Choices

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ...core.errors import require
-from ...stats import Interval, wilson
+from ...util.stats import Interval, wilson
 from ..names import TASK_NAMES
 from ..run.folder import RunFolder, RunInfo
 from ..run.sample import CellName, Sample

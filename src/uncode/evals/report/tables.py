@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from ...stats import Interval
+from ...util.stats import Interval
 from ..paper import paper_tables
 from .analysis import Analysis, Choices
 from .paper_table import no_figures, paper_table

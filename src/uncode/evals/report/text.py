@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...stats import Interval
+from ...util.stats import Interval
 
 NONE = "-"
 """Shown where there is no number."""

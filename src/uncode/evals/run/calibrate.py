@@ -9,8 +9,8 @@ from random import Random
 from typing import Any
 
 from ...core.errors import require
-from ...stats import Interval, pearson, wilson
-from ..families.family import Family
+from ...util.stats import Interval, pearson, wilson
+from ..suite.families.family import Family
 from ..task import Example, Task
 from .config import SamplerEntry
 from .folder import RunFolder, RunInfo

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
-from ...threshold import ThresholdChoice, choose_threshold
+from ...generation.threshold import ThresholdChoice, choose_threshold
 from ..task import Task
 from .calibrate import calibration_examples, calibration_questions
 from .config import SamplerEntry

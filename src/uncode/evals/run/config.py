@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from ...core.errors import UncodeError, require, shown, suggest
 from ...core.pieces.piece import read_value
 from ...samplers.catalog import find
-from ...toml_file import read_toml
+from ...util.toml_file import read_toml
 from ..names import TASK_NAMES
 from ..task import Settings
 from ..tasks import find_task

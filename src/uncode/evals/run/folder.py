@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ...core.errors import UncodeError, require
-from ...core.support.paths import check_folder_can_be_made, make_folder
-from ...core.support.write import is_partial, write_whole
-from ...files import LineFile, exclusive_lock, read_rows
+from ...util.files import LineFile, exclusive_lock, read_rows
+from ...util.paths import check_folder_can_be_made, make_folder
+from ...util.write import is_partial, write_whole
 from .sample import CellName, Sample
 
 
@@ -175,7 +175,7 @@ class RunFolder:
 
     def to_frame(self) -> Any:
         """A pandas data frame with one line per answer (extra `frames`)."""
-        from ...frames import run_frame
+        from ...view.frames import run_frame
 
         return run_frame(self.samples())
 

@@ -8,8 +8,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
 
-from ...core.support.write import write_whole
-from ...files import read_text
+from ...util.files import read_text
+from ...util.write import write_whole
 from ..task import Example, Task
 from .sample import Grades, digest, grades_from_row, grades_row
 

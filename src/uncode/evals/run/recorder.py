@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
-from ...files import LineFile
+from ...util.files import LineFile
 from ...version import __version__
 from ..task import Task
 from .folder import Cell, RunFolder

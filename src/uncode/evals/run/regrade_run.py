@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ...core.errors import UncodeError, require
-from ...files import exclusive_lock
+from ...util.files import exclusive_lock
 from ..task import Example
 from ..tasks import find_task
 from .folder import RunFolder

@@ -12,8 +12,8 @@ from .benchmarks import TASKS as TASKS
 def find_task(name: str) -> Task[Any]:
     """The benchmark or mini family of that name, in any case. Suggestions ignore `mini_`: for `stroy` it is
     `mini_story`."""
-    from ..families import FAMILIES  # they are made of benchmarks
     from ..names import TASK_NAMES
+    from ..suite.families import FAMILIES  # they are made of benchmarks
 
     known = name.lower()
     short = {family.removeprefix("mini_"): family for family in FAMILIES if family.removeprefix("mini_") not in TASKS}

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
+from ...sandbox import Sandbox, Suite
 from ..data import Source
 from ..grade.code import readings
 from ..grade.programs import run_script, run_tests
-from ..sandbox import Sandbox, Suite
 from ..task import Example, Grade, Settings, Task
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, final
 
-from ...extras import check_installed
+from ...util.extras import check_installed
 from ..data import Source
 from ..grade.claims import bounds_formula
 from ..grade.find import (

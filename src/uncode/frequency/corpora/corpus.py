@@ -13,8 +13,8 @@ from decimal import Decimal
 from typing import Any
 
 from ...core.errors import UncodeError, require, suggest
-from ...extras import needed
-from ...fetch import is_offline, unreachable_hub
+from ...util.extras import needed
+from ...util.fetch import is_offline, unreachable_hub
 from .shards import COMPRESSIONS, FORMATS, GUESSED, STDIN, Format, Shard, divide, kind_of, one_line
 from .totals import Totals
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import UncodeError, nearest, require, suggest
-from ...toml_file import read_toml
+from ...util.toml_file import read_toml
 from .corpus import Corpus, Source, read_size
 from .shards import FORMATS
 

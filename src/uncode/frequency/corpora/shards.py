@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import IO, Any, Literal
 
 from ...core.errors import UncodeError, require
-from ...extras import needed
+from ...util.extras import needed
 
 Format = Literal["text", "jsonl", "csv", "tsv", "parquet"]
 FORMATS: dict[str, Format] = {

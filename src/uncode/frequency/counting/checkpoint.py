@@ -16,8 +16,8 @@ from safetensors.numpy import save
 
 from ...core.errors import UncodeError
 from ...core.support.arrays import Ints
-from ...core.support.write import write_whole
-from ...files import exclusive_lock, require_same_job
+from ...util.files import exclusive_lock, require_same_job
+from ...util.write import write_whole
 from ..corpora.totals import BadRecord, Totals
 from .job import ResumePoint
 

@@ -16,7 +16,7 @@ from safetensors.numpy import load, save
 
 from ...core.errors import UncodeError, require
 from ...core.support.arrays import Ints
-from ...ray_cluster import connected
+from ...util.ray_cluster import connected
 from ..corpora.corpus import Corpus
 from ..corpora.shards import STDIN, Shard
 from ..corpora.totals import BadRecord, Totals

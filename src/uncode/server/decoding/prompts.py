@@ -8,7 +8,7 @@ from typing import Any
 
 from ...core.denoiser import Denoiser
 from ...core.errors import UncodeError
-from ...prompt import Prompt, encode, with_pieces
+from ...generation.prompt import Prompt, encode, with_pieces
 from ..errors import ApiError
 from ..settings import Limits
 from .reader import GapsReader, IdsReader, Reader, Wanted

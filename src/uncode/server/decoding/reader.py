@@ -9,11 +9,11 @@ from functools import partial
 from typing import Any, Literal
 
 from ...core.denoiser import Denoiser
-from ...core.texts import token_texts
+from ...core.trace.texts import token_texts
 from ...engine.errors import ForwardFailed
 from ...engine.finished_row import FinishedRow
 from ...engine.row_step import Change, RowStep
-from ...prompt import Prompt
+from ...generation.prompt import Prompt
 from .settled_text import SettledText, StopCut
 
 MASK_SIGN = "░"

@@ -10,7 +10,7 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
 from ...version import __version__
-from ...viewer.script import LOCKED, MODULES, hash_of, script
+from ...view.script import LOCKED, MODULES, hash_of, script
 
 FOLDER = Path(__file__).parent
 

@@ -8,7 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from random import Random
 from typing import NamedTuple
 
-from ...evals.families import FAMILIES
+from ...evals.suite.families import FAMILIES
 
 CHUNK_EXAMPLES = 500
 """Examples that are drawn from one seed."""

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ...backbones.loading.tokenizer import tokenizer_of
 from ...core.errors import require
-from ...core.support.write import write_whole
-from ...evals.families import FAMILIES
+from ...evals.suite.families import FAMILIES
+from ...util.write import write_whole
 from ..config import TrainConfig
 from .curriculum import TrainingExample, curriculum
 from .shards import EXAMPLES_FILE, Shards, examples_file, tokenize

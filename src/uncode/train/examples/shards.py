@@ -12,7 +12,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ...core.errors import UncodeError, require
-from ...core.support.write import write_whole
+from ...util.write import write_whole
 from .curriculum import TrainingExample
 
 EXAMPLES_FILE, OLD_EXAMPLES_FILE = "examples.npz", "lessons.npz"

@@ -15,10 +15,10 @@ from pathlib import Path
 
 import numpy as np
 
-from ...core.support.write import write_whole
-from ...evals import families
-from ...evals.families import FAMILIES
-from ...evals.families.behaviour import TRAINING_FILE, Behaviour
+from ...evals.suite import families
+from ...evals.suite.families import FAMILIES
+from ...evals.suite.families.behaviour import TRAINING_FILE, Behaviour
+from ...util.write import write_whole
 from ..config import TrainConfig
 from .curriculum import TrainingExample, curriculum
 from .prepare import CURRICULUM_SEED

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.errors import UncodeError, require
-from ....extras import check_installed
+from ....util.extras import check_installed
 from ...loading import loading
 from ...options import (
     Data,
@@ -30,7 +30,7 @@ from ...printing import printing
 
 if TYPE_CHECKING:
     from ....evals.run.calibrate import Calibration, RateChoice
-    from ....stats import Interval
+    from ....util.stats import Interval
 
 SUMMARY = "Choose Uncode's rate for a task without labels."
 DEFAULT_RATES, DEFAULT_EXAMPLES, DEFAULT_BATCH = "0,0.25,0.5,1.0", 100, 32

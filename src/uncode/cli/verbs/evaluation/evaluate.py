@@ -225,7 +225,7 @@ def _run(runner: Runner, folder: Path, as_json: bool) -> bool:
     """Run, and say whether the run is complete."""
     import warnings
 
-    from ....evals.sandbox import NoJail
+    from ....sandbox import NoJail
     from ...progress import eval_bar
     from ...run_time import announce_time
 

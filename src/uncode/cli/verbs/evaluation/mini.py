@@ -17,8 +17,8 @@ from ...outputs import check_run_folder
 from ...printing import print_table, printing
 
 if TYPE_CHECKING:
-    from ....evals.mini.job import Job
-    from ....evals.mini.results import Results
+    from ....evals.suite.job import Job
+    from ....evals.suite.results import Results
 
 SUMMARY = "The paper's main table in miniature, on a small model."
 MAX_WORKERS = 16
@@ -131,7 +131,7 @@ def command(
     if show is not None:
         _report(_stored(show, every), every, plot, as_json)
     elif print_card:
-        from ....evals.mini.card.page import card
+        from ....evals.suite.card.page import card
 
         typer.echo(card(trained_folder(model or "tiny")), nl=False)
     else:
@@ -180,8 +180,8 @@ def _jobs(
     if out is not None:
         check_run_folder(out)
 
-    from ....evals.families import FAMILIES, find_family
-    from ....evals.mini.folder import SECOND_FOLDER, check_seeds
+    from ....evals.suite.families import FAMILIES, find_family
+    from ....evals.suite.folder import SECOND_FOLDER, check_seeds
 
     names = tuple(map(find_family, families or FAMILIES))
     rates = _known_rates(folders[0], names) if quick else None
@@ -190,7 +190,7 @@ def _jobs(
         require(has_table, f"'{name}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
     check_seeds(folders)
 
-    from ....evals.mini.job import Job
+    from ....evals.suite.job import Job
 
     device, dtype, problems, batch, seed = settings
     known = (device, dtype, problems, batch or _batch_size(device), seed, rates)
@@ -214,8 +214,8 @@ def _check_sampler_files(rows: tuple[str, ...], folder: Path) -> None:
 
 def _stored(file: Path, every: bool) -> list[Results]:
     """The results in a file; for a leaderboard also those of the second seed, in the folder beside it."""
-    from ....evals.mini.folder import SECOND_FOLDER
-    from ....evals.mini.results import Results
+    from ....evals.suite.folder import SECOND_FOLDER
+    from ....evals.suite.results import Results
 
     beside = file.parent / SECOND_FOLDER / file.name
     return [Results.load(one) for one in ([file, beside] if every and beside.is_file() else [file])]
@@ -229,20 +229,20 @@ def _batch_size(device: str | None) -> int:
 
 def _known_rates(folder: Path, families: tuple[str, ...]) -> dict[str, float]:
     """Uncode's rates in the results of the model in a folder."""
-    from ....evals.mini.folder import results_of
+    from ....evals.suite.folder import results_of
 
     results = results_of(folder)
     return {name: results.rate(name) for name in families}
 
 
 def _stored_rows(jobs: list[Job]) -> list[Results]:
-    from ....evals.mini.stored_rows import stored_results
+    from ....evals.suite.stored_rows import stored_results
 
     return stored_results(jobs)
 
 
 def _run(job: Job, workers: int, stored: Results | None) -> Results:
-    from ....evals.mini.stored_rows import run_beside
+    from ....evals.suite.stored_rows import run_beside
     from ...progress import eval_bar
     from ...run_time import announce_time
 
@@ -268,7 +268,7 @@ def _report(runs: list[Results], every: bool, plot: Path | None, as_json: bool) 
 
 
 def _print(results: Results) -> None:
-    from ....evals.mini import report
+    from ....evals.suite import report
 
     about = results.about
     with printing() as console:

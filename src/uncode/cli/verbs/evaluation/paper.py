@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....core.errors import require
-from ....core.support.paths import check_folder_can_be_made
-from ....extras import check_installed
+from ....util.extras import check_installed
+from ....util.paths import check_folder_can_be_made
 from ...loading import loading
 from ...options import Data, Device, Dtype, Frequency, complete_model
 

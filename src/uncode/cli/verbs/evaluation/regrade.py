@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.errors import require
-from ....core.support.paths import require_file
 from ....core.support.reprs import counted
-from ....files import Journal, read_job
+from ....util.files import Journal, read_job
+from ....util.paths import require_file
 from ....version import __version__
 from ...options import Data, Json, complete_task
 from ...outputs import check_resumable, same_file
@@ -72,7 +72,7 @@ def command(
       uncode regrade runs/main --data ./data
     """
     from ....evals.regrade import read_answers, sample, task_of
-    from ....evals.sandbox import NoJail
+    from ....sandbox import NoJail
 
     if any(file.is_dir() for file in files):
         _regrade_run(files, data, workers, as_json, has_other_options=bool(task or out or show))
@@ -101,7 +101,7 @@ def _regrade_run(files: list[Path], data: Path | None, workers: int, as_json: bo
     require(alone, "a run folder is graded alone: give one folder, and --data if its tasks need data.")
     from ....evals.run.folder import RunFolder
     from ....evals.run.regrade_run import regrade_run
-    from ....stats import wilson
+    from ....util.stats import wilson
     from ...progress import item_bar
 
     with item_bar("grading") as on_progress:

@@ -11,7 +11,7 @@ import typer
 
 from ....core.errors import require, suggest
 from ....core.support.reprs import counted
-from ....core.support.write import write_whole
+from ....util.write import write_whole
 from ...options import Force, Json
 from ...outputs import check_output
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.errors import require
-from ....core.support.paths import require_file
+from ....util.paths import require_file
 from ...options import Data, Json, complete_task
 from ...printing import NARROW_COLUMNS, printing
 
@@ -54,7 +54,7 @@ def command(
     """
     from ....evals.names import TASK_NAMES
     from ....evals.tasks import TASKS, find_task
-    from ....files import read_text
+    from ....util.files import read_text
 
     options = {"--example": example, "--data": data, "--prompt": prompt, "--template": template or None}
     given = [option for option, value in options.items() if value is not None]
@@ -85,7 +85,7 @@ def command(
 
 
 def _list(as_json: bool) -> None:
-    from ....evals.families import FAMILIES
+    from ....evals.suite.families import FAMILIES
     from ....evals.tasks import TASKS
 
     if as_json:

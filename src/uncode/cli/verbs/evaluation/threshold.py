@@ -16,7 +16,7 @@ from .calibrate import write_sampler
 
 if TYPE_CHECKING:
     from ....evals.run.calibrate_threshold import ThresholdCalibration
-    from ....threshold import ThresholdChoice
+    from ....generation.threshold import ThresholdChoice
 
 SUMMARY = "Choose a sampler's threshold for a model without labels."
 BY_PROBABILITY = ("certain_first", "certain_first_fast", "fast_dllm")

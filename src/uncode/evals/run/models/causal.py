@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ....core.errors import require, shown
-from ....prompt import added_text
+from ....generation.prompt import added_text
 from ...stop_strings import NO_STOPS, StopStrings
 from ...task import Settings
 from ..config import AUTOREGRESSIVE, SamplerEntry

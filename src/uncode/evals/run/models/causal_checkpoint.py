@@ -13,9 +13,9 @@ from ....backbones.loading import hub
 from ....backbones.loading.checkpoint import read_json
 from ....backbones.loading.tokenizer import tokenizer_of
 from ....core.errors import UncodeError, require
-from ....extras import check_installed
 from ....models import BUILT_IN, folder_of
 from ....models.names import check_name, looks_like_id
+from ....util.extras import check_installed
 
 Kind = Literal["autoregressive", "diffusion"]
 INSTEAD = "give a local folder or a .gguf file"

@@ -18,7 +18,7 @@ from ....core.pieces.stop import AfterEos
 from ....core.pieces.tables import Table, UnnamedTable
 from ....engine import Engine, Request, Result
 from ....engine.finished_row import FinishedRow
-from ....prompt import Prompt, encode
+from ....generation.prompt import Prompt, encode
 from ....samplers import lookup
 from ....samplers.catalog import find
 from ....samplers.interventions import reject_trivial, trivial_ids

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from ....core.errors import UncodeError
-from ....core.trace import Trace
+from ....core.trace.trace import Trace
 from ....engine import Result
 from ...stop_strings import StopStrings
 from ...task import Example, Settings

@@ -1,0 +1,1 @@
+"""What a decode leaves: records of rows, traces, and their schema."""

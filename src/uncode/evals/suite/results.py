@@ -1,0 +1,174 @@
+"""Results of the mini-suite: right or wrong on every problem, for each sampler and family, in one small file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ...core.errors import UncodeError, require
+from ...util.paths import require_file
+from ...util.stats import Interval, newcombe, wilson
+from ...util.write import write_whole
+from .names import UNCODE, with_rate
+
+RESULTS = "results.json"
+PACKED = "0x"
+"""The beginning of marks that are packed as a hexadecimal number, four to a digit."""
+
+
+@dataclass
+class Cell:
+    """One sampler on one family."""
+
+    right: str
+    """For each problem 1 if it was solved, else 0."""
+    hasty: str
+    """For each problem 1 if an EOS token was written in the first quarter of the forwards, else 0."""
+    forwards: float
+    """The mean number of forwards."""
+    tokens: float
+    """The mean number of tokens before the first EOS token."""
+
+    @property
+    def solved(self) -> np.ndarray:
+        return np.asarray(np.frombuffer(self.right.encode(), np.uint8) == ord("1"), dtype=float)
+
+    @property
+    def accuracy(self) -> Interval:
+        return wilson(self.right.count("1"), len(self.right))
+
+
+@dataclass
+class FamilyResults:
+    """The results of one family."""
+
+    about: dict[str, Any]
+    """The model, the seed, the precision, the number of problems."""
+    cells: dict[str, Cell] = field(default_factory=dict)
+    """The cells by sampler."""
+    entropies: dict[str, float] = field(default_factory=dict)
+    """The mean predictive entropy on problems without labels, by rate."""
+    orders: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """The measures of the decoding order for each problem, by sampler."""
+    seconds: float = 0.0
+
+
+@dataclass
+class Results:
+    """The results of a run: all cells, the entropies that choose the rates, and the biases."""
+
+    about: dict[str, Any]
+    cells: dict[str, dict[str, Cell]]
+    """The cells by family, then by sampler."""
+    entropies: dict[str, dict[str, float]]
+    """The entropies by family, then by rate."""
+    biases: dict[str, Any]
+
+    @classmethod
+    def of(cls, parts: Mapping[str, FamilyResults], biases: dict[str, Any]) -> Results:
+        return cls(
+            about=dict(next(iter(parts.values())).about),
+            cells={name: part.cells for name, part in parts.items()},
+            entropies={name: part.entropies for name, part in parts.items() if part.entropies},
+            biases=biases,
+        )
+
+    def rate(self, family: str) -> float:
+        """The rate with the smallest mean predictive entropy; of equal ones, the smallest rate."""
+        require(family in self.entropies, f"no rate was chosen for {family}: run `uncode mini` without --quick first.")
+        return best_rate(self.entropies[family])
+
+    def cell(self, family: str, sampler: str) -> Cell | None:
+        """The cell of a sampler. "uncode" without a rate is Uncode with the family's chosen rate."""
+        cells = self.cells.get(family, {})
+        if sampler == UNCODE and UNCODE not in cells and family in self.entropies:
+            sampler = with_rate(self.rate(family))
+        return cells.get(sampler)
+
+    def samplers(self) -> list[str]:
+        """All samplers with a cell, in the order they were run. "uncode" without a rate comes before other Uncodes."""
+        names = list(dict.fromkeys(name for cells in self.cells.values() for name in cells))
+        own = [name for name in names if name.startswith(UNCODE)]
+        others = [name for name in names if name not in own]
+        return others + ([UNCODE] if UNCODE not in own and self.entropies else []) + own
+
+    def solved(self, sampler: str, families: Sequence[str] | None = None) -> np.ndarray | None:
+        """Right (1) or wrong (0) on the problems of these families, or of all; None if a cell is missing."""
+        cells = [self.cell(family, sampler) for family in (self.cells if families is None else families)]
+        return None if None in cells or not cells else np.concatenate([c.solved for c in cells if c])
+
+    def average(self, sampler: str, families: Sequence[str] | None = None) -> Interval | None:
+        """The accuracy on the problems of these families, or of all, with Wilson's interval."""
+        solved = self.solved(sampler, families)
+        return None if solved is None else wilson(int(solved.sum()), len(solved))
+
+    def difference(self, a: str, b: str, families: Sequence[str] | None = None) -> Interval | None:
+        """The accuracy of `a` minus that of `b` on the same problems; None if a cell is missing.
+
+        Like the average, it pools the families. So McNemar's test and the interval are about the same four counts.
+        """
+        first, second = self.solved(a, families), self.solved(b, families)
+        return None if first is None or second is None else newcombe(first, second)
+
+    def forwards(self, sampler: str) -> float | None:
+        """The mean number of forwards over all families; None if a cell is missing."""
+        cells = [self.cell(family, sampler) for family in self.cells]
+        return None if None in cells else float(np.mean([cell.forwards for cell in cells if cell]))
+
+    @cached_property
+    def gaps(self) -> dict[str, Interval]:
+        """Uncode's lead over each sampler with results for every family."""
+        found = {name: self.difference(UNCODE, name) for name in self.samplers()}
+        return {name: gap for name, gap in found.items() if gap is not None}
+
+    def of_samplers(self, names: Collection[str]) -> Results:
+        """The same results with these samplers alone."""
+        cells = {family: {s: cell for s, cell in of.items() if s in names} for family, of in self.cells.items()}
+        return replace(self, cells=cells)
+
+    def save(self, path: Path) -> None:
+        data = asdict(self)
+        for cell in (cell for of in data["cells"].values() for cell in of.values()):
+            cell.update({name: _packed(cell[name]) for name in ("right", "hasty")})
+        write_whole(path, json.dumps(data, indent=1) + "\n")
+
+    @classmethod
+    def load(cls, path: Path) -> Results:
+        data = _read(path)
+        try:
+            cells = {f: {s: _cell(**cell) for s, cell in of.items()} for f, of in data["cells"].items()}
+            return cls(**data | {"cells": cells})
+        except (TypeError, KeyError, AttributeError, ValueError) as error:
+            raise UncodeError(f"'{path}' is not a file of results ({error}).") from error
+
+
+def best_rate(entropies: Mapping[str, float]) -> float:
+    """The rate with the smallest entropy; of equal ones, the smallest rate."""
+    return float(min(entropies, key=lambda rate: (entropies[rate], float(rate))))
+
+
+def _packed(marks: str) -> str:
+    """Marks as a hexadecimal number. A leading 1 keeps the zeros before the first mark."""
+    return f"{PACKED}{int(f'1{marks}', 2):x}"
+
+
+def _cell(right: str, hasty: str, forwards: float, tokens: float) -> Cell:
+    """A cell of a file. Files of earlier versions have a character for each mark."""
+    right, hasty = (f"{int(marks, 16):b}"[1:] if marks.startswith(PACKED) else marks for marks in (right, hasty))
+    return Cell(right, hasty, forwards, tokens)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    require_file(path)
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise UncodeError(f"'{path}' is not a file of results ({error}).") from error
+    require(isinstance(data, dict), f"'{path}' is not a file of results.")
+    return dict(data)

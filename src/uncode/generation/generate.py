@@ -1,0 +1,92 @@
+"""`generate`: from prompts to answers in one call."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from typing import Any, Required, TypedDict, Unpack, overload
+
+from ..core.canvas import Canvas
+from ..core.denoiser import Denoiser
+from ..core.errors import require, shown
+from ..core.pieces.policy import Sampler
+from ..core.pieces.stop import AfterEos
+from ..core.stepper.decode import Steps, steps
+from ..core.stepper.requests import Samplers, Seeds, each_sampler
+from ..core.support.arguments import checks_arguments
+from ..samplers.lookup import SamplersLike, resolve
+from .prompt import Length, Messages, Prompt, answer_texts, blank_gaps, canvas_of, is_whole, read_prompts
+
+
+class GenerateOptions(TypedDict, total=False):
+    """The keyword arguments of :func:`generate`."""
+
+    sampler: Required[SamplersLike]
+    length: Length
+    seed: Seeds
+    stop_at_eos: bool
+
+
+@overload
+def generate(  # type: ignore[overload-overlap]  # a str is a sequence of str too; this overload takes it
+    denoiser: Denoiser, prompt: str, **options: Unpack[GenerateOptions]
+) -> str: ...
+@overload
+def generate(
+    denoiser: Denoiser, prompt: Sequence[str] | Sequence[Messages], **options: Unpack[GenerateOptions]
+) -> list[str]: ...
+@overload
+def generate(denoiser: Denoiser, prompt: Messages, **options: Unpack[GenerateOptions]) -> str: ...
+@checks_arguments()
+def generate(
+    denoiser: Denoiser,
+    prompt: str | Sequence[Any],
+    *,
+    sampler: SamplersLike,
+    length: Length = None,
+    seed: Seeds = 0,
+    stop_at_eos: bool = True,
+) -> str | list[str]:
+    """The model's answer to a raw prompt, to messages (through the chat template), or to a list of either.
+
+    `sampler` is a Sampler, the name of a preset ("confidence") or of one of the model's own sampler files ("story" of
+    tiny), or the path of a sampler file. A text with gaps, "Paris is the <mask:2> of France.", is returned with its
+    gaps filled and takes no `length`; of `<mask:?>` the model chooses the size. For a list, `length`, `sampler` and
+    `seed` may be one per prompt. Decoding of an answer stops once no mask is left before an EOS token; with
+    `stop_at_eos=False` the model fills every mask.
+    """
+    require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {shown(prompt)}.")
+    one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
+    require(
+        not one or length is None or is_whole(length),
+        f"the length of one answer must be a whole number, not {shown(length)}.",
+    )
+    require(isinstance(stop_at_eos, bool), f"stop_at_eos must be True or False, not {shown(stop_at_eos)}.")
+    prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
+    trace = start_decode(denoiser, prompts, resolve(sampler, denoiser), seed, stop_at_eos).trace()
+    texts = answer_texts(denoiser, prompts, trace)
+    if blank := blank_gaps(denoiser, prompts, trace):
+        warnings.warn(blank[0], stacklevel=3)
+    return texts[0] if one else texts
+
+
+@checks_arguments()
+def canvas_from_texts(denoiser: Denoiser, texts: str | Sequence[Any], *, length: Length = None) -> Canvas:
+    """The canvas of raw prompts, messages or texts with gaps, read as :func:`generate` reads them, for :func:`decode`.
+
+    `length` is the length of the answers, one for all or one per text. A text with gaps has none.
+    """
+    return canvas_of(denoiser, read_prompts(denoiser, [texts] if isinstance(texts, str) else texts, length))
+
+
+def start_decode(denoiser: Denoiser, prompts: list[Prompt], sampler: Samplers, seed: Seeds, stop_at_eos: bool) -> Steps:
+    """The decode of the prompts, before its first step. Gaps in a text are always filled completely."""
+    each = each_sampler(sampler, len(prompts))
+    samplers = [sampler_for(denoiser, p, s, stop_at_eos) for s, p in zip(each, prompts, strict=True)]
+    return steps(denoiser, canvas_of(denoiser, prompts), samplers, seed)
+
+
+def sampler_for(denoiser: Denoiser, prompt: Prompt, sampler: Sampler, stop_at_eos: bool) -> Sampler:
+    """The sampler with the stop rule of a prompt: an answer may end at an EOS token, gaps are filled completely."""
+    stops = stop_at_eos and len(denoiser.eos_ids) > 0 and prompt.is_continued
+    return sampler.stopping(AfterEos()) if stops else sampler

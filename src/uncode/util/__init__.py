@@ -1,0 +1,1 @@
+"""What several rooms use and no field needs: files, journals, TOML, downloads, extras, Ray, statistics."""

@@ -1,0 +1,36 @@
+"""A connection to a Ray cluster, for all that runs on one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..core.errors import UncodeError
+from .extras import needed
+
+
+@contextmanager
+def connected(address: str, extra: str, purpose: str) -> Iterator[Any]:
+    """Ray, connected to the cluster at an address; an empty one starts a local cluster.
+
+    An existing connection of this process is used and left open. `extra` and `purpose` are for the error where Ray is
+    not installed.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # no usage statistics
+    ray = needed("ray", extra, purpose)
+    ours = not ray.is_initialized()
+    if ours:
+        try:
+            ray.init(address=address or None, log_to_driver=False, logging_level="ERROR")
+        except Exception as error:  # each kind of address fails with its own class
+            reason = " ".join(str(error).split())
+            raise UncodeError(
+                f"no Ray cluster answers at '{address or 'this machine'}': {reason.rstrip('.')}."
+            ) from error
+    try:
+        yield ray
+    finally:
+        if ours:
+            ray.shutdown()

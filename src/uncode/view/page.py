@@ -1,0 +1,192 @@
+"""Traces as one HTML page. It loads nothing from the network, and its text needs no JavaScript."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+from zlib import compress
+
+from ..core.errors import require
+from ..core.moments import moments
+from ..util.write import write_whole
+from .compact import compact
+from .row_summary import Row, eos_ids_of, summary
+from .script import LOCKED, hash_of, script
+from .visible_text import html
+
+EOS_SIGN, BREAK = "∎", "↵"
+MAX_DRAWN = 24
+"""Texts that are drawn before the script runs. The rows of more are compressed."""
+DEFLATED = "application/deflate"
+"""The type of a block of compressed rows, for the script."""
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict of a grader on an answer."""
+
+    right: bool
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Trajectory:
+    """A row of a trace with its texts (`trace.row(r, tokenizer)`), and its title."""
+
+    title: str
+    row: Row
+    verdict: Verdict | None = None
+    problem: str = ""
+    """The name of the prompt, where a page has several. Rows of one prompt are shown side by side."""
+
+
+def write_page(path: str | Path, trajectories: Sequence[Trajectory], title: str) -> None:
+    """Write the page atomically."""
+    write_whole(Path(path), page(trajectories, title))
+
+
+def page(trajectories: Sequence[Trajectory], title: str) -> str:
+    """The page as HTML. Tokens are coloured by commit time, and the traces of a prompt are replayed in step.
+
+    Nothing that a model wrote can run: texts are escaped, and the browser runs the one script with the right hash.
+    """
+    require(len(trajectories) > 0, "there is no trajectory to show: give at least one.")
+    for one in trajectories:
+        with_texts = "generated_texts" in one.row
+        require(with_texts, f"the trace of '{one.title}' has no texts: write it with its tokenizer.")
+    style, code = (files(__package__) / "page.css").read_text(encoding="utf-8"), script()
+    problems = _problems(trajectories)
+    parts = {
+        "policy": f"{LOCKED}; style-src {hash_of(style)}; script-src {hash_of(code)}",
+        "title": html(title),
+        "style": style,
+        "sections": _texts(problems),
+        "problems": _json_for_html([_problem_data(problem) for problem in problems]),
+        "rows": "\n".join(_rows_block(number, problem, _are_few(problems)) for number, problem in enumerate(problems)),
+        "script": code,
+    }
+    template = (files(__package__) / "page.html").read_text(encoding="utf-8")
+    return re.sub(
+        r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template
+    )  # one pass, because texts may contain {{...}} too
+
+
+def _json_for_html(data: Any) -> str:
+    """JSON that is safe inside HTML. Lone surrogates, which UTF-8 does not have, become JSON escapes."""
+    text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    text = text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _problems(trajectories: Sequence[Trajectory]) -> list[list[Trajectory]]:
+    """The trajectories of each prompt, prompts in their order."""
+
+    def prompt(one: Trajectory) -> tuple[str, str]:
+        return one.problem, one.row["prompt_text"]
+
+    places = {key: at for at, key in reversed(list(enumerate(map(prompt, trajectories))))}
+    ordered = sorted(trajectories, key=lambda one: places[prompt(one)])
+    return [list(group) for _, group in groupby(ordered, prompt)]
+
+
+def _problem_data(problem: list[Trajectory]) -> dict[str, Any]:
+    """What the list of problems shows and searches."""
+    row = problem[0].row
+    task = row.get("task")
+    return {
+        "label": problem[0].problem,
+        "task": task if isinstance(task, str) else "",
+        "prompt": row["prompt_text"],
+        "traces": [_entry(one) for one in problem],
+    }
+
+
+def _entry(one: Trajectory) -> dict[str, Any]:
+    right = None if one.verdict is None else one.verdict.right
+    return {
+        "sampler": one.title, "right": right, "forwards": one.row["forwards"], "length": _text_length(one.row)
+    }  # fmt: skip
+
+
+def _rows_block(number: int, problem: list[Trajectory], is_plain: bool) -> str:
+    """The rows of a problem in their own block: the script reads a block when its problem is opened.
+
+    Many rows are compressed, which makes the page three times smaller.
+    """
+    data = _json_for_html([_row_data(one) for one in problem])
+    if is_plain:
+        return f'<script type="application/json" id="rows-{number}">{data}</script>'
+    packed = b64encode(compress(data.encode())).decode()
+    return f'<script type="{DEFLATED}" id="rows-{number}">{packed}</script>'
+
+
+def _are_few(problems: list[list[Trajectory]]) -> bool:
+    return sum(map(len, problems)) <= MAX_DRAWN
+
+
+def _row_data(one: Trajectory) -> Row:
+    verdict = None if one.verdict is None else {"right": one.verdict.right, "reason": one.verdict.reason}
+    return {"title": one.title, "verdict": verdict, "summary": summary(one.row), **compact(one.row)}
+
+
+def _texts(problems: list[list[Trajectory]]) -> str:
+    """What a reader without JavaScript sees. Many texts would keep the browser busy: they are for that reader alone,
+    and without colours.
+    """
+    few = _are_few(problems)
+    text = "\n".join(_sections(problem, _tokens if few else _plain) for problem in problems)
+    return text if few else f"<noscript>\n{text}\n</noscript>"
+
+
+def _sections(problem: list[Trajectory], drawn: Callable[[Row], str]) -> str:
+    """The prompt, and the final texts."""
+    name = f"<h2>{html(problem[0].problem)}</h2>\n" if problem[0].problem else ""
+    return name + _prompt(problem[0].row["prompt_text"]) + "\n".join(_section(one, drawn) for one in problem)
+
+
+def _section(one: Trajectory, drawn: Callable[[Row], str]) -> str:
+    return f"""<section class="trace">
+<header><h2>{html(one.title)}</h2>{_verdict(one.verdict) if one.verdict else ""}</header>
+<p class="summary">{html("; ".join(summary(one.row)))}</p>
+<div class="canvas">{drawn(one.row)}</div>
+</section>"""
+
+
+def _verdict(verdict: Verdict) -> str:
+    word = "right" if verdict.right else "wrong"
+    reason = f": {html(verdict.reason)}" if verdict.reason else ""
+    return f'<span class="verdict {word}">{"✓" if verdict.right else "✗"} {word}{reason}</span>'
+
+
+def _prompt(text: str) -> str:
+    return f'<div class="prompt"><pre>{html(text)}</pre></div>\n' if text else ""
+
+
+def _plain(row: Row) -> str:
+    """The text before the first EOS."""
+    return html("".join(row["generated_texts"][: _text_length(row)]))
+
+
+def _text_length(row: Row) -> int:
+    """Tokens before the first EOS."""
+    ids, eos_ids = row["generated_ids"], eos_ids_of(row)
+    return next((at for at, token in enumerate(ids) if token in eos_ids), len(ids))
+
+
+def _tokens(row: Row) -> str:
+    """The tokens, each in a span of its commit time. Blanks before a word are outside."""
+    spans, eos_ids = [], eos_ids_of(row)
+    tokens = zip(row["generated_texts"], row["generated_ids"], moments(row["commit_step"]), strict=True)
+    for text, token, moment in tokens:
+        word = EOS_SIGN if token in eos_ids else text.lstrip(" ")
+        blanks = "" if token in eos_ids else " " * (len(text) - len(word))
+        shown = html(word).replace("\n", f"{BREAK}\n")
+        spans.append(f'{blanks}<span class="t {moment}">{shown}</span>')
+    return "".join(spans)
