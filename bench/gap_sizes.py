@@ -1,7 +1,7 @@
 """How often the model chooses the right size of a gap (`<mask:?>`): one to three words of right answers are masked.
 
-Two rules are compared: the mean log-probability of the proposals in the gap alone, and the rule of `uncode.generation.prompt`,
-which adds that of the token after the gap.
+Two rules are compared: the mean log-probability of the proposals in the gap alone, and the rule of
+`uncode.generation.prompt`, which adds that of the token after the gap.
 
 python bench/gap_sizes.py               # 16 answers a family, some minutes on two cores
 python bench/gap_sizes.py --model ./mine --answers 64

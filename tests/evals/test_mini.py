@@ -387,7 +387,7 @@ FAST_LINES = 160
 
 
 def held_out_lines(name: str) -> list[str]:
-    file = Path(uncode.__file__).parent / "evals" / "families" / "held_out" / f"{name}.jsonl"
+    file = Path(uncode.__file__).parent / "evals" / "suite" / "families" / "held_out" / f"{name}.jsonl"
     return file.read_text().splitlines(keepends=True)
 
 

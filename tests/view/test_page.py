@@ -26,7 +26,7 @@ from uncode.view.script import script
 from uncode.view.visible_text import visible
 
 EVIL = '</script><b>"&{{rows}}<!--'
-JS = Path(uncode.__file__).parent / "viewer" / "js"
+JS = Path(uncode.__file__).parent / "view" / "js"
 
 
 class Reader(HTMLParser):

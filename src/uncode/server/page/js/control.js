@@ -1,6 +1,6 @@
 /** The control of one setting: a slider with a number, a choice, or a box to tick. */
 
-import { el, setAttributes } from "../../../viewer/js/dom.js";
+import { el, setAttributes } from "../../../view/js/dom.js";
 
 /** @typedef {import("./api.js").Option} Option */
 

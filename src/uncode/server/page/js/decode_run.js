@@ -1,10 +1,10 @@
 /** One decode on the server, as steps for the view. */
 
 /** @typedef {import("./api.js").Api} Api */
-/** @typedef {import("../../../viewer/js/model.js").Belief} Belief */
-/** @typedef {import("../../../viewer/js/model.js").Step} Step */
-/** @typedef {import("../../../viewer/js/model.js").Token} Token */
-/** @typedef {import("../../../viewer/js/row.js").Row} Row */
+/** @typedef {import("../../../view/js/model.js").Belief} Belief */
+/** @typedef {import("../../../view/js/model.js").Step} Step */
+/** @typedef {import("../../../view/js/model.js").Token} Token */
+/** @typedef {import("../../../view/js/row.js").Row} Row */
 
 /** @typedef {{ length: number, given: Token[], eos_ids: number[] }} Opening */
 /** @typedef {{ step: number, offset: number, token: number | null, text: string } & Belief} Change */

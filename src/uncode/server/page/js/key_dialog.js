@@ -1,6 +1,6 @@
 /** Asks for the server's API key. */
 
-import { el } from "../../../viewer/js/dom.js";
+import { el } from "../../../view/js/dom.js";
 
 /**
  * The key that the reader types. It goes to the caller and nowhere else.

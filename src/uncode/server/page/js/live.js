@@ -1,7 +1,7 @@
 /** The live page: asks the server what there is, and makes the form. */
 
-import { el } from "../../../viewer/js/dom.js";
-import { helpDialog, helpTable, WORDS, restoreTheme, toggleTheme, toolButton } from "../../../viewer/js/page_tools.js";
+import { el } from "../../../view/js/dom.js";
+import { helpDialog, helpTable, WORDS, restoreTheme, toggleTheme, toolButton } from "../../../view/js/page_tools.js";
 import { Api, ApiError } from "./api.js";
 import { askForKey } from "./key_dialog.js";
 import { Workbench } from "./workbench.js";

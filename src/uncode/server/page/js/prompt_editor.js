@@ -5,7 +5,7 @@
  * cursor stands; Backspace at the start of a text removes the gap before it.
  */
 
-import { el } from "../../../viewer/js/dom.js";
+import { el } from "../../../view/js/dom.js";
 
 const FIRST_GAP_TOKENS = 4;
 const MAX_COLUMNS = 60;

@@ -1,11 +1,11 @@
 /** The command line and the Python that repeat a decode without the server. */
 
-import { visible } from "../../../viewer/js/text.js";
+import { visible } from "../../../view/js/text.js";
 
 /** @typedef {import("./api.js").Origin} Origin */
 /** @typedef {import("./settings_card.js").Chosen} Chosen */
 /** @typedef {{ prompt_ids?: number[], canvas_ids?: number[], sampler?: object }} Given what a trace was made from */
-/** @typedef {import("../../../viewer/js/row.js").Row & Given} Row */
+/** @typedef {import("../../../view/js/row.js").Row & Given} Row */
 
 /**
  * What was decoded. `length` is null where the gaps have their sizes.

@@ -1,10 +1,10 @@
 /** The view of the decodes, and what can be taken away: the trace, the text, the commands that repeat it. */
 
-import { el } from "../../../viewer/js/dom.js";
-import { TraceModel } from "../../../viewer/js/model.js";
-import { follow } from "../../../viewer/js/stream.js";
-import { visible } from "../../../viewer/js/text.js";
-import { TraceView } from "../../../viewer/js/view.js";
+import { el } from "../../../view/js/dom.js";
+import { TraceModel } from "../../../view/js/model.js";
+import { follow } from "../../../view/js/stream.js";
+import { visible } from "../../../view/js/text.js";
+import { TraceView } from "../../../view/js/view.js";
 import { commandLine, python } from "./recipe.js";
 
 /** @typedef {import("./decode_run.js").DecodeRun} DecodeRun */

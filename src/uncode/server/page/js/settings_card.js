@@ -1,6 +1,6 @@
 /** One sampler with its options, as a form that is made from what the server says about its samplers. */
 
-import { el } from "../../../viewer/js/dom.js";
+import { el } from "../../../view/js/dom.js";
 import { Control } from "./control.js";
 
 /** @typedef {import("./api.js").Model} Model */

@@ -1,6 +1,6 @@
 /** The form on the left, the results on the right, and the decodes that join them. */
 
-import { el } from "../../../viewer/js/dom.js";
+import { el } from "../../../view/js/dom.js";
 import { Control } from "./control.js";
 import { DecodeRun } from "./decode_run.js";
 import { fragmentOf, readFragment } from "./link.js";
