@@ -18,7 +18,7 @@ from uncode.backbones.transformer import attention, linear
 from uncode.backbones.transformer.kv_cache import LayerCache
 from uncode.backbones.transformer.network import Layer
 from uncode.core.canvas import Canvas
-from uncode.core.stepper.decode import decode
+from uncode.generation.decoding import decode
 from uncode.samplers import presets
 
 

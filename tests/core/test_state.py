@@ -20,7 +20,7 @@ from uncode.core.pieces.quota import Even, split_steps
 from uncode.core.pieces.score import Confidence, ExponentialPosition
 from uncode.core.pieces.select import Threshold, TopK
 from uncode.core.pieces.stop import AfterEos
-from uncode.core.stepper.decode import advance
+from uncode.core.stepper.advance import advance
 from uncode.core.stepper.state import State
 from uncode.core.trace.row_record import RowRecord
 
