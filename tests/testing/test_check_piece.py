@@ -17,10 +17,9 @@ from uncode.core.pieces.blocks import BlockSchedule
 from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Place, Plan, Span
 from uncode.core.pieces.piece import Buffer, Piece
 from uncode.core.pieces.propose import Proposal
-from uncode.core.pieces.quota import Even, Quota
 from uncode.core.pieces.remask import Remasker
 from uncode.core.pieces.score import Confidence, Exp, Score
-from uncode.core.pieces.select import Selector, TopK
+from uncode.core.pieces.select import Even, Quota, Selector, TopK
 from uncode.core.pieces.stop import Stop
 from uncode.core.support.arrays import Ints
 from uncode.core.view import Count, Ranking, View

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Protocol
 
 import torch
@@ -13,7 +13,6 @@ from torch import Tensor
 from .belief import NOTHING, Belief
 from .noise import Noise
 from .support.reprs import counted
-from .support.transfer import never
 
 Count = int | Tensor
 """One number for all rows, or one per row as `[B, 1]`; formulas of pieces hold for both."""
@@ -141,6 +140,17 @@ class View:
             writable=masked,
             belief=NOTHING,
         )
+
+
+def never(like: Tensor) -> Tensor:
+    """The score of a position that must not be chosen, minus infinity, of the type of `like` and where it is."""
+    return _never(like.dtype, like.device)
+
+
+@cache
+def _never(dtype: torch.dtype, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.full((), float("-inf"), dtype=dtype, device=device)
 
 
 class Ranking:

@@ -17,10 +17,9 @@ from ..core.pieces.blocks import Blocks
 from ..core.pieces.piece import Table
 from ..core.pieces.policy import Policy, Sampler
 from ..core.pieces.propose import Sample
-from ..core.pieces.quota import Even
 from ..core.pieces.remask import Remasker
 from ..core.pieces.score import Confidence, Exp, Score
-from ..core.pieces.select import Factor, Selector, Threshold, TopK
+from ..core.pieces.select import Even, Factor, Selector, Threshold, TopK
 from ..core.view import Count, Ranking, View
 from .registry import Cache, Frequency, cache_named, checks_options, table_or_own
 

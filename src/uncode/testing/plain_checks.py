@@ -8,7 +8,7 @@ import torch
 from ..core.denoiser import Facts
 from ..core.pieces.blocks import BlockSchedule
 from ..core.pieces.cache import CachePolicy, Place, Span
-from ..core.pieces.quota import Schedule
+from ..core.pieces.select import Schedule
 from ..core.pieces.stop import Stop
 from .contract import expect
 from .hash_model import HashDenoiser

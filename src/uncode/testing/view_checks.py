@@ -12,10 +12,9 @@ from ..core.denoiser import Facts
 from ..core.noise import Draw
 from ..core.pieces.piece import Piece
 from ..core.pieces.propose import Proposal
-from ..core.pieces.quota import Quota
 from ..core.pieces.remask import Editor, Remasker
 from ..core.pieces.score import Score
-from ..core.pieces.select import Selector
+from ..core.pieces.select import Quota, Selector
 from ..core.stepper.memory import blank
 from ..core.view import Ranking, View
 from .contract import BrokenPromise, Check, expect

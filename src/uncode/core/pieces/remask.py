@@ -12,7 +12,7 @@ from ..errors import require
 from ..support.arrays import Ints
 from ..view import Count, Ranking, View, part_of
 from .piece import Buffer, Piece
-from .quota import Quota, check_steps, split_steps
+from .select import Quota, check_steps, split_steps
 
 
 @dataclass(frozen=True)

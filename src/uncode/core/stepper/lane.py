@@ -36,7 +36,8 @@ class Lane:
         """What its pieces remember; None where they remember nothing."""
         self.probes = Probes(facts.mask_id) if self.sampler.max_probes else None
         """The forwards that its pieces run within a step; None where they run none."""
-        self.erases, self.needs_standing = spec.policy.remask.erases, spec.policy.remask.needs_standing
+        remask = spec.policy.remask
+        self.revises, self.erases, self.needs_standing = spec.policy.revises, remask.erases, remask.needs_standing
         self._bound, self._facts = self.sampler, facts
         self._takes_per_row = any(piece.per_row for piece in spec.pieces())
 

@@ -18,8 +18,8 @@ from ..belief import Belief
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
 from ..support.reprs import counted
-from ..support.transfer import never
 from ..trace.row_record import GIVEN, OPEN, Event, RowRecord
+from ..view import never
 from .rows import Window, WindowedTensor
 
 COMMIT = ("logp", "entropy", "margin", "runner_up")

@@ -175,7 +175,7 @@ class State:
         used, self.rows.lane = np.unique(self.rows.lane, return_inverse=True)
         self.lanes = [self.lanes[number] for number in used]
         self.any_finished, self.all_finished = bool(self.rows.finished.any()), bool(self.rows.finished.all())
-        revises = np.array([lane.sampler.policy.revises for lane in self.lanes], dtype=bool)
+        revises = np.array([lane.revises for lane in self.lanes], dtype=bool)
         self.revising, self.revises = revises[self.rows.lane], bool(revises.any())
         self.earliest_join = int(min(self.rows.joined_at_step, default=self.clock))
         self.deadline = int(min(self.rows.joined_at_step + self.rows.limit, default=self.clock))

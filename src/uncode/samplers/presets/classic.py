@@ -10,7 +10,6 @@ from typing import Literal, Unpack
 from ...core.pieces.blocks import Blocks
 from ...core.pieces.policy import Policy, Sampler
 from ...core.pieces.propose import Greedy, Proposal, Sample
-from ...core.pieces.quota import Decay, Even, Exactly
 from ...core.pieces.remask import LeastConfident, LoopQuota
 from ...core.pieces.score import (
     Confidence,
@@ -23,7 +22,7 @@ from ...core.pieces.score import (
     Score,
     Uniform,
 )
-from ...core.pieces.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
+from ...core.pieces.select import Decay, EntropyBudget, Even, Exactly, Factor, Selector, TauLeap, Threshold, TopK
 from ..registry import Cache, Calibration, cache_named, calibrated, drawn, preset
 
 

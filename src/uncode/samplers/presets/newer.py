@@ -9,7 +9,6 @@ from ...core.errors import UncodeError
 from ...core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks
 from ...core.pieces.policy import Policy, Sampler
 from ...core.pieces.propose import Credit
-from ...core.pieces.quota import Even
 from ...core.pieces.remask import LargestDrops, Overwrite
 from ...core.pieces.score import CertaintyDensity, Confidence, EntropyGate, Exp, NegEntropy
 from ...core.pieces.select import (
@@ -17,6 +16,7 @@ from ...core.pieces.select import (
     AroundAnchors,
     BestOfRuns,
     EntropyThreshold,
+    Even,
     LeastUncertainNext,
     Selector,
     StableOrQuota,
