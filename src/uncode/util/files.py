@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ..core.errors import UncodeError, require
-from .json_lines import read_json_lines
+from ..core.support.json_lines import read_json_lines
 from .write import is_stream, write_whole
 
 FLUSH_SECONDS = 0.5
