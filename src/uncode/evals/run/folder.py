@@ -18,7 +18,7 @@ from typing import Any, Protocol, TypeVar
 
 from ...core.errors import UncodeError, require
 from ...util.extras import needed
-from ...util.files import LineFile, exclusive_lock, read_rows
+from ...util.files import Journal, exclusive_lock, read_rows
 from ...util.paths import check_folder_can_be_made, make_folder
 from ...util.write import is_partial, write_whole
 from .sample import CellName, Sample
@@ -198,17 +198,17 @@ class RunFolder:
         return [file for file in (self.path / SAMPLES, *parts) if file.is_file()]
 
     @contextmanager
-    def writing(self, process: int) -> Iterator[LineFile]:
+    def writing(self, process: int) -> Iterator[Journal]:
         """The file to which this process appends. Only one process at a time can hold it."""
         file = self.path / f"samples.{process}.jsonl"
-        with exclusive_lock(file.with_suffix(".lock"), self.path, "writing samples"), LineFile.open(file) as lines:
+        with exclusive_lock(file.with_suffix(".lock"), self.path, "writing samples"), Journal.open(file) as lines:
             yield lines
 
     @contextmanager
-    def writing_traces(self, cell: Cell, process: int) -> Iterator[LineFile]:
+    def writing_traces(self, cell: Cell, process: int) -> Iterator[Journal]:
         """The file to which this process appends the traces of a cell."""
         make_folder(self.path / "traces")
-        with LineFile.open(self.path / "traces" / f"{_trace_name(cell)}.{process}.jsonl") as lines:
+        with Journal.open(self.path / "traces" / f"{_trace_name(cell)}.{process}.jsonl") as lines:
             yield lines
 
     def trace_files(self, samplers: Collection[str] = (), tasks: Collection[str] = ()) -> list[Path]:
