@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
-from ...util.files import LineFile, exclusive_lock, read_rows
+from ...util.files import Journal, exclusive_lock, read_rows
 from ...util.paths import make_folder
 
 Add = Callable[[Mapping[str, Any]], None]
@@ -51,10 +51,10 @@ class AnswerJournal:
             yield self._keep
             return
         file = self.folder / f"answers.{self.process}.jsonl"
-        with exclusive_lock(file.with_suffix(".lock"), self.folder, "writing answers"), LineFile.open(file) as lines:
+        with exclusive_lock(file.with_suffix(".lock"), self.folder, "writing answers"), Journal.open(file) as lines:
 
             def add(row: Mapping[str, Any]) -> None:
-                lines.add([row])
+                lines.add(row)
                 self._keep(row)
 
             yield add

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
-from ...util.files import LineFile
+from ...util.files import Journal
 from ...version import __version__
 from ..task import Task
 from .folder import Cell, RunFolder
@@ -33,7 +33,7 @@ class Recorder:
     """The samples of a run folder, and this process's file in it."""
 
     def __init__(
-        self, folder: RunFolder, options: RunOptions, lines: LineFile, pool: GradingPool, trace_files: ExitStack
+        self, folder: RunFolder, options: RunOptions, lines: Journal, pool: GradingPool, trace_files: ExitStack
     ) -> None:
         self.folder, self.options, self._lines, self._pool = folder, options, lines, pool
         self._trace_files = trace_files
@@ -98,7 +98,7 @@ class Recorder:
         for _ in range(pending):
             yield made.get().result()
 
-    def _trace_file(self, cell: Cell) -> LineFile:
+    def _trace_file(self, cell: Cell) -> Journal:
         return self._trace_files.enter_context(self.folder.writing_traces(cell, self.options.process))
 
     def _grade(
@@ -132,7 +132,7 @@ class Recorder:
 
     def _add(self, sample: Sample) -> Sample:
         with self._lock:
-            self._lines.add([sample.as_row()])
+            self._lines.add(sample.as_row())
             self._done.setdefault(sample.key, {})[sample.cell] = sample
         return sample
 
@@ -142,7 +142,7 @@ class Recorder:
         key: str,
         question: Question,
         answer: Answer,
-        traces: LineFile | None,
+        traces: Journal | None,
         model: EvaluatedModel,
         grades: Grades,
     ) -> Sample:
@@ -153,7 +153,7 @@ class Recorder:
             notes = {"id": question.example.id, "task": cell.task, "label": cell.sampler}
             line = answer.trace.row(0, model.tokenizer, **notes, answer_span=span, correct=correct)
             with self._lock:
-                traces.add([line])
+                traces.add(line)
         return self._add(sample_of(cell, key, question, answer, grades))
 
 
