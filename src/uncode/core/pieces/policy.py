@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import require
 from ..support.above import from_above
-from ..support.reprs import one_line, unusual
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
-from .piece import Piece
+from .piece import Piece, brief
 from .propose import Greedy, Proposal
 from .remask import Editor, Never, Remasker
 from .sampler_file import read_toml, to_toml
@@ -19,6 +18,25 @@ from .score import Score
 from .select import Selector, TopK
 from .stop import AtTheEnd, Stop
 from .tables import FrequencySource
+
+LONGEST_REPR = 100
+"""Characters of a repr."""
+
+
+def one_line(start: str, parts: list[Piece]) -> str:
+    """Pieces in brackets after `start`, in at most :data:`LONGEST_REPR` characters."""
+    for settings in (True, False):
+        text = start + ", ".join(brief(part, settings) for part in parts) + ")"
+        if len(text) <= LONGEST_REPR:
+            return text
+    return text[: LONGEST_REPR - 4] + "...)"
+
+
+def unusual(whole: Piece, names: tuple[str, ...]) -> list[Piece]:
+    """The parts of a piece that are not its defaults."""
+    made = {field.name: field.default_factory for field in fields(whole)}
+    parts = ((name, getattr(whole, name)) for name in names)
+    return [part for name, part in parts if part != made[name]()]  # type: ignore[operator]
 
 
 @dataclass(frozen=True)
