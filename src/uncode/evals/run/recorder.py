@@ -104,7 +104,8 @@ class CellRun:
         self._recorder, self._model, self._observe, self._is_graded = recorder, model, observe, is_graded
         definition = dict(sampler.definition)
         cell = RunCell(model.name, task.name, label, model.fingerprint, definition, task.settings.length, seed)
-        self._cell, self._traces = cell, None
+        self._cell = cell
+        self._traces: LineFile | None = None
         recorder.folder.add_cells([cell])
         extra = {"observe": "span"} if observe else {}
         self._keys = {
