@@ -45,7 +45,7 @@ LOCK_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Cell:
+class RunCell:
     """One sampler on one task with one model: everything that its samples have in common."""
 
     model: str
@@ -73,7 +73,7 @@ class RunInfo:
     config: str
     """The name of the config."""
     title: str
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[RunCell, ...] = ()
     baseline: str = ""
     """The sampler's label that others are compared with."""
     paper: str = ""
@@ -83,7 +83,7 @@ class RunInfo:
     """How many examples of each task were asked for."""
     schema: int = SCHEMA
 
-    def with_cells(self, cells: Iterable[Cell], folder: Path) -> RunInfo:
+    def with_cells(self, cells: Iterable[RunCell], folder: Path) -> RunInfo:
         """The same run with more cells. A cell of the same name must be the same cell."""
         found = {cell.name: cell for cell in self.cells}
         for cell in cells:
@@ -147,7 +147,7 @@ class RunFolder:
             f"'{self.path}' is not empty and no run folder (it holds {others[:3]}): choose another.",
         )
 
-    def add_cells(self, cells: Sequence[Cell]) -> None:
+    def add_cells(self, cells: Sequence[RunCell]) -> None:
         """Note cells in `run.json`. A cell of the same name must be the same cell."""
         info = self.info()
         if all(cell in info.cells for cell in cells):
@@ -166,7 +166,7 @@ class RunFolder:
             is_ours = isinstance(data, dict) and {"schema", "cells", "config"} <= set(data)
             require(is_ours, f"'{file}' was not written by `uncode eval`: choose another folder.")
             require(data["schema"] == SCHEMA, f"'{file}' has schema {data['schema']}; this version reads {SCHEMA}.")
-            return RunInfo(**{**data, "cells": tuple(Cell(**cell) for cell in data["cells"])})
+            return RunInfo(**{**data, "cells": tuple(RunCell(**cell) for cell in data["cells"])})
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise UncodeError(f"'{file}' is damaged: restore it, or choose another folder.") from error
 
@@ -205,7 +205,7 @@ class RunFolder:
             yield lines
 
     @contextmanager
-    def writing_traces(self, cell: Cell, process: int) -> Iterator[Journal]:
+    def writing_traces(self, cell: RunCell, process: int) -> Iterator[Journal]:
         """The file to which this process appends the traces of a cell."""
         make_folder(self.path / "traces")
         with Journal.open(self.path / "traces" / f"{_trace_name(cell)}.{process}.jsonl") as lines:
@@ -268,7 +268,7 @@ def last_answers(samples: Iterable[S]) -> list[S]:
     return list({(sample.cell, sample.id): sample for sample in samples}.values())
 
 
-def _trace_name(cell: Cell) -> str:
+def _trace_name(cell: RunCell) -> str:
     return re.sub(r"[^\w.-]+", "-", f"{cell.model}-{cell.task}-{cell.sampler}")
 
 
