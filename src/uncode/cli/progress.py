@@ -20,7 +20,7 @@ from rich.progress import (
 
 from ..core.support.reprs import counted
 from ..evals.run.options import Progress as RunProgress
-from ..frequency.counting.report import OnProgress, Report
+from ..frequency.counting.job import CountProgress, OnProgress
 
 OnAmount = Callable[[int, int], None]
 """Called with what is done and the total; a total of 0 is not known yet."""
@@ -150,7 +150,7 @@ def counting_bar(name: str) -> Iterator[OnProgress]:
     with Progress(*columns, console=console, transient=True) as bar:
         task, speed = bar.add_task(name, total=None, status=""), _Speed()
 
-        def on_progress(report: Report) -> None:
+        def on_progress(report: CountProgress) -> None:
             bar.update(task, total=1.0 if report.share else None, completed=report.share, status=speed.status(report))
 
         yield on_progress
@@ -162,7 +162,7 @@ class _Speed:
     def __init__(self) -> None:
         self.began, self.first = time.monotonic(), -1
 
-    def status(self, report: Report) -> str:
+    def status(self, report: CountProgress) -> str:
         self.first = report.tokens if self.first < 0 else self.first
         rate = (report.tokens - self.first) / max(time.monotonic() - self.began, 1e-3)
         tokens = f", {report.tokens / 1e6:,.1f} M tokens" if report.tokens else ""
@@ -174,7 +174,7 @@ class _Speed:
 def _lines(console: Console, every: float = 30.0) -> OnProgress:
     speed, last = _Speed(), time.monotonic()
 
-    def on_progress(report: Report) -> None:
+    def on_progress(report: CountProgress) -> None:
         nonlocal last
         status = speed.status(report)
         if time.monotonic() - last >= every:
