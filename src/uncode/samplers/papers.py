@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from .catalog import CatalogEntry, catalog
+from .catalog import catalog
+from .preset import Preset
 
 NOT_HERE = """
 WINO (Hong et al., ICLR 2026; Feng-Hong/WINO-DLLM LLaDA/decoding.py, decoding_wino) drafts every position above 0.6
@@ -32,11 +33,11 @@ def page() -> str:
     return "\n".join(lines)
 
 
-def _is_quirk(entry: CatalogEntry) -> bool:
+def _is_quirk(entry: Preset) -> bool:
     return entry.name.startswith("legacy.")
 
 
-def _section(entry: CatalogEntry) -> list[str]:
+def _section(entry: Preset) -> list[str]:
     name = entry.name if _is_quirk(entry) else f"presets.{entry.name}"
     lines = ["", f"### `{name}`", "", entry.summary, "", f"Source: {entry.source}."]
     if entry.defaults:

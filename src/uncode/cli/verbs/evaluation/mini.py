@@ -204,12 +204,13 @@ def _jobs(
 
 def _check_sampler_files(rows: tuple[str, ...], folder: Path) -> None:
     """Raise if a sampler file cannot be read with the frequency table of the model in a folder."""
-    from ....samplers import lookup
+    from ....samplers.catalog import is_file
+    from ....samplers.resolve import resolve
 
     table = folder / TABLE if (folder / TABLE).is_file() else None
     for name in rows:
-        if lookup.is_file(name):
-            lookup.load(name, frequency=table)
+        if is_file(name):
+            resolve(name, table=table)
 
 
 def _stored(file: Path, every: bool) -> list[Results]:
