@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from uncode.samplers.catalog import CatalogEntry, catalog
+from uncode.samplers.catalog import catalog
+from uncode.samplers.preset import Preset
 from uncode.util.write import write_whole
 
 from .trainings import ROOT
@@ -35,11 +36,11 @@ def page() -> str:
     return "\n".join(lines) + "\n"
 
 
-def _is_quirk(entry: CatalogEntry) -> bool:
+def _is_quirk(entry: Preset) -> bool:
     return entry.name.startswith("legacy.")
 
 
-def _section(entry: CatalogEntry) -> list[str]:
+def _section(entry: Preset) -> list[str]:
     name = entry.name if _is_quirk(entry) else f"presets.{entry.name}"
     lines = ["", f"### `{name}`", "", entry.summary, "", f"Source: {entry.source}."]
     if entry.defaults:

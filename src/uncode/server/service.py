@@ -16,7 +16,7 @@ from ..core.pieces.policy import Sampler
 from ..core.pieces.propose import Greedy
 from ..core.support.reprs import counted
 from ..engine import Engine, Request
-from ..samplers.catalog import DEFAULT_SAMPLER
+from ..samplers.options import DEFAULT_SAMPLER
 from ..version import __version__
 from .api.fields import DecodeFields
 from .decoding.job import Job, Row
@@ -87,7 +87,7 @@ class Service:
         """Start the job of a body and its prompts."""
         wanted = self._wanted(body, logprobs)
         stop_at_eos = body.stop_at_eos and all(prompt.is_answer for prompt in prompts)
-        choice = Choice(body.sampler, body.options(), body.temperature, body.top_p, body.top_k, stop_at_eos)
+        choice = Choice(body.sampler, body.options(), stop_at_eos)
         sampler = self._sampler(choice)
         if logprobs and not isinstance(sampler.propose, Greedy):
             raise ApiError(

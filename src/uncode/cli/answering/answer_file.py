@@ -21,10 +21,10 @@ from ...engine import Engine, Request
 from ...generation.generate import sampler_for
 from ...generation.prompt import Prompt, answer_texts, blank_gaps, canvas_of
 from ...models import BUILT_IN, folder_of
+from ...samplers.options import DEFAULT_LENGTH
 from ...util.files import Journal
 from ...view.page import Trajectory
 from ...view.row_summary import first_eos_step
-from ..options import DEFAULT_LENGTH
 from ..progress import item_bar
 from .finished_answers import report_done
 from .prompt_notes import advise, note_blank_gaps

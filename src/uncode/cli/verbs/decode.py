@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from ...core.errors import require
-from ...samplers.catalog import DEFAULT_SAMPLER
+from ...samplers.options import DEFAULT_SAMPLER
 from ..loading import loading
 from ..options import (
     DEFAULT_BATCH,

@@ -184,12 +184,13 @@ def _check_folders(models: list[str], out: Path | None, every: bool, samplers: l
         require(has_table, f"'{name}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
     check_seeds(folders)
     if samplers:
-        from ....samplers import lookup
+        from ....samplers.catalog import is_file
+        from ....samplers.resolve import resolve
 
         for folder in folders:
             table = folder / TABLE if (folder / TABLE).is_file() else None
-            for name in filter(lookup.is_file, samplers):
-                lookup.load(name, frequency=table)
+            for name in filter(is_file, samplers):
+                resolve(name, table=table)
     return folders
 
 

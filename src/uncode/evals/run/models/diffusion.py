@@ -15,14 +15,12 @@ from ....core.denoiser import Denoiser
 from ....core.errors import UncodeError, require
 from ....core.pieces.policy import Sampler
 from ....core.pieces.stop import AfterEos
-from ....core.pieces.tables import Table, UnnamedTable
+from ....core.pieces.tables import Table
 from ....engine import Engine, Request, Result
 from ....engine.finished_row import FinishedRow
 from ....generation.prompt import Prompt, encode
-from ....samplers import lookup
-from ....samplers.catalog import find
 from ....samplers.interventions import reject_trivial, trivial_ids
-from ....samplers.registry import Frequency
+from ....samplers.resolve import require_table, resolve
 from ...task import Settings
 from ...tasks import find_task
 from ..config import AUTOREGRESSIVE, LABEL_FREE, EvalConfig, SamplerEntry
@@ -71,7 +69,9 @@ class DiffusionModel(EvaluatedModel):
             f"'{self.name}' is a masked diffusion model, and '{entry.label}' is for autoregressive ones.",
         )
         try:
-            sampler = self._sampler(entry, entry.options_for(settings) | dict(options))
+            wanted = entry.options_for(settings) | dict(options)
+            fallback = self.allows_fallback
+            sampler = resolve(entry.preset, self.denoiser, self.frequency, wanted, allows_fallback=fallback)
         except UncodeError as error:
             raise SamplerRefused(str(error)) from error
         if entry.reject_trivial:
@@ -80,12 +80,6 @@ class DiffusionModel(EvaluatedModel):
             sampler = sampler.stopping(AfterEos())
         code = own_code(sampler)
         return PreparedSampler(entry, sampler, sampler.to_dict() | ({"code": code} if code else {}))
-
-    def _sampler(self, entry: SamplerEntry, options: dict[str, Any]) -> Sampler:
-        made = sampler_of(entry, options, self.frequency, self.denoiser.frequency)
-        if not self.allows_fallback:
-            _refuse_fallback(made, self.denoiser.released_table)
-        return lookup.for_model(made, self.denoiser)
 
     def answers(
         self, sampler: PreparedSampler, questions: Sequence[Question], batch: int, observe: bool = False
@@ -130,17 +124,6 @@ class DiffusionModel(EvaluatedModel):
         )
 
 
-def sampler_of(entry: SamplerEntry, options: Mapping[str, Any], given: Table | None, own: Table | None) -> Sampler:
-    """The sampler of an entry before it meets its model. `given` replaces the table that the options name, `own` is the
-    model's."""
-    table: Frequency = given or options.get("frequency") or own
-    if lookup.is_file(entry.preset):
-        return lookup.load(entry.preset, frequency=table)
-    preset = find(entry.preset)
-    values = {name: preset.option(name).value_of(value) for name, value in options.items() if name != "frequency"}
-    return lookup.load(entry.preset, frequency=table if lookup.takes_table(entry.preset, values) else None, **values)
-
-
 def check_samplers(config: EvalConfig, given: Table | None, own: OwnTable) -> None:
     """Raise for a sampler of a config that cannot be built, or lacks a frequency table, before weights are read."""
     for entry in config.samplers:
@@ -149,14 +132,10 @@ def check_samplers(config: EvalConfig, given: Table | None, own: OwnTable) -> No
             if options.get("rate") == LABEL_FREE:
                 del options["rate"]
             try:
-                _refuse_fallback(sampler_of(entry, options, given, own.table), own.released)
+                made = resolve(entry.preset, None, given, options, own=own.table)
+                require_table(made, own.released, allows_fallback=False)
             except UncodeError as error:
                 raise SamplerRefused(f"{entry.label}: {error}") from error
-
-
-def _refuse_fallback(sampler: Sampler, released: str) -> None:
-    """Raise if the sampler has no frequency table, even if it can do without one."""
-    lookup.require_table(sampler.with_table(UnnamedTable()), released)
 
 
 def _first_eos_step(row: FinishedRow, eos_ids: tuple[int, ...]) -> int | None:
