@@ -32,8 +32,8 @@ Bound = int | str | tuple[int | str, ...]
 """A number, the size of an earlier field, or a sum of these."""
 Sizes = dict[str, int]
 Check = Callable[[Any, str, Sizes], Any]
-"""Takes a value, the name of its field and the sizes of earlier fields. Returns the form of the value that a trace needs,
-or raises :class:`Damage`."""
+"""Takes a value, the name of its field and the sizes of earlier fields. Returns the value as a trace needs it, or
+raises :class:`Damage`."""
 Array = NDArray[Any]
 
 
