@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...analysis.read_traces import whole_rows
-from ...core.errors import UncodeError, require
-from ...core.trace.schema import Damage, read_row
+from ...analysis.read_traces import read_fields, whole_rows
+from ...core.errors import require
 from ...view.page import Trajectory, Verdict
 
 Row = dict[str, Any]
@@ -37,12 +36,7 @@ def read_trajectories(
 
 
 def _check(row: Any, number: int, file: Path) -> None:
-    try:
-        read_row(row)
-    except Damage as damage:
-        if not isinstance(row, dict) or "schema" not in row:
-            raise UncodeError(f"line {number} of '{file}' is no trace: give files that uncode wrote.") from None
-        raise UncodeError(f"line {number} of '{file}' cannot be read: {damage}") from None
+    read_fields(row, None, number, str(file))
     with_texts = row.get("generated_texts") is not None and row.get("prompt_text") is not None
     require(with_texts, f"line {number} of '{file}' has no texts: write the trace with its tokenizer.")
 
