@@ -231,8 +231,8 @@ def _results(settings: DecodeSettings, job: FileJob, items: list[_Item]) -> Iter
         )
         for item in sorted(items, key=size, reverse=True)
     )
-    for result in Engine(denoiser, max_rows=job.batch).run(requests):
-        item: _Item = result.request.key
+    for result in Engine[_Item](denoiser, max_rows=job.batch).run(requests):
+        item = result.request.key
         if result.trace is None:
             raise UncodeError(f"{item.line.where}: {result.error}")
         text = answer_texts(denoiser, [item.prompt], result.trace)[0]
