@@ -24,7 +24,7 @@ Row = tuple[str, Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A benchmark's file in a data folder, and its download source."""
 
     file: str
@@ -36,7 +36,7 @@ class Source:
     """The checksum of the file in the paper's repository."""
 
 
-def rows_of(source: Source, folder: Path | None) -> list[Row]:
+def rows_of(source: DataSource, folder: Path | None) -> list[Row]:
     """The rows of a benchmark."""
     if folder is not None:
         return _local(folder, source.file)
@@ -89,7 +89,7 @@ def _local(folder: Path, file: str) -> list[Row]:
     return parse(read_text(path), file)
 
 
-def _released(source: Source) -> str:
+def _released(source: DataSource) -> str:
     """The file of the paper's repository, from the user's cache or downloaded into it."""
     cached = cache_folder() / "data" / source.file
     if not cached.is_file() or hashlib.sha256(cached.read_bytes()).hexdigest() != source.sha256:

@@ -28,7 +28,7 @@ from ...evals.run.models.diffusion import DiffusionModel, sampler_of
 from ...evals.run.models.model import PreparedSampler, Question
 from ...evals.run.processes import ProcessPlace
 from ...evals.run.sample import sample_key
-from ...evals.task import Example, Settings
+from ...evals.task import Example, TaskSettings
 from ...generation.likelihood import MAX_EXACT_TOKENS, log_likelihood
 from ...generation.prompt import encode
 from ...models import sampler_files
@@ -142,7 +142,9 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
 
     def _prepare(self, entry: SamplerEntry) -> PreparedSampler:
         length = self.length or DEFAULT_LENGTH
-        return self.model.prepare(entry, Settings(shots=0, length=length, rate=0, chat=False, block_length=length), {})
+        return self.model.prepare(
+            entry, TaskSettings(shots=0, length=length, rate=0, chat=False, block_length=length), {}
+        )
 
     # -- what lm-eval asks about the model --------------------------------------------------------
 

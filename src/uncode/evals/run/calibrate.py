@@ -22,7 +22,7 @@ from .folder import RunFolder, RunInfo
 from .grading import GradingPool
 from .models.diffusion import DiffusionModel
 from .models.model import EvaluatedModel, Question
-from .options import OnProgress, Progress, RunOptions
+from .options import OnProgress, RunOptions, RunProgress
 from .recorder import CellRun, Recorder, versions
 from .sample import Sample
 
@@ -89,7 +89,7 @@ class RateCalibration:
                 for sample in run.decoded():
                     found[rate].append(sample)
                     done = before + len(found[rate])
-                    on_progress(Progress(cell, done, len(questions) * len(self.rates), 0, 0))
+                    on_progress(RunProgress(cell, done, len(questions) * len(self.rates), 0, 0))
         return RateChoice(self._graded(found, examples, options.graders) if labels else found)
 
     def _graded(
@@ -138,7 +138,7 @@ class ThresholdCalibration:
                 run = CellRun(recorder, self.model, task, sampler, WRITER.label, those, self.seed, is_graded=False)
                 for sample in run.decoded():
                     written[sample.id] = sample.token_ids
-                    on_progress(Progress(f"{task.name}, left to right", before + len(written), total, 0, 0))
+                    on_progress(RunProgress(f"{task.name}, left to right", before + len(written), total, 0, 0))
                 found += [self._canvas(one, written[one.example.id]) for one in those]
         return found
 

@@ -15,7 +15,7 @@ from .calibrate import RateCalibration
 from .config import LABEL_FREE, EvalConfig, SamplerEntry
 from .folder import RunFolder, RunInfo
 from .models.model import EvaluatedModel, PreparedSampler, Question, SamplerRefused
-from .options import OnProgress, Progress, RunOptions
+from .options import OnProgress, RunOptions, RunProgress
 from .recorder import CellRun, Recorder, versions
 from .sample import Sample, digest
 
@@ -149,10 +149,10 @@ class Runner:
             self._rates[name] = choice.rate
         return self._rates[name]
 
-    def _report_calibration(self, progress: Progress) -> None:
+    def _report_calibration(self, progress: RunProgress) -> None:
         """Report answers that the total does not count."""
         cell = f"{progress.cell}, {progress.done} of {progress.total}"
-        self.on_progress(Progress(cell, self._finished, self.total, 0, 0))
+        self.on_progress(RunProgress(cell, self._finished, self.total, 0, 0))
 
     def _is_mine(self, task: str, number: int) -> bool:
         """Whether an example belongs to this process. A batch stays together, so that every process has full ones."""
@@ -189,7 +189,7 @@ class Runner:
         sampler = self.prepared(model, task, entry)
         cell = f"{task.name}, {entry.label}"
         name = f"{model.name}, {cell}" if len(self.config.models) > 1 else cell
-        self.on_progress(Progress(name, self._finished, self.total, 0, 0))
+        self.on_progress(RunProgress(name, self._finished, self.total, 0, 0))
         before = self._waiting.run if self._waiting else None
         if before and (before.task, before.sampler.definition) == (task, sampler.definition):
             self._finish_waiting()  # this cell has the same answers: decode them once
@@ -212,7 +212,7 @@ class Runner:
             cell.answered += 1
             cell.right += sample.grades["correct"].correct
             self._finished += 1
-            self.on_progress(Progress(cell.name, self._finished, self.total, cell.right, cell.answered))
+            self.on_progress(RunProgress(cell.name, self._finished, self.total, cell.right, cell.answered))
 
     def merge_if_complete(self, folder: RunFolder) -> bool:
         """Merge the files of all processes, if every cell has a sample of every example."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -92,9 +92,7 @@ def grades_row(grades: Grades) -> dict[str, dict[str, Any]]:
 
 
 def grades_from_row(row: Mapping[str, Mapping[str, Any]]) -> Grades:
-    return {metric: _grade(grade) for metric, grade in row.items()}
-
-
-def _grade(row: Mapping[str, Any]) -> Grade:
-    span: Sequence[int] | None = row["span"]
-    return Grade(row["correct"], None if span is None else (span[0], span[1]), row["why"])
+    return {
+        metric: Grade(grade["correct"], grade["span"] and (grade["span"][0], grade["span"][1]), grade["why"])
+        for metric, grade in row.items()
+    }

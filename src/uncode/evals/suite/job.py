@@ -20,7 +20,7 @@ from ..run.folder import DRAWN_PROBLEMS, INFO, RunFolder
 from ..run.models.diffusion import DiffusionModel
 from ..run.models.load_model import load_model
 from ..run.models.model import EvaluatedModel, SamplerRefused
-from ..run.options import OnProgress, Progress, RunOptions
+from ..run.options import OnProgress, RunOptions, RunProgress
 from ..run.processes import run_processes
 from ..run.runner import CALIBRATION, OnStart, Runner
 from .biases import biases_of
@@ -98,7 +98,7 @@ class Job:
         require(not other, f"'{self.folder}' has answers to other problems: choose another `out=`.")
         for number, name in enumerate(self.families):
             if self.data is not None and not (self.data / f"{name}.jsonl").is_file():
-                on_progress(Progress(f"drawing {name}", number, len(self.families), 0, 0))
+                on_progress(RunProgress(f"drawing {name}", number, len(self.families), 0, 0))
                 write_fresh(self.data, self.draw or 0, [name])
 
     def results(self, about: dict[str, Any]) -> Results:

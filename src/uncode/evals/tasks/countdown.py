@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, final
 
-from ..data import Source
+from ..data import DataSource
 from ..grade.arithmetic import Equation, derivation, equations
 from ..grade.claims import abandons, falls_short, says_unsolvable
 from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, gives_up, sentence_of, stated, tagged
-from ..task import Example, Grade, Settings, Task
+from ..task import Example, Grade, Task, TaskSettings
 
 
 @dataclass(frozen=True)
-class Puzzle(Example):
+class CountdownPuzzle(Example):
     numbers: tuple[int, ...]
     target: int
     reference: str
@@ -24,22 +24,22 @@ class Puzzle(Example):
 
 
 @final
-class Countdown(Task[Puzzle]):
+class Countdown(Task[CountdownPuzzle]):
     """Our rule accepts any derivation, as one expression or as a chain of equations. Values are exact."""
 
     name = "countdown"
     title = "Countdown"
-    source = Source("countdown.jsonl", sha256="4edbeafdb36ba65a3889e6cd8d7a1a50a3fc51a317bd397c769d5001950e9358")
-    settings = Settings(shots=3, length=128, rate=0.5, chat=True, block_length=32)
+    source = DataSource("countdown.jsonl", sha256="4edbeafdb36ba65a3889e6cd8d7a1a50a3fc51a317bd397c769d5001950e9358")
+    settings = TaskSettings(shots=3, length=128, rate=0.5, chat=True, block_length=32)
 
-    def read(self, row: Mapping[str, Any], number: int) -> Puzzle:
+    def read(self, row: Mapping[str, Any], number: int) -> CountdownPuzzle:
         *numbers, target = (int(part) for part in row["input"].split(","))
-        return Puzzle(f"countdown/{number}", tuple(numbers), target, row["output"])
+        return CountdownPuzzle(f"countdown/{number}", tuple(numbers), target, row["output"])
 
-    def placeholders(self, example: Puzzle) -> dict[str, str]:
+    def placeholders(self, example: CountdownPuzzle) -> dict[str, str]:
         return {"numbers": ",".join(map(str, example.numbers)), "target": str(example.target)}
 
-    def grade_ours(self, example: Puzzle, text: str) -> Grade:
+    def grade_ours(self, example: CountdownPuzzle, text: str) -> Grade:
         verdicts = [
             verdict
             for region in _regions(before_next(text, "Numbers:", _derives), example.target)
@@ -49,7 +49,7 @@ class Countdown(Task[Puzzle]):
         right = next((verdict for verdict in verdicts if verdict.correct), None)
         return right or (verdicts[0] if verdicts else Grade(False, None, "there is no expression"))
 
-    def grade_as_released(self, example: Puzzle, text: str) -> Grade:
+    def grade_as_released(self, example: CountdownPuzzle, text: str) -> Grade:
         """The reference derivation must occur in the text, character by character."""
         at = text.find(example.reference)
         if at < 0:
@@ -79,7 +79,7 @@ def _regions(text: Found, target: int) -> list[Found]:
     return [text]
 
 
-def _grade(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
+def _grade(example: CountdownPuzzle, region: Found, grouped: bool) -> Grade | None:
     """Grade the last expression that reaches the target. Later equations may only explain its numbers."""
     every = equations(region, grouped)
     if not every:
@@ -112,12 +112,12 @@ def _attempt(last: Equation, found: list[Equation]) -> list[Equation]:
     return found
 
 
-def _wrong(equation: Equation, example: Puzzle) -> Grade:
+def _wrong(equation: Equation, example: CountdownPuzzle) -> Grade:
     equation_text = equation.place.text
     if not equation.holds:
         return Grade(False, equation.place.span, f"{equation_text} does not hold")
     return Grade(False, equation.place.span, f"{equation_text} does not reach {example.target}")
 
 
-def _numbers_text(example: Puzzle) -> str:
+def _numbers_text(example: CountdownPuzzle) -> str:
     return ", ".join(map(str, example.numbers))
