@@ -20,9 +20,8 @@ import pytest
 
 import uncode
 from uncode import UncodeError
-from uncode.evals.grade.code import Reading, readings
+from uncode.evals.grade.code import Reading, readings, run_tests
 from uncode.evals.grade.find import everything
-from uncode.evals.grade.programs import run_tests
 from uncode.evals.tasks.humaneval import HumanEval, HumanEvalProblem
 from uncode.evals.tasks.mbpp import Mbpp, MbppProblem
 from uncode.sandbox import Limits, Sandbox, Suite

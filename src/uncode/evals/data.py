@@ -39,7 +39,11 @@ class DataSource:
 def rows_of(source: DataSource, folder: Path | None) -> list[Row]:
     """The rows of a benchmark."""
     if folder is not None:
-        return _local(folder, source.file)
+        require(folder.exists(), f"the data folder '{folder}' does not exist.")
+        require_folder(folder)
+        path = folder / source.file
+        require(path.is_file(), f"the data folder '{folder}' has no {source.file}.")
+        return parse(read_text(path), source.file)
     if source.hub is None:
         return parse(_released(source), source.file)
     datasets = needed("datasets", "eval", f"downloading '{source.hub}' from the hub (or `data=DIR`)")
@@ -62,7 +66,12 @@ def parse(text: str, name: str) -> list[Row]:
     """The rows in the text of a .csv file, of a .json file (one list), or of JSON lines."""
     text = text.removeprefix("\ufeff")
     if not name.endswith((".csv", ".json")):
-        return [_line(number, value, name) for number, value in read_json_lines(text, f"'{name}'")]
+        found = list[Row]()
+        for number, value in read_json_lines(text, f"'{name}'"):
+            is_object = isinstance(value, dict)
+            require(is_object, f"line {number} of '{name}' is not a JSON object: write one object a line.")
+            found.append((f"line {number}", value))
+        return found
     try:
         rows: Any = list(csv.DictReader(io.StringIO(text))) if name.endswith(".csv") else json.loads(text)
     except (ValueError, csv.Error, RecursionError) as error:
@@ -72,21 +81,8 @@ def parse(text: str, name: str) -> list[Row]:
     return _numbered(rows)
 
 
-def _line(number: int, value: Any, name: str) -> Row:
-    require(isinstance(value, dict), f"line {number} of '{name}' is not a JSON object: write one object a line.")
-    return f"line {number}", value
-
-
 def _numbered(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
     return [(f"row {number}", row) for number, row in enumerate(rows, 1)]
-
-
-def _local(folder: Path, file: str) -> list[Row]:
-    require(folder.exists(), f"the data folder '{folder}' does not exist.")
-    require_folder(folder)
-    path = folder / file
-    require(path.is_file(), f"the data folder '{folder}' has no {file}.")
-    return parse(read_text(path), file)
 
 
 def _released(source: DataSource) -> str:

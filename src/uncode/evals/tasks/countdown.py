@@ -42,7 +42,9 @@ class Countdown(Task[CountdownPuzzle]):
     def grade_ours(self, example: CountdownPuzzle, text: str) -> Grade:
         verdicts = [
             verdict
-            for region in _regions(before_next(text, "Numbers:", _derives), example.target)
+            for region in _regions(
+                before_next(text, "Numbers:", lambda before: bool(equations(before))), example.target
+            )
             for grouped in (False, True)
             if (verdict := _grade(example, region, grouped)) is not None
         ]
@@ -55,10 +57,6 @@ class Countdown(Task[CountdownPuzzle]):
         if at < 0:
             return Grade(False, None, f"{example.reference} does not occur")
         return Grade(True, (at, at + len(example.reference)), f"{example.reference} occurs")
-
-
-def _derives(text: Found) -> bool:
-    return bool(equations(text))
 
 
 def _regions(text: Found, target: int) -> list[Found]:
@@ -94,13 +92,14 @@ def _grade(example: CountdownPuzzle, region: Found, grouped: bool) -> Grade | No
         return _wrong(found[-1], example)
     last = reaching[-1]
     steps = derivation(last, _attempt(last, found), [Fraction(n) for n in example.numbers])
+    numbers = ", ".join(map(str, example.numbers))
     if steps is None:
-        return Grade(False, last.place.span, f"{last.place.text} does not use {_numbers_text(example)} once each")
+        return Grade(False, last.place.span, f"{last.place.text} does not use {numbers} once each")
     after = [equation for equation in found if equation.place.start > last.place.start]
     if any(later not in steps for later in after):
         return _wrong(after[-1], example)
     span = min(s.place.start for s in steps), max(s.place.end for s in steps)
-    return Grade(True, span, f"reaches {example.target} with {_numbers_text(example)}")
+    return Grade(True, span, f"reaches {example.target} with {numbers}")
 
 
 def _attempt(last: Equation, found: list[Equation]) -> list[Equation]:
@@ -113,11 +112,5 @@ def _attempt(last: Equation, found: list[Equation]) -> list[Equation]:
 
 
 def _wrong(equation: Equation, example: CountdownPuzzle) -> Grade:
-    equation_text = equation.place.text
-    if not equation.holds:
-        return Grade(False, equation.place.span, f"{equation_text} does not hold")
-    return Grade(False, equation.place.span, f"{equation_text} does not reach {example.target}")
-
-
-def _numbers_text(example: CountdownPuzzle) -> str:
-    return ", ".join(map(str, example.numbers))
+    why = f"does not reach {example.target}" if equation.holds else "does not hold"
+    return Grade(False, equation.place.span, f"{equation.place.text} {why}")

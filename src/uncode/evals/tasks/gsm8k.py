@@ -10,8 +10,16 @@ from typing import Any, final
 
 from ..data import DataSource
 from ..grade.find import Found, boxed, first_of, readable, sentence_of, stated, tagged, without_open_equation
-from ..grade.number_words import number_words
-from ..grade.numbers import MAX_NUMBERS, as_fraction, asserted, is_asserted, numbers, only_number, stated_number
+from ..grade.numbers import (
+    MAX_NUMBERS,
+    as_fraction,
+    asserted,
+    is_asserted,
+    number_words,
+    numbers,
+    only_number,
+    stated_number,
+)
 from ..task import Example, Grade, Grader, Task, TaskSettings
 
 _ASKS_DOZENS = re.compile(r"\bhow many (?:more |full |whole |complete |extra )?dozens?\b|\bin dozens\b", re.I)

@@ -9,8 +9,7 @@ from typing import Any, final
 
 from ...sandbox import Sandbox, Suite
 from ..data import DataSource
-from ..grade.code import readings
-from ..grade.programs import run_script, run_tests
+from ..grade.code import readings, run_script, run_tests
 from ..task import Example, Grade, Task, TaskSettings
 
 

@@ -24,8 +24,7 @@ from ..grade.find import (
     without_remark,
 )
 from ..grade.formulas import Formulas, is_value, normal_form
-from ..grade.number_words import number_words
-from ..grade.numbers import is_asserted, numbers
+from ..grade.numbers import is_asserted, number_words, numbers
 from ..task import Example, Grade, Task, TaskSettings
 
 _OPEN, _CLOSE = r"(?:(?<!\\)\$\$?|\\\(|\\\[)", r"(?:(?<!\\)\$\$?|\\\)|\\\])"
