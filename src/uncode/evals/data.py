@@ -19,7 +19,9 @@ from ..util.json_lines import read_json_lines
 from ..util.paths import require_folder
 from ..util.write import write_whole
 
-Row = tuple[str, Mapping[str, Any]]
+Fields = Mapping[str, Any]
+"""The fields of a row, by name."""
+Row = tuple[str, Fields]
 """The position of a row, for errors ("line 2" of JSON lines, "row 2" of other files), and its fields."""
 
 
@@ -81,7 +83,7 @@ def parse(text: str, name: str) -> list[Row]:
     return _numbered(rows)
 
 
-def _numbered(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+def _numbered(rows: Iterable[Fields]) -> list[Row]:
     return [(f"row {number}", row) for number, row in enumerate(rows, 1)]
 
 

@@ -16,13 +16,13 @@ from ..core.errors import UncodeError, nearest, require, shown
 from ..util.files import exclusive_lock, read_text
 from ..util.paths import require_file
 from ..util.stats import Interval, wilson
-from .data import Row, parse
+from .data import Fields, Row, parse
 from .names import TASK_NAMES
 from .published import by_question, example_of, final_text, released_text
 from .run.folder import RunFolder
 from .run.grading import GradingPool
 from .run.sample import CellName, Sample
-from .task import Example, Grade, Task
+from .task import AnyTask, Example, Grade
 from .tasks import find_task
 
 OnProgress = Callable[[int, int], None]
@@ -39,7 +39,7 @@ class FileAnswer:
     prompt: str | None = None
     """The prompt of the model, if the file has it."""
 
-    def text(self, task: Task[Any], metric: str) -> str:
+    def text(self, task: AnyTask, metric: str) -> str:
         """The text that a metric reads. Ours ends at the first EOS token; the released code drops EOS and reads on."""
         answer = task.answer(self.output, metric)
         return released_text(answer) if metric.startswith("paper") else final_text(answer)
@@ -50,7 +50,7 @@ class Graded:
     """The answers of a file with their grades."""
 
     name: str
-    task: Task[Any]
+    task: AnyTask
     answers: Sequence[FileAnswer]
     grades: Sequence[Grades]
 
@@ -71,9 +71,9 @@ class Graded:
         return sum(g[metric].correct and not g[other].correct for g in self.grades)
 
 
-def row_of(name: str, task: Task[Any], answer: FileAnswer, grades: Grades) -> dict[str, Any]:
+def row_of(name: str, task: AnyTask, answer: FileAnswer, grades: Grades) -> dict[str, object]:
     """A line for a file of grades: the answer, and its grade by every metric."""
-    grades_by_metric = {}
+    grades_by_metric = dict[str, object]()
     for metric, grade in grades.items():
         is_moved = not answer.output.startswith(answer.text(task, metric))  # dropped tokens have shifted the span
         span = None if is_moved else grade.span
@@ -81,12 +81,12 @@ def row_of(name: str, task: Task[Any], answer: FileAnswer, grades: Grades) -> di
     return {"file": name, "task": task.name, "id": answer.example.id, "text": answer.output} | grades_by_metric
 
 
-def grades_of(row: dict[str, Any], task: Task[Any]) -> Grades:
+def grades_of(row: dict[str, Any], task: AnyTask) -> Grades:
     """The grades in a line of a file of grades."""
     return {metric: Grade(**row[metric]) for metric in task.graders}
 
 
-def task_of(path: Path, name: str | None) -> Task[Any]:
+def task_of(path: Path, name: str | None) -> AnyTask:
     """The task of that name; without a name, the task with which the file's name begins."""
     found = next((task for task in TASK_NAMES if path.name.startswith(task)), None)
     if name is None and found is None:
@@ -96,7 +96,7 @@ def task_of(path: Path, name: str | None) -> Task[Any]:
     return find_task(str(name or found))
 
 
-def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[FileAnswer]:
+def read_answers(path: Path, task: AnyTask, data: Path | None) -> list[FileAnswer]:
     """Read answers from a file of JSON lines: {"id", "text"} of our examples, or the format of :mod:`.published`."""
     require_file(path)
     rows = parse(read_text(path), path.name)
@@ -126,7 +126,7 @@ def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[FileAns
     return found
 
 
-def _check_ids(path: Path, rows: Sequence[Row], task: Task[Any]) -> None:
+def _check_ids(path: Path, rows: Sequence[Row], task: AnyTask) -> None:
     """Raise if the first id belongs to another task, before any data is downloaded."""
     place, row = rows[0]
     other = _task_of_id(row.get("id"))
@@ -137,7 +137,7 @@ def _check_ids(path: Path, rows: Sequence[Row], task: Task[Any]) -> None:
     )
 
 
-def _task_of_id(name: Any) -> str | None:
+def _task_of_id(name: object) -> str | None:
     """The task whose example ids have this form."""
     if not isinstance(name, str):
         return None
@@ -147,7 +147,7 @@ def _task_of_id(name: Any) -> str | None:
     return begin if "/" in name and begin in TASK_NAMES else None
 
 
-def _example(name: Any, known: Mapping[str, Example], task: Task[Any]) -> Example:
+def _example(name: object, known: Mapping[str, Example], task: AnyTask) -> Example:
     if not isinstance(name, str) or name not in known:
         first = next(iter(known))
         raise ValueError(
@@ -157,7 +157,7 @@ def _example(name: Any, known: Mapping[str, Example], task: Task[Any]) -> Exampl
     return known[name]
 
 
-def _prompt(row: Mapping[str, Any]) -> str | None:
+def _prompt(row: Fields) -> str | None:
     """The prompt in a row, as `uncode decode` writes it: a text, or messages."""
     messages = row.get("messages")
     if isinstance(messages, list):
@@ -166,7 +166,7 @@ def _prompt(row: Mapping[str, Any]) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def with_other_prompt(task: Task[Any], answers: Sequence[FileAnswer]) -> list[FileAnswer]:
+def with_other_prompt(task: AnyTask, answers: Sequence[FileAnswer]) -> list[FileAnswer]:
     """Answers whose prompt is that of another problem than their id: it neither holds the whole problem, in whatever
     template, nor is a part of our prompt (the question alone). Blanks are ignored."""
     found = []
@@ -182,7 +182,7 @@ def _without_whitespace(text: str) -> str:
     return "".join(text.split())
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"its text is {value!r}")
     return value
@@ -190,12 +190,12 @@ def _text(value: Any) -> str:
 
 def grade_all(
     name: str,
-    task: Task[Any],
+    task: AnyTask,
     answers: Sequence[FileAnswer],
     workers: int,
     on_progress: OnProgress | None = None,
     known: Sequence[Grades] = (),
-    keep: Callable[[dict[str, Any]], None] | None = None,
+    keep: Callable[[dict[str, object]], None] | None = None,
 ) -> Graded:
     """Grade by every metric of the task. At most `workers` programs run at a time.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..core.errors import UncodeError, require, suggest
-from .data import DataSource, Row, rows_of
+from .data import DataSource, Fields, Row, rows_of
 from .stop_strings import StopStrings
 
 Span = tuple[int, int]
@@ -71,7 +71,7 @@ class Task(ABC, Generic[E]):
         """Raise if an optional package that grading needs is missing. It is called before anything is decoded."""
 
     @abstractmethod
-    def read(self, row: Mapping[str, Any], number: int) -> E:
+    def read(self, row: Fields, number: int) -> E:
         """Build an example from a row of the data."""
 
     @abstractmethod
@@ -129,6 +129,10 @@ class Task(ABC, Generic[E]):
     @property
     def stop_strings(self) -> StopStrings:
         return StopStrings(self.stops, self.released_stops)
+
+
+AnyTask = Task[Any]
+"""A benchmark, whatever its examples are."""
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

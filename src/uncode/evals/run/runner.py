@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...core.errors import require
-from ..task import Example, Task
+from ..task import AnyTask, Example
 from ..tasks import find_task
 from .calibrate import RateCalibration
 from .config import LABEL_FREE, EvalConfig, SamplerEntry
@@ -56,7 +56,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
-        self.tasks: dict[str, Task[Any]] = {name: find_task(name) for name in self.config.tasks}
+        self.tasks: dict[str, AnyTask] = {name: find_task(name) for name in self.config.tasks}
         self._rates: dict[tuple[str, str], float] = {}
         self._questions: dict[tuple[str, str, str, tuple[int, int] | None], list[Question]] = {}
         """By model, task, the text that begins the answers, and the anchor."""
@@ -117,7 +117,7 @@ class Runner:
         ]
 
     def questions(
-        self, model: EvaluatedModel, task: Task[Any], given: str = "", anchor: tuple[int, int] | None = None
+        self, model: EvaluatedModel, task: AnyTask, given: str = "", anchor: tuple[int, int] | None = None
     ) -> list[Question]:
         """This process's examples of a task, as the model reads them. `given` begins every answer."""
         name = model.name, task.name, given, anchor
@@ -131,12 +131,12 @@ class Runner:
             ]
         return self._questions[name]
 
-    def prepared(self, model: EvaluatedModel, task: Task[Any], entry: SamplerEntry) -> PreparedSampler:
+    def prepared(self, model: EvaluatedModel, task: AnyTask, entry: SamplerEntry) -> PreparedSampler:
         """The sampler of a cell; a label-free rate is chosen first."""
         options = {"rate": self.label_free_rate(model, task)} if entry.options.get("rate") == LABEL_FREE else {}
         return model.with_stop_strings(model.prepare(entry, task.settings, options), task.stop_strings)
 
-    def label_free_rate(self, model: EvaluatedModel, task: Task[Any]) -> float:
+    def label_free_rate(self, model: EvaluatedModel, task: AnyTask) -> float:
         """The rate with the least mean predictive entropy on examples without labels, as in the paper's appendix."""
         if task.name in self.known_rates:
             return self.known_rates[task.name]
@@ -162,7 +162,7 @@ class Runner:
         return (first + number // self.options.batch) % self.options.processes == self.options.process
 
     def _run_task(
-        self, recorder: Recorder, model: EvaluatedModel, task: Task[Any], entries: Sequence[SamplerEntry]
+        self, recorder: Recorder, model: EvaluatedModel, task: AnyTask, entries: Sequence[SamplerEntry]
     ) -> None:
         for entry in entries:
             given = task.direct if entry.forced_direct else ""
@@ -182,7 +182,7 @@ class Runner:
         self,
         recorder: Recorder,
         model: EvaluatedModel,
-        task: Task[Any],
+        task: AnyTask,
         entry: SamplerEntry,
         questions: Sequence[Question],
     ) -> None:
@@ -244,7 +244,7 @@ class WorkUnit(NamedTuple):
     entries: tuple[SamplerEntry, ...]
 
 
-def work_units(entries: Mapping[str, Sequence[SamplerEntry]], tasks: Mapping[str, Task[Any]]) -> list[WorkUnit]:
+def work_units(entries: Mapping[str, Sequence[SamplerEntry]], tasks: Mapping[str, AnyTask]) -> list[WorkUnit]:
     """The units of all tasks, by the entries of each: units of several samplers first, then those whose answers are
     programs, which run while others are decoded, then the longest.
 

@@ -18,12 +18,12 @@ KEY_CHARACTERS = 32
 """Length of a key, in hexadecimal digits."""
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """A fingerprint of JSON data. Equal data have equal fingerprints, in whatever order their names come."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:KEY_CHARACTERS]
 
 
-def sample_key(request: Mapping[str, Any], model: str, sampler: Mapping[str, Any], seed: int) -> str:
+def sample_key(request: Mapping[str, object], model: str, sampler: Mapping[str, object], seed: int) -> str:
     """The identity of a sample: what was asked, of which weights, with which sampler and seed.
 
     It knows no process, no folder and no label. So work is never repeated, and never mistaken for other work.
@@ -75,7 +75,7 @@ class Sample(Answer):
     def cell(self) -> CellName:
         return self.model, self.task, self.sampler
 
-    def as_row(self) -> dict[str, Any]:
+    def as_row(self) -> dict[str, object]:
         """The sample as a line of the journal. Values that were not measured are left out."""
         row = {name: value for name, value in vars(self).items() if value is not None or name == "first_eos_step"}
         return row | {"token_ids": list(self.token_ids), "grades": grades_row(self.grades)}
@@ -86,7 +86,7 @@ class Sample(Answer):
         return cls(**{**row, "token_ids": tuple(row["token_ids"]), "grades": grades_from_row(row["grades"])})
 
 
-def grades_row(grades: Grades) -> dict[str, dict[str, Any]]:
+def grades_row(grades: Grades) -> dict[str, dict[str, object]]:
     """The grades as JSON data."""
     return {metric: grade._asdict() for metric, grade in grades.items()}
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
-from ..data import DataSource
+from ..data import DataSource, Fields
 from ..grade.arithmetic import Equation, derivation, equations
 from ..grade.claims import abandons, falls_short, says_unsolvable
 from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, gives_up, sentence_of, stated, tagged
@@ -32,7 +31,7 @@ class Countdown(Task[CountdownPuzzle]):
     source = DataSource("countdown.jsonl", sha256="4edbeafdb36ba65a3889e6cd8d7a1a50a3fc51a317bd397c769d5001950e9358")
     settings = TaskSettings(shots=3, length=128, rate=0.5, chat=True, block_length=32)
 
-    def read(self, row: Mapping[str, Any], number: int) -> CountdownPuzzle:
+    def read(self, row: Fields, number: int) -> CountdownPuzzle:
         *numbers, target = (int(part) for part in row["input"].split(","))
         return CountdownPuzzle(f"countdown/{number}", tuple(numbers), target, row["output"])
 
@@ -40,11 +39,10 @@ class Countdown(Task[CountdownPuzzle]):
         return {"numbers": ",".join(map(str, example.numbers)), "target": str(example.target)}
 
     def grade_ours(self, example: CountdownPuzzle, text: str) -> Grade:
+        before = before_next(text, "Numbers:", lambda part: bool(equations(part)))
         verdicts = [
             verdict
-            for region in _regions(
-                before_next(text, "Numbers:", lambda before: bool(equations(before))), example.target
-            )
+            for region in _regions(before, example.target)
             for grouped in (False, True)
             if (verdict := _grade(example, region, grouped)) is not None
         ]

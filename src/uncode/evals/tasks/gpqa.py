@@ -6,11 +6,10 @@ import hashlib
 import itertools
 import re
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
-from ..data import DataSource
+from ..data import DataSource, Fields
 from ..grade.choices import chosen_letter, left_letter
 from ..grade.find import readable
 from ..task import Example, Grade, Grader, Task, TaskSettings
@@ -43,7 +42,7 @@ class Gpqa(Task[GpqaQuestion]):
     stops = ("Question:",)
     released_stops = ("Question:", "</s>", "<|im_end|>")
 
-    def read(self, row: Mapping[str, Any], number: int) -> GpqaQuestion:
+    def read(self, row: Fields, number: int) -> GpqaQuestion:
         fields = next((names for names in _FIELDS if names[0] in row), _FIELDS[0])
         question, *choices = (str(row[name]).strip() for name in fields)
         order = _ORDERS[int.from_bytes(hashlib.sha256(question.encode()).digest()[:8]) % len(_ORDERS)]

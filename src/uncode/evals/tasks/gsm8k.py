@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
-from ..data import DataSource
+from ..data import DataSource, Fields
 from ..grade.find import Found, boxed, first_of, readable, sentence_of, stated, tagged, without_open_equation
 from ..grade.numbers import (
     MAX_NUMBERS,
@@ -49,7 +49,7 @@ class Gsm8k(Task[Gsm8kProblem]):
     stops = ("Question:",)
     released_stops = ("Question:", "</s>", "<|im_end|>")
 
-    def read(self, row: Mapping[str, Any], number: int) -> Gsm8kProblem:
+    def read(self, row: Fields, number: int) -> Gsm8kProblem:
         return Gsm8kProblem(f"gsm8k/{number}", row["question"], row["answer"].split("####")[1].strip())
 
     def placeholders(self, example: Gsm8kProblem) -> dict[str, str]:

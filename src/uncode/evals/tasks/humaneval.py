@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 from ...sandbox import Sandbox, Suite
-from ..data import DataSource
+from ..data import DataSource, Fields
 from ..grade.code import readings, run_script, run_tests
 from ..task import Example, Grade, Task, TaskSettings
 
@@ -38,7 +37,7 @@ class HumanEval(Task[HumanEvalProblem]):
     def sandbox(self) -> Sandbox:
         return Sandbox()
 
-    def read(self, row: Mapping[str, Any], number: int) -> HumanEvalProblem:
+    def read(self, row: Fields, number: int) -> HumanEvalProblem:
         fields = ("task_id", "prompt", "entry_point", "test", "canonical_solution")
         return HumanEvalProblem(*(row[name] for name in fields))
 

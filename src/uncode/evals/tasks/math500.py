@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 from ...util.extras import check_installed
-from ..data import DataSource
+from ..data import DataSource, Fields
 from ..grade.claims import bounds_formula
 from ..grade.find import (
     Found,
@@ -53,7 +53,7 @@ class Math500(Task[MathProblem]):
     def check_packages(self) -> None:
         check_installed("math_verify", "eval", "grading formulas")
 
-    def read(self, row: Mapping[str, Any], number: int) -> MathProblem:
+    def read(self, row: Fields, number: int) -> MathProblem:
         return MathProblem(row.get("unique_id") or f"math500/{number}", row["problem"], row["answer"])
 
     def placeholders(self, example: MathProblem) -> dict[str, str]:

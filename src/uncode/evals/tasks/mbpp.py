@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 from ...sandbox import Sandbox, Suite
-from ..data import DataSource
+from ..data import DataSource, Fields
 from ..grade.code import readings, run_script, run_tests
 from ..task import Example, Grade, Task, TaskSettings
 
@@ -43,7 +42,7 @@ class Mbpp(Task[MbppProblem]):
     def sandbox(self) -> Sandbox:
         return Sandbox()
 
-    def read(self, row: Mapping[str, Any], number: int) -> MbppProblem:
+    def read(self, row: Fields, number: int) -> MbppProblem:
         code, tests = str(row["code"]).replace("\r\n", "\n").replace("\t", "    "), tuple(row["test_list"])
         entry = _entry(code, tests)
         imports = (*row["test_imports"], *re.findall(r"^(?:import|from)\s.*\S", code, re.M))

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
-from ..data import DataSource
+from ..data import DataSource, Fields
 from ..grade.claims import says_unsolvable
 from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, gives_up, stated, tagged
 from ..grade.pattern import lazy_pattern
@@ -53,7 +52,7 @@ class Sudoku(Task[SudokuPuzzle]):
     source = DataSource("sudoku.csv", sha256="419655fdc297ba5c607b9decb793b2ab0986ff1b42a0701182fb6a0a1ce47765")
     settings = TaskSettings(shots=5, length=128, rate=0.0, chat=True, block_length=32)
 
-    def read(self, row: Mapping[str, Any], number: int) -> SudokuPuzzle:
+    def read(self, row: Fields, number: int) -> SudokuPuzzle:
         clues, solution = row["Puzzle"].strip(), row["Solution"].strip()
         if not re.fullmatch(r"[0-4]{16}", clues):
             raise ValueError(f"'{clues}' is no puzzle of sixteen digits")
