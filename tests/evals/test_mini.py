@@ -24,7 +24,7 @@ from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.folder import RunFolder
 from uncode.evals.run.models import diffusion
 from uncode.evals.run.models.load_model import load_model
-from uncode.evals.run.options import Progress, RunOptions
+from uncode.evals.run.options import RunOptions, RunProgress
 from uncode.evals.run.runner import Runner
 from uncode.evals.suite import names, outcomes, report
 from uncode.evals.suite.board import Board
@@ -74,7 +74,7 @@ def job(folder: Path, out: Path, rates: dict[str, float] | None = None, batch: i
     return SuiteRun(str(folder), "cpu", None, 2, batch, 0, rates, out, ("mini_choice",))
 
 
-def ignore(progress: Progress) -> None:
+def ignore(progress: RunProgress) -> None:
     pass
 
 
@@ -138,7 +138,7 @@ def test_a_quick_run_in_two_processes(
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: real(start))
     families = ("mini_choice", "mini_sudoku")
     quick = SuiteRun(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
-    messages: list[Progress] = []
+    messages: list[RunProgress] = []
     results = quick.run(workers=2, on_progress=messages.append)
     assert (messages[-1].done, messages[-1].total) == (12, 12) and messages[-1].cell.startswith("mini_")
     assert tuple(results.cells) == families
@@ -308,9 +308,9 @@ def test_names_known_without_torch_are_those_of_the_loader() -> None:
 
 @pytest.mark.usefixtures("short")
 def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_answer(folder: Path, tmp_path: Path) -> None:
-    messages: list[Progress] = []
+    messages: list[RunProgress] = []
 
-    def stop_at_the_second_rate(progress: Progress) -> None:
+    def stop_at_the_second_rate(progress: RunProgress) -> None:
         messages.append(progress)
         if "rate 0.02" in progress.cell:
             raise KeyboardInterrupt

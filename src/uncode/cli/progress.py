@@ -19,7 +19,7 @@ from rich.progress import (
 )
 
 from ..core.support.reprs import counted
-from ..evals.run.options import Progress as RunProgress
+from ..evals.run.options import RunProgress
 from ..frequency.counting.job import CountProgress, OnProgress
 
 OnAmount = Callable[[int, int], None]

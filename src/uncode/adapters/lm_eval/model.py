@@ -12,6 +12,7 @@ import lm_eval.models  # noqa: F401  # lm-eval does not import its own models on
 import torch
 import torch.distributed as dist
 from jinja2.exceptions import TemplateError
+from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
 from lm_eval.api.registry import register_model
 from lm_eval.utils import simple_parse_args_string
@@ -28,7 +29,7 @@ from ...evals.run.models.diffusion import DiffusionModel
 from ...evals.run.models.model import PreparedSampler, Question
 from ...evals.run.processes import ProcessPlace
 from ...evals.run.sample import sample_key
-from ...evals.task import Example, Settings
+from ...evals.task import Example, TaskSettings
 from ...generation.likelihood import MAX_EXACT_TOKENS, log_likelihood
 from ...generation.prompt import encode
 from ...models import sampler_files
@@ -117,20 +118,18 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         self.sampler, self._filling = (self._prepare(one) for one in (entry, replace(entry, stop_at_eos=False)))
 
     @classmethod
-    def create_from_arg_obj(
-        cls, arg_dict: Mapping[str, Any], additional_config: Mapping[str, Any] | None = None
-    ) -> UncodeLM:
+    def create_from_arg_obj(cls, arg_dict: Row, additional_config: Row | None = None) -> UncodeLM:
         """Build the model from --model_args. They win over lm-eval's options, which have defaults (cuda:0, batch 1)."""
         others = {name: value for name, value in (additional_config or {}).items() if value is not None}
         return cls(**{**others, **arg_dict})
 
     @classmethod
-    def create_from_arg_string(cls, arg_string: str, additional_config: Mapping[str, Any] | None = None) -> UncodeLM:
+    def create_from_arg_string(cls, arg_string: str, additional_config: Row | None = None) -> UncodeLM:
         """The same, from one text."""
         return cls.create_from_arg_obj(simple_parse_args_string(arg_string), additional_config)
 
     def _load(
-        self, name: str, device: str | None, device_map: str | None, dtype: str | None, revision: Any
+        self, name: str, device: str | None, device_map: str | None, dtype: str | None, revision: object
     ) -> Denoiser:
         if name == "toy":
             return load(name)  # it takes no options, and lm-eval always names a device
@@ -141,7 +140,9 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
 
     def _prepare(self, entry: SamplerEntry) -> PreparedSampler:
         length = self.length or DEFAULT_LENGTH
-        return self.model.prepare(entry, Settings(shots=0, length=length, rate=0, chat=False, block_length=length), {})
+        return self.model.prepare(
+            entry, TaskSettings(shots=0, length=length, rate=0, chat=False, block_length=length), {}
+        )
 
     # -- what lm-eval asks about the model --------------------------------------------------------
 
@@ -159,7 +160,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         """For lm-eval's cache of prompts: the name of the model, and the fingerprint of its tokenizer."""
         return f"{self.model.name}-{self.denoiser.about.get('tokenizer', '')}".replace("/", "__")
 
-    def get_model_info(self) -> dict[str, Any]:
+    def get_model_info(self) -> dict[str, object]:
         """For the results' config: everything that decides an answer."""
         about = {"version": __version__, "model": self.model.name, "seed": self.seed, "length": self.length}
         likelihood = {"samples": self.likelihood_samples, "batch": self.likelihood_batch}
@@ -172,7 +173,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
             "uncode": about | {"sampler": self.sampler.entry.label, "likelihood": likelihood},
         }
 
-    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: object) -> list[int]:
         """The token ids of a text. The template of a chat has written all special tokens; no others are added."""
         return encode(self.denoiser, string)
 
@@ -212,13 +213,13 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
     def barrier(self) -> None:
         dist.barrier()
 
-    def set_cache_hook(self, cache_hook: Any) -> None:
+    def set_cache_hook(self, cache_hook: object) -> None:
         """lm-eval calls this for `--use_cache` only."""
         raise UncodeError(NO_CACHE)
 
     # -- generation -------------------------------------------------------------------------------
 
-    def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
+    def generate_until(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[str]:
         """The answers, up to their first stop string. They are cut after decoding, which has no left-to-right order."""
         asked = list(read_generations(requests, self.length, self.seed))
         questions = [
@@ -267,7 +268,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
 
     # -- log-likelihoods --------------------------------------------------------------------------
 
-    def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+    def loglikelihood(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """For each context and continuation, the log-likelihood, and whether the sampler writes the continuation."""
         pairs = [(request.args, *self._encode_parts(*request.args)) for request in requests]
         return self._loglikelihood_tokens(pairs, disable_tqdm)
@@ -280,7 +281,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         return before, answer
 
     def _loglikelihood_tokens(
-        self, requests: Sequence[tuple[Any, list[int], list[int]]], disable_tqdm: bool = False, **kwargs: Any
+        self, requests: Sequence[tuple[object, list[int], list[int]]], disable_tqdm: bool = False, **kwargs: object
     ) -> list[tuple[float, bool]]:
         frame = list(self.denoiser.frame[0])
         pairs = [(tuple(frame + context), tuple(answer)) for _, context, answer in requests]
@@ -320,7 +321,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         rows = iter(self._decode(asked, self._filling, "greedy", is_quiet))
         return [not answer or tuple(next(rows)["token_ids"]) == answer for _, answer in pairs]
 
-    def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
+    def loglikelihood_rolling(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[float]:
         """The log-likelihood of whole texts, in windows of the model's context. A window sees the token before it."""
         frame = tuple(self.denoiser.frame[0])
         windows = [self._windows(tuple(self.tok_encode(request.args[0])), frame) for request in requests]
@@ -351,7 +352,7 @@ def _check_sampler(name: str, options: Mapping[str, Any], own: Mapping[str, Path
     return name
 
 
-def _boolean(value: Any, name: str) -> bool:
+def _boolean(value: object, name: str) -> bool:
     require(isinstance(value, bool), f"{name} in --model_args must be true or false, not {value!r}.")
     return bool(value)
 

@@ -22,7 +22,7 @@ from ..run.folder import DRAWN_PROBLEMS, INFO, RunFolder
 from ..run.models.diffusion import DiffusionModel
 from ..run.models.load_model import load_model
 from ..run.models.model import EvaluatedModel, SamplerRefused
-from ..run.options import OnProgress, Progress, RunOptions
+from ..run.options import OnProgress, RunOptions, RunProgress
 from ..run.processes import run_processes
 from ..run.runner import OnStart, Runner
 from .every_preset import with_every_preset, with_samplers
@@ -101,7 +101,7 @@ class SuiteRun:
         require(not other, f"'{self.folder}' has answers to other problems: choose another `out=`.")
         for number, name in enumerate(self.families):
             if self.data is not None and not (self.data / f"{name}.jsonl").is_file():
-                on_progress(Progress(f"drawing {name}", number, len(self.families), 0, 0))
+                on_progress(RunProgress(f"drawing {name}", number, len(self.families), 0, 0))
                 make_folder(self.data)
                 drawn = FAMILIES[name].fresh_problems(COUNT, self.draw or 0)
                 write_whole(self.data / f"{name}.jsonl", json_lines(drawn))

@@ -21,7 +21,7 @@ from ....engine.finished_row import FinishedRow
 from ....generation.prompt import Prompt, encode
 from ....samplers.interventions import reject_trivial, trivial_ids
 from ....samplers.resolve import require_table, resolve
-from ...task import Settings
+from ...task import TaskSettings
 from ...tasks import find_task
 from ..config import AUTOREGRESSIVE, LABEL_FREE, EvalConfig, SamplerEntry
 from ..own_code import own_code
@@ -63,7 +63,7 @@ class DiffusionModel(EvaluatedModel):
         require(len(ids) == 1, f"an anchor is one token, and '{self.name}' reads '{text}' as {len(ids)}: give another.")
         return int(ids[0])
 
-    def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
+    def prepare(self, entry: SamplerEntry, settings: TaskSettings, options: Mapping[str, Any]) -> PreparedSampler:
         require(
             entry.preset != AUTOREGRESSIVE,
             f"'{self.name}' is a masked diffusion model, and '{entry.label}' is for autoregressive ones.",

@@ -16,8 +16,8 @@ from typing import Any, ClassVar, TypeVar
 
 from ....core.errors import require
 from ....util.files import read_text
-from ...data import Source, parse
-from ...task import Example, Grade, Grader, Settings, Task
+from ...data import DataSource, parse
+from ...task import Example, Grade, Grader, Task, TaskSettings
 from ...tasks.benchmarks import TASKS
 
 E = TypeVar("E", bound=Example)
@@ -44,10 +44,10 @@ class Family(Task[E]):
     """Tokens to generate. It is longer than the answers, as in the paper."""
 
     def __init_subclass__(cls) -> None:
-        cls.source = Source(f"{cls.name}.jsonl")
+        cls.source = DataSource(f"{cls.name}.jsonl")
         rate = TASKS[cls.benchmark].settings.rate
         block_length = -(-cls.length // BLOCKS)
-        cls.settings = Settings(shots=0, length=cls.length, rate=rate, chat=False, block_length=block_length)
+        cls.settings = TaskSettings(shots=0, length=cls.length, rate=rate, chat=False, block_length=block_length)
 
     @abstractmethod
     def draw(self, random: Random) -> E:
