@@ -13,10 +13,9 @@ from ...core.errors import require
 from ...core.support.reprs import counted
 from ...util.extras import check_installed
 from ...util.write import write_whole
-from ..loading import loading
 from ..options import Force, Json
 from ..outputs import check_output
-from ..printing import print_whole, printing
+from ..printing import grid, loading, print_whole, printing
 
 if TYPE_CHECKING:
     from ...analysis.analyze import Analysis
@@ -114,16 +113,13 @@ def _write(found: Analysis, out: Path) -> None:
 
 def _show(found: Analysis) -> None:
     """One line per group: the traces, and the numbers in the figure's title or legend."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    titles = _MEASURES[found.kind]
-    for title in ("model", "task", "sampler", "traces", *titles):
-        table.add_column(title, justify="left" if title in ("model", "task", "sampler") else "right", no_wrap=True)
-    for group, one in found.groups.items():
-        table.add_row(*group, f"{one.traces:,}", *(_cell(read(one)) for read in titles.values()))
+    measures = _MEASURES[found.kind]
+    rows = [
+        (*group, f"{one.traces:,}", *(_cell(read(one)) for read in measures.values()))
+        for group, one in found.groups.items()
+    ]
     with printing() as console:
-        print_whole(console, table)
+        print_whole(console, grid(("model", "task", "sampler", "traces", *measures), rows, range(3), no_wrap=True))
         for group, share in found.references.items():
             console.print(f"reference: {share:.2f} of {group.sampler} {group.task}".rstrip())
 

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...core.errors import require
-from ..loading import loading
 from ..options import Force, Json
 from ..outputs import check_output
-from ..printing import printing
+from ..printing import loading, printing
 
 if TYPE_CHECKING:
     from rich.console import Console

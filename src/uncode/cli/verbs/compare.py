@@ -9,8 +9,8 @@ import typer
 
 from ...core.errors import require, suggest
 from .. import options as shared
-from ..loading import loading
 from ..outputs import check_output
+from ..printing import loading
 
 if TYPE_CHECKING:
     from ...core.pieces.piece import Table

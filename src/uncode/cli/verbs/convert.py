@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from ..loading import loading
 from ..options import Json
+from ..printing import loading
 
 SUMMARY = "Convert pickled weights (pytorch_model.bin) to safetensors."
 Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a checkpoint.")]

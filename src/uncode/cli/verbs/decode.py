@@ -10,7 +10,6 @@ import typer
 
 from ...core.errors import require
 from ...samplers.catalog import DEFAULT_SAMPLER
-from ..loading import loading
 from ..options import (
     DEFAULT_BATCH,
     BatchSize,
@@ -35,6 +34,7 @@ from ..options import (
     read_settings,
 )
 from ..outputs import check_output, check_resumable
+from ..printing import loading
 
 SUMMARY = "Answer a prompt, fill gaps, or answer a file of prompts."
 Option = typer.Option

@@ -12,9 +12,8 @@ import typer
 from ...core.errors import require
 from ...models import TABLE, TINY, sampler_files
 from ...samplers.catalog import DEFAULT_SAMPLER, CatalogEntry, catalog, find
-from ..loading import loading
 from ..options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
-from ..printing import NARROW_COLUMNS, printing
+from ..printing import NARROW_COLUMNS, loading, printing
 
 if TYPE_CHECKING:
     from rich.console import Group

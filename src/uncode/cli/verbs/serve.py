@@ -17,7 +17,6 @@ from ...samplers.catalog import DEFAULT_SAMPLER
 from ...server.settings import Limits, Origin, Replicas
 from ...server.settings import Settings as ServerSettings
 from ...util.extras import check_installed
-from ..loading import loading
 from ..options import (
     DEFAULT_LENGTH,
     Device,
@@ -31,6 +30,7 @@ from ..options import (
     find_sampler,
     read_settings,
 )
+from ..printing import loading
 
 if TYPE_CHECKING:
     from ...server.service import Service

@@ -9,9 +9,9 @@ import typer
 
 from ...core.errors import require
 from ...core.support.reprs import counted
-from ..loading import loading
 from ..options import Force
 from ..outputs import check_output, same_file
+from ..printing import loading
 
 if TYPE_CHECKING:
     from ...view.page import Trajectory

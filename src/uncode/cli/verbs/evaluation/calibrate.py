@@ -10,7 +10,6 @@ import typer
 
 from ....core.errors import UncodeError, require
 from ....util.extras import check_installed
-from ...loading import loading
 from ...options import (
     Data,
     Device,
@@ -26,11 +25,10 @@ from ...options import (
     read_settings,
 )
 from ...outputs import check_output, check_run_folder
-from ...printing import printing
+from ...printing import grid, loading, printing, resumable
 
 if TYPE_CHECKING:
     from ....evals.run.calibrate import Calibration, RateChoice
-    from ....util.stats import Interval
 
 SUMMARY = "Choose Uncode's rate for a task without labels."
 DEFAULT_RATES, DEFAULT_EXAMPLES, DEFAULT_BATCH = "0,0.25,0.5,1.0", 100, 32
@@ -127,13 +125,9 @@ def _run(
     from ....evals.run.options import RunOptions
     from ...progress import eval_bar
 
-    try:
-        with eval_bar(f"calibrate {calibration.task.name}") as on_progress:
-            chosen = calibration.examples(examples, data)
-            return calibration.run(chosen, folder, RunOptions(batch, data), on_progress, labels)
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
-        raise
+    with resumable(folder), eval_bar(f"calibrate {calibration.task.name}") as on_progress:
+        chosen = calibration.examples(examples, data)
+        return calibration.run(chosen, folder, RunOptions(batch, data), on_progress, labels)
 
 
 def read_rates(text: str) -> tuple[float, ...]:
@@ -182,22 +176,14 @@ def _show(choice: RateChoice, labels: bool, target: Path, as_json: bool) -> None
         }
         typer.echo(json.dumps(data, indent=2))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("rate", "mean predictive entropy", *(["accuracy, %"] if labels else []), ""):
-        table.add_column(title, justify="right")
+    lines = list[tuple[str, ...]]()
     for rate, entropy in choice.entropies.items():
         accuracy = [right[rate].percent().replace(" %", "", 1)] if labels else []
-        table.add_row(f"{rate:g}", f"{entropy:.4f}", *accuracy, "chosen" if rate == choice.rate else "")
+        lines.append((f"{rate:g}", f"{entropy:.4f}", *accuracy, "chosen" if rate == choice.rate else ""))
     with printing() as console:
-        console.print(table)
-        if labels:
-            console.print(f"\n{_pearson(found)}")
+        console.print(grid(("rate", "mean predictive entropy", *(["accuracy, %"] if labels else []), ""), lines))
+        if found is not None:
+            console.print(f"\nPearson's r of entropy and accuracy: {found:.2f} (95 % interval)")
+        elif labels:
+            console.print("\nPearson's r: none, because the accuracy or the entropy is the same at every rate.")
     typer.echo(f"{target}: the sampler with rate {choice.rate:g}.", err=True)
-
-
-def _pearson(found: Interval | None) -> str:
-    if found is None:
-        return "Pearson's r: none, because the accuracy or the entropy is the same at every rate."
-    return f"Pearson's r of entropy and accuracy: {found:.2f} (95 % interval)"

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....core.errors import require
-from ...loading import loading
 from ...options import Data, Device, Dtype, Force, Json, Revision, complete_model, complete_table
 from ...outputs import check_output, check_run_folder
-from ...printing import printing
+from ...printing import grid, loading, printing, resumable
 
 if TYPE_CHECKING:
     from ....evals.run.config import EvalConfig
@@ -165,15 +164,9 @@ def _list(as_json: bool) -> None:
         rows = [{"name": c.name, "title": c.title, "models": c.models, "tasks": c.tasks} for c in configs]
         typer.echo(json.dumps(rows, indent=2))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("config", "what it runs", "models", "tasks", "samplers"):
-        table.add_column(title, justify="right" if title in ("models", "tasks", "samplers") else "left")
-    for c in configs:
-        table.add_row(c.name, c.title, *(str(len(part)) for part in (c.models, c.tasks, c.samplers)))
+    counts = [(c.name, c.title, *(str(len(part)) for part in (c.models, c.tasks, c.samplers))) for c in configs]
     with printing() as console:
-        console.print(table)
+        console.print(grid(("config", "what it runs", "models", "tasks", "samplers"), counts, left=range(2)))
 
 
 def _runner(
@@ -231,14 +224,10 @@ def _run(runner: Runner, folder: Path, as_json: bool) -> bool:
 
     warnings.simplefilter("once", NoJail)
     place = runner.options
-    try:
-        with eval_bar(runner.config.name) as on_progress:
-            runner.on_progress = on_progress
-            runner.on_model = lambda model: announce_time(runner, model, LONG_SECONDS)
-            is_complete = runner.run()
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
-        raise
+    with resumable(folder), eval_bar(runner.config.name) as on_progress:
+        runner.on_progress = on_progress
+        runner.on_model = lambda model: announce_time(runner, model, LONG_SECONDS)
+        is_complete = runner.run()
     if not is_complete:
         typer.echo(f"process {place.process} of {place.processes} is done; others are still at work", err=True)
         return False

@@ -10,8 +10,8 @@ import typer
 
 from ....core.errors import require
 from ... import options as common
-from ...loading import loading
 from ...outputs import check_output, check_run_folder
+from ...printing import loading, resumable
 from .calibrate import write_sampler
 
 if TYPE_CHECKING:
@@ -117,15 +117,12 @@ def _run(
     from ....evals.run.options import RunOptions
     from ...progress import eval_bar, item_bar
 
-    try:
+    with resumable(folder):
         with eval_bar("left to right") as on_progress:
             questions = calibration.questions(examples, data)
             answers = calibration.own_answers(questions, folder, RunOptions(batch, data), on_progress)
         with item_bar("masked answers") as on_amount:
             return calibration.choose(answers, max_error, masks, on_amount)
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
-        raise
 
 
 def _show(found: ThresholdChoice, out: Path, as_json: bool) -> None:
