@@ -242,7 +242,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UncodeError, match="is not JSON"):
         call(*words)
     out.unlink()
-    with Journal.open(out, {}), pytest.raises(UncodeError, match="another process is writing into"):
+    with Journal.of_job(out, {}), pytest.raises(UncodeError, match="another process is writing into"):
         call(*words)
 
 

@@ -15,7 +15,7 @@ from tests.cli.running import call
 from uncode import UncodeError
 from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.grading import GradingPool
-from uncode.evals.run.work_units import claim, work_units
+from uncode.evals.run.runner import claim, work_units
 from uncode.evals.suite.every_preset import entries_by_label, with_every_preset, with_samplers
 from uncode.evals.suite.families import FAMILIES
 from uncode.evals.suite.folder import FRESH_FOLDER, SECOND_FOLDER

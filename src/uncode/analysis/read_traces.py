@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import UncodeError, require
+from ..core.support.json_lines import read_json
 from ..core.trace.schema import Damage, read_fields
-from ..util.json_lines import read_json
 from ..util.paths import kind_at, no_file
 from .sampler_settings import SamplerSettings, settings_of
 

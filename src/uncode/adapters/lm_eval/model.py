@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lm_eval.models  # noqa: F401  # lm-eval does not import its own models once ours is registered
+import torch
+import torch.distributed as dist
 from jinja2.exceptions import TemplateError
 from lm_eval.api.model import TemplateLM
 from lm_eval.api.registry import register_model
 from lm_eval.utils import simple_parse_args_string
+from rich.console import Console
+from rich.progress import track
 from torch import Tensor
-from tqdm import tqdm
 
 from ...backbones.guidance import Guided
 from ...backbones.loading.load import check_exists, load
@@ -23,6 +26,7 @@ from ...core.errors import UncodeError, require, suggest
 from ...evals.run.config import SamplerEntry
 from ...evals.run.models.diffusion import DiffusionModel, sampler_of
 from ...evals.run.models.model import PreparedSampler, Question
+from ...evals.run.processes import ProcessPlace
 from ...evals.run.sample import sample_key
 from ...evals.task import Example, Settings
 from ...generation.likelihood import MAX_EXACT_TOKENS, log_likelihood
@@ -31,8 +35,7 @@ from ...models import sampler_files
 from ...samplers import lookup
 from ...samplers.catalog import DEFAULT_SAMPLER, catalog, find
 from ...version import __version__
-from .journal import AnswerJournal
-from .processes import ProcessGroup
+from .journal import AnswerJournal, Row
 from .requests import DEFAULT_LENGTH, NO_CACHE, read_generations, warn_once
 
 AUTO_BATCH = 32
@@ -45,7 +48,11 @@ ARGUMENTS = (
     *("device", "dtype", "device_map", "revision", "batch_size"),
 )
 """The names in --model_args that are not options of the sampler."""
-Row = Mapping[str, Any]
+LM_EVAL_DEVICE = "cuda:0"
+"""What lm-eval asks for if the user names no device, on a machine without a GPU too."""
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
+"""The ids of a context and of its continuation."""
+T = TypeVar("T")
 
 
 @register_model("uncode")
@@ -80,8 +87,10 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         **options: Any,
     ) -> None:
         super().__init__()
-        self.processes = ProcessGroup()
-        self._rank, self._world_size = self.processes.place.process, self.processes.place.processes
+        self.place = ProcessPlace.from_environment()
+        self._rank, self._world_size = self.place.process, self.place.processes
+        if self.world_size > 1 and not dist.is_initialized():
+            dist.init_process_group("gloo")  # for texts and grades; no tensor leaves its GPU
         self.length = None if length is None else _whole(length, "length", 1)
         self.seed, self.check_greedy = _whole(seed, "seed"), _boolean(check_greedy, "check_greedy")
         self.likelihood_samples = _whole(likelihood_samples, "likelihood_samples", 1)
@@ -126,7 +135,8 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
     ) -> Denoiser:
         if name == "toy":
             return load(name)  # it takes no options, and lm-eval always names a device
-        place = self.processes.device(device) if device_map is None else None
+        wanted = None if device == LM_EVAL_DEVICE else device
+        place = self.place.device(wanted) if device_map is None else None
         text = None if revision is None else str(revision)  # lm-eval reads digits as a number
         return load(name, device=place, dtype=dtype, device_map=device_map, revision=text)
 
@@ -188,13 +198,20 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
     # -- data parallel ----------------------------------------------------------------------------
 
     def all_gather(self, tensor: Tensor) -> Tensor:
-        return self.processes.all_gather(tensor)
+        """The tensors of all processes, one after the other."""
+        mine = tensor.detach().cpu().reshape(-1)
+        found = [torch.empty_like(mine) for _ in range(self.world_size)]
+        dist.all_gather(found, mine)
+        return torch.cat(found)
 
-    def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
-        return self.processes.gather_object(obj, dst)
+    def gather_object(self, obj: object, dst: int = 0) -> list[object] | None:
+        """The objects of all processes, on process `dst`; None on the others."""
+        found: list[object] | None = [None] * self.world_size if self.rank == dst else None
+        dist.gather_object(obj, found, dst=dst)
+        return found
 
     def barrier(self) -> None:
-        self.processes.barrier()
+        dist.barrier()
 
     def set_cache_hook(self, cache_hook: Any) -> None:
         """lm-eval calls this for `--use_cache` only."""
@@ -211,11 +228,13 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         rows = self._decode(questions, self.sampler, "generate_until", disable_tqdm)
         return [one.cut(row["text"]) for one, row in zip(asked, rows, strict=True)]
 
-    def _decode(
-        self, questions: Sequence[Question], sampler: PreparedSampler, what: str, disable_tqdm: bool
-    ) -> list[Row]:
+    def _decode(self, questions: Sequence[Question], sampler: PreparedSampler, what: str, is_quiet: bool) -> list[Row]:
         """The journal's lines of the questions. Those that it does not hold are decoded first."""
-        keys = [self._key({"prompt": one.prompt_sha256, "length": one.length}, sampler, one.seed) for one in questions]
+        weights, definition = self.model.fingerprint, sampler.definition
+        keys = [
+            sample_key({"prompt": one.prompt_sha256, "length": one.length}, weights, definition, one.seed)
+            for one in questions
+        ]
         missing = {key: one for key, one in zip(keys, questions, strict=True) if key not in self.journal}
         key_of = {one: key for key, one in missing.items()}
         longest = max((len(one.prompt_ids) + one.length for one in questions), default=0)
@@ -225,7 +244,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
             )
         answers = self.model.answers(sampler, list(missing.values()), self.batch)
         with self.journal.writing() as add:
-            for question, answer in self._progress(answers, len(missing), what, disable_tqdm):
+            for question, answer in self._progress(answers, len(missing), what, is_quiet):
                 add(
                     {
                         "key": key_of[question],
@@ -243,11 +262,9 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
                 )
         return [self.journal[key] for key in keys]
 
-    def _key(self, request: Mapping[str, Any], sampler: PreparedSampler, seed: int) -> str:
-        return sample_key(request, self.model.fingerprint, sampler.definition, seed)
-
-    def _progress(self, work: Any, total: int, what: str, disable_tqdm: bool) -> Any:
-        return tqdm(work, total=total, desc=f"uncode {what}", disable=disable_tqdm or self.rank > 0 or not total)
+    def _progress(self, work: Iterable[T], total: int, what: str, is_quiet: bool) -> Iterable[T]:
+        is_quiet = is_quiet or self.rank > 0 or not total
+        return track(work, f"uncode {what}", total, console=Console(stderr=True), disable=is_quiet)
 
     # -- log-likelihoods --------------------------------------------------------------------------
 
@@ -271,21 +288,16 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         greedy = self._are_greedy(pairs, disable_tqdm) if self.check_greedy else [False] * len(pairs)
         return list(zip(self._scores(pairs, "loglikelihood", disable_tqdm), greedy, strict=True))
 
-    def _scores(
-        self, pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], what: str, disable_tqdm: bool
-    ) -> list[float]:
+    def _scores(self, pairs: Sequence[Pair], what: str, is_quiet: bool) -> list[float]:
         """Log-likelihoods, from the journal or computed now. The same masks are drawn for answers of equal length."""
-        keys = [self._likelihood_key(*pair) for pair in pairs]
+        settings = {"samples": self.likelihood_samples, "batch": self.likelihood_batch}
+        requests = ({"context": context, "answer": answer, "likelihood": settings} for context, answer in pairs)
+        keys = [sample_key(request, self.model.fingerprint, {}, self.seed) for request in requests]
         missing = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in self.journal}
         with self.journal.writing() as add:
-            for key, (context, answer) in self._progress(missing.items(), len(missing), what, disable_tqdm):
+            for key, (context, answer) in self._progress(missing.items(), len(missing), what, is_quiet):
                 add({"key": key, "log_likelihood": self._log_likelihood(context, answer)})
         return [float(self.journal[key]["log_likelihood"]) for key in keys]
-
-    def _likelihood_key(self, context: tuple[int, ...], answer: tuple[int, ...]) -> str:
-        settings = {"samples": self.likelihood_samples, "batch": self.likelihood_batch}
-        request = {"context": context, "answer": answer, "likelihood": settings}
-        return sample_key(request, self.model.fingerprint, {}, self.seed)
 
     def _log_likelihood(self, context: tuple[int, ...], answer: tuple[int, ...]) -> float:
         """Our estimate in nats. Where all ways to mask the answer are fewer than the samples, it is exact."""
@@ -302,10 +314,11 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
             seed=self.seed,
         )
 
-    def _are_greedy(self, pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], disable_tqdm: bool) -> list[bool]:
+    def _are_greedy(self, pairs: Sequence[Pair], is_quiet: bool) -> list[bool]:
         """Whether the sampler, given the length of the answer, writes exactly the answer."""
-        asked = [Question(Example("loglikelihood"), *pair, self.seed) for pair in _lengths(pairs)]
-        rows = iter(self._decode(asked, self._filling, "greedy", disable_tqdm))
+        example, answered = Example("loglikelihood"), [pair for pair in pairs if pair[1]]
+        asked = [Question(example, context, len(answer), self.seed) for context, answer in answered]
+        rows = iter(self._decode(asked, self._filling, "greedy", is_quiet))
         return [not answer or tuple(next(rows)["token_ids"]) == answer for _, answer in pairs]
 
     def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
@@ -313,12 +326,10 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         frame = tuple(self.denoiser.frame[0])
         windows = [self._windows(tuple(self.tok_encode(request.args[0])), frame) for request in requests]
         scores = self._scores([pair for text in windows for pair in text], "loglikelihood_rolling", disable_tqdm)
-        ends = [0]
-        for text in windows:
-            ends.append(ends[-1] + len(text))
-        return [sum(scores[first:last]) for first, last in pairwise(ends)]
+        left = iter(scores)
+        return [sum(islice(left, len(text))) for text in windows]
 
-    def _windows(self, ids: tuple[int, ...], frame: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    def _windows(self, ids: tuple[int, ...], frame: tuple[int, ...]) -> list[Pair]:
         size = max(1, self.max_length - len(frame) - 1)
         return [(frame + ids[max(0, at - 1) : at], ids[at : at + size]) for at in range(0, len(ids), size)]
 
@@ -346,11 +357,6 @@ def _check_sampler(name: str, options: Mapping[str, Any], own: Mapping[str, Path
 def _boolean(value: Any, name: str) -> bool:
     require(isinstance(value, bool), f"{name} in --model_args must be true or false, not {value!r}.")
     return bool(value)
-
-
-def _lengths(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[tuple[tuple[int, ...], int]]:
-    """The contexts and the lengths of their answers, without empty answers."""
-    return [(context, len(answer)) for context, answer in pairs if answer]
 
 
 def _without_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:

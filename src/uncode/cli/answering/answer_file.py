@@ -107,13 +107,13 @@ class _Kept:
         self.journal, self.order = journal, order
         keys: list[Any] = [(row.get("id"), row.get(name_key, only)) for row in journal.rows]
         are_known = all(isinstance(part, str | int) for key in keys for part in key) and set(keys) <= order.keys()
-        changed = f"'{journal.out}' was changed: choose another file, or remove it."
+        changed = f"'{journal.path}' was changed: choose another file, or remove it."
         require(are_known and len(set(keys)) == len(keys), changed)
         self.rows: dict[Key, Row] = dict(zip(keys, journal.rows, strict=True))
 
     def add(self, key: Key, row: Row) -> None:
         if key not in self.rows:
-            self.journal.add([row])
+            self.journal.add(row)
             self.rows[key] = row
 
     def arrange(self) -> None:
@@ -131,10 +131,10 @@ def answer_file(settings: DecodeSettings, job: FileJob, command: Mapping[str, An
     about, only = _about(settings, job), next(iter(job.samplers))
     with ExitStack() as stack:
         out = job.prompts.out or Path(stack.enter_context(TemporaryDirectory())) / "answers.jsonl"
-        answers = _Kept(stack.enter_context(Journal.open(out, about, command, job.force)), order, "sampler", only)
+        answers = _Kept(stack.enter_context(Journal.of_job(out, about, command, job.force)), order, "sampler", only)
         traces = None
         if job.trace is not None:
-            traces = _Kept(stack.enter_context(Journal.open(job.trace, about, None, job.force)), order, "title", only)
+            traces = _Kept(stack.enter_context(Journal.of_job(job.trace, about, None, job.force)), order, "title", only)
         resumed, before = len(answers.rows), sum(row["forwards"] for row in answers.rows.values())
         try:
             drawn = _answer_missing(settings, job, items, answers, traces)

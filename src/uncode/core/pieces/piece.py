@@ -146,6 +146,25 @@ class Piece:
         return piece
 
 
+def brief(piece: Piece, settings: bool = True) -> str:
+    """A piece by its name, the pieces in it, and the settings that are not its defaults: `TopK(Even(steps=12))`.
+
+    A sum of scores reads as a sum. Frequency tables are left out. Without `settings`, names alone.
+    """
+    terms = getattr(piece, "terms", (piece,))
+    if len(terms) > 1:
+        return " + ".join(brief(term, settings) for term in terms)
+    inside = []
+    for field in dataclasses.fields(piece):
+        value = getattr(piece, field.name)
+        if isinstance(value, Piece):
+            inside.append(brief(value, settings))
+        elif settings and value != field.default and not isinstance(value, Table):
+            is_long = isinstance(value, tuple) and len(value) > 3
+            inside.append(f"{field.name}={f'{len(value)} items' if is_long else repr(value)}")
+    return type(piece).__name__ + (f"({', '.join(inside)})" if inside else "")
+
+
 def _hints(cls: type[Piece]) -> dict[str, Any]:
     """The annotations of the fields of a piece."""
     if cls not in _HINTS:

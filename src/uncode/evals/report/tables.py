@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from ...util.stats import Interval
 from ..paper import paper_tables
+from ..paper.tables import AVERAGE
 from .analysis import Analysis, Choices
-from .paper_table import no_figures, paper_table
 from .scores import Results
-from .table import Document, Section, Table
-from .text import NONE, number, p_value, percent, points, times
+from .table import NONE, Document, Section, Table, number, p_value, percent, points, times
 
 SIGNIFICANT = 0.05
+DOUBT = "!"
+"""Marks a doubtful figure of the paper."""
 RULES = {"correct": "our grader", "paper": "the rule of the released code"}
 
 
@@ -47,7 +48,8 @@ def accuracy(one: Analysis) -> Table:
     for sampler in one.samplers:
         for metric in one.metrics:
             cells = [_accuracy_cell(one, sampler, task, metric) for task in one.tasks]
-            rows.append([sampler, metric, *cells, _or_none(one.average(sampler, metric))])
+            average = one.average(sampler, metric)
+            rows.append([sampler, metric, *cells, percent(average) if average else NONE])
     rules = [f"'{metric}' is {RULES[metric]}" for metric in one.metrics if metric in RULES]
     notes = [
         f"{_sizes(one)}.",
@@ -64,7 +66,8 @@ def differences(one: Analysis) -> Table:
     rows = []
     for sampler in one.others:
         cells = [_difference_cell(one, sampler, task) for task in one.tasks]
-        rows.append([sampler, *cells, _points_or_none(one.average_difference(sampler))])
+        average = one.average_difference(sampler)
+        rows.append([sampler, *cells, points(average) if average else NONE])
     notes = [
         "Over the examples that both have answered; in brackets: Newcombe's 95 % intervals for paired shares.",
         f"A star marks a p-value of McNemar's test below {SIGNIFICANT} after Holm's correction.",
@@ -131,6 +134,74 @@ def parallelism(one: Analysis) -> Table:
     return Table(titles, rows, f"Accuracy under parallelism ({one.choices.metric})", notes)
 
 
+def paper_table(one: Analysis) -> Table | None:
+    """Ours, the paper's and the difference, for every sampler of which the paper has a figure; None if it has none."""
+    columns = [*one.tasks, *([AVERAGE] if set(one.tasks) == set(paper_tables().sizes) else [])]
+    known = [sampler for sampler in one.samplers if any(one.figure(sampler, column) for column in columns)]
+    if not known:
+        return None
+    caption = f"Beside the paper's figures, % ({one.paper_model})"
+    with_speed = bool(one.baseline) and any(one.paper_key(sampler) in paper_tables().speedups for sampler in known)
+    rows = []
+    for sampler in known:
+        for metric in one.metrics:
+            cells = [_paper_cell(one, sampler, column, metric) for column in columns]
+            rows.append([sampler, metric, *cells, *([_paper_speed(one, sampler)] if with_speed else [])])
+    titles = ["sampler", "rule", *columns, *(["speed-up"] if with_speed else [])]
+    return Table(titles, rows, caption, _paper_notes(one, known, columns), labels=2)
+
+
+def no_figures(one: Analysis) -> str:
+    """The sentence in place of the table, where nothing of ours has a counterpart in the paper."""
+    tables, models = paper_tables().names, paper_tables().models
+    ours = f"{', '.join(one.samplers)} on {', '.join(one.tasks)} by {one.paper_model}"
+    other = "" if one.paper_model in models else ", and --paper-model ID names one of its models instead"
+    return f"The paper has no figures of {ours}: its tables are {', '.join(tables)}{other}."
+
+
+def _paper_cell(one: Analysis, sampler: str, column: str, metric: str) -> str:
+    """`ours (paper's, difference)`."""
+    is_average, figure = column == AVERAGE, one.figure(sampler, column)
+    ours = one.average(sampler, metric) if is_average else one.accuracy(sampler, column, metric)
+    shown = NONE if ours is None else f"{100 * ours.estimate:z.1f}"
+    if figure is not None:
+        theirs = f"{figure.value:.1f}{DOUBT if figure.doubt else ''}"
+        shown += f" ({theirs})" if ours is None else f" ({theirs}, {100 * ours.estimate - figure.value:+z.1f})"
+    if is_average:
+        return shown
+    score = one.score(sampler, column)
+    is_partial = score is not None and not score.is_complete(metric)
+    return f"{shown} ({len(score.right(metric))} of {score.total})" if score and is_partial else shown
+
+
+def _paper_speed(one: Analysis, sampler: str) -> str:
+    """Our speed-up over the baseline, and the paper's."""
+    key = one.paper_key(sampler)
+    theirs = paper_tables().speedups.get(key) if key else None
+    ours = one.speedup(sampler).seconds if sampler != one.baseline else 1.0
+    return times(ours) if theirs is None else f"{times(ours)} ({times(theirs)})"
+
+
+def _paper_notes(one: Analysis, samplers: list[str], columns: list[str]) -> list[str]:
+    notes = [
+        "Ours, then in parentheses the paper's figure and ours minus the paper's.",
+        f"Source: {paper_tables().paper}.",
+    ]
+    others = []
+    for task, size in paper_tables().sizes.items():
+        totals = {score.total for (_, name, _), score in one.results.scores.items() if name == task}
+        if task in one.tasks and totals != {size}:
+            others.append(f"{task} {max(totals)} against {size}")
+    if others:
+        notes.append(f"The numbers of examples differ from the paper's: {', '.join(others)}.")
+    figures = [one.figure(sampler, column) for sampler in samplers for column in columns]
+    marked = [figure for figure in figures if figure and figure.doubt]
+    doubts = [f"{figure.sampler}, {figure.column}, {figure.value:.1f}: {figure.doubt}" for figure in marked]
+    if doubts:
+        notes.append(f"{DOUBT} marks figures of the paper that cannot be right or are doubtful: {'; '.join(doubts)}.")
+    return notes
+
+
 def _accuracy_cell(one: Analysis, sampler: str, task: str, metric: str) -> str:
     score = one.score(sampler, task)
     if score is None:
@@ -180,11 +251,3 @@ def _sizes(one: Analysis) -> str:
         whole = sizes.get(task, total)
         parts.append(f"{task} {total}" + (f" of {whole}" if whole > total else ""))
     return "Examples: " + ", ".join(parts)
-
-
-def _or_none(value: Interval | None) -> str:
-    return percent(value) if value else NONE
-
-
-def _points_or_none(value: Interval | None) -> str:
-    return points(value) if value else NONE

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ...core.errors import UncodeError, require
-from ...util.files import LineFile, exclusive_lock, read_rows
+from ...util.extras import needed
+from ...util.files import Journal, exclusive_lock, read_rows
 from ...util.paths import check_folder_can_be_made, make_folder
 from ...util.write import is_partial, write_whole
 from .sample import CellName, Sample
@@ -44,7 +45,7 @@ LOCK_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Cell:
+class RunCell:
     """One sampler on one task with one model: everything that its samples have in common."""
 
     model: str
@@ -72,7 +73,7 @@ class RunInfo:
     config: str
     """The name of the config."""
     title: str
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[RunCell, ...] = ()
     baseline: str = ""
     """The sampler's label that others are compared with."""
     paper: str = ""
@@ -82,7 +83,7 @@ class RunInfo:
     """How many examples of each task were asked for."""
     schema: int = SCHEMA
 
-    def with_cells(self, cells: Iterable[Cell], folder: Path) -> RunInfo:
+    def with_cells(self, cells: Iterable[RunCell], folder: Path) -> RunInfo:
         """The same run with more cells. A cell of the same name must be the same cell."""
         found = {cell.name: cell for cell in self.cells}
         for cell in cells:
@@ -146,7 +147,7 @@ class RunFolder:
             f"'{self.path}' is not empty and no run folder (it holds {others[:3]}): choose another.",
         )
 
-    def add_cells(self, cells: Sequence[Cell]) -> None:
+    def add_cells(self, cells: Sequence[RunCell]) -> None:
         """Note cells in `run.json`. A cell of the same name must be the same cell."""
         info = self.info()
         if all(cell in info.cells for cell in cells):
@@ -165,7 +166,7 @@ class RunFolder:
             is_ours = isinstance(data, dict) and {"schema", "cells", "config"} <= set(data)
             require(is_ours, f"'{file}' was not written by `uncode eval`: choose another folder.")
             require(data["schema"] == SCHEMA, f"'{file}' has schema {data['schema']}; this version reads {SCHEMA}.")
-            return RunInfo(**{**data, "cells": tuple(Cell(**cell) for cell in data["cells"])})
+            return RunInfo(**{**data, "cells": tuple(RunCell(**cell) for cell in data["cells"])})
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise UncodeError(f"'{file}' is damaged: restore it, or choose another folder.") from error
 
@@ -174,10 +175,17 @@ class RunFolder:
         return last_answers(self.all_samples())
 
     def to_frame(self) -> Any:
-        """A pandas data frame with one line per answer (extra `frames`)."""
-        from ...view.frames import run_frame
-
-        return run_frame(self.samples())
+        """A pandas data frame with one line per answer (extra `frames`). Each metric is a column that says whether the
+        answer is right by it."""
+        pandas = needed("pandas", "frames", "a data frame")
+        names = ("model", "task", "sampler", "id", "seed", "text", "forwards", "tokens", "seconds", "first_eos_step")
+        lines = [
+            {name: getattr(sample, name) for name in (*names, "entropy")}
+            | {metric: grade.correct for metric, grade in sample.grades.items()}
+            for sample in self.samples()
+        ]
+        frame = pandas.DataFrame(lines)
+        return frame.astype({"first_eos_step": "Int64", "entropy": "Float64"}) if lines else frame
 
     def all_samples(self) -> list[Sample]:
         """Every sample once, in the order in which they were written."""
@@ -190,17 +198,17 @@ class RunFolder:
         return [file for file in (self.path / SAMPLES, *parts) if file.is_file()]
 
     @contextmanager
-    def writing(self, process: int) -> Iterator[LineFile]:
+    def writing(self, process: int) -> Iterator[Journal]:
         """The file to which this process appends. Only one process at a time can hold it."""
         file = self.path / f"samples.{process}.jsonl"
-        with exclusive_lock(file.with_suffix(".lock"), self.path, "writing samples"), LineFile.open(file) as lines:
+        with exclusive_lock(file.with_suffix(".lock"), self.path, "writing samples"), Journal.open(file) as lines:
             yield lines
 
     @contextmanager
-    def writing_traces(self, cell: Cell, process: int) -> Iterator[LineFile]:
+    def writing_traces(self, cell: RunCell, process: int) -> Iterator[Journal]:
         """The file to which this process appends the traces of a cell."""
         make_folder(self.path / "traces")
-        with LineFile.open(self.path / "traces" / f"{_trace_name(cell)}.{process}.jsonl") as lines:
+        with Journal.open(self.path / "traces" / f"{_trace_name(cell)}.{process}.jsonl") as lines:
             yield lines
 
     def trace_files(self, samplers: Collection[str] = (), tasks: Collection[str] = ()) -> list[Path]:
@@ -260,7 +268,7 @@ def last_answers(samples: Iterable[S]) -> list[S]:
     return list({(sample.cell, sample.id): sample for sample in samples}.values())
 
 
-def _trace_name(cell: Cell) -> str:
+def _trace_name(cell: RunCell) -> str:
     return re.sub(r"[^\w.-]+", "-", f"{cell.model}-{cell.task}-{cell.sampler}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from ..task import Grade
@@ -49,6 +49,9 @@ class Answer:
     """The mean predictive entropy (the paper's H_seq), for answers that are decoded with `observe`."""
     order: Mapping[str, Any] | None = None
     """Measures of the decoding order, for samplers that are run with `measure_order`."""
+
+
+ANSWER_FIELDS = frozenset(one.name for one in fields(Answer))
 
 
 @dataclass(frozen=True, kw_only=True)

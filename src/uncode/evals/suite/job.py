@@ -21,7 +21,7 @@ from ..run.models.diffusion import DiffusionModel
 from ..run.models.load_model import load_model
 from ..run.models.model import EvaluatedModel, SamplerRefused
 from ..run.options import OnProgress, Progress, RunOptions
-from ..run.process_pool import run_processes
+from ..run.processes import run_processes
 from ..run.runner import CALIBRATION, OnStart, Runner
 from .biases import biases_of
 from .every_preset import with_every_preset, with_samplers

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, Literal
 
 from ...core.denoiser import Denoiser
-from ...core.trace.texts import token_texts
+from ...core.trace.texts import SettledText, token_texts
 from ...engine.errors import ForwardFailed
 from ...engine.finished_row import FinishedRow
 from ...engine.row_step import Change, RowStep
 from ...generation.prompt import Prompt
-from .settled_text import SettledText, StopCut
+from .stop_cut import StopCut
 
 MASK_SIGN = "░"
 """How a snapshot shows a token that is still masked."""

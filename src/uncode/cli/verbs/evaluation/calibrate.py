@@ -28,7 +28,7 @@ from ...outputs import check_output, check_run_folder
 from ...printing import grid, loading, printing, resumable
 
 if TYPE_CHECKING:
-    from ....evals.run.calibrate import Calibration, RateChoice
+    from ....evals.run.calibrate import RateCalibration, RateChoice
 
 SUMMARY = "Choose Uncode's rate for a task without labels."
 DEFAULT_RATES, DEFAULT_EXAMPLES, DEFAULT_BATCH = "0,0.25,0.5,1.0", 100, 32
@@ -93,14 +93,14 @@ def command(
     _check_outputs(target, plot, force)
     check_run_folder(folder)
     with loading():
-        from ....evals.run.calibrate import Calibration
+        from ....evals.run.calibrate import RateCalibration
         from ....evals.run.config import EvalConfig, SamplerEntry
         from ....evals.run.models.load_model import load_model
 
         entry = SamplerEntry(sampler, sampler, options)
         config = EvalConfig("calibrate", "", (model,), (chosen.name,), (entry,))
         evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
-    calibration = Calibration(evaluated, chosen, entry, candidates, seed)
+    calibration = RateCalibration(evaluated, chosen, entry, candidates, seed)
     choice = _run(calibration, examples, folder, batch, data, labels)
     write_sampler(evaluated.prepare(entry, chosen.settings, {"rate": choice.rate}).sampler, target, force)
     if plot is not None:
@@ -120,7 +120,7 @@ def _check_outputs(target: Path, plot: Path | None, force: bool) -> None:
 
 
 def _run(
-    calibration: Calibration, examples: int, folder: Path, batch: int, data: Path | None, labels: bool
+    calibration: RateCalibration, examples: int, folder: Path, batch: int, data: Path | None, labels: bool
 ) -> RateChoice:
     from ....evals.run.options import RunOptions
     from ...progress import eval_bar

@@ -163,7 +163,7 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[AnswerSet], workers: 
     from ...progress import item_bar
 
     found, begin = [], 0
-    with Journal.open(out, job) as journal:
+    with Journal.of_job(out, job) as journal:
         for name, task, answers in sets:
             rows = journal.rows[begin : begin + len(answers)]
             require(
@@ -172,9 +172,9 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[AnswerSet], workers: 
             )
             known = [grades_of(row, task) for row in rows]
             with resumable(out, "grades"), item_bar(f"grading {name}") as on_progress:
-                found.append(grade_all(name, task, answers, workers, on_progress, known, journal.add_buffered))
+                found.append(grade_all(name, task, answers, workers, on_progress, known, journal.add))
             begin += len(answers)
-    typer.echo(f"{out}: {len(journal.rows)} grades.", err=True)
+    typer.echo(f"{out}: {begin} grades.", err=True)
     return found
 
 

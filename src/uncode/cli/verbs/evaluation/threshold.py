@@ -15,7 +15,7 @@ from ...printing import loading, resumable
 from .calibrate import write_sampler
 
 if TYPE_CHECKING:
-    from ....evals.run.calibrate_threshold import ThresholdCalibration
+    from ....evals.run.calibrate import ThresholdCalibration
     from ....generation.threshold import ThresholdChoice
 
 SUMMARY = "Choose a sampler's threshold for a model without labels."
@@ -78,7 +78,7 @@ def command(
     check_output(out, "--out", "sampler file", force)
     check_run_folder(run)
     with loading():
-        from ....evals.run.calibrate_threshold import ThresholdCalibration
+        from ....evals.run.calibrate import ThresholdCalibration
         from ....evals.run.config import EvalConfig, SamplerEntry
         from ....evals.run.models.diffusion import DiffusionModel
         from ....evals.run.models.load_model import load_model

@@ -1,47 +1,8 @@
-"""Text that grows with its tokens: never half of a character, never half of a stop string."""
+"""A text that grows, cut before its first stop string."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-
-LONGEST_CHARACTER = 4
-"""Bytes of a character in UTF-8, and so tokens it may be spread over."""
-UNKNOWN = "\ufffd"
-"""What a decoder writes for bytes that are no character yet."""
-
-
-class SettledText:
-    """Turns tokens into text, one by one. The pieces add up to the text of all tokens.
-
-    A token may read otherwise alone than in its place, so each is decoded together with the tokens before it.
-    """
-
-    def __init__(self, decode: Callable[[list[int]], str], context: Sequence[int] = ()) -> None:
-        """`context` are tokens before the first one, whose text is not repeated."""
-        self._decode, self._ids = decode, list(context[-LONGEST_CHARACTER:])
-        self._done = len(self._ids)
-        """Tokens from here on have not been turned into text."""
-
-    def push(self, token: int) -> str:
-        """The text that a token adds. Empty while it ends inside a character."""
-        self._ids.append(token)
-        before, after = (self._decode(self._ids[:end]) for end in (self._done, len(self._ids)))
-        if after.endswith(UNKNOWN) and len(self._ids) - self._done < LONGEST_CHARACTER:
-            return ""
-        return self._take(before, after)
-
-    def flush(self) -> str:
-        """The text of tokens at the end that are no whole character."""
-        if self._done == len(self._ids):
-            return ""
-        return self._take(*(self._decode(self._ids[:end]) for end in (self._done, len(self._ids))))
-
-    def _take(self, before: str, after: str) -> str:
-        text = after[len(before) :] if after.startswith(before) else self._decode(self._ids[self._done :])
-        # the tokens of the last text say how the next one begins; special tokens have no text and say nothing
-        self._ids = self._ids[self._done :] if text else self._ids[: self._done]
-        self._done = len(self._ids)
-        return text
+from collections.abc import Sequence
 
 
 class StopCut:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from ..core.errors import UncodeError
+from ..errors import UncodeError
 
 
 def read_json_lines(text: str, source: str) -> Iterator[tuple[int, Any]]:
