@@ -13,7 +13,7 @@ from ...core.errors import require
 from ...core.support.reprs import counted
 from ...util.extras import check_installed
 from ...util.write import write_whole
-from ..options import Force, Json
+from ..options import Force, Json, Traces
 from ..outputs import check_output
 from ..printing import grid, loading, print_whole, printing
 
@@ -22,39 +22,34 @@ if TYPE_CHECKING:
 
 SUMMARY = "The paper's figures from traces, as pictures, CSV or JSON."
 SUFFIXES = (".png", ".svg", ".pdf", ".csv")
-Option = typer.Option
 
 
 def complete_kind(incomplete: str) -> list[tuple[str, str]]:
     return [(name, meaning) for name, meaning in KINDS.items() if name.startswith(incomplete)]
 
 
-Kind = Annotated[
-    str,
-    typer.Argument(metavar="KIND", help="The figure: heatmap, trivial, ... (all below).", autocompletion=complete_kind),
-]
-Traces = Annotated[
-    list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
-]
-Out = Annotated[
-    Path | None, Option(metavar="FILE", help="The figure (.png, .svg, .pdf), or its arrays (.csv); see --json too.")
-]
-Parts = Annotated[
-    int | None,
-    Option(metavar="N", help="Divide the span and the decode into N equal parts; lengths may then differ."),
-]
-Reference = Annotated[
-    list[Path] | None,
-    Option(metavar="TRACES", help="For trivial: traces of a left-to-right sampler, drawn as a line; may be repeated."),
-]
-
-
 def command(
-    kind: Kind,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND", help="The figure: heatmap, trivial, ... (all below).", autocompletion=complete_kind
+        ),
+    ],
     traces: Traces,
-    out: Out = None,
-    parts: Parts = None,
-    reference: Reference = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The figure (.png, .svg, .pdf), or its arrays (.csv); see --json too."),
+    ] = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Divide the span and the decode into N equal parts; lengths may then differ."),
+    ] = None,
+    reference: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="TRACES", help="For trivial: traces of a left-to-right sampler, drawn as a line; may be repeated."
+        ),
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:

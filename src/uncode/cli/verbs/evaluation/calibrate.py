@@ -10,20 +10,7 @@ import typer
 
 from ....core.errors import UncodeError, require
 from ....util.extras import check_installed
-from ...options import (
-    Data,
-    Device,
-    Dtype,
-    Force,
-    Frequency,
-    Json,
-    Model,
-    Revision,
-    Seed,
-    Settings,
-    complete_task,
-    read_settings,
-)
+from ... import options as shared
 from ...outputs import check_output, check_run_folder
 from ...printing import grid, loading, printing, resumable
 
@@ -31,47 +18,43 @@ if TYPE_CHECKING:
     from ....evals.run.calibrate import RateCalibration, RateChoice
 
 SUMMARY = "Choose Uncode's rate for a task without labels."
-DEFAULT_RATES, DEFAULT_EXAMPLES, DEFAULT_BATCH = "0,0.25,0.5,1.0", 100, 32
-Option = typer.Option
-TaskName = Annotated[
-    str, typer.Argument(metavar="TASK", help="A task; see `uncode tasks`.", autocompletion=complete_task)
-]
-Rates = Annotated[str, Option(metavar="RATE,...", help="Rates to try.")]
-Examples = Annotated[int, Option("--n", min=1, metavar="N", help="Examples to decode at each rate.")]
-PresetName = Annotated[str, Option("--sampler", metavar="NAME", help="An Uncode preset.")]
-Labels = Annotated[bool, Option("--labels", help="Grade the answers too: accuracy at each rate, and Pearson's r.")]
-Plot = Annotated[
-    Path | None, Option(metavar="FILE", help="Draw entropy (and accuracy) against the rate: .png, .pdf or .svg.")
-]
-Batch = Annotated[int, Option(min=1, metavar="N", help="The most answers that are decoded at a time.")]
-Out = Annotated[
-    Path | None, Option(metavar="FILE", help="The sampler file with the chosen rate.  [default: TASK.toml]")
-]
-RunDir = Annotated[
-    Path | None, Option("--run", metavar="DIR", help="The folder for the answers.  [default: runs/calibrate-TASK]")
-]
+DEFAULT_RATES, DEFAULT_EXAMPLES = "0,0.25,0.5,1.0", 100
 
 
 def command(
-    task: TaskName,
-    model: Model = "tiny",
-    sampler: PresetName = "uncode",
-    settings: Settings = None,
-    frequency: Frequency = None,
-    rates: Rates = DEFAULT_RATES,
-    examples: Examples = DEFAULT_EXAMPLES,
-    labels: Labels = False,
-    plot: Plot = None,
-    seed: Seed = 0,
-    batch: Batch = DEFAULT_BATCH,
-    data: Data = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    revision: Revision = None,
-    out: Out = None,
-    run: RunDir = None,
-    force: Force = False,
-    as_json: Json = False,
+    task: Annotated[
+        str, typer.Argument(metavar="TASK", help="A task; see `uncode tasks`.", autocompletion=shared.complete_task)
+    ],
+    model: shared.Model = "tiny",
+    sampler: Annotated[str, typer.Option("--sampler", metavar="NAME", help="An Uncode preset.")] = "uncode",
+    settings: shared.Settings = None,
+    frequency: shared.Frequency = None,
+    rates: Annotated[str, typer.Option(metavar="RATE,...", help="Rates to try.")] = DEFAULT_RATES,
+    examples: Annotated[
+        int, typer.Option("--n", min=1, metavar="N", help="Examples to decode at each rate.")
+    ] = DEFAULT_EXAMPLES,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Grade the answers too: accuracy at each rate, and Pearson's r.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw entropy (and accuracy) against the rate: .png, .pdf or .svg."),
+    ] = None,
+    seed: shared.Seed = 0,
+    batch: shared.Batch = shared.DEFAULT_EVAL_BATCH,
+    data: shared.Data = None,
+    device: shared.Device = None,
+    dtype: shared.Dtype = None,
+    revision: shared.Revision = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The sampler file with the chosen rate.  [default: TASK.toml]")
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="DIR", help="The folder for the answers.  [default: runs/calibrate-TASK]"),
+    ] = None,
+    force: shared.Force = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Decode some examples of a task at several rates, and choose the rate with the least mean predictive entropy.
 
@@ -146,7 +129,7 @@ def _options(sampler: str, settings: list[str] | None, frequency: str | None) ->
 
     names = [option.name for option in find(sampler).options]
     require("rate" in names, f"the sampler '{sampler}' has no rate to choose: give an Uncode preset.")
-    options = read_settings(sampler, settings, frequency)
+    options = shared.read_settings(sampler, settings, frequency)
     require("rate" not in options, "the rate is what is chosen: leave --set rate out.")
     return options
 

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....core.errors import require
-from ...options import Data, Device, Dtype, Force, Json, Revision, complete_model, complete_table
+from ...options import (
+    DEFAULT_EVAL_BATCH,
+    Batch,
+    Data,
+    Device,
+    Dtype,
+    Force,
+    Json,
+    Revision,
+    complete_model,
+    complete_table,
+)
 from ...outputs import check_output, check_run_folder
 from ...printing import grid, loading, printing, resumable
 
@@ -19,7 +30,6 @@ if TYPE_CHECKING:
     from ....evals.run.runner import Runner
 
 SUMMARY = "Run a benchmark config: the paper's tables, or your own."
-DEFAULT_BATCH = 32
 LONG_SECONDS = 60.0
 """Runs that may take longer announce their time and memory."""
 Option = typer.Option
@@ -53,7 +63,6 @@ Tasks = Annotated[str | None, Option(metavar="NAME,...", help="Only these tasks 
 Samplers = Annotated[str | None, Option(metavar="LABEL,...", help="Only these samplers of the config.")]
 Limit = Annotated[int | None, Option(min=1, metavar="N", help="Only the first N examples of each task.")]
 Seed = Annotated[int | None, Option(metavar="N", help="Seed of all randomness.  [default: the config's]")]
-Batch = Annotated[int, Option(min=1, metavar="N", help="The most answers that are decoded at a time.")]
 Frequency = Annotated[
     str | None,
     Option(
@@ -86,7 +95,7 @@ def command(
     samplers: Samplers = None,
     limit: Limit = None,
     seed: Seed = None,
-    batch: Batch = DEFAULT_BATCH,
+    batch: Batch = DEFAULT_EVAL_BATCH,
     data: Data = None,
     frequency: Frequency = None,
     device: Device = None,
@@ -136,8 +145,7 @@ def command(
 
 
 def _write_view(path: Path, folder: Path, runner: Runner) -> None:
-    from ...answering.view_file import write_view
-    from ...answering.view_rows import MAX_ROWS, read_trajectories
+    from ...answering.pages import MAX_ROWS, read_trajectories, write_view
 
     found, left_out = read_trajectories([folder], None, MAX_ROWS)
     write_view(path, found, runner.config.title)
