@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..loading import loading
 from ..options import Json
-from ..printing import printing
+from ..printing import loading, printing
 
 if TYPE_CHECKING:
     from rich.table import Table

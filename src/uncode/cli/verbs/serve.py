@@ -16,7 +16,6 @@ from ...models import folder_of
 from ...samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER
 from ...server.settings import Limits, Origin, Replicas, ServerSettings
 from ...util.extras import check_installed
-from ..loading import loading
 from ..options import (
     Device,
     Dtype,
@@ -29,6 +28,7 @@ from ..options import (
     find_sampler,
     read_settings,
 )
+from ..printing import loading
 
 if TYPE_CHECKING:
     from ...server.service import Service

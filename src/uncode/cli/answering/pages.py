@@ -1,4 +1,4 @@
-"""The rows of trace files, for a page."""
+"""Pages that replay traces: those of a decode, or the rows of trace files."""
 
 from __future__ import annotations
 
@@ -7,13 +7,22 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from ...analysis.read_traces import read_fields, whole_rows
 from ...core.errors import require
-from ...view.page import Trajectory, Verdict
+from ...core.support.reprs import counted
+from ...view.page import Trajectory, Verdict, write_page
+from ...view.row_summary import Row
 
-Row = dict[str, Any]
 MAX_ROWS = 2000
 """Rows on a page, unless they are chosen."""
+
+
+def write_view(path: Path, trajectories: Sequence[Trajectory], title: str) -> None:
+    """Write the page of `--view`. Where it is goes to standard error: standard output is for answers."""
+    write_page(path, trajectories, title)
+    typer.echo(f"{path}: {counted(len(trajectories), 'trace')}, to be replayed in a browser.", err=True)
 
 
 def read_trajectories(
