@@ -10,7 +10,7 @@ from ..core.stepper.decode import OPTION_PARAMETERS, Steps
 from ..core.stepper.requests import DecodeOptions, Seeds
 from ..core.support.arguments import checks_arguments
 from ..core.trace.trace import Trace
-from ..samplers.lookup import SamplersLike, resolve
+from ..samplers.resolve import SamplersLike, resolve_each
 
 
 @checks_arguments(rest=OPTION_PARAMETERS)
@@ -18,7 +18,7 @@ def steps(
     denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **options: Unpack[DecodeOptions]
 ) -> Steps:
     """The decode of :func:`decode` as an iterator of steps: one forward and its probes each."""
-    return Steps(denoiser, canvas, resolve(sampler, denoiser), seed, **options)
+    return Steps(denoiser, canvas, resolve_each(sampler, denoiser), seed, **options)
 
 
 @checks_arguments(rest=OPTION_PARAMETERS)
