@@ -13,8 +13,7 @@ from ..core.denoiser import Facts
 from ..core.errors import NoSuchName, require
 from ..core.noise import Purpose
 from ..core.pieces.policy import Sampler
-from ..core.pieces.quota import Schedule
-from ..core.pieces.select import Scheduled, Selector
+from ..core.pieces.select import Schedule, Scheduled, Selector
 from ..core.trace.texts import is_trivial
 from ..core.view import Ranking, View
 
