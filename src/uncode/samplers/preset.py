@@ -120,9 +120,11 @@ def preset(
         @wraps(function)
         def make(*args: P.args, **given: P.kwargs) -> p.Sampler:
             values = {key: options[key].read(value, f"the option {key} of {what}") for key, value in given.items()}
-            clash = "blocks" in values and "block_length" in values
-            require(not clash, f"{what} takes either blocks or block_length: leave one of the two out.")
             changes = {**shared, **{key: values.pop(key) for key in common if key in values}}
+            if "blocks" in options and changes.get("block_length") is None:
+                changes.pop("block_length", None)  # their number says how long they are
+            clash = "blocks" in values and "block_length" in changes
+            require(not clash, f"{what} takes either blocks or block_length: leave one of the two out.")
             made = function(**values)  # type: ignore[call-arg]  # all go by name
             sampler = made if isinstance(made, p.Sampler) else p.Sampler(made)
             named = replace(sampler, name=name) if sampler.name == "custom" else sampler
