@@ -27,7 +27,8 @@ import uncode
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.dream import DREAM
 from uncode.backbones.dialects.llada import LLADA
-from uncode.backbones.transformer.network import Layer, RMSNorm, Shape, Transformer
+from uncode.backbones.transformer.linear import Matrix
+from uncode.backbones.transformer.network import RMSNorm, Shape, Transformer
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.blocks import DelimitedBlocks
 from uncode.core.pieces.policy import Sampler
@@ -78,9 +79,7 @@ def without_tokenizer(sampler: Sampler) -> Sampler:
 
 def plainly(made: Transformer, model: TransformerDenoiser, canvas: Canvas, sampler: Sampler, seed: int) -> Tensor:
     """The tokens of the eager path: separate matrices, no fused kernels, no CUDA graphs."""
-    for layer in made.layers:
-        assert isinstance(layer, Layer)
-        layer.unfuse()
+    made.store_as(Matrix)
     with patch("uncode.core.support.triton_support.why_not", lambda: "this is the plain path"):
         return decode(model, canvas, sampler, seed).tokens
 

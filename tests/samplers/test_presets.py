@@ -11,7 +11,7 @@ from tests.toy import MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, FrequencyTable, Sampler, UncodeError, decode, interventions, legacy, presets, steps
 from uncode.core.pieces.cache import PrefixCache
 from uncode.core.pieces.score import ExponentialPosition, Informativeness
-from uncode.samplers import papers, preset
+from uncode.samplers import preset
 from uncode.samplers.catalog import catalog
 from uncode.samplers.legacy import QUIRKS
 from uncode.samplers.options import OPTIONS, SHARED
@@ -72,11 +72,6 @@ def test_modules_complete_to_their_public_functions_alone() -> None:
     assert dir(presets) == sorted(PRESETS) == presets.__all__
     assert [f"legacy.{name}" for name in dir(legacy)] == sorted(QUIRKS)
     assert dir(interventions) == ["insert_anchor", "reject_trivial", "trivial_ids"]
-
-
-def test_the_page_of_papers_is_the_presets() -> None:
-    page = Path(__file__).parents[2] / "docs" / "papers.md"
-    assert page.read_text() == papers.page() + "\n", "run `make docs`"
 
 
 def test_defaults_are_those_of_the_paper() -> None:

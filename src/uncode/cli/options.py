@@ -19,8 +19,8 @@ from .devices import DTYPES, check_device, check_dtype
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 """A number as people write it: JSON has neither .8 nor 1. nor +1."""
-DEFAULT_BATCH = 8
-"""Rows of a batch."""
+DEFAULT_BATCH, DEFAULT_EVAL_BATCH = 8, 32
+"""Rows of a batch, for a file of prompts and in an evaluation."""
 
 
 def complete_model(incomplete: str) -> list[str]:
@@ -158,6 +158,16 @@ BatchSize = Annotated[
     int | None,
     typer.Option("--batch", min=1, metavar="N", help=f"Answers to --input per batch.  [default: {DEFAULT_BATCH}]"),
 ]
+PromptText = Annotated[
+    str | None,
+    typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input."),
+]
+Traces = Annotated[
+    list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
+]
+TableOut = Annotated[Path, typer.Option("--out", metavar="FILE", help="Where to write the table (safetensors).")]
+Batch = Annotated[int, typer.Option("--batch", min=1, metavar="N", help="The most answers that are decoded at a time.")]
+"""Of an evaluation; that of a file of prompts is BatchSize."""
 Force = Annotated[bool, typer.Option("--force", help="Overwrite a file uncode did not write.")]
 
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from ...core.errors import UncodeError, require, suggest
+from ...core.support.json_lines import read_json_lines
 from ...generation.gaps import check_gaps
 from ...util.files import read_text
-from ...util.json_lines import read_json_lines
 from ...util.paths import require_file
 from ..outputs import check_resumable
 

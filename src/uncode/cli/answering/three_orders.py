@@ -28,8 +28,7 @@ from ...samplers.options import DEFAULT_SAMPLER
 from ...samplers.resolve import resolve
 from ...view.page import Trajectory, Verdict, write_page
 from ...view.row_summary import summary
-from .drawing import cells_of, draw, merge_eos
-from .live import show_live
+from .drawing import cells_of, draw, merge_eos, show_live
 
 DEMO_FAMILIES = ("mini_story", "mini_algebra", "mini_sudoku")
 """Three families on which the three orders differ."""

@@ -14,9 +14,8 @@ from ...models import TABLE, TINY, sampler_files
 from ...samplers.catalog import catalog, find
 from ...samplers.options import DEFAULT_SAMPLER
 from ...samplers.preset import Preset
-from ..loading import loading
 from ..options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
-from ..printing import NARROW_COLUMNS, printing
+from ..printing import NARROW_COLUMNS, loading, printing
 
 if TYPE_CHECKING:
     from rich.console import Group

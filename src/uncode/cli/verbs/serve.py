@@ -14,10 +14,8 @@ from ...core.errors import require
 from ...core.support.reprs import counted
 from ...models import folder_of
 from ...samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER
-from ...server.settings import Limits, Origin, Replicas
-from ...server.settings import Settings as ServerSettings
+from ...server.settings import Limits, Origin, Replicas, ServerSettings
 from ...util.extras import check_installed
-from ..loading import loading
 from ..options import (
     Device,
     Dtype,
@@ -30,6 +28,7 @@ from ..options import (
     find_sampler,
     read_settings,
 )
+from ..printing import loading
 
 if TYPE_CHECKING:
     from ...server.service import Service

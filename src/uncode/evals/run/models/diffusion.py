@@ -21,7 +21,7 @@ from ....engine.finished_row import FinishedRow
 from ....generation.prompt import Prompt, encode
 from ....samplers.interventions import reject_trivial, trivial_ids
 from ....samplers.resolve import require_table, resolve
-from ...task import Settings
+from ...task import TaskSettings
 from ...tasks import find_task
 from ..config import AUTOREGRESSIVE, LABEL_FREE, EvalConfig, SamplerEntry
 from ..own_code import own_code
@@ -63,7 +63,7 @@ class DiffusionModel(EvaluatedModel):
         require(len(ids) == 1, f"an anchor is one token, and '{self.name}' reads '{text}' as {len(ids)}: give another.")
         return int(ids[0])
 
-    def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
+    def prepare(self, entry: SamplerEntry, settings: TaskSettings, options: Mapping[str, Any]) -> PreparedSampler:
         require(
             entry.preset != AUTOREGRESSIVE,
             f"'{self.name}' is a masked diffusion model, and '{entry.label}' is for autoregressive ones.",
@@ -84,15 +84,15 @@ class DiffusionModel(EvaluatedModel):
     def answers(
         self, sampler: PreparedSampler, questions: Sequence[Question], batch: int, observe: bool = False
     ) -> Iterator[tuple[Question, Answer]]:
-        engine = Engine(self.denoiser, max_rows=batch, observe="span" if observe else "open")
+        engine = Engine[Question](self.denoiser, max_rows=batch, observe="span" if observe else "open")
         longest_first = sorted(questions, key=lambda one: -(len(one.prompt_ids) + one.length))
         for result in engine.run(self.request(one, sampler.sampler) for one in longest_first):
-            question: Question = result.request.key
+            question = result.request.key
             if result.row is None:
                 raise SamplerRefused(f"{question.example.id}, {sampler.entry.label}: {result.error}")
             yield question, self._answer(question, result, result.row, sampler.entry, observe)
 
-    def request(self, question: Question, sampler: Sampler) -> Request:
+    def request(self, question: Question, sampler: Sampler) -> Request[Question]:
         """The row of a question, for the engine."""
         mask_id, after = self.denoiser.mask_id, self.denoiser.frame[1]
         answer = [mask_id] * question.length
@@ -104,7 +104,7 @@ class DiffusionModel(EvaluatedModel):
         return Request(canvas, sampler, question.seed, key=question)
 
     def _answer(
-        self, question: Question, result: Result, found: FinishedRow, entry: SamplerEntry, observe: bool
+        self, question: Question, result: Result[Question], found: FinishedRow, entry: SamplerEntry, observe: bool
     ) -> TracedAnswer:
         start = len(question.prompt_ids)
         span = slice(start, start + question.length)
