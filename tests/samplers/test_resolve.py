@@ -20,7 +20,7 @@ from uncode.core.pieces.cache import DualCache
 from uncode.core.pieces.propose import Greedy, Sample
 from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.models.diffusion import DiffusionModel
-from uncode.evals.task import Settings
+from uncode.evals.task import TaskSettings as Settings
 from uncode.samplers.catalog import catalog
 from uncode.samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER, SHARED
 from uncode.samplers.resolve import resolve
