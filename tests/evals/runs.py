@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from uncode.evals.run.folder import Cell, RunFolder, RunInfo
+from uncode.evals.run.folder import RunCell, RunFolder, RunInfo
 from uncode.evals.run.sample import Sample
 from uncode.evals.task import Grade
 
@@ -24,7 +24,7 @@ def make_run(
 
     `costs` are the forwards, tokens and seconds of an answer by sampler.
     """
-    cells = [Cell(*name, "weights", {"policy": {}}, 8, 0) for name in marks]
+    cells = [RunCell(*name, "weights", {"policy": {}}, 8, 0) for name in marks]
     folder = RunFolder.create(path, RunInfo("hand", "By hand", tuple(cells), baseline, paper, {"uncode": "0"}))
     with folder.writing(0) as lines:
         for name, given in marks.items():

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.analysis.lines import EOS, Line, line, write
 from uncode.evals.run.config import SamplerEntry
-from uncode.evals.run.folder import Cell, RunFolder, RunInfo
+from uncode.evals.run.folder import RunCell, RunFolder, RunInfo
 from uncode.paper.config import paper_config
 
 SPAN, TEXT = 64, 48
@@ -23,7 +23,7 @@ ONWARDS = list(range(SPAN))
 def make_run(folder: Path, *, agreeing: bool) -> RunFolder:
     """Write the run. With `agreeing=False` every effect is turned round."""
     config = paper_config("tiny", (STORY, SUDOKU), [Path("prose.safetensors")])
-    cells: list[Cell] = []
+    cells: list[RunCell] = []
     made = RunFolder.create(folder, RunInfo("paper", "by hand", examples=dict.fromkeys((STORY, SUDOKU), PROBLEMS)))
     (folder / "traces").mkdir(exist_ok=True)
     for task in (STORY, SUDOKU):
@@ -33,7 +33,7 @@ def make_run(folder: Path, *, agreeing: bool) -> RunFolder:
             if not entry.runs_on(task) or (definition in known and not entry.anchor):
                 continue  # a run does not repeat what another label has decoded
             known.append(definition)
-            cells.append(Cell("tiny", task, entry.label, "", definition, SPAN, 0))
+            cells.append(RunCell("tiny", task, entry.label, "", definition, SPAN, 0))
             lines = [_line(entry, task, definition, n, agreeing) for n in range(PROBLEMS)]
             name = f"tiny-{task}-{entry.label}".replace(", ", "-").replace(" ", "-")
             write(folder / "traces" / f"{name}.0.jsonl", lines)

@@ -11,7 +11,7 @@ from ..evals.run.folder import RunFolder
 from ..evals.run.models.load_model import load_model
 from ..evals.run.models.model import EvaluatedModel
 from ..evals.run.options import OnProgress, RunOptions
-from ..evals.run.process_pool import run_processes
+from ..evals.run.processes import run_processes
 from ..evals.run.runner import OnStart, Runner
 from ..models import folder_of
 from .config import paper_config

@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from symtable import SymbolTable, symtable
 from typing import Any
 
 from ...core.errors import UncodeError, require
@@ -25,6 +26,10 @@ SHARED_MODULES = (
     *("itertools", "math", "operator", "random", "re", "statistics", "string", "sys", "typing"),
 )
 """Modules that a program imports and its tests may rely on. The referee imports them itself."""
+
+
+Completion = tuple[int, dict[str, Any]]
+"""The number of a program of a problem, and what is said of it."""
 
 
 class SandboxCodeEval:
@@ -42,7 +47,7 @@ class SandboxCodeEval:
         k: Sequence[int] = (1, 10, 100),
         num_workers: int = 4,
         timeout: float | None = None,
-    ) -> tuple[dict[str, float], dict[int, list[tuple[int, dict[str, Any]]]]]:
+    ) -> tuple[dict[str, float], dict[int, list[Completion]]]:
         """pass@k over the problems, and the verdict on every program.
 
         `predictions` are the programs of each problem, `references` its tests. The sandbox has its own limits, so
@@ -51,7 +56,7 @@ class SandboxCodeEval:
         jobs = [(p, c, text) for p, programs in enumerate(predictions) for c, text in enumerate(programs)]
         with ThreadPoolExecutor(num_workers) as pool:
             verdicts = list(pool.map(lambda job: self.judge(job[2], references[job[0]]), jobs))
-        found: dict[int, list[tuple[int, dict[str, Any]]]] = {number: [] for number in range(len(predictions))}
+        found: dict[int, list[Completion]] = {number: [] for number in range(len(predictions))}
         for (problem, completion, _), verdict in zip(jobs, verdicts, strict=True):
             about = {"task_id": problem, "completion_id": completion, "passed": verdict.passed, "result": verdict.why}
             found[problem].append((completion, about))
@@ -65,18 +70,18 @@ class SandboxCodeEval:
 
     def judge(self, program: str, tests: str) -> Verdict:
         """Whether a program passes its tests."""
-        trees = []
+        scopes = []
         for source, what in ((program, "the program is"), (tests, "its tests are")):
             try:
-                trees.append(ast.parse(source))
+                scopes.append(symtable(source, "", "exec"))
             except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
                 return Verdict(False, f"{what} not Python: {type(error).__name__}")
-        defined, imports = _definitions(trees[0])
-        used, bound = _names(trees[1])
-        unknown = used - bound - defined - set(dir(builtins))
+        defined, bound = _bound(scopes[0]), _bound(scopes[1])
+        used = _used(scopes[1]) - bound
+        unknown = used - defined - set(dir(builtins))
         if unknown:
             return Verdict(False, f"the program does not define {', '.join(sorted(unknown))}")
-        called = (used & defined) - _definitions(trees[1])[0]
+        called, imports = used & defined, _shared_imports(program)
         names = tuple(sorted(called - set(imports)))
         if not names:
             return Verdict(False, "the tests call no function of the program")
@@ -94,51 +99,32 @@ def pass_at_k(total: int, right: int, k: int) -> float:
     return 1.0 - math.comb(total - right, k) / math.comb(total, k)
 
 
-def _definitions(program: ast.Module) -> tuple[set[str], dict[str, str]]:
-    """The global names of a program, and the imports among them that the referee may repeat."""
-    defined, imports = set[str](), dict[str, str]()
-    for node in _statements(program):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            defined.add(node.name)
-        elif isinstance(node, ast.Assign | ast.AnnAssign | ast.For):
-            defined |= {
-                one.id for one in ast.walk(node) if isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store)
-            }
-        elif isinstance(node, ast.Import | ast.ImportFrom):
+def _bound(scope: SymbolTable) -> set[str]:
+    """The names that a scope binds: by assignment, import or definition."""
+    return {one.get_name() for one in scope.get_symbols() if one.is_assigned() or one.is_imported()}
+
+
+def _used(scope: SymbolTable) -> set[str]:
+    """The global names that a module uses, in whatever scope."""
+    is_module = scope.get_type() == "module"
+    names = {one.get_name() for one in scope.get_symbols() if one.is_referenced() and (is_module or one.is_global())}
+    return names.union(*map(_used, scope.get_children()))
+
+
+def _shared_imports(program: str) -> dict[str, str]:
+    """The imports of a program that the referee may repeat, by the name that each binds. Those inside functions and
+    classes do not count."""
+    found, nodes = dict[str, str](), list[ast.AST]([ast.parse(program)])
+    for node in nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
             for alias in node.names:
                 module = alias.name if isinstance(node, ast.Import) else node.module or ""
-                name = alias.asname or alias.name.split(".")[0]
-                defined.add(name)
                 if module in SHARED_MODULES and alias.name != "*":
                     alone = ast.Import([alias]) if isinstance(node, ast.Import) else ast.ImportFrom(module, [alias], 0)
-                    imports[name] = ast.unparse(alone)
-    return defined, imports
-
-
-def _statements(tree: ast.AST) -> Iterator[ast.stmt]:
-    """The statements that run when a program is loaded: those inside functions and classes do not count."""
-    for node in ast.iter_child_nodes(tree):
-        if isinstance(node, ast.stmt):
-            yield node
-        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
-            yield from _statements(node)
-
-
-def _names(tests: ast.Module) -> tuple[set[str], set[str]]:
-    """The names that tests use, and those that they bind themselves, in whatever scope."""
-    used, own = set[str](), set[str]()
-    for node in ast.walk(tests):
-        if isinstance(node, ast.Name):
-            (own if isinstance(node.ctx, ast.Store) else used).add(node.id)
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            own.add(node.name)
-        elif isinstance(node, ast.arg):
-            own.add(node.arg)
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            own.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            own |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
-    return used, own
+                    found[alias.asname or alias.name.split(".")[0]] = ast.unparse(alone)
+        elif not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.expr):
+            nodes += ast.iter_child_nodes(node)
+    return found
 
 
 @contextmanager

@@ -7,18 +7,19 @@ Our keys cover the request, the weights, the sampler as data and the seed.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
-from ...util.files import LineFile, exclusive_lock, read_rows
+from ...util.files import Journal, exclusive_lock, read_rows
 from ...util.paths import make_folder
 
-Add = Callable[[Mapping[str, Any]], None]
+Row = Mapping[str, Any]
+"""A line of the journal."""
 
 
-class AnswerJournal:
+class AnswerJournal(dict[str, Row]):
     """The answers so far, by key. Without a folder they are kept in memory only.
 
     Every process appends to its own file and reads the files of all, so a run may be resumed with another number
@@ -26,38 +27,29 @@ class AnswerJournal:
     """
 
     def __init__(self, folder: Path | None, process: int = 0) -> None:
+        super().__init__()
         self.folder, self.process = folder, process
-        self._rows: dict[str, Mapping[str, Any]] = {}
         if folder is not None:
             make_folder(folder)
             for file in sorted(folder.glob("answers.*.jsonl")):
-                self._read(file)
-
-    def _read(self, file: Path) -> None:
-        for number, row in enumerate(read_rows(file), 1):
-            require(isinstance(row.get("key"), str), f"line {number} of '{file}' is no answer: remove the line.")
-            self._rows.setdefault(row["key"], row)
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._rows
-
-    def __getitem__(self, key: str) -> Mapping[str, Any]:
-        return self._rows[key]
+                for number, row in enumerate(read_rows(file), 1):
+                    is_answer = isinstance(row.get("key"), str)
+                    require(is_answer, f"line {number} of '{file}' is no answer: remove the line.")
+                    self.setdefault(row["key"], row)
 
     @contextmanager
-    def writing(self) -> Iterator[Add]:
+    def writing(self) -> Iterator[Callable[[Row], None]]:
         """A function that adds an answer. Its line is with the operating system when the function returns."""
-        if self.folder is None:
-            yield self._keep
-            return
-        file = self.folder / f"answers.{self.process}.jsonl"
-        with exclusive_lock(file.with_suffix(".lock"), self.folder, "writing answers"), LineFile.open(file) as lines:
+        with ExitStack() as stack:
+            lines = None
+            if self.folder is not None:
+                file = self.folder / f"answers.{self.process}.jsonl"
+                stack.enter_context(exclusive_lock(file.with_suffix(".lock"), self.folder, "writing answers"))
+                lines = stack.enter_context(Journal.open(file))
 
-            def add(row: Mapping[str, Any]) -> None:
-                lines.add([row])
-                self._keep(row)
+            def add(row: Row) -> None:
+                if lines is not None:
+                    lines.add(row)
+                self[row["key"]] = row
 
             yield add
-
-    def _keep(self, row: Mapping[str, Any]) -> None:
-        self._rows[row["key"]] = row

@@ -2,37 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from itertools import pairwise
+from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import lm_eval.models  # noqa: F401  # lm-eval does not import its own models once ours is registered
+import torch
+import torch.distributed as dist
 from jinja2.exceptions import TemplateError
+from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
 from lm_eval.api.registry import register_model
 from lm_eval.utils import simple_parse_args_string
+from rich.console import Console
+from rich.progress import track
 from torch import Tensor
-from tqdm import tqdm
 
 from ...backbones.guidance import Guided
 from ...backbones.loading.load import check_exists, load
 from ...core.denoiser import Denoiser
 from ...core.errors import UncodeError, require, suggest
 from ...evals.run.config import SamplerEntry
-from ...evals.run.models.diffusion import DiffusionModel, sampler_of
+from ...evals.run.models.diffusion import DiffusionModel
 from ...evals.run.models.model import PreparedSampler, Question
+from ...evals.run.processes import ProcessPlace
 from ...evals.run.sample import sample_key
-from ...evals.task import Example, Settings
+from ...evals.task import Example, TaskSettings
 from ...generation.likelihood import MAX_EXACT_TOKENS, log_likelihood
 from ...generation.prompt import encode
 from ...models import sampler_files
-from ...samplers import lookup
-from ...samplers.catalog import DEFAULT_SAMPLER, catalog, find
+from ...samplers.catalog import catalog, find, is_file, read_shared
+from ...samplers.options import DEFAULT_SAMPLER
+from ...samplers.resolve import require_table, resolve
 from ...version import __version__
-from .journal import AnswerJournal
-from .processes import ProcessGroup
+from .journal import AnswerJournal, Row
 from .requests import DEFAULT_LENGTH, NO_CACHE, read_generations, warn_once
 
 AUTO_BATCH = 32
@@ -45,7 +50,11 @@ ARGUMENTS = (
     *("device", "dtype", "device_map", "revision", "batch_size"),
 )
 """The names in --model_args that are not options of the sampler."""
-Row = Mapping[str, Any]
+LM_EVAL_DEVICE = "cuda:0"
+"""What lm-eval asks for if the user names no device, on a machine without a GPU too."""
+Pair = tuple[tuple[int, ...], tuple[int, ...]]
+"""The ids of a context and of its continuation."""
+T = TypeVar("T")
 
 
 @register_model("uncode")
@@ -80,8 +89,10 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         **options: Any,
     ) -> None:
         super().__init__()
-        self.processes = ProcessGroup()
-        self._rank, self._world_size = self.processes.place.process, self.processes.place.processes
+        self.place = ProcessPlace.from_environment()
+        self._rank, self._world_size = self.place.process, self.place.processes
+        if self.world_size > 1 and not dist.is_initialized():
+            dist.init_process_group("gloo")  # for texts and grades; no tensor leaves its GPU
         self.length = None if length is None else _whole(length, "length", 1)
         self.seed, self.check_greedy = _whole(seed, "seed"), _boolean(check_greedy, "check_greedy")
         self.likelihood_samples = _whole(likelihood_samples, "likelihood_samples", 1)
@@ -97,10 +108,8 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         else:
             name = pretrained
             own = check_exists(name, None if revision is None else str(revision), self.length or 0)
-            made = sampler_of(
-                SamplerEntry(preset), given, None, own.table
-            )  # a wrong one is found before weights are read
-            lookup.require_table(made, own.released)
+            made = resolve(preset, None, None, given, own=own.table)  # a wrong one is found before weights are read
+            require_table(made, own.released)
             denoiser = self._load(name, device, device_map, dtype, revision)
         denoiser = Guided(denoiser, float(guidance)) if guidance else denoiser
         self.model = DiffusionModel(name, denoiser, allows_fallback=True)  # the results hold the sampler that ran
@@ -109,30 +118,31 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         self.sampler, self._filling = (self._prepare(one) for one in (entry, replace(entry, stop_at_eos=False)))
 
     @classmethod
-    def create_from_arg_obj(
-        cls, arg_dict: Mapping[str, Any], additional_config: Mapping[str, Any] | None = None
-    ) -> UncodeLM:
+    def create_from_arg_obj(cls, arg_dict: Row, additional_config: Row | None = None) -> UncodeLM:
         """Build the model from --model_args. They win over lm-eval's options, which have defaults (cuda:0, batch 1)."""
         others = {name: value for name, value in (additional_config or {}).items() if value is not None}
         return cls(**{**others, **arg_dict})
 
     @classmethod
-    def create_from_arg_string(cls, arg_string: str, additional_config: Mapping[str, Any] | None = None) -> UncodeLM:
+    def create_from_arg_string(cls, arg_string: str, additional_config: Row | None = None) -> UncodeLM:
         """The same, from one text."""
         return cls.create_from_arg_obj(simple_parse_args_string(arg_string), additional_config)
 
     def _load(
-        self, name: str, device: str | None, device_map: str | None, dtype: str | None, revision: Any
+        self, name: str, device: str | None, device_map: str | None, dtype: str | None, revision: object
     ) -> Denoiser:
         if name == "toy":
             return load(name)  # it takes no options, and lm-eval always names a device
-        place = self.processes.device(device) if device_map is None else None
+        wanted = None if device == LM_EVAL_DEVICE else device
+        place = self.place.device(wanted) if device_map is None else None
         text = None if revision is None else str(revision)  # lm-eval reads digits as a number
         return load(name, device=place, dtype=dtype, device_map=device_map, revision=text)
 
     def _prepare(self, entry: SamplerEntry) -> PreparedSampler:
         length = self.length or DEFAULT_LENGTH
-        return self.model.prepare(entry, Settings(shots=0, length=length, rate=0, chat=False, block_length=length), {})
+        return self.model.prepare(
+            entry, TaskSettings(shots=0, length=length, rate=0, chat=False, block_length=length), {}
+        )
 
     # -- what lm-eval asks about the model --------------------------------------------------------
 
@@ -150,7 +160,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         """For lm-eval's cache of prompts: the name of the model, and the fingerprint of its tokenizer."""
         return f"{self.model.name}-{self.denoiser.about.get('tokenizer', '')}".replace("/", "__")
 
-    def get_model_info(self) -> dict[str, Any]:
+    def get_model_info(self) -> dict[str, object]:
         """For the results' config: everything that decides an answer."""
         about = {"version": __version__, "model": self.model.name, "seed": self.seed, "length": self.length}
         likelihood = {"samples": self.likelihood_samples, "batch": self.likelihood_batch}
@@ -163,7 +173,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
             "uncode": about | {"sampler": self.sampler.entry.label, "likelihood": likelihood},
         }
 
-    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: object) -> list[int]:
         """The token ids of a text. The template of a chat has written all special tokens; no others are added."""
         return encode(self.denoiser, string)
 
@@ -188,21 +198,28 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
     # -- data parallel ----------------------------------------------------------------------------
 
     def all_gather(self, tensor: Tensor) -> Tensor:
-        return self.processes.all_gather(tensor)
+        """The tensors of all processes, one after the other."""
+        mine = tensor.detach().cpu().reshape(-1)
+        found = [torch.empty_like(mine) for _ in range(self.world_size)]
+        dist.all_gather(found, mine)
+        return torch.cat(found)
 
-    def gather_object(self, obj: Any, dst: int = 0) -> list[Any] | None:
-        return self.processes.gather_object(obj, dst)
+    def gather_object(self, obj: object, dst: int = 0) -> list[object] | None:
+        """The objects of all processes, on process `dst`; None on the others."""
+        found: list[object] | None = [None] * self.world_size if self.rank == dst else None
+        dist.gather_object(obj, found, dst=dst)
+        return found
 
     def barrier(self) -> None:
-        self.processes.barrier()
+        dist.barrier()
 
-    def set_cache_hook(self, cache_hook: Any) -> None:
+    def set_cache_hook(self, cache_hook: object) -> None:
         """lm-eval calls this for `--use_cache` only."""
         raise UncodeError(NO_CACHE)
 
     # -- generation -------------------------------------------------------------------------------
 
-    def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
+    def generate_until(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[str]:
         """The answers, up to their first stop string. They are cut after decoding, which has no left-to-right order."""
         asked = list(read_generations(requests, self.length, self.seed))
         questions = [
@@ -211,11 +228,13 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         rows = self._decode(questions, self.sampler, "generate_until", disable_tqdm)
         return [one.cut(row["text"]) for one, row in zip(asked, rows, strict=True)]
 
-    def _decode(
-        self, questions: Sequence[Question], sampler: PreparedSampler, what: str, disable_tqdm: bool
-    ) -> list[Row]:
+    def _decode(self, questions: Sequence[Question], sampler: PreparedSampler, what: str, is_quiet: bool) -> list[Row]:
         """The journal's lines of the questions. Those that it does not hold are decoded first."""
-        keys = [self._key({"prompt": one.prompt_sha256, "length": one.length}, sampler, one.seed) for one in questions]
+        weights, definition = self.model.fingerprint, sampler.definition
+        keys = [
+            sample_key({"prompt": one.prompt_sha256, "length": one.length}, weights, definition, one.seed)
+            for one in questions
+        ]
         missing = {key: one for key, one in zip(keys, questions, strict=True) if key not in self.journal}
         key_of = {one: key for key, one in missing.items()}
         longest = max((len(one.prompt_ids) + one.length for one in questions), default=0)
@@ -225,7 +244,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
             )
         answers = self.model.answers(sampler, list(missing.values()), self.batch)
         with self.journal.writing() as add:
-            for question, answer in self._progress(answers, len(missing), what, disable_tqdm):
+            for question, answer in self._progress(answers, len(missing), what, is_quiet):
                 add(
                     {
                         "key": key_of[question],
@@ -243,15 +262,13 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
                 )
         return [self.journal[key] for key in keys]
 
-    def _key(self, request: Mapping[str, Any], sampler: PreparedSampler, seed: int) -> str:
-        return sample_key(request, self.model.fingerprint, sampler.definition, seed)
-
-    def _progress(self, work: Any, total: int, what: str, disable_tqdm: bool) -> Any:
-        return tqdm(work, total=total, desc=f"uncode {what}", disable=disable_tqdm or self.rank > 0 or not total)
+    def _progress(self, work: Iterable[T], total: int, what: str, is_quiet: bool) -> Iterable[T]:
+        is_quiet = is_quiet or self.rank > 0 or not total
+        return track(work, f"uncode {what}", total, console=Console(stderr=True), disable=is_quiet)
 
     # -- log-likelihoods --------------------------------------------------------------------------
 
-    def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+    def loglikelihood(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """For each context and continuation, the log-likelihood, and whether the sampler writes the continuation."""
         pairs = [(request.args, *self._encode_parts(*request.args)) for request in requests]
         return self._loglikelihood_tokens(pairs, disable_tqdm)
@@ -264,28 +281,23 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         return before, answer
 
     def _loglikelihood_tokens(
-        self, requests: Sequence[tuple[Any, list[int], list[int]]], disable_tqdm: bool = False, **kwargs: Any
+        self, requests: Sequence[tuple[object, list[int], list[int]]], disable_tqdm: bool = False, **kwargs: object
     ) -> list[tuple[float, bool]]:
         frame = list(self.denoiser.frame[0])
         pairs = [(tuple(frame + context), tuple(answer)) for _, context, answer in requests]
         greedy = self._are_greedy(pairs, disable_tqdm) if self.check_greedy else [False] * len(pairs)
         return list(zip(self._scores(pairs, "loglikelihood", disable_tqdm), greedy, strict=True))
 
-    def _scores(
-        self, pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], what: str, disable_tqdm: bool
-    ) -> list[float]:
+    def _scores(self, pairs: Sequence[Pair], what: str, is_quiet: bool) -> list[float]:
         """Log-likelihoods, from the journal or computed now. The same masks are drawn for answers of equal length."""
-        keys = [self._likelihood_key(*pair) for pair in pairs]
+        settings = {"samples": self.likelihood_samples, "batch": self.likelihood_batch}
+        requests = ({"context": context, "answer": answer, "likelihood": settings} for context, answer in pairs)
+        keys = [sample_key(request, self.model.fingerprint, {}, self.seed) for request in requests]
         missing = {key: pair for key, pair in zip(keys, pairs, strict=True) if key not in self.journal}
         with self.journal.writing() as add:
-            for key, (context, answer) in self._progress(missing.items(), len(missing), what, disable_tqdm):
+            for key, (context, answer) in self._progress(missing.items(), len(missing), what, is_quiet):
                 add({"key": key, "log_likelihood": self._log_likelihood(context, answer)})
         return [float(self.journal[key]["log_likelihood"]) for key in keys]
-
-    def _likelihood_key(self, context: tuple[int, ...], answer: tuple[int, ...]) -> str:
-        settings = {"samples": self.likelihood_samples, "batch": self.likelihood_batch}
-        request = {"context": context, "answer": answer, "likelihood": settings}
-        return sample_key(request, self.model.fingerprint, {}, self.seed)
 
     def _log_likelihood(self, context: tuple[int, ...], answer: tuple[int, ...]) -> float:
         """Our estimate in nats. Where all ways to mask the answer are fewer than the samples, it is exact."""
@@ -302,23 +314,22 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
             seed=self.seed,
         )
 
-    def _are_greedy(self, pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]], disable_tqdm: bool) -> list[bool]:
+    def _are_greedy(self, pairs: Sequence[Pair], is_quiet: bool) -> list[bool]:
         """Whether the sampler, given the length of the answer, writes exactly the answer."""
-        asked = [Question(Example("loglikelihood"), *pair, self.seed) for pair in _lengths(pairs)]
-        rows = iter(self._decode(asked, self._filling, "greedy", disable_tqdm))
+        example, answered = Example("loglikelihood"), [pair for pair in pairs if pair[1]]
+        asked = [Question(example, context, len(answer), self.seed) for context, answer in answered]
+        rows = iter(self._decode(asked, self._filling, "greedy", is_quiet))
         return [not answer or tuple(next(rows)["token_ids"]) == answer for _, answer in pairs]
 
-    def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
+    def loglikelihood_rolling(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[float]:
         """The log-likelihood of whole texts, in windows of the model's context. A window sees the token before it."""
         frame = tuple(self.denoiser.frame[0])
         windows = [self._windows(tuple(self.tok_encode(request.args[0])), frame) for request in requests]
         scores = self._scores([pair for text in windows for pair in text], "loglikelihood_rolling", disable_tqdm)
-        ends = [0]
-        for text in windows:
-            ends.append(ends[-1] + len(text))
-        return [sum(scores[first:last]) for first, last in pairwise(ends)]
+        left = iter(scores)
+        return [sum(islice(left, len(text))) for text in windows]
 
-    def _windows(self, ids: tuple[int, ...], frame: tuple[int, ...]) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    def _windows(self, ids: tuple[int, ...], frame: tuple[int, ...]) -> list[Pair]:
         size = max(1, self.max_length - len(frame) - 1)
         return [(frame + ids[max(0, at - 1) : at], ids[at : at + size]) for at in range(0, len(ids), size)]
 
@@ -328,29 +339,22 @@ def _check_sampler(name: str, options: Mapping[str, Any], own: Mapping[str, Path
 
     `own` are the sampler files of the model.
     """
-    preset = str(own[name]) if name in own and name not in catalog() else name
-    others = [key for key in options if key != "frequency"]
-    if lookup.is_file(preset):
-        require(not others, f"the sampler file '{name}' takes no option '{others[0] if others else ''}'.")
-        return preset
-    known = {option.name: option for option in find(preset, own).options}
+    if is_file(name) or (name in own and name not in catalog()):
+        read_shared(name, {key: value for key, value in options.items() if key != "frequency"})
+        return str(own.get(name, name))
+    known = {option.name: option for option in find(name, own).options}
     takes_table = "frequency" in known or "frequency" not in options
     require(takes_table, f"the sampler '{name}' takes no frequency table: leave frequency out of --model_args.")
-    for key in others:
+    for key in options:
         near = suggest(key, [*ARGUMENTS, *known])
         require(key in known, f"--model_args has no '{key}', and the sampler '{name}' neither: {near}")
-        known[key].check(known[key].value_of(options[key]))
-    return preset
+        known[key].read(options[key])
+    return name
 
 
-def _boolean(value: Any, name: str) -> bool:
+def _boolean(value: object, name: str) -> bool:
     require(isinstance(value, bool), f"{name} in --model_args must be true or false, not {value!r}.")
     return bool(value)
-
-
-def _lengths(pairs: Sequence[tuple[tuple[int, ...], tuple[int, ...]]]) -> list[tuple[tuple[int, ...], int]]:
-    """The contexts and the lengths of their answers, without empty answers."""
-    return [(context, len(answer)) for context, answer in pairs if answer]
 
 
 def _without_system(messages: list[dict[str, str]]) -> list[dict[str, str]]:

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 from ...core.errors import UncodeError, require, suggest
-from ...util.stats import Interval, mean_of_intervals
+from ...util.stats import Interval, McNemar, holm, mcnemar, mean_of_intervals, newcombe
 from ..paper import Figure, paper_tables
 from ..paper.tables import AVERAGE
-from .aup import Point, aup, families
-from .compare import Comparison, Speedup, compare, speedup
-from .scores import Cost, Results, Score
+from ..run.sample import Sample
+from .aup import BudgetPoint, aup, families
+from .scores import CellScore, Cost, Results
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,29 @@ def check_choices(results: Results, metric: str, baseline: str | None, paper_mod
     return "".join(named)
 
 
+class PairedComparison(NamedTuple):
+    """A sampler minus the baseline on one task."""
+
+    pairs: int
+    """The examples that both have answered."""
+    difference: Interval
+    """Of the accuracies, with Newcombe's 95 % interval."""
+    test: McNemar
+    """`only_a` counts the examples that only the sampler has right, `only_b` those that only the baseline has right."""
+    corrected: float
+    """McNemar's p-value after Holm's correction over the samplers that are compared on this task."""
+
+
+class Speedup(NamedTuple):
+    """The baseline's cost divided by the sampler's, over the examples that both have answered."""
+
+    pairs: int
+    seconds: float | None
+    forwards: float | None
+
+
 @dataclass(frozen=True)
-class Analysis:
+class ModelAnalysis:
     """One model of the results."""
 
     results: Results
@@ -104,7 +125,7 @@ class Analysis:
             "that both have answered."
         )
 
-    def score(self, sampler: str, task: str) -> Score | None:
+    def score(self, sampler: str, task: str) -> CellScore | None:
         return self.results.scores.get((self.model, task, sampler))
 
     def accuracy(self, sampler: str, task: str, metric: str) -> Interval | None:
@@ -123,15 +144,22 @@ class Analysis:
         return mean_of_intervals([one for one in found if one is not None])
 
     @cached_property
-    def comparisons(self) -> dict[tuple[str, str], Comparison]:
-        """By sampler and task, for the chosen metric."""
-        found = dict[tuple[str, str], Comparison]()
+    def comparisons(self) -> dict[tuple[str, str], PairedComparison]:
+        """By sampler and task, for the chosen metric. Samplers without a common example are left out."""
+        found = dict[tuple[str, str], PairedComparison]()
         for task in self.tasks:
-            base = self.score(self.baseline, task) if self.baseline else None
-            if base is not None:
-                scores = {label: score for label, score in self._scores(task).items() if label != self.baseline}
-                compared = compare(base, scores, self.choices.metric)
-                found |= {(label, task): comparison for label, comparison in compared.items()}
+            scores = self._scores(task)
+            base = scores[self.baseline].right(self.choices.metric) if self.baseline in scores else {}
+            pairs = dict[str, tuple[list[bool], list[bool]]]()
+            for label in self.others:
+                right = scores[label].right(self.choices.metric) if label in scores else {}
+                if common := right.keys() & base.keys():
+                    pairs[label] = [right[id] for id in common], [base[id] for id in common]
+            tests = {label: mcnemar(*pair) for label, pair in pairs.items()}
+            corrected = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
+            for label, pair in pairs.items():
+                difference = newcombe(*pair)
+                found[label, task] = PairedComparison(len(pair[0]), difference, tests[label], corrected[label])
         return found
 
     def average_difference(self, sampler: str) -> Interval | None:
@@ -148,10 +176,17 @@ class Analysis:
 
     def speedup(self, sampler: str, task: str | None = None) -> Speedup:
         """Over the baseline on one task, or on all of them together."""
-        tasks = self.tasks if task is None else [task]
-        pairs = [(self.score(self.baseline, one), self.score(sampler, one)) for one in tasks]
-        both = [(base, score) for base, score in pairs if base and score]
-        return speedup([base for base, _ in both], [score for _, score in both])
+        ours, theirs = list[Sample](), list[Sample]()
+        for one in self.tasks if task is None else [task]:
+            score, base = self.score(sampler, one), self.score(self.baseline, one)
+            if score and base:
+                common = sorted(score.samples.keys() & base.samples.keys())
+                ours += [score.samples[id] for id in common]
+                theirs += [base.samples[id] for id in common]
+        cost, before = Cost.of(ours), Cost.of(theirs)
+        seconds = before.seconds / cost.seconds if before.seconds and cost.seconds else None
+        forwards = before.forwards / cost.forwards if before.forwards and cost.forwards else None
+        return Speedup(len(ours), seconds, forwards)
 
     @cached_property
     def families(self) -> dict[str, list[str]]:
@@ -160,13 +195,14 @@ class Analysis:
     def aup(self, family: str, task: str) -> float | None:
         """The AUP of a family on a task, from its complete cells."""
         metric = self.choices.metric
-        accuracies = {one: self.accuracy(one, task, metric) for one in self._complete(task)}
+        complete = [label for label in self.samplers if self.is_complete(label, task, metric)]
+        accuracies = {one: self.accuracy(one, task, metric) for one in complete}
         best = max((100 * one.estimate for one in accuracies.values() if one), default=0.0)
         points = []
         for label in self.families[family]:
             parallelism, accuracy = self.cost(label, task).tokens_per_forward, accuracies.get(label)
             if accuracy and parallelism is not None:
-                points.append(Point(parallelism, 100 * accuracy.estimate))
+                points.append(BudgetPoint(parallelism, 100 * accuracy.estimate))
         return aup(points, best)
 
     @property
@@ -187,12 +223,8 @@ class Analysis:
             return None
         return paper_tables().figure(key, column)
 
-    def _scores(self, task: str) -> dict[str, Score]:
-        found = {label: self.score(label, task) for label in self.samplers}
-        return {label: score for label, score in found.items() if score is not None}
-
-    def _complete(self, task: str) -> Iterable[str]:
-        return [label for label in self.samplers if self.is_complete(label, task, self.choices.metric)]
+    def _scores(self, task: str) -> dict[str, CellScore]:
+        return {label: score for label in self.samplers if (score := self.score(label, task)) is not None}
 
     def _has_all(self, sampler: str, metric: str) -> bool:
         return all(self.is_complete(sampler, task, metric) for task in self.tasks)

@@ -20,7 +20,7 @@ MIN_POINTS = 2
 _BUDGETS = re.compile(r"(?P<family>.+?)(?P<budgets>(?:[ ,]+[A-Za-z_]+=[^ ,=]+)+)$")
 
 
-class Point(NamedTuple):
+class BudgetPoint(NamedTuple):
     """A sampler at one budget."""
 
     tokens_per_forward: float
@@ -28,7 +28,7 @@ class Point(NamedTuple):
     """In per cent."""
 
 
-def aup(points: Sequence[Point], best: float) -> float | None:
+def aup(points: Sequence[BudgetPoint], best: float) -> float | None:
     """The AUP of a sampler's points; `best` is the best accuracy of any sampler on the task, in per cent.
 
     None for fewer than two points: one point is no curve.
@@ -38,7 +38,8 @@ def aup(points: Sequence[Point], best: float) -> float | None:
     ordered = sorted(points, key=lambda point: (point.tokens_per_forward, -point.accuracy))
     first = ordered[0]
     kept = [point for point in ordered if point.accuracy >= first.accuracy - MAX_LOSS]
-    heights = [point.accuracy * _weight(point.accuracy, best) for point in kept]
+    weights = [min(1.0, math.exp(-PENALTY * (1 - point.accuracy / best))) if best > 0 else 1.0 for point in kept]
+    heights = [point.accuracy * weight for point, weight in zip(kept, weights, strict=True)]
     area = first.tokens_per_forward * first.accuracy
     for number in range(1, len(kept)):
         width = kept[number].tokens_per_forward - kept[number - 1].tokens_per_forward
@@ -53,7 +54,3 @@ def families(labels: Iterable[str]) -> dict[str, list[str]]:
         match = _BUDGETS.match(label)
         found.setdefault(match["family"] if match else label, []).append(label)
     return {family: members for family, members in found.items() if len(members) >= MIN_POINTS}
-
-
-def _weight(accuracy: float, best: float) -> float:
-    return min(1.0, math.exp(-PENALTY * (1 - accuracy / best))) if best > 0 else 1.0

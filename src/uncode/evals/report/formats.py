@@ -7,7 +7,6 @@ import io
 import re
 from collections.abc import Sequence
 from html import escape
-from importlib.resources import files
 
 from .records import FIELDS, Record
 from .table import Document, Section, Table, markdown_escape
@@ -61,14 +60,20 @@ def latex(document: Document) -> str:
 
 def html(document: Document) -> str:
     """The report as one HTML page that loads nothing."""
-    links = "".join(f'<a href="#m{n}">{escape(one.title)}</a>' for n, one in enumerate(document.sections))
-    parts = {
-        "title": escape(document.title),
-        "models": f"<nav>{links}</nav>" if len(document.sections) > 1 else "",
-        "sections": "\n".join(_html_section(n, one) for n, one in enumerate(document.sections)),
-    }
-    template = (files(__package__) / "report.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template)
+    from jinja2 import Environment, PackageLoader
+
+    environment = Environment(loader=PackageLoader(__package__, "."), trim_blocks=True, lstrip_blocks=True)
+    environment.filters |= {"e": escape, "detailed": _detailed}
+    return environment.get_template("report.html").render(document=document, long_rows=LONG_ROWS) + "\n"
+
+
+def _detailed(cell: str) -> str:
+    """A cell in HTML, with its intervals below its estimate."""
+    found = _DETAIL.fullmatch(cell)
+    if found is None:
+        return escape(cell)
+    detail = escape(found["detail"]).replace("] (", "]<br>(")
+    return f"{escape(found['main'])} <small>{detail}</small>"
 
 
 def latex_escape(text: str) -> str:
@@ -78,7 +83,9 @@ def latex_escape(text: str) -> str:
 
 def _latex_table(section: Section, table: Table) -> str:
     shape = "l" * table.labels + "r" * (len(table.titles) - table.labels)
-    rows = [[_latex_cell(cell, (r, c) in table.best) for c, cell in enumerate(row)] for r, row in enumerate(table.rows)]
+    rows = [[latex_escape(cell) for cell in row] for row in table.rows]
+    for row, column in table.best:
+        rows[row][column] = rf"\textbf{{{rows[row][column]}}}"
     lines = [" & ".join(row) + r" \\" for row in rows]
     notes = " ".join(latex_escape(note) for note in table.notes)
     return "\n".join(
@@ -97,55 +104,6 @@ def _latex_table(section: Section, table: Table) -> str:
             r"\end{table*}",
         ]
     )
-
-
-def _latex_cell(cell: str, is_best: bool) -> str:
-    return rf"\textbf{{{latex_escape(cell)}}}" if is_best else latex_escape(cell)
-
-
-def _html_section(number: int, section: Section) -> str:
-    tables = "\n".join(_html_table(table) for table in section.tables)
-    notes = "".join(f"<p>{escape(note)}</p>\n" for note in section.notes)
-    return f'<section id="m{number}">\n<h2>{escape(section.title)}</h2>\n{notes}{tables}\n</section>'
-
-
-def _html_table(table: Table) -> str:
-    titles = "".join(f'<th scope="col"{_css(c, table)}>{escape(title)}</th>' for c, title in enumerate(table.titles))
-    rows, before = [], ""
-    for r, row in enumerate(table.rows):
-        begins = "" if row[0] == before else ' class="first"'
-        cells = "".join(_html_cell(cell, r, c, table, row[0] == before) for c, cell in enumerate(row))
-        rows.append(f"<tr{begins}>{cells}</tr>")
-        before = row[0]
-    notes = "".join(f"<li>{escape(note)}</li>" for note in table.notes)
-    body = (
-        f'<div class="scroll"><table>\n<thead><tr>{titles}</tr></thead>\n<tbody>\n'
-        + "\n".join(rows)
-        + f"\n</tbody>\n</table></div>\n<ul>{notes}</ul>"
-    )
-    caption = f"<h3>{escape(table.caption)}</h3>"
-    if len(table.rows) <= LONG_ROWS:
-        return f"{caption}\n{body}"
-    return f"<details>\n<summary>{caption}</summary>\n{body}\n</details>"
-
-
-def _html_cell(cell: str, row: int, column: int, table: Table, repeats: bool) -> str:
-    """A cell. Intervals stand below their estimate; a name that repeats the one above is dimmed."""
-    if column == 0:
-        dimmed = ' class="again"' if repeats else ""
-        return f'<th scope="row"{dimmed}>{escape(cell)}</th>'
-    if column < table.labels:
-        return f'<td class="label">{escape(cell)}</td>'
-    found = _DETAIL.fullmatch(cell)
-    text = escape(cell)
-    if found:
-        detail = escape(found["detail"]).replace("] (", "]<br>(")
-        text = f"{escape(found['main'])} <small>{detail}</small>"
-    return f"<td>{f'<b>{text}</b>' if (row, column) in table.best else text}</td>"
-
-
-def _css(column: int, table: Table) -> str:
-    return ' class="label"' if column < table.labels else ""
 
 
 def _one_line(text: str) -> str:

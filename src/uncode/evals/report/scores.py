@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from ...core.errors import require
+from ...core.errors import UncodeError, require
 from ...util.stats import Interval, wilson
 from ..names import TASK_NAMES
 from ..run.folder import RunFolder, RunInfo
@@ -16,7 +16,7 @@ from ..run.sample import CellName, Sample
 
 
 @dataclass(frozen=True)
-class Score:
+class CellScore:
     """The samples of one cell."""
 
     samples: Mapping[str, Sample]
@@ -61,7 +61,7 @@ class Results:
     """All cells of the runs."""
 
     infos: tuple[RunInfo, ...]
-    scores: Mapping[CellName, Score]
+    scores: Mapping[CellName, CellScore]
     papers: Mapping[CellName, str]
     """The paper's table that the run of a cell names; empty if it names none."""
 
@@ -95,43 +95,31 @@ class Results:
 
 
 def read_runs(paths: Sequence[Path]) -> Results:
-    """The cells of several runs together. The same cell in two of them is an error."""
+    """The cells of several runs together. The same cell in two of them is an error.
+
+    The examples of a task are those that were asked for, or those that any cell has answered if these are more.
+    """
     infos, samples, papers = [], dict[CellName, dict[str, Sample]](), dict[CellName, str]()
     homes = dict[CellName, Path]()
     for path in paths:
         folder = RunFolder.existing(path)
         info = folder.info()
         infos.append(info)
-        found = _by_cell(info, folder.samples())
-        for name in found:
-            require(name not in homes, _is_twice(name, homes.get(name, path), path))
+        found = {cell.name: dict[str, Sample]() for cell in info.cells}
+        for sample in folder.samples():
+            found.setdefault(sample.cell, {})[sample.id] = sample
+        for name in [name for name in found if name in homes]:
+            require(homes[name].resolve() != path.resolve(), f"'{path}' is given twice: name each run once.")
+            model, task, label = name
+            both = f"'{label}' on {task} by {model} is in '{homes[name]}' and in '{path}'"
+            raise UncodeError(f"{both}: give only one of the two runs.")
         homes |= dict.fromkeys(found, path)
         samples |= found
         papers |= dict.fromkeys(found, info.paper)
     require(bool(samples), f"'{paths[0]}' holds no cells yet: fill it with `uncode eval` first.")
-    totals = _totals(infos, samples)
-    scores = {name: Score(rows, totals[name[1]]) for name, rows in samples.items()}
-    return Results(tuple(infos), scores, papers)
-
-
-def _totals(infos: Sequence[RunInfo], samples: Mapping[CellName, Mapping[str, Sample]]) -> dict[str, int]:
-    """The examples of each task: those that were asked for, or those that any cell has answered if these are more."""
     ids = dict[str, set[str]]()
     for (_, task, _), rows in samples.items():
         ids.setdefault(task, set()).update(rows)
-    asked = {task: max((info.examples.get(task, 0) for info in infos), default=0) for task in ids}
-    return {task: max(asked[task], len(found)) for task, found in ids.items()}
-
-
-def _by_cell(info: RunInfo, samples: Iterable[Sample]) -> dict[CellName, dict[str, Sample]]:
-    found = {cell.name: dict[str, Sample]() for cell in info.cells}
-    for sample in samples:
-        found.setdefault((sample.model, sample.task, sample.sampler), {})[sample.id] = sample
-    return found
-
-
-def _is_twice(name: CellName, home: Path, path: Path) -> str:
-    if home.resolve() == path.resolve():
-        return f"'{path}' is given twice: name each run once."
-    model, task, sampler = name
-    return f"'{sampler}' on {task} by {model} is in '{home}' and in '{path}': give only one of the two runs."
+    asked = {task: max(info.examples.get(task, 0) for info in infos) for task in ids}
+    scores = {name: CellScore(rows, max(asked[name[1]], len(ids[name[1]]))) for name, rows in samples.items()}
+    return Results(tuple(infos), scores, papers)

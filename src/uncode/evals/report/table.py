@@ -1,4 +1,4 @@
-"""Tables of text, independent of the format in which they are written."""
+"""Tables of text, independent of the format in which they are written, and numbers as text for them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ...util.stats import Interval
+
+NONE = "-"
+"""Shown where there is no number."""
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
@@ -23,8 +27,10 @@ class Table(NamedTuple):
     def markdown(self) -> str:
         """The titles and rows in Markdown. The best cells are bold."""
         marks = ["---"] * self.labels + ["---:"] * (len(self.titles) - self.labels)
-        body = [[_markdown(cell, (r, c) in self.best) for c, cell in enumerate(row)] for r, row in enumerate(self.rows)]
-        lines = [[_markdown(title) for title in self.titles], marks, *body]
+        rows = [[markdown_escape(cell) for cell in row] for row in self.rows]
+        for row, column in self.best:
+            rows[row][column] = f"**{rows[row][column]}**"
+        lines = [[markdown_escape(title) for title in self.titles], marks, *rows]
         return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -48,5 +54,29 @@ def markdown_escape(text: str) -> str:
     return _TAG.sub("&lt;", " ".join(text.replace("|", "\\|").split("\n")))
 
 
-def _markdown(cell: str, is_best: bool = False) -> str:
-    return f"**{markdown_escape(cell)}**" if is_best else markdown_escape(cell)
+def percent(value: Interval) -> str:
+    """A share as `42.1 [34.8, 49.8]`."""
+    estimate, low, high = (f"{100 * part:z.1f}" for part in value)
+    return f"{estimate} [{low}, {high}]"
+
+
+def points(value: Interval, mark: str = "") -> str:
+    """A difference of shares as `+14.6 [+8.2, +21.0]`, with a mark behind the estimate."""
+    estimate, low, high = (f"{100 * part:+z.1f}" for part in value)
+    return f"{estimate}{mark} [{low}, {high}]"
+
+
+def p_value(value: float) -> str:
+    return "<0.0001" if value < 0.0001 else f"{value:.4f}" if value < 0.01 else f"{value:.3f}"
+
+
+def number(value: float | None) -> str:
+    """A number with at least three significant digits, without an exponent."""
+    if value is None:
+        return NONE
+    size = abs(value)
+    return f"{value:z.0f}" if size >= 1000 else f"{value:z.1f}" if size >= 100 else f"{value:z.2f}"
+
+
+def times(value: float | None) -> str:
+    return NONE if value is None else f"{value:.2f}x"

@@ -6,23 +6,24 @@ from collections.abc import Mapping
 
 from ...util.stats import Interval
 from ..paper import paper_tables
-from .analysis import Analysis, Choices
-from .paper_table import no_figures, paper_table
+from ..paper.tables import AVERAGE
+from .analysis import Choices, ModelAnalysis
 from .scores import Results
-from .table import Document, Section, Table
-from .text import NONE, number, p_value, percent, points, times
+from .table import NONE, Document, Section, Table, number, p_value, percent, points, times
 
 SIGNIFICANT = 0.05
+DOUBT = "!"
+"""Marks a doubtful figure of the paper."""
 RULES = {"correct": "our grader", "paper": "the rule of the released code"}
 
 
 def document(results: Results, choices: Choices) -> Document:
     """The whole report: one section per model."""
     titles = list(dict.fromkeys(info.title or info.config for info in results.infos))
-    return Document("; ".join(titles), [_section(Analysis(results, model, choices)) for model in results.models])
+    return Document("; ".join(titles), [_section(ModelAnalysis(results, model, choices)) for model in results.models])
 
 
-def _section(one: Analysis) -> Section:
+def _section(one: ModelAnalysis) -> Section:
     tables = [accuracy(one)]
     if one.others:
         tables += [differences(one), tests(one)]
@@ -39,7 +40,7 @@ def _section(one: Analysis) -> Section:
     return Section(one.model, [table for table in tables if table.rows], notes)
 
 
-def accuracy(one: Analysis) -> Table:
+def accuracy(one: ModelAnalysis) -> Table:
     """The accuracy of every sampler on every task by each rule, and the average."""
     rows, best = [], frozenset[tuple[int, int]]()
     for metric in one.metrics:
@@ -47,7 +48,8 @@ def accuracy(one: Analysis) -> Table:
     for sampler in one.samplers:
         for metric in one.metrics:
             cells = [_accuracy_cell(one, sampler, task, metric) for task in one.tasks]
-            rows.append([sampler, metric, *cells, _or_none(one.average(sampler, metric))])
+            average = one.average(sampler, metric)
+            rows.append([sampler, metric, *cells, percent(average) if average else NONE])
     rules = [f"'{metric}' is {RULES[metric]}" for metric in one.metrics if metric in RULES]
     notes = [
         f"{_sizes(one)}.",
@@ -59,12 +61,13 @@ def accuracy(one: Analysis) -> Table:
     return Table(titles, rows, "Accuracy, %", notes, best, labels=2)
 
 
-def differences(one: Analysis) -> Table:
+def differences(one: ModelAnalysis) -> Table:
     """Each sampler minus the baseline, by the chosen metric."""
     rows = []
     for sampler in one.others:
         cells = [_difference_cell(one, sampler, task) for task in one.tasks]
-        rows.append([sampler, *cells, _points_or_none(one.average_difference(sampler))])
+        average = one.average_difference(sampler)
+        rows.append([sampler, *cells, points(average) if average else NONE])
     notes = [
         "Over the examples that both have answered; in brackets: Newcombe's 95 % intervals for paired shares.",
         f"A star marks a p-value of McNemar's test below {SIGNIFICANT} after Holm's correction.",
@@ -73,7 +76,7 @@ def differences(one: Analysis) -> Table:
     return Table(["sampler", *one.tasks, "average"], rows, caption, notes)
 
 
-def tests(one: Analysis) -> Table:
+def tests(one: ModelAnalysis) -> Table:
     """McNemar's test of each sampler against the baseline on each task."""
     rows = []
     for task in one.tasks:
@@ -90,7 +93,7 @@ def tests(one: Analysis) -> Table:
     return Table(titles, rows, f"Paired tests against {one.baseline} ({one.choices.metric})", notes, labels=2)
 
 
-def costs(one: Analysis) -> Table:
+def costs(one: ModelAnalysis) -> Table:
     """What an answer costs, over all tasks."""
     rows = []
     for sampler in one.samplers:
@@ -103,7 +106,7 @@ def costs(one: Analysis) -> Table:
     return Table(titles, rows, "Cost", notes)
 
 
-def speedups(one: Analysis) -> Table:
+def speedups(one: ModelAnalysis) -> Table:
     """The baseline's cost divided by each sampler's, in seconds and in forwards."""
     rows = []
     for sampler in one.others:
@@ -116,7 +119,7 @@ def speedups(one: Analysis) -> Table:
     return Table(titles, rows, f"Speed-up over {one.baseline}", notes, labels=2)
 
 
-def parallelism(one: Analysis) -> Table:
+def parallelism(one: ModelAnalysis) -> Table:
     """The AUP of samplers that were run at several budgets."""
     rows = []
     for family, members in one.families.items():
@@ -131,7 +134,75 @@ def parallelism(one: Analysis) -> Table:
     return Table(titles, rows, f"Accuracy under parallelism ({one.choices.metric})", notes)
 
 
-def _accuracy_cell(one: Analysis, sampler: str, task: str, metric: str) -> str:
+def paper_table(one: ModelAnalysis) -> Table | None:
+    """Ours, the paper's and the difference, for every sampler of which the paper has a figure; None if it has none."""
+    columns = [*one.tasks, *([AVERAGE] if set(one.tasks) == set(paper_tables().sizes) else [])]
+    known = [sampler for sampler in one.samplers if any(one.figure(sampler, column) for column in columns)]
+    if not known:
+        return None
+    caption = f"Beside the paper's figures, % ({one.paper_model})"
+    with_speed = bool(one.baseline) and any(one.paper_key(sampler) in paper_tables().speedups for sampler in known)
+    rows = []
+    for sampler in known:
+        for metric in one.metrics:
+            cells = [_paper_cell(one, sampler, column, metric) for column in columns]
+            rows.append([sampler, metric, *cells, *([_paper_speed(one, sampler)] if with_speed else [])])
+    titles = ["sampler", "rule", *columns, *(["speed-up"] if with_speed else [])]
+    return Table(titles, rows, caption, _paper_notes(one, known, columns), labels=2)
+
+
+def no_figures(one: ModelAnalysis) -> str:
+    """The sentence in place of the table, where nothing of ours has a counterpart in the paper."""
+    tables, models = paper_tables().names, paper_tables().models
+    ours = f"{', '.join(one.samplers)} on {', '.join(one.tasks)} by {one.paper_model}"
+    other = "" if one.paper_model in models else ", and --paper-model ID names one of its models instead"
+    return f"The paper has no figures of {ours}: its tables are {', '.join(tables)}{other}."
+
+
+def _paper_cell(one: ModelAnalysis, sampler: str, column: str, metric: str) -> str:
+    """`ours (paper's, difference)`."""
+    is_average, figure = column == AVERAGE, one.figure(sampler, column)
+    ours = one.average(sampler, metric) if is_average else one.accuracy(sampler, column, metric)
+    shown = NONE if ours is None else f"{100 * ours.estimate:z.1f}"
+    if figure is not None:
+        theirs = f"{figure.value:.1f}{DOUBT if figure.doubt else ''}"
+        shown += f" ({theirs})" if ours is None else f" ({theirs}, {100 * ours.estimate - figure.value:+z.1f})"
+    if is_average:
+        return shown
+    score = one.score(sampler, column)
+    is_partial = score is not None and not score.is_complete(metric)
+    return f"{shown} ({len(score.right(metric))} of {score.total})" if score and is_partial else shown
+
+
+def _paper_speed(one: ModelAnalysis, sampler: str) -> str:
+    """Our speed-up over the baseline, and the paper's."""
+    key = one.paper_key(sampler)
+    theirs = paper_tables().speedups.get(key) if key else None
+    ours = one.speedup(sampler).seconds if sampler != one.baseline else 1.0
+    return times(ours) if theirs is None else f"{times(ours)} ({times(theirs)})"
+
+
+def _paper_notes(one: ModelAnalysis, samplers: list[str], columns: list[str]) -> list[str]:
+    notes = [
+        "Ours, then in parentheses the paper's figure and ours minus the paper's.",
+        f"Source: {paper_tables().paper}.",
+    ]
+    others = []
+    for task, size in paper_tables().sizes.items():
+        totals = {score.total for (_, name, _), score in one.results.scores.items() if name == task}
+        if task in one.tasks and totals != {size}:
+            others.append(f"{task} {max(totals)} against {size}")
+    if others:
+        notes.append(f"The numbers of examples differ from the paper's: {', '.join(others)}.")
+    figures = [one.figure(sampler, column) for sampler in samplers for column in columns]
+    marked = [figure for figure in figures if figure and figure.doubt]
+    doubts = [f"{figure.sampler}, {figure.column}, {figure.value:.1f}: {figure.doubt}" for figure in marked]
+    if doubts:
+        notes.append(f"{DOUBT} marks figures of the paper that cannot be right or are doubtful: {'; '.join(doubts)}.")
+    return notes
+
+
+def _accuracy_cell(one: ModelAnalysis, sampler: str, task: str, metric: str) -> str:
     score = one.score(sampler, task)
     if score is None:
         return NONE
@@ -140,7 +211,7 @@ def _accuracy_cell(one: Analysis, sampler: str, task: str, metric: str) -> str:
     return f"{percent(found)} {count}".strip() if found else count
 
 
-def _difference_cell(one: Analysis, sampler: str, task: str) -> str:
+def _difference_cell(one: ModelAnalysis, sampler: str, task: str) -> str:
     found = one.comparisons.get((sampler, task))
     if found is None:
         return NONE
@@ -151,7 +222,7 @@ def _difference_cell(one: Analysis, sampler: str, task: str) -> str:
     return f"{points(found.difference, mark)}{count}"
 
 
-def _best(one: Analysis, metric: str, stride: int, offset: int) -> frozenset[tuple[int, int]]:
+def _best(one: ModelAnalysis, metric: str, stride: int, offset: int) -> frozenset[tuple[int, int]]:
     """The cells with the best accuracy of a metric, among the complete ones of each column; none if all are equal."""
     if len(one.samplers) < 2:
         return frozenset()
@@ -171,7 +242,7 @@ def _best(one: Analysis, metric: str, stride: int, offset: int) -> frozenset[tup
     return frozenset(found)
 
 
-def _sizes(one: Analysis) -> str:
+def _sizes(one: ModelAnalysis) -> str:
     """The number of examples of each task, and of its benchmark if that has more."""
     sizes = paper_tables().sizes
     parts = []
@@ -180,11 +251,3 @@ def _sizes(one: Analysis) -> str:
         whole = sizes.get(task, total)
         parts.append(f"{task} {total}" + (f" of {whole}" if whole > total else ""))
     return "Examples: " + ", ".join(parts)
-
-
-def _or_none(value: Interval | None) -> str:
-    return percent(value) if value else NONE
-
-
-def _points_or_none(value: Interval | None) -> str:
-    return points(value) if value else NONE

@@ -1,24 +1,35 @@
-"""The label-free choice of Uncode's rate: the least mean predictive entropy on examples whose labels are not read."""
+"""Label-free choices, on examples whose labels are not read.
+
+Uncode's rate is the one with the least mean predictive entropy. A threshold comes from a model's own answers, which it
+writes from left to right, and which are then masked.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from ...core.errors import require
+from ...generation.threshold import ThresholdChoice, choose_threshold
 from ...util.stats import Interval, pearson, wilson
 from ..suite.families.family import Family
-from ..task import Example, Task
+from ..task import AnyTask, Example
 from .config import SamplerEntry
 from .folder import RunFolder, RunInfo
 from .grading import GradingPool
+from .models.diffusion import DiffusionModel
 from .models.model import EvaluatedModel, Question
-from .options import OnProgress, Progress, RunOptions
-from .recorder import Recorder, versions
+from .options import OnProgress, RunOptions, RunProgress
+from .recorder import CellRun, Recorder, versions
 from .sample import Sample
+
+WRITER = SamplerEntry("left_to_right", "left_to_right")
+"""It writes one token at a time, so no answer is spoilt by haste."""
+
+OwnAnswer = tuple[list[int], list[int]]
+"""The token ids of a prompt, and of the canvas after it."""
 
 
 @dataclass(frozen=True)
@@ -39,11 +50,11 @@ class RateChoice:
 
 
 @dataclass(frozen=True)
-class Calibration:
+class RateCalibration:
     """Decodes the same examples at several rates."""
 
     model: EvaluatedModel
-    task: Task[Any]
+    task: AnyTask
     entry: SamplerEntry
     rates: tuple[float, ...]
     seed: int = 0
@@ -70,14 +81,14 @@ class Calibration:
             for number, rate in enumerate(self.rates):
                 sampler = self.model.prepare(whole, self.task.settings, {"rate": rate})
                 label, cell = f"{self.entry.label} {rate:g}", f"{self.task.name}, rate {rate:g} without labels"
-                seed, before = self.seed, number * len(questions)
-                samples = recorder.samples(
-                    self.model, self.task, sampler, label, questions, seed, observe=True, is_graded=False
+                before = number * len(questions)
+                run = CellRun(
+                    recorder, self.model, self.task, sampler, label, questions, self.seed, observe=True, is_graded=False
                 )
-                for sample in filter(None, samples):
+                for sample in run.decoded():
                     found[rate].append(sample)
                     done = before + len(found[rate])
-                    on_progress(Progress(cell, done, len(questions) * len(self.rates), 0, 0))
+                    on_progress(RunProgress(cell, done, len(questions) * len(self.rates), 0, 0))
         return RateChoice(self._graded(found, examples, options.graders) if labels else found)
 
     def _graded(
@@ -94,7 +105,57 @@ class Calibration:
             pool.close()
 
 
-def calibration_examples(task: Task[Any], count: int, seed: int, data: Path | None = None) -> list[Example]:
+@dataclass(frozen=True)
+class ThresholdCalibration:
+    """Lets a model answer examples of some tasks, and chooses a threshold from these answers."""
+
+    model: DiffusionModel
+    tasks: tuple[AnyTask, ...]
+    seed: int = 0
+
+    def questions(self, count: int, data: Path | None = None) -> list[tuple[AnyTask, list[Question]]]:
+        """Up to `count` examples of each task. No label is read."""
+        has_end = len(self.model.denoiser.eos_ids) > 0
+        require(has_end, f"'{self.model.name}' has no EOS token to end its answers with: use uncode.choose_threshold.")
+        found = [(task, calibration_examples(task, count, self.seed, data)) for task in self.tasks]
+        return [(task, calibration_questions(self.model, task, examples, self.seed)) for task, examples in found]
+
+    def own_answers(
+        self,
+        questions: Sequence[tuple[AnyTask, list[Question]]],
+        out: Path,
+        options: RunOptions,
+        on_progress: OnProgress,
+    ) -> list[OwnAnswer]:
+        """What the model writes, in the order of the questions. Answers that the folder holds are not made again."""
+        folder = RunFolder.create(out, RunInfo("threshold", "Answers for a threshold", versions=versions()))
+        total, found = sum(len(those) for _, those in questions), list[OwnAnswer]()
+        with Recorder.open(folder, options) as recorder:
+            for task, those in questions:
+                sampler = self.model.prepare(WRITER, task.settings, {})
+                before, written = len(found), dict[str, tuple[int, ...]]()
+                run = CellRun(recorder, self.model, task, sampler, WRITER.label, those, self.seed, is_graded=False)
+                for sample in run.decoded():
+                    written[sample.id] = sample.token_ids
+                    on_progress(RunProgress(f"{task.name}, left to right", before + len(written), total, 0, 0))
+                found += [self._canvas(one, written[one.example.id]) for one in those]
+        return found
+
+    def _canvas(self, question: Question, written: Sequence[int]) -> OwnAnswer:
+        """The canvas as a decode would leave it, with EOS tokens after the text and the frame of a masked LM."""
+        denoiser, missing = self.model.denoiser, question.length - len(written)
+        return list(question.prompt_ids), [*written, *[denoiser.eos_ids[0]] * missing, *denoiser.frame[1]]
+
+    def choose(
+        self, answers: Sequence[OwnAnswer], max_error: float, masks: int, on_progress: Callable[[int, int], None]
+    ) -> ThresholdChoice:
+        denoiser = self.model.denoiser
+        return choose_threshold(
+            denoiser, answers, max_error=max_error, masks=masks, seed=self.seed, on_progress=on_progress
+        )
+
+
+def calibration_examples(task: AnyTask, count: int, seed: int, data: Path | None = None) -> list[Example]:
     """Examples to calibrate on: a family's own without labels, or a random part of a benchmark."""
     if isinstance(task, Family):
         return list(task.unlabelled(data)[:count])
@@ -103,7 +164,7 @@ def calibration_examples(task: Task[Any], count: int, seed: int, data: Path | No
 
 
 def calibration_questions(
-    model: EvaluatedModel, task: Task[Any], examples: Sequence[Example], seed: int
+    model: EvaluatedModel, task: AnyTask, examples: Sequence[Example], seed: int
 ) -> list[Question]:
     """The examples as a model reads them, each with its own seed."""
     chat, length = task.settings.chat, task.settings.length

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ...core.errors import UncodeError, require
-from ...util.files import LineFile, exclusive_lock, read_rows
+from ...util.extras import needed
+from ...util.files import Journal, exclusive_lock, read_rows
 from ...util.paths import check_folder_can_be_made, make_folder
 from ...util.write import is_partial, write_whole
 from .sample import CellName, Sample
@@ -44,7 +45,7 @@ LOCK_SECONDS = 60.0
 
 
 @dataclass(frozen=True)
-class Cell:
+class RunCell:
     """One sampler on one task with one model: everything that its samples have in common."""
 
     model: str
@@ -72,7 +73,7 @@ class RunInfo:
     config: str
     """The name of the config."""
     title: str
-    cells: tuple[Cell, ...] = ()
+    cells: tuple[RunCell, ...] = ()
     baseline: str = ""
     """The sampler's label that others are compared with."""
     paper: str = ""
@@ -82,7 +83,7 @@ class RunInfo:
     """How many examples of each task were asked for."""
     schema: int = SCHEMA
 
-    def with_cells(self, cells: Iterable[Cell], folder: Path) -> RunInfo:
+    def with_cells(self, cells: Iterable[RunCell], folder: Path) -> RunInfo:
         """The same run with more cells. A cell of the same name must be the same cell."""
         found = {cell.name: cell for cell in self.cells}
         for cell in cells:
@@ -139,14 +140,18 @@ class RunFolder:
         """Raise if the folder cannot be made, or holds other files. For use before long work."""
         check_folder_can_be_made(self.path)
         files = self.path.iterdir() if self.path.is_dir() else ()
-        others = sorted(file.name for file in files if not _is_ours(file))
+        others = sorted(
+            file.name
+            for file in files
+            if not (file.name == f"{INFO}.lock" or file.name.startswith(DRAWN_PROBLEMS) or is_partial(file))
+        )
         is_run = (self.path / INFO).is_file()  # looked for last, since another process may be making the folder
         require(
             is_run or not others,
             f"'{self.path}' is not empty and no run folder (it holds {others[:3]}): choose another.",
         )
 
-    def add_cells(self, cells: Sequence[Cell]) -> None:
+    def add_cells(self, cells: Sequence[RunCell]) -> None:
         """Note cells in `run.json`. A cell of the same name must be the same cell."""
         info = self.info()
         if all(cell in info.cells for cell in cells):
@@ -165,7 +170,7 @@ class RunFolder:
             is_ours = isinstance(data, dict) and {"schema", "cells", "config"} <= set(data)
             require(is_ours, f"'{file}' was not written by `uncode eval`: choose another folder.")
             require(data["schema"] == SCHEMA, f"'{file}' has schema {data['schema']}; this version reads {SCHEMA}.")
-            return RunInfo(**{**data, "cells": tuple(Cell(**cell) for cell in data["cells"])})
+            return RunInfo(**{**data, "cells": tuple(RunCell(**cell) for cell in data["cells"])})
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise UncodeError(f"'{file}' is damaged: restore it, or choose another folder.") from error
 
@@ -174,10 +179,17 @@ class RunFolder:
         return last_answers(self.all_samples())
 
     def to_frame(self) -> Any:
-        """A pandas data frame with one line per answer (extra `frames`)."""
-        from ...view.frames import run_frame
-
-        return run_frame(self.samples())
+        """A pandas data frame with one line per answer (extra `frames`). Each metric is a column that says whether the
+        answer is right by it."""
+        pandas = needed("pandas", "frames", "a data frame")
+        names = ("model", "task", "sampler", "id", "seed", "text", "forwards", "tokens", "seconds", "first_eos_step")
+        lines = [
+            {name: getattr(sample, name) for name in (*names, "entropy")}
+            | {metric: grade.correct for metric, grade in sample.grades.items()}
+            for sample in self.samples()
+        ]
+        frame = pandas.DataFrame(lines)
+        return frame.astype({"first_eos_step": "Int64", "entropy": "Float64"}) if lines else frame
 
     def all_samples(self) -> list[Sample]:
         """Every sample once, in the order in which they were written."""
@@ -190,17 +202,17 @@ class RunFolder:
         return [file for file in (self.path / SAMPLES, *parts) if file.is_file()]
 
     @contextmanager
-    def writing(self, process: int) -> Iterator[LineFile]:
+    def writing(self, process: int) -> Iterator[Journal]:
         """The file to which this process appends. Only one process at a time can hold it."""
         file = self.path / f"samples.{process}.jsonl"
-        with exclusive_lock(file.with_suffix(".lock"), self.path, "writing samples"), LineFile.open(file) as lines:
+        with exclusive_lock(file.with_suffix(".lock"), self.path, "writing samples"), Journal.open(file) as lines:
             yield lines
 
     @contextmanager
-    def writing_traces(self, cell: Cell, process: int) -> Iterator[LineFile]:
+    def writing_traces(self, cell: RunCell, process: int) -> Iterator[Journal]:
         """The file to which this process appends the traces of a cell."""
         make_folder(self.path / "traces")
-        with LineFile.open(self.path / "traces" / f"{_trace_name(cell)}.{process}.jsonl") as lines:
+        with Journal.open(self.path / "traces" / f"{_trace_name(cell)}.{process}.jsonl") as lines:
             yield lines
 
     def trace_files(self, samplers: Collection[str] = (), tasks: Collection[str] = ()) -> list[Path]:
@@ -212,7 +224,8 @@ class RunFolder:
     def merge(self, samples: Sequence[Sample]) -> None:
         """Write all samples into one file and remove the others. A kill in between loses nothing."""
         with self.locked():
-            write_whole(self.path / SAMPLES, "".join(_line(sample) for sample in samples))
+            lines = (json.dumps(sample.as_row(), ensure_ascii=False) + "\n" for sample in samples)
+            write_whole(self.path / SAMPLES, "".join(lines))
             self._remove_parts()
 
     def join_files(self) -> None:
@@ -243,8 +256,14 @@ class RunFolder:
 
 def read_samples(file: Path) -> list[Sample]:
     """The samples in one file of a run folder."""
+    found = []
     with garbage_collection_paused():
-        return [_read_sample(row, file, number) for number, row in enumerate(read_rows(file), 1)]
+        for number, row in enumerate(read_rows(file), 1):
+            try:
+                found.append(Sample.from_row(row))
+            except (LookupError, TypeError) as error:
+                raise UncodeError(f"line {number} of '{file}' is no sample ({error}): remove the line.") from error
+    return found
 
 
 def once(samples: Iterable[S]) -> list[S]:
@@ -260,15 +279,8 @@ def last_answers(samples: Iterable[S]) -> list[S]:
     return list({(sample.cell, sample.id): sample for sample in samples}.values())
 
 
-def _trace_name(cell: Cell) -> str:
+def _trace_name(cell: RunCell) -> str:
     return re.sub(r"[^\w.-]+", "-", f"{cell.model}-{cell.task}-{cell.sampler}")
-
-
-def _read_sample(row: Mapping[str, Any], file: Path, number: int) -> Sample:
-    try:
-        return Sample.from_row(row)
-    except (LookupError, TypeError) as error:
-        raise UncodeError(f"line {number} of '{file}' is no sample ({error}): remove the line.") from error
 
 
 @contextmanager
@@ -281,12 +293,3 @@ def garbage_collection_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _line(sample: Sample) -> str:
-    return json.dumps(sample.as_row(), ensure_ascii=False) + "\n"
-
-
-def _is_ours(file: Path) -> bool:
-    """Whether a file may lie in a run folder before its `run.json`."""
-    return file.name == f"{INFO}.lock" or file.name.startswith(DRAWN_PROBLEMS) or is_partial(file)

@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
-from ...util.files import LineFile
+from ...util.files import Journal
 from ...version import __version__
-from ..task import Task
-from .folder import Cell, RunFolder
+from ..task import AnyTask
+from .folder import RunCell, RunFolder
 from .grading import GradingPool
 from .models.model import EvaluatedModel, PreparedSampler, Question, TracedAnswer
 from .options import RunOptions
-from .sample import Answer, CellName, Grades, Sample, sample_key
+from .sample import ANSWER_FIELDS, Answer, CellName, Grades, Sample, sample_key
 
 MAX_PENDING = 256
 """Answers that wait for their grades; then decoding waits too."""
@@ -33,9 +33,9 @@ class Recorder:
     """The samples of a run folder, and this process's file in it."""
 
     def __init__(
-        self, folder: RunFolder, options: RunOptions, lines: LineFile, pool: GradingPool, trace_files: ExitStack
+        self, folder: RunFolder, options: RunOptions, lines: Journal, pool: GradingPool, trace_files: ExitStack
     ) -> None:
-        self.folder, self.options, self._lines, self._pool = folder, options, lines, pool
+        self.folder, self.options, self.pool, self._lines = folder, options, pool, lines
         self._trace_files = trace_files
         """They stay open until the last answer is graded."""
         self._lock = Lock()
@@ -55,10 +55,43 @@ class Recorder:
             stack.callback(pool.close)
             yield cls(folder, options, lines, pool, trace_files)
 
-    def samples(
+    def __contains__(self, key: str) -> bool:
+        return key in self._done
+
+    def trace_file(self, cell: RunCell) -> Journal | None:
+        """The file for the traces of a cell, if the run keeps them."""
+        if not self.options.traces:
+            return None
+        return self._trace_files.enter_context(self.folder.writing_traces(cell, self.options.process))
+
+    def known(self, key: str, cell: RunCell) -> Sample:
+        """The sample of a key. If another cell made it (the same sampler under another label), it is noted for both."""
+        samples = self._done[key]
+        if cell.name not in samples:
+            model, task, sampler = cell.name
+            self.add(replace(next(iter(samples.values())), model=model, task=task, sampler=sampler))
+        return self._done[key][cell.name]
+
+    def add(self, sample: Sample) -> Sample:
+        """Append a sample to the folder."""
+        with self._lock:
+            self._lines.add(sample.as_row())
+            self._done.setdefault(sample.key, {})[sample.cell] = sample
+        return sample
+
+    def add_trace(self, traces: Journal, line: Mapping[str, Any]) -> None:
+        with self._lock:
+            traces.add(line)
+
+
+class CellRun:
+    """A cell that is being filled, in two stages: `decoded` runs the model, then `graded` waits for the last grades."""
+
+    def __init__(
         self,
+        recorder: Recorder,
         model: EvaluatedModel,
-        task: Task[Any],
+        task: AnyTask,
         sampler: PreparedSampler,
         label: str,
         questions: Sequence[Question],
@@ -66,116 +99,92 @@ class Recorder:
         *,
         observe: bool = False,
         is_graded: bool = True,
-    ) -> Iterator[Sample | None]:
-        """The samples of a cell: first those that the folder holds, then the others as they are finished. None comes
-        once all are decoded; after it come those that still wait for their grades."""
-        definition, length = dict(sampler.definition), task.settings.length
-        cell = Cell(model.name, task.name, label, model.fingerprint, definition, length, seed)
-        self.folder.add_cells([cell])
+    ) -> None:
+        self.task, self.sampler = task, sampler
+        self._recorder, self._model, self._observe, self._is_graded = recorder, model, observe, is_graded
+        definition = dict(sampler.definition)
+        cell = RunCell(model.name, task.name, label, model.fingerprint, definition, task.settings.length, seed)
+        self._cell = cell
+        self._traces: Journal | None = None
+        recorder.folder.add_cells([cell])
         extra = {"observe": "span"} if observe else {}
-        keys = {
+        self._keys = {
             one: sample_key(one.request(task.name) | extra, cell.fingerprint, definition, one.seed) for one in questions
         }
-        known = {key for key in keys.values() if key in self._done}  # looked up once: another cell may be being graded
-        yield from (self._known(key, cell) for key in keys.values() if key in known)
-        missing = [one for one, key in keys.items() if key not in known]
+        self._pending, self._made = 0, SimpleQueue[Future[Sample]]()
+
+    def samples(self) -> Iterator[Sample]:
+        """Both stages, one after the other."""
+        yield from self.decoded()
+        yield from self.graded()
+
+    def decoded(self) -> Iterator[Sample]:
+        """The samples that the folder holds, then the others as they are finished, until all answers are decoded."""
+        recorder, options = self._recorder, self._recorder.options
+        known = {key for key in self._keys.values() if key in recorder}  # looked up once: another cell may be graded
+        yield from (recorder.known(key, self._cell) for key in self._keys.values() if key in known)
+        missing = [one for one, key in self._keys.items() if key not in known]
         if not missing:
             return
-        pending, made = 0, SimpleQueue[Future[Sample]]()
-        traces = self._trace_file(cell) if self.options.traces else None
-        for question, found in model.answers(sampler, missing, self.options.batch, observe):
+        self._traces = recorder.trace_file(self._cell)
+        for question, found in self._model.answers(self.sampler, missing, options.batch, self._observe):
             answer = replace(found, text=question.given + found.text) if question.given else found
-            make = partial(self._made, cell, keys[question], question, answer, traces, model)
-            if not is_graded:
-                yield make({})
+            if not self._is_graded:
+                yield self._record(question, answer, {})
                 continue
-            self._grade(task, question, answer, make, made)
-            pending += 1
-            while pending >= MAX_PENDING or not made.empty():
-                yield made.get().result()
-                pending -= 1
-        yield None
-        for _ in range(pending):
-            yield made.get().result()
+            grades = recorder.pool.submit(self.task, question.example, answer.text)
+            grades.add_done_callback(partial(self._finish, question, answer))
+            self._pending += 1
+            while self._pending >= MAX_PENDING or not self._made.empty():
+                yield self._next_graded()
 
-    def _trace_file(self, cell: Cell) -> LineFile:
-        return self._trace_files.enter_context(self.folder.writing_traces(cell, self.options.process))
+    def graded(self) -> Iterator[Sample]:
+        """The samples that still wait for their grades."""
+        while self._pending:
+            yield self._next_graded()
 
-    def _grade(
-        self,
-        task: Task[Any],
-        question: Question,
-        answer: Answer,
-        make: Callable[[Grades], Sample],
-        made: SimpleQueue[Future[Sample]],
-    ) -> None:
-        """Put the sample into `made` once it is graded. The thread that graded it appends it to the folder, so it never
-        waits for the next answer. A queue of the finished ones is cheaper than a search among all that are pending."""
+    def _next_graded(self) -> Sample:
+        self._pending -= 1
+        return self._made.get().result()
 
-        def finish(grades: Future[Grades]) -> None:
-            sample = Future[Sample]()
-            try:
-                sample.set_result(make(grades.result()))
-            except BaseException as error:
-                sample.set_exception(error)
-            made.put(sample)
+    def _finish(self, question: Question, answer: Answer, grades: Future[Grades]) -> None:
+        """Record a graded answer, in the thread that graded it: so it never waits for the next answer. A queue of the
+        finished ones is cheaper than a search among all that are pending."""
+        sample = Future[Sample]()
+        try:
+            sample.set_result(self._record(question, answer, grades.result()))
+        except BaseException as error:
+            sample.set_exception(error)
+        self._made.put(sample)
 
-        self._pool.submit(task, question.example, answer.text).add_done_callback(finish)
-
-    def _known(self, key: str, cell: Cell) -> Sample:
-        """The sample of a key. If another cell made it (the same sampler under another label), it is noted for both."""
-        samples = self._done[key]
-        if cell.name not in samples:
-            model, task, sampler = cell.name
-            self._add(replace(next(iter(samples.values())), model=model, task=task, sampler=sampler))
-        return self._done[key][cell.name]
-
-    def _add(self, sample: Sample) -> Sample:
-        with self._lock:
-            self._lines.add([sample.as_row()])
-            self._done.setdefault(sample.key, {})[sample.cell] = sample
-        return sample
-
-    def _made(
-        self,
-        cell: Cell,
-        key: str,
-        question: Question,
-        answer: Answer,
-        traces: LineFile | None,
-        model: EvaluatedModel,
-        grades: Grades,
-    ) -> Sample:
-        """The sample of a graded answer, appended to the folder. Its trace comes first, so no sample is without one."""
-        if traces is not None and isinstance(answer, TracedAnswer):
+    def _record(self, question: Question, answer: Answer, grades: Grades) -> Sample:
+        """Append an answer to the folder. Its trace comes first, so no sample is without one."""
+        cell, recorder = self._cell, self._recorder
+        if self._traces is not None and isinstance(answer, TracedAnswer):
             span = _span_in_generated(grades, len(question.given))
             correct = grades["correct"].correct if "correct" in grades else None
             notes = {"id": question.example.id, "task": cell.task, "label": cell.sampler}
-            line = answer.trace.row(0, model.tokenizer, **notes, answer_span=span, correct=correct)
-            with self._lock:
-                traces.add([line])
-        return self._add(sample_of(cell, key, question, answer, grades))
+            tokenizer = self._model.tokenizer
+            line = answer.trace.row(0, tokenizer, **notes, answer_span=span, correct=correct)
+            recorder.add_trace(self._traces, line)
+        sample = Sample(
+            **{name: value for name, value in vars(answer).items() if name in ANSWER_FIELDS},
+            key=self._keys[question],
+            model=cell.model,
+            task=cell.task,
+            sampler=cell.sampler,
+            id=question.example.id,
+            prompt_sha256=question.prompt_sha256,
+            seed=question.seed,
+            grades=grades,
+        )
+        return recorder.add(sample)
 
 
 def _span_in_generated(grades: Grades, given: int) -> tuple[int, int] | None:
     """Where the grader found the answer, in the generated text: behind the `given` characters that were not decoded."""
     span = grades["correct"].span if "correct" in grades else None
     return None if span is None or span[1] <= given else (max(span[0] - given, 0), span[1] - given)
-
-
-def sample_of(cell: Cell, key: str, question: Question, answer: Answer, grades: Grades) -> Sample:
-    """The line of an answer."""
-    return Sample(
-        key=key,
-        model=cell.model,
-        task=cell.task,
-        sampler=cell.sampler,
-        id=question.example.id,
-        prompt_sha256=question.prompt_sha256,
-        seed=question.seed,
-        grades=grades,
-        **{f.name: getattr(answer, f.name) for f in fields(Answer)},
-    )
 
 
 def versions() -> dict[str, str]:

@@ -4,34 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 from ...core.errors import require
-from ..task import Example, Task
+from ..task import AnyTask, Example
 from ..tasks import find_task
-from .calibrate import Calibration
+from .calibrate import RateCalibration
 from .config import LABEL_FREE, EvalConfig, SamplerEntry
 from .folder import RunFolder, RunInfo
 from .models.model import EvaluatedModel, PreparedSampler, Question, SamplerRefused
-from .options import OnProgress, Progress, RunOptions
-from .recorder import Recorder, versions
-from .sample import Sample
-from .work_units import claim, work_units
+from .options import OnProgress, RunOptions, RunProgress
+from .recorder import CellRun, Recorder, versions
+from .sample import Sample, digest
 
 CALIBRATION = "calibration"
 """The folder inside a run's for the samples from which label-free rates are chosen."""
 
 
 @dataclass
-class _StartedCell:
-    """A cell that is being decoded or graded."""
+class _OpenCell:
+    """A cell that is being decoded or graded, and its answers so far."""
 
     name: str
-    task: Task[Any]
-    sampler: PreparedSampler
-    samples: Iterator[Sample | None]
+    run: CellRun
     answered: int = 0
     right: int = 0
 
@@ -59,12 +56,12 @@ class Runner:
 
     def __post_init__(self) -> None:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
-        self.tasks: dict[str, Task[Any]] = {name: find_task(name) for name in self.config.tasks}
+        self.tasks: dict[str, AnyTask] = {name: find_task(name) for name in self.config.tasks}
         self._rates: dict[tuple[str, str], float] = {}
         self._questions: dict[tuple[str, str, str, tuple[int, int] | None], list[Question]] = {}
         """By model, task, the text that begins the answers, and the anchor."""
         self._finished = 0
-        self._waiting: _StartedCell | None = None
+        self._waiting: _OpenCell | None = None
         """The cell whose answers are decoded and not all graded."""
 
     @cached_property
@@ -120,44 +117,42 @@ class Runner:
         ]
 
     def questions(
-        self, model: EvaluatedModel, task: Task[Any], given: str = "", anchor: tuple[int, int] | None = None
+        self, model: EvaluatedModel, task: AnyTask, given: str = "", anchor: tuple[int, int] | None = None
     ) -> list[Question]:
         """This process's examples of a task, as the model reads them. `given` begins every answer."""
         name = model.name, task.name, given, anchor
         if name not in self._questions:
             length, seed = task.settings.length, self.config.seed
+            encode = partial(model.encode, chat=task.settings.chat)
             self._questions[name] = [
-                Question(example, self._prompt(model, task, example, given), length, seed + number, given, anchor)
+                Question(example, encode(task.prompt(example) + given), length, seed + number, given, anchor)
                 for number, example in enumerate(self.examples[task.name])
                 if self._is_mine(task.name, number)
             ]
         return self._questions[name]
 
-    def _prompt(self, model: EvaluatedModel, task: Task[Any], example: Example, given: str) -> tuple[int, ...]:
-        return model.encode(task.prompt(example) + given, task.settings.chat)
-
-    def prepared(self, model: EvaluatedModel, task: Task[Any], entry: SamplerEntry) -> PreparedSampler:
+    def prepared(self, model: EvaluatedModel, task: AnyTask, entry: SamplerEntry) -> PreparedSampler:
         """The sampler of a cell; a label-free rate is chosen first."""
         options = {"rate": self.label_free_rate(model, task)} if entry.options.get("rate") == LABEL_FREE else {}
         return model.with_stop_strings(model.prepare(entry, task.settings, options), task.stop_strings)
 
-    def label_free_rate(self, model: EvaluatedModel, task: Task[Any]) -> float:
+    def label_free_rate(self, model: EvaluatedModel, task: AnyTask) -> float:
         """The rate with the least mean predictive entropy on examples without labels, as in the paper's appendix."""
         if task.name in self.known_rates:
             return self.known_rates[task.name]
         name = model.name, task.name
         if name not in self._rates:
             assert self.config.calibrated is not None
-            calibration = Calibration(model, task, self.config.calibrated, self.config.rates, self.config.seed)
+            calibration = RateCalibration(model, task, self.config.calibrated, self.config.rates, self.config.seed)
             examples = calibration.examples(self.config.calibration_examples, self.options.data)
             choice = calibration.run(examples, self.out / CALIBRATION, self.options, self._report_calibration)
             self._rates[name] = choice.rate
         return self._rates[name]
 
-    def _report_calibration(self, progress: Progress) -> None:
+    def _report_calibration(self, progress: RunProgress) -> None:
         """Report answers that the total does not count."""
         cell = f"{progress.cell}, {progress.done} of {progress.total}"
-        self.on_progress(Progress(cell, self._finished, self.total, 0, 0))
+        self.on_progress(RunProgress(cell, self._finished, self.total, 0, 0))
 
     def _is_mine(self, task: str, number: int) -> bool:
         """Whether an example belongs to this process. A batch stays together, so that every process has full ones."""
@@ -167,7 +162,7 @@ class Runner:
         return (first + number // self.options.batch) % self.options.processes == self.options.process
 
     def _run_task(
-        self, recorder: Recorder, model: EvaluatedModel, task: Task[Any], entries: Sequence[SamplerEntry]
+        self, recorder: Recorder, model: EvaluatedModel, task: AnyTask, entries: Sequence[SamplerEntry]
     ) -> None:
         for entry in entries:
             given = task.direct if entry.forced_direct else ""
@@ -187,38 +182,37 @@ class Runner:
         self,
         recorder: Recorder,
         model: EvaluatedModel,
-        task: Task[Any],
+        task: AnyTask,
         entry: SamplerEntry,
         questions: Sequence[Question],
     ) -> None:
         sampler = self.prepared(model, task, entry)
         cell = f"{task.name}, {entry.label}"
         name = f"{model.name}, {cell}" if len(self.config.models) > 1 else cell
-        self.on_progress(Progress(name, self._finished, self.total, 0, 0))
-        if self._waiting and (self._waiting.task, self._waiting.sampler.definition) == (task, sampler.definition):
+        self.on_progress(RunProgress(name, self._finished, self.total, 0, 0))
+        before = self._waiting.run if self._waiting else None
+        if before and (before.task, before.sampler.definition) == (task, sampler.definition):
             self._finish_waiting()  # this cell has the same answers: decode them once
-        observe = self.options.observe_span
-        samples = recorder.samples(model, task, sampler, entry.label, questions, self.config.seed, observe=observe)
-        started = _StartedCell(name, task, sampler, samples)
-        self._count_samples(started)
+        seed, observe = self.config.seed, self.options.observe_span
+        run = CellRun(recorder, model, task, sampler, entry.label, questions, seed, observe=observe)
+        opened = _OpenCell(name, run)
+        self._count(opened, run.decoded())
         self._finish_waiting()
-        self._waiting = started  # the next cell is decoded while the programs of this one run
+        self._waiting = opened  # the next cell is decoded while the programs of this one run
 
     def _finish_waiting(self) -> None:
         """Wait for the grades of the cell that was decoded before."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
-            self._count_samples(waiting)
+            self._count(waiting, waiting.run.graded())
 
-    def _count_samples(self, cell: _StartedCell) -> None:
-        """Report the samples of a cell as they come, up to the end or until all are decoded."""
-        for sample in cell.samples:
-            if sample is None:
-                return
+    def _count(self, cell: _OpenCell, samples: Iterator[Sample]) -> None:
+        """Report the samples of a cell as they come."""
+        for sample in samples:
             cell.answered += 1
             cell.right += sample.grades["correct"].correct
             self._finished += 1
-            self.on_progress(Progress(cell.name, self._finished, self.total, cell.right, cell.answered))
+            self.on_progress(RunProgress(cell.name, self._finished, self.total, cell.right, cell.answered))
 
     def merge_if_complete(self, folder: RunFolder) -> bool:
         """Merge the files of all processes, if every cell has a sample of every example."""
@@ -240,3 +234,42 @@ class Runner:
         else:
             folder.merge(samples)
         return True
+
+
+class WorkUnit(NamedTuple):
+    """Samplers of one task that one process runs. Each process claims the next unit that nobody has begun, so all of
+    them end at about the same time, however long their units take."""
+
+    task: str
+    entries: tuple[SamplerEntry, ...]
+
+
+def work_units(entries: Mapping[str, Sequence[SamplerEntry]], tasks: Mapping[str, AnyTask]) -> list[WorkUnit]:
+    """The units of all tasks, by the entries of each: units of several samplers first, then those whose answers are
+    programs, which run while others are decoded, then the longest.
+
+    A sampler is a unit. Samplers with a label-free rate, and those of the same presets with fixed rates, are one
+    unit: the process that chooses the rate needs it again, and has the answers at the chosen rate already.
+    """
+    units = []
+    for task, of in entries.items():
+        calibrated = {entry.preset for entry in of if entry.options.get("rate") == LABEL_FREE}
+        together = tuple(entry for entry in of if entry.preset in calibrated)
+        units += [WorkUnit(task, together)] if together else []
+        units += [WorkUnit(task, (entry,)) for entry in of if entry.preset not in calibrated]
+
+    def order(unit: WorkUnit) -> tuple[int, bool, int]:
+        task = tasks[unit.task]
+        return -len(unit.entries), not task.grades_in_processes, -task.settings.length
+
+    return sorted(units, key=order)
+
+
+def claim(folder: Path, model: str, unit: WorkUnit) -> bool:
+    """Take a unit, unless a process has it. The folder belongs to one start of a run, so a kill leaves no claim."""
+    name = digest([model, unit.task, [entry.label for entry in unit.entries]])
+    try:
+        (folder / name).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True

@@ -18,16 +18,16 @@ from ....util.paths import require_file
 from ....version import __version__
 from ...options import Data, Json, complete_task
 from ...outputs import check_resumable, same_file
-from ...printing import printing
+from ...printing import MAX_TABLE_WIDTH, grid, printing, resumable
 
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ....evals.regrade import Answer, Graded
+    from ....evals.regrade import FileAnswer, Graded
     from ....evals.task import Task
 
 SUMMARY = "Grade saved answers by our rule and by the paper's."
-AnswerSet = tuple[str, "Task[Any]", "list[Answer]"]
+AnswerSet = tuple[str, "Task[Any]", "list[FileAnswer]"]
 """The name of a file, its task and its answers."""
 TITLES = ("answers", "n", "correct, %", "paper, %", "gained", "lost")
 
@@ -89,7 +89,7 @@ def command(
         typer.echo(json.dumps([_as_data(one) for one in graded], indent=2))
         return
     with printing() as console:
-        console.print(_table(graded), width=None if console.is_terminal else 1000)
+        console.print(_table(graded), width=None if console.is_terminal else MAX_TABLE_WIDTH)
     for group in graded:
         for number in sample(group, show, seed):
             _print_disagreement(group, number)
@@ -99,8 +99,8 @@ def _regrade_run(files: list[Path], data: Path | None, workers: int, as_json: bo
     """Grade a run's answers again, write them back, and say what changed."""
     alone = len(files) == 1 and not has_other_options
     require(alone, "a run folder is graded alone: give one folder, and --data if its tasks need data.")
+    from ....evals.regrade import regrade_run
     from ....evals.run.folder import RunFolder
-    from ....evals.run.regrade_run import regrade_run
     from ....util.stats import wilson
     from ...progress import item_bar
 
@@ -109,17 +109,14 @@ def _regrade_run(files: list[Path], data: Path | None, workers: int, as_json: bo
     if as_json:
         typer.echo(json.dumps([vars(cell) for cell in cells], indent=2))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("task", "sampler", "n", "correct, %", "before, %", "changed"):
-        table.add_column(title, justify="left" if title in ("task", "sampler") else "right")
+    rows = list[tuple[str, ...]]()
     for cell in cells:
         now, before = wilson(cell.right, cell.answers).percent(), 100 * cell.right_before / cell.answers
-        name = f"{cell.cell[1]}", cell.cell[2]
-        table.add_row(*name, str(cell.answers), now.replace(" %", "", 1), f"{before:.1f}", str(cell.changed))
+        _, task, sampler = cell.cell
+        rows.append((task, sampler, str(cell.answers), now.replace(" %", "", 1), f"{before:.1f}", str(cell.changed)))
+    table = grid(("task", "sampler", "n", "correct, %", "before, %", "changed"), rows, left=range(2))
     with printing() as console:
-        console.print(table, width=None if console.is_terminal else 1000)
+        console.print(table, width=None if console.is_terminal else MAX_TABLE_WIDTH)
 
 
 def _check_files(files: list[Path], out: Path | None) -> None:
@@ -138,7 +135,7 @@ def _check_files(files: list[Path], out: Path | None) -> None:
             read_job(out.resolve())
 
 
-def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[Answer]) -> None:
+def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[FileAnswer]) -> None:
     from ....evals.regrade import with_other_prompt
 
     if others := with_other_prompt(task, answers):
@@ -166,7 +163,7 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[AnswerSet], workers: 
     from ...progress import item_bar
 
     found, begin = [], 0
-    with Journal.open(out, job) as journal:
+    with Journal.of_job(out, job) as journal:
         for name, task, answers in sets:
             rows = journal.rows[begin : begin + len(answers)]
             require(
@@ -174,14 +171,10 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[AnswerSet], workers: 
                 f"'{out}' was changed: remove it, or choose another --out.",
             )
             known = [grades_of(row, task) for row in rows]
-            try:
-                with item_bar(f"grading {name}") as on_progress:
-                    found.append(grade_all(name, task, answers, workers, on_progress, known, journal.add_buffered))
-            except KeyboardInterrupt:
-                typer.echo(f"stopped; '{out}' holds the grades so far, and the same command resumes there", err=True)
-                raise
+            with resumable(out, "grades"), item_bar(f"grading {name}") as on_progress:
+                found.append(grade_all(name, task, answers, workers, on_progress, known, journal.add))
             begin += len(answers)
-    typer.echo(f"{out}: {len(journal.rows)} grades.", err=True)
+    typer.echo(f"{out}: {begin} grades.", err=True)
     return found
 
 
