@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import time
 from collections import Counter
@@ -15,7 +14,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
 from torch import Tensor
 
 import uncode
@@ -428,35 +426,6 @@ def test_the_verb_prepares_trains_and_resumes(config: TrainConfig, tmp_path: Pat
         call(*words)
     with pytest.raises(UncodeError, match="no training config is named"):
         call("train", str(tmp_path / "none.toml"), "--out", str(out))
-
-
-def test_files_of_0_1_0_are_still_read(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
-    """The training examples were called lessons in configs, checkpoints and folders, and a config's sha256 recipe."""
-    old_toml, out = tmp_path / "old.toml", tmp_path / "out"
-    old_toml.write_text(as_toml(config).replace("[examples]", "[lessons]"))
-    assert TrainConfig.load(old_toml) == config
-    old_toml.write_text(as_toml(config) + "[lessons]\nrows = [1]\n")
-    with pytest.raises(UncodeError, match="the top level has no setting 'lessons'"):
-        TrainConfig.load(old_toml)
-    out.mkdir()
-    settings = json.dumps(config.settings).replace('"examples.', '"lessons.')
-    save_file({"x": torch.zeros(1)}, out / running.CHECKPOINT_FILE, {"recipe": config.sha256, "config": settings})
-    check_same_config(out / running.CHECKPOINT_FILE, config)
-    other = replace(config, examples=replace(config.examples, spare=9))
-    with pytest.raises(UncodeError, match=r"begun with examples.spare 8, not 9: "):
-        check_same_config(out / running.CHECKPOINT_FILE, other)
-    (out / running.CHECKPOINT_FILE).unlink()
-    shutil.copytree(folder, out / "lessons")
-    (out / "lessons" / EXAMPLES_FILE).rename(out / "lessons" / "lessons.npz")
-    made = tmp_path / "config.toml"
-    made.write_text(as_toml(replace(config, schedule=replace(config.schedule, steps=1))))
-    data = ("--data", str(out / "lessons"))
-    result = call("train", str(made), "--out", str(out), *data, "--device", "cpu")
-    assert (
-        "1 step," in result.stdout
-        and not (out / "examples").exists()
-        and not (out / "lessons" / EXAMPLES_FILE).exists()
-    )
 
 
 def test_the_verb_checks_before_it_writes(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def command(
         _check_out(out, force)
     with loading():
         from ...analysis.analyze import analyze
-        from ..progress import reading_bar
+        from ...util.progress import reading_bar
     with reading_bar("reading traces") as on_bytes:
         found = analyze(kind, traces, parts=parts, reference=reference or (), on_bytes=on_bytes)
     if out is not None:

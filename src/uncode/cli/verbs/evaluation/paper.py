@@ -103,7 +103,7 @@ def _decode(run: PaperRun, workers: int) -> RunFolder:
 def _write(folder: RunFolder, out: Path) -> Path:
     from ....paper.arrays import arrays_of
     from ....paper.report import Report, summary
-    from ...progress import item_bar
+    from ....util.progress import item_bar
 
     with item_bar("reading traces") as on_item:
         arrays = arrays_of(folder, lambda name, done, total: on_item(done, total))

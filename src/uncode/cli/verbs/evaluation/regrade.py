@@ -101,8 +101,8 @@ def _regrade_run(files: list[Path], data: Path | None, workers: int, as_json: bo
     require(alone, "a run folder is graded alone: give one folder, and --data if its tasks need data.")
     from ....evals.regrade import regrade_run
     from ....evals.run.folder import RunFolder
+    from ....util.progress import item_bar
     from ....util.stats import wilson
-    from ...progress import item_bar
 
     with item_bar("grading") as on_progress:
         cells = regrade_run(RunFolder.existing(files[0]), data, workers, on_progress)
@@ -148,7 +148,7 @@ def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[FileAnswer
 
 def _grade(sets: list[AnswerSet], workers: int) -> list[Graded]:
     from ....evals.regrade import grade_all
-    from ...progress import item_bar
+    from ....util.progress import item_bar
 
     found = []
     for name, task, answers in sets:
@@ -160,7 +160,7 @@ def _grade(sets: list[AnswerSet], workers: int) -> list[Graded]:
 def _grade_into(out: Path, job: dict[str, Any], sets: list[AnswerSet], workers: int) -> list[Graded]:
     """Grade the answers and write every grade at once, so that the same command can resume after a kill."""
     from ....evals.regrade import grade_all, grades_of
-    from ...progress import item_bar
+    from ....util.progress import item_bar
 
     found, begin = [], 0
     with Journal.of_job(out, job) as journal:

@@ -113,7 +113,8 @@ def _run(
     masks: int,
 ) -> ThresholdChoice:
     from ....evals.run.options import RunOptions
-    from ...progress import eval_bar, item_bar
+    from ....util.progress import item_bar
+    from ...progress import eval_bar
 
     with resumable(folder):
         with eval_bar("left to right") as on_progress:
