@@ -125,7 +125,7 @@ class DiffusionModel(EvaluatedModel):
             seconds=round(result.share_seconds, 6),
             first_eos_step=_first_eos_step(found, eos_ids),
             entropy=float(found.trace().sequence_entropy[0]) if observe else None,
-            order=_order(found, self._trivial, eos_ids) if entry.measure_order else None,
+            order=order_of(found.generated, found.commit_step, self._trivial, eos_ids) if entry.measure_order else None,
             result=result,
         )
 
@@ -164,7 +164,3 @@ def _first_eos_step(row: FinishedRow, eos_ids: tuple[int, ...]) -> int | None:
     pairs = zip(row.generated.tolist(), row.commit_step.tolist(), strict=True)  # few numbers: quicker than arrays
     first = min((step for token, step in pairs if token in eos_ids and step >= 0), default=None)
     return None if first is None else row.forwards_before(first)
-
-
-def _order(row: FinishedRow, trivial: tuple[int, ...], eos_ids: tuple[int, ...]) -> dict[str, Any]:
-    return order_of(row.generated, row.commit_step, trivial, eos_ids)
