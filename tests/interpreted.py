@@ -172,7 +172,7 @@ def network() -> None:
     made = Transformer(shape).to_empty(device="cpu")
     for parameter in made.parameters():
         parameter.normal_(float(parameter.dim() == 1), 0.15, generator=random)
-    with patch("uncode.backbones.transformer.network.MAX_TRANSPOSED", 0):  # stored as on a GPU
+    with patch("uncode.backbones.transformer.linear.MAX_TRANSPOSED", 0):  # stored as on a GPU
         made.fuse()
     model = TransformerDenoiser(made, DREAM, mask_id=0, eos_ids=(1,))
     model.open = in_one_forward(model)  # type: ignore[method-assign]

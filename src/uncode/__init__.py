@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from .core.errors import Stalled, UncodeError
+from .core.support.above import register
 from .version import __version__
 
 if TYPE_CHECKING:
@@ -76,6 +77,15 @@ _MODULE_OF = {
 """The module of every name that is loaded on first use."""
 _MODULES = ("interventions", "legacy", "presets")
 """Names that are modules themselves."""
+
+
+register(
+    sampler_html="uncode.view.notebook.sampler_html:sampler_html",
+    trace_html="uncode.view.notebook.trace_view:trace_view",
+    trace_frame="uncode.view.frames:trace_frame",
+    load_text="uncode.util.file_kinds:load_text",
+    save_text="uncode.util.file_kinds:save_text",
+)
 
 
 def __getattr__(name: str) -> Any:

@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 import torch
+from torch import nn
 
 from tests.checkpoints import like_the_toy
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.transformer import attention, linear
 from uncode.backbones.transformer.kv_cache import LayerCache
-from uncode.backbones.transformer.network import Layer
+from uncode.backbones.transformer.linear import JoinedMatrix, Matrix
+from uncode.backbones.transformer.network import Layer, Transformer
 from uncode.core.canvas import Canvas
 from uncode.core.stepper.decode import decode
 from uncode.samplers import presets
@@ -119,7 +121,7 @@ def test_every_kernel_compiles_for_a_gpu(name: str, tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_fused_projections_are_the_same_network(dialect: str, dtype: torch.dtype) -> None:
     network = deepcopy(like_the_toy(dialect, 5).network).to(dtype)
-    assert not any(layer.is_fused for layer in network.layers)  # a copy is not joined
+    assert formats(network) == {Matrix}  # a copy is not joined
     tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
     angles = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=dtype)
     before = {name: parameter.clone() for name, parameter in network.named_parameters()}
@@ -127,15 +129,55 @@ def test_fused_projections_are_the_same_network(dialect: str, dtype: torch.dtype
     with torch.enable_grad():
         learning = network.logits(*network(tokens, (angles.cos(), angles.sin())))
     network.fuse()
-    assert all(layer.is_fused for layer in network.layers)
+    assert formats(network) == {JoinedMatrix}
     together = network.logits(*network(tokens, (angles.cos(), angles.sin())))
     torch.testing.assert_close(together, apart, atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(learning, apart, atol=1e-4, rtol=1e-4)
     for name, parameter in network.named_parameters():
         assert torch.equal(parameter, before[name])
     layer = network.layers[0]
-    assert isinstance(layer, Layer) and layer.fused_qkv is not None
-    assert layer.k.weight.untyped_storage().data_ptr() == layer.fused_qkv[0].untyped_storage().data_ptr()
+    assert isinstance(layer, Layer) and isinstance(layer.matrices.qkv, JoinedMatrix)
+    assert layer.k.weight.untyped_storage().data_ptr() == layer.matrices.qkv.weight.untyped_storage().data_ptr()
+    network.separate_moved_layers()
+    assert formats(network) == {JoinedMatrix}  # nothing has moved
+    assert formats(deepcopy(network)) == {Matrix}
+
+
+def formats(network: Transformer) -> set[type[Matrix]]:
+    """The formats of a network's weights."""
+    return {type(matrix) for layer in network.layers for matrix in layer.matrices}  # type: ignore[union-attr]
+
+
+class Int8Matrix(Matrix):
+    """Weights in 8 bits with a scale for each output: another format is one class."""
+
+    def __init__(self, *linears: nn.Linear) -> None:
+        super().__init__(*linears)
+        weight = torch.cat([linear.weight for linear in linears])
+        self.scale = weight.abs().amax(1) / 127
+        self.weight = (weight / self.scale[:, None]).round().to(torch.int8)
+        self.bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
+
+    def product(self, h: torch.Tensor) -> torch.Tensor:
+        output = nn.functional.linear(h, self.weight.to(h.dtype)) * self.scale
+        return output if self.bias is None else output + self.bias
+
+    def split_k(self, h: torch.Tensor) -> torch.Tensor:
+        return self.product(h)
+
+
+def test_another_weight_format_is_one_class() -> None:
+    network = deepcopy(like_the_toy("dream", 5).network)
+    tokens = torch.randint(1, network.shape.vocab, (2, 9), generator=torch.Generator().manual_seed(0))
+    angles = torch.rand(1, 1, 9, network.shape.head_width // 2, dtype=torch.float64)
+    with torch.no_grad():
+        plain = network.logits(*network(tokens, (angles.cos(), angles.sin())))
+        network.store_as(Int8Matrix)
+        found = network.logits(*network(tokens, (angles.cos(), angles.sin())))
+    network.separate_moved_layers()
+    assert formats(network) == {Int8Matrix}
+    assert not torch.equal(found, plain)
+    assert float((found - plain).abs().max()) < 0.05 * float(plain.abs().max())
 
 
 @pytest.mark.parametrize("index", [torch.tensor([[2, 3, 4]]), torch.tensor([[0, 5, 1], [8, 2, 2]])])
@@ -159,8 +201,8 @@ def test_a_fused_network_trains_and_moves() -> None:
     assert all(parameter.grad is not None for parameter in network.parameters())
     assert network.embed.weight.dtype == torch.float64
     network.float()
-    network.unfuse_moved_layers()
-    assert not any(layer.is_fused for layer in network.layers)
+    network.separate_moved_layers()
+    assert formats(network) == {Matrix}
     with torch.no_grad():
         network(torch.arange(1, 5)[None], (angles.cos(), angles.sin()))
 

@@ -19,7 +19,7 @@ from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
 from tests.cli.running import TOY, call, start_apart
 from uncode import UncodeError
-from uncode.cli.answering import answer_file, choices, live
+from uncode.cli.answering import answer_file, choices, drawing
 from uncode.engine import Engine, Request, Result
 from uncode.generation.generate import start_decode
 from uncode.generation.prompt import read_prompts
@@ -242,7 +242,7 @@ def test_files_of_others_are_left_alone(tmp_path: Path) -> None:
     with pytest.raises(UncodeError, match="is not JSON"):
         call(*words)
     out.unlink()
-    with Journal.open(out, {}), pytest.raises(UncodeError, match="another process is writing into"):
+    with Journal.of_job(out, {}), pytest.raises(UncodeError, match="another process is writing into"):
         call(*words)
 
 
@@ -326,14 +326,14 @@ def watched(prompt: str, sampler: uncode.Sampler, length: int | None = 24) -> tu
     model = uncode.load("toy")
     rows = read_prompts(model, [prompt], length)
     console = Console(file=io.StringIO(), force_terminal=True, width=90, record=True)
-    trace = live.show_live(
+    trace = drawing.show_live(
         start_decode(model, rows, sampler, 0, True), model, sampler.name, rows[0].is_continued, console
     )
     return re.split(rf"(?={sampler.name}  \d+ forwards?\b)", console.export_text())[1:], trace
 
 
 def test_the_live_view_shows_masks_drafts_and_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MIN_FRAME_SECONDS", 0.0)
+    monkeypatch.setattr(drawing, "MIN_FRAME_SECONDS", 0.0)
     pictures, trace = watched("add 3 4 5", uncode.presets.semi_ar(blocks=3))
     assert pictures[2].startswith("semi_ar  3 forwards, 21 masks left")
     assert pictures[2].count("·") == 16 + 1, "masks outside the open block have no draft; one more in the legend"
@@ -344,7 +344,7 @@ def test_the_live_view_shows_masks_drafts_and_tokens(monkeypatch: pytest.MonkeyP
 
 
 def test_the_live_view_shows_the_text_around_gaps_and_what_is_taken_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "MIN_FRAME_SECONDS", 0.0)
+    monkeypatch.setattr(drawing, "MIN_FRAME_SECONDS", 0.0)
     pictures, _ = watched("add 3 4 5 first 3 + 4 = <mask:1> , then <mask:1> +", uncode.presets.confidence(), None)
     assert "add 3 4 5 first 3 + 4 = 7 , then 7 +" in pictures[-1]
     pictures, trace = watched("add 3 4 5", uncode.presets.remdm())

@@ -20,7 +20,7 @@ from uncode.backbones.dialects.registry import DIALECTS
 from uncode.backbones.loading.device import DTYPES
 from uncode.cli import options
 from uncode.cli.app import app
-from uncode.cli.loading import loading
+from uncode.cli.printing import loading
 from uncode.models import TINY
 from uncode.models.names import PUBLISHED
 from uncode.samplers.catalog import catalog
@@ -75,7 +75,6 @@ QUICK = [
     ["report", "src", "--format", "latx"],
     ["view", "--help"],
     ["view", "README.md", "--out", "README.md"],
-    ["mini", "--card"],
     ["mini", "--show", str(TINY / "results.json")],
     ["mini", "--all", "--show", str(TINY / "results.json")],
     ["mini", "--all", "--second", "tiny"],

@@ -10,12 +10,12 @@ import pytest
 
 from uncode import UncodeError
 from uncode.cli.answering.prompts import read_file
+from uncode.core.support.json_lines import read_json_lines
 from uncode.evals.regrade import read_answers
 from uncode.evals.suite.families import FAMILIES
 from uncode.evals.tasks import find_task
 from uncode.frequency.corpora.readers import Reader
 from uncode.frequency.corpora.shards import Shard
-from uncode.util.json_lines import read_json_lines
 
 GOOD = {
     "answers": {"question": "How many?", "output": "\\boxed{18}", "gold": 18.0},

@@ -18,8 +18,7 @@ from uncode import UncodeError
 from uncode.frequency.corpora import shards
 from uncode.frequency.corpora.shards import Shard
 from uncode.frequency.counting import cluster as counting_on_ray
-from uncode.frequency.counting.job import BadRecordRules
-from uncode.frequency.counting.report import Report
+from uncode.frequency.counting.job import BadRecordRules, CountProgress
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 pytestmark = [
@@ -59,7 +58,7 @@ def texts(first: int = 240) -> list[str]:
 
 
 def test_a_cluster_counts_the_same(cluster: Any, files: list[Path], tmp_path: Path) -> None:
-    seen: list[Report] = []
+    seen: list[CountProgress] = []
     done = counted(tmp_path / "t.safetensors", *files, ray="auto", on_progress=seen.append)
     assert done.table == expected("split", texts()) and done.totals.documents == 240
     assert len(seen) == 8 and seen[-1].share == 1 and seen[-1].tokens == done.table.total

@@ -19,12 +19,11 @@ from tests.hub import Hub, Repo, pointing_at, serve
 from tests.small_tokenizers import TOKENIZERS, gpt2
 from uncode import UncodeError
 from uncode.frequency.corpora import shards
-from uncode.frequency.corpora.corpus import Corpus, Source, read_size
+from uncode.frequency.corpora.corpus import Corpus, Source, Totals, read_size
 from uncode.frequency.corpora.corpus_spec import read_spec
 from uncode.frequency.corpora.readers import Reader
-from uncode.frequency.corpora.totals import Totals
 from uncode.frequency.counting.encoder import Encoder
-from uncode.frequency.counting.job import BadRecordRules, Job
+from uncode.frequency.counting.job import BadRecordRules, CountJob
 from uncode.frequency.counting.words import cutter_for
 
 FILES = {
@@ -510,7 +509,7 @@ def touch(path: Path) -> None:
 
 
 def identity(corpus: Corpus, tokenizer: Any, **how: Any) -> dict[str, str]:
-    return Job(corpus, tuple(corpus.shards()), how.pop("cutter", None), **how).identity(Encoder(tokenizer))
+    return CountJob(corpus, tuple(corpus.shards()), how.pop("cutter", None), **how).identity(Encoder(tokenizer))
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,11 @@ from tests.small_tokenizers import TEXT, TOKENIZERS
 from uncode import FrequencyTable, UncodeError
 from uncode.frequency import fingerprint
 from uncode.frequency.corpora import shards
-from uncode.frequency.corpora.corpus import Corpus, Source
-from uncode.frequency.corpora.totals import Totals
+from uncode.frequency.corpora.corpus import Corpus, Source, Totals
 from uncode.frequency.counting import checkpoint, job
 from uncode.frequency.counting.count import Counted, count
 from uncode.frequency.counting.encoder import Encoder
-from uncode.frequency.counting.job import BadRecordRules, ResumePoint
-from uncode.frequency.counting.report import Report
+from uncode.frequency.counting.job import BadRecordRules, CountProgress, ResumePoint
 from uncode.frequency.fingerprint import special_ids
 
 SRC = Path(__file__).parents[2] / "src"
@@ -143,7 +141,7 @@ def test_progress_reports_grow_to_one(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr("uncode.frequency.counting.count.time.monotonic", lambda: float(next(now)))
     seen: list[tuple[int, float]] = []
 
-    def watch(report: Report) -> None:
+    def watch(report: CountProgress) -> None:
         seen.append((report.totals.documents, report.share))
 
     files = [write(tmp_path / f"{n}.jsonl", documents(20, n)) for n in range(3)]
@@ -221,7 +219,7 @@ def test_shards_that_a_cluster_counted_are_not_counted_again_here(tmp_path: Path
         tmp_path / "t.st",
     )
     encoder = Encoder(tokenizer)
-    whole = job.Job(corpus, tuple(corpus.shards()), None)
+    whole = job.CountJob(corpus, tuple(corpus.shards()), None)
     with checkpoint.Checkpoint.open(out, whole.identity(encoder), encoder.size) as state:
         state.advance(encoder.count(texts[20:30]), Totals(10, 10, 1), ResumePoint(), counted=2)
         state.save()

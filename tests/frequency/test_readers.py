@@ -23,12 +23,11 @@ from pyarrow import parquet
 from tests.small_tokenizers import TOKENIZERS
 from uncode import UncodeError
 from uncode.frequency.corpora import readers, shards
-from uncode.frequency.corpora.corpus import Corpus, Source
+from uncode.frequency.corpora.corpus import BadRecord, Corpus, Source, Totals
 from uncode.frequency.corpora.readers import Reader, Record
 from uncode.frequency.corpora.shards import Shard
-from uncode.frequency.corpora.totals import BadRecord, Totals
 from uncode.frequency.counting.encoder import Encoder
-from uncode.frequency.counting.job import BadRecordRules, Job, ResumePoint
+from uncode.frequency.counting.job import BadRecordRules, CountJob, ResumePoint
 
 BOM = b"\xef\xbb\xbf"
 DOCUMENTS = [
@@ -125,7 +124,7 @@ def encoder() -> Encoder:
 def faults(encoder: Encoder, path: Path, **how: Any) -> list[BadRecord]:
     """What counting says of the bad records of a file."""
     corpus = Corpus("corpus", (Source(str(path), **how),))
-    job = Job(corpus, tuple(corpus.shards()), None, BadRecordRules(allow_bad=1))
+    job = CountJob(corpus, tuple(corpus.shards()), None, BadRecordRules(allow_bad=1))
     return [batch.totals for batch in job.batches(encoder, ResumePoint(), Totals())][-1].faults
 
 

@@ -25,7 +25,7 @@ from uncode.server.api.bodies import CompletionBody
 from uncode.server.api.fields import DecodeFields
 from uncode.server.api.read_body import _parsed
 from uncode.server.decoding.reader import GapsReader, Reader, Update, Wanted
-from uncode.server.decoding.settled_text import StopCut
+from uncode.server.decoding.stop_cut import StopCut
 from uncode.server.errors import ApiError
 
 BYTES = 1_900_000

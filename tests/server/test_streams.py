@@ -15,10 +15,11 @@ from tests.server.running import STORY, QuickModel, QuickSession, Running, runni
 from tests.small_tokenizers import gpt2, unigram, wordpiece
 from uncode.core.denoiser import Layout
 from uncode.core.pieces.cache import Plan
+from uncode.core.trace.texts import SettledText
 from uncode.server.api.replies import TextReply
 from uncode.server.decoding.reader import MASK_SIGN
 from uncode.server.decoding.samplers import Samplers
-from uncode.server.decoding.settled_text import SettledText, StopCut
+from uncode.server.decoding.stop_cut import StopCut
 from uncode.testing.hash_model import HashSession
 
 

@@ -450,7 +450,8 @@ def test_files_of_0_1_0_are_still_read(config: TrainConfig, folder: Path, tmp_pa
     (out / "lessons" / EXAMPLES_FILE).rename(out / "lessons" / "lessons.npz")
     made = tmp_path / "config.toml"
     made.write_text(as_toml(replace(config, schedule=replace(config.schedule, steps=1))))
-    result = call("train", str(made), "--out", str(out), "--device", "cpu")
+    data = ("--data", str(out / "lessons"))
+    result = call("train", str(made), "--out", str(out), *data, "--device", "cpu")
     assert (
         "1 step," in result.stdout
         and not (out / "examples").exists()

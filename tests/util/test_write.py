@@ -59,7 +59,7 @@ def test_a_lock_does_not_empty_what_a_link_points_to(tmp_path: Path) -> None:
     victim = tmp_path / "victim.txt"
     victim.write_text("precious")
     (tmp_path / "out.jsonl.lock").symlink_to(victim)
-    with pytest.raises(UncodeError, match="cannot be written"), Journal.open(tmp_path / "out.jsonl", {}):
+    with pytest.raises(UncodeError, match="cannot be written"), Journal.of_job(tmp_path / "out.jsonl", {}):
         pass
     assert victim.read_text() == "precious"
 
@@ -68,8 +68,9 @@ def test_a_journal_of_a_link_is_kept_where_the_link_points(tmp_path: Path) -> No
     (tmp_path / "far").mkdir()
     link = tmp_path / "answers.jsonl"
     link.symlink_to(tmp_path / "far" / "answers.jsonl")
-    with Journal.open(link, {"a": 1}) as journal:
-        journal.add([{"id": 2}, {"id": 1}])
+    with Journal.of_job(link, {"a": 1}) as journal:
+        journal.add({"id": 2})
+        journal.add({"id": 1})
         journal.arrange([{"id": 1}, {"id": 2}])
     assert link.is_symlink() and link.read_text() == '{"id": 1}\n{"id": 2}\n'
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import require, suggest
-from ..util.json_lines import read_json
+from ..core.support.json_lines import read_json
 from .measures.answer_timing import timing_of
 from .measures.trivial_share import texts_of, trivial_tokens
 from .read_traces import OnBytes, TraceRow, trace_rows

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -19,9 +20,13 @@ from rich.progress import (
 )
 
 from ..core.support.reprs import counted
-from ..evals.run.options import RunProgress
-from ..frequency.counting.report import OnProgress, Report
 
+if TYPE_CHECKING:
+    from ..evals.run.options import RunProgress
+    from ..frequency.counting.job import CountProgress, OnProgress
+    from ..train.run import Progress as TrainProgress
+
+P = TypeVar("P")
 OnAmount = Callable[[int, int], None]
 """Called with what is done and the total; a total of 0 is not known yet."""
 MIN_ANSWERS = 16
@@ -38,32 +43,41 @@ def item_bar(what: str) -> AbstractContextManager[OnAmount]:
     return _amount_bar(what, MofNCompleteColumn())
 
 
+def reading_bar(what: str) -> AbstractContextManager[OnAmount]:
+    """A bar for the bytes of files that are read, if standard error is a terminal, once that takes two seconds."""
+    return _amount_bar(what, DownloadColumn(), after_seconds=2.0)
+
+
 @contextmanager
-def reading_bar(what: str, after_seconds: float = 2.0) -> Iterator[OnAmount]:
-    """A bar for the bytes of files that are read, on a terminal, once that takes longer than two seconds."""
+def _amount_bar(what: str, amount: ProgressColumn, after_seconds: float = 0.0) -> Iterator[OnAmount]:
     console, began = Console(stderr=True), time.monotonic()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), DownloadColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
     bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
     task = bar.add_task(what, total=None)
 
-    def on_bytes(done: int, total: int) -> None:
-        if not bar.live.is_started and not bar.disable and time.monotonic() - began > after_seconds:
+    def on_amount(done: int, total: int) -> None:
+        if time.monotonic() - began >= after_seconds:
             bar.start()
         bar.update(task, completed=done, total=total or None)
 
     try:
-        yield on_bytes
+        yield on_amount
     finally:
         bar.stop()
 
 
-@contextmanager
-def _amount_bar(what: str, amount: ProgressColumn) -> Iterator[OnAmount]:
-    console = Console(stderr=True)
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task(what, total=None)
-        yield lambda done, total: bar.update(task, completed=done, total=total or None)
+def _lines(console: Console, sentence: Callable[[P], str], every_seconds: float = 30.0) -> Callable[[P], None]:
+    """Without a terminal: what to call with the progress. It prints a line about it every half minute."""
+    last = time.monotonic()
+
+    def on_progress(progress: P) -> None:
+        nonlocal last
+        line = sentence(progress)  # also when it is not printed: it may measure the speed
+        if time.monotonic() - last >= every_seconds:
+            last = time.monotonic()
+            console.print(line, highlight=False, soft_wrap=True)
+
+    return on_progress
 
 
 @contextmanager
@@ -95,22 +109,16 @@ def _accuracy(report: RunProgress) -> str:
     return f"{100 * report.right / report.answered:.1f} % right" if report.answered and report.right >= 0 else ""
 
 
-def _eval_lines(console: Console, every: float = 30.0) -> Callable[[RunProgress], None]:
-    last, estimate = time.monotonic(), _TimeLeft()
+def _eval_lines(console: Console) -> Callable[[RunProgress], None]:
+    estimate = _TimeLeft()
 
-    def on_progress(report: RunProgress) -> None:
-        nonlocal last
-        now = time.monotonic()
-        minutes = estimate.minutes(report, now)
-        if now - last < every:
-            return
-        last = now
+    def sentence(report: RunProgress) -> str:
+        minutes = estimate.minutes(report)
         left = "" if minutes is None else f", about {minutes:.0f} min left"
         accuracy = f", {_accuracy(report)}" if report.answered else ""
-        line = f"{report.cell}: {report.done:,} of {counted(report.total, 'answer')}{accuracy}{left}"
-        console.print(line, highlight=False, soft_wrap=True)
+        return f"{report.cell}: {report.done:,} of {counted(report.total, 'answer')}{accuracy}{left}"
 
-    return on_progress
+    return _lines(console, sentence)
 
 
 class _TimeLeft:
@@ -122,8 +130,9 @@ class _TimeLeft:
         self.start: tuple[float, int] | None = None
         """The time and the number of answers at the first new ones."""
 
-    def minutes(self, report: RunProgress, now: float) -> float | None:
+    def minutes(self, report: RunProgress) -> float | None:
         """None until there are answers to tell the speed from."""
+        now = time.monotonic()
         if self.found is None:
             self.found = report.done
         if self.start is None and report.done > self.found:
@@ -137,9 +146,9 @@ class _TimeLeft:
 @contextmanager
 def counting_bar(name: str) -> Iterator[OnProgress]:
     """A bar for `uncode count`: bytes, tokens/s, time left. Without a terminal, a line every half minute."""
-    console = Console(stderr=True)
+    console, speed = Console(stderr=True), _Speed()
     if not console.is_terminal:
-        yield _lines(console)
+        yield _lines(console, speed.sentence)
         return
     columns = (
         TextColumn("counting {task.description}", markup=False),
@@ -148,9 +157,9 @@ def counting_bar(name: str) -> Iterator[OnProgress]:
         TimeRemainingColumn(),
     )
     with Progress(*columns, console=console, transient=True) as bar:
-        task, speed = bar.add_task(name, total=None, status=""), _Speed()
+        task = bar.add_task(name, total=None, status="")
 
-        def on_progress(report: Report) -> None:
+        def on_progress(report: CountProgress) -> None:
             bar.update(task, total=1.0 if report.share else None, completed=report.share, status=speed.status(report))
 
         yield on_progress
@@ -162,7 +171,7 @@ class _Speed:
     def __init__(self) -> None:
         self.began, self.first = time.monotonic(), -1
 
-    def status(self, report: Report) -> str:
+    def status(self, report: CountProgress) -> str:
         self.first = report.tokens if self.first < 0 else self.first
         rate = (report.tokens - self.first) / max(time.monotonic() - self.began, 1e-3)
         tokens = f", {report.tokens / 1e6:,.1f} M tokens" if report.tokens else ""
@@ -170,16 +179,33 @@ class _Speed:
         bad = f", {report.totals.bad:,} bad" if report.totals.bad else ""
         return f"{decimal(report.totals.bytes)}{tokens}{speed}{bad}"
 
+    def sentence(self, report: CountProgress) -> str:
+        return f"counting: {f'{report.share:.0%}, ' if report.share else ''}{self.status(report)}"
 
-def _lines(console: Console, every: float = 30.0) -> OnProgress:
-    speed, last = _Speed(), time.monotonic()
 
-    def on_progress(report: Report) -> None:
-        nonlocal last
-        status = speed.status(report)
-        if time.monotonic() - last >= every:
-            last = time.monotonic()
-            part = f"{report.share:.0%}, " if report.share else ""
-            console.print(f"counting: {part}{status}", highlight=False, soft_wrap=True)
+@contextmanager
+def drawing_bar(total: int) -> Iterator[Callable[[str, int], None]]:
+    """A bar for the training examples that `uncode train` draws: the family, and how many of all."""
+    console = Console(stderr=True)
+    columns = (TextColumn("drawing {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("examples", total=total)
+        yield lambda name, count: bar.update(task, advance=count, description=name.removeprefix("mini_"))
 
-    return on_progress
+
+@contextmanager
+def training_bar(steps: int) -> Iterator[Callable[[TrainProgress], None]]:
+    """A bar for `uncode train`: loss and tokens/s. Without a terminal, a line after every twentieth of the steps."""
+    console = Console(stderr=True)
+
+    def status(progress: TrainProgress) -> str:
+        speed = progress.tokens / max(progress.seconds, 1e-3)
+        return f"step {progress.step:,}, loss {progress.curve[-1][1]:.4f}, {speed / 1e3:,.0f} k tokens a second"
+
+    if not console.is_terminal:
+        yield lambda p: console.print(status(p), highlight=False) if p.step % max(50, steps // 20) < 50 else None
+        return
+    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
+    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("", total=steps)
+        yield lambda progress: bar.update(task, completed=progress.step, description=status(progress))

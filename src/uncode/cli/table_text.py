@@ -13,6 +13,7 @@ from rich.table import Table as Grid
 
 from ..core.support.reprs import counted
 from ..frequency import FrequencyTable
+from .printing import facts
 
 
 def as_data(table: FrequencyTable) -> dict[str, Any]:
@@ -35,7 +36,7 @@ def print_facts(console: Console, table: FrequencyTable) -> None:
     documents = counted(made.documents, "document")
     text = [f"{made.bytes:,} bytes of text"] * bool(made.bytes) + [documents] * bool(made.documents)
     by = f"{made.tokenizer}{f' at {made.revision[:12]}' if made.revision else ''}"
-    facts = {
+    lines = {
         "table": table.name,
         "tokens": f"{table.total:,.0f} over a vocabulary of {len(table):,}, {table.unseen:,} unseen",
         "S": f"{float(surprisal.min()):.2f} to {float(surprisal.max()):.2f}; {below:,} tokens below 10",
@@ -47,7 +48,7 @@ def print_facts(console: Console, table: FrequencyTable) -> None:
         "made": " by ".join(part for part in (made.date, f"uncode {made.version}" if made.version else "") if part),
         "sha256": table.sha256,
     }
-    console.print(_pairs({f"[bold]{key}[/bold]": value for key, value in facts.items() if value}))
+    console.print(facts((f"[bold]{key}[/bold]", value) for key, value in lines.items() if value))
 
 
 def measures(c: Any) -> Grid:
@@ -60,7 +61,7 @@ def measures(c: Any) -> Grid:
         "mean change of S, reading A, reading B": f"{c.change[0]:.3f}, {c.change[1]:.3f}",
         "rank correlation of S, tokens seen in both": f"{c.correlation:.4f}",
     }
-    return _pairs(lines)
+    return facts(lines.items())
 
 
 def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Grid:
@@ -73,15 +74,6 @@ def columns(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> Grid:
         grid.add_column(titles[n], justify="left" if titles[n] == "token" else "right")
     for row in listed:
         grid.add_row(*(row[n] for n in kept))
-    return grid
-
-
-def _pairs(lines: dict[str, str]) -> Grid:
-    grid = Grid(box=None, show_header=False, padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    for key, value in lines.items():
-        grid.add_row(key, escape(value))
     return grid
 
 

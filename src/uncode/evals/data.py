@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from ..core.errors import UncodeError, require
+from ..core.support.json_lines import read_json_lines
 from ..util.extras import needed
 from ..util.fetch import RELEASE, cache_folder, fetch, unreachable_hub
 from ..util.files import read_text
-from ..util.json_lines import read_json_lines
 from ..util.paths import require_folder
 from ..util.write import write_whole
 

@@ -1,4 +1,7 @@
-"""The kinds of file that uncode writes, known by their first bytes: no file of another kind is replaced."""
+"""The kinds of file that uncode writes, known by their first bytes: no file of another kind is replaced.
+
+:func:`save_text` and :func:`load_text` are what `save` and `load` of traces and samplers do.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from ..core.errors import require
-from .paths import kind_at
-from .write import is_stream
+from ..core.errors import UncodeError, require
+from .paths import kind_at, no_file
+from .write import is_stream, write_whole
 
 Kind = Literal["trace", "page", "frequency table", "sampler file", "report", "figure", "CSV of an analysis"]
 _PART = 1 << 16
@@ -24,6 +27,30 @@ _REPORTS = (
 _ARRAYS = b"model,task,sampler,"
 """How the arrays of `uncode analyze` begin."""
 _SAMPLER_KEYS = {"name", "policy", "propose", "cache", "limit"}
+_GZIP = b"\x1f\x8b"
+
+
+def save_text(path: str | Path, text: str, kind: Kind, force: bool) -> None:
+    """Write a file, whole or not at all. A file of another kind is replaced with `force` alone; links stay links."""
+    check_replaces(path, kind, force)
+    write_whole(path, text)
+
+
+def load_text(path: str | Path, kind: Kind) -> str:
+    """The text of a file, which should be of a kind."""
+    try:
+        content = Path(path).read_bytes()
+    except (FileNotFoundError, IsADirectoryError):
+        raise UncodeError(no_file(path, kind)) from None
+    except (OSError, ValueError) as error:
+        raise UncodeError(f"the {kind} '{path}' cannot be read: {error}.") from None
+    require(not content.startswith(_GZIP), f"the {kind} '{path}' is compressed: unpack it with gunzip first.")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        why = f"it is not UTF-8 text ({error.reason})"
+        raise UncodeError(f"line {line} of '{path}' cannot be read: {why}; restore the file.") from None
 
 
 def check_replaces(path: str | Path, kind: Kind, force: bool, how: str = "force=True") -> None:

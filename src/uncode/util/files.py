@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 from ..core.errors import UncodeError, require
-from .json_lines import read_json_lines
+from ..core.support.json_lines import read_json_lines
 from .write import is_stream, write_whole
 
 FLUSH_SECONDS = 0.5
@@ -97,112 +97,73 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value).replace("null", "none")
 
 
-class LineFile:
-    """A file of JSON lines to which one process appends.
+class Journal:
+    """A file of JSON lines to which one process appends while the work runs, so that interrupted work can be resumed.
 
     A line is with the operating system when `add` returns, so a kill loses no line. It is on the disk within about
     FLUSH_SECONDS, or when the file is closed.
     """
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file, self._synced = file, time.monotonic()
+    def __init__(self, path: Path) -> None:
+        self.path, self._synced = path, time.monotonic()
+        self.rows: list[dict[str, Any]] = []
+        """The rows of earlier work on the same job, in the order in which they were written."""
+        self._file = open(path, "a+b", buffering=0)  # noqa: SIM115  # closed by `open`
+        self._file.seek(0)
+        self._file.truncate(self._file.read().rfind(b"\n") + 1)
 
     @classmethod
     @contextmanager
-    def open(cls, path: Path) -> Iterator[LineFile]:
+    def open(cls, path: Path) -> Iterator[Journal]:
         """Open a file, or make it. Half a line at its end, which a kill has left, is removed."""
-        with open(path, "a+b", buffering=0) as file:
-            file.seek(0)
-            end = file.read().rfind(b"\n") + 1
-            file.truncate(end)
-            lines = cls(file)
-            try:
-                yield lines
-            finally:
-                os.fsync(file.fileno())
+        journal = cls(path)
+        try:
+            yield journal
+        finally:
+            os.fsync(journal._file.fileno())
+            journal._file.close()
 
-    def add(self, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Append rows."""
-        content = _lines(rows)
+    @classmethod
+    @contextmanager
+    def of_job(
+        cls, out: Path, job: Mapping[str, Any], command: Mapping[str, Any] | None = None, force: bool | None = None
+    ) -> Iterator[Journal]:
+        """Open the journal of a job with its rows so far, or create it. Only one process at a time can hold it open.
+
+        A second file (`NAME.job`) describes the job. So the first file holds lines of one kind only, and other programs
+        can read it. `command` is written next to the job and not compared with it. `force=True` replaces a file that is
+        not a journal; None means that the caller has no such option.
+        """
+        require(not is_stream(out), f"'{out}' is not a regular file: give a file, from which the run can be resumed.")
+        out = out.resolve()  # if `out` is a link, its target is replaced and the link stays
+        with exclusive_lock(out.with_name(out.name + ".lock"), out, "writing"):
+            rows = []
+            has_rows = out.exists() and out.stat().st_size > 0
+            if has_rows and not (force and not job_file(out).is_file()):
+                require_same_job(out, "a job", job, read_job(out, force), "remove the file")
+                rows = read_rows(out)
+            else:
+                out.unlink(missing_ok=True)
+                about = job if command is None else {**job, "command": command}
+                write_whole(job_file(out), json.dumps(about, indent=2) + "\n")
+            with cls.open(out) as journal:
+                journal.rows = rows
+                yield journal
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        """Append a row."""
+        content = _lines([row])
         while content:
             content = content[self._file.write(content) :]
         if time.monotonic() - self._synced > FLUSH_SECONDS:
             os.fsync(self._file.fileno())
             self._synced = time.monotonic()
 
-
-class Journal:
-    """A file of JSON lines that is written while the work runs, so that interrupted work can be resumed.
-
-    A second file (`NAME.job`) describes the job. So the first file holds lines of one kind only, and other programs
-    can read it.
-    """
-
-    def __init__(self, out: Path, job: Mapping[str, Any]) -> None:
-        self.out, self.job = out, job
-        self.rows: list[dict[str, Any]] = []
-        """The rows so far, in the order in which they were written."""
-        self._buffered: list[dict[str, Any]] = []
-        self._flushed = time.monotonic()
-
-    @classmethod
-    @contextmanager
-    def open(
-        cls, out: Path, job: Mapping[str, Any], command: Mapping[str, Any] | None = None, force: bool | None = None
-    ) -> Iterator[Journal]:
-        """Open the journal of a job, or create it. Only one process at a time can hold it open.
-
-        `command` is written next to the job and not compared with it. `force=True` replaces a file that is not a
-        journal; None means that the caller has no such option.
-        """
-        require(not is_stream(out), f"'{out}' is not a regular file: give a file, from which the run can be resumed.")
-        out = out.resolve()  # if `out` is a link, its target is replaced and the link stays
-        with exclusive_lock(out.with_name(out.name + ".lock"), out, "writing"):
-            journal = cls(out, job)
-            if out.exists() and not (force and not job_file(out).is_file()):
-                journal._read(force)
-            else:
-                out.unlink(missing_ok=True)
-                about = job if command is None else {**job, "command": command}
-                write_whole(job_file(out), json.dumps(about, indent=2) + "\n")
-            try:
-                yield journal
-            finally:
-                journal._flush()
-
-    def add_buffered(self, row: dict[str, Any]) -> None:
-        """Append one of many quick rows. It is on disk within about FLUSH_SECONDS."""
-        self._buffered.append(row)
-        if time.monotonic() - self._flushed > FLUSH_SECONDS:
-            self._flush()
-
-    def _flush(self) -> None:
-        if self._buffered:
-            rows, self._buffered = self._buffered, []
-            self.add(rows)
-        self._flushed = time.monotonic()
-
-    def add(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Append rows. They are on disk when this returns."""
-        with open(self.out, "ab") as file:
-            file.write(_lines(rows))
-            file.flush()
-            os.fsync(file.fileno())
-        self.rows += rows
-
-    def arrange(self, rows: Sequence[dict[str, Any]]) -> None:
-        """Rewrite the file with the same rows in another order."""
-        if list(rows) != self.rows:
-            write_whole(self.out, _lines(rows))
-            self.rows = list(rows)
-
-    def _read(self, force: bool | None) -> None:
-        theirs = read_job(self.out, force)
-        require_same_job(self.out, "a job", self.job, theirs, "remove the file")
-        content = self.out.read_bytes()
-        whole = content[: content.rfind(b"\n") + 1]
-        self.rows = _read_rows(self.out, whole)
-        os.truncate(self.out, len(whole))  # a killed process may have left half a line
+    def arrange(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """Rewrite the file with the same rows in another order, at the end of the work."""
+        content = _lines(rows)
+        if self.path.read_bytes() != content:
+            write_whole(self.path, content)
 
 
 def job_file(out: Path) -> Path:
@@ -211,7 +172,7 @@ def job_file(out: Path) -> Path:
 
 
 def read_job(out: Path, force: bool | None = None) -> dict[str, Any]:
-    """The job of the lines in `out`; `force` as in :meth:`Journal.open`."""
+    """The job of the lines in `out`; `force` as in :meth:`Journal.of_job`."""
     file = job_file(out)
     replace = "or remove it" if force is None else "remove it, or replace it with `force=True`"
     require(

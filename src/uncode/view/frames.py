@@ -1,8 +1,7 @@
-"""Traces and runs as pandas data frames (extra `frames`)."""
+"""Traces as pandas data frames (extra `frames`)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from ..core.trace.row_record import FILLED, GIVEN
@@ -11,7 +10,6 @@ from ..util.extras import needed
 
 if TYPE_CHECKING:
     from ..core.trace.trace import Trace
-    from ..evals.run.sample import Sample
 
 STATES = {GIVEN: "given", FILLED: "filled"}
 """What happened to an offset that was not committed."""
@@ -43,16 +41,3 @@ def trace_frame(trace: Trace, tokenizer: Any = None) -> Any:
         columns |= {f"term_{name}": pandas.array(term, dtype="Float64") for name, term in row["terms"].items()}
         frames.append(pandas.DataFrame(columns, index=range(length)))
     return pandas.concat(frames, ignore_index=True)
-
-
-def run_frame(samples: Iterable[Sample]) -> Any:
-    """One line per answer of an evaluation. Each metric is a column that says whether the answer is right by it."""
-    pandas = needed("pandas", "frames", "a data frame")
-    lines = []
-    for sample in samples:
-        grades = {metric: grade.correct for metric, grade in sample.grades.items()}
-        names = ("model", "task", "sampler", "id", "seed", "text", "forwards", "tokens", "seconds", "first_eos_step")
-        line = {name: getattr(sample, name) for name in (*names, "entropy")}
-        lines.append(line | grades)
-    frame = pandas.DataFrame(lines)
-    return frame.astype({"first_eos_step": "Int64", "entropy": "Float64"}) if lines else frame

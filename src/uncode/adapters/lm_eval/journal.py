@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import require
-from ...util.files import LineFile, exclusive_lock, read_rows
+from ...util.files import Journal, exclusive_lock, read_rows
 from ...util.paths import make_folder
 
 Row = Mapping[str, Any]
@@ -45,11 +45,11 @@ class AnswerJournal(dict[str, Row]):
             if self.folder is not None:
                 file = self.folder / f"answers.{self.process}.jsonl"
                 stack.enter_context(exclusive_lock(file.with_suffix(".lock"), self.folder, "writing answers"))
-                lines = stack.enter_context(LineFile.open(file))
+                lines = stack.enter_context(Journal.open(file))
 
             def add(row: Row) -> None:
                 if lines is not None:
-                    lines.add([row])
+                    lines.add(row)
                 self[row["key"]] = row
 
             yield add

@@ -25,7 +25,7 @@ from ...backbones.loading.load import check_exists, load
 from ...core.denoiser import Denoiser
 from ...core.errors import UncodeError, require, suggest
 from ...evals.run.config import SamplerEntry
-from ...evals.run.models.diffusion import DiffusionModel, sampler_of
+from ...evals.run.models.diffusion import DiffusionModel
 from ...evals.run.models.model import PreparedSampler, Question
 from ...evals.run.processes import ProcessPlace
 from ...evals.run.sample import sample_key
@@ -33,8 +33,9 @@ from ...evals.task import Example, TaskSettings
 from ...generation.likelihood import MAX_EXACT_TOKENS, log_likelihood
 from ...generation.prompt import encode
 from ...models import sampler_files
-from ...samplers import lookup
-from ...samplers.catalog import DEFAULT_SAMPLER, catalog, find
+from ...samplers.catalog import catalog, find, is_file, read_shared
+from ...samplers.options import DEFAULT_SAMPLER
+from ...samplers.resolve import require_table, resolve
 from ...version import __version__
 from .journal import AnswerJournal, Row
 from .requests import DEFAULT_LENGTH, NO_CACHE, read_generations, warn_once
@@ -107,10 +108,8 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         else:
             name = pretrained
             own = check_exists(name, None if revision is None else str(revision), self.length or 0)
-            made = sampler_of(
-                SamplerEntry(preset), given, None, own.table
-            )  # a wrong one is found before weights are read
-            lookup.require_table(made, own.released)
+            made = resolve(preset, None, None, given, own=own.table)  # a wrong one is found before weights are read
+            require_table(made, own.released)
             denoiser = self._load(name, device, device_map, dtype, revision)
         denoiser = Guided(denoiser, float(guidance)) if guidance else denoiser
         self.model = DiffusionModel(name, denoiser, allows_fallback=True)  # the results hold the sampler that ran
@@ -340,19 +339,17 @@ def _check_sampler(name: str, options: Mapping[str, Any], own: Mapping[str, Path
 
     `own` are the sampler files of the model.
     """
-    preset = str(own[name]) if name in own and name not in catalog() else name
-    others = [key for key in options if key != "frequency"]
-    if lookup.is_file(preset):
-        require(not others, f"the sampler file '{name}' takes no option '{others[0] if others else ''}'.")
-        return preset
-    known = {option.name: option for option in find(preset, own).options}
+    if is_file(name) or (name in own and name not in catalog()):
+        read_shared(name, {key: value for key, value in options.items() if key != "frequency"})
+        return str(own.get(name, name))
+    known = {option.name: option for option in find(name, own).options}
     takes_table = "frequency" in known or "frequency" not in options
     require(takes_table, f"the sampler '{name}' takes no frequency table: leave frequency out of --model_args.")
-    for key in others:
+    for key in options:
         near = suggest(key, [*ARGUMENTS, *known])
         require(key in known, f"--model_args has no '{key}', and the sampler '{name}' neither: {near}")
-        known[key].check(known[key].value_of(options[key]))
-    return preset
+        known[key].read(options[key])
+    return name
 
 
 def _boolean(value: object, name: str) -> bool:

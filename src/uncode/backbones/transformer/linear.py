@@ -1,4 +1,5 @@
-"""Matrix products of a layer: by torch, or by Triton kernels where few tokens meet a large matrix on a GPU.
+"""The matrices of a layer, and their products: by torch, or by Triton kernels where few tokens meet a large matrix on
+a GPU.
 
 With few tokens a product is limited by reading its weights. The kernels of :mod:`.linear_triton` read them at the
 memory's speed; torch's do not for all shapes.
@@ -6,13 +7,14 @@ memory's speed; torch's do not for all shapes.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import cache
+from math import prod
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ...core.support.allocate import empty_tensor
 from ...core.support.triton_support import use_triton
 from .pointwise import silu_mul
 
@@ -25,47 +27,107 @@ N_MULTIPLE, K_MULTIPLE = 128, 256
 CAPABILITY = 9
 """Compute capability on which the kernels were measured to pay (Hopper)."""
 
-Fused = tuple[Tensor, Tensor | None]
-"""Weights and biases of several linear maps, one below the other."""
+MAX_TRANSPOSED = 2**22
+"""Numbers of a matrix up to which a CPU stores it transposed."""
 
 
-def fused_linear(h: Tensor, fused: Fused | None, linears: Sequence[nn.Linear]) -> Tensor:
-    """Several linear maps of one input, their outputs side by side."""
-    if torch.is_grad_enabled():  # training: small matrices, fused at every step for one product forth and back
-        bias = None if linears[0].bias is None else torch.cat([linear.bias for linear in linears])
-        return functional.linear(h, torch.cat([linear.weight for linear in linears]), bias)
-    if fused is not None:
-        return _linear(h, *fused)
-    return torch.cat([linear(h) for linear in linears], -1)
+class Matrix:
+    """Linear maps of one input, in the format of the checkpoint: one product for each map.
+
+    A layer computes with its matrices alone; the modules beside them load, move and train the weights. A subclass is
+    another format: it takes the modules' weights when it is made, and has its own products.
+    """
+
+    def __init__(self, *linears: nn.Linear) -> None:
+        self.linears = linears
+
+    @property
+    def is_current(self) -> bool:
+        """Whether it still computes with the weights of the modules."""
+        return True
+
+    def product(self, h: Tensor) -> Tensor:
+        """The outputs of the maps, side by side."""
+        if torch.is_grad_enabled():  # training: small matrices, joined at every step for one product forth and back
+            bias = None if self.linears[0].bias is None else torch.cat([linear.bias for linear in self.linears])
+            return functional.linear(h, torch.cat([linear.weight for linear in self.linears]), bias)
+        return torch.cat([linear(h) for linear in self.linears], -1)
+
+    def swiglu(self, h: Tensor) -> Tensor:
+        """`silu(gate(h)) * up(h)`, of the maps gate and up."""
+        return silu_mul(self.product(h))
+
+    def split_k(self, h: Tensor) -> Tensor:
+        """The output of a single map without bias. A skinny product is split along K: float32 partial sums
+        `[SPLIT_K, *]`, which :func:`~uncode.backbones.transformer.pointwise.add_norm` adds up while it reads them."""
+        (linear,) = self.linears
+        if is_skinny(h, linear.weight):
+            from . import linear_triton
+
+            return linear_triton.split_k(h, linear.weight)
+        output: Tensor = linear(h)
+        return output
 
 
-def _linear(h: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
-    """`h @ weight.T + bias`."""
-    if is_skinny(h, weight):
-        from . import linear_triton
+class JoinedMatrix(Matrix):
+    """The maps one below the other in one matrix: one product takes the place of several.
 
-        return linear_triton.linear(h, weight, bias)
-    return functional.linear(h, weight, bias)
+    The modules' parameters become views of it, so nothing is held twice. Moving or converting a network copies its
+    parameters; they are then no views any more, and the matrix is not current.
+    """
+
+    def __init__(self, *linears: nn.Linear) -> None:
+        super().__init__(*linears)
+        self.weight = join([linear.weight for linear in linears])
+        self.bias = None if linears[0].bias is None else join([linear.bias for linear in linears])
+
+    def __reduce__(self) -> tuple[type[Matrix], tuple[nn.Linear, ...]]:
+        """A copy is not joined: its parameters would be no views of its copied matrix."""
+        return Matrix, self.linears
+
+    @property
+    def is_current(self) -> bool:
+        parts = torch.split(self.weight, [len(linear.weight) for linear in self.linears])
+        pairs = [(linear.weight, part) for linear, part in zip(self.linears, parts, strict=True)]
+        return all(weight.device == part.device and weight.is_set_to(part) for weight, part in pairs)
+
+    def product(self, h: Tensor) -> Tensor:
+        if torch.is_grad_enabled():
+            return super().product(h)
+        if is_skinny(h, self.weight):
+            from . import linear_triton
+
+            return linear_triton.linear(h, self.weight, self.bias)
+        return functional.linear(h, self.weight, self.bias)
+
+    def swiglu(self, h: Tensor) -> Tensor:
+        if is_skinny(h, self.weight):
+            from . import linear_triton
+
+            return linear_triton.swiglu(h, self.weight)
+        return super().swiglu(h)
 
 
-def swiglu(h: Tensor, fused: Fused | None, gate: nn.Linear, up: nn.Linear) -> Tensor:
-    """`silu(gate(h)) * up(h)`."""
-    if fused is not None and is_skinny(h, fused[0]):
-        from . import linear_triton
+def join(tensors: list[Tensor]) -> Tensor:
+    """Stack tensors along the first axis, and make each of them a view of the result. They move one by one: where
+    memory is taken when it is written, as on a CPU, at most one is held twice.
 
-        return linear_triton.swiglu(h, fused[0])
-    return silu_mul(fused_linear(h, fused, (gate, up)))
-
-
-def split_k_linear(h: Tensor, linear: nn.Linear) -> Tensor:
-    """A linear map without bias. A skinny product is split along K: float32 partial sums `[SPLIT_K, *]`, which
-    :func:`~uncode.backbones.transformer.pointwise.add_norm` adds up while it reads them anyway."""
-    if is_skinny(h, linear.weight):
-        from . import linear_triton
-
-        return linear_triton.split_k(h, linear.weight)
-    made: Tensor = linear(h)
-    return made
+    On a CPU a small matrix is stored transposed: with few rows a product then takes half the time.
+    """
+    first, shape = tensors[0], (sum(map(len, tensors)), *tensors[0].shape[1:])
+    small = len(shape) == 2 and prod(shape) <= MAX_TRANSPOSED
+    transposed = small and first.device.type == "cpu" and first.dtype == torch.float32
+    if len(tensors) == 1 and not transposed:
+        return first
+    whole = empty_tensor(shape[::-1] if transposed else shape, first.dtype, first.device)
+    whole = whole.t() if transposed else whole
+    start = 0
+    for tensor in tensors:
+        part = whole[start : start + len(tensor)]
+        part.copy_(tensor)
+        tensor.data = part
+        start += len(part)
+    return whole
 
 
 def is_skinny(h: Tensor, weight: Tensor) -> bool:

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import prod
-from typing import Any
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from ...core.support.allocate import empty_tensor
 from .attention import attention, rope_and_cache_qkv
 from .kv_cache import LayerCache
-from .linear import Fused, fused_linear, split_k_linear, swiglu
+from .linear import JoinedMatrix, Matrix, join
 from .pointwise import add_norm, gather_columns
 from .rope import Rope
 
@@ -79,6 +77,15 @@ class RMSNorm(nn.Module):
         return add_norm(x, delta, self.weight, self.eps)
 
 
+class LayerMatrices(NamedTuple):
+    """What a layer multiplies with."""
+
+    qkv: Matrix
+    out: Matrix
+    gate_up: Matrix
+    down: Matrix
+
+
 class Layer(nn.Module):
     """One transformer layer: attention, then the MLP."""
 
@@ -86,8 +93,6 @@ class Layer(nn.Module):
         super().__init__()
         width, keys, bias = shape.width, shape.key_heads * shape.head_width, shape.qkv_bias
         self.heads, self.key_heads = shape.heads, shape.key_heads
-        self.fused_qkv: Fused | None = None
-        self.fused_gate_up: Fused | None = None
         self.attention_norm = RMSNorm(width, shape.eps)
         self.q = Linear(width, width, bias=bias)
         self.k = Linear(width, keys, bias=bias)
@@ -97,6 +102,7 @@ class Layer(nn.Module):
         self.gate = Linear(width, shape.hidden, bias=False)
         self.up = Linear(width, shape.hidden, bias=False)
         self.down = Linear(shape.hidden, width, bias=False)
+        self.store_as(Matrix)
 
     def forward(
         self,
@@ -112,72 +118,18 @@ class Layer(nn.Module):
         In the last layer `wanted` are the columns whose logits are asked for. All columns are keys and values for them,
         but only they go through the MLP.
         """
+        qkv, out, gate_up, down = self.matrices
         x, h = self.attention_norm(x, delta)
-        qkv = fused_linear(h, self.fused_qkv, (self.q, self.k, self.v))
-        q, k, v = rope_and_cache_qkv(qkv, self.heads, self.key_heads, rope, cache)
+        q, k, v = rope_and_cache_qkv(qkv.product(h), self.heads, self.key_heads, rope, cache)
         if wanted is not None:
             x, q = gather_columns(x, wanted), gather_columns(q, wanted)
-        x, h = self.mlp_norm(x, split_k_linear(attention(q, k, v, mask), self.out))
-        return x, split_k_linear(swiglu(h, self.fused_gate_up, self.gate, self.up), self.down)
+        x, h = self.mlp_norm(x, out.split_k(attention(q, k, v, mask)))
+        return x, down.split_k(gate_up.swiglu(h))
 
-    def fuse(self) -> None:
-        """Join the QKV projections, and gate and up: one product takes the place of several.
-
-        The parameters become views of the fused matrices, so nothing is held twice.
-        """
-        self.fused_qkv = _fused((self.q, self.k, self.v))
-        self.fused_gate_up = _fused((self.gate, self.up))
-        for alone in (self.out, self.down):
-            _stack([alone.weight])
-
-    @property
-    def is_fused(self) -> bool:
-        """Whether the parameters are still views of the fused matrices; moving or converting a network copies them."""
-        pairs = ((self.fused_qkv, (self.q, self.k, self.v)), (self.fused_gate_up, (self.gate, self.up)))
-        return all(fused is not None and _same_memory(fused[0], part.weight) for fused, of in pairs for part in of)
-
-    def unfuse(self) -> None:
-        """One product for each matrix again."""
-        self.fused_qkv = self.fused_gate_up = None
-
-    def __getstate__(self) -> dict[str, Any]:
-        """A copy is not fused: its parameters would be no views of its copied fused matrices."""
-        return self.__dict__ | {"fused_qkv": None, "fused_gate_up": None}
-
-
-def _same_memory(a: Tensor, b: Tensor) -> bool:
-    return a.dtype == b.dtype and a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
-
-
-def _fused(linears: Sequence[Linear]) -> Fused:
-    bias = None if linears[0].bias is None else _stack([linear.bias for linear in linears])
-    return _stack([linear.weight for linear in linears]), bias
-
-
-MAX_TRANSPOSED = 2**22
-"""Numbers of a matrix up to which a CPU stores it transposed."""
-
-
-def _stack(tensors: list[Tensor]) -> Tensor:
-    """Stack tensors along the first axis, and make each of them a view of the result. They move one by one: where
-    memory is taken when it is written, as on a CPU, at most one is held twice.
-
-    On a CPU a small matrix is stored transposed: with few rows a product then takes half the time.
-    """
-    first, shape = tensors[0], (sum(map(len, tensors)), *tensors[0].shape[1:])
-    small = len(shape) == 2 and prod(shape) <= MAX_TRANSPOSED
-    transposed = small and first.device.type == "cpu" and first.dtype == torch.float32
-    if len(tensors) == 1 and not transposed:
-        return first
-    whole = empty_tensor(shape[::-1] if transposed else shape, first.dtype, first.device)
-    whole = whole.t() if transposed else whole
-    start = 0
-    for tensor in tensors:
-        part = whole[start : start + len(tensor)]
-        part.copy_(tensor)
-        tensor.data = part
-        start += len(part)
-    return whole
+    def store_as(self, kind: type[Matrix]) -> None:
+        """Choose the format of the weights: joined projections (`JoinedMatrix`), separate ones (`Matrix`), another."""
+        qkv, gate_up = kind(self.q, self.k, self.v), kind(self.gate, self.up)
+        self.matrices = LayerMatrices(qkv, kind(self.out), gate_up, kind(self.down))
 
 
 class Transformer(nn.Module):
@@ -221,18 +173,22 @@ class Transformer(nn.Module):
         logits: Tensor = self.head(self.norm(x, delta)[1])
         return logits
 
-    def fuse(self) -> None:
-        """Fewer, larger products; see :meth:`Layer.fuse`."""
+    def store_as(self, kind: type[Matrix]) -> None:
+        """Choose the format of the layers' weights; see :meth:`Layer.store_as`."""
         for layer in self._own_layers:
-            layer.fuse()
-        if not self.shape.tied:  # an embedding is read by rows
-            _stack([self.head.weight])
+            layer.store_as(kind)
 
-    def unfuse_moved_layers(self) -> None:
-        """Unjoin the layers that were moved or converted since they were fused."""
+    def fuse(self) -> None:
+        """Fewer, larger products: the QKV projections are joined, and gate and up."""
+        self.store_as(JoinedMatrix)
+        if not self.shape.tied:  # an embedding is read by rows
+            join([self.head.weight])
+
+    def separate_moved_layers(self) -> None:
+        """One product for each projection again, in the layers that were moved or converted since they were fused."""
         for layer in self._own_layers:
-            if not layer.is_fused:
-                layer.unfuse()
+            if not all(matrix.is_current for matrix in layer.matrices):
+                layer.store_as(Matrix)
 
     @property
     def _own_layers(self) -> list[Layer]:

@@ -28,7 +28,7 @@ class TransformerSession:
         self.version: int | None = None
         """Of the layout that `positions` are of."""
         self.prepared: PreparedPlan | RowParts | None = None
-        network.unfuse_moved_layers()
+        network.separate_moved_layers()
         on_one_device = {parameter.device for parameter in network.parameters()} == {barred.device}
         on_one_gpu = barred.is_cuda and on_one_device
         self.in_parts = on_one_device and barred.device.type == "cpu"

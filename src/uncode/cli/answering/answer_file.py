@@ -21,28 +21,29 @@ from ...engine import Engine, Request
 from ...generation.generate import sampler_for
 from ...generation.prompt import Prompt, answer_texts, blank_gaps, canvas_of
 from ...models import BUILT_IN, folder_of
+from ...samplers.options import DEFAULT_LENGTH
 from ...util.files import Journal
 from ...view.page import Trajectory
-from ...view.row_summary import first_eos_step
-from ..options import DEFAULT_LENGTH
+from ...view.row_summary import Row, first_eos_step
 from ..progress import item_bar
 from .finished_answers import report_done
+from .pages import MAX_ROWS, write_view
 from .prompt_notes import advise, note_blank_gaps
 from .prompts import PromptFile, PromptLine
-from .view_file import write_view
-from .view_rows import MAX_ROWS
 
-Row = dict[str, Any]
 Key = tuple[str | int, str]
 """What tells answers apart: the id of the prompt and the name of the sampler."""
 
 
 @dataclass(frozen=True)
 class DecodeSettings:
-    """The model, the sampler and the options of a decode."""
+    """The model, the samplers and the options of a decode."""
 
     denoiser: Denoiser
-    sampler: Sampler
+    model: str
+    """As it was given."""
+    samplers: Mapping[str, Sampler]
+    """By name. Each answers every prompt."""
     seed: int
     length: int | None
     chat: bool
@@ -53,10 +54,8 @@ class DecodeSettings:
 class FileJob:
     """A file of prompts, who answers it, and the files for what is made of it."""
 
+    settings: DecodeSettings
     prompts: PromptFile
-    model: str
-    samplers: Mapping[str, Sampler]
-    """By name. Each answers every prompt."""
     compares: bool
     """Whether an answer names its sampler, and says when EOS was committed."""
     batch: int
@@ -107,13 +106,13 @@ class _Kept:
         self.journal, self.order = journal, order
         keys: list[Any] = [(row.get("id"), row.get(name_key, only)) for row in journal.rows]
         are_known = all(isinstance(part, str | int) for key in keys for part in key) and set(keys) <= order.keys()
-        changed = f"'{journal.out}' was changed: choose another file, or remove it."
+        changed = f"'{journal.path}' was changed: choose another file, or remove it."
         require(are_known and len(set(keys)) == len(keys), changed)
         self.rows: dict[Key, Row] = dict(zip(keys, journal.rows, strict=True))
 
     def add(self, key: Key, row: Row) -> None:
         if key not in self.rows:
-            self.journal.add([row])
+            self.journal.add(row)
             self.rows[key] = row
 
     def arrange(self) -> None:
@@ -121,23 +120,23 @@ class _Kept:
         self.journal.arrange([self.rows[key] for key in sorted(self.rows, key=self.order.__getitem__)])
 
 
-def answer_file(settings: DecodeSettings, job: FileJob, command: Mapping[str, Any] | None = None) -> Answers:
+def answer_file(job: FileJob, command: Mapping[str, Any] | None = None) -> Answers:
     """Answer the prompts that have no answer yet. Finished answers are kept after a kill.
 
     A page needs traces. Where no file keeps them, the prompts on it that have an answer are decoded again.
     """
-    began, items = time.monotonic(), _items(settings, job)
+    began, items = time.monotonic(), _items(job)
     order = {item.key: at for at, item in enumerate(items)}
-    about, only = _about(settings, job), next(iter(job.samplers))
+    about, only = _about(job), next(iter(job.settings.samplers))
     with ExitStack() as stack:
         out = job.prompts.out or Path(stack.enter_context(TemporaryDirectory())) / "answers.jsonl"
-        answers = _Kept(stack.enter_context(Journal.open(out, about, command, job.force)), order, "sampler", only)
+        answers = _Kept(stack.enter_context(Journal.of_job(out, about, command, job.force)), order, "sampler", only)
         traces = None
         if job.trace is not None:
-            traces = _Kept(stack.enter_context(Journal.open(job.trace, about, None, job.force)), order, "title", only)
+            traces = _Kept(stack.enter_context(Journal.of_job(job.trace, about, None, job.force)), order, "title", only)
         resumed, before = len(answers.rows), sum(row["forwards"] for row in answers.rows.values())
         try:
-            drawn = _answer_missing(settings, job, items, answers, traces)
+            drawn = _answer_missing(job, items, answers, traces)
         except KeyboardInterrupt:
             made = out.read_bytes().count(b"\n") if out.exists() else 0  # Ctrl-C may come between file and memory
             resumes = "; the same command resumes there" if job.prompts.out is not None else ""
@@ -152,16 +151,14 @@ def answer_file(settings: DecodeSettings, job: FileJob, command: Mapping[str, An
     return Answers(rows, resumed, sum(row["forwards"] for row in rows) - before, time.monotonic() - began)
 
 
-def _answer_missing(
-    settings: DecodeSettings, job: FileJob, items: list[_Item], answers: _Kept, traces: _Kept | None
-) -> Mapping[Key, Row]:
+def _answer_missing(job: FileJob, items: list[_Item], answers: _Kept, traces: _Kept | None) -> Mapping[Key, Row]:
     """Decode what the files do not have. Returns the traces for a page: if no file keeps them, only those it shows."""
     drawn: dict[Key, Row] = {} if traces is None else traces.rows
     shown = {item.key for item in items[:MAX_ROWS]} if traces is None and job.view is not None else set()
     done = answers.rows.keys() - shown if traces is None else answers.rows.keys() & drawn.keys()
     missing, blank = [item for item in items if item.key not in done], list[str]()
     with item_bar("answering") as on_progress:
-        for item, row, trace, notes in _results(settings, job, missing):
+        for item, row, trace, notes in _results(job, missing):
             if traces is not None:
                 traces.add(item.key, trace)
             elif item.key in shown:
@@ -173,9 +170,9 @@ def _answer_missing(
     return drawn
 
 
-def _items(settings: DecodeSettings, job: FileJob) -> list[_Item]:
+def _items(job: FileJob) -> list[_Item]:
     """Every prompt under every sampler, read and tokenized."""
-    lines = job.prompts.lines
+    settings, lines = job.settings, job.prompts.lines
     with item_bar("reading") as on_progress:  # a model that chooses the size of gaps takes time
         rows = list[Prompt]()
         for one in lines:
@@ -183,25 +180,25 @@ def _items(settings: DecodeSettings, job: FileJob) -> list[_Item]:
             on_progress(len(rows), len(lines))
     takes_length = any(row.is_continued for row in rows)
     require(settings.length is None or takes_length, "texts with gaps have no answer length: leave --length out.")
-    advise(job.model, settings.denoiser, [(one.prompt, row) for one, row in zip(lines, rows, strict=True)])
+    advise(settings.model, settings.denoiser, [(one.prompt, row) for one, row in zip(lines, rows, strict=True)])
     return [
         _Item(one, row, name, sampler)
         for one, row in zip(lines, rows, strict=True)
-        for name, sampler in job.samplers.items()
+        for name, sampler in settings.samplers.items()
     ]
 
 
-def _about(settings: DecodeSettings, job: FileJob) -> dict[str, Any]:
+def _about(job: FileJob) -> dict[str, Any]:
     """Everything that the answers depend on. Runs of the same job share a file."""
-    about, model = dict(settings.denoiser.about), job.model
+    settings, model = job.settings, job.settings.model
     folder, weights = folder_of(model), list[str]()
     if folder is not None:
         files = sorted(folder.resolve().glob("*.safetensors"))
         weights = [f"{file.name} {file.stat().st_size} {file.stat().st_mtime_ns}" for file in files]
-    chosen = {name: sampler.to_dict() for name, sampler in job.samplers.items()}
+    chosen = {name: sampler.to_dict() for name, sampler in settings.samplers.items()}
     return {
-        "model": about
-        | {
+        "model": {
+            **settings.denoiser.about,
             "model": model if folder is None or model in BUILT_IN else str(folder.resolve()),
             "weights": weights,
             "dtype": str(settings.denoiser.dtype).removeprefix("torch."),
@@ -214,14 +211,14 @@ def _about(settings: DecodeSettings, job: FileJob) -> dict[str, Any]:
     }
 
 
-def _results(settings: DecodeSettings, job: FileJob, items: list[_Item]) -> Iterator[tuple[_Item, Row, Row, list[str]]]:
+def _results(job: FileJob, items: list[_Item]) -> Iterator[tuple[_Item, Row, Row, list[str]]]:
     """Each item with its answer, its trace's row (empty if nothing needs it) and notes, in the order in which they are
     finished. Each prompt has its own seed, so its answer does not depend on the prompts beside it."""
 
     def size(item: _Item) -> tuple[int, int]:
         return len(item.prompt.ids), item.prompt.gaps[0][0]
 
-    denoiser = settings.denoiser
+    settings, denoiser = job.settings, job.settings.denoiser
     requests = (  # the longest first: rows of similar length need little padding
         Request(
             canvas_of(denoiser, [item.prompt]),
@@ -231,8 +228,8 @@ def _results(settings: DecodeSettings, job: FileJob, items: list[_Item]) -> Iter
         )
         for item in sorted(items, key=size, reverse=True)
     )
-    for result in Engine(denoiser, max_rows=job.batch).run(requests):
-        item: _Item = result.request.key
+    for result in Engine[_Item](denoiser, max_rows=job.batch).run(requests):
+        item = result.request.key
         if result.trace is None:
             raise UncodeError(f"{item.line.where}: {result.error}")
         text = answer_texts(denoiser, [item.prompt], result.trace)[0]
@@ -248,7 +245,7 @@ def _results(settings: DecodeSettings, job: FileJob, items: list[_Item]) -> Iter
 def _write_view(job: FileJob, path: Path, traces: list[Row], left_out: int) -> None:
     """Write the page. A prompt is called by its id."""
     numbered = [(f"prompt {row['id']}" if isinstance(row["id"], int) else row["id"], row) for row in traces]
-    prompts, names = len(job.prompts.lines), list(job.samplers)
+    prompts, names = len(job.prompts.lines), list(job.settings.samplers)
     title = f"{counted(prompts, 'prompt')}, {names[0] if len(names) == 1 else counted(len(names), 'sampler')}"
     write_view(path, [Trajectory(row["title"], row, problem=problem) for problem, row in numbered], title)
     if left_out > 0:

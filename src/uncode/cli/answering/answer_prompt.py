@@ -11,7 +11,6 @@ from rich.text import Text
 
 from ...core.denoiser import Denoiser
 from ...core.moments import moments
-from ...core.stepper.decode import Steps
 from ...core.support.reprs import counted
 from ...core.trace.trace import Trace
 from ...generation.generate import start_decode
@@ -19,40 +18,38 @@ from ...generation.prompt import answer_texts, blank_gaps
 from ...view.page import Trajectory
 from ..progress import item_bar
 from .answer_file import DecodeSettings
-from .drawing import EOS_SIGN, STYLES
-from .live import show_live
+from .drawing import EOS_SIGN, STYLES, show_live
+from .pages import write_view
 from .prompt_notes import advise, note_blank_gaps
 from .prompts import read_prompt
-from .view_file import write_view
 
 
 def answer_one(
-    settings: DecodeSettings,
-    prompt: str,
-    model: str,
-    trace_file: Path | None,
-    view: Path | None,
-    order: bool,
-    as_json: bool,
+    settings: DecodeSettings, prompt: str, trace_file: Path | None, view: Path | None, order: bool, as_json: bool
 ) -> None:
     """Decode one prompt, and print the answer, the order or the trace; write the trace and its page."""
-    denoiser = settings.denoiser
+    denoiser, (sampler,) = settings.denoiser, settings.samplers.values()
     row = read_prompt(denoiser, prompt, settings.chat, settings.length)
-    run = start_decode(denoiser, [row], settings.sampler, settings.seed, settings.stop_at_eos)
-    advise(model, denoiser, [(prompt, row)])
+    run = start_decode(denoiser, [row], sampler, settings.seed, settings.stop_at_eos)
+    advise(settings.model, denoiser, [(prompt, row)])
     console = Console()
     live = console.is_terminal and not as_json
     if live:
-        trace = show_live(run, denoiser, settings.sampler.name, row.is_continued, console)
+        trace = show_live(run, denoiser, sampler.name, row.is_continued, console)
     else:
-        trace = _with_progress(run, sum(stop - start for start, stop in row.gaps))
+        done, length = 0, sum(stop - start for start, stop in row.gaps)
+        with item_bar("decoding") as on_progress:
+            for step in run:
+                done += int(step.committed.sum())
+                on_progress(done, length)
+        trace = run.trace()
     if trace_file is not None:
         trace.save(trace_file, denoiser.tokenizer, force=True)  # the verb has checked --force
     text = answer_texts(denoiser, [row], trace)[0]
     note_blank_gaps(blank_gaps(denoiser, [row], trace))
     if view is not None:
-        name = settings.sampler.name
-        write_view(view, [Trajectory(name, trace.row(0, denoiser.tokenizer))], f"One prompt, {name}")
+        page = [Trajectory(sampler.name, trace.row(0, denoiser.tokenizer))]
+        write_view(view, page, f"One prompt, {sampler.name}")
     if as_json:
         typer.echo(json.dumps(trace.row(0, denoiser.tokenizer, text=text)))
         return
@@ -60,16 +57,6 @@ def answer_one(
         typer.echo(text)
     if order:
         _show_order(denoiser, trace)
-
-
-def _with_progress(run: Steps, length: int) -> Trace:
-    """Run the decode with a progress bar on standard error."""
-    with item_bar("decoding") as on_progress:
-        done = 0
-        for step in run:
-            done += int(step.committed.sum())
-            on_progress(done, length)
-    return run.trace()
 
 
 def _show_order(denoiser: Denoiser, trace: Trace) -> None:

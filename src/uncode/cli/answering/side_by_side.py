@@ -12,7 +12,6 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
-from ...core.pieces.policy import Sampler
 from ...generation.generate import start_decode
 from ...generation.prompt import answer_texts, blank_gaps
 from ...view.page import Trajectory
@@ -20,9 +19,9 @@ from ...view.row_summary import first_eos_step, forwards, summary
 from ..progress import item_bar
 from .answer_file import DecodeSettings, FileJob, answer_file
 from .drawing import cells_of, draw, legend
+from .pages import write_view
 from .prompt_notes import advise, note_blank_gaps
 from .prompts import PromptLine, read_prompt
-from .view_file import write_view
 
 MIN_COLUMN_WIDTH = 34
 """If columns would be narrower, the samplers are printed below each other."""
@@ -30,14 +29,12 @@ MAX_SHOWN = 20
 """Prompts of a file in the table on a terminal."""
 
 
-def compare(
-    settings: DecodeSettings, prompt: str, model: str, samplers: dict[str, Sampler], view: Path | None, as_json: bool
-) -> None:
+def compare(settings: DecodeSettings, prompt: str, view: Path | None, as_json: bool) -> None:
     """Decode the prompt with every sampler in one batch, and show the answers."""
-    denoiser, count = settings.denoiser, len(samplers)
+    denoiser, samplers, count = settings.denoiser, settings.samplers, len(settings.samplers)
     row = read_prompt(denoiser, prompt, settings.chat, settings.length)
     run = start_decode(denoiser, [row] * count, list(samplers.values()), [settings.seed] * count, settings.stop_at_eos)
-    advise(model, denoiser, [(prompt, row)])
+    advise(settings.model, denoiser, [(prompt, row)])
     with item_bar("decoding") as on_progress:
         for step in run:
             on_progress(count - len(step.rows) + len(step.finished), count)
@@ -80,17 +77,18 @@ def _cell(row: dict[str, Any], apart: bool) -> Group:
     return Group(Text(row["title"], style="bold"), *facts, Text(), draw(cells_of(row)), Text())
 
 
-def compare_file(settings: DecodeSettings, job: FileJob, as_json: bool) -> None:
+def compare_file(job: FileJob, as_json: bool) -> None:
     """Decode every prompt with every sampler, and show the answers."""
-    found = answer_file(settings, job)
+    found = answer_file(job)
     if as_json:
         typer.echo(json.dumps(found.rows))
         return
-    lines, count = job.prompts.lines, len(job.samplers)
+    lines, names = job.prompts.lines, list(job.settings.samplers)
+    count = len(names)
     each = [(line, found.rows[count * at : count * (at + 1)]) for at, line in enumerate(lines)]
     console = Console(highlight=False)
     if console.is_terminal and console.width // (count + 1) >= MIN_COLUMN_WIDTH // 2:
-        console.print(_table(each[:MAX_SHOWN], list(job.samplers)))
+        console.print(_table(each[:MAX_SHOWN], names))
     else:
         for line, rows in each[: MAX_SHOWN if console.is_terminal else None]:
             typer.echo(_name(line))
@@ -99,15 +97,11 @@ def compare_file(settings: DecodeSettings, job: FileJob, as_json: bool) -> None:
     if console.is_terminal and len(each) > MAX_SHOWN:
         where = job.prompts.out or "them with --out FILE or --view FILE"
         typer.echo(f"... and {len(each) - MAX_SHOWN} more prompts: see {where}.")
-    means = ", ".join(f"{name} {sum(r['forwards'] for r in of) / len(of):.1f}" for name, of in _by_sampler(found.rows))
+    counts = {name: [row["forwards"] for row in found.rows if row["sampler"] == name] for name in names}
+    means = ", ".join(f"{name} {sum(of) / len(of):.1f}" for name, of in counts.items())
     same = sum(len({row["text"] for row in rows}) == 1 for _, rows in each)
     typer.echo(f"\nforwards per answer: {means}; the answers are the same on {same} of {len(each)} prompts.")
     found.report(job.prompts, as_json=False)
-
-
-def _by_sampler(rows: list[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
-    names = dict.fromkeys(row["sampler"] for row in rows)
-    return [(name, [row for row in rows if row["sampler"] == name]) for name in names]
 
 
 def _table(each: list[tuple[PromptLine, list[dict[str, Any]]]], names: list[str]) -> Table:

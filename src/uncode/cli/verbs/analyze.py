@@ -13,49 +13,43 @@ from ...core.errors import require
 from ...core.support.reprs import counted
 from ...util.extras import check_installed
 from ...util.write import write_whole
-from ..loading import loading
-from ..options import Force, Json
+from ..options import Force, Json, Traces
 from ..outputs import check_output
-from ..printing import print_whole, printing
+from ..printing import grid, loading, print_whole, printing
 
 if TYPE_CHECKING:
     from ...analysis.analyze import Analysis
 
 SUMMARY = "The paper's figures from traces, as pictures, CSV or JSON."
 SUFFIXES = (".png", ".svg", ".pdf", ".csv")
-Option = typer.Option
 
 
 def complete_kind(incomplete: str) -> list[tuple[str, str]]:
     return [(name, meaning) for name, meaning in KINDS.items() if name.startswith(incomplete)]
 
 
-Kind = Annotated[
-    str,
-    typer.Argument(metavar="KIND", help="The figure: heatmap, trivial, ... (all below).", autocompletion=complete_kind),
-]
-Traces = Annotated[
-    list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
-]
-Out = Annotated[
-    Path | None, Option(metavar="FILE", help="The figure (.png, .svg, .pdf), or its arrays (.csv); see --json too.")
-]
-Parts = Annotated[
-    int | None,
-    Option(metavar="N", help="Divide the span and the decode into N equal parts; lengths may then differ."),
-]
-Reference = Annotated[
-    list[Path] | None,
-    Option(metavar="TRACES", help="For trivial: traces of a left-to-right sampler, drawn as a line; may be repeated."),
-]
-
-
 def command(
-    kind: Kind,
+    kind: Annotated[
+        str,
+        typer.Argument(
+            metavar="KIND", help="The figure: heatmap, trivial, ... (all below).", autocompletion=complete_kind
+        ),
+    ],
     traces: Traces,
-    out: Out = None,
-    parts: Parts = None,
-    reference: Reference = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The figure (.png, .svg, .pdf), or its arrays (.csv); see --json too."),
+    ] = None,
+    parts: Annotated[
+        int | None,
+        typer.Option(metavar="N", help="Divide the span and the decode into N equal parts; lengths may then differ."),
+    ] = None,
+    reference: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="TRACES", help="For trivial: traces of a left-to-right sampler, drawn as a line; may be repeated."
+        ),
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -114,16 +108,13 @@ def _write(found: Analysis, out: Path) -> None:
 
 def _show(found: Analysis) -> None:
     """One line per group: the traces, and the numbers in the figure's title or legend."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    titles = _MEASURES[found.kind]
-    for title in ("model", "task", "sampler", "traces", *titles):
-        table.add_column(title, justify="left" if title in ("model", "task", "sampler") else "right", no_wrap=True)
-    for group, one in found.groups.items():
-        table.add_row(*group, f"{one.traces:,}", *(_cell(read(one)) for read in titles.values()))
+    measures = _MEASURES[found.kind]
+    rows = [
+        (*group, f"{one.traces:,}", *(_cell(read(one)) for read in measures.values()))
+        for group, one in found.groups.items()
+    ]
     with printing() as console:
-        print_whole(console, table)
+        print_whole(console, grid(("model", "task", "sampler", "traces", *measures), rows, range(3), no_wrap=True))
         for group, share in found.references.items():
             console.print(f"reference: {share:.2f} of {group.sampler} {group.task}".rstrip())
 

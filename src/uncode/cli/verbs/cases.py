@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ...core.errors import require
-from ..loading import loading
-from ..options import Force, Json
+from ..options import Force, Json, Traces
 from ..outputs import check_output
-from ..printing import printing
+from ..printing import loading, printing
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -27,38 +26,33 @@ IN_WORDS = {
     "trivial_lock": "a trivial token locks the reasoning",
 }
 """What goes wrong, for each kind of case."""
-Option = typer.Option
 
 
 def complete_case(incomplete: str) -> list[tuple[str, str]]:
     return [(name, meaning) for name, meaning in IN_WORDS.items() if name.startswith(incomplete)]
 
 
-Traces = Annotated[
-    list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
-]
-Samplers = Annotated[
-    str, Option(metavar="FAILING,RIGHT", help="The sampler that fails, and the one that is right, by their labels.")
-]
-Kinds = Annotated[
-    list[str] | None,
-    Option(
-        "--kind",
-        metavar="KIND",
-        help="early_answer, cut_short or trivial_lock; may be repeated.  [default: all]",
-        autocompletion=complete_case,
-    ),
-]
-Limit = Annotated[int, Option(min=1, metavar="N", help="Cases of each kind that are shown.")]
-View = Annotated[Path | None, Option(metavar="FILE", help="Write a page (HTML) that replays the cases.")]
-
-
 def command(
     traces: Traces,
-    samplers: Samplers = "confidence,uncode",
-    kinds: Kinds = None,
-    limit: Limit = 1,
-    view: View = None,
+    samplers: Annotated[
+        str,
+        typer.Option(
+            metavar="FAILING,RIGHT", help="The sampler that fails, and the one that is right, by their labels."
+        ),
+    ] = "confidence,uncode",
+    kinds: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--kind",
+            metavar="KIND",
+            help="early_answer, cut_short or trivial_lock; may be repeated.  [default: all]",
+            autocompletion=complete_case,
+        ),
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Cases of each kind that are shown.")] = 1,
+    view: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Write a page (HTML) that replays the cases.")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -113,16 +107,16 @@ def _print(console: Console, kind: str, group: list[Case], limit: int) -> None:
 
 def _drawn(row: dict[str, object], divergence: int, coloured: bool) -> object:
     """The tokens, coloured by commit time, with a sign before the first one that differs."""
-    from ..answering.drawing import Cell, cells_of, draw, merge_eos
+    from ..answering.drawing import DrawnToken, cells_of, draw, merge_eos
 
     cells = cells_of(row)
-    cells.insert(divergence, Cell(DIVERGENCE_SIGN, "given"))
+    cells.insert(divergence, DrawnToken(DIVERGENCE_SIGN, "given"))
     return draw(cells if coloured else merge_eos(cells))
 
 
 def _write_view(path: Path, cases: list[Case]) -> None:
     from ...view.page import Trajectory, Verdict
-    from ..answering.view_file import write_view
+    from ..answering.pages import write_view
 
     require(len(cases) > 0, "no case was found, so there is no page to write: try other samplers or more traces.")
     trajectories = []

@@ -9,8 +9,8 @@ import typer
 
 from ...core.errors import require, suggest
 from .. import options as shared
-from ..loading import loading
 from ..outputs import check_output
+from ..printing import loading
 
 if TYPE_CHECKING:
     from ...core.pieces.piece import Table
@@ -18,28 +18,22 @@ if TYPE_CHECKING:
     from ..answering.choices import SamplerChoice
 
 SUMMARY = "A prompt, or a file of prompts, under several samplers."
-Option = typer.Option
-Samplers = Annotated[
-    str,
-    Option(
-        metavar="SAMPLER,...",
-        help="Names of samplers, or sampler files, with commas between them.",
-        autocompletion=shared.complete_samplers,
-    ),
-]
-NamedSettings = Annotated[
-    list[str] | None, Option("--set", metavar="NAME.KEY=VALUE", help="An option of one sampler; may be repeated.")
-]
-PromptText = Annotated[
-    str | None,
-    typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input."),
-]
 
 
 def command(
-    prompt: PromptText = None,
-    samplers: Samplers = "confidence,semi_ar,uncode",
-    settings: NamedSettings = None,
+    prompt: shared.PromptText = None,
+    samplers: Annotated[
+        str,
+        typer.Option(
+            metavar="SAMPLER,...",
+            help="Names of samplers, or sampler files, with commas between them.",
+            autocompletion=shared.complete_samplers,
+        ),
+    ] = "confidence,semi_ar,uncode",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="NAME.KEY=VALUE", help="An option of one sampler; may be repeated."),
+    ] = None,
     frequency: shared.Frequency = None,
     model: shared.Model = "tiny",
     length: shared.Length = None,
@@ -90,13 +84,13 @@ def command(
         choices = {name: SamplerChoice(*found, frequency) for name, found in chosen.items()}
         which = ModelChoice(model, device, dtype, revision, guidance)
         denoiser, built = which.load(lambda own: _build(list(choices.values()), own), longest_answer(length, file))
-    decode_settings = DecodeSettings(denoiser, built[0], seed, length, chat, stop_at_eos=not whole)
     by_name = dict(zip(choices, built, strict=True))
+    decode_settings = DecodeSettings(denoiser, model, by_name, seed, length, chat, stop_at_eos=not whole)
     if file is not None:
-        job = FileJob(file, model, by_name, True, batch or shared.DEFAULT_BATCH, None, view, force)
-        compare_file(decode_settings, job, as_json)
+        job = FileJob(decode_settings, file, True, batch or shared.DEFAULT_BATCH, None, view, force)
+        compare_file(job, as_json)
     elif text is not None:
-        compare(decode_settings, text, model, by_name, view, as_json)
+        compare(decode_settings, text, view, as_json)
 
 
 def _check_options(
@@ -133,8 +127,6 @@ def _settings_of(names: list[str], settings: list[str]) -> dict[str, list[str]]:
 def _build(chosen: list[SamplerChoice], own: Table | None) -> list[Sampler]:
     """Build the samplers. All that take a frequency table get the same one."""
     frequency = chosen[0].frequency
-    taking = [choice for choice in chosen if choice.takes_table]
-    require(
-        frequency is None or len(taking) > 0, "none of these samplers takes a frequency table: leave --frequency out."
-    )
-    return [choice.build(own) if choice in taking else choice.without_table().build(None) for choice in chosen]
+    takes = any(choice.takes_table for choice in chosen)
+    require(frequency is None or takes, "none of these samplers takes a frequency table: leave --frequency out.")
+    return [choice.build(own) for choice in chosen]

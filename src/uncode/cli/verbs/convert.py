@@ -8,18 +8,22 @@ from typing import Annotated
 
 import typer
 
-from ..loading import loading
 from ..options import Json
+from ..printing import loading
 
 SUMMARY = "Convert pickled weights (pytorch_model.bin) to safetensors."
-Folder = Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a checkpoint.")]
-Out = Annotated[
-    Path | None,
-    typer.Option(metavar="FOLDER", help="A folder for the converted checkpoint.  [default: beside the pickled files]"),
-]
 
 
-def command(folder: Folder, out: Out = None, as_json: Json = False) -> None:
+def command(
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a checkpoint.")],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="A folder for the converted checkpoint.  [default: beside the pickled files]"
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
     """Write the weights in pytorch_model.bin, or in its shards, as safetensors. The pickled files stay.
 
     A pickle can run code. It is read by a process that only makes tensors, and that can start nothing, write no other

@@ -9,65 +9,38 @@ from typing import Annotated
 import typer
 
 from ...core.errors import require
-from ...samplers.catalog import DEFAULT_SAMPLER
-from ..loading import loading
-from ..options import (
-    DEFAULT_BATCH,
-    BatchSize,
-    Chat,
-    Device,
-    Dtype,
-    Force,
-    Frequency,
-    Guidance,
-    Input,
-    Json,
-    Length,
-    Model,
-    Out,
-    Revision,
-    SamplerName,
-    Seed,
-    Settings,
-    View,
-    Whole,
-    find_sampler,
-    read_settings,
-)
+from ...samplers.options import DEFAULT_SAMPLER
+from .. import options as shared
 from ..outputs import check_output, check_resumable
+from ..printing import loading
 
 SUMMARY = "Answer a prompt, fill gaps, or answer a file of prompts."
-Option = typer.Option
-PromptText = Annotated[
-    str | None,
-    typer.Argument(metavar="PROMPT", help="The prompt, or a text with gaps (<mask:3>); - reads standard input."),
-]
-Order = Annotated[bool, Option("--order", help="Show the order in which the tokens were written.")]
-TraceFile = Annotated[Path | None, Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")]
 
 
 def command(
-    prompt: PromptText = None,
-    model: Model = "tiny",
-    sampler: SamplerName = DEFAULT_SAMPLER,
-    settings: Settings = None,
-    frequency: Frequency = None,
-    length: Length = None,
-    seed: Seed = 0,
-    chat: Chat = False,
-    guidance: Guidance = 0.0,
-    whole: Whole = False,
-    order: Order = False,
-    device: Device = None,
-    dtype: Dtype = None,
-    revision: Revision = None,
-    trace: TraceFile = None,
-    view: View = None,
-    source: Input = None,
-    out: Out = None,
-    batch: BatchSize = None,
-    force: Force = False,
-    as_json: Json = False,
+    prompt: shared.PromptText = None,
+    model: shared.Model = "tiny",
+    sampler: shared.SamplerName = DEFAULT_SAMPLER,
+    settings: shared.Settings = None,
+    frequency: shared.Frequency = None,
+    length: shared.Length = None,
+    seed: shared.Seed = 0,
+    chat: shared.Chat = False,
+    guidance: shared.Guidance = 0.0,
+    whole: shared.Whole = False,
+    order: Annotated[bool, typer.Option("--order", help="Show the order in which the tokens were written.")] = False,
+    device: shared.Device = None,
+    dtype: shared.Dtype = None,
+    revision: shared.Revision = None,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")
+    ] = None,
+    view: shared.View = None,
+    source: shared.Input = None,
+    out: shared.Out = None,
+    batch: shared.BatchSize = None,
+    force: shared.Force = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Answer a prompt, fill the gaps in a text, or answer a file of prompts.
 
@@ -82,8 +55,9 @@ def command(
       uncode decode --input prompts.jsonl --out answers.jsonl --batch 16 --view answers.html
       uncode decode "What is 2 + 2?" --model GSAI-ML/LLaDA-8B-Instruct --chat
     """
-    _check_options(prompt, source, out, (trace, view), batch, order, as_json, force)
-    options = read_settings(found := find_sampler(sampler, model), settings, frequency)
+    _check_files(trace, view, source, out, force)
+    _check_options(prompt, source, out, batch, order, as_json)
+    options = shared.read_settings(found := shared.find_sampler(sampler, model), settings, frequency)
     from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import longest_answer, read_file, read_typed
 
@@ -101,26 +75,18 @@ def command(
 
         chosen, which = SamplerChoice(found, options, frequency), ModelChoice(model, device, dtype, revision, guidance)
         denoiser, (built,) = which.load(lambda own: [chosen.build(own)], longest_answer(length, prompt_file))
-    decode_settings = DecodeSettings(denoiser, built, seed, length, chat, stop_at_eos=not whole)
+    decode_settings = DecodeSettings(denoiser, model, {built.name: built}, seed, length, chat, stop_at_eos=not whole)
     if prompt_file is not None:
-        job = FileJob(prompt_file, model, {built.name: built}, False, batch or DEFAULT_BATCH, trace, view, force)
-        answer_file(decode_settings, job, command).report(prompt_file, as_json)
+        job = FileJob(decode_settings, prompt_file, False, batch or shared.DEFAULT_BATCH, trace, view, force)
+        answer_file(job, command).report(prompt_file, as_json)
     elif text is not None:
-        answer_one(decode_settings, text, model, trace, view, order, as_json)
+        answer_one(decode_settings, text, trace, view, order, as_json)
 
 
 def _check_options(
-    prompt: str | None,
-    source: Path | None,
-    out: Path | None,
-    files: tuple[Path | None, Path | None],
-    batch: int | None,
-    order: bool,
-    as_json: bool,
-    force: bool,
+    prompt: str | None, source: Path | None, out: Path | None, batch: int | None, order: bool, as_json: bool
 ) -> None:
-    """Raise if options for one prompt and for a file of prompts are mixed. `files` are those of --trace and --view."""
-    _check_files(*files, source, out, force)
+    """Raise if options for one prompt and for a file of prompts are mixed."""
     require(not (order and as_json), "--json holds the order already (commit_step): leave --order out.")
     if source is None:
         require(

@@ -6,18 +6,14 @@ import importlib.util
 import json
 import os
 import platform
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import typer
 
 from ...util.extras import EXTRAS
 from ...version import __version__
-from ..loading import loading
 from ..options import Json
-from ..printing import printing
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from ..printing import facts, loading, printing
 
 SUMMARY = "Show what is installed, and what is missing."
 
@@ -38,20 +34,18 @@ def command(as_json: Json = False) -> None:
     if as_json:
         typer.echo(json.dumps(found, indent=2))
         return
+    sections: dict[str, dict[str, str]] = {
+        "versions": found["versions"],
+        "devices": {d["name"]: f"{d['what']}; {d['memory']}; {', '.join(d['dtypes'])}" for d in found["devices"]},
+        "kernels": found["kernels"],
+        "hub": found["hub"],
+        "sandbox for generated programs": found["sandbox"],
+        "extras": {extra["name"]: _extra_in_words(extra) for extra in found["extras"]},
+    }
     with printing() as console:
-        for title, rows in (
-            ("versions", [(name, version) for name, version in found["versions"].items()]),
-            (
-                "devices",
-                [(d["name"], f"{d['what']}; {d['memory']}; {', '.join(d['dtypes'])}") for d in found["devices"]],
-            ),
-            ("kernels", list(found["kernels"].items())),
-            ("hub", list(found["hub"].items())),
-            ("sandbox for generated programs", list(found["sandbox"].items())),
-            ("extras", [_extra_row(extra) for extra in found["extras"]]),
-        ):
+        for title, lines in sections.items():
             console.print(f"[bold]{title}[/bold]")
-            console.print(_rows(rows), "")
+            console.print(facts(lines.items(), indent=2), "")
 
 
 def _kernels() -> str:
@@ -65,24 +59,8 @@ def _jails() -> dict[str, str]:
     """The jails of the sandbox, best first, and whether they work here."""
     from ...sandbox import JAILS
 
-    jails = {}
-    for name, kind in JAILS.items():
-        works = kind().works()
-        jails[name] = (
-            ("works" if kind.walled else "resource limits only, no isolation") if works else "does not work here"
-        )
-    return jails
-
-
-def _rows(rows: list[tuple[str, str]]) -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
-    table.add_column(no_wrap=True)
-    table.add_column(overflow="fold")
-    for name, value in rows:
-        table.add_row(name, value)
-    return table
+    in_words = {kind: "works" if kind.walled else "resource limits only, no isolation" for kind in JAILS.values()}
+    return {name: in_words[kind] if kind().works() else "does not work here" for name, kind in JAILS.items()}
 
 
 def _versions() -> dict[str, str]:
@@ -161,9 +139,7 @@ def _extras() -> list[dict[str, Any]]:
     ]
 
 
-def _extra_row(extra: dict[str, Any]) -> tuple[str, str]:
+def _extra_in_words(extra: dict[str, Any]) -> str:
     if not extra["missing"]:
-        return extra["name"], f"found: {extra['enables']}"
-    return extra["name"], (
-        f"{', '.join(extra['missing'])} missing: {extra['enables']}; pip install 'uncode\\[{extra['name']}]'"
-    )
+        return f"found: {extra['enables']}"
+    return f"{', '.join(extra['missing'])} missing: {extra['enables']}; pip install 'uncode[{extra['name']}]'"

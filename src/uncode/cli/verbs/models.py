@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from ..loading import loading
 from ..options import Json
-from ..printing import printing
+from ..printing import loading, printing
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -43,7 +42,7 @@ def command(as_json: Json = False) -> None:
             console.print(_table([entry for entry in entries if entry["family"] == dialect.model_type]), "")
         console.print(
             "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
-            "[bold]built in[/bold]    tiny: seven families of small problems, like LLaDA (`uncode mini --card`)\n"
+            "[bold]built in[/bold]    tiny: seven families of small problems, like LLaDA (`uncode mini`)\n"
             "            toy: three-number sums, no weights"
         )
 

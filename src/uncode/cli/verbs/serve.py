@@ -13,13 +13,10 @@ import typer
 from ...core.errors import require
 from ...core.support.reprs import counted
 from ...models import folder_of
-from ...samplers.catalog import DEFAULT_SAMPLER
-from ...server.settings import Limits, Origin, Replicas
-from ...server.settings import Settings as ServerSettings
+from ...samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER
+from ...server.settings import Limits, Origin, Replicas, ServerSettings
 from ...util.extras import check_installed
-from ..loading import loading
 from ..options import (
-    DEFAULT_LENGTH,
     Device,
     Dtype,
     Frequency,
@@ -31,6 +28,7 @@ from ..options import (
     find_sampler,
     read_settings,
 )
+from ..printing import loading
 
 if TYPE_CHECKING:
     from ...server.service import Service

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,7 +14,7 @@ from ..options import Device
 if TYPE_CHECKING:
     from ...train.config import TrainConfig
     from ...train.examples.shards import Shards
-    from ...train.run import OnProgress, Progress, Run
+    from ...train.run import Run
 
 SUMMARY = "Train a small masked diffusion model."
 
@@ -59,7 +57,7 @@ def command(
 
     found = TrainConfig.load(config)
     chosen = found if seed is None else found.with_seed(seed)
-    folder = data or _examples_folder(out)
+    folder = data or out / "examples"
     check_folder_can_be_made(out)
     if not only_prepare and _report_if_finished(chosen, out):
         return
@@ -82,12 +80,6 @@ def command(
             _train(Run(chosen, examples, parsed), folder, out)
 
 
-def _examples_folder(out: Path) -> Path:
-    """The folder of the training examples in a run's folder. The former name `lessons` is still used."""
-    only_old = (out / "lessons").is_dir() and not (out / "examples").is_dir()
-    return out / ("lessons" if only_old else "examples")
-
-
 def _report_if_finished(config: TrainConfig, out: Path) -> bool:
     """Print a message and return True if the run in a folder is finished. Raise if another config began it."""
     from ...train.checkpoint import CHECKPOINT_FILE, MODEL_FOLDER, check_same_config, is_finished
@@ -105,9 +97,10 @@ def _report_if_finished(config: TrainConfig, out: Path) -> bool:
 def _draw_examples(config: TrainConfig, folder: Path) -> Shards:
     from ...train.examples.prepare import prepare
     from ...train.examples.shards import EXAMPLES_FILE
+    from ..progress import drawing_bar
 
-    with _drawing_bar(sum(config.examples.rows)) as on_progress:
-        examples = prepare(config, folder, on_progress)
+    with drawing_bar(2 * sum(config.examples.rows)) as on_progress:
+        examples = prepare(config, folder, on_progress)  # each is drawn, then tokenized
     size = f"{len(examples.tokens):,} tokens, {(folder / EXAMPLES_FILE).stat().st_size / 1e6:.1f} MB"
     typer.echo(f"{folder / EXAMPLES_FILE}: {counted(len(examples), 'example')}, {size}.", err=True)
     return examples
@@ -116,11 +109,12 @@ def _draw_examples(config: TrainConfig, folder: Path) -> Shards:
 def _train(run: Run, folder: Path, out: Path) -> None:
     from ...train.checkpoint import MODEL_FOLDER
     from ...train.export import export
+    from ..progress import training_bar
 
     if run.resume(out):
         typer.echo(f"resuming at step {run.progress.step:,}.", err=True)
     try:
-        with _training_bar(run.config) as on_progress:
+        with training_bar(run.config.schedule.steps) as on_progress:
             run.train(out, on_progress)
     except KeyboardInterrupt:
         typer.echo(f"stopped at step {run.progress.step:,}; the same command resumes there.", err=True)
@@ -132,39 +126,3 @@ def _train(run: Run, folder: Path, out: Path) -> None:
         f"{counted(progress.step, 'step')}, {progress.tokens / 1e6:,.1f} M tokens in {progress.seconds:.0f} s, "
         f"loss {progress.curve[-1][1]:.4f}."
     )
-
-
-@contextmanager
-def _drawing_bar(total: int) -> Iterator[Callable[[str, int], None]]:
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    columns = (TextColumn("drawing {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Bar(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("examples", total=2 * total)  # each is drawn, then tokenized
-        yield lambda name, count: bar.update(task, advance=count, description=name.removeprefix("mini_"))
-
-
-@contextmanager
-def _training_bar(config: TrainConfig) -> Iterator[OnProgress]:
-    """A progress bar with loss and tokens/s on a terminal; otherwise a line after every twentieth of the steps."""
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
-
-    console = Console(stderr=True)
-    steps = config.schedule.steps
-    if not console.is_terminal:
-        yield lambda p: console.print(_status(p), highlight=False) if p.step % max(50, steps // 20) < 50 else None
-        return
-    columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Bar(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("", total=steps)
-        yield lambda progress: bar.update(task, completed=progress.step, description=_status(progress))
-
-
-def _status(progress: Progress) -> str:
-    speed = progress.tokens / max(progress.seconds, 1e-3)
-    return f"step {progress.step:,}, loss {progress.curve[-1][1]:.4f}, {speed / 1e3:,.0f} k tokens a second"

@@ -9,37 +9,34 @@ import typer
 
 from ...core.errors import require
 from ...core.support.reprs import counted
-from ..loading import loading
-from ..options import Force
+from ..options import Force, Traces
 from ..outputs import check_output, same_file
+from ..printing import loading
 
 if TYPE_CHECKING:
     from ...view.page import Trajectory
 
 SUMMARY = "Replay traces in the browser, step by step."
-Option = typer.Option
-Traces = Annotated[
-    list[Path], typer.Argument(metavar="TRACES...", help="Trace files, folders of them, or run folders with traces.")
-]
-Out = Annotated[
-    Path | None, Option(metavar="FILE", help="The file for the page (HTML).  [default: view.html; none with --animate]")
-]
-Animate = Annotated[
-    Path | None,
-    Option(metavar="FILE", help="An animated picture (.svg) of at most four traces of one prompt, for a README."),
-]
-Title = Annotated[str | None, Option(metavar="NAME", help="The heading of the page.  [default: the prompt's]")]
-Rows = Annotated[
-    list[int] | None, Option("--row", min=0, metavar="N", help="Only row N, counted from 0; may be repeated.")
-]
 
 
 def command(
     traces: Traces,
-    out: Out = None,
-    animate: Animate = None,
-    title: Title = None,
-    rows: Rows = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The file for the page (HTML).  [default: view.html; none with --animate]"),
+    ] = None,
+    animate: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="An animated picture (.svg) of at most four traces of one prompt, for a README."
+        ),
+    ] = None,
+    title: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The heading of the page.  [default: the prompt's]")
+    ] = None,
+    rows: Annotated[
+        list[int] | None, typer.Option("--row", min=0, metavar="N", help="Only row N, counted from 0; may be repeated.")
+    ] = None,
     force: Force = False,
 ) -> None:
     """Write a page that replays traces: which token was committed when, how sure the model was, what it beat.
@@ -61,7 +58,7 @@ def command(
     _check_files(traces, out, animate, force)
     with loading():
         from ...view.page import write_page
-        from ..answering.view_rows import MAX_ROWS, read_trajectories
+        from ..answering.pages import MAX_ROWS, read_trajectories
     found, left_out = read_trajectories(traces, rows, MAX_ROWS)
     shown = counted(len(found), "trace")
     if animate is not None:

@@ -35,8 +35,6 @@ MAX_BITS = 31
 
 REGISTRY: dict[str, type[Piece]] = {}
 """Every piece by its name; defining a class adds it."""
-FORMER_NAMES = {"Linear": "Exp"}
-"""Names in samplers and traces that were saved before a piece was renamed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +144,25 @@ class Piece:
         return piece
 
 
+def brief(piece: Piece, settings: bool = True) -> str:
+    """A piece by its name, the pieces in it, and the settings that are not its defaults: `TopK(Even(steps=12))`.
+
+    A sum of scores reads as a sum. Frequency tables are left out. Without `settings`, names alone.
+    """
+    terms = getattr(piece, "terms", (piece,))
+    if len(terms) > 1:
+        return " + ".join(brief(term, settings) for term in terms)
+    inside = []
+    for field in dataclasses.fields(piece):
+        value = getattr(piece, field.name)
+        if isinstance(value, Piece):
+            inside.append(brief(value, settings))
+        elif settings and value != field.default and not isinstance(value, Table):
+            is_long = isinstance(value, tuple) and len(value) > 3
+            inside.append(f"{field.name}={f'{len(value)} items' if is_long else repr(value)}")
+    return type(piece).__name__ + (f"({', '.join(inside)})" if inside else "")
+
+
 def _hints(cls: type[Piece]) -> dict[str, Any]:
     """The annotations of the fields of a piece."""
     if cls not in _HINTS:
@@ -205,7 +222,7 @@ def _known(kind: type[Piece]) -> dict[str, type[Piece]]:
 
 
 def _concrete(name: str, kind: type[Piece]) -> type[Piece]:
-    fitting, name = _known(kind), FORMER_NAMES.get(name, name)
+    fitting = _known(kind)
     if name not in fitting:
         near = suggest(name, fitting)
         own = "" if near.startswith("did you mean") else f" One of your own needs an entry point of '{ENTRY_POINTS}'."

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
-from ...util.file_kinds import check_replaces
-from ...util.paths import no_file
-from ...util.write import write_whole
-from ..errors import UncodeError, require
-from ..support.reprs import one_line, unusual
+from ..errors import require
+from ..support.above import from_above
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
-from .piece import Piece
+from .piece import Piece, brief
 from .propose import Greedy, Proposal
 from .remask import Editor, Never, Remasker
 from .sampler_file import read_toml, to_toml
@@ -21,6 +18,25 @@ from .score import Score
 from .select import Selector, TopK
 from .stop import AtTheEnd, Stop
 from .tables import FrequencySource
+
+LONGEST_REPR = 100
+"""Characters of a repr."""
+
+
+def one_line(start: str, parts: list[Piece]) -> str:
+    """Pieces in brackets after `start`, in at most :data:`LONGEST_REPR` characters."""
+    for settings in (True, False):
+        text = start + ", ".join(brief(part, settings) for part in parts) + ")"
+        if len(text) <= LONGEST_REPR:
+            return text
+    return text[: LONGEST_REPR - 4] + "...)"
+
+
+def unusual(whole: Piece, names: tuple[str, ...]) -> list[Piece]:
+    """The parts of a piece that are not its defaults."""
+    made = {field.name: field.default_factory for field in fields(whole)}
+    parts = ((name, getattr(whole, name)) for name in names)
+    return [part for name, part in parts if part != made[name]()]  # type: ignore[operator]
 
 
 @dataclass(frozen=True)
@@ -85,9 +101,7 @@ class Sampler(Piece):
 
     def _repr_html_(self) -> str:
         """For notebooks: all pieces with all settings, defaults too."""
-        from ...view.notebook.sampler_html import sampler_html
-
-        return sampler_html(self)
+        return str(from_above("sampler_html")(self))
 
     def check(self) -> None:
         require(self.limit is None or self.limit >= 1, f"the limit must be at least 1 forward, not {self.limit}.")
@@ -120,18 +134,12 @@ class Sampler(Piece):
     def save(self, path: str | Path, *, force: bool = False) -> None:
         """Write a sampler file (TOML) that :meth:`load`, `--sampler` and `sampler=` read, whole or not at all. A file
         that is no sampler file is replaced with `force` alone; links stay links."""
-        check_replaces(path, "sampler file", force)
-        write_whole(path, self.to_toml())
+        from_above("save_text")(path, self.to_toml(), "sampler file", force)
 
     @classmethod
     def load(cls, path: str | Path, *, frequency: FrequencySource | None = None) -> Sampler:
         """The sampler in a sampler file; `frequency` is the table that the file names, where it names one."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (FileNotFoundError, IsADirectoryError):
-            raise UncodeError(no_file(path, "sampler file")) from None
-        except (OSError, ValueError):
-            raise UncodeError(f"the sampler file '{path}' cannot be read as text.") from None
+        text = from_above("load_text")(path, "sampler file")
         return cls.from_toml(text, frequency=frequency, name=f"'{path}'")
 
     def stopping(self, stop: Stop) -> Sampler:

@@ -16,9 +16,8 @@ from torch import Tensor
 from ..denoiser import Facts
 from ..errors import check_probability, require
 from ..noise import Purpose, gumbel
-from ..support.reprs import brief
 from ..view import View
-from .piece import Piece, Table
+from .piece import Piece, Table, brief
 
 _MIN_LOG_MARGIN = math.log(1e-30)
 _MIN_SURPRISAL = 1e-6

@@ -7,12 +7,16 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import index
 from typing import Literal, TypedDict
 
+import numpy as np
 from torch import Tensor
 
+from ..canvas import Canvas
+from ..denoiser import Facts
 from ..errors import UncodeError, require, shown
 from ..noise import Noise
 from ..pieces.policy import Sampler
 from ..support.arguments import whole_number
+from ..support.memory import require_memory
 from ..support.reprs import counted
 
 Samplers = Sampler | Sequence[Sampler]
@@ -59,3 +63,28 @@ def each_seed(seeds: Seeds, count: int) -> list[int]:
     require(len(each) == count, f"{counted(len(each), 'seed')} for {counted(count, 'row')}: give one for each.")
     require(all(-(2**63) <= seed < 2**63 for seed in each), "a seed must fit in 64 bits.")
     return each
+
+
+def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, whole_span: bool) -> None:
+    """Raise unless one forward's logits fit: `[B, W, V]` in float32, with W the widest open block, or the span.
+
+    What pieces remember per token takes as much again.
+    """
+    lengths = canvas.lengths.tolist()
+    different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
+    widths = (sampler.policy.blocks.widest(np.array([length])) for (_, length), sampler in different.items())
+    whole_span = whole_span or any(one.policy.stop.sees_beliefs or one.max_probes for one in different.values())
+    widest = canvas.span if whole_span else max(int(width[0]) for width in widths)
+    copies = 1 + max((_buffers_per_token(sampler) for sampler in different.values()), default=0)
+    require_memory(
+        4 * copies * canvas.rows * widest * facts.vocab_size,
+        facts.device,
+        f"a step that sees {canvas.rows * widest:,} positions",
+        "use a shorter length, a smaller batch or shorter blocks",
+    )
+
+
+def _buffers_per_token(sampler: Sampler) -> int:
+    pieces = list(sampler.pieces())
+    declared = sum(buffer.per == "token" for piece in pieces for buffer in piece.buffers())
+    return declared + any(piece.needs_drift for piece in pieces)

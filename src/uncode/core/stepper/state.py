@@ -17,7 +17,6 @@ from ..noise import PhiloxNoise
 from ..pieces.cache import Place, Plan, Span
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
-from ..support.memory import require_logits
 from ..support.threads import threads_for
 from ..support.transfer import upload
 from ..trace.row_record import RowRecord
@@ -28,7 +27,7 @@ from .lanes.join import add_lanes, plan_rows
 from .lookahead import LookAhead
 from .planner import Planner
 from .record import BatchRecord, HostRows
-from .requests import NoiseSource, Observe, Samplers, Seeds, check_options, each_sampler, each_seed
+from .requests import NoiseSource, Observe, Samplers, Seeds, check_options, each_sampler, each_seed, require_logits
 from .rows import Rows
 from .window import OpenBlocks
 

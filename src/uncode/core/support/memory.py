@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-import numpy as np
 import torch
 
 from ..errors import UncodeError
-
-if TYPE_CHECKING:
-    from ..canvas import Canvas
-    from ..denoiser import Facts
-    from ..pieces.policy import Sampler
 
 MIN_CHECKED_BYTES = 1 << 26
 """Allocations below this size are not checked: the check takes longer than the allocation."""
@@ -38,31 +30,6 @@ def require_memory_for_canvas(tokens: int) -> None:
     require_memory(
         tokens * BYTES_PER_TOKEN, torch.device("cpu"), f"a canvas of {tokens:,} tokens", "use a shorter length"
     )
-
-
-def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, whole_span: bool) -> None:
-    """Raise unless one forward's logits fit: `[B, W, V]` in float32, with W the widest open block, or the span.
-
-    What pieces remember per token takes as much again.
-    """
-    lengths = canvas.lengths.tolist()
-    different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
-    widths = (sampler.policy.blocks.widest(np.array([length])) for (_, length), sampler in different.items())
-    whole_span = whole_span or any(one.policy.stop.sees_beliefs or one.max_probes for one in different.values())
-    widest = canvas.span if whole_span else max(int(width[0]) for width in widths)
-    copies = 1 + max((_buffers_per_token(sampler) for sampler in different.values()), default=0)
-    require_memory(
-        4 * copies * canvas.rows * widest * facts.vocab_size,
-        facts.device,
-        f"a step that sees {canvas.rows * widest:,} positions",
-        "use a shorter length, a smaller batch or shorter blocks",
-    )
-
-
-def _buffers_per_token(sampler: Sampler) -> int:
-    pieces = list(sampler.pieces())
-    declared = sum(buffer.per == "token" for piece in pieces for buffer in piece.buffers())
-    return declared + any(piece.needs_drift for piece in pieces)
 
 
 def free_bytes(device: torch.device) -> int | None:

@@ -8,35 +8,28 @@ import platform
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ...util.file_kinds import check_replaces
-from ...util.json_lines import read_json_lines
-from ...util.paths import no_file
-from ...util.write import write_whole
 from ...version import __version__
 from ..canvas import Canvas
 from ..denoiser import Denoiser
 from ..errors import UncodeError, require, shown
-from ..pieces.piece import FORMER_NAMES
 from ..pieces.policy import Sampler
 from ..pieces.tables import FrequencySource, Resolver, resolver_of
+from ..support.above import from_above
 from ..support.arguments import whole_number
+from ..support.json_lines import read_json_lines
 from ..support.reprs import counted
 from .row_record import FILLED, GIVEN, Event, RowRecord
-from .schema import FLOATS, OF_ROW, RESTORE, SCHEMA, SHARED, Damage, read_row
+from .schema import FLOATS, OF_ROW, SCHEMA, SHARED, Damage, read_line
 from .texts import token_texts
 
-if TYPE_CHECKING:
-    from ...view.notebook.element import Html
-
 _NAN = float("nan")
-_GZIP = b"\x1f\x8b"
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,19 +158,16 @@ class Trace:
 
     def to_frame(self, tokenizer: Any = None) -> Any:
         """A pandas data frame with one line per row and offset (extra `frames`). `tokenizer` adds the texts."""
-        from ...view.frames import trace_frame
+        return from_above("trace_frame")(self, tokenizer)
 
-        return trace_frame(self, tokenizer)
-
-    def to_html(self, tokenizer: Any = None) -> Html:
+    def to_html(self, tokenizer: Any = None) -> str:
         """The rows in the viewer, as HTML for notebooks. `tokenizer` gives their texts; without it, ids are shown.
 
         As the last line of a notebook cell it is drawn. A trace alone is drawn with ids. Where scripts may not run, the
         tokens are shaded by commit time.
         """
-        from ...view.notebook.trace_view import trace_view
-
-        return trace_view(self, tokenizer)
+        html: str = from_above("trace_html")(self, tokenizer)
+        return html
 
     def _repr_html_(self) -> str:
         return self.to_html()
@@ -233,35 +223,20 @@ class Trace:
         return "".join(json.dumps(self.row(r, tokenizer), allow_nan=False) + "\n" for r in range(len(self.tokens)))
 
     @classmethod
-    def from_json(cls, text: str, *, frequency: FrequencySource | None = None, tables: Resolver | None = None) -> Trace:
+    def from_json(cls, text: str, *, frequency: FrequencySource | None = None) -> Trace:
         """The trace that :meth:`to_json` wrote.
 
         `frequency` is the table that its samplers name, or a function of a name and a sha256 that finds the tables.
-        `tables` is an older name for such a function.
         """
         require(isinstance(text, str), f"a trace is read from text, not from {shown(text)}: use Trace.load for a file.")
-        return cls._read(text, "this text", resolver_of(frequency, tables))
+        return cls._read(text, "this text", resolver_of(frequency))
 
     @classmethod
-    def load(
-        cls, path: str | Path, *, frequency: FrequencySource | None = None, tables: Resolver | None = None
-    ) -> Trace:
-        """The trace in a file that :meth:`save` wrote; `frequency` and `tables` are as in :meth:`from_json`."""
+    def load(cls, path: str | Path, *, frequency: FrequencySource | None = None) -> Trace:
+        """The trace in a file that :meth:`save` wrote; `frequency` is as in :meth:`from_json`."""
         require(isinstance(path, str | Path), f"a trace is loaded from a path, not from {shown(path)}.")
-        try:
-            content = Path(path).read_bytes()
-        except (FileNotFoundError, IsADirectoryError):
-            raise UncodeError(no_file(path, "trace")) from None
-        except (OSError, ValueError) as error:
-            raise UncodeError(f"the trace '{path}' cannot be read: {error}.") from None
-        require(not content.startswith(_GZIP), f"the trace '{path}' is compressed: unpack it with gunzip first.")
-        try:
-            text = content.decode()
-        except UnicodeDecodeError as error:
-            line = content.count(b"\n", 0, error.start) + 1
-            why = f"it is not UTF-8 text ({error.reason})"
-            raise UncodeError(f"line {line} of '{path}' cannot be read: {why}; {RESTORE}.") from None
-        return cls._read(text, f"'{path}'", resolver_of(frequency, tables))
+        text = from_above("load_text")(path, "trace")
+        return cls._read(text, f"'{path}'", resolver_of(frequency))
 
     @classmethod
     def _read(cls, text: str, source: str, tables: Resolver | None) -> Trace:
@@ -270,7 +245,7 @@ class Trace:
         header: dict[str, Any] = {}
         for number, data in read_json_lines(text, source):
             try:
-                row = read_row(data)
+                row = read_line(data)
                 header = _common(header, data) if rows else {k: v for k, v in data.items() if k not in OF_ROW}
                 if rows and row["mask_id"] != rows[0]["mask_id"]:
                     raise Damage("mask_id", "differs from the first line's, and a trace is of one model")
@@ -292,8 +267,7 @@ class Trace:
     def save(self, path: str | Path, tokenizer: Any = None, *, force: bool = False) -> None:
         """Write the JSON lines to a file, whole or not at all. A file that is no trace is replaced with `force` alone;
         links stay links."""
-        check_replaces(path, "trace", force)
-        write_whole(path, self.to_json(tokenizer))
+        from_above("save_text")(path, self.to_json(tokenizer), "trace", force)
 
 
 def header_of(denoiser: Denoiser, observe: str) -> dict[str, Any]:
@@ -320,22 +294,16 @@ def _sampler_of(row: dict[str, Any], tables: Resolver | None, known: dict[str, S
     key = json.dumps(row["sampler"])
     if key not in known:
         try:
-            known[key] = Sampler.from_dict(row["sampler"], tables=tables)
+            known[key] = Sampler.from_dict(row["sampler"], frequency=tables)
         except UncodeError as error:
             advice = "correct it, and pass frequency= where it names a frequency table"
             raise Damage("sampler", f"is no sampler ({str(error).rstrip('.')})", advice) from None
     names = known[key].policy.score.term_names
-    terms = {_current_name(name): values for name, values in row["terms"].items()}
+    terms = row["terms"]
     if set(names) != set(terms):
         raise Damage("terms", f"must be those of the sampler, {', '.join(names)}, not {', '.join(terms) or 'none'}")
     row["terms"] = {name: terms[name] for name in names}
     return known[key]
-
-
-def _current_name(term: str) -> str:
-    """The name of a term of the score today, for traces that were saved before the piece was renamed."""
-    piece, space, number = term.partition(" ")
-    return f"{FORMER_NAMES.get(piece, piece)}{space}{number}"
 
 
 def _recorded(row: dict[str, Any], canvas: Canvas, at: int) -> RowRecord:

@@ -10,7 +10,7 @@ from typing import Any, TypeVar, get_type_hints
 
 from ...core.errors import UncodeError, require, shown, suggest
 from ...core.pieces.piece import read_value
-from ...samplers.catalog import find
+from ...samplers.catalog import read_options
 from ...util.toml_file import read_toml
 from ..names import TASK_NAMES
 from ..task import TaskSettings
@@ -169,18 +169,10 @@ def _check_options(entry: SamplerEntry) -> None:
             known = AUTOREGRESSIVE_OPTIONS
             require(name in known, f"an autoregressive model has no option '{name}': {suggest(name, known)}")
         return
-    if entry.preset.endswith(".toml"):
-        require(not entry.options, f"the sampler file '{entry.preset}' takes no options: edit a copy of the file.")
-        return
-    preset = find(entry.preset)
-    for name, value in entry.options.items():
-        option = preset.option(name)
-        if name == "rate" and value == LABEL_FREE:
-            continue
-        if isinstance(value, str) and value.startswith("$"):
-            _setting(value, TaskSettings(shots=0, length=1, rate=0.0, chat=False, block_length=1))
-        elif name != "frequency":
-            option.check(option.value_of(value))
+    options = entry.options_for(TaskSettings(shots=0, length=1, rate=0.0, chat=False, block_length=1))
+    if options.get("rate") == LABEL_FREE:
+        options["rate"] = 0.0
+    read_options(entry.preset, options)
 
 
 def _setting(value: Any, settings: TaskSettings) -> Any:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 from ...core.errors import UncodeError, require
-from ...util.files import LineFile, exclusive_lock, read_rows
+from ...util.extras import needed
+from ...util.files import Journal, exclusive_lock, read_rows
 from ...util.paths import check_folder_can_be_made, make_folder
 from ...util.write import is_partial, write_whole
 from .sample import CellName, Sample
@@ -178,10 +179,17 @@ class RunFolder:
         return last_answers(self.all_samples())
 
     def to_frame(self) -> Any:
-        """A pandas data frame with one line per answer (extra `frames`)."""
-        from ...view.frames import run_frame
-
-        return run_frame(self.samples())
+        """A pandas data frame with one line per answer (extra `frames`). Each metric is a column that says whether the
+        answer is right by it."""
+        pandas = needed("pandas", "frames", "a data frame")
+        names = ("model", "task", "sampler", "id", "seed", "text", "forwards", "tokens", "seconds", "first_eos_step")
+        lines = [
+            {name: getattr(sample, name) for name in (*names, "entropy")}
+            | {metric: grade.correct for metric, grade in sample.grades.items()}
+            for sample in self.samples()
+        ]
+        frame = pandas.DataFrame(lines)
+        return frame.astype({"first_eos_step": "Int64", "entropy": "Float64"}) if lines else frame
 
     def all_samples(self) -> list[Sample]:
         """Every sample once, in the order in which they were written."""
@@ -194,17 +202,17 @@ class RunFolder:
         return [file for file in (self.path / SAMPLES, *parts) if file.is_file()]
 
     @contextmanager
-    def writing(self, process: int) -> Iterator[LineFile]:
+    def writing(self, process: int) -> Iterator[Journal]:
         """The file to which this process appends. Only one process at a time can hold it."""
         file = self.path / f"samples.{process}.jsonl"
-        with exclusive_lock(file.with_suffix(".lock"), self.path, "writing samples"), LineFile.open(file) as lines:
+        with exclusive_lock(file.with_suffix(".lock"), self.path, "writing samples"), Journal.open(file) as lines:
             yield lines
 
     @contextmanager
-    def writing_traces(self, cell: RunCell, process: int) -> Iterator[LineFile]:
+    def writing_traces(self, cell: RunCell, process: int) -> Iterator[Journal]:
         """The file to which this process appends the traces of a cell."""
         make_folder(self.path / "traces")
-        with LineFile.open(self.path / "traces" / f"{_trace_name(cell)}.{process}.jsonl") as lines:
+        with Journal.open(self.path / "traces" / f"{_trace_name(cell)}.{process}.jsonl") as lines:
             yield lines
 
     def trace_files(self, samplers: Collection[str] = (), tasks: Collection[str] = ()) -> list[Path]:

@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from threading import Lock
 from typing import Any
 
-from ...util.files import LineFile
+from ...util.files import Journal
 from ...version import __version__
 from ..task import AnyTask
 from .folder import RunCell, RunFolder
@@ -33,7 +33,7 @@ class Recorder:
     """The samples of a run folder, and this process's file in it."""
 
     def __init__(
-        self, folder: RunFolder, options: RunOptions, lines: LineFile, pool: GradingPool, trace_files: ExitStack
+        self, folder: RunFolder, options: RunOptions, lines: Journal, pool: GradingPool, trace_files: ExitStack
     ) -> None:
         self.folder, self.options, self.pool, self._lines = folder, options, pool, lines
         self._trace_files = trace_files
@@ -58,7 +58,7 @@ class Recorder:
     def __contains__(self, key: str) -> bool:
         return key in self._done
 
-    def trace_file(self, cell: RunCell) -> LineFile | None:
+    def trace_file(self, cell: RunCell) -> Journal | None:
         """The file for the traces of a cell, if the run keeps them."""
         if not self.options.traces:
             return None
@@ -75,13 +75,13 @@ class Recorder:
     def add(self, sample: Sample) -> Sample:
         """Append a sample to the folder."""
         with self._lock:
-            self._lines.add([sample.as_row()])
+            self._lines.add(sample.as_row())
             self._done.setdefault(sample.key, {})[sample.cell] = sample
         return sample
 
-    def add_trace(self, traces: LineFile, line: Mapping[str, Any]) -> None:
+    def add_trace(self, traces: Journal, line: Mapping[str, Any]) -> None:
         with self._lock:
-            traces.add([line])
+            traces.add(line)
 
 
 @dataclass
@@ -109,7 +109,7 @@ class CellRun:
             one: sample_key(one.request(task.name) | extra, model.fingerprint, definition, one.seed)
             for one in questions
         }
-        self._traces: LineFile | None = None
+        self._traces: Journal | None = None
         self._pending, self._made = 0, SimpleQueue[Future[Sample]]()
 
     def decoded(self) -> Iterator[Sample]:

@@ -1,4 +1,4 @@
-"""Corpora: paths, globs, folders, URLs and dataset ids, resolved to a list of shards."""
+"""Corpora: paths, globs, folders, URLs and dataset ids, resolved to a list of shards; totals of what was read."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any
 
@@ -16,10 +16,11 @@ from ...core.errors import UncodeError, require, suggest
 from ...util.extras import needed
 from ...util.fetch import is_offline, unreachable_hub
 from .shards import COMPRESSIONS, FORMATS, GUESSED, STDIN, Format, Shard, divide, kind_of, one_line
-from .totals import Totals
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*", re.ASCII)
 _SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]?)(i?)b?", re.IGNORECASE)
+MAX_REPORTED = 20
+"""At most this many bad records are reported one by one."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,41 @@ class Source:
 
 
 @dataclass(frozen=True)
+class BadRecord:
+    """A bad record: its file, its line and the reason."""
+
+    file: str
+    line: int
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.file}, line {self.line}: {self.why}"
+
+
+@dataclass
+class Totals:
+    """Totals of the records read so far."""
+
+    records: int = 0
+    documents: int = 0
+    bytes: int = 0
+    bad: int = 0
+    faults: list[BadRecord] = field(default_factory=list)
+
+    def copy(self) -> Totals:
+        """A snapshot of the totals."""
+        return replace(self, faults=list(self.faults))
+
+    def add(self, other: Totals) -> None:
+        """Add the totals of another shard."""
+        self.records += other.records
+        self.documents += other.documents
+        self.bytes += other.bytes
+        self.bad += other.bad
+        self.faults = (self.faults + other.faults)[:MAX_REPORTED]
+
+
+@dataclass(frozen=True)
 class Corpus:
     """Sources in order, with limits: the first documents, or a sample of them."""
 
@@ -52,9 +88,13 @@ class Corpus:
     def __post_init__(self) -> None:
         require(len(self.sources) > 0, "the corpus has no source: name a file, a folder or a dataset.")
         require(0 < self.sample <= 1, f"sample must be above 0 and at most 1, not {self.sample:g}.")
-        for name in ("max_bytes", "max_documents"):
-            limit = getattr(self, name)
-            require(limit is None or limit > 0, f"{name} must be above 0, not {limit}.")
+        for name, limit in self.limits().items():
+            require(limit > 0, f"{name} must be above 0, not {limit}.")
+
+    def limits(self) -> dict[str, int]:
+        """The limits that are given, by their names."""
+        given = {"max_bytes": self.max_bytes, "max_documents": self.max_documents}
+        return {name: limit for name, limit in given.items() if limit is not None}
 
     def allows(self, size: int, documents: int) -> bool:
         """Whether totals of `size` bytes and `documents` documents are within the limits."""

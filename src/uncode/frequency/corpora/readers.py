@@ -33,7 +33,7 @@ class Record(NamedTuple):
     """The number of lines in a page of text. Each counts as a record for the share of bad records."""
 
 
-class BadRecord(ValueError):
+class UnusableRecord(ValueError):
     """The reason why a record cannot be used."""
 
 
@@ -185,7 +185,7 @@ def _jsonl(stream: IO[bytes], shard: Shard) -> Iterator[Record]:
             yield Record(number, _pick(json.loads(line.decode(shard.encoding)), paths))
         except UnicodeDecodeError:
             yield Record(number, (), not_text(shard.encoding))
-        except BadRecord as error:
+        except UnusableRecord as error:
             yield Record(number, (), str(error))
         except (ValueError, RecursionError) as error:
             yield Record(number, (), f"not valid JSON ({json_fault(error, one_line=True)})")
@@ -267,11 +267,11 @@ def _follow(value: Any, path: list[str], name: str) -> Iterator[str]:
             yield from _follow(item, path, name)
     elif path:
         if not isinstance(value, dict):
-            raise BadRecord(f"no field '{name}': not an object")
+            raise UnusableRecord(f"no field '{name}': not an object")
         if path[0] not in value:
-            raise BadRecord(f"no field '{name}'")
+            raise UnusableRecord(f"no field '{name}'")
         yield from _follow(value[path[0]], path[1:], name)
     elif isinstance(value, str):
         yield value
     else:
-        raise BadRecord(f"the field '{name}' is {'null' if value is None else type(value).__name__}, not text")
+        raise UnusableRecord(f"the field '{name}' is {'null' if value is None else type(value).__name__}, not text")

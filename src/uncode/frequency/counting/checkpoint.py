@@ -18,7 +18,7 @@ from ...core.errors import UncodeError
 from ...core.support.arrays import Ints
 from ...util.files import exclusive_lock, require_same_job
 from ...util.write import write_whole
-from ..corpora.totals import BadRecord, Totals
+from ..corpora.corpus import BadRecord, Totals
 from .job import ResumePoint
 
 SAVE_SECONDS = 5.0
@@ -31,11 +31,14 @@ def checkpoint_of(out: Path) -> Path:
     return out.with_name(out.name + ".counting")
 
 
-class _State(NamedTuple):
+class CountState(NamedTuple):
+    """What is counted so far."""
+
     counts: Ints
     totals: Totals
     resume_point: ResumePoint
     ahead: frozenset[int]
+    """Shards after the resume point that are counted already. A cluster finishes shards in any order."""
 
 
 class Checkpoint:
@@ -43,25 +46,8 @@ class Checkpoint:
 
     def __init__(self, path: Path, identity: dict[str, str], size: int) -> None:
         self.path, self.identity = path, identity
-        self._state = _State(np.zeros(size, dtype=np.int64), Totals(), ResumePoint(), frozenset())
+        self.state = CountState(np.zeros(size, dtype=np.int64), Totals(), ResumePoint(), frozenset())
         self._saved = time.monotonic()
-
-    @property
-    def counts(self) -> Ints:
-        return self._state.counts
-
-    @property
-    def totals(self) -> Totals:
-        return self._state.totals
-
-    @property
-    def resume_point(self) -> ResumePoint:
-        return self._state.resume_point
-
-    @property
-    def ahead(self) -> frozenset[int]:
-        """Shards after the resume point that are counted already. A cluster finishes shards in any order."""
-        return self._state.ahead
 
     @classmethod
     @contextmanager
@@ -69,16 +55,16 @@ class Checkpoint:
         """Open the checkpoint of the table `out`, or create it. Only one process at a time can hold it open."""
         path = checkpoint_of(out)
         with exclusive_lock(path.with_name(path.name + ".lock"), out, "counting"):
-            state = cls(path, identity, size)
+            checkpoint = cls(path, identity, size)
             if restart:
                 path.unlink(missing_ok=True)
             if path.is_file():
-                state._read()
+                checkpoint._read()
             try:
-                yield state
+                yield checkpoint
             except UncodeError as error:
-                if state.totals.documents == 0:
-                    state.done()  # there is nothing to resume
+                if checkpoint.state.totals.documents == 0:
+                    checkpoint.done()  # there is nothing to resume
                 if not path.is_file():
                     raise
                 raise UncodeError(
@@ -91,28 +77,28 @@ class Checkpoint:
 
         `totals` are the totals of everything counted, up to `resume_point`. `counted` is a shard counted out of order.
         """
-        ahead = self.ahead | ({counted} if counted is not None else set())
+        ahead = self.state.ahead | ({counted} if counted is not None else set())
         while resume_point.shard in ahead:
             resume_point = ResumePoint(resume_point.shard + 1)
         beyond = frozenset(number for number in ahead if number > resume_point.shard)
-        self._state = _State(
-            self.counts + counts, totals, resume_point, beyond
-        )  # one assignment, so that an interrupt cannot split it
+        # one assignment, so that an interrupt cannot split it
+        self.state = CountState(self.state.counts + counts, totals, resume_point, beyond)
         if time.monotonic() - self._saved > SAVE_SECONDS:
             self.save()
 
     def save(self) -> None:
         """Write the checkpoint atomically, unless nothing was read yet."""
-        if self.totals.records == 0:
+        if self.state.totals.records == 0:
             return
+        counts, totals, resume_point, ahead = self.state
         state = {
             "version": CHECKPOINT_VERSION,
             "identity": self.identity,
-            "totals": dataclasses.asdict(self.totals),
-            "place": dataclasses.asdict(self.resume_point),
-            "ahead": sorted(self.ahead),
+            "totals": dataclasses.asdict(totals),
+            "place": dataclasses.asdict(resume_point),
+            "ahead": sorted(ahead),
         }
-        write_whole(self.path, save({"so_far": self.counts}, {"state": json.dumps(state)}))
+        write_whole(self.path, save({"so_far": counts}, {"state": json.dumps(state)}))
         self._saved = time.monotonic()
 
     def done(self) -> None:
@@ -129,4 +115,4 @@ class Checkpoint:
         require_same_job(self.path, "a count", self.identity, theirs, "start again with `restart=True`")
         faults = [BadRecord(**fault) for fault in state["totals"].pop("faults")]
         totals = Totals(**state["totals"], faults=faults)
-        self._state = _State(counts, totals, ResumePoint(**state["place"]), frozenset(state["ahead"]))
+        self.state = CountState(counts, totals, ResumePoint(**state["place"]), frozenset(state["ahead"]))

@@ -17,13 +17,11 @@ from safetensors.numpy import load, save
 from ...core.errors import UncodeError, require
 from ...core.support.arrays import Ints
 from ...util.ray_cluster import connected
-from ..corpora.corpus import Corpus
+from ..corpora.corpus import BadRecord, Corpus, Totals
 from ..corpora.shards import STDIN, Shard
-from ..corpora.totals import BadRecord, Totals
-from .checkpoint import Checkpoint
+from .checkpoint import Checkpoint, CountState
 from .encoder import Encoder, tokenizer_from_json
-from .job import BadRecordRules, Job, ResumePoint
-from .report import OnProgress, Report, share_done
+from .job import BadRecordRules, CountJob, CountProgress, OnProgress, ResumePoint
 from .words import Cutter
 
 SHARDS_PER_CPU = 4
@@ -44,7 +42,9 @@ class ShardCounts:
     """Whether counting stopped within the shard at a limit of the corpus."""
 
 
-def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, on_progress: OnProgress | None) -> None:
+def count_on_ray(
+    job: CountJob, encoder: Encoder, checkpoint: Checkpoint, address: str, on_progress: OnProgress | None
+) -> None:
     """Count the rest of a job. The checkpoint advances with every finished shard."""
     backend, paths = encoder.backend, {shard.path for shard in job.shards}
     require(
@@ -54,63 +54,64 @@ def count_on_ray(job: Job, encoder: Encoder, state: Checkpoint, address: str, on
     require(STDIN not in paths, "a cluster cannot read standard input: write the text to files.")
     with connected(address, "cluster", "counting on a cluster") as ray:
         run = _Tasks(ray, job, ray.put((encoder.json, encoder.splits_special)), encoder.size)
-        limited = job.corpus.max_bytes is not None or job.corpus.max_documents is not None
+        limited = bool(job.corpus.limits())
         try:
-            for result, resume_point, number in (
-                _in_order(job, run, state) if limited else _in_any_order(job, run, state)
-            ):
-                totals = state.totals.copy()
+            results = _in_order(job, run, checkpoint) if limited else _in_any_order(job, run, checkpoint)
+            for result, resume_point, number in results:
+                totals = checkpoint.state.totals.copy()
                 totals.add(result.totals)
-                state.advance(result.counts, totals, resume_point, number)
+                checkpoint.advance(result.counts, totals, resume_point, number)
                 job.rules.check(totals)
                 if on_progress is not None:
-                    on_progress(_report(job, state))
+                    on_progress(_progress(job, checkpoint.state))
         finally:
-            state.save()
+            checkpoint.save()
 
 
 Advance = tuple[ShardCounts, ResumePoint, int | None]
 """The result of a shard, the resume point after it, and the number of the shard if it came out of order."""
 
 
-def _in_any_order(job: Job, run: _Tasks, state: Checkpoint) -> Iterator[Advance]:
+def _in_any_order(job: CountJob, run: _Tasks, checkpoint: Checkpoint) -> Iterator[Advance]:
     """The results of all remaining shards, as they finish."""
-    left = [number for number in range(state.resume_point.shard, len(job.shards)) if number not in state.ahead]
-    for number, result in run(left, state.resume_point, job.corpus):
-        yield result, state.resume_point, number
+    start, ahead = checkpoint.state.resume_point, checkpoint.state.ahead
+    left = [number for number in range(start.shard, len(job.shards)) if number not in ahead]
+    for number, result in run(left, start, job.corpus):
+        yield result, checkpoint.state.resume_point, number
 
 
-def _in_order(job: Job, run: _Tasks, state: Checkpoint) -> Iterator[Advance]:
+def _in_order(job: CountJob, run: _Tasks, checkpoint: Checkpoint) -> Iterator[Advance]:
     """The results of the first shards, a wave at a time, until a limit of the corpus is reached."""
     end = ResumePoint(len(job.shards))
-    while state.resume_point.shard < end.shard and (given := job.corpus.remaining_after(state.totals)) is not None:
-        first = state.resume_point.shard
-        wave = range(first, min(first + SHARDS_PER_CPU * run.cpus, end.shard))
-        results = dict(run(wave, state.resume_point, given))
+    while (start := checkpoint.state.resume_point).shard < end.shard:
+        given = job.corpus.remaining_after(checkpoint.state.totals)
+        if given is None:
+            return
+        wave = range(start.shard, min(start.shard + SHARDS_PER_CPU * run.cpus, end.shard))
+        results = dict(run(wave, start, given))
         for number in wave:
-            left, result = job.corpus.remaining_after(state.totals), results[number]
+            left, result = job.corpus.remaining_after(checkpoint.state.totals), results[number]
             if left is None:
-                break
+                return
             size, documents = result.totals.bytes, result.totals.documents
             fits = left.allows(size, documents) and not left.is_reached_by(size, documents)
             if left != given and (result.reached_limit or not fits):
-                result = dict(run([number], state.resume_point, left))[
-                    number
-                ]  # count it again: its limits were larger than what remains now
+                # count it again: its limits were larger than what remains now
+                result = dict(run([number], checkpoint.state.resume_point, left))[number]
             yield result, end if result.reached_limit else ResumePoint(number + 1), None
             if result.reached_limit:
                 return
 
 
-def _report(job: Job, state: Checkpoint) -> Report:
+def _progress(job: CountJob, state: CountState) -> CountProgress:
     done = sum(job.shards[n].size for n in {*range(state.resume_point.shard), *state.ahead})
-    return Report(state.totals, int(state.counts.sum()), share_done(job, state.totals, done))
+    return CountProgress(state.totals, int(state.counts.sum()), job.share_done(state.totals, done))
 
 
 class _Tasks:
     """Counts shards on the cluster, one task each. Ray reruns the tasks of workers and nodes that die."""
 
-    def __init__(self, ray: Any, job: Job, tokenizer: Any, size: int) -> None:
+    def __init__(self, ray: Any, job: CountJob, tokenizer: Any, size: int) -> None:
         self.ray, self.job, self.tokenizer, self.size = ray, job, tokenizer, size
         self.task = ray.remote(num_cpus=1, max_retries=MAX_RETRIES)(count_shard)
 
@@ -166,7 +167,7 @@ def count_shard(shard: Shard, start: ResumePoint, settings: Settings) -> tuple[s
     os.environ.setdefault("RAYON_NUM_THREADS", "1")  # a task has one CPU
     tokenizer, cutter, corpus = settings
     encoder, counts = _encoder(tokenizer), None
-    job = Job(corpus, (shard,), cutter, BadRecordRules(allow_bad=1.0))
+    job = CountJob(corpus, (shard,), cutter, BadRecordRules(allow_bad=1.0))
     try:
         for batch in job.batches(encoder, start, Totals()):
             new = batch.work()

@@ -16,16 +16,14 @@ from typing import Any
 from ...core.errors import UncodeError, require
 from ...core.support.arrays import Ints
 from ...version import __version__
-from ..corpora.corpus import Corpus
+from ..corpora.corpus import Corpus, Totals
 from ..corpora.shards import Shard
-from ..corpora.totals import Totals
 from ..fingerprint import fingerprint, special_ids
 from ..provenance import Provenance
 from ..table import FrequencyTable
-from .checkpoint import Checkpoint, checkpoint_of
+from .checkpoint import Checkpoint, CountState, checkpoint_of
 from .encoder import Encoder
-from .job import BadRecordRules, CountBatch, Job
-from .report import OnProgress, Report, share_done
+from .job import BadRecordRules, CountBatch, CountJob, CountProgress, OnProgress
 from .words import cutter_for
 
 
@@ -65,24 +63,24 @@ def count(
     """
     encoder = Encoder(tokenizer)
     cutter = None if plain or encoder.backend is None else cutter_for(encoder.backend)
-    job = Job(corpus, tuple(corpus.shards() if shards is None else shards), cutter, rules or BadRecordRules())
+    job = CountJob(corpus, tuple(corpus.shards() if shards is None else shards), cutter, rules or BadRecordRules())
     made_by = {"tokenizer": tokenizer_name, "revision": revision, "job": job.digest(encoder), "version": __version__}
     if reuse and (found := _existing_table(corpus, Path(out), made_by)) is not None:
         return Counted(found, Totals(), resumed=False, by_words=cutter is not None, reused=True)
-    with Checkpoint.open(Path(out), job.identity(encoder), encoder.size, restart) as state:
-        resumed = state.totals.records > 0
+    with Checkpoint.open(Path(out), job.identity(encoder), encoder.size, restart) as checkpoint:
+        resumed = checkpoint.state.totals.records > 0
         if ray is None:
-            _count_here(job, encoder, state, on_progress)
+            _count_here(job, encoder, checkpoint, on_progress)
         else:
             from .cluster import count_on_ray
 
-            count_on_ray(job, encoder, state, ray, on_progress)
-        job.rules.check(state.totals, ended=True)
-        require(state.totals.documents > 0, _nothing_counted(corpus))
-        table = _table(corpus, job, state, tokenizer, made_by)
+            count_on_ray(job, encoder, checkpoint, ray, on_progress)
+        job.rules.check(checkpoint.state.totals, ended=True)
+        require(checkpoint.state.totals.documents > 0, _nothing_counted(corpus))
+        table = _table(job, checkpoint.state, tokenizer, made_by)
         table.save(out, force=True)
-        state.done()
-    return Counted(table, state.totals, resumed, cutter is not None)
+        checkpoint.done()
+    return Counted(table, checkpoint.state.totals, resumed, cutter is not None)
 
 
 def _existing_table(corpus: Corpus, out: Path, made_by: dict[str, str]) -> FrequencyTable | None:
@@ -102,21 +100,20 @@ def _nothing_counted(corpus: Corpus) -> str:
     return f"nothing was counted: the sources hold no document that could be read{limit}."
 
 
-def _count_here(job: Job, encoder: Encoder, state: Checkpoint, on_progress: OnProgress | None) -> None:
+def _count_here(job: CountJob, encoder: Encoder, checkpoint: Checkpoint, on_progress: OnProgress | None) -> None:
     """Count on this machine. This thread reads and splits a batch while the tokenizer's threads encode the last one."""
-    progress, pending = _Progress(job, state, on_progress), deque[tuple[CountBatch, Future[Ints]]]()
+    start, progress = checkpoint.state, _Progress(job, checkpoint, on_progress)
+    pending = deque[tuple[CountBatch, Future[Ints]]]()
 
     def add_first() -> None:
         batch, counts = pending[0]
-        state.advance(
-            counts.result(), batch.totals, batch.resume_point
-        )  # popped afterwards: an interrupt must not lose the batch
-        pending.popleft()
+        checkpoint.advance(counts.result(), batch.totals, batch.resume_point)
+        pending.popleft()  # only now: an interrupt must not lose the batch
         progress.show()
 
     with ThreadPoolExecutor(1) as thread:
         try:
-            for batch in job.batches(encoder, state.resume_point, state.totals.copy(), progress.on_record, state.ahead):
+            for batch in job.batches(encoder, start.resume_point, start.totals.copy(), progress.on_record, start.ahead):
                 pending.append((batch, thread.submit(batch.work)))
                 if len(pending) > 1:
                     add_first()
@@ -125,31 +122,31 @@ def _count_here(job: Job, encoder: Encoder, state: Checkpoint, on_progress: OnPr
                 while pending:
                     add_first()
             finally:
-                state.save()
+                checkpoint.save()
 
 
 class _Progress:
     """Calls `on_progress` with the bytes read, at most ten times per second, and after every counted batch."""
 
-    def __init__(self, job: Job, state: Checkpoint, on_progress: OnProgress | None) -> None:
-        self.job, self.state, self.on_progress = job, state, on_progress
+    def __init__(self, job: CountJob, checkpoint: Checkpoint, on_progress: OnProgress | None) -> None:
+        self.job, self.checkpoint, self.on_progress = job, checkpoint, on_progress
         self.before = [0, *accumulate(shard.size for shard in job.shards)]
-        self.totals, self.share, self.last = state.totals, 0.0, 0.0
+        self.totals, self.share, self.last = checkpoint.state.totals, 0.0, 0.0
 
     def on_record(self, totals: Totals, shard: int, bytes_read: int) -> None:
         if self.on_progress is not None and time.monotonic() - self.last > 0.1:
             self.totals, self.last = totals, time.monotonic()
-            self.share = share_done(self.job, totals, self.before[shard] + bytes_read)
+            self.share = self.job.share_done(totals, self.before[shard] + bytes_read)
             self.show()
 
     def show(self) -> None:
         if self.on_progress is not None:
-            self.on_progress(Report(self.totals, int(self.state.counts.sum()), self.share))
+            self.on_progress(CountProgress(self.totals, int(self.checkpoint.state.counts.sum()), self.share))
 
 
-def _table(corpus: Corpus, job: Job, state: Checkpoint, tokenizer: Any, made_by: dict[str, str]) -> FrequencyTable:
-    limits = {key: getattr(corpus, key) for key in ("max_bytes", "max_documents")}
-    settings = {key: value for key, value in limits.items() if value is not None}
+def _table(job: CountJob, state: CountState, tokenizer: Any, made_by: dict[str, str]) -> FrequencyTable:
+    corpus = job.corpus
+    settings: dict[str, object] = {**corpus.limits()}
     if corpus.sample < 1:
         settings |= {"sample": corpus.sample, "seed": corpus.seed}
     fields = {shard.path: list(shard.fields) for shard in job.shards if shard.format != "text"}

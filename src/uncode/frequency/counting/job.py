@@ -12,10 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ...core.errors import require
-from ..corpora.corpus import Corpus
+from ..corpora.corpus import MAX_REPORTED, BadRecord, Corpus, Totals
 from ..corpora.readers import Reader, Record
 from ..corpora.shards import STDIN, Shard
-from ..corpora.totals import MAX_REPORTED, BadRecord, Totals
 from ..plain_words import not_text
 from .encoder import Encoder
 from .tally import Tally, Work
@@ -73,7 +72,21 @@ OnRecord = Callable[[Totals, int, int], None]
 
 
 @dataclass(frozen=True)
-class Job:
+class CountProgress:
+    """The progress of a count, for progress bars."""
+
+    totals: Totals
+    tokens: int
+    """Tokens counted so far. The tokenizer is one batch behind the reader."""
+    share: float
+    """The share of the corpus that is done, from 0 to 1; 0 if unknown."""
+
+
+OnProgress = Callable[[CountProgress], None]
+
+
+@dataclass(frozen=True)
+class CountJob:
     """A corpus to count, and how to count it."""
 
     corpus: Corpus
@@ -94,6 +107,14 @@ class Job:
         """A checksum of the identity; empty if a source cannot be recognised again (standard input, no stamp)."""
         seen = all(shard.stamp and shard.path != STDIN for shard in self.shards)
         return _digest(self.identity(encoder)) if seen else ""
+
+    def share_done(self, totals: Totals, read: int) -> float:
+        """The share of the corpus that is done, by bytes of the files or by the limit that is nearer to its end."""
+        total, corpus = sum(shard.size for shard in self.shards), self.corpus
+        parts = [read / total if total and all(shard.size for shard in self.shards) else 0.0]
+        parts += [totals.bytes / corpus.max_bytes] if corpus.max_bytes else []
+        parts += [totals.documents / corpus.max_documents] if corpus.max_documents else []
+        return min(max(parts), 1.0)
 
     def batches(
         self,

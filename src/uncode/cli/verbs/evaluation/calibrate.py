@@ -10,70 +10,51 @@ import typer
 
 from ....core.errors import UncodeError, require
 from ....util.extras import check_installed
-from ...loading import loading
-from ...options import (
-    Data,
-    Device,
-    Dtype,
-    Force,
-    Frequency,
-    Json,
-    Model,
-    Revision,
-    Seed,
-    Settings,
-    complete_task,
-    read_settings,
-)
+from ... import options as shared
 from ...outputs import check_output, check_run_folder
-from ...printing import printing
+from ...printing import grid, loading, printing, resumable
 
 if TYPE_CHECKING:
     from ....evals.run.calibrate import RateCalibration, RateChoice
-    from ....util.stats import Interval
 
 SUMMARY = "Choose Uncode's rate for a task without labels."
-DEFAULT_RATES, DEFAULT_EXAMPLES, DEFAULT_BATCH = "0,0.25,0.5,1.0", 100, 32
-Option = typer.Option
-TaskName = Annotated[
-    str, typer.Argument(metavar="TASK", help="A task; see `uncode tasks`.", autocompletion=complete_task)
-]
-Rates = Annotated[str, Option(metavar="RATE,...", help="Rates to try.")]
-Examples = Annotated[int, Option("--n", min=1, metavar="N", help="Examples to decode at each rate.")]
-PresetName = Annotated[str, Option("--sampler", metavar="NAME", help="An Uncode preset.")]
-Labels = Annotated[bool, Option("--labels", help="Grade the answers too: accuracy at each rate, and Pearson's r.")]
-Plot = Annotated[
-    Path | None, Option(metavar="FILE", help="Draw entropy (and accuracy) against the rate: .png, .pdf or .svg.")
-]
-Batch = Annotated[int, Option(min=1, metavar="N", help="The most answers that are decoded at a time.")]
-Out = Annotated[
-    Path | None, Option(metavar="FILE", help="The sampler file with the chosen rate.  [default: TASK.toml]")
-]
-RunDir = Annotated[
-    Path | None, Option("--run", metavar="DIR", help="The folder for the answers.  [default: runs/calibrate-TASK]")
-]
+DEFAULT_RATES, DEFAULT_EXAMPLES = "0,0.25,0.5,1.0", 100
 
 
 def command(
-    task: TaskName,
-    model: Model = "tiny",
-    sampler: PresetName = "uncode",
-    settings: Settings = None,
-    frequency: Frequency = None,
-    rates: Rates = DEFAULT_RATES,
-    examples: Examples = DEFAULT_EXAMPLES,
-    labels: Labels = False,
-    plot: Plot = None,
-    seed: Seed = 0,
-    batch: Batch = DEFAULT_BATCH,
-    data: Data = None,
-    device: Device = None,
-    dtype: Dtype = None,
-    revision: Revision = None,
-    out: Out = None,
-    run: RunDir = None,
-    force: Force = False,
-    as_json: Json = False,
+    task: Annotated[
+        str, typer.Argument(metavar="TASK", help="A task; see `uncode tasks`.", autocompletion=shared.complete_task)
+    ],
+    model: shared.Model = "tiny",
+    sampler: Annotated[str, typer.Option("--sampler", metavar="NAME", help="An Uncode preset.")] = "uncode",
+    settings: shared.Settings = None,
+    frequency: shared.Frequency = None,
+    rates: Annotated[str, typer.Option(metavar="RATE,...", help="Rates to try.")] = DEFAULT_RATES,
+    examples: Annotated[
+        int, typer.Option("--n", min=1, metavar="N", help="Examples to decode at each rate.")
+    ] = DEFAULT_EXAMPLES,
+    labels: Annotated[
+        bool, typer.Option("--labels", help="Grade the answers too: accuracy at each rate, and Pearson's r.")
+    ] = False,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw entropy (and accuracy) against the rate: .png, .pdf or .svg."),
+    ] = None,
+    seed: shared.Seed = 0,
+    batch: shared.Batch = shared.DEFAULT_EVAL_BATCH,
+    data: shared.Data = None,
+    device: shared.Device = None,
+    dtype: shared.Dtype = None,
+    revision: shared.Revision = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The sampler file with the chosen rate.  [default: TASK.toml]")
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option("--run", metavar="DIR", help="The folder for the answers.  [default: runs/calibrate-TASK]"),
+    ] = None,
+    force: shared.Force = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Decode some examples of a task at several rates, and choose the rate with the least mean predictive entropy.
 
@@ -127,13 +108,9 @@ def _run(
     from ....evals.run.options import RunOptions
     from ...progress import eval_bar
 
-    try:
-        with eval_bar(f"calibrate {calibration.task.name}") as on_progress:
-            chosen = calibration.examples(examples, data)
-            return calibration.run(chosen, folder, RunOptions(batch, data), on_progress, labels)
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
-        raise
+    with resumable(folder), eval_bar(f"calibrate {calibration.task.name}") as on_progress:
+        chosen = calibration.examples(examples, data)
+        return calibration.run(chosen, folder, RunOptions(batch, data), on_progress, labels)
 
 
 def read_rates(text: str) -> tuple[float, ...]:
@@ -152,7 +129,7 @@ def _options(sampler: str, settings: list[str] | None, frequency: str | None) ->
 
     names = [option.name for option in find(sampler).options]
     require("rate" in names, f"the sampler '{sampler}' has no rate to choose: give an Uncode preset.")
-    options = read_settings(sampler, settings, frequency)
+    options = shared.read_settings(sampler, settings, frequency)
     require("rate" not in options, "the rate is what is chosen: leave --set rate out.")
     return options
 
@@ -182,22 +159,14 @@ def _show(choice: RateChoice, labels: bool, target: Path, as_json: bool) -> None
         }
         typer.echo(json.dumps(data, indent=2))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("rate", "mean predictive entropy", *(["accuracy, %"] if labels else []), ""):
-        table.add_column(title, justify="right")
+    lines = list[tuple[str, ...]]()
     for rate, entropy in choice.entropies.items():
         accuracy = [right[rate].percent().replace(" %", "", 1)] if labels else []
-        table.add_row(f"{rate:g}", f"{entropy:.4f}", *accuracy, "chosen" if rate == choice.rate else "")
+        lines.append((f"{rate:g}", f"{entropy:.4f}", *accuracy, "chosen" if rate == choice.rate else ""))
     with printing() as console:
-        console.print(table)
-        if labels:
-            console.print(f"\n{_pearson(found)}")
+        console.print(grid(("rate", "mean predictive entropy", *(["accuracy, %"] if labels else []), ""), lines))
+        if found is not None:
+            console.print(f"\nPearson's r of entropy and accuracy: {found:.2f} (95 % interval)")
+        elif labels:
+            console.print("\nPearson's r: none, because the accuracy or the entropy is the same at every rate.")
     typer.echo(f"{target}: the sampler with rate {choice.rate:g}.", err=True)
-
-
-def _pearson(found: Interval | None) -> str:
-    if found is None:
-        return "Pearson's r: none, because the accuracy or the entropy is the same at every rate."
-    return f"Pearson's r of entropy and accuracy: {found:.2f} (95 % interval)"

@@ -9,10 +9,20 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ....core.errors import require
-from ...loading import loading
-from ...options import Data, Device, Dtype, Force, Json, Revision, complete_model, complete_table
+from ...options import (
+    DEFAULT_EVAL_BATCH,
+    Batch,
+    Data,
+    Device,
+    Dtype,
+    Force,
+    Json,
+    Revision,
+    complete_model,
+    complete_table,
+)
 from ...outputs import check_output, check_run_folder
-from ...printing import printing
+from ...printing import grid, loading, printing, resumable
 
 if TYPE_CHECKING:
     from ....evals.run.config import EvalConfig
@@ -20,7 +30,6 @@ if TYPE_CHECKING:
     from ....evals.run.runner import Runner
 
 SUMMARY = "Run a benchmark config: the paper's tables, or your own."
-DEFAULT_BATCH = 32
 LONG_SECONDS = 60.0
 """Runs that may take longer announce their time and memory."""
 Option = typer.Option
@@ -54,7 +63,6 @@ Tasks = Annotated[str | None, Option(metavar="NAME,...", help="Only these tasks 
 Samplers = Annotated[str | None, Option(metavar="LABEL,...", help="Only these samplers of the config.")]
 Limit = Annotated[int | None, Option(min=1, metavar="N", help="Only the first N examples of each task.")]
 Seed = Annotated[int | None, Option(metavar="N", help="Seed of all randomness.  [default: the config's]")]
-Batch = Annotated[int, Option(min=1, metavar="N", help="The most answers that are decoded at a time.")]
 Frequency = Annotated[
     str | None,
     Option(
@@ -87,7 +95,7 @@ def command(
     samplers: Samplers = None,
     limit: Limit = None,
     seed: Seed = None,
-    batch: Batch = DEFAULT_BATCH,
+    batch: Batch = DEFAULT_EVAL_BATCH,
     data: Data = None,
     frequency: Frequency = None,
     device: Device = None,
@@ -137,8 +145,7 @@ def command(
 
 
 def _write_view(path: Path, folder: Path, runner: Runner) -> None:
-    from ...answering.view_file import write_view
-    from ...answering.view_rows import MAX_ROWS, read_trajectories
+    from ...answering.pages import MAX_ROWS, read_trajectories, write_view
 
     found, left_out = read_trajectories([folder], None, MAX_ROWS)
     write_view(path, found, runner.config.title)
@@ -165,15 +172,9 @@ def _list(as_json: bool) -> None:
         rows = [{"name": c.name, "title": c.title, "models": c.models, "tasks": c.tasks} for c in configs]
         typer.echo(json.dumps(rows, indent=2))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("config", "what it runs", "models", "tasks", "samplers"):
-        table.add_column(title, justify="right" if title in ("models", "tasks", "samplers") else "left")
-    for c in configs:
-        table.add_row(c.name, c.title, *(str(len(part)) for part in (c.models, c.tasks, c.samplers)))
+    counts = [(c.name, c.title, *(str(len(part)) for part in (c.models, c.tasks, c.samplers))) for c in configs]
     with printing() as console:
-        console.print(table)
+        console.print(grid(("config", "what it runs", "models", "tasks", "samplers"), counts, left=range(2)))
 
 
 def _runner(
@@ -231,14 +232,10 @@ def _run(runner: Runner, folder: Path, as_json: bool) -> bool:
 
     warnings.simplefilter("once", NoJail)
     place = runner.options
-    try:
-        with eval_bar(runner.config.name) as on_progress:
-            runner.on_progress = on_progress
-            runner.on_model = lambda model: announce_time(runner, model, LONG_SECONDS)
-            is_complete = runner.run()
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
-        raise
+    with resumable(folder), eval_bar(runner.config.name) as on_progress:
+        runner.on_progress = on_progress
+        runner.on_model = lambda model: announce_time(runner, model, LONG_SECONDS)
+        is_complete = runner.run()
     if not is_complete:
         typer.echo(f"process {place.process} of {place.processes} is done; others are still at work", err=True)
         return False

@@ -10,8 +10,8 @@ import typer
 from ....core.errors import require
 from ....util.extras import check_installed
 from ....util.paths import check_folder_can_be_made
-from ...loading import loading
 from ...options import Data, Device, Dtype, Frequency, complete_model
+from ...printing import loading
 
 if TYPE_CHECKING:
     from ....evals.run.folder import RunFolder

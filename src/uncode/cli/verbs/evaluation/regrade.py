@@ -18,7 +18,7 @@ from ....util.paths import require_file
 from ....version import __version__
 from ...options import Data, Json, complete_task
 from ...outputs import check_resumable, same_file
-from ...printing import printing
+from ...printing import MAX_TABLE_WIDTH, grid, printing, resumable
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -89,7 +89,7 @@ def command(
         typer.echo(json.dumps([_as_data(one) for one in graded], indent=2))
         return
     with printing() as console:
-        console.print(_table(graded), width=None if console.is_terminal else 1000)
+        console.print(_table(graded), width=None if console.is_terminal else MAX_TABLE_WIDTH)
     for group in graded:
         for number in sample(group, show, seed):
             _print_disagreement(group, number)
@@ -109,17 +109,14 @@ def _regrade_run(files: list[Path], data: Path | None, workers: int, as_json: bo
     if as_json:
         typer.echo(json.dumps([vars(cell) for cell in cells], indent=2))
         return
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in ("task", "sampler", "n", "correct, %", "before, %", "changed"):
-        table.add_column(title, justify="left" if title in ("task", "sampler") else "right")
+    rows = list[tuple[str, ...]]()
     for cell in cells:
         now, before = wilson(cell.right, cell.answers).percent(), 100 * cell.right_before / cell.answers
-        name = f"{cell.cell[1]}", cell.cell[2]
-        table.add_row(*name, str(cell.answers), now.replace(" %", "", 1), f"{before:.1f}", str(cell.changed))
+        _, task, sampler = cell.cell
+        rows.append((task, sampler, str(cell.answers), now.replace(" %", "", 1), f"{before:.1f}", str(cell.changed)))
+    table = grid(("task", "sampler", "n", "correct, %", "before, %", "changed"), rows, left=range(2))
     with printing() as console:
-        console.print(table, width=None if console.is_terminal else 1000)
+        console.print(table, width=None if console.is_terminal else MAX_TABLE_WIDTH)
 
 
 def _check_files(files: list[Path], out: Path | None) -> None:
@@ -166,7 +163,7 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[AnswerSet], workers: 
     from ...progress import item_bar
 
     found, begin = [], 0
-    with Journal.open(out, job) as journal:
+    with Journal.of_job(out, job) as journal:
         for name, task, answers in sets:
             rows = journal.rows[begin : begin + len(answers)]
             require(
@@ -174,14 +171,10 @@ def _grade_into(out: Path, job: dict[str, Any], sets: list[AnswerSet], workers: 
                 f"'{out}' was changed: remove it, or choose another --out.",
             )
             known = [grades_of(row, task) for row in rows]
-            try:
-                with item_bar(f"grading {name}") as on_progress:
-                    found.append(grade_all(name, task, answers, workers, on_progress, known, journal.add_buffered))
-            except KeyboardInterrupt:
-                typer.echo(f"stopped; '{out}' holds the grades so far, and the same command resumes there", err=True)
-                raise
+            with resumable(out, "grades"), item_bar(f"grading {name}") as on_progress:
+                found.append(grade_all(name, task, answers, workers, on_progress, known, journal.add))
             begin += len(answers)
-    typer.echo(f"{out}: {len(journal.rows)} grades.", err=True)
+    typer.echo(f"{out}: {begin} grades.", err=True)
     return found
 
 

@@ -12,11 +12,10 @@ import typer
 from ....core.errors import require
 from ....util.paths import require_file
 from ...options import Data, Json, complete_task
-from ...printing import NARROW_COLUMNS, printing
+from ...printing import NARROW_COLUMNS, grid, printing
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.table import Table
 
 SUMMARY = "List the benchmarks; print the prompt of an example."
 TITLES = ("task", "shots", "length", "rate", "block", "prompt", "data")
@@ -93,7 +92,7 @@ def _list(as_json: bool) -> None:
         return
     small = ", ".join(f"{name} ({family.benchmark})" for name, family in FAMILIES.items())
     with printing() as console:
-        console.print(_lines() if console.width < NARROW_COLUMNS else _table())
+        console.print(_lines() if console.width < NARROW_COLUMNS else grid(TITLES, _rows(), left=(0, 5, 6)))
         console.print(f"\nin miniature, for the built-in model (`uncode mini`): {small}")
 
 
@@ -106,18 +105,6 @@ def _rows() -> list[tuple[str, ...]]:
         numbers = (str(s.shots), str(s.length), f"{s.rate:g}", str(s.block_length))
         rows.append((name, *numbers, "chat" if s.chat else "raw", source.hub or f"{source.file} (NEUIR/Uncode)"))
     return rows
-
-
-def _table() -> Table:
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-    for title in TITLES:
-        number = title in ("shots", "length", "rate", "block")
-        table.add_column(title, justify="right" if number else "left", overflow="fold")
-    for row in _rows():
-        table.add_row(*row)
-    return table
 
 
 def _lines() -> Group:

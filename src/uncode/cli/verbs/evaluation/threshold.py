@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ....core.errors import require
-from ... import options as common
-from ...loading import loading
+from ... import options as shared
 from ...outputs import check_output, check_run_folder
+from ...printing import loading, resumable
 from .calibrate import write_sampler
 
 if TYPE_CHECKING:
@@ -21,41 +21,39 @@ if TYPE_CHECKING:
 SUMMARY = "Choose a sampler's threshold for a model without labels."
 BY_PROBABILITY = ("certain_first", "certain_first_fast", "fast_dllm")
 """The presets whose threshold is a probability."""
-DEFAULT_EXAMPLES, DEFAULT_MASKS, DEFAULT_ERROR, DEFAULT_BATCH = 32, 8, 0.005, 32
-Option = typer.Option
-TaskNames = Annotated[
-    list[str], typer.Argument(metavar="TASK...", help="Tasks; see `uncode tasks`.", autocompletion=common.complete_task)
-]
-PresetName = Annotated[str, Option("--sampler", metavar="NAME", help=f"{', '.join(BY_PROBABILITY[:2])} or fast_dllm.")]
-Examples = Annotated[int, Option("--n", min=1, metavar="N", help="Examples of each task.")]
-Masks = Annotated[int, Option(min=1, metavar="N", help="How often each answer is masked.")]
-MaxError = Annotated[
-    float, Option(metavar="SHARE", help="The share of the masked answers that a wrong proposal may spoil.")
-]
-Batch = Annotated[int, Option(min=1, metavar="N", help="The most answers that are decoded at a time.")]
-Out = Annotated[Path, Option(metavar="FILE", help="The sampler file with the chosen threshold.")]
-RunDir = Annotated[Path, Option("--run", metavar="DIR", help="The folder for the answers.")]
+DEFAULT_EXAMPLES, DEFAULT_MASKS, DEFAULT_ERROR = 32, 8, 0.005
 
 
 def command(
-    tasks: TaskNames,
-    model: common.Model = "tiny",
-    sampler: PresetName = BY_PROBABILITY[0],
-    settings: common.Settings = None,
-    frequency: common.Frequency = None,
-    examples: Examples = DEFAULT_EXAMPLES,
-    masks: Masks = DEFAULT_MASKS,
-    max_error: MaxError = DEFAULT_ERROR,
-    seed: common.Seed = 0,
-    batch: Batch = DEFAULT_BATCH,
-    data: common.Data = None,
-    device: common.Device = None,
-    dtype: common.Dtype = None,
-    revision: common.Revision = None,
-    out: Out = Path("threshold.toml"),
-    run: RunDir = Path("runs/threshold"),
-    force: common.Force = False,
-    as_json: common.Json = False,
+    tasks: Annotated[
+        list[str],
+        typer.Argument(metavar="TASK...", help="Tasks; see `uncode tasks`.", autocompletion=shared.complete_task),
+    ],
+    model: shared.Model = "tiny",
+    sampler: Annotated[
+        str, typer.Option("--sampler", metavar="NAME", help=f"{', '.join(BY_PROBABILITY[:2])} or fast_dllm.")
+    ] = BY_PROBABILITY[0],
+    settings: shared.Settings = None,
+    frequency: shared.Frequency = None,
+    examples: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Examples of each task.")] = DEFAULT_EXAMPLES,
+    masks: Annotated[int, typer.Option(min=1, metavar="N", help="How often each answer is masked.")] = DEFAULT_MASKS,
+    max_error: Annotated[
+        float, typer.Option(metavar="SHARE", help="The share of the masked answers that a wrong proposal may spoil.")
+    ] = DEFAULT_ERROR,
+    seed: shared.Seed = 0,
+    batch: shared.Batch = shared.DEFAULT_EVAL_BATCH,
+    data: shared.Data = None,
+    device: shared.Device = None,
+    dtype: shared.Dtype = None,
+    revision: shared.Revision = None,
+    out: Annotated[Path, typer.Option(metavar="FILE", help="The sampler file with the chosen threshold.")] = Path(
+        "threshold.toml"
+    ),
+    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="The folder for the answers.")] = Path(
+        "runs/threshold"
+    ),
+    force: shared.Force = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Find a safe confidence threshold for a model.
 
@@ -100,7 +98,7 @@ def _options(sampler: str, settings: list[str] | None, frequency: str | None) ->
     name = find(sampler).name
     names = f"{', '.join(BY_PROBABILITY[:-1])} or {BY_PROBABILITY[-1]}"
     require(name in BY_PROBABILITY, f"the sampler '{name}' has no threshold that is a probability: give {names}.")
-    options = common.read_settings(sampler, settings, frequency)
+    options = shared.read_settings(sampler, settings, frequency)
     require("threshold" not in options, "the threshold is what is chosen: leave --set threshold out.")
     return options
 
@@ -117,15 +115,12 @@ def _run(
     from ....evals.run.options import RunOptions
     from ...progress import eval_bar, item_bar
 
-    try:
+    with resumable(folder):
         with eval_bar("left to right") as on_progress:
             questions = calibration.questions(examples, data)
             answers = calibration.own_answers(questions, folder, RunOptions(batch, data), on_progress)
         with item_bar("masked answers") as on_amount:
             return calibration.choose(answers, max_error, masks, on_amount)
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; '{folder}' holds the answers so far, and the same command resumes there", err=True)
-        raise
 
 
 def _show(found: ThresholdChoice, out: Path, as_json: bool) -> None:

@@ -52,7 +52,7 @@ class Question:
 class TracedAnswer(Answer):
     """An answer with the trace of its decode, which is made when it is first asked for."""
 
-    result: Result
+    result: Result[Question]
 
     @property
     def trace(self) -> Trace:
