@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import final
 
+from ...stop_strings import StopStrings
 from ...tasks.gsm8k import Gsm8kProblem
 from .family import Family
 from .story_scenes import SCENES, Step
@@ -27,7 +28,7 @@ class MiniStory(Family[Solved]):
     prompt_template = "Question: {{question}}\nAnswer:"
     styles = (("direct", 1), ("terse", 2), ("sentences", 4), ("verbose", 3))
     direct = " ####"
-    stops = ("Question:",)
+    stops = StopStrings(("Question:",))
 
     def draw(self, random: Random) -> Solved:
         draw, scene = random.choice(SCENES), None  # chosen once, so that every scene is drawn as often
