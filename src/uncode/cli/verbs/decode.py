@@ -6,7 +6,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from ...core.errors import require
 from ...samplers.catalog import DEFAULT_SAMPLER
@@ -28,12 +28,12 @@ def command(
     chat: shared.Chat = False,
     guidance: shared.Guidance = 0.0,
     whole: shared.Whole = False,
-    order: Annotated[bool, typer.Option("--order", help="Show the order in which the tokens were written.")] = False,
+    order: Annotated[bool, Option("--order", help="Show the order in which the tokens were written.")] = False,
     device: shared.Device = None,
     dtype: shared.Dtype = None,
     revision: shared.Revision = None,
     trace: Annotated[
-        Path | None, typer.Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")
+        Path | None, Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")
     ] = None,
     view: shared.View = None,
     source: shared.Input = None,
