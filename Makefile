@@ -80,8 +80,8 @@ bench: $(VENV)/base
 	@$(BIN)/python bench/cpu.py
 
 docs: $(VENV)/dev
-	@$(BIN)/python -m uncode.samplers.papers > docs/papers.md
-	@$(BIN)/python -m uncode.evals.suite.leaderboard.write src/uncode/models/tiny docs
+	@$(BIN)/python -m studies.papers
+	@$(BIN)/python -m studies.leaderboard
 	@$(BIN)/python tests/test_docs.py
 	@$(BIN)/python tests/view/test_notebook.py
 

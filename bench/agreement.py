@@ -36,7 +36,8 @@ from uncode.core.pieces.stop import AfterEos
 from uncode.core.stepper.decode import decode
 from uncode.evals.suite.families import FAMILIES
 from uncode.frequency import FrequencyTable
-from uncode.samplers import lookup, presets
+from uncode.samplers import presets
+from uncode.samplers.resolve import resolve
 
 KINDS = [
     (LLADA, Shape(64, 2, 4, 4, 160, 101, theta=10000.0, eps=1e-5, context=64)),
@@ -62,7 +63,7 @@ def network(seed: int, device: str) -> Transformer:
 def samplers(vocab: int) -> list[Sampler]:
     """Every preset, and settings that no preset has: caches, temperature, an early stop."""
     table = FrequencyTable(torch.arange(1, vocab + 1), "a ramp")
-    made = [lookup.load(name, frequency=table if lookup.takes_table(name, {}) else None) for name in presets.PRESETS]
+    made = [resolve(name, table=table) for name in presets.PRESETS]
     made = [without_tokenizer(sampler) for sampler in made]
     cached = [presets.semi_ar(blocks=2, cache="prefix"), presets.semi_ar(blocks=2, cache="dual")]
     return [*made, *cached, presets.confidence(temperature=0.7), presets.confidence().stopping(AfterEos())]

@@ -32,8 +32,8 @@ LENGTHS, PROMPTS, BLOCK = (32, 256), (32, 96), 32
 MIN_SPEEDUP = 1.3
 
 
-def requests(model: Denoiser, count: int, sampler: Sampler) -> list[Request]:
-    random, found = Random(0), []
+def requests(model: Denoiser, count: int, sampler: Sampler) -> list[Request[None]]:
+    random, found = Random(0), list[Request[None]]()
     for seed in range(count):
         prompt = [random.randrange(1000) for _ in range(random.randint(*PROMPTS))]
         canvas = Canvas.after_prompt([prompt], length=random.randint(*LENGTHS), mask_id=model.mask_id)
@@ -41,7 +41,7 @@ def requests(model: Denoiser, count: int, sampler: Sampler) -> list[Request]:
     return found
 
 
-def fixed_batches(model: Denoiser, work: list[Request], size: int) -> dict[int, torch.Tensor]:
+def fixed_batches(model: Denoiser, work: list[Request[None]], size: int) -> dict[int, torch.Tensor]:
     """Every batch runs until its longest row has finished; rows that finish leave it."""
     found: dict[int, torch.Tensor] = {}
     for start in range(0, len(work), size):
@@ -54,8 +54,8 @@ def fixed_batches(model: Denoiser, work: list[Request], size: int) -> dict[int, 
     return found
 
 
-def engine(model: Denoiser, work: list[Request], size: int) -> dict[int, torch.Tensor]:
-    results = Engine(model, max_rows=size).run(work)
+def engine(model: Denoiser, work: list[Request[None]], size: int) -> dict[int, torch.Tensor]:
+    results = Engine[None](model, max_rows=size).run(work)
     return {one.request.seed: one.trace.generated[0] for one in results if one.trace is not None}
 
 

@@ -62,7 +62,7 @@ class Requests:
         self._lengths = LENGTHS[torch.device(model.device).type]
         self._sampler = Sampler(Policy(Confidence(), blocks=Blocks(length=BLOCK)), cache=DualCache())
 
-    def next(self) -> Request:
+    def next(self) -> Request[None]:
         random = self._random
         prompt = [random.randrange(100, 500) for _ in range(random.randint(*PROMPTS))]
         canvas = Canvas.after_prompt([prompt], length=random.randint(*self._lengths), mask_id=self._model.mask_id)
@@ -92,7 +92,7 @@ def together(model: Denoiser, requests: Requests, count: int) -> Callable[[int],
     Returns a function that runs it for so many tokens. The batch stays full from call to call, so neither an empty
     batch at the beginning nor a draining one at the end is measured. Every row commits one token per forward.
     """
-    engine = Engine(model, max_rows=count)
+    engine = Engine[None](model, max_rows=count)
     for _ in range(count):
         engine.submit(requests.next())
 

@@ -42,7 +42,7 @@ from uncode.core.pieces.select import (
 )
 from uncode.core.pieces.stop import AfterEos, AtTheEnd, EitherStop, WhenAnswerIsClear
 from uncode.samplers.interventions import RejectTrivial
-from uncode.samplers.legacy import (
+from uncode.samplers.legacy_pieces import (
     AlternatingCommit,
     FactorOffByOne,
     FirstThenThreshold,

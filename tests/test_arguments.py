@@ -160,7 +160,6 @@ def test_token_ids_of_every_type_are_accepted(ids: Any) -> None:
         (lambda: TRACE.row(5), "this trace has rows 0 to 0, not 5"),
         (lambda: TRACE.row("x"), "this trace has rows 0 to 0, not 'x'"),
         (lambda: uncode.Sampler.from_dict({}, frequency=5), "frequency must be a frequency table, not 5"),
-        (lambda: uncode.Trace.from_json("", frequency=TOY.frequency, tables=print), "frequency or tables, .* not both"),
         (
             lambda: generate(TOY, "add 1 2 3", sampler=SAMPLER, length=4, stop_at_eos=[]),
             "stop_at_eos must be True or False",

@@ -28,10 +28,11 @@ from uncode.core.pieces.score import Confidence, Exp, Score
 from uncode.core.pieces.select import Selector
 from uncode.core.pieces.stop import Stop
 from uncode.engine import Engine, Request
-from uncode.samplers import lookup
 from uncode.samplers.catalog import catalog
-from uncode.samplers.legacy import QUIRKS, SuppressAfterDraw
+from uncode.samplers.legacy import QUIRKS
+from uncode.samplers.legacy_pieces import SuppressAfterDraw
 from uncode.samplers.presets import PRESETS
+from uncode.samplers.resolve import resolve
 from uncode.testing.hash_model import HashDenoiser, HashSession
 
 SEEDS = st.integers(0, 7)
@@ -284,7 +285,7 @@ def preset_in_blocks(name: str) -> Sampler:
     """The preset with short blocks, where it has blocks."""
     short = {"block_length": 5, "blocks": 3}
     options = {option.name: short[option.name] for option in catalog()[name].options if option.name in short}
-    return lookup.load(name, frequency=grid.TABLE if lookup.takes_table(name, {}) else None, **options)
+    return resolve(name, table=grid.TABLE, options=options)
 
 
 class FailsOnce(HashDenoiser):

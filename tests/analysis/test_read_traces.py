@@ -86,7 +86,7 @@ def _other(**fields: Any) -> str:
         ("{nothing\n", "line 1 of '{}' is not JSON"),
         (_other(commit_step=[1]), "field 'commit_step' has 1 items, expected 2"),
         (_other(commit_step=[1, -1]), "field 'commit_step[1]' disagrees with canvas_ids"),
-        (_other(events=[[0, 7, 1]]), "field 'events' names a step or an offset that the row does not have"),
+        (_other(events=[[0, 7, 1]]), "field 'events[0]' is at an offset outside the row"),
         (_other(observe="all"), "field 'observe' must be open or span"),
         (_other(schema=[[]] * 3), "field 'schema' must be"),
     ],

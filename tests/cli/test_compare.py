@@ -31,7 +31,7 @@ def test_each_sampler_answers_as_it_does_alone(tmp_path: Path) -> None:
         assert [row[key] for key in same] == [one[key] for key in same]
     assert [row["first_end"] for row in rows[:2]] == [rows[0]["first_end"], 18]
     read = Trace.from_json(
-        "".join(json.dumps(row) + "\n" for row in rows), tables=lambda *_: uncode.load("toy").frequency
+        "".join(json.dumps(row) + "\n" for row in rows), frequency=lambda *_: uncode.load("toy").frequency
     )
     assert len(read) == 24
 

@@ -19,7 +19,7 @@ from uncode.core.support import memory, threads
 from uncode.core.support.memory import require_memory
 from uncode.evals.suite.families import FAMILIES
 from uncode.evals.suite.report import accuracy
-from uncode.evals.suite.results import Cell, Results
+from uncode.evals.suite.results import CellResults, Results
 from uncode.samplers.catalog import catalog
 from uncode.util.stats import newcombe, wilson
 
@@ -71,7 +71,7 @@ def test_the_order_shows_a_run_of_eos_tokens_as_one() -> None:
 
 
 def test_a_handful_of_problems_has_real_intervals() -> None:
-    cell = Cell("11", "00", 80.0, 20.0)
+    cell = CellResults("11", "00", 80.0, 20.0)
     families = {name: {"confidence": cell, "uncode": cell} for name in FAMILIES}
     results = Results({"model": "x", "problems": 2}, families, {}, {})
     row = next(row for row in accuracy(results).rows if row[0] == "confidence")

@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from uncode.cli import progress
-from uncode.evals.run.options import Progress
+from uncode.evals.run.options import RunProgress
 
 BARS = {"item": (progress.item_bar, "2/4"), "download": (progress.download_bar, "2/4 bytes")}
 
@@ -44,7 +44,7 @@ def test_the_time_left_is_estimated_from_the_speed_after_the_first_answers(monke
     on_progress = progress._eval_lines(console)
     for seconds, done in ((0, 100), (600, 100), (640, 101), (680, 116), (720, 117), (760, 121)):
         now[0] = seconds
-        on_progress(Progress("story, eb", done, 201, 0, 0))
+        on_progress(RunProgress("story, eb", done, 201, 0, 0))
     loading, first, few, enough, more = console.export_text().splitlines()
     assert loading == "story, eb: 100 of 201 answers", "a resumed run has answers before it loads a model"
     assert "min left" not in first and "min left" not in few, "1 and 15 answers after the first"

@@ -75,7 +75,6 @@ QUICK = [
     ["report", "src", "--format", "latx"],
     ["view", "--help"],
     ["view", "README.md", "--out", "README.md"],
-    ["mini", "--card"],
     ["mini", "--show", str(TINY / "results.json")],
     ["mini", "--all", "--show", str(TINY / "results.json")],
     ["mini", "--all", "--second", "tiny"],

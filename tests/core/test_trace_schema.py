@@ -115,7 +115,7 @@ def check(rows: list[Row], number: int) -> str | None:
     text = "\n".join(json.dumps(row) for row in rows)
     message = ""
     try:
-        trace = Trace.from_json(text, tables=tables)
+        trace = Trace.from_json(text, frequency=tables)
     except UncodeError as error:
         message = str(error)
     if message:
@@ -124,7 +124,7 @@ def check(rows: list[Row], number: int) -> str | None:
         assert len(message) < 900 and "\n" not in message, message
         return found[2]
     again = trace.to_json()
-    assert Trace.from_json(again, tables=tables).to_json() == again
+    assert Trace.from_json(again, frequency=tables).to_json() == again
     return None
 
 
@@ -149,7 +149,7 @@ def test_good_lines_are_read() -> None:
     for rows in LINES:
         assert check(rows, 1) is None
         text = "".join(json.dumps(row) + "\n" for row in rows)
-        trace = Trace.from_json(text, tables=tables)
+        trace = Trace.from_json(text, frequency=tables)
         keys = [key for key in rows[0] if not key.endswith(("_text", "_texts"))]
         again = [json.loads(line) for line in trace.to_json().splitlines()]
         assert [{key: row[key] for key in keys if key in row} for row in rows] == again
@@ -191,7 +191,7 @@ def test_an_invalid_field_is_named_with_the_reason(
         del second["sampler"]["polcy"]
     text = json.dumps(first) + "\n\n" + json.dumps(changed(second, path, change)) + "\n"
     with pytest.raises(UncodeError, match=message) as error:
-        Trace.from_json(text, tables=tables)
+        Trace.from_json(text, frequency=tables)
     assert str(error.value).startswith("line 3 of this text cannot be read: field")
 
 
@@ -255,7 +255,7 @@ def test_terms_in_another_order_and_notes_that_differ() -> None:
     first["terms"] = dict(sorted(first["terms"].items(), reverse=True))
     first |= {"answer_span": [0, 1], "model": first["model"]}
     second |= {"answer_span": [1, 2]}
-    trace = Trace.from_json(json.dumps(first) + "\n" + json.dumps(second), tables=tables)
+    trace = Trace.from_json(json.dumps(first) + "\n" + json.dumps(second), frequency=tables)
     assert list(trace.terms[0]) == list(LINES[0][0]["terms"]) and "answer_span" not in trace.header
 
 
@@ -266,7 +266,7 @@ def test_the_table_of_many_lines_is_resolved_once() -> None:
         asked.append(name)
         return grid.TABLE
 
-    Trace.from_json((json.dumps(LINES[0][0]) + "\n") * 5, tables=find)
+    Trace.from_json((json.dumps(LINES[0][0]) + "\n") * 5, frequency=find)
     assert len(asked) == 1
     with pytest.raises(UncodeError, match=r"line 1 .* pass frequency= where it names a frequency table"):
         Trace.from_json(json.dumps(LINES[0][0]))
@@ -276,11 +276,11 @@ def test_lines_of_two_models_are_no_trace() -> None:
     first, second = copy.deepcopy(LINES[0])
     second |= {"model": "another"}
     with pytest.raises(UncodeError, match=r"line 2 .* 'model' differs from the first line's.*load them one by one"):
-        Trace.from_json(json.dumps(first) + "\n" + json.dumps(second), tables=tables)
+        Trace.from_json(json.dumps(first) + "\n" + json.dumps(second), frequency=tables)
     second |= {
         "model": first["model"],
         "mask_id": 99,
         "canvas_ids": [99 if i == MASK else i for i in second["canvas_ids"]],
     }
     with pytest.raises(UncodeError, match=r"line 2 .* 'mask_id' differs"):
-        Trace.from_json(json.dumps(first) + "\n" + json.dumps(second), tables=tables)
+        Trace.from_json(json.dumps(first) + "\n" + json.dumps(second), frequency=tables)

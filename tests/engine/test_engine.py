@@ -28,9 +28,9 @@ from uncode.core.stepper.state import State
 from uncode.core.view import View
 from uncode.engine import Engine, Request, Result, memory
 from uncode.engine import engine as engine_module
+from uncode.engine.admission import MAX_OVERTAKEN
 from uncode.engine.columns import ColumnRule
-from uncode.engine.errors import ForwardFailed
-from uncode.engine.queue import MAX_OVERTAKEN
+from uncode.engine.recovery import ForwardFailed
 from uncode.engine.row_step import RowStep
 from uncode.testing.hash_model import HashDenoiser
 
@@ -86,7 +86,7 @@ def test_every_row_equals_the_row_alone(
     of a small batch are rounded up."""
     model = MODELS[kind](seed)
     engine, clock, found, dropped = Engine(model, max_rows=most), 0, list[Result](), set[int]()
-    engine._columns = ColumnRule(graph_tokens)
+    engine._admission.columns = ColumnRule(graph_tokens)
     while clock <= 40 or not engine.is_idle:
         for number, row in enumerate(rows):
             if row.at == clock:
@@ -104,7 +104,7 @@ def test_every_row_equals_the_row_alone(
 def widths(graph_tokens: int | None, rows: int, cache: Literal["none", "dual"] = "none") -> list[int]:
     """The columns of a batch, step by step: prompts of 1 to `rows` tokens, 8 masks, one row more at every step."""
     engine, found = Engine(like_the_toy("llada", 0), max_rows=rows), list[int]()
-    engine._columns = ColumnRule(graph_tokens)
+    engine._admission.columns = ColumnRule(graph_tokens)
     for number in range(rows, 0, -1):
         canvas = Canvas.after_prompt([[1] * number], length=8, mask_id=MASK)
         engine.submit(Request(canvas, presets.semi_ar(blocks=1, cache=cache)))

@@ -44,10 +44,10 @@ from uncode.evals.run.options import RunOptions
 from uncode.evals.run.runner import Runner
 from uncode.evals.run.sample import Answer, Sample
 from uncode.evals.stop_strings import StopStrings
-from uncode.evals.task import Example, Settings
+from uncode.evals.task import Example, TaskSettings
 from uncode.evals.tasks import TASKS
 
-SETTINGS = Settings(shots=0, length=12, rate=0.0, chat=False, block_length=4)
+SETTINGS = TaskSettings(shots=0, length=12, rate=0.0, chat=False, block_length=4)
 ENTRY = SamplerEntry(AUTOREGRESSIVE, AUTOREGRESSIVE)
 CONFIG = EvalConfig.load("autoregressive")
 TEMPLATE = "{% for m in messages %}<|end|>{{ m['role'] }}: {{ m['content'] }}\n{% endfor %}assistant:"

@@ -32,14 +32,14 @@ from uncode.evals.run.estimate import estimate, expected_forwards
 from uncode.evals.run.folder import RunFolder, RunInfo
 from uncode.evals.run.models.diffusion import DiffusionModel
 from uncode.evals.run.models.model import EvaluatedModel, PreparedSampler, Question
-from uncode.evals.run.options import Progress, RunOptions
+from uncode.evals.run.options import RunOptions, RunProgress
 from uncode.evals.run.own_code import own_code
 from uncode.evals.run.processes import ProcessPlace
 from uncode.evals.run.recorder import _span_in_generated, versions
 from uncode.evals.run.runner import Runner
 from uncode.evals.run.sample import Answer, Sample, digest
 from uncode.evals.suite.families import FAMILIES
-from uncode.evals.task import Grade, Settings
+from uncode.evals.task import Grade, TaskSettings
 from uncode.evals.tasks import TASKS
 from uncode.samplers import presets
 from uncode.samplers.catalog import find
@@ -58,7 +58,7 @@ class EchoModel(EvaluatedModel):
     def encode(self, prompt: str, chat: bool) -> tuple[int, ...]:
         return tuple(prompt.encode())
 
-    def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
+    def prepare(self, entry: SamplerEntry, settings: TaskSettings, options: Mapping[str, Any]) -> PreparedSampler:
         definition = {"preset": entry.preset, **entry.options_for(settings), **options}
         return PreparedSampler(entry, definition, definition)
 
@@ -252,7 +252,7 @@ def test_the_config_of_the_docs_can_be_read() -> None:
 
 
 def test_a_run_keeps_every_answer_with_its_grades(tmp_path: Path) -> None:
-    model, seen = EchoModel(), list[Progress]()
+    model, seen = EchoModel(), list[RunProgress]()
     made = runner(tmp_path / "run", model, config())
     made.on_progress = seen.append
     assert made.run() and model.answered == 10
@@ -486,7 +486,7 @@ def test_an_answer_is_that_of_generate_alone_and_in_any_batch(
     denoiser = uncode.load(models["llada"], device="cpu")
     model = DiffusionModel("small", denoiser, uncode.FrequencyTable.load(table["llada"]))
     entry = SamplerEntry("uncode", "uncode", {"rate": 0.1})
-    settings = Settings(shots=0, length=12, rate=0.0, chat=True, block_length=4)
+    settings = TaskSettings(shots=0, length=12, rate=0.0, chat=True, block_length=4)
     sampler = model.prepare(entry, settings, {})
     texts = ["One <mask:3> two", "A longer question than that?", "x"]
     examples = FAMILIES[TASK].examples()[:3]

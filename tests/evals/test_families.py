@@ -110,10 +110,11 @@ def test_no_tested_program_computes_what_a_training_example_does(name: str, monk
 
 
 def test_the_training_programs_are_those_of_the_first_training_examples() -> None:
-    """`python -m uncode.train.examples.training_programs` writes all of them."""
+    """`python -m studies.training_programs` writes all of them."""
+    from studies.training_programs import program, training_programs
+
     from uncode.evals.suite.families.behaviour import Behaviour
     from uncode.train.examples.curriculum import draw
-    from uncode.train.examples.training_programs import program, training_programs
 
     taught = [Behaviour.of(program(example)) for name in PROGRAMS for example in draw(name, 0, 7)]
     assert all(one.is_in_training for one in taught)

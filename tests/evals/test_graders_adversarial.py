@@ -26,11 +26,11 @@ Case = tuple[str, Any, str, bool]
 """Name, what makes the example, text, verdict."""
 
 EXAMPLES: dict[str, Callable[[Any], Example]] = {
-    "gsm8k": lambda answer: gsm8k.Problem("x", "", answer),
-    "math500": lambda facts: math500.Problem("x", *(facts if isinstance(facts, tuple) else ("", facts))),
-    "gpqa": lambda letter: gpqa.Question("x", "", ("alpha", "beta", "gamma", "delta"), letter),
-    "countdown": lambda facts: countdown.Puzzle("x", facts[:-1], facts[-1], "-"),
-    "sudoku": lambda clues: sudoku.Puzzle("x", clues, "-"),
+    "gsm8k": lambda answer: gsm8k.Gsm8kProblem("x", "", answer),
+    "math500": lambda facts: math500.MathProblem("x", *(facts if isinstance(facts, tuple) else ("", facts))),
+    "gpqa": lambda letter: gpqa.GpqaQuestion("x", "", ("alpha", "beta", "gamma", "delta"), letter),
+    "countdown": lambda facts: countdown.CountdownPuzzle("x", facts[:-1], facts[-1], "-"),
+    "sudoku": lambda clues: sudoku.SudokuPuzzle("x", clues, "-"),
 }
 
 
@@ -265,7 +265,7 @@ def test_gsm8k(facts: str, text: str, verdict: bool) -> None:
 )
 def test_a_question_may_ask_for_dozens(question: str, verdict: bool) -> None:
     for text in ("The answer is 7 dozen.", "84 / 12 = 7 dozens.", "The answer is seven dozen."):
-        assert task_of("gsm8k").grade(gsm8k.Problem("x", question, "7"), text).correct is verdict, text
+        assert task_of("gsm8k").grade(gsm8k.Gsm8kProblem("x", question, "7"), text).correct is verdict, text
 
 
 # MATH500

@@ -1,11 +1,8 @@
-"""The leaderboard: which presets run, how processes share them, what the tests show, and what the page says."""
+"""The leaderboard: which presets run, how processes share them, and what the board shows."""
 
 from __future__ import annotations
 
 import json
-import os
-import re
-import subprocess
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,24 +13,17 @@ from uncode import UncodeError
 from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.grading import GradingPool
 from uncode.evals.run.runner import claim, work_units
+from uncode.evals.suite.board import NOT_RUN, Board
 from uncode.evals.suite.every_preset import entries_by_label, with_every_preset, with_samplers
 from uncode.evals.suite.families import FAMILIES
-from uncode.evals.suite.folder import FRESH_FOLDER, SECOND_FOLDER
-from uncode.evals.suite.job import Job
-from uncode.evals.suite.leaderboard import tables
-from uncode.evals.suite.leaderboard.board import NOT_RUN, Board
-from uncode.evals.suite.leaderboard.figure import draw_board
-from uncode.evals.suite.leaderboard.findings import findings
-from uncode.evals.suite.leaderboard.page import FIGURE_FILE, PAGE_FILE, board_of, fresh_board, page
-from uncode.evals.suite.names import RATES, with_rate
-from uncode.evals.suite.results import RESULTS, Cell, Results
-from uncode.evals.suite.stored_rows import beside_stored, stored_results
+from uncode.evals.suite.names import with_rate
+from uncode.evals.suite.report import standings
+from uncode.evals.suite.results import CellResults, Results
+from uncode.evals.suite.scatter import draw_board
 from uncode.evals.task import Example, Grade
-from uncode.models import TINY
 from uncode.samplers.catalog import catalog
 from uncode.samplers.presets import PRESETS
 
-ROOT = Path(__file__).parents[2]
 PROBLEMS = 40
 
 
@@ -42,7 +32,7 @@ def results_with(seed: int = 0, left_out: dict[str, str] | None = None, **rows: 
     about = {"model": "small", "dtype": "float32", "problems": PROBLEMS, "training_seed": seed}
     cells = {
         family: {
-            name.replace("__", " "): Cell("1" * right + "0" * (PROBLEMS - right), "0" * PROBLEMS, forwards, 9.0)
+            name.replace("__", " "): CellResults("1" * right + "0" * (PROBLEMS - right), "0" * PROBLEMS, forwards, 9.0)
             for name, (right, forwards) in rows.items()
         }
         for family in FAMILIES
@@ -134,57 +124,19 @@ def test_rows_are_ranked_and_the_front_is_found() -> None:
     assert found.names == [with_rate(0.1), "confidence", "margin", "left_to_right", "eb", "uncode_tau"]
     assert found.hindsight == with_rate(0.1) and found.best == "confidence"
     assert found.fronts == {seed: ["eb", "left_to_right", "confidence"] for seed in (0, 1)}
-    assert found.dominating("margin") == ["confidence"] and found.dominating("eb") == []
-    assert found.references == ["confidence", "left_to_right"] and found.own == ["uncode_tau"]
-    table = tables.standings(found)
+    assert found.references == ["confidence", "left_to_right"]
+    table = standings(found)
     assert [row[0] for row in table.rows] == ["", "1", "2", "3", "4", "5"]
     assert table.rows[0][1] == "uncode 0.1, best fixed rate" and table.rows[1][-1] == "front"
-    assert [row[-1] for row in tables.standings(board(second=False)).rows] == ["", "front", "", "front", "front", ""]
+    assert [row[-1] for row in standings(board(second=False)).rows] == ["", "front", "", "front", "front", ""]
 
 
-def test_a_difference_is_shown_after_holms_correction_with_every_seed() -> None:
+def test_p_values_are_corrected_over_the_rows() -> None:
     found = board()
-    compared = found.compared("confidence", 0)
+    compared = found.differences("confidence", 0)
     assert compared["eb"].difference.estimate == pytest.approx(-8 / 40) and compared["eb"].p < 1e-9
     assert compared["margin"].difference.estimate == pytest.approx(-1 / 40)
     assert compared["margin"].p == pytest.approx(2 * 2 / 2**7), "7 problems of one sign, the larger of two p-values"
-    assert found.signs("confidence") == {
-        with_rate(0.1): 1 if 2 * 2 / 2**7 < 0.05 else 0, "margin": -1, "left_to_right": -1, "eb": -1, "uncode_tau": -1
-    }  # fmt: skip
-    one_sided = Board.of([results_with(0, a=(38, 9), b=(20, 9)), results_with(1, a=(20, 9), b=(20, 9))])
-    assert one_sided.signs("a") == {"b": 0}
-
-
-def test_sentences_name_those_that_are_better_than_our_own() -> None:
-    best, front, own, two = findings(board())
-    assert two.startswith("**Two seeds.** The averages of two trainings should lie within 2 points. 0 of 7 do not (")
-    assert best.startswith(
-        "**`confidence` has the best average** of the ranked rows: 95.0 and 95.0 % in 50.0 and 50.0 forwards."
-    )
-    assert "significantly better than 4 of 4 other rows with both seeds" in best
-    unlike = Board.of([results_with(0, a=(38, 9), b=(20, 9)), results_with(1, a=(20, 9), b=(22, 9))])
-    assert findings(unlike)[0].startswith(
-        "**`a` has the best mean of the two averages** of the ranked rows: 95.0 and 50.0 %"
-    )
-    assert "`eb` (5.0 forwards), `left_to_right` (40.0 forwards), `confidence` (50.0 forwards)" in front
-    assert own.startswith("**`uncode_tau`** (50.0 and 50.0 % in 20.0 and 20.0 forwards): `confidence`, `margin`, ")
-    assert "are significantly better; rows at least as accurate in no more forwards: `eb`; 0 of 4 rows" in own
-    assert "rows significantly better on one family: docstring (`confidence` and 3 more), sentence" in own
-    level = findings(Board.of([results_with(certain_first=(30, 5.0), eb=(30, 9.0))]))
-    assert (
-        "no row is significantly better; no significant difference from `eb`; 0 of 1 rows are significantly worse"
-        in level[2]
-    )
-    assert level[2].endswith("no row is significantly better on one family.")
-    once = [
-        results_with(0, certain_first=(20, 5.0), eb=(38, 9.0)),
-        results_with(1, certain_first=(20, 5.0), eb=(20, 9.0)),
-    ]
-    assert findings(Board.of(once))[2].endswith(
-        "; with one seed only: docstring (`eb`, seed 0), sentence (`eb`, seed 0), "
-        "story (`eb`, seed 0), algebra (`eb`, seed 0), choice (`eb`, seed 0), countdown (`eb`, seed 0), "
-        "sudoku (`eb`, seed 0)."
-    )
 
 
 def test_a_preset_without_a_row_is_named_with_the_reason() -> None:
@@ -193,55 +145,6 @@ def test_a_preset_without_a_row_is_named_with_the_reason() -> None:
     assert found.without_row["saber"] == NOT_RUN
     names = {name for name in catalog() if not name.startswith("legacy.")}
     assert set(found.without_row) | {"uncode"} == names - set(found.names)
-    text = page(found)
-    assert "| `klass` | it needs what this model lacks. |" in text
-    for title in ("What it shows", "Standings", "Differences", "By family", "Settings and costs", "Make it again"):
-        assert f"\n## {title}\n" in text
-    assert "Rows to read with care" not in text
-    careful = page(Board.of([results_with(edit=(10, 5.0), eb=(30, 9.0))]))
-    assert "* `edit` is made for models that were trained to correct" in careful and "prophet` needs" not in careful
-
-
-def test_new_problems_have_a_section_where_they_were_measured(tmp_path: Path) -> None:
-    assert fresh_board(tmp_path, board()) is None and "## New problems" not in page(board())
-    for seed, right in ((0, 38), (1, 36)):
-        found = results_with(seed, certain_first=(right, 7.0), eb=(20, 6.0), **{"uncode 0.1": (37, 50.0)})
-        fresh = tmp_path / FRESH_FOLDER / ("" if seed == 0 else SECOND_FOLDER)
-        fresh.mkdir()
-        replace(found, about=found.about | {"draw": 90125}).save(fresh / RESULTS)
-    measured = fresh_board(tmp_path, board())
-    assert measured is not None
-    section = page(board(), measured).split("\n## New problems\n")[1].split("\n## ")[0]
-    assert "also decoded on 40 new problems of each family, which `uncode mini --draw 90125` draws" in section
-    assert (
-        "* **`certain_first`** (95.0 and 90.0 % in 7.0 and 7.0 forwards): no row is significantly better; 1 of 1"
-        in section
-    )
-    assert "\n### From `certain_first`\n" in section and "|  | uncode 0.1, best fixed rate |" in section
-    assert "`uncode 0.1, best fixed rate` was chosen with the labels of these problems" in section
-    other = results_with(certain_first=(3, 7.0))
-    for about, fault in (({"draw": None}, "of no draw"), ({"draw": 3, "weights": "others"}, "of other weights")):
-        replace(other, about=other.about | about).save(tmp_path / FRESH_FOLDER / RESULTS)
-        with pytest.raises(UncodeError, match=fault):
-            fresh_board(tmp_path, board())
-
-
-def test_the_script_of_the_release_names_rows_of_the_suite(tmp_path: Path) -> None:
-    def measure(*parts: str) -> subprocess.CompletedProcess[str]:
-        words = [str(ROOT / "release" / "measure.sh"), str(tmp_path), *parts]
-        return subprocess.run(
-            words, env=os.environ | {"UNCODE": "echo", "MPS": "no"}, capture_output=True, text=True, check=False
-        )
-
-    shown = measure("suite", "board", "fresh").stdout
-    rows = re.findall(r"--samplers (.*) --draw 90125", shown)[0].split(",")
-    assert set(rows) <= set(entries_by_label()) and {with_rate(rate) for rate in RATES} <= set(rows)
-    assert shown.count("--device cuda --workers 12 --batch 256") == 3 and shown.count("--all --second") == 2
-    assert (ROOT / "release" / "tiny-seed-1" / "model.safetensors").is_file()
-    wrong = measure("bord")
-    assert wrong.returncode == 2 and "there is no part 'bord'" in wrong.stderr
-    early = measure("pages")
-    assert early.returncode == 2 and f"'{tmp_path}/board' has no results" in early.stderr, "and nothing was replaced"
 
 
 def test_runs_that_cannot_be_compared_are_refused() -> None:
@@ -286,66 +189,15 @@ def test_the_command_line_prints_stored_results(tmp_path: Path) -> None:
         (["--all", "--plot", "x.txt"], "--plot takes a .svg or .png file, not 'x.txt'"),
         (["--all", "--quick", "--second", "x"], "leave out --quick or --second"),
         (["--all", "--second", "tiny"], "has the seed of"),
-        (["--all", "--card"], "--card goes with --model only"),
         (["--all", "--second", "nosuch"], "there is no folder 'nosuch'"),
-        (["--stored"], "give --all and --samplers too"),
-        (["--all", "--stored"], "give --all and --samplers too"),
-        (["--stored", "--show", "x"], "--show goes with"),
+        (["--samplers", "eb", "--show", "x"], "--show goes with"),
         (["--all", "--samplers", ","], "--samplers names nothing"),
         (["--all", "--samplers", "nosuch.toml"], "there is no sampler file 'nosuch.toml'"),
-        (["--all", "--samplers", "eb", "--stored", "--draw", "7"], "leave out --stored or --draw"),
-        (["--all", "--samplers", "eb", "--stored", "--seed", "5"], "decoded with --seed 0"),
     ],
 )
 def test_options_of_the_leaderboard_are_checked_first(words: list[str], message: str) -> None:
     with pytest.raises(UncodeError, match=message):
         call("mini", *words)
-
-
-def test_a_sampler_file_gets_its_place_among_stored_rows(tmp_path: Path) -> None:
-    mine = tmp_path / "mine.toml"
-    mine.write_text(PRESETS["fast_dllm"](threshold=0.5).to_toml())
-    words = ("--all", "--samplers", str(mine), "--stored", "--family", "sudoku", "--problems", "2")
-    shown = call("mini", *words, "--out", str(tmp_path / "out")).stdout
-    assert "new: mine; the other rows are stored results (bfloat16 on cuda)" in shown and " mine (new) " in shown
-    assert shown.index("minus mine (new)") < shown.index("minus left_to_right")
-    again = call("mini", *words, "--out", str(tmp_path / "out"), "--plot", str(tmp_path / "board.svg"), "--json").stdout
-    assert json.loads(again)["new"] == ["mine"] and b"<!-- mine -->" in (tmp_path / "board.svg").read_bytes()
-    assert call("mini", *words, "--plot", str(tmp_path / "board.svg")).exit_code == 0, "it replaces its own figure"
-    stored, joined = Results.load(TINY / "results.json"), Results.load(tmp_path / "out" / "results.json")
-    assert list(joined.cells) == ["mini_sudoku"]
-    rows, known = joined.cells["mini_sudoku"], stored.cells["mini_sudoku"]
-    assert {*rows} == {*known, "mine"} and rows["mine"].forwards < rows["eb"].forwards
-    assert (rows["eb"].right, rows["eb"].forwards) == (known["eb"].right[:2], known["eb"].forwards)
-
-
-def test_a_new_row_replaces_the_stored_one_of_its_name() -> None:
-    new, stored = results_with(eb=(3, 1)), results_with(eb=(30, 9), confidence=(20, 9))
-    both = {"table": "t", "device": "cpu"}
-    new, stored = (replace(run, about=run.about | both) for run in (new, stored))
-    cells = beside_stored(new, stored).cells["mini_story"]
-    assert (cells["eb"].forwards, cells["confidence"].forwards) == (1, 9)
-    with pytest.raises(UncodeError, match="frequency table is not that of its stored rows"):
-        beside_stored(new, replace(stored, about=stored.about | {"table": "other"}))
-
-
-def test_stored_rows_are_of_the_same_weights(tmp_path: Path) -> None:
-    job = Job("tiny", "cpu", None, problems=2, batch=2, seed=0, rates=None, folder=None)
-    second = ROOT / "release" / "tiny-seed-1"
-    found = stored_results([job, replace(job, model=str(second))])
-    assert [run.about["training_seed"] for run in found] == [0, 1]
-    with pytest.raises(UncodeError, match="have 1024 problems a family: give --problems 1024 or fewer"):
-        stored_results([replace(job, problems=1025)])
-    with pytest.raises(UncodeError, match="there are no stored results of the weights of"):
-        stored_results([replace(job, model=str(tmp_path))])
-
-
-def test_the_page_is_what_the_command_writes() -> None:
-    text = (ROOT / "docs" / PAGE_FILE).read_text()
-    board = board_of(TINY)
-    assert text == page(board, fresh_board(TINY, board)) and "## New problems" in text
-    drawn = (ROOT / "docs" / "pictures" / FIGURE_FILE).read_text()
-    assert all(f"<!-- {name}" in drawn or f"{name}, " in drawn for name in board.names)
 
 
 def test_every_preset_says_what_it_costs() -> None:

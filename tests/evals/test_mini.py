@@ -1,14 +1,12 @@
-"""The mini-suite: what a cell holds, what is chosen without labels, what the tables and the card say."""
+"""The mini-suite: what a cell holds, what is chosen without labels, what the tables say."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import multiprocessing
 import shutil
 from dataclasses import replace
 from pathlib import Path
-from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -26,17 +24,15 @@ from uncode.evals.run.config import EvalConfig
 from uncode.evals.run.folder import RunFolder
 from uncode.evals.run.models import diffusion
 from uncode.evals.run.models.load_model import load_model
-from uncode.evals.run.options import Progress, RunOptions
+from uncode.evals.run.options import RunOptions, RunProgress
 from uncode.evals.run.runner import Runner
-from uncode.evals.suite import names, outcomes, report, write
-from uncode.evals.suite.biases import biases_of
-from uncode.evals.suite.card.page import card
+from uncode.evals.suite import names, outcomes, report
+from uncode.evals.suite.board import Board
 from uncode.evals.suite.families import FAMILIES
-from uncode.evals.suite.families.write import lines_of
-from uncode.evals.suite.job import Job, problems_digest
-from uncode.evals.suite.leaderboard.board import Board
+from uncode.evals.suite.from_run import biases_of
 from uncode.evals.suite.names import RATES, UNCODE, with_rate
-from uncode.evals.suite.results import Cell, FamilyResults, Results
+from uncode.evals.suite.results import CellResults, Results
+from uncode.evals.suite.run import SuiteRun, problems_digest
 from uncode.samplers.catalog import DEFAULT_SAMPLER
 from uncode.samplers.presets import PRESETS
 from uncode.train.config import TrainConfig
@@ -74,11 +70,11 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(family, "unlabelled", lambda self, data=None: self._held_out(data)[1024:1026])
 
 
-def job(folder: Path, out: Path, rates: dict[str, float] | None = None, batch: int = 2) -> Job:
-    return Job(str(folder), "cpu", None, 2, batch, 0, rates, out, ("mini_choice",))
+def job(folder: Path, out: Path, rates: dict[str, float] | None = None, batch: int = 2) -> SuiteRun:
+    return SuiteRun(str(folder), "cpu", None, 2, batch, 0, rates, out, ("mini_choice",))
 
 
-def ignore(progress: Progress) -> None:
+def ignore(progress: RunProgress) -> None:
     pass
 
 
@@ -116,7 +112,7 @@ def test_a_family_is_run_once_and_the_same_in_any_batch(
 
 def test_a_draw_of_ones_own_has_other_problems_than_the_published_ones(folder: Path, tmp_path: Path) -> None:
     name = "mini_countdown"
-    drawn = Job(str(folder), "cpu", None, 1, 4, 0, {name: 0.5}, tmp_path, (name,), draw=3)
+    drawn = SuiteRun(str(folder), "cpu", None, 1, 4, 0, {name: 0.5}, tmp_path, (name,), draw=3)
     results = drawn.run(1, ignore)
     assert drawn.data is not None and results.about["held_out"] == problems_digest([name], drawn.data)
     family = FAMILIES[name]
@@ -141,8 +137,8 @@ def test_a_quick_run_in_two_processes(
     real = multiprocessing.get_context
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: real(start))
     families = ("mini_choice", "mini_sudoku")
-    quick = Job(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
-    messages: list[Progress] = []
+    quick = SuiteRun(str(folder), "cpu", None, 1, 4, 0, dict.fromkeys(families, 0.5), tmp_path, families)
+    messages: list[RunProgress] = []
     results = quick.run(workers=2, on_progress=messages.append)
     assert (messages[-1].done, messages[-1].total) == (12, 12) and messages[-1].cell.startswith("mini_")
     assert tuple(results.cells) == families
@@ -169,7 +165,8 @@ def test_every_preset_runs_and_one_that_cannot_is_named(
     mine = tmp_path / "mine, whole.toml"  # a name that ends like the rows that measure the order
     mine.write_text(uncode.presets.confidence(steps=3).to_toml())
     rows = ("left_to_right", "certain_first", "fast_dllm", "uncode_eb", str(mine))
-    whole = Job(str(bare), "cpu", None, 2, 2, 0, {"mini_choice": 0.1}, tmp_path / "run", ("mini_choice",), None, True)
+    families, rates = ("mini_choice",), {"mini_choice": 0.1}
+    whole = SuiteRun(str(bare), "cpu", None, 2, 2, 0, rates, tmp_path / "run", families, every_preset=True)
     labels = [entry.label for entry in whole.config.samplers]
     assert {entry.preset for entry in whole.config.samplers} == set(PRESETS) and len(labels) == len(set(labels))
     part = replace(whole, samplers=rows[:1]).run(1, ignore)
@@ -201,8 +198,8 @@ def test_the_table_in_a_models_folder_is_its_own(folder: Path) -> None:
     assert both.exit_code == 0 and "uncode: " in both.stdout
 
 
-def cell(right: str, hasty: str = "") -> Cell:
-    return Cell(right, hasty or "0" * len(right), 10.0, 5.0)
+def cell(right: str, hasty: str = "") -> CellResults:
+    return CellResults(right, hasty or "0" * len(right), 10.0, 5.0)
 
 
 @pytest.fixture
@@ -220,8 +217,8 @@ def results() -> Results:
     entropies = {"mini_story": {"0": 0.5, "0.1": 0.2}, "mini_sudoku": {"0": 0.1, "0.1": 0.1}}
     ordered = {"when": np.linspace(0.05, 0.95, 10)[None].repeat(4, 0), "early": [0.25] * 4, "overall": [0.5] * 4}
     ends = ordered | {"when": np.array([0.1, 0.3, 0.5, 0.7, 0.9, 0.9, 0.7, 0.5, 0.3, 0.1])[None].repeat(4, 0)}
-    part = FamilyResults({}, orders={"confidence": ends | {"early": [0.5] * 4}, "left_to_right": ordered})
-    return Results(dict(ABOUT, problems=4), cells, entropies, biases_of({"mini_story": part}))
+    orders = {"confidence": ends | {"early": [0.5] * 4}, "left_to_right": ordered}
+    return Results(dict(ABOUT, problems=4), cells, entropies, biases_of({"mini_story": orders}))
 
 
 def test_the_rate_is_chosen_by_entropy_and_ties_go_to_the_smallest(results: Results) -> None:
@@ -254,10 +251,8 @@ def test_results_are_read_back_and_other_files_refused(results: Results, tmp_pat
     assert Results.load(tmp_path / "results.json") == results
     packed = json.loads((tmp_path / "results.json").read_text())
     assert packed["cells"]["mini_story"]["confidence"]["right"] == "0x1c", "1100 after a leading 1, four marks a digit"
-    packed["cells"]["mini_story"]["confidence"]["right"] = "1100"  # as earlier versions wrote it
-    (tmp_path / "older.json").write_text(json.dumps(packed))
-    assert Results.load(tmp_path / "older.json") == results
-    for text in ("[]", "{}", '{"about": {}, "cells": {"a": {"b": {"right": 1}}}}', "no"):
+    packed["cells"]["mini_story"]["confidence"]["right"] = "1100"
+    for text in (json.dumps(packed), "[]", "{}", '{"about": {}, "cells": {"a": {"b": {"right": 1}}}}', "no"):
         (tmp_path / "other.json").write_text(text)
         with pytest.raises(UncodeError, match="not a file of results"):
             Results.load(tmp_path / "other.json")
@@ -272,45 +267,18 @@ def test_what_is_measured_of_a_trace() -> None:
     assert seen["when"][0] == 0.0526 and seen["when"][4] == 0.8947 and seen["when"][9] == 0.1053
 
 
-def test_the_card_is_written_from_the_folder(folder: Path, results: Results, tmp_path: Path) -> None:
-    with pytest.raises(UncodeError, match="has no results"):
-        card(folder)
+def test_results_in_a_models_folder_are_shown_and_give_the_rates(folder: Path, results: Results) -> None:
     results.save(folder / "results.json")
-    second = folder / "second"
-    second.mkdir()
-    results.save(second / "results.json")
-    (second / "training.json").write_text((folder / "training.json").read_text())
-    with pytest.raises(UncodeError, match="has the seed of"):
-        card(folder)
-    record = json.loads((folder / "training.json").read_text())
-    (second / "training.json").write_text(json.dumps(record | {"seed": 1, "weights_sha256": "ab" * 32}))
-    copy = tmp_path / "copy"
-    shutil.copytree(folder, copy)
     try:
-        text = card(folder)
-        shown = call("mini", "--model", str(folder), "--card")
         table = call("mini", "--show", str(folder / "results.json"))
-        with pytest.raises(UncodeError) as quick:
+        with pytest.raises(UncodeError, match="no rate was chosen for mini_docstring"):
             call("mini", "--model", str(folder), "--quick")
     finally:
         (folder / "results.json").unlink()
-        shutil.rmtree(second)
-    assert shown.stdout == text
-    for words in (("--show", "x", "--quick"), ("--card", "--quick", "--model", "x"), ("--quick", "--model", "x")):
+    for words in (("--show", "x", "--quick"), ("--quick", "--model", "x")):
         with pytest.raises(UncodeError, match=r"leave the other|no folder 'x'"):
             call("mini", *words)
-    write.main(copy)
-    assert (copy / "README.md").read_text() == text and len(list((copy / "recipes").iterdir())) == 2
-    assert ElementTree.fromstring((copy / "accuracy.svg").read_bytes()).tag.endswith("svg")
-    more = (copy / "details.md").read_text()
-    assert "| loss | 2.500 |" in more and "| 1.250 |" in more and "`frequency.safetensors`" in more
-    assert "Of 10 cells, 10 of the second run lie inside" in more
-    assert hashlib.sha256((folder / "model.safetensors").read_bytes()).hexdigest() in text
-    assert f"`second/model/model.safetensors` | 1 | `{'ab' * 32}`" in text
-    assert "uncode train smoke --seed 1 --out second" in more
-    assert "| uncode 0.1, best fixed rate | 100.0 | 75.0 | 87.5 [" in text
     assert "label-free rates" in table.stdout and "87.5" in table.stdout and "…" not in table.stdout
-    assert "no rate was chosen for mini_docstring" in str(quick.value)
 
 
 @pytest.mark.parametrize(
@@ -340,9 +308,9 @@ def test_names_known_without_torch_are_those_of_the_loader() -> None:
 
 @pytest.mark.usefixtures("short")
 def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_answer(folder: Path, tmp_path: Path) -> None:
-    messages: list[Progress] = []
+    messages: list[RunProgress] = []
 
-    def stop_at_the_second_rate(progress: Progress) -> None:
+    def stop_at_the_second_rate(progress: RunProgress) -> None:
         messages.append(progress)
         if "rate 0.02" in progress.cell:
             raise KeyboardInterrupt
@@ -359,7 +327,7 @@ def test_choosing_a_rate_says_how_far_it_is_and_keeps_each_answer(folder: Path, 
 
 def test_the_demo_draws_what_is_commonest(results: Results) -> None:
     def marked(**rights: str) -> Results:
-        cells = {name: Cell(right, "0" * len(right), 1.0, 1.0) for name, right in rights.items()}
+        cells = {name: CellResults(right, "0" * len(right), 1.0, 1.0) for name, right in rights.items()}
         return replace(results, cells={"mini_story": cells})
 
     # confidence alone is wrong three times
@@ -380,27 +348,6 @@ def test_the_demo_solves_three_problems(folder: Path, tmp_path: Path, results: R
     assert text.count("forwards; ") == 9
     page = (tmp_path / "demo.html").read_text()
     assert page.count("<section") == 9 and page.count('"label":"story"') == 1
-
-
-FAST_LINES = 160
-"""Lines of each file that are drawn again in every run; a slow test draws all."""
-
-
-def held_out_lines(name: str) -> list[str]:
-    file = Path(uncode.__file__).parent / "evals" / "suite" / "families" / "held_out" / f"{name}.jsonl"
-    return file.read_text().splitlines(keepends=True)
-
-
-@pytest.mark.parametrize("name", FAMILIES)
-def test_the_held_out_files_are_what_the_families_draw(name: str) -> None:
-    lines = held_out_lines(name)[:FAST_LINES]
-    assert lines_of(name, len(lines)) == "".join(lines)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", FAMILIES)
-def test_the_whole_files_are_what_the_families_draw(name: str) -> None:
-    assert lines_of(name) == "".join(held_out_lines(name))
 
 
 def test_held_out_problems_are_held_out() -> None:

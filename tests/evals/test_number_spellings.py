@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from tests.evals.test_graders_adversarial import graded, task_of
 from uncode.evals.grade.find import everything, readable
-from uncode.evals.grade.number_words import number_words
-from uncode.evals.grade.numbers import only_number
+from uncode.evals.grade.numbers import number_words, only_number
 
 NUMBERS = ("18", "7", "2500")
 

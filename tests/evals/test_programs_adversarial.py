@@ -20,13 +20,10 @@ import pytest
 
 import uncode
 from uncode import UncodeError
-from uncode.evals.grade.code import Reading, readings
+from uncode.evals.grade.code import Reading, readings, run_tests
 from uncode.evals.grade.find import everything
-from uncode.evals.grade.programs import run_tests
-from uncode.evals.tasks.humaneval import HumanEval
-from uncode.evals.tasks.humaneval import Problem as HumanEvalProblem
-from uncode.evals.tasks.mbpp import Mbpp
-from uncode.evals.tasks.mbpp import Problem as MbppProblem
+from uncode.evals.tasks.humaneval import HumanEval, HumanEvalProblem
+from uncode.evals.tasks.mbpp import Mbpp, MbppProblem
 from uncode.sandbox import Limits, Sandbox, Suite
 from uncode.sandbox.jail import Bare, Bubblewrap, Jail, Namespaces
 

@@ -15,13 +15,13 @@ from rich.console import Console
 from tests.evals.material import data
 from uncode.cli.verbs.evaluation.regrade import _table
 from uncode.evals.published import final_text, released_text
-from uncode.evals.regrade import Answer, Graded, grade_all, read_answers, sample, task_of
+from uncode.evals.regrade import FileAnswer, Graded, grade_all, read_answers, sample, task_of
 from uncode.evals.task import Task
 
 PAGE = (Path(__file__).parents[2] / "docs" / "grading.md").read_text()
 
 
-Answers = dict[str, tuple[Task[Any], list[Answer]]]
+Answers = dict[str, tuple[Task[Any], list[FileAnswer]]]
 """The published answers and their task, by the name of their file."""
 
 

@@ -15,8 +15,8 @@ import scipy.stats
 from tests.evals.runs import make_run
 from uncode.core.errors import UncodeError
 from uncode.evals.report import formats
-from uncode.evals.report.analysis import Analysis, Choices, check_choices
-from uncode.evals.report.aup import Point, aup, families
+from uncode.evals.report.analysis import Choices, ModelAnalysis, check_choices
+from uncode.evals.report.aup import BudgetPoint, aup, families
 from uncode.evals.report.records import FIELDS, records
 from uncode.evals.report.scores import Results, read_runs
 from uncode.evals.report.table import Document, Section, Table
@@ -48,11 +48,11 @@ def results(run: Path) -> Results:
 
 
 @pytest.fixture
-def one(results: Results) -> Analysis:
-    return Analysis(results, LLADA, CHOICES)
+def one(results: Results) -> ModelAnalysis:
+    return ModelAnalysis(results, LLADA, CHOICES)
 
 
-def test_accuracies_have_wilson_intervals_by_both_rules(one: Analysis) -> None:
+def test_accuracies_have_wilson_intervals_by_both_rules(one: ModelAnalysis) -> None:
     for metric, right in (("correct", 32), ("paper", 24)):
         found = one.accuracy(BETTER, "gsm8k", metric)
         wanted = scipy.stats.binomtest(right, 40).proportion_ci(method="wilson")
@@ -60,7 +60,7 @@ def test_accuracies_have_wilson_intervals_by_both_rules(one: Analysis) -> None:
     assert one.metrics == ["correct", "paper"] and one.tasks == ["gsm8k", "sudoku"]
 
 
-def test_the_average_is_the_mean_over_tasks_not_over_examples(one: Analysis) -> None:
+def test_the_average_is_the_mean_over_tasks_not_over_examples(one: ModelAnalysis) -> None:
     found = one.average(BETTER, "correct")
     assert found is not None and found.estimate == pytest.approx((0.8 + 0.6) / 2)
     parts = [scipy.stats.binomtest(k, n).proportion_ci(method="wilson") for k, n in ((32, 40), (3, 5))]
@@ -69,7 +69,7 @@ def test_the_average_is_the_mean_over_tasks_not_over_examples(one: Analysis) -> 
     assert found[1:] == pytest.approx((0.7 - below, 0.7 + above))
 
 
-def test_samplers_are_compared_on_the_same_examples(one: Analysis) -> None:
+def test_samplers_are_compared_on_the_same_examples(one: ModelAnalysis) -> None:
     """By hand: per ten examples Uncode gains three, and loses none; uniform loses four and gains one."""
     better, worse = one.comparisons[BETTER, "gsm8k"], one.comparisons[WORSE, "gsm8k"]
     assert (better.pairs, better.test.only_a, better.test.only_b) == (40, 12, 0)
@@ -84,7 +84,7 @@ def test_samplers_are_compared_on_the_same_examples(one: Analysis) -> None:
     assert mean is not None and mean.estimate == pytest.approx((0.3 + 0.4) / 2)
 
 
-def test_costs_and_speedups_are_ratios_of_totals(one: Analysis) -> None:
+def test_costs_and_speedups_are_ratios_of_totals(one: ModelAnalysis) -> None:
     assert one.cost(BETTER).tokens_per_forward == pytest.approx(1.6) and one.cost(BETTER, "sudoku").answers == 5
     speed = one.speedup(BETTER)
     assert (speed.pairs, speed.seconds, speed.forwards) == (45, pytest.approx(2.5), pytest.approx(2.0))
@@ -100,7 +100,7 @@ def test_incomplete_cells_are_marked_and_never_averaged(tmp_path: Path) -> None:
         (LLADA, "sudoku", BETTER): "11",
     }
     results = read_runs([make_run(tmp_path / "run", marks)])
-    one = Analysis(results, LLADA, CHOICES)
+    one = ModelAnalysis(results, LLADA, CHOICES)
     table = accuracy(one)
     rows = {(row[0], row[1]): row[2:] for row in table.rows}
     assert rows[BETTER, "correct"][0].startswith("75.0 [") and rows[BETTER, "correct"][0].endswith("(4 of 10)")
@@ -118,7 +118,7 @@ def test_incomplete_cells_are_marked_and_never_averaged(tmp_path: Path) -> None:
 def test_equal_values_are_bold_unless_all_are_equal(tmp_path: Path) -> None:
     rows = {"gsm8k": ("1100", "1010", "1000"), "sudoku": ("10", "01", "10"), "gpqa": ("00", "00", "00")}
     marks = {(LLADA, task, s): m for task, some in rows.items() for s, m in zip(GSM8K, some, strict=True)}
-    table = accuracy(Analysis(read_runs([make_run(tmp_path / "run", marks)]), LLADA, CHOICES))
+    table = accuracy(ModelAnalysis(read_runs([make_run(tmp_path / "run", marks)]), LLADA, CHOICES))
     best = {(table.rows[r][0], table.titles[c]) for r, c in table.best}
     assert best == {(sampler, column) for sampler in (BASE, BETTER) for column in ("gsm8k", "average")}
 
@@ -165,7 +165,7 @@ def test_an_unfinished_baseline_is_compared_on_common_examples_in_one_sentence(t
         (LLADA, "gpqa", BASE): "10",
         (LLADA, "gpqa", BETTER): "11",
     }
-    one = Analysis(read_runs([make_run(tmp_path / "run", marks)]), LLADA, CHOICES)
+    one = ModelAnalysis(read_runs([make_run(tmp_path / "run", marks)]), LLADA, CHOICES)
     assert one.comparisons[BETTER, "gsm8k"].pairs == 2 == one.speedup(BETTER, "gsm8k").pairs
     assert one.comparisons[BETTER, "gsm8k"].difference.estimate == 1.0, "on examples 2 and 3"
     (section,) = document(one.results, CHOICES).sections
@@ -196,13 +196,15 @@ def test_a_baseline_without_answers_gives_one_sentence_and_no_empty_table(tmp_pa
 
 def test_aup_by_hand() -> None:
     """y1 = 80 at 1; 78 at 2 counts by exp(-3 (1 - 78/80)); 74 is more than five points below the first."""
-    points = [Point(2, 78), Point(1, 80), Point(4, 74)]
+    points = [BudgetPoint(2, 78), BudgetPoint(1, 80), BudgetPoint(4, 74)]
     weight = math.exp(-3 * (1 - 78 / 80))
     assert aup(points, 80) == pytest.approx(1 * 80 + 0.5 * 1 * (80 + 78 * weight))
     weights = [math.exp(-3 * (1 - y / 90)) for y in (80, 78)]
     assert aup(points, 90) == pytest.approx(80 + 0.5 * (80 * weights[0] + 78 * weights[1]))
-    assert aup([Point(1, 80)], 80) is None and aup([Point(1, 0), Point(2, 0)], 0) == 0
-    assert aup([Point(1, 50), Point(3, 50)], 50) == pytest.approx(150), "no loss: accuracy times tokens per forward"
+    assert aup([BudgetPoint(1, 80)], 80) is None and aup([BudgetPoint(1, 0), BudgetPoint(2, 0)], 0) == 0
+    assert aup([BudgetPoint(1, 50), BudgetPoint(3, 50)], 50) == pytest.approx(150), (
+        "no loss: accuracy times tokens per forward"
+    )
 
 
 def test_budgets_are_settings_in_the_label() -> None:
@@ -215,7 +217,7 @@ def test_aup_of_a_run(tmp_path: Path) -> None:
     marks = {(LLADA, "gsm8k", label): "1" * 8 + "00" for label in ("eb", "eb gamma=0.1")}
     marks |= {(LLADA, "gsm8k", BASE): "1" * 10, (LLADA, "gsm8k", "eb gamma=9"): "1........."}
     costs = {"eb": (8, 8, 1.0), "eb gamma=0.1": (4, 8, 1.0), "eb gamma=9": (1, 8, 1.0)}
-    one = Analysis(read_runs([make_run(tmp_path / "run", marks, costs=costs)]), LLADA, CHOICES)
+    one = ModelAnalysis(read_runs([make_run(tmp_path / "run", marks, costs=costs)]), LLADA, CHOICES)
     assert one.aup("eb", "gsm8k") == pytest.approx(80 + 80 * math.exp(-3 * 0.2)), "the incomplete point is left out"
     table = next(t for t in document(one.results, CHOICES).sections[0].tables if "parallelism" in t.caption)
     assert table.rows[0][:3] == ["eb", "3", "123.9"]
@@ -339,7 +341,7 @@ def test_markdown_has_whole_rows(results: Results) -> None:
     assert "**80.0 [65.2, 89.5]**" in whole
 
 
-def test_stars_follow_the_corrected_p_value(one: Analysis) -> None:
+def test_stars_follow_the_corrected_p_value(one: ModelAnalysis) -> None:
     rows = {row[0]: row for row in differences(one).rows}
     assert rows[BETTER][1].startswith("+30.0* [") and "*" not in rows[BETTER][2]
     table = paired_tests(one)

@@ -17,7 +17,7 @@ import pytest
 from tests.evals.material import data
 from tests.hub import Repo, pointing_at, serve
 from uncode import UncodeError
-from uncode.evals.data import Source, parse, rows_of
+from uncode.evals.data import DataSource, parse, rows_of
 from uncode.evals.task import Task, fill
 from uncode.evals.tasks import TASKS, find_task
 
@@ -354,12 +354,12 @@ def test_no_shot_is_a_test_row() -> None:
 
 
 def test_the_shots_of_the_prompts_are_right_by_our_own_graders() -> None:
-    from uncode.evals.tasks.countdown import Puzzle
+    from uncode.evals.tasks.countdown import CountdownPuzzle
     from uncode.evals.tasks.sudoku import fault_of
 
     countdown, template = find_task("countdown"), find_task("countdown").template
     for numbers, target, answer in re.findall(r"Numbers: ([\d,]+)\nTarget: (\d+)\nSolution: (.*)", template):
-        example = Puzzle("shot", tuple(map(int, numbers.split(","))), int(target), "")
+        example = CountdownPuzzle("shot", tuple(map(int, numbers.split(","))), int(target), "")
         assert countdown.grade(example, answer).correct
     pairs = re.findall(r"Puzzle:\n((?:\d{4}\n){4})Answer: <answer>(\d{16})", find_task("sudoku").template)
     assert len(pairs) == 5 and all(fault_of(cells, re.sub(r"\s", "", clues)) is None for clues, cells in pairs)
@@ -410,11 +410,11 @@ def test_data_is_read_or_said_to_be_missing(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr("uncode.evals.data.RELEASE", f"file://{tmp_path}/")
     (tmp_path / "some.csv").write_text("a\n1\n")
     with pytest.raises(UncodeError, match="is not the released file"):
-        rows_of(Source("some.csv", sha256="0" * 64), None)
+        rows_of(DataSource("some.csv", sha256="0" * 64), None)
     digest = sha256(b"a\n1\n").hexdigest()
-    assert list(rows_of(Source("some.csv", sha256=digest), None)) == [("row 1", {"a": "1"})]
+    assert list(rows_of(DataSource("some.csv", sha256=digest), None)) == [("row 1", {"a": "1"})]
     (tmp_path / "some.csv").unlink()
-    assert list(rows_of(Source("some.csv", sha256=digest), None)) == [("row 1", {"a": "1"})], "kept in the cache"
+    assert list(rows_of(DataSource("some.csv", sha256=digest), None)) == [("row 1", {"a": "1"})], "kept in the cache"
 
 
 def test_without_math_verify_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,7 +3,6 @@ from __future__ import annotations
 import inspect
 import tomllib
 from pathlib import Path
-from typing import get_args, get_type_hints
 
 import pytest
 import torch
@@ -12,17 +11,19 @@ from tests.toy import MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, FrequencyTable, Sampler, UncodeError, decode, interventions, legacy, presets, steps
 from uncode.core.pieces.cache import PrefixCache
 from uncode.core.pieces.score import ExponentialPosition, Informativeness
-from uncode.samplers import lookup, papers, registry
-from uncode.samplers.catalog import MEANING, catalog
+from uncode.samplers import preset
+from uncode.samplers.catalog import catalog
 from uncode.samplers.legacy import QUIRKS
+from uncode.samplers.options import OPTIONS, SHARED
 from uncode.samplers.presets import PRESETS
+from uncode.samplers.resolve import resolve
 from uncode.testing.hash_model import HashDenoiser
 
 TABLE = FrequencyTable(torch.arange(1, VOCAB + 1), "counted")
 
 
 def build(name: str) -> Sampler:
-    return lookup.load(name, frequency=TABLE if lookup.takes_table(name, {}) else None)
+    return resolve(name, table=TABLE)
 
 
 @pytest.mark.parametrize("name", [*PRESETS, *QUIRKS])
@@ -48,34 +49,29 @@ def test_every_preset_cites_its_source_and_its_defaults(name: str) -> None:
     if name in PRESETS:
         assert entry.cost
         parameters = inspect.signature(PRESETS[name]).parameters.values()
-        own = {p.name for p in parameters} - {"temperature", *inspect.signature(registry.calibrated).parameters}
+        own = {p.name for p in parameters} - {*SHARED, *inspect.signature(preset.calibrated).parameters}
         assert all(name in entry.defaults for name in own), f"{entry.name} does not quote {own}"
 
 
 def test_the_catalog_says_what_the_functions_take() -> None:
-    """It reads the source files; the functions themselves are the truth."""
+    """And the table of options has a row for each, and no other."""
     functions = PRESETS | QUIRKS
     assert list(catalog()) == list(functions)
     for name, entry in catalog().items():
         parameters = inspect.signature(functions[name]).parameters.values()
         assert [option.name for option in entry.options] == [p.name for p in parameters]
         for option, parameter in zip(entry.options, parameters, strict=True):
-            default = parameter.default
-            expected = "" if default is inspect.Parameter.empty else default
-            assert option.default == (expected if isinstance(expected, str) else str(expected).lower())
-            assert option.meaning
-    assert set(MEANING) == {option.name for entry in catalog().values() for option in entry.options}
+            assert option.default == parameter.default and option.meaning == OPTIONS[option.name].meaning
+            kind, _, optional = str(parameter.annotation).partition(" | ")
+            if parameter.annotation is not inspect.Parameter.empty and option.type in (int, float, bool):
+                assert kind == option.type.__name__ and (not optional or option.can_be_none or option.default is None)
+    assert set(OPTIONS) == {option.name for entry in catalog().values() for option in entry.options}
 
 
 def test_modules_complete_to_their_public_functions_alone() -> None:
     assert dir(presets) == sorted(PRESETS) == presets.__all__
     assert [f"legacy.{name}" for name in dir(legacy)] == sorted(QUIRKS)
     assert dir(interventions) == ["insert_anchor", "reject_trivial", "trivial_ids"]
-
-
-def test_the_page_of_papers_is_the_presets() -> None:
-    page = Path(__file__).parents[2] / "docs" / "papers.md"
-    assert page.read_text() == papers.page() + "\n", "run `make docs`"
 
 
 def test_defaults_are_those_of_the_paper() -> None:
@@ -136,10 +132,10 @@ def test_the_calibrated_threshold_counts_from_the_block() -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: lookup.named("uncod"), "did you mean 'uncode'"),
-        (lambda: lookup.named("confidence", step=3), "did you mean 'steps'"),
-        (lambda: lookup.named("confidence", steps="many"), "must be a whole number"),
-        (lambda: lookup.load("nowhere.toml"), "no sampler file"),
+        (lambda: resolve("uncod"), "did you mean 'uncode'"),
+        (lambda: resolve("confidence", options={"step": 3}), "did you mean 'steps'"),
+        (lambda: resolve("confidence", options={"steps": "many"}), "must be a whole number"),
+        (lambda: resolve("nowhere.toml"), "no sampler file"),
         (lambda: Sampler.from_toml("= 3"), "the sampler file, line 1, is not TOML: invalid statement."),
         (lambda: Sampler.from_toml(build("uncode").to_toml()), "needs the frequency table"),
         (
@@ -155,15 +151,7 @@ def test_wrong_names_and_files_are_one_sentence(call: object, message: str) -> N
 
 def numbers() -> list[tuple[str, str]]:
     """Every option of every sampler that is a number."""
-    functions = PRESETS | QUIRKS
-    calibration = get_type_hints(registry.Calibration)
-    hints = {name: calibration | get_type_hints(function) for name, function in functions.items()}
-    return [
-        (name, option.name)
-        for name, entry in catalog().items()
-        for option in entry.options
-        if {int, float} & {hints[name][option.name], *get_args(hints[name][option.name])}
-    ]
+    return [(name, one.name) for name, entry in catalog().items() for one in entry.options if one.type in (int, float)]
 
 
 @pytest.mark.parametrize(("name", "option"), numbers())
@@ -177,12 +165,13 @@ def test_a_wrong_number_names_the_option_before_a_missing_table(name: str, optio
 
 
 def test_every_number_has_a_range() -> None:
-    assert {option for _, option in numbers()} == set(registry.RANGES)
+    for option in OPTIONS.values():
+        assert (option.type in (int, float)) == (option.range is not None) == (option.slider is not None), option.name
 
 
 def test_options_beside_a_file_are_refused(tmp_path: Path) -> None:
     file = tmp_path / "a.toml"
     presets.confidence(steps=3).save(file)
-    assert lookup.load(file) == presets.confidence(steps=3)
+    assert resolve(file) == presets.confidence(steps=3)
     with pytest.raises(UncodeError, match="complete"):
-        lookup.load(file, steps=4)
+        resolve(file, options={"steps": 4})

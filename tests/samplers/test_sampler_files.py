@@ -14,8 +14,8 @@ from uncode import Sampler, UncodeError, presets
 from uncode.core.errors import Advice
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
 from uncode.core.pieces.sampler_file import line_of
-from uncode.samplers import lookup
 from uncode.samplers.catalog import find
+from uncode.samplers.resolve import for_model, resolve
 
 MODEL = uncode.load("toy")
 PROMPT = "add 3 4 5"
@@ -53,11 +53,11 @@ def test_a_name_or_a_file_works_wherever_a_sampler_does(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["uncode", "uncode_fast_dllm", "certain_first", "legacy.uncode_release"])
 def test_a_preset_without_a_table_takes_the_models_own(name: str) -> None:
     """Also where it was saved before it met a model. The trace names the table."""
-    made = lookup.named(name)
+    made = resolve(name)
     assert Sampler.from_dict(made.to_dict()) == Sampler.from_toml(made.to_toml()) == made
     canvas = uncode.Canvas.after_prompt([[5, 6]], length=6, mask_id=MODEL.mask_id)
     options = {"cache": "none"} if name == "uncode_fast_dllm" else {}
-    by_name, wanted = lookup.named(name, **options), lookup.named(name, frequency=MODEL.frequency, **options)
+    by_name, wanted = resolve(name, options=options), resolve(name, table=MODEL.frequency, options=options)
     trace = uncode.decode(MODEL, canvas, by_name)
     assert trace.samplers == (wanted,) and trace.tokens.equal(uncode.decode(MODEL, canvas, wanted).tokens)
     assert MODEL.frequency is not None and MODEL.frequency.sha256 in json.dumps(trace.samplers[0].to_dict())
@@ -82,7 +82,7 @@ def test_without_a_table_certain_first_goes_by_the_position_and_says_so(make: An
     named = bare()
     named.released_table = "llada"
     with pytest.warns(Advice, match="`uncode table get llada` fetches its table"):
-        lookup.for_model(make(), named)
+        for_model(make(), named)
 
 
 def test_a_default_cache_is_left_out_where_the_model_has_none() -> None:
@@ -94,7 +94,7 @@ def test_a_default_cache_is_left_out_where_the_model_has_none() -> None:
         with pytest.warns(Advice, match="this model has no KV cache: '.*' decodes without one"):
             trace = uncode.decode(bare(), canvas, make(**options))
         assert trace.samplers[0].cache == NoCache()
-        cached = lookup.for_model(make(**options), bare(kv_cache=True))
+        cached = for_model(make(**options), bare(kv_cache=True))
         assert cached.cache.to_dict() == PrefixCache().to_dict() and cached == make(**options, cache="prefix")
         with pytest.raises(UncodeError, match="this model has no KV cache, and PrefixCache needs one"):
             uncode.decode(bare(), canvas, make(**options, cache="prefix"))
@@ -104,14 +104,14 @@ def test_an_optional_cache_that_is_left_out_gets_no_other_advice() -> None:
     sentences = list[str]()
     optional = presets.confidence().caching(DualCache(optional=True))
     assert Sampler.from_dict(optional.to_dict()).to_dict() == optional.to_dict()  # equality does not see it
-    assert lookup.for_model(optional, bare(), on_advice=sentences.append).cache == NoCache()
+    assert for_model(optional, bare(), on_advice=sentences.append).cache == NoCache()
     assert sentences == ["this model has no KV cache: 'confidence' decodes without one."]
 
 
 @pytest.mark.parametrize("name", ["legacy.uncode_release", "legacy.linear_position", "uncode"])
 def test_the_sentence_for_a_missing_table_names_an_option_that_exists(name: str) -> None:
     with pytest.raises(UncodeError, match="needs a frequency table") as error:
-        lookup.for_model(lookup.named(name), bare())
+        for_model(resolve(name), bare())
     takes = "informativeness" in {option.name for option in find(name).options}
     assert ("informativeness" in str(error.value)) == takes
 
@@ -120,14 +120,14 @@ def test_a_dual_cache_without_blocks_is_advised_against_once() -> None:
     with warnings.catch_warnings(record=True) as found:
         warnings.simplefilter("default", Advice)
         for _ in range(3):
-            lookup.for_model(presets.semi_ar(blocks=1).caching(DualCache()), bare(kv_cache=True))
-            lookup.for_model(presets.confidence().caching(DualCache()), bare(kv_cache=True))
+            for_model(presets.semi_ar(blocks=1).caching(DualCache()), bare(kv_cache=True))
+            for_model(presets.confidence().caching(DualCache()), bare(kv_cache=True))
     assert [str(one.message) for one in found if "a dual cache without blocks" in str(one.message)] == [
-        "a dual cache without blocks keeps stale keys and values for the whole answer, which costs accuracy: give the "
-        "sampler blocks, or take the prefix cache."
+        "a dual cache without blocks saves the keys and values of the prompt alone, which grow stale and cost "
+        "accuracy: set block_length, or take no cache."
     ]
-    lookup.for_model(presets.fast_dllm(cache="dual"), bare(kv_cache=True))
-    lookup.for_model(presets.confidence().caching(DualCache(refresh=1)), bare(kv_cache=True))
+    for_model(presets.fast_dllm(cache="dual"), bare(kv_cache=True))
+    for_model(presets.confidence().caching(DualCache(refresh=1)), bare(kv_cache=True))
 
 
 @pytest.mark.parametrize(

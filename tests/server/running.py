@@ -24,7 +24,7 @@ from uncode.server.decoding.samplers import Samplers
 from uncode.server.logs import Log
 from uncode.server.run import BackgroundServer, Server
 from uncode.server.service import Service
-from uncode.server.settings import Limits, Settings
+from uncode.server.settings import Limits, ServerSettings
 from uncode.testing.hash_model import HashDenoiser, HashSession
 
 STORY = (
@@ -33,7 +33,9 @@ STORY = (
     "Ben has 14 fewer shells than Gus. How many shells does Ben have?\nAnswer:"
 )
 TINY = cache(lambda: uncode.load("tiny"))
-SETTINGS = Settings(name="tiny", port=0, length=12, grace_seconds=10, limits=Limits(rows=8, queue=16, read_seconds=5))
+SETTINGS = ServerSettings(
+    name="tiny", port=0, length=12, grace_seconds=10, limits=Limits(rows=8, queue=16, read_seconds=5)
+)
 
 
 class QuickModel(HashDenoiser):
@@ -123,7 +125,7 @@ class Running:
 @contextmanager
 def running(
     denoiser: Denoiser | None = None,
-    settings: Settings = SETTINGS,
+    settings: ServerSettings = SETTINGS,
     sampler: str = "uncode",
     engine: Engine | None = None,
     options: dict[str, Any] | None = None,

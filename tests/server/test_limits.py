@@ -26,15 +26,15 @@ from uncode.engine.row_step import RowStep
 from uncode.generation.prompt import Prompt
 from uncode.server.api.read_body import _parsed
 from uncode.server.connections import connection_class
-from uncode.server.decoding.job import Job
 from uncode.server.decoding.prompts import PreparedPrompt
 from uncode.server.decoding.reader import Reader, Wanted
 from uncode.server.decoding.samplers import Samplers
+from uncode.server.decoding.served_request import ServedRequest
 from uncode.server.errors import ApiError
 from uncode.server.logs import Log
 from uncode.server.run import listen, serve
 from uncode.server.service import Service
-from uncode.server.settings import Limits, Settings
+from uncode.server.settings import Limits, ServerSettings
 
 
 def error_of(response: httpx.Response) -> dict[str, Any]:
@@ -128,9 +128,13 @@ def test_other_host_names_are_refused_without_a_key() -> None:
 
 
 def test_loopback_addresses() -> None:
-    local = {host: Settings("x", host=host).is_loopback for host in ("127.0.0.1", "::1", "localhost", "127.9.9.9")}
+    local = {
+        host: ServerSettings("x", host=host).is_loopback for host in ("127.0.0.1", "::1", "localhost", "127.9.9.9")
+    }
     assert all(local.values())
-    assert not any(Settings("x", host=host).is_loopback for host in ("0.0.0.0", "::", "192.168.1.4", "example.com"))
+    assert not any(
+        ServerSettings("x", host=host).is_loopback for host in ("0.0.0.0", "::", "192.168.1.4", "example.com")
+    )
 
 
 # -- connections -----------------------------------------------------------------------------------
@@ -382,11 +386,11 @@ def test_a_row_that_the_engine_finds_late_is_a_timeout() -> None:
     """The loop or the engine's thread may see it first."""
 
     async def outcome(error: ApiError) -> str:
-        job = Job(asyncio.get_running_loop(), 60, {"sampler": "uncode"}, rows=[object()])  # type: ignore[list-item]
-        job.push(0, error)
+        served = ServedRequest(asyncio.get_running_loop(), 60, {"sampler": "uncode"}, lambda rows: None, [object()])
+        served.push(0, error)
         with pytest.raises(ApiError):
-            await anext(job.events())
-        return job.cancelled_as
+            await anext(served.events())
+        return served.cancelled_as
 
     assert asyncio.run(outcome(ApiError(408, "late", code="timeout"))) == "timeout"
     assert asyncio.run(outcome(ApiError(500, "failed", code="forward_failed"))) == "failed"
@@ -435,7 +439,7 @@ def test_an_address_that_others_reach_needs_a_key(monkeypatch: pytest.MonkeyPatc
     events = {}
     for key in (None, "secret"):
         lines, model, announced = io.StringIO(), QuickModel(), list[str]()
-        settings = Settings("x", host="0.0.0.0", port=0, api_key=key)
+        settings = ServerSettings("x", host="0.0.0.0", port=0, api_key=key)
         serve(Service(model, settings, Samplers(model, "uncode", {}), Log(lines)), announced.append)
         found = [json.loads(line) for line in lines.getvalue().splitlines()]
         events[key] = [(line["event"], line.get("message", "")) for line in found]

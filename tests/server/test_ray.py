@@ -29,7 +29,7 @@ import uncode
 from tests.server.running import SETTINGS, QuickModel
 from uncode.server.decoding.samplers import Samplers
 from uncode.server.service import Service
-from uncode.server.settings import Replicas, Settings
+from uncode.server.settings import Replicas, ServerSettings
 
 ray = pytest.importorskip("ray", reason="ray is not installed")
 serve = pytest.importorskip("ray.serve", reason="ray[serve] is not installed")
@@ -44,7 +44,7 @@ RETRIED = (openai.APIConnectionError, openai.InternalServerError, openai.RateLim
 LENGTH, PROMPT = 12, "2 + 3 ="
 
 
-def build(settings: Settings) -> Service:
+def build(settings: ServerSettings) -> Service:
     """The service of a replica: a forward takes 20 ms."""
     model = QuickModel(0.02)
     return Service(model, settings, Samplers(model, "confidence", {}))
@@ -113,7 +113,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Settings]:
+def cluster() -> Iterator[ServerSettings]:
     """A cluster with two processors. Ray Serve keeps its port, so all deployments share the settings."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join(str(Path(part).resolve()) for part in ("src", ".")))
@@ -129,14 +129,14 @@ def cluster() -> Iterator[Settings]:
 
 
 @contextmanager
-def deploying(settings: Settings, replicas: Replicas) -> Iterator[Deployment]:
+def deploying(settings: ServerSettings, replicas: Replicas) -> Iterator[Deployment]:
     from uncode.server.ray_deployment import deployed
 
     with deployed(partial(build, settings), settings, replicas):
         yield Deployment(settings.port)
 
 
-def test_a_replica_is_added_under_load(cluster: Settings) -> None:
+def test_a_replica_is_added_under_load(cluster: ServerSettings) -> None:
     settings = replace(cluster, limits=replace(cluster.limits, rows=2, queue=64))
     ended = Event()
     with deploying(settings, Replicas(1, 2)) as deployment, ThreadPoolExecutor(12) as pool:
@@ -156,7 +156,7 @@ def test_a_replica_is_added_under_load(cluster: Settings) -> None:
 
 
 @pytest.fixture(scope="module")
-def deployment(cluster: Settings) -> Iterator[Deployment]:
+def deployment(cluster: ServerSettings) -> Iterator[Deployment]:
     with deploying(cluster, Replicas(2, 2)) as made:
         yield made
 

@@ -24,7 +24,7 @@ from uncode.core.pieces.select import Selector, TopK
 from uncode.core.pieces.stop import Stop
 from uncode.core.support.arrays import Ints
 from uncode.core.view import Count, Ranking, View
-from uncode.samplers.legacy import SuppressAfterDraw
+from uncode.samplers.legacy_pieces import SuppressAfterDraw
 from uncode.testing import ContractError, check_piece
 
 PIECES: list[Piece] = [

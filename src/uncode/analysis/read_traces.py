@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..core.errors import UncodeError, require
 from ..core.support.json_lines import read_json
-from ..core.trace.schema import Damage, read_fields
+from ..core.trace.schema import Damage, read_line
 from ..util.paths import kind_at, no_file
 from .sampler_settings import SamplerSettings, settings_of
 
@@ -210,18 +210,20 @@ def _cut(line: bytes, needs: Collection[str]) -> bytes:
     return b"".join([*parts, line[done:]])
 
 
-def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRow:
+def read_fields(data: Any, names: Collection[str] | None, number: int, source: str) -> dict[str, Any]:
+    """The fields of a line as in :func:`read_line`; damage is one sentence with the line and its file."""
     try:
-        found = read_fields(data, {*ALWAYS, *needs})
-        events = found.get("events")
-        if events is not None and len(events) and not _fits(events, found):
-            raise Damage("events", "names a step or an offset that the row does not have")
+        return read_line(data, names)
     except Damage as damage:
         if not isinstance(data, dict) or "schema" not in data:
             raise UncodeError(f"line {number} of '{source}' is no trace: give files that uncode wrote.") from None
         raise UncodeError(f"line {number} of '{source}' cannot be read: {damage}") from None
+
+
+def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRow:
+    found = read_fields(data, {*ALWAYS, *needs}, number, source)
     eos_ids = sorted(set(found["special_ids"].tolist()) - {found["mask_id"]})
-    span = found.get("answer_span")
+    events, span = found.get("events"), found.get("answer_span")
     return TraceRow(
         group=Group(found.get("model", ""), _note(data, "task"), _note(data, "label") or _name(found["sampler"])),
         source=source,
@@ -240,12 +242,6 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
         correct=found.get("correct"),
         settings=settings_of(found["sampler"]),
     )
-
-
-def _fits(events: Whole, found: dict[str, Any]) -> bool:
-    step, offset, _ = events.T
-    steps, offsets = found["steps"], len(found["canvas_ids"])
-    return bool(((step >= 0) & (step < steps) & (offset >= 0) & (offset < offsets)).all())
 
 
 def _note(data: dict[str, Any], name: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from .outputs import check_output
 from .printing import print_table, printing
 
 if TYPE_CHECKING:
-    from ..evals.suite.leaderboard.board import Board
+    from ..evals.suite.board import Board
     from ..evals.suite.results import Results
 
 FIGURE_KINDS = (".svg", ".png")
@@ -30,12 +30,12 @@ def check_plot(plot: Path) -> None:
 
 def show_board(runs: Sequence[Results], plot: Path | None, as_json: bool) -> None:
     """Print the leaderboard of one or two runs, and draw it if a file is given."""
-    from ..evals.suite.leaderboard.board import Board
+    from ..evals.suite.board import Board
     from ..util.write import write_whole
 
     board = Board.of(runs)
     if plot is not None:
-        from ..evals.suite.leaderboard.figure import draw_board
+        from ..evals.suite.scatter import draw_board
 
         write_whole(plot, draw_board(board, plot.suffix.lower().removeprefix(".")))
     if as_json:
@@ -45,18 +45,16 @@ def show_board(runs: Sequence[Results], plot: Path | None, as_json: bool) -> Non
 
 
 def _print(board: Board) -> None:
-    from ..evals.suite.leaderboard import tables
-    from ..evals.suite.leaderboard.board import NOT_RUN
+    from ..evals.suite import report
+    from ..evals.suite.board import NOT_RUN
 
-    about = next(iter(board.runs.values())).about
+    about = board.first.about
     with printing() as console:
         console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
-        if origin := stored_rows_note(about):
-            console.print(f"{origin}\n", markup=False, soft_wrap=True)
-        print_table(console, tables.standings(board))
+        print_table(console, report.standings(board))
         for seed in board.runs:
             console.print()
-            print_table(console, tables.by_family(board, seed))
+            print_table(console, report.by_family(board, seed))
         if len(board.names) > 1:
             console.print(
                 "\neach row minus the one in the title, in points, with 95 % intervals (not corrected for their "
@@ -64,50 +62,38 @@ def _print(board: Board) -> None:
                 soft_wrap=True,
             )
         for reference in board.references if len(board.names) > 1 else ():
-            print_table(console, tables.differences(board, reference))
+            print_table(console, report.differences(board, reference))
             console.print()
         for name, why in board.without_row.items():
             if why != NOT_RUN:
                 console.print(f"no row for {name}: {why}", markup=False, soft_wrap=True)
         rest = list(board.without_row.values()).count(NOT_RUN)
-        if rest and not board.new:
+        if rest:
             console.print(f"no row for {rest} other presets: {NOT_RUN}")
 
 
 def _data(board: Board) -> dict[str, Any]:
     """The leaderboard for a program. Accuracies are shares, each with its interval."""
-    compared = {
-        reference: {seed: board.compared(reference, seed) for seed in board.runs} for reference in board.references
+    found = {
+        reference: {seed: board.differences(reference, seed) for seed in board.runs} for reference in board.references
     }
     rows = [
         {
             "name": name,
             "seeds": {
                 seed: {
-                    "average": point.average,
-                    "forwards": point.forwards,
+                    "average": one.average,
+                    "forwards": one.forwards,
                     "on_front": name in board.fronts[seed],
-                    "minus": {ref: of[seed][name]._asdict() for ref, of in compared.items() if name in of[seed]},
+                    "minus": {ref: of[seed][name]._asdict() for ref, of in found.items() if name in of[seed]},
                 }
-                for seed, point in board.points[name].items()
+                for seed, one in board.standings[name].items()
             },
         }
         for name in board.names
     ]
     return {
         "rows": rows,
-        "new": board.new,
         "without_row": board.without_row,
         "about": {seed: run.about for seed, run in board.runs.items()},
     }
-
-
-def stored_rows_note(about: Mapping[str, Any]) -> str:
-    """Where the rows of a run beside stored ones come from; empty for any other run."""
-    if not (origin := about.get("stored")):
-        return ""
-    return (
-        f"new: {', '.join(origin['new'])}; the other rows are stored results ({origin['dtype']} on "
-        f"{origin['device']}). Their forwards are means of {origin['problems']} problems, those of new rows of "
-        f"{about['problems']}."
-    )

@@ -9,15 +9,14 @@ from typing import Annotated, Any
 
 import typer
 
-from ..core.errors import UncodeError, require, shown, suggest
+from ..core.errors import UncodeError, require, shown
 from ..models import BUILT_IN, folder_of, sampler_files, table_of
 from ..models.names import PUBLISHED, check_name
-from ..samplers.catalog import DEFAULT_SAMPLER, catalog, find, takes_table
+from ..samplers.catalog import catalog, find, is_file, read_options, takes_table
+from ..samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER
 from ..util.paths import require_file
 from .devices import DTYPES, check_device, check_dtype
 
-DEFAULT_LENGTH = 96
-"""Tokens of an answer."""
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 """A number as people write it: JSON has neither .8 nor 1. nor +1."""
 DEFAULT_BATCH, DEFAULT_EVAL_BATCH = 8, 32
@@ -175,16 +174,11 @@ Force = Annotated[bool, typer.Option("--force", help="Overwrite a file uncode di
 def find_sampler(name: str, model: str) -> str:
     """The path of a sampler file (the user's or the model's), or the name of a preset. An unknown model is an error."""
     check_name(model)
-    if name.endswith(".toml"):
+    if is_file(name):
         require_file(name, "sampler file")
         return name
     own = sampler_files(model)
-    if name in catalog() or not own:
-        return find(name).name
-    if name not in own:
-        near = suggest(name, [*catalog(), *own])
-        raise UncodeError(f"no sampler, and no sampler file of '{model}', is named '{name}': {near}")
-    return str(own[name])
+    return str(own[name]) if name in own and name not in catalog() else find(name, own, f"'{model}'").name
 
 
 def read_settings(name: str, settings: list[str] | None, frequency: str | None = None) -> dict[str, Any]:
@@ -195,15 +189,9 @@ def read_settings(name: str, settings: list[str] | None, frequency: str | None =
         twice = f"--set gives {key} twice, as {shown(options.get(key))} and as {shown(value)}: leave one of them out."
         require(key not in options, twice)
         options[key] = value
-    if name.endswith(".toml"):
-        require(not options, f"--set cannot change the sampler file '{name}': edit a copy of the file instead.")
-    else:
-        preset = find(name)
-        options = {key: preset.option(key).value_of(value) for key, value in options.items()}
-        for key, value in options.items():
-            preset.option(key).check(value)
+    options = read_options(name, options)
     if frequency is not None:
-        takes = name.endswith(".toml") or takes_table(name, options)
+        takes = is_file(name) or takes_table(name, options)
         require(takes, f"the sampler '{name}' takes no frequency table: leave --frequency out.")
         from ..frequency.names import find as find_table
 

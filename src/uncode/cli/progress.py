@@ -22,7 +22,7 @@ from rich.progress import (
 from ..core.support.reprs import counted
 
 if TYPE_CHECKING:
-    from ..evals.run.options import Progress as RunProgress
+    from ..evals.run.options import RunProgress
     from ..frequency.counting.job import CountProgress, OnProgress
     from ..train.run import Progress as TrainProgress
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 
 from ..core.denoiser import Denoiser
-from .request import Request
+from .request import K, Request
 
 COLUMN_MULTIPLE = 64
 """What columns are rounded up to: coarse enough that few widths occur."""
@@ -35,12 +35,12 @@ class Extent:
     """Whether a row stores keys and values."""
 
     @classmethod
-    def of(cls, requests: Sequence[Request]) -> Extent:
+    def of(cls, requests: Sequence[Request[K]]) -> Extent:
         start = max((request.canvas.start for request in requests), default=0)
         span = max((request.canvas.span for request in requests), default=0)
         return cls(len(requests), start, span, any(request.has_cache for request in requests))
 
-    def joined_by(self, request: Request) -> Extent:
+    def joined_by(self, request: Request[K]) -> Extent:
         canvas = request.canvas
         start, span = max(self.start, canvas.start), max(self.span, canvas.span)
         return Extent(self.rows + 1, start, span, self.has_cache or request.has_cache)

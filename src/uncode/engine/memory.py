@@ -68,7 +68,7 @@ class MemoryBudget:
             self._before, self._now = self._now, (0, 0.0)
         self._tensors = TensorBytes()
 
-    def watching(self, tokens: int) -> AbstractContextManager[Any]:
+    def watching(self, tokens: int) -> AbstractContextManager[object]:
         """Count what is made while rows join a batch that will have so many tokens, if its forward will be measured."""
         return self._tensors if self.device.type == "cpu" and tokens > self._now[0] else nullcontext()
 
@@ -127,7 +127,7 @@ class TensorBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self.peak = max(self.peak, self.now)
 
 
-def _storages(values: Iterable[Any]) -> Iterator[torch.UntypedStorage]:
+def _storages(values: Iterable[object]) -> Iterator[torch.UntypedStorage]:
     """Of the tensors among some values, and in lists of them. Sparse and MKLDNN tensors have none."""
     for value in values:
         if isinstance(value, Tensor) and value.layout is torch.strided:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Generic, TypeVar
 
 from ..core.canvas import Canvas
 from ..core.errors import UncodeError, require, shown
@@ -16,17 +16,19 @@ from .row_step import RowStep
 
 Listener = Callable[[RowStep], bool]
 """Called after each forward of a row. Returns whether the row ends now, with the masks that are left."""
+K = TypeVar("K")
+"""The type of the keys by which a caller tells requests apart."""
 
 
 @dataclass(frozen=True, eq=False)
-class Request:
+class Request(Generic[K]):
     """One row to decode. Its result does not depend on the rows beside it."""
 
     canvas: Canvas
     """Of one row."""
     sampler: Sampler
     seed: int = 0
-    key: Any = None
+    key: K = None  # type: ignore[assignment]  # a Request[None] needs no key
     """Whatever the caller wants to find on the result."""
     on_step: Listener | None = None
     """For callers who stream, or who end a row before its last mask is filled."""
@@ -51,10 +53,10 @@ class Request:
 
 
 @dataclass(frozen=True, eq=False)
-class Result:
+class Result(Generic[K]):
     """A request that has left the engine: with a trace, or with the error that ended it."""
 
-    request: Request
+    request: Request[K]
     row: FinishedRow | None
     """What was decoded; None where there is an error."""
     error: UncodeError | None = None

@@ -19,12 +19,14 @@ from ..util.files import read_text
 from ..util.paths import require_folder
 from ..util.write import write_whole
 
-Row = tuple[str, Mapping[str, Any]]
+Fields = Mapping[str, Any]
+"""The fields of a row, by name."""
+Row = tuple[str, Fields]
 """The position of a row, for errors ("line 2" of JSON lines, "row 2" of other files), and its fields."""
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A benchmark's file in a data folder, and its download source."""
 
     file: str
@@ -36,10 +38,14 @@ class Source:
     """The checksum of the file in the paper's repository."""
 
 
-def rows_of(source: Source, folder: Path | None) -> list[Row]:
+def rows_of(source: DataSource, folder: Path | None) -> list[Row]:
     """The rows of a benchmark."""
     if folder is not None:
-        return _local(folder, source.file)
+        require(folder.exists(), f"the data folder '{folder}' does not exist.")
+        require_folder(folder)
+        path = folder / source.file
+        require(path.is_file(), f"the data folder '{folder}' has no {source.file}.")
+        return parse(read_text(path), source.file)
     if source.hub is None:
         return parse(_released(source), source.file)
     datasets = needed("datasets", "eval", f"downloading '{source.hub}' from the hub (or `data=DIR`)")
@@ -62,7 +68,12 @@ def parse(text: str, name: str) -> list[Row]:
     """The rows in the text of a .csv file, of a .json file (one list), or of JSON lines."""
     text = text.removeprefix("\ufeff")
     if not name.endswith((".csv", ".json")):
-        return [_line(number, value, name) for number, value in read_json_lines(text, f"'{name}'")]
+        found = list[Row]()
+        for number, value in read_json_lines(text, f"'{name}'"):
+            is_object = isinstance(value, dict)
+            require(is_object, f"line {number} of '{name}' is not a JSON object: write one object a line.")
+            found.append((f"line {number}", value))
+        return found
     try:
         rows: Any = list(csv.DictReader(io.StringIO(text))) if name.endswith(".csv") else json.loads(text)
     except (ValueError, csv.Error, RecursionError) as error:
@@ -72,24 +83,11 @@ def parse(text: str, name: str) -> list[Row]:
     return _numbered(rows)
 
 
-def _line(number: int, value: Any, name: str) -> Row:
-    require(isinstance(value, dict), f"line {number} of '{name}' is not a JSON object: write one object a line.")
-    return f"line {number}", value
-
-
-def _numbered(rows: Iterable[Mapping[str, Any]]) -> list[Row]:
+def _numbered(rows: Iterable[Fields]) -> list[Row]:
     return [(f"row {number}", row) for number, row in enumerate(rows, 1)]
 
 
-def _local(folder: Path, file: str) -> list[Row]:
-    require(folder.exists(), f"the data folder '{folder}' does not exist.")
-    require_folder(folder)
-    path = folder / file
-    require(path.is_file(), f"the data folder '{folder}' has no {file}.")
-    return parse(read_text(path), file)
-
-
-def _released(source: Source) -> str:
+def _released(source: DataSource) -> str:
     """The file of the paper's repository, from the user's cache or downloaded into it."""
     cached = cache_folder() / "data" / source.file
     if not cached.is_file() or hashlib.sha256(cached.read_bytes()).hexdigest() != source.sha256:

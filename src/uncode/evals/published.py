@@ -6,18 +6,21 @@ d1 (Zhao et al., 2025; Apache-2.0) publishes LLaDA's answers to four of the task
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any
 
 from ..core.errors import require
 from .task import Example
-from .tasks.countdown import Puzzle as CountdownPuzzle
-from .tasks.gsm8k import Problem as Gsm8kProblem
-from .tasks.math500 import Problem as MathProblem
-from .tasks.sudoku import Puzzle as SudokuPuzzle
+from .tasks.countdown import CountdownPuzzle
+from .tasks.gpqa import GpqaQuestion
+from .tasks.gsm8k import Gsm8kProblem
+from .tasks.math500 import MathProblem
+from .tasks.sudoku import SudokuPuzzle
 
 SPECIAL = re.compile(r"<\|(?:eot_id|endoftext|im_end|startoftext|start_header_id|end_header_id)\|>")
+_GOLD = {"gsm8k": (int, float), "math500": (str,), "countdown": (list,), "sudoku": (str,)}
+"""For each task the types of its gold answers."""
 
 
 def example_of(task: str, row: Mapping[str, Any], number: int, known: Mapping[str, Example]) -> Example:
@@ -31,22 +34,34 @@ def example_of(task: str, row: Mapping[str, Any], number: int, known: Mapping[st
         if question not in known:
             raise ValueError("the data does not hold its question")
         return known[question]
-    require(task in _READERS, f"answers of this format are known of {', '.join(_READERS)}, not of '{task}'.")
-    kind, read = _READERS[task]
+    require(task in _GOLD, f"answers of this format are known of {', '.join(_GOLD)}, not of '{task}'.")
     if gold is None:
         raise ValueError("it has no gold answer; give the benchmark's data as `data=DIR`")
-    if not isinstance(gold, kind):
+    if type(gold) not in _GOLD[task]:
         raise ValueError(f"its gold {gold!r} is not that of {task}")
-    return read(f"d1/{number}", question, gold)
+    name = f"d1/{number}"
+    if task == "gsm8k":
+        value = Fraction(str(gold))
+        return Gsm8kProblem(name, question, str(value) if value.denominator == 1 else str(gold))
+    if task == "math500":
+        return MathProblem(name, question, gold)
+    if task == "countdown":
+        numbers, target = gold
+        return CountdownPuzzle(name, tuple(numbers), target, first_derivation(numbers, target))
+    clues = re.search(r"\d{16}", question)
+    if clues is None:
+        raise ValueError("the question holds no puzzle of sixteen digits")
+    return SudokuPuzzle(name, clues[0], gold)
 
 
 def by_question(examples: Sequence[Example]) -> dict[str, Example]:
     """The examples by the text of their problem."""
-    found = {}
+    found = dict[str, Example]()
     for example in examples:
-        text = getattr(example, "question", None) or getattr(example, "problem", None)
-        if text is not None:
-            found[text.strip()] = example
+        if isinstance(example, Gsm8kProblem | GpqaQuestion):
+            found[example.question.strip()] = example
+        elif isinstance(example, MathProblem):
+            found[example.problem.strip()] = example
     return found
 
 
@@ -59,27 +74,6 @@ def final_text(output: str) -> str:
 def released_text(output: str) -> str:
     """The answer as the released code reads it: without special tokens, with the text after them."""
     return SPECIAL.sub("", output)
-
-
-def _gsm8k(name: str, question: str, gold: Any) -> Example:
-    value = Fraction(str(gold))
-    return Gsm8kProblem(name, question, str(value) if value.denominator == 1 else str(gold))
-
-
-def _math(name: str, question: str, gold: Any) -> Example:
-    return MathProblem(name, question, gold)
-
-
-def _countdown(name: str, question: str, gold: Any) -> Example:
-    numbers, target = gold
-    return CountdownPuzzle(name, tuple(numbers), target, first_derivation(numbers, target))
-
-
-def _sudoku(name: str, question: str, gold: Any) -> Example:
-    clues = re.search(r"\d{16}", question)
-    if clues is None:
-        raise ValueError("the question holds no puzzle of sixteen digits")
-    return SudokuPuzzle(name, clues[0], gold)
 
 
 def first_derivation(numbers: list[int], target: int) -> str:
@@ -103,12 +97,3 @@ def first_derivation(numbers: list[int], target: int) -> str:
         return None
 
     return ",".join(search([Fraction(n) for n in numbers]) or ["(none)"])
-
-
-_READERS: dict[str, tuple[Any, Callable[[str, str, Any], Example]]] = {
-    "gsm8k": ((int, float), _gsm8k),
-    "math500": (str, _math),
-    "countdown": (list, _countdown),
-    "sudoku": (str, _sudoku),
-}
-"""For each task the type of its gold answers, and a function that builds an example."""

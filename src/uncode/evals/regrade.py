@@ -1,4 +1,4 @@
-"""Grading of answers in files by every metric of their task, for `uncode regrade`."""
+"""Grading of answers in files by every metric of their task, and of a run's answers again, for `uncode regrade`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,22 @@ import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from ..core.errors import UncodeError, nearest, require, shown
-from ..util.files import read_text
+from ..util.files import exclusive_lock, read_text
 from ..util.paths import require_file
 from ..util.stats import Interval, wilson
-from .data import Row, parse
+from .data import Fields, Row, parse
 from .names import TASK_NAMES
 from .published import by_question, example_of, final_text, released_text
-from .task import Example, Grade, Task
+from .run.folder import RunFolder
+from .run.grading import GradingPool
+from .run.sample import CellName, Sample
+from .task import AnyTask, Example, Grade
 from .tasks import find_task
 
 OnProgress = Callable[[int, int], None]
@@ -27,15 +31,15 @@ Grades = dict[str, Grade]
 
 
 @dataclass(frozen=True)
-class Answer:
-    """An answer of a model, and its problem."""
+class FileAnswer:
+    """An answer of a model in a file, and its problem."""
 
     example: Example
     output: str
     prompt: str | None = None
     """The prompt of the model, if the file has it."""
 
-    def text(self, task: Task[Any], metric: str) -> str:
+    def text(self, task: AnyTask, metric: str) -> str:
         """The text that a metric reads. Ours ends at the first EOS token; the released code drops EOS and reads on."""
         answer = task.answer(self.output, metric)
         return released_text(answer) if metric.startswith("paper") else final_text(answer)
@@ -46,23 +50,19 @@ class Graded:
     """The answers of a file with their grades."""
 
     name: str
-    task: Task[Any]
-    answers: Sequence[Answer]
+    task: AnyTask
+    answers: Sequence[FileAnswer]
     grades: Sequence[Grades]
 
     def accuracy(self, metric: str) -> Interval:
         return wilson(sum(grade[metric].correct for grade in self.grades), len(self.grades))
 
     def disagreements(self) -> list[int]:
-        """The numbers of the answers on which our rule and the paper's rule disagree."""
-        if not self.has_released_rule:
+        """The numbers of the answers on which our rule and the paper's rule disagree. The mini families have only ours:
+        they are not part of the release."""
+        if "paper" not in self.task.graders:
             return []
         return [n for n, g in enumerate(self.grades) if g["correct"].correct != g["paper"].correct]
-
-    @property
-    def has_released_rule(self) -> bool:
-        """The mini families have none: they are not part of the release."""
-        return "paper" in self.task.graders
 
     def count_only(self, metric: str, other: str) -> int | None:
         """The answers that are right by one metric and wrong by another; None if the task lacks one of them."""
@@ -71,9 +71,9 @@ class Graded:
         return sum(g[metric].correct and not g[other].correct for g in self.grades)
 
 
-def row_of(name: str, task: Task[Any], answer: Answer, grades: Grades) -> dict[str, Any]:
+def row_of(name: str, task: AnyTask, answer: FileAnswer, grades: Grades) -> dict[str, object]:
     """A line for a file of grades: the answer, and its grade by every metric."""
-    grades_by_metric = {}
+    grades_by_metric = dict[str, object]()
     for metric, grade in grades.items():
         is_moved = not answer.output.startswith(answer.text(task, metric))  # dropped tokens have shifted the span
         span = None if is_moved else grade.span
@@ -81,12 +81,12 @@ def row_of(name: str, task: Task[Any], answer: Answer, grades: Grades) -> dict[s
     return {"file": name, "task": task.name, "id": answer.example.id, "text": answer.output} | grades_by_metric
 
 
-def grades_of(row: dict[str, Any], task: Task[Any]) -> Grades:
+def grades_of(row: dict[str, Any], task: AnyTask) -> Grades:
     """The grades in a line of a file of grades."""
     return {metric: Grade(**row[metric]) for metric in task.graders}
 
 
-def task_of(path: Path, name: str | None) -> Task[Any]:
+def task_of(path: Path, name: str | None) -> AnyTask:
     """The task of that name; without a name, the task with which the file's name begins."""
     found = next((task for task in TASK_NAMES if path.name.startswith(task)), None)
     if name is None and found is None:
@@ -96,7 +96,7 @@ def task_of(path: Path, name: str | None) -> Task[Any]:
     return find_task(str(name or found))
 
 
-def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]:
+def read_answers(path: Path, task: AnyTask, data: Path | None) -> list[FileAnswer]:
     """Read answers from a file of JSON lines: {"id", "text"} of our examples, or the format of :mod:`.published`."""
     require_file(path)
     rows = parse(read_text(path), path.name)
@@ -111,9 +111,9 @@ def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]
     for number, (place, row) in enumerate(rows):
         try:
             if is_published:
-                found.append(Answer(example_of(task.name, row, number, known), _text(row["output"])))
+                found.append(FileAnswer(example_of(task.name, row, number, known), _text(row["output"])))
             else:
-                found.append(Answer(_example(row["id"], known, task), _text(row["text"]), _prompt(row)))
+                found.append(FileAnswer(_example(row["id"], known, task), _text(row["text"]), _prompt(row)))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise UncodeError(
@@ -126,7 +126,7 @@ def read_answers(path: Path, task: Task[Any], data: Path | None) -> list[Answer]
     return found
 
 
-def _check_ids(path: Path, rows: Sequence[Row], task: Task[Any]) -> None:
+def _check_ids(path: Path, rows: Sequence[Row], task: AnyTask) -> None:
     """Raise if the first id belongs to another task, before any data is downloaded."""
     place, row = rows[0]
     other = _task_of_id(row.get("id"))
@@ -137,7 +137,7 @@ def _check_ids(path: Path, rows: Sequence[Row], task: Task[Any]) -> None:
     )
 
 
-def _task_of_id(name: Any) -> str | None:
+def _task_of_id(name: object) -> str | None:
     """The task whose example ids have this form."""
     if not isinstance(name, str):
         return None
@@ -147,7 +147,7 @@ def _task_of_id(name: Any) -> str | None:
     return begin if "/" in name and begin in TASK_NAMES else None
 
 
-def _example(name: Any, known: Mapping[str, Example], task: Task[Any]) -> Example:
+def _example(name: object, known: Mapping[str, Example], task: AnyTask) -> Example:
     if not isinstance(name, str) or name not in known:
         first = next(iter(known))
         raise ValueError(
@@ -157,7 +157,7 @@ def _example(name: Any, known: Mapping[str, Example], task: Task[Any]) -> Exampl
     return known[name]
 
 
-def _prompt(row: Mapping[str, Any]) -> str | None:
+def _prompt(row: Fields) -> str | None:
     """The prompt in a row, as `uncode decode` writes it: a text, or messages."""
     messages = row.get("messages")
     if isinstance(messages, list):
@@ -166,22 +166,23 @@ def _prompt(row: Mapping[str, Any]) -> str | None:
     return text if isinstance(text, str) else None
 
 
-def with_other_prompt(task: Task[Any], answers: Sequence[Answer]) -> list[Answer]:
-    """Answers whose prompt is that of another problem than their id. Another template does not count."""
-    return [one for one in answers if one.prompt is not None and not _contains_problem(task, one.example, one.prompt)]
-
-
-def _contains_problem(task: Task[Any], example: Example, prompt: str) -> bool:
-    """Whether a prompt holds the whole problem, or is a part of our prompt (the question alone). Blanks are ignored."""
-    text, ours = _without_whitespace(prompt), _without_whitespace(task.prompt(example))
-    return text in ours or all(_without_whitespace(value) in text for value in task.placeholders(example).values())
+def with_other_prompt(task: AnyTask, answers: Sequence[FileAnswer]) -> list[FileAnswer]:
+    """Answers whose prompt is that of another problem than their id: it neither holds the whole problem, in whatever
+    template, nor is a part of our prompt (the question alone). Blanks are ignored."""
+    found = []
+    for one in answers:
+        text, ours = _without_whitespace(one.prompt or ""), _without_whitespace(task.prompt(one.example))
+        parts = map(_without_whitespace, task.placeholders(one.example).values())
+        if text not in ours and not all(part in text for part in parts):
+            found.append(one)
+    return found
 
 
 def _without_whitespace(text: str) -> str:
     return "".join(text.split())
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"its text is {value!r}")
     return value
@@ -189,19 +190,19 @@ def _text(value: Any) -> str:
 
 def grade_all(
     name: str,
-    task: Task[Any],
-    answers: Sequence[Answer],
+    task: AnyTask,
+    answers: Sequence[FileAnswer],
     workers: int,
     on_progress: OnProgress | None = None,
     known: Sequence[Grades] = (),
-    keep: Callable[[dict[str, Any]], None] | None = None,
+    keep: Callable[[dict[str, object]], None] | None = None,
 ) -> Graded:
     """Grade by every metric of the task. At most `workers` programs run at a time.
 
     `known` are the grades of the first answers, which are not graded again. `keep` is called with every new row.
     """
 
-    def grades(answer: Answer) -> Grades:
+    def grades(answer: FileAnswer) -> Grades:
         return {metric: task.grade(answer.example, answer.text(task, metric), metric) for metric in task.graders}
 
     found, pool = list(known), ThreadPoolExecutor(max(1, workers))
@@ -221,3 +222,57 @@ def sample(graded: Graded, count: int, seed: int) -> list[int]:
     """A random sample of the disagreements. The same seed gives the same sample."""
     found = graded.disagreements()
     return sorted(random.Random(seed).sample(found, min(count, len(found))))
+
+
+@dataclass
+class RegradedCell:
+    """How the grades of a cell have changed, by our grader."""
+
+    cell: CellName
+    answers: int = 0
+    right_before: int = 0
+    right: int = 0
+    changed: int = 0
+    """Answers of which any grade has changed, by any metric."""
+
+
+def regrade_run(folder: RunFolder, data: Path | None, workers: int, on_progress: OnProgress) -> list[RegradedCell]:
+    """Grade every answer of a run again, and write the samples with their new grades.
+
+    A run that is being written is refused.
+    """
+    with ExitStack() as stack:
+        for lock in sorted(folder.path.glob("samples.*.lock")):
+            stack.enter_context(exclusive_lock(lock, folder.path, "writing samples"))
+        samples = folder.all_samples()
+        require(len(samples) > 0, f"'{folder.path}' holds no answers yet.")
+        graded = _graded(samples, data, workers, on_progress)
+        folder.merge(graded)
+    found: dict[CellName, RegradedCell] = {}
+    for before, after in zip(samples, graded, strict=True):
+        cell = found.setdefault(after.cell, RegradedCell(after.cell))
+        cell.answers += 1
+        cell.right_before += before.grades["correct"].correct
+        cell.right += after.grades["correct"].correct
+        cell.changed += before.grades != after.grades
+    return list(found.values())
+
+
+def _graded(samples: list[Sample], data: Path | None, workers: int, on_progress: OnProgress) -> list[Sample]:
+    """The samples in the same order, with new grades."""
+    tasks = {name: find_task(name) for name in dict.fromkeys(sample.task for sample in samples)}
+    examples = {name: {example.id: example for example in task.examples(data)} for name, task in tasks.items()}
+    pool = GradingPool(workers)
+    try:
+        futures = []
+        for one in samples:
+            known = examples[one.task]
+            require(one.id in known, f"the data of {one.task} has no example '{one.id}': give the data of the run.")
+            futures.append(pool.submit(tasks[one.task], known[one.id], one.text))
+        found = []
+        for sample, future in zip(samples, futures, strict=True):
+            found.append(replace(sample, grades=future.result()))
+            on_progress(len(found), len(samples))
+    finally:
+        pool.close()
+    return found

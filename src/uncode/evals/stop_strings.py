@@ -23,16 +23,15 @@ class StopStrings:
 
     def are_settled(self, text: str) -> bool:
         """Whether both rules cut the text, and cut it at the same place whatever follows."""
-        return all(self._is_settled(text, released) for released in (False, True))
-
-    def _is_settled(self, text: str, released: bool) -> bool:
-        """A stop string that is complete ends the text, unless a longer one began before it and may still come."""
-        at, begin = self._find(text, released), self._begin(text, released)
-        if at is None:
-            return False
-        longest = max(map(len, self._strings(released)))
-        starts = range(max(begin, len(text) - longest + 1), at)
-        return not any(stop.startswith(text[start:]) for start in starts for stop in self._strings(released))
+        for released in (False, True):
+            at, begin, strings = self._find(text, released), self._begin(text, released), self._strings(released)
+            if at is None:
+                return False
+            longest = max(map(len, strings))
+            starts = range(max(begin, len(text) - longest + 1), at)
+            if any(stop.startswith(text[start:]) for start in starts for stop in strings):
+                return False  # a longer stop string began before this one, and may still come
+        return True
 
     def _find(self, text: str, released: bool) -> int | None:
         begin = self._begin(text, released)

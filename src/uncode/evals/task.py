@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..core.errors import UncodeError, require, suggest
-from .data import Row, Source, rows_of
+from .data import DataSource, Fields, Row, rows_of
 from .stop_strings import StopStrings
 
 Span = tuple[int, int]
@@ -27,7 +27,7 @@ class Grade(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Settings:
+class TaskSettings:
     """The paper's settings of a task (from its appendix on implementation details)."""
 
     shots: int
@@ -56,8 +56,8 @@ class Task(ABC, Generic[E]):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    source: ClassVar[Source]
-    settings: ClassVar[Settings]
+    source: ClassVar[DataSource]
+    settings: ClassVar[TaskSettings]
     stops: ClassVar[tuple[str, ...]] = ()
     """Strings that end an answer. After a raw prompt with shots, the model may continue with another problem."""
     released_stops: ClassVar[tuple[str, ...]] = ()
@@ -71,7 +71,7 @@ class Task(ABC, Generic[E]):
         """Raise if an optional package that grading needs is missing. It is called before anything is decoded."""
 
     @abstractmethod
-    def read(self, row: Mapping[str, Any], number: int) -> E:
+    def read(self, row: Fields, number: int) -> E:
         """Build an example from a row of the data."""
 
     @abstractmethod
@@ -129,6 +129,10 @@ class Task(ABC, Generic[E]):
     @property
     def stop_strings(self) -> StopStrings:
         return StopStrings(self.stops, self.released_stops)
+
+
+AnyTask = Task[Any]
+"""A benchmark, whatever its examples are."""
 
 
 def fill(template: str, values: Mapping[str, str]) -> str:

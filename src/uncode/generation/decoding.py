@@ -11,7 +11,7 @@ from ..core.stepper.decode import OPTION_PARAMETERS, Steps
 from ..core.stepper.requests import DecodeOptions, Seeds
 from ..core.support.arguments import checks_arguments
 from ..core.trace.trace import Trace
-from ..samplers.lookup import SamplersLike, resolve
+from ..samplers.resolve import SamplersLike, resolve_each
 
 
 @checks_arguments(rest=OPTION_PARAMETERS)
@@ -19,7 +19,7 @@ def steps(
     denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **options: Unpack[DecodeOptions]
 ) -> Steps:
     """The decode as an iterator of steps, one forward each; see :func:`decode`."""
-    return stepper.steps(denoiser, canvas, resolve(sampler, denoiser), seed, **options)
+    return stepper.steps(denoiser, canvas, resolve_each(sampler, denoiser), seed, **options)
 
 
 @checks_arguments(rest=OPTION_PARAMETERS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from typing import Any, Required, TypedDict, Unpack, overload
+from typing import Any, TypedDict, Unpack, overload
 
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
@@ -14,14 +14,15 @@ from ..core.pieces.stop import AfterEos
 from ..core.stepper.decode import Steps, steps
 from ..core.stepper.requests import Samplers, Seeds, each_sampler
 from ..core.support.arguments import checks_arguments
-from ..samplers.lookup import SamplersLike, resolve
+from ..samplers.options import DEFAULT_SAMPLER
+from ..samplers.resolve import SamplersLike, resolve_each
 from .prompt import Length, Messages, Prompt, answer_texts, blank_gaps, canvas_of, is_whole, read_prompts
 
 
 class GenerateOptions(TypedDict, total=False):
     """The keyword arguments of :func:`generate`."""
 
-    sampler: Required[SamplersLike]
+    sampler: SamplersLike
     length: Length
     seed: Seeds
     stop_at_eos: bool
@@ -42,7 +43,7 @@ def generate(
     denoiser: Denoiser,
     prompt: str | Sequence[Any],
     *,
-    sampler: SamplersLike,
+    sampler: SamplersLike = DEFAULT_SAMPLER,
     length: Length = None,
     seed: Seeds = 0,
     stop_at_eos: bool = True,
@@ -50,10 +51,10 @@ def generate(
     """The model's answer to a raw prompt, to messages (through the chat template), or to a list of either.
 
     `sampler` is a Sampler, the name of a preset ("confidence") or of one of the model's own sampler files ("story" of
-    tiny), or the path of a sampler file. A text with gaps, "Paris is the <mask:2> of France.", is returned with its
-    gaps filled and takes no `length`; of `<mask:?>` the model chooses the size. For a list, `length`, `sampler` and
-    `seed` may be one per prompt. Decoding of an answer stops once no mask is left before an EOS token; with
-    `stop_at_eos=False` the model fills every mask.
+    tiny), or the path of a sampler file. Without a `length`, an answer has 96 tokens, or as many as the model has room
+    for. A text with gaps, "Paris is the <mask:2> of France.", is returned with its gaps filled and takes no `length`;
+    of `<mask:?>` the model chooses the size. For a list, `length`, `sampler` and `seed` may be one per prompt. Decoding
+    of an answer stops once no mask is left before an EOS token; with `stop_at_eos=False` the model fills every mask.
     """
     require(isinstance(prompt, Sequence), f"a prompt is a text, messages or a list of them, not {shown(prompt)}.")
     one = isinstance(prompt, str) or (len(prompt) > 0 and isinstance(prompt[0], dict))
@@ -63,7 +64,7 @@ def generate(
     )
     require(isinstance(stop_at_eos, bool), f"stop_at_eos must be True or False, not {shown(stop_at_eos)}.")
     prompts = read_prompts(denoiser, [prompt] if one else list(prompt), length)
-    trace = start_decode(denoiser, prompts, resolve(sampler, denoiser), seed, stop_at_eos).trace()
+    trace = start_decode(denoiser, prompts, resolve_each(sampler, denoiser), seed, stop_at_eos).trace()
     texts = answer_texts(denoiser, prompts, trace)
     if blank := blank_gaps(denoiser, prompts, trace):
         warnings.warn(blank[0], stacklevel=3)

@@ -17,8 +17,8 @@ from ..core.pieces.stop import AfterEos
 from ..core.stepper.requests import Seeds, each_seed
 from ..core.support.arguments import checks_arguments
 from ..core.trace.trace import Trace
-from ..samplers.lookup import SamplerLike
 from ..samplers.presets import certain_first
+from ..samplers.resolve import SamplerLike
 from .decoding import decode
 from .likelihood import masked_log_probability
 

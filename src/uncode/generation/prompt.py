@@ -15,6 +15,7 @@ from ..core.errors import UncodeError, require, shown
 from ..core.support.memory import require_memory_for_canvas
 from ..core.support.reprs import counted
 from ..core.trace.trace import Trace
+from ..samplers.options import DEFAULT_LENGTH
 from .gaps import CHOSEN, MARKER, gap_size
 from .likelihood import masked_logits
 
@@ -56,7 +57,8 @@ class Prompt:
 def read_prompts(denoiser: Denoiser, prompts: Sequence[str | Messages], length: Length) -> list[Prompt]:
     """Rows for raw prompts, messages (through the chat template) and texts with `<mask:12>` in them.
 
-    `length` is the length of the answers: one for all, or one per prompt. A text with gaps has none.
+    `length` is the length of the answers: one for all, or one per prompt. A text with gaps has none; the default of the
+    others is that of :func:`with_answer`.
     """
     Facts.of(denoiser)
     require(len(prompts) > 0, "there is no prompt to answer: give at least one.")
@@ -148,14 +150,19 @@ def _frame(denoiser: Denoiser) -> tuple[list[int], list[int]]:
 
 
 def with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None) -> Prompt:
-    """A prompt and masks for its answer. `<mask:3>` in the prompt is ordinary text here."""
-    require(isinstance(length, int), "the length of the answer is missing: give one, or mark gaps with <mask:12>.")
-    assert isinstance(length, int)
+    """A prompt and masks for its answer. `<mask:3>` in the prompt is ordinary text here.
+
+    Without a length, the answer has DEFAULT_LENGTH tokens, or as many as the model has room for.
+    """
+    before, after = _frame(denoiser)
+    ids = before + encode(denoiser, prompt)
+    if length is None:
+        length = DEFAULT_LENGTH
+        if denoiser.is_bounded and denoiser.context is not None:
+            length = max(1, min(length, denoiser.context - len(ids) - len(after)))
     require(length > 0, f"the length to generate must be at least 1, not {shown(length)}.")
     require(length < 2**31, f"the length to generate must be below 2^31, not {shown(length)}.")
     require_memory_for_canvas(length)
-    before, after = _frame(denoiser)
-    ids = before + encode(denoiser, prompt)
     require(denoiser.mask_id not in ids, "the prompt contains the mask token: mark gaps in a plain text instead.")
     return Prompt(ids + [denoiser.mask_id] * length + after, [(len(ids), len(ids) + length)])
 

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import ClassVar, NoReturn, Self
+from typing import NoReturn, Unpack
 
-import torch
-from torch import Tensor
-
-from ..core.belief import Proposed
-from ..core.denoiser import Facts
-from ..core.errors import NoSuchName, require
-from ..core.noise import Draw
-from ..core.pieces.blocks import Blocks
-from ..core.pieces.piece import Table
-from ..core.pieces.policy import Policy, Sampler
-from ..core.pieces.propose import Sample
-from ..core.pieces.quota import Even
-from ..core.pieces.remask import Remasker
-from ..core.pieces.score import Confidence, Exp, Score
-from ..core.pieces.select import Factor, Selector, Threshold, TopK
-from ..core.view import Count, Ranking, View
-from .registry import Cache, Frequency, cache_named, checks_options, table_or_own
+from ..core.errors import NoSuchName
+from . import pieces as p
+from .preset import PRESETS, Frequency, Placed, Shared, preset, table_or_own
 
 __all__ = [
     "fast_dllm_dream",
@@ -39,238 +23,93 @@ def __dir__() -> list[str]:
     return __all__
 
 
-@dataclass(frozen=True)
-class _ReleasedScore(Score):
-    """What the two released calibrations share: min(-p * log(f + 1e-9), clip) on a linear scale, offsets counted
-    from the block, the logarithm in float32."""
-
-    kind: ClassVar[bool] = True
-    _log_frequency: ClassVar[Tensor | None] = None
-
-    table: Table
-    rate: float
-    clip: float
-
-    def check(self) -> None:
-        require(self.rate >= 0, f"rate must be 0 or more, not {self.rate}.")
-        require(self.clip > 0, f"clip must be above 0, not {self.clip}.")
-
-    def bind(self, facts: Facts) -> Self:
-        surprisal = facts.surprisal(self.table)
-        return self.holding(_log_frequency=((-surprisal).exp().float() + 1e-9).log().to(facts.device))
-
-    def weighed(self, view: View, tokens: Tensor) -> Tensor:
-        assert self._log_frequency is not None
-        return (-view.belief.logp.exp() * self._log_frequency[tokens]).clamp(max=self.clip)
-
-
-@dataclass(frozen=True)
-class ReleasedUncode(_ReleasedScore):
-    """Uncode as released (src/generate.py, pc_sampler_function): the clip is on the product p * S, not on S, and the
-    positional factor underflows to 0 in float32 (from offset 416 on at rate 0.25), where all positions tie."""
-
-    def __call__(self, view: View) -> Tensor:
-        offset_in_block = (view.offsets - view.block_start).float()
-        return (-self.rate * offset_in_block).exp() * self.weighed(view, view.belief.token)
-
-
-@dataclass(frozen=True)
-class ReleasedLinear(_ReleasedScore):
-    """The linear ablation as released (linear_position): scaled to [0, 1] over the whole block, filled positions
-    included, and blended with a falling line."""
-
-    def __call__(self, view: View) -> Tensor:
-        tokens = torch.where(view.eligible, view.belief.token, view.tokens)
-        weighed = self.weighed(view, tokens)
-        offset_in_block, length = view.places - view.block_start, view.block_length
-        outside = (offset_in_block < 0) | (offset_in_block >= length)
-        least = weighed.masked_fill(outside, torch.inf).amin(-1, keepdim=True)
-        most = weighed.masked_fill(outside, -torch.inf).amax(-1, keepdim=True)
-        line = ((length - offset_in_block) / length).float()
-        return (1 - self.rate) * (weighed - least) / (most - least).clamp(min=1e-9) + self.rate * line
-
-
-@dataclass(frozen=True)
-class FactorOffByOne(Factor):
-    """Factor decoding as released (get_transfer_index_dynamic): when all but the last candidate pass, the last is
-    committed unchecked, so the last two tokens of a block always go together."""
-
-    def __call__(self, ranking: Ranking, view: View) -> Tensor:
-        count, candidates = self.count(ranking, view), ranking.candidates.sum(-1, keepdim=True)
-        return ranking.top(torch.where(count >= candidates - 1, candidates, count))
-
-
-@dataclass(frozen=True)
-class FirstThenThreshold(Threshold):
-    """Fast-dLLM's blocks for Dream (generation_utils_block.py): the forward that opens a block commits its first
-    position alone, whatever its confidence, because shifted logits are wrong for that one under its caches."""
-
-    def __call__(self, ranking: Ranking, view: View) -> Tensor:
-        opening = torch.as_tensor(view.block_step == 0, device=ranking.score.device)
-        first = Ranking(-view.places.expand_as(ranking.score), ranking.candidates).top(1)
-        return torch.where(opening, first, super().__call__(ranking, view))
-
-
-@dataclass(frozen=True)
-class SuppressAfterDraw(Sample):
-    """LLaDA's confidence_eos_eot_inf as published (generate.py; ML-GSAI/LLaDA#137): EOS tokens are removed after the
-    draw, both of them at temperature 0 but only the second above it."""
-
-    _after: ClassVar[Tensor | None] = None
-
-    def bind(self, facts: Facts) -> Self:
-        removed = facts.eos_ids if self.temperature == 0 else facts.eos_ids[1:]
-        bar = torch.zeros(facts.vocab_size, device=facts.device)
-        bar[list(removed)] = float("-inf")
-        return super().bind(facts).holding(_after=bar)
-
-    def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
-        assert self._after is not None
-        proposed, believed = super().propose(logits, view)
-        token = proposed(logits) if isinstance(proposed, Draw) else proposed
-        return token, believed + self._after
-
-
-@dataclass(frozen=True)
-class Loops:
-    """The three phases of the released ReMDM: fill a part, then loop (look, take back, fill), then fill the rest."""
-
-    ratio: float
-    count: int
-    loops: int
-
-    def phase(self, view: View) -> tuple[Count, Count]:
-        """Steps of the first phase, and steps since the second began (negative before it)."""
-        part = view.block_masked * self.ratio / self.count
-        first = int(part) if isinstance(part, float) else part.long()
-        return first, view.block_step - first
-
-    def looking(self, view: View) -> Tensor | bool:
-        """Whether this forward only looks, to take tokens back."""
-        _, step = self.phase(view)
-        return (step >= 0) & (step < 2 * self.loops) & (step % 2 == 0)
-
-
-def _check_loops(ratio: float, count: int, loops: int) -> None:
-    require(0 < ratio <= 1, f"ratio must be in (0, 1], not {ratio}.")
-    require(count >= 1 and loops >= 0, f"count must be at least 1 and loops at least 0, not {count} and {loops}.")
-
-
-@dataclass(frozen=True)
-class AlternatingCommit(Selector):
-    """The commits of the released ReMDM (generate_with_remdm): `count` a step, none while it only looks."""
-
-    ratio: float = 0.875
-    count: int = 1
-    loops: int = 32
-
-    def check(self) -> None:
-        _check_loops(self.ratio, self.count, self.loops)
-
-    @property
-    def may_wait(self) -> bool:
-        return True
-
-    def __call__(self, ranking: Ranking, view: View) -> Tensor:
-        looking = Loops(self.ratio, self.count, self.loops).looking(view)
-        return ranking.top(self.count) & ~torch.as_tensor(looking, device=ranking.score.device)
-
-
-@dataclass(frozen=True)
-class LeastLikelyNow(Remasker):
-    """The erasures of the released ReMDM: the standing tokens the model now finds least likely, at the price of a
-    separate forward."""
-
-    needs_standing: ClassVar[bool] = True
-
-    ratio: float = 0.875
-    count: int = 1
-    loops: int = 32
-
-    def check(self) -> None:
-        _check_loops(self.ratio, self.count, self.loops)
-
-    def __call__(self, view: View) -> Tensor:
-        assert view.own is not None
-        looking = Loops(self.ratio, self.count, self.loops).looking(view)
-        least = Ranking(-view.belief.standing, view.own).top(self.count)
-        return least & torch.as_tensor(looking, device=least.device)
-
-    def pending(self, view: View) -> Tensor | bool:
-        _, step = Loops(self.ratio, self.count, self.loops).phase(view)
-        return torch.as_tensor(step < 2 * self.loops - 1, device=view.tokens.device)
-
-
-@checks_options("uncode_release")
+@preset(
+    source="NEUIR/Uncode src/generate.py, generate_with_pc_sampler",
+    is_quirk=True,
+)
 def uncode_release(
-    *, steps: int | None = None, frequency: Frequency = None, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
-) -> Sampler:
-    """Uncode as released: clip on the product, offsets from the block, positions beyond the underflow tie.
+    *,
+    steps: int | None = None,
+    frequency: Frequency = None,
+    rate: float = 0.25,
+    clip: float = 10.0,
+    blocks: int = 1,
+    **shared: Unpack[Shared],
+) -> p.Policy:
+    """Uncode as released: clip on the product, offsets from the block, positions beyond the underflow tie."""
+    return p.Policy(
+        p.ReleasedUncode(table_or_own(frequency), rate, clip), p.TopK(p.Even(steps)), p.Blocks(count=blocks)
+    )
 
-    Source: NEUIR/Uncode src/generate.py, generate_with_pc_sampler.
-    """
-    policy = Policy(ReleasedUncode(table_or_own(frequency), rate, clip), TopK(Even(steps)), Blocks(count=blocks))
-    return Sampler(policy, name="uncode_release")
 
-
-@checks_options("linear_position")
+@preset(
+    source="NEUIR/Uncode src/generate.py, generate_with_linear_position",
+    is_quirk=True,
+)
 def linear_position(
-    *, steps: int | None = None, frequency: Frequency = None, rate: float = 0.25, clip: float = 10.0, blocks: int = 1
-) -> Sampler:
-    """The linear ablation of Uncode as released.
-
-    Source: NEUIR/Uncode src/generate.py, generate_with_linear_position.
-    """
-    policy = Policy(ReleasedLinear(table_or_own(frequency), rate, clip), TopK(Even(steps)), Blocks(count=blocks))
-    return Sampler(policy, name="linear_position")
-
-
-@checks_options("fast_dllm_factor")
-def fast_dllm_factor(*, factor: float = 1.0, block_length: int = 32, cache: Cache = "none") -> Sampler:
-    """Factor decoding as released, with the unchecked last candidate.
-
-    Source: NEUIR/Uncode src/generate.py, get_transfer_index_dynamic.
-    """
-    policy = Policy(Confidence(), FactorOffByOne(factor), Blocks(length=block_length))
-    return Sampler(policy, cache=cache_named(cache), name="fast_dllm_factor_release")
+    *,
+    blocks: int = 1,
+    steps: int | None = None,
+    frequency: Frequency = None,
+    rate: float = 0.25,
+    clip: float = 10.0,
+    **shared: Unpack[Shared],
+) -> p.Policy:
+    """The linear ablation of Uncode as released."""
+    return p.Policy(
+        p.ReleasedLinear(table_or_own(frequency), rate, clip), p.TopK(p.Even(steps)), p.Blocks(count=blocks)
+    )
 
 
-@checks_options("fast_dllm_dream")
-def fast_dllm_dream(*, threshold: float = 0.9, block_length: int = 32, cache: Cache = "auto") -> Sampler:
-    """Fast-dLLM on Dream as released: every block opens with its first position, then goes by the threshold.
-
-    Source: NVlabs/Fast-dLLM dream/model/generation_utils_block.py, _sample (alg="confidence_threshold").
-    """
-    policy = Policy(Confidence(), FirstThenThreshold(threshold), Blocks(length=block_length))
-    return Sampler(policy, cache=cache_named(cache), name="fast_dllm_dream")
-
-
-@checks_options("llada_eos")
-def llada_eos(*, steps: int | None = 128, block_length: int = 128, temperature: float = 0.0) -> Sampler:
-    """LLaDA with confidence_eos_eot_inf as published.
-
-    Source: ML-GSAI/LLaDA generate.py, line 98; issue 137.
-    """
-    policy = Policy(Exp(Confidence()), TopK(Even(steps)), Blocks(length=block_length))
-    return Sampler(policy, SuppressAfterDraw((), temperature), name="llada_eos")
+@preset(
+    source="NEUIR/Uncode src/generate.py, get_transfer_index_dynamic",
+    is_quirk=True,
+    block_length=32,
+)
+def fast_dllm_factor(*, factor: float = 1.0, **shared: Unpack[Shared]) -> p.Sampler:
+    """Factor decoding as released, with the unchecked last candidate."""
+    policy = p.Policy(p.Confidence(), p.FactorOffByOne(factor))
+    return p.Sampler(policy, name="fast_dllm_factor_release")
 
 
-@checks_options("remdm_release")
-def remdm_release(*, ratio: float = 0.875, count: int = 1, loops: int = 32) -> Sampler:
-    """ReMDM as Uncode's baseline: two forwards a loop, erasing what is least likely now.
+@preset(
+    source='NVlabs/Fast-dLLM dream/model/generation_utils_block.py, _sample (alg="confidence_threshold")',
+    is_quirk=True,
+    block_length=32,
+    cache="auto",
+)
+def fast_dllm_dream(*, threshold: float = 0.9, **shared: Unpack[Shared]) -> p.Policy:
+    """Fast-dLLM on Dream as released: every block opens with its first position, then goes by the threshold."""
+    return p.Policy(p.Confidence(), p.FirstThenThreshold(threshold))
 
-    Source: NEUIR/Uncode src/generate.py, generate_with_remdm.
-    """
-    policy = Policy(Confidence(), AlternatingCommit(ratio, count, loops), remask=LeastLikelyNow(ratio, count, loops))
-    return Sampler(policy, limit=100_000, name="remdm_release")
+
+@preset(
+    source="ML-GSAI/LLaDA generate.py, line 98; issue 137",
+    without=("top_k", "top_p"),
+    is_quirk=True,
+    block_length=128,
+)
+def llada_eos(*, steps: int | None = 128, temperature: float = 0.0, **placed: Unpack[Placed]) -> p.Sampler:
+    """LLaDA with confidence_eos_eot_inf as published."""
+    policy = p.Policy(p.Exp(p.Confidence()), p.TopK(p.Even(steps)))
+    return p.Sampler(policy, p.SuppressAfterDraw((), temperature))
 
 
-QUIRKS: dict[str, Callable[..., Sampler]] = {
-    f"legacy.{quirk.__name__}": quirk
-    for quirk in (uncode_release, linear_position, fast_dllm_factor, fast_dllm_dream, llada_eos, remdm_release)
-}
+@preset(
+    source="NEUIR/Uncode src/generate.py, generate_with_remdm",
+    is_quirk=True,
+)
+def remdm_release(*, ratio: float = 0.875, count: int = 1, loops: int = 32, **shared: Unpack[Shared]) -> p.Sampler:
+    """ReMDM as Uncode's baseline: two forwards a loop, erasing what is least likely now."""
+    policy = p.Policy(
+        p.Confidence(), p.AlternatingCommit(ratio, count, loops), remask=p.LeastLikelyNow(ratio, count, loops)
+    )
+    return p.Sampler(policy, limit=100_000)
+
+
+QUIRKS = {name: entry.make for name, entry in PRESETS.items() if name.startswith("legacy.")}
 """Every quirk by the name the command line knows it by."""
 
 
 def __getattr__(name: str) -> NoReturn:
-    raise NoSuchName("uncode.legacy", name, [quirk.removeprefix("legacy.") for quirk in QUIRKS])
+    raise NoSuchName("uncode.legacy", name, __all__)

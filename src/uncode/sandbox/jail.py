@@ -36,7 +36,7 @@ class NoJail(UserWarning):
 
 
 @dataclass(frozen=True)
-class View:
+class JailView:
     """The file system and the environment of a process in a jail."""
 
     python: str
@@ -66,7 +66,7 @@ class Jail(ABC):
         request = {**settings, "own_files": self.own_files}
         return [*self.walls(request), *_python(view.python, "boot"), view.harness, role, json.dumps(request)]
 
-    def view(self) -> View:
+    def view(self) -> JailView:
         """The view of a process in this jail."""
         return _view()
 
@@ -147,8 +147,8 @@ class Bare(Jail):
     def walls(self, settings: Mapping[str, Any]) -> list[str]:
         return []
 
-    def view(self) -> View:
-        return View(interpreter(), str(GUEST.parent))
+    def view(self) -> JailView:
+        return JailView(interpreter(), str(GUEST.parent))
 
 
 JAILS: dict[str, type[Jail]] = {jail.name: jail for jail in (Namespaces, Bubblewrap, Bare)}
@@ -198,7 +198,7 @@ def _python(program: str, module: str) -> list[str]:
 
 
 @functools.cache
-def _view() -> View:
+def _view() -> JailView:
     """A view of the interpreter, its libraries, the system's libraries and the guest's files, without packages.
 
     An interpreter in a folder such as a user's home appears as /python, so that its path is not visible.
@@ -223,7 +223,7 @@ def _view() -> View:
     if not stays:
         hidden += _matching_paths(f"{prefix}/lib", "pkgconfig", "python*/config-*")
         built += _matching_paths(f"{prefix}/lib", *(f"python*/{name}" for name in _BUILT))
-    return View(
+    return JailView(
         python=place(program),
         harness=HARNESS,
         folders=[

@@ -9,7 +9,7 @@ from collections import deque
 from typing import Literal
 
 from ..engine import Engine
-from .decoding.job import Outcome, Row
+from .decoding.served_request import Outcome, ServedRow
 from .errors import shutting_down
 from .logs import Log
 from .metrics import Metrics
@@ -23,17 +23,17 @@ STALLED_STEPS = 10
 the first step of a large model may be long, and a restart would only begin it again."""
 AVERAGING = 0.1
 """Weight of the latest value in a moving average."""
-Command = tuple[Literal["submit", "cancel"], Row]
+Command = tuple[Literal["submit", "cancel"], ServedRow]
 
 
 class EngineThread:
     """Runs the engine while it has rows, and sleeps otherwise. All methods may be called from any thread."""
 
-    def __init__(self, engine: Engine, metrics: Metrics, log: Log) -> None:
+    def __init__(self, engine: Engine[ServedRow], metrics: Metrics, log: Log) -> None:
         self._engine, self._metrics, self._log = engine, metrics, log
         self._commands: deque[Command] = deque()
         self._wake, self._lock = threading.Event(), threading.Lock()
-        self._rows: dict[int, Row] = {}
+        self._rows: dict[int, ServedRow] = {}
         """Rows that the engine has, by ticket."""
         self._outstanding = 0
         self._stopping = False
@@ -89,7 +89,7 @@ class EngineThread:
         """Rows that have been submitted and have not ended."""
         return self._outstanding
 
-    def submit(self, rows: list[Row], most: int) -> bool:
+    def submit(self, rows: list[ServedRow], most: int) -> bool:
         """Submit the rows of a request, unless more than `most` would be outstanding. Returns whether it did.
 
         Raises once the thread ends: its last look at the commands takes the same lock, so no row can come after it.
@@ -108,7 +108,7 @@ class EngineThread:
                 self._metrics.row_left(row.waited, "refused")
         return fits
 
-    def cancel(self, rows: list[Row]) -> None:
+    def cancel(self, rows: list[ServedRow]) -> None:
         """Drop rows before the next forward. Rows that have ended already stay as they are."""
         self._commands.extend(("cancel", row) for row in rows)
         self._wake.set()
@@ -140,7 +140,7 @@ class EngineThread:
             elif row.ticket is not None and self._rows.pop(row.ticket, None) is not None:
                 row.waited = self._engine.waited(row.ticket)
                 self._engine.cancel(row.ticket)
-                self._left(row, row.job.cancelled_as)
+                self._left(row, row.served.cancelled_as)
 
     def _step(self, began: float) -> None:
         forwards = self._engine.forwards
@@ -161,12 +161,12 @@ class EngineThread:
             self.seconds_per_row += AVERAGING * (self._busy / len(results) - self.seconds_per_row)
             self._busy = 0.0
         for result in results:
-            row: Row = result.request.key
+            row = result.request.key
             if row.ticket is not None:
                 self._rows.pop(row.ticket, None)
             self._left(row, row.finish(result))
 
-    def _left(self, row: Row, outcome: Outcome) -> None:
+    def _left(self, row: ServedRow, outcome: Outcome) -> None:
         self._metrics.row_left(row.waited, outcome)
         with self._lock:
             self._outstanding -= 1

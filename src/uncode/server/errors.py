@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from http import HTTPStatus
-from typing import Any
 
 from fastapi.responses import Response
 
 from ..core.errors import BadLogits, UncodeError
-from ..engine.errors import ForwardFailed
+from ..engine.recovery import ForwardFailed
+
+Json = dict[str, object]
+"""A JSON object."""
 
 MAX_MESSAGE = 1000
 """Characters of a message: it may show what a client has sent."""
@@ -36,7 +38,7 @@ class ApiError(Exception):
         self.message = message if len(message) <= MAX_MESSAGE else message[: MAX_MESSAGE - 3] + "..."
 
     @property
-    def body(self) -> dict[str, Any]:
+    def body(self) -> Json:
         kind = TYPES.get(self.status, "invalid_request_error" if self.status < 500 else "server_error")
         return {"error": {"message": self.message, "type": kind, "param": self.param, "code": self.code}}
 
@@ -55,7 +57,7 @@ class ApiError(Exception):
         return json_response(self.body, self.status, self.headers | ({"Connection": "close"} if close else {}))
 
 
-def json_response(data: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+def json_response(data: Json, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     """JSON in ASCII: a text with half a surrogate pair can be written too."""
     content = json.dumps(data, allow_nan=False, separators=(",", ":"))
     return Response(content, status, headers, "application/json")

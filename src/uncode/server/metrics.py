@@ -23,7 +23,7 @@ from prometheus_client.registry import Collector
 
 from ..engine import Engine
 from ..version import __version__
-from .decoding.job import Outcome
+from .decoding.served_request import Outcome, ServedRow
 
 SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 600)
 FORWARD_SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5)
@@ -66,7 +66,7 @@ class Metrics:
         )
         ProcessCollector(registry=self.registry)
 
-    def show_engine(self, engine: Engine, step_age: Callable[[], float]) -> None:
+    def show_engine(self, engine: Engine[ServedRow], step_age: Callable[[], float]) -> None:
         """Read the state of an engine whenever the metrics are read."""
         self.rows_running.set_function(lambda: engine.running)
         self.rows_waiting.set_function(lambda: engine.waiting)

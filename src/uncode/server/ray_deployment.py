@@ -12,7 +12,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from ..core.errors import UncodeError
-from ..engine.errors import first_line
+from ..engine.recovery import first_line
 from ..util.extras import needed
 from ..util.ray_cluster import connected
 from .app import create_app
@@ -20,7 +20,7 @@ from .logs import Log
 from .metrics import merge
 from .run import listen, url, warn_if_open
 from .service import Service
-from .settings import Replicas, Settings
+from .settings import Replicas, ServerSettings
 
 APPLICATION = "uncode"
 EXTRA, PURPOSE = "serve-ray", "a server on a cluster"
@@ -63,7 +63,7 @@ class Replica:
         return merge(dict(one for one in found if not isinstance(one, BaseException)))
 
 
-def application(build: Build, settings: Settings, replicas: Replicas) -> Any:
+def application(build: Build, settings: ServerSettings, replicas: Replicas) -> Any:
     """The Ray Serve application.
 
     A replica takes as many requests as its batch and its queue hold, and answers the next with 429 itself. The
@@ -92,7 +92,7 @@ def application(build: Build, settings: Settings, replicas: Replicas) -> Any:
 
 
 @contextmanager
-def deployed(build: Build, settings: Settings, replicas: Replicas) -> Iterator[None]:
+def deployed(build: Build, settings: ServerSettings, replicas: Replicas) -> Iterator[None]:
     """The application on the cluster that this process is connected to, until the end of the block.
 
     Requests come in through a proxy on each node. At the end running rows finish within the grace.
@@ -113,7 +113,7 @@ def deployed(build: Build, settings: Settings, replicas: Replicas) -> Iterator[N
 
 
 def serve_on_ray(
-    build: Build, settings: Settings, replicas: Replicas, address: str, announce: Callable[[str], None]
+    build: Build, settings: ServerSettings, replicas: Replicas, address: str, announce: Callable[[str], None]
 ) -> None:
     """Serve on the cluster at an address until a signal ends it; an empty address starts a cluster on this machine."""
     ended = threading.Event()

@@ -17,7 +17,7 @@ from .app import create_app
 from .connections import connection_class
 from .logs import Log
 from .service import Service
-from .settings import Settings
+from .settings import ServerSettings
 
 AFTER_GRACE_SECONDS = 5
 """For the last answers to be written, after the rows that were left have been given up."""
@@ -121,7 +121,7 @@ def url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
-def warn_if_open(settings: Settings, log: Log) -> None:
+def warn_if_open(settings: ServerSettings, log: Log) -> None:
     """Log a warning where other machines can use the server without a key."""
     if not settings.is_loopback and settings.api_key is None:
         log.write("warning", message="anyone who reaches this address can use the server: give it a key")

@@ -1,4 +1,4 @@
-"""The service behind the routes: it turns bodies into jobs, and hands them to the engine's thread."""
+"""The service behind the routes: it turns bodies into rows, and hands them to the engine's thread."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any
 
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
@@ -15,19 +14,19 @@ from ..core.errors import UncodeError, suggest
 from ..core.pieces.policy import Sampler
 from ..core.pieces.propose import Greedy
 from ..core.support.reprs import counted
-from ..engine import Engine, Request
-from ..samplers.catalog import DEFAULT_SAMPLER
+from ..engine import Engine
+from ..samplers.options import DEFAULT_SAMPLER
 from ..version import __version__
 from .api.fields import DecodeFields
-from .decoding.job import Job, Row
 from .decoding.prompts import PreparedPrompt, Prompts
-from .decoding.reader import Answer, Wanted
+from .decoding.reader import CompletionOutput, Wanted
 from .decoding.samplers import Choice, Samplers
+from .decoding.served_request import ServedRequest, ServedRow
 from .engine_thread import EngineThread
-from .errors import ApiError, shutting_down
+from .errors import ApiError, Json, shutting_down
 from .logs import Log
 from .metrics import Metrics
-from .settings import Settings
+from .settings import ServerSettings
 
 
 class Service:
@@ -36,10 +35,10 @@ class Service:
     def __init__(
         self,
         denoiser: Denoiser,
-        settings: Settings,
+        settings: ServerSettings,
         samplers: Samplers,
         log: Log | None = None,
-        engine: Engine | None = None,
+        engine: Engine[ServedRow] | None = None,
     ) -> None:
         self.denoiser, self.settings, self.samplers = denoiser, settings, samplers
         self.log, self.metrics = log or Log(), Metrics()
@@ -56,9 +55,9 @@ class Service:
         self.fingerprint = f"uncode-{__version__}-{str(denoiser.dtype).removeprefix('torch.')}"
 
     @classmethod
-    def of(cls, denoiser: Denoiser, sampler: str = DEFAULT_SAMPLER, settings: Settings | None = None) -> Service:
+    def of(cls, denoiser: Denoiser, sampler: str = DEFAULT_SAMPLER, settings: ServerSettings | None = None) -> Service:
         """A service with the model's own table, and with settings for a server on a free port of this machine."""
-        chosen = settings or Settings(name=str(denoiser.about.get("model") or "model"), port=0)
+        chosen = settings or ServerSettings(name=str(denoiser.about.get("model") or "model"), port=0)
         return cls(denoiser, chosen, Samplers(denoiser, sampler, {}))
 
     @property
@@ -83,11 +82,11 @@ class Service:
             message = f"{choices} choices are too many: this server decodes at most {most} a request."
             raise ApiError(400, message, param="prompt" if body.prompt_count > most else "n")
 
-    def start(self, body: DecodeFields, prompts: Sequence[PreparedPrompt], logprobs: int | None) -> Job:
-        """Start the job of a body and its prompts."""
+    def start(self, body: DecodeFields, prompts: Sequence[PreparedPrompt], logprobs: int | None) -> ServedRequest:
+        """Start to decode the prompts of a body."""
         wanted = self._wanted(body, logprobs)
         stop_at_eos = body.stop_at_eos and all(prompt.is_answer for prompt in prompts)
-        choice = Choice(body.sampler, body.options(), body.temperature, body.top_p, body.top_k, stop_at_eos)
+        choice = Choice(body.sampler, body.options(), stop_at_eos)
         sampler = self._sampler(choice)
         if logprobs and not isinstance(sampler.propose, Greedy):
             raise ApiError(
@@ -98,45 +97,41 @@ class Service:
             )
         seed = secrets.randbits(31) if body.seed is None else body.seed
         recipe = {"seed": seed} | self.samplers.repeated(choice)
-        job = Job(asyncio.get_running_loop(), self.settings.limits.seconds, recipe)
+        served = ServedRequest(asyncio.get_running_loop(), self.settings.limits.seconds, recipe, self.thread.cancel)
         for number, prompt in enumerate(one for one in prompts for _ in range(body.n or 1)):
             canvas = Canvas.infill([prompt.prompt.ids], mask_id=self.denoiser.mask_id)
-            request = Request(canvas, sampler, seed + number)
-            job.rows.append(Row(job, number, request, prompt.reader(wanted), wanted.listens))
-        job.drop = lambda: self.thread.cancel(job.rows)
-        self._submit(job)
-        return job
-
-    def count(self, job: Job, usage: dict[str, Any], answers: list[Answer]) -> dict[str, Any]:
-        """Count an answer that is complete. Returns what the log says of it."""
-        metrics = self.metrics
-        metrics.prompt_tokens.inc(usage["prompt_tokens"])
-        metrics.completion_tokens.labels(job.sampler).inc(usage["completion_tokens"])
-        first_text = time.monotonic() - job.began if job.first_text is None else job.first_text
-        metrics.first_text_seconds.labels(job.sampler).observe(first_text)
-        for row, answer in zip(job.rows, answers, strict=True):
-            metrics.token_seconds.labels(job.sampler).observe(row.seconds / max(answer.tokens, 1))
-        facts = {
-            "prompt_tokens": usage["prompt_tokens"],
-            "completion_tokens": usage["completion_tokens"],
-            "forwards": usage["completion_tokens_details"]["forwards"],
-            "queue_seconds": round(max(row.waited for row in job.rows), 4),
-            "first_text_seconds": round(first_text, 4),
-        }
-        return facts | ({"answers": [answer.text for answer in answers]} if self.settings.log_prompts else {})
-
-    async def _own_metrics(self) -> bytes:
-        return self.metrics.text()
-
-    def _submit(self, job: Job) -> None:
+            row = ServedRow(served, canvas, sampler, seed + number, prompt.reader(wanted), wanted.listens)
+            served.rows.append(row)
         limits = self.settings.limits
-        if not self.thread.submit(job.rows, limits.rows + limits.queue):
+        if not self.thread.submit(served.rows, limits.rows + limits.queue):
             raise ApiError(
                 429,
                 f"the queue is full ({counted(limits.queue, 'waiting row')}): try again later.",
                 code="queue_full",
                 retry_after=self._retry_after(),
             )
+        return served
+
+    def count(self, served: ServedRequest, prompt_tokens: int, outputs: list[CompletionOutput]) -> Json:
+        """Count an answer that is complete. Returns what the log says of it."""
+        metrics, sampler, tokens = self.metrics, served.sampler, sum(one.tokens for one in outputs)
+        metrics.prompt_tokens.inc(prompt_tokens)
+        metrics.completion_tokens.labels(sampler).inc(tokens)
+        first_text = time.monotonic() - served.began if served.first_text is None else served.first_text
+        metrics.first_text_seconds.labels(sampler).observe(first_text)
+        for row, output in zip(served.rows, outputs, strict=True):
+            metrics.token_seconds.labels(sampler).observe(row.seconds / max(output.tokens, 1))
+        facts = {
+            "prompt_tokens": prompt_tokens,
+            "completion_tokens": tokens,
+            "forwards": sum(one.forwards for one in outputs),
+            "queue_seconds": round(max(row.waited for row in served.rows), 4),
+            "first_text_seconds": round(first_text, 4),
+        }
+        return facts | ({"answers": [one.text for one in outputs]} if self.settings.log_prompts else {})
+
+    async def _own_metrics(self) -> bytes:
+        return self.metrics.text()
 
     def _retry_after(self) -> int:
         """Seconds until about a quarter of the rows in front have left, by the load of the moment."""
@@ -158,8 +153,9 @@ class Service:
             logprobs=logprobs is not None,
             trace=body.trace,
         )
-        for name in ("commits", "diffusing", "stream_options"):
-            if getattr(body, name) and not wanted.stream:
+        given = {"commits": body.commits, "diffusing": body.diffusing, "stream_options": body.stream_options}
+        for name, value in given.items():
+            if value and not wanted.stream:
                 raise ApiError(400, f"{name} needs a streamed answer: send stream=true with it.", param=name)
         if wanted.diffusing and wanted.logprobs:
             raise ApiError(400, "diffusing streams have no logprobs: leave one of them out.", param="logprobs")

@@ -42,7 +42,7 @@ class Origin:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServerSettings:
     """How a server answers; the model and its sampler come on top."""
 
     name: str

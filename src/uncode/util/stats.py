@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from ..core.errors import require
 
+K = TypeVar("K")
 Numbers = NDArray[np.float64]
 
 DRAWS_PER_CHUNK = 1 << 20
@@ -149,6 +150,13 @@ def holm(p_values: Sequence[float]) -> list[float]:
         largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[place]))
         corrected[place] = largest
     return corrected
+
+
+def corrected_tests(pairs: Mapping[K, tuple[ArrayLike, ArrayLike]]) -> dict[K, McNemar]:
+    """McNemar's test of each pair, with its p-value after Holm's correction over all of them."""
+    tests = {key: mcnemar(a, b) for key, (a, b) in pairs.items()}
+    corrected = holm([test.p for test in tests.values()])
+    return {key: test._replace(p=p) for (key, test), p in zip(tests.items(), corrected, strict=True)}
 
 
 def mean_of_intervals(intervals: Sequence[Interval]) -> Interval:

@@ -12,9 +12,9 @@ from tests.cli.running import run
 from tests.server.running import SETTINGS, QuickModel, running
 from uncode.cli.verbs.serve import EXAMPLES
 from uncode.samplers.catalog import catalog
-from uncode.samplers.registry import RANGES
+from uncode.samplers.options import OPTIONS
 from uncode.server.api.fields import SamplerFields
-from uncode.server.api.sampler_list import SLIDERS, sampler_list
+from uncode.server.api.sampler_list import sampler_list
 from uncode.server.decoding.samplers import Samplers
 from uncode.server.page.route import live_page
 
@@ -32,21 +32,21 @@ def test_every_sampler_and_option_is_listed(samplers: list[dict[str, Any]]) -> N
 
 
 def test_every_number_has_a_slider_in_its_range(samplers: list[dict[str, Any]]) -> None:
-    assert set(SLIDERS) == set(RANGES)
-    for name, (first, last, _) in SLIDERS.items():
-        fits, _words = RANGES[name]
-        assert fits(first) and (last is None or fits(last)), name
-    for option in [option for one in samplers for option in one["options"]]:
-        slider, value = option.get("slider"), option["default"]
-        assert (slider is None) == (option["kind"] in ("bool", "choice"))
+    for option in OPTIONS.values():
+        if option.range is not None and option.slider is not None:
+            (fits, _), (first, last, _) = option.range, option.slider
+            assert fits(first) and (last is None or fits(last)), option.name
+    for sent in [option for one in samplers for option in one["options"]]:
+        slider, value = sent.get("slider"), sent["default"]
+        assert (slider is None) == (sent["kind"] in ("bool", "choice"))
         if slider and value is not None and slider["max"] is not None:
-            assert slider["min"] <= value <= slider["max"], option
-        if option["kind"] == "choice":
-            assert value in option["choices"]
+            assert slider["min"] <= value <= slider["max"], sent
+        if sent["kind"] == "choice":
+            assert value in sent["choices"]
 
 
 def test_every_option_can_be_sent(samplers: list[dict[str, Any]]) -> None:
-    known = {*SamplerFields.model_fields, "temperature", "top_p", "top_k"}
+    known = set(SamplerFields.model_fields)
     assert {option["name"] for one in samplers for option in one["options"]} <= known
 
 

@@ -28,6 +28,10 @@ SHARED_MODULES = (
 """Modules that a program imports and its tests may rely on. The referee imports them itself."""
 
 
+Completion = tuple[int, dict[str, Any]]
+"""The number of a program of a problem, and what is said of it."""
+
+
 class SandboxCodeEval:
     """`code_eval` with the interface of Hugging Face's metric."""
 
@@ -43,7 +47,7 @@ class SandboxCodeEval:
         k: Sequence[int] = (1, 10, 100),
         num_workers: int = 4,
         timeout: float | None = None,
-    ) -> tuple[dict[str, float], dict[int, list[tuple[int, dict[str, Any]]]]]:
+    ) -> tuple[dict[str, float], dict[int, list[Completion]]]:
         """pass@k over the problems, and the verdict on every program.
 
         `predictions` are the programs of each problem, `references` its tests. The sandbox has its own limits, so
@@ -52,7 +56,7 @@ class SandboxCodeEval:
         jobs = [(p, c, text) for p, programs in enumerate(predictions) for c, text in enumerate(programs)]
         with ThreadPoolExecutor(num_workers) as pool:
             verdicts = list(pool.map(lambda job: self.judge(job[2], references[job[0]]), jobs))
-        found: dict[int, list[tuple[int, dict[str, Any]]]] = {number: [] for number in range(len(predictions))}
+        found: dict[int, list[Completion]] = {number: [] for number in range(len(predictions))}
         for (problem, completion, _), verdict in zip(jobs, verdicts, strict=True):
             about = {"task_id": problem, "completion_id": completion, "passed": verdict.passed, "result": verdict.why}
             found[problem].append((completion, about))

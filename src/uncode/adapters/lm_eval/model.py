@@ -12,6 +12,7 @@ import lm_eval.models  # noqa: F401  # lm-eval does not import its own models on
 import torch
 import torch.distributed as dist
 from jinja2.exceptions import TemplateError
+from lm_eval.api.instance import Instance
 from lm_eval.api.model import TemplateLM
 from lm_eval.api.registry import register_model
 from lm_eval.utils import simple_parse_args_string
@@ -24,16 +25,17 @@ from ...backbones.loading.load import check_exists, load
 from ...core.denoiser import Denoiser
 from ...core.errors import UncodeError, require, suggest
 from ...evals.run.config import SamplerEntry
-from ...evals.run.models.diffusion import DiffusionModel, sampler_of
+from ...evals.run.models.diffusion import DiffusionModel
 from ...evals.run.models.model import PreparedSampler, Question
 from ...evals.run.processes import ProcessPlace
 from ...evals.run.sample import sample_key
-from ...evals.task import Example, Settings
+from ...evals.task import Example, TaskSettings
 from ...generation.likelihood import MAX_EXACT_TOKENS, log_likelihood
 from ...generation.prompt import encode
 from ...models import sampler_files
-from ...samplers import lookup
-from ...samplers.catalog import DEFAULT_SAMPLER, catalog, find
+from ...samplers.catalog import catalog, find, is_file, read_shared
+from ...samplers.options import DEFAULT_SAMPLER
+from ...samplers.resolve import require_table, resolve
 from ...version import __version__
 from .journal import AnswerJournal, Row
 from .requests import DEFAULT_LENGTH, NO_CACHE, read_generations, warn_once
@@ -106,10 +108,8 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         else:
             name = pretrained
             own = check_exists(name, None if revision is None else str(revision), self.length or 0)
-            made = sampler_of(
-                SamplerEntry(preset), given, None, own.table
-            )  # a wrong one is found before weights are read
-            lookup.require_table(made, own.released)
+            made = resolve(preset, None, None, given, own=own.table)  # a wrong one is found before weights are read
+            require_table(made, own.released)
             denoiser = self._load(name, device, device_map, dtype, revision)
         denoiser = Guided(denoiser, float(guidance)) if guidance else denoiser
         self.model = DiffusionModel(name, denoiser, allows_fallback=True)  # the results hold the sampler that ran
@@ -118,20 +118,18 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         self.sampler, self._filling = (self._prepare(one) for one in (entry, replace(entry, stop_at_eos=False)))
 
     @classmethod
-    def create_from_arg_obj(
-        cls, arg_dict: Mapping[str, Any], additional_config: Mapping[str, Any] | None = None
-    ) -> UncodeLM:
+    def create_from_arg_obj(cls, arg_dict: Row, additional_config: Row | None = None) -> UncodeLM:
         """Build the model from --model_args. They win over lm-eval's options, which have defaults (cuda:0, batch 1)."""
         others = {name: value for name, value in (additional_config or {}).items() if value is not None}
         return cls(**{**others, **arg_dict})
 
     @classmethod
-    def create_from_arg_string(cls, arg_string: str, additional_config: Mapping[str, Any] | None = None) -> UncodeLM:
+    def create_from_arg_string(cls, arg_string: str, additional_config: Row | None = None) -> UncodeLM:
         """The same, from one text."""
         return cls.create_from_arg_obj(simple_parse_args_string(arg_string), additional_config)
 
     def _load(
-        self, name: str, device: str | None, device_map: str | None, dtype: str | None, revision: Any
+        self, name: str, device: str | None, device_map: str | None, dtype: str | None, revision: object
     ) -> Denoiser:
         if name == "toy":
             return load(name)  # it takes no options, and lm-eval always names a device
@@ -142,7 +140,9 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
 
     def _prepare(self, entry: SamplerEntry) -> PreparedSampler:
         length = self.length or DEFAULT_LENGTH
-        return self.model.prepare(entry, Settings(shots=0, length=length, rate=0, chat=False, block_length=length), {})
+        return self.model.prepare(
+            entry, TaskSettings(shots=0, length=length, rate=0, chat=False, block_length=length), {}
+        )
 
     # -- what lm-eval asks about the model --------------------------------------------------------
 
@@ -160,7 +160,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         """For lm-eval's cache of prompts: the name of the model, and the fingerprint of its tokenizer."""
         return f"{self.model.name}-{self.denoiser.about.get('tokenizer', '')}".replace("/", "__")
 
-    def get_model_info(self) -> dict[str, Any]:
+    def get_model_info(self) -> dict[str, object]:
         """For the results' config: everything that decides an answer."""
         about = {"version": __version__, "model": self.model.name, "seed": self.seed, "length": self.length}
         likelihood = {"samples": self.likelihood_samples, "batch": self.likelihood_batch}
@@ -173,7 +173,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
             "uncode": about | {"sampler": self.sampler.entry.label, "likelihood": likelihood},
         }
 
-    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
+    def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: object) -> list[int]:
         """The token ids of a text. The template of a chat has written all special tokens; no others are added."""
         return encode(self.denoiser, string)
 
@@ -213,13 +213,13 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
     def barrier(self) -> None:
         dist.barrier()
 
-    def set_cache_hook(self, cache_hook: Any) -> None:
+    def set_cache_hook(self, cache_hook: object) -> None:
         """lm-eval calls this for `--use_cache` only."""
         raise UncodeError(NO_CACHE)
 
     # -- generation -------------------------------------------------------------------------------
 
-    def generate_until(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[str]:
+    def generate_until(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[str]:
         """The answers, up to their first stop string. They are cut after decoding, which has no left-to-right order."""
         asked = list(read_generations(requests, self.length, self.seed))
         questions = [
@@ -268,7 +268,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
 
     # -- log-likelihoods --------------------------------------------------------------------------
 
-    def loglikelihood(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
+    def loglikelihood(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[tuple[float, bool]]:
         """For each context and continuation, the log-likelihood, and whether the sampler writes the continuation."""
         pairs = [(request.args, *self._encode_parts(*request.args)) for request in requests]
         return self._loglikelihood_tokens(pairs, disable_tqdm)
@@ -281,7 +281,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         return before, answer
 
     def _loglikelihood_tokens(
-        self, requests: Sequence[tuple[Any, list[int], list[int]]], disable_tqdm: bool = False, **kwargs: Any
+        self, requests: Sequence[tuple[object, list[int], list[int]]], disable_tqdm: bool = False, **kwargs: object
     ) -> list[tuple[float, bool]]:
         frame = list(self.denoiser.frame[0])
         pairs = [(tuple(frame + context), tuple(answer)) for _, context, answer in requests]
@@ -321,7 +321,7 @@ class UncodeLM(TemplateLM):  # type: ignore[misc]  # lm-eval has no types
         rows = iter(self._decode(asked, self._filling, "greedy", is_quiet))
         return [not answer or tuple(next(rows)["token_ids"]) == answer for _, answer in pairs]
 
-    def loglikelihood_rolling(self, requests: Sequence[Any], disable_tqdm: bool = False) -> list[float]:
+    def loglikelihood_rolling(self, requests: Sequence[Instance], disable_tqdm: bool = False) -> list[float]:
         """The log-likelihood of whole texts, in windows of the model's context. A window sees the token before it."""
         frame = tuple(self.denoiser.frame[0])
         windows = [self._windows(tuple(self.tok_encode(request.args[0])), frame) for request in requests]
@@ -339,22 +339,20 @@ def _check_sampler(name: str, options: Mapping[str, Any], own: Mapping[str, Path
 
     `own` are the sampler files of the model.
     """
-    preset = str(own[name]) if name in own and name not in catalog() else name
-    others = [key for key in options if key != "frequency"]
-    if lookup.is_file(preset):
-        require(not others, f"the sampler file '{name}' takes no option '{others[0] if others else ''}'.")
-        return preset
-    known = {option.name: option for option in find(preset, own).options}
+    if is_file(name) or (name in own and name not in catalog()):
+        read_shared(name, {key: value for key, value in options.items() if key != "frequency"})
+        return str(own.get(name, name))
+    known = {option.name: option for option in find(name, own).options}
     takes_table = "frequency" in known or "frequency" not in options
     require(takes_table, f"the sampler '{name}' takes no frequency table: leave frequency out of --model_args.")
-    for key in others:
+    for key in options:
         near = suggest(key, [*ARGUMENTS, *known])
         require(key in known, f"--model_args has no '{key}', and the sampler '{name}' neither: {near}")
-        known[key].check(known[key].value_of(options[key]))
-    return preset
+        known[key].read(options[key])
+    return name
 
 
-def _boolean(value: Any, name: str) -> bool:
+def _boolean(value: object, name: str) -> bool:
     require(isinstance(value, bool), f"{name} in --model_args must be true or false, not {value!r}.")
     return bool(value)
 

@@ -70,13 +70,13 @@ def _read_kwargs(kwargs: Mapping[str, Any], length: int | None, name: str) -> tu
         raise UncodeError(f"{MAX_TOKENS[0]} of {name} must be a whole number, not {shown(given[0])}.") from None
     require(most is None or most > 0, f"{MAX_TOKENS[0]} of {name} must be at least 1, not {most}.")
     until = kwargs.get("until") or []
-    stops: Sequence[Any] = [until] if isinstance(until, str) else until
+    stops: Sequence[str] = [until] if isinstance(until, str) else until
     require(all(isinstance(stop, str) for stop in stops), f"until of {name} must be strings, not {shown(until)}.")
     _warn_about_ignored(kwargs)
     return min(length or most or DEFAULT_LENGTH, most or length or DEFAULT_LENGTH), tuple(filter(None, stops))
 
 
-def _warn_about_ignored(kwargs: Mapping[str, Any]) -> None:
+def _warn_about_ignored(kwargs: Mapping[str, object]) -> None:
     """Warn if a task asks for sampling: the sampler alone decides how tokens are drawn."""
     wanted = {key: value for key, value in kwargs.items() if key not in (*MAX_TOKENS, "until")}
     harmless = {"do_sample": (False, None), "temperature": (0, None)}

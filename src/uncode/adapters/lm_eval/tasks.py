@@ -17,7 +17,7 @@ from typing import Any
 from ...core.errors import require
 from ...evals.names import TASK_NAMES
 from ...evals.suite.families import FAMILIES
-from ...evals.task import Example, Task
+from ...evals.task import AnyTask, Example
 from ...evals.tasks import find_task
 from ...util.extras import needed
 
@@ -28,7 +28,7 @@ def task_file(name: str) -> str:
     """The YAML file of a task. A line is a key and a value in JSON, which is YAML too."""
     task = find_task(name)
     settings = task.settings
-    values: dict[str, Any] = {
+    values: dict[str, object] = {
         "task": f"uncode_{name}",
         "tag": ["uncode_mini" if name in FAMILIES else "uncode_paper"],
         "dataset_kwargs": {"uncode_task": name},
@@ -56,7 +56,7 @@ def task_files() -> Iterator[Path]:
         yield Path(folder)
 
 
-def documents(uncode_task: str, data: str | None = None, **metadata: Any) -> Mapping[str, Any]:
+def documents(uncode_task: str, data: str | None = None, **metadata: object) -> Mapping[str, Any]:
     """The examples of a task. `--metadata data=DIR` names a folder with the benchmarks' files.
 
     lm-eval passes the model arguments on as metadata too; they are not used.
@@ -69,7 +69,7 @@ def documents(uncode_task: str, data: str | None = None, **metadata: Any) -> Map
     return {"test": datasets.Dataset.from_list(rows)}
 
 
-def grades(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
+def grades(doc: Mapping[str, str], results: Sequence[str]) -> dict[str, float]:
     """The grades of an answer by every metric of its task."""
     name, id = doc["uncode_task"], doc["id"]
     found = _examples(name, doc["data"])
@@ -79,7 +79,7 @@ def grades(doc: Mapping[str, Any], results: Sequence[str]) -> dict[str, float]:
 
 
 @cache
-def _task(name: str) -> Task[Any]:
+def _task(name: str) -> AnyTask:
     return find_task(name)
 
 

@@ -21,10 +21,10 @@ from ...engine import Engine, Request
 from ...generation.generate import sampler_for
 from ...generation.prompt import Prompt, answer_texts, blank_gaps, canvas_of
 from ...models import BUILT_IN, folder_of
+from ...samplers.options import DEFAULT_LENGTH
 from ...util.files import Journal
 from ...view.page import Trajectory
 from ...view.row_summary import Row, first_eos_step
-from ..options import DEFAULT_LENGTH
 from ..progress import item_bar
 from .finished_answers import report_done
 from .pages import MAX_ROWS, write_view
@@ -228,8 +228,8 @@ def _results(job: FileJob, items: list[_Item]) -> Iterator[tuple[_Item, Row, Row
         )
         for item in sorted(items, key=size, reverse=True)
     )
-    for result in Engine(denoiser, max_rows=job.batch).run(requests):
-        item: _Item = result.request.key
+    for result in Engine[_Item](denoiser, max_rows=job.batch).run(requests):
+        item = result.request.key
         if result.trace is None:
             raise UncodeError(f"{item.line.where}: {result.error}")
         text = answer_texts(denoiser, [item.prompt], result.trace)[0]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ...backbones.guidance import Guided
@@ -13,7 +13,8 @@ from ...core.pieces.piece import Table
 from ...core.pieces.policy import Sampler
 from ...frequency import as_table
 from ...models import table_of
-from ...samplers import lookup
+from ...samplers.catalog import is_file, takes_table
+from ...samplers.resolve import for_model, require_table, resolve
 
 
 @dataclass(frozen=True)
@@ -28,10 +29,7 @@ class SamplerChoice:
     @property
     def takes_table(self) -> bool:
         """Whether the sampler can use a frequency table. A sampler file names the table it needs."""
-        return lookup.is_file(self.name) or lookup.takes_table(self.name, self.options)
-
-    def without_table(self) -> SamplerChoice:
-        return replace(self, frequency=None)
+        return is_file(self.name) or takes_table(self.name, self.options)
 
     def table(self, own: Table | None) -> Table | None:
         """The table of --frequency, or else `own`, the model's."""
@@ -39,7 +37,7 @@ class SamplerChoice:
 
     def build(self, own: Table | None) -> Sampler:
         """Build the sampler. `own` is the model's table, used if the sampler needs one and --frequency is not given."""
-        return lookup.load(self.name, frequency=self.table(own) if self.takes_table else None, **self.options)
+        return resolve(self.name, None, self.table(None), self.options, own=own)
 
 
 @dataclass(frozen=True)
@@ -62,7 +60,7 @@ class ModelChoice:
         own = check_exists(self.name, self.revision, length or 0)
         samplers = build(own.table)
         for sampler in samplers:
-            lookup.require_table(sampler, own.released)
+            require_table(sampler, own.released)
         denoiser = load(self.name, device=self.device, dtype=self.dtype, revision=self.revision)
-        samplers = [lookup.for_model(sampler, denoiser) for sampler in samplers]
+        samplers = [for_model(sampler, denoiser) for sampler in samplers]
         return Guided(denoiser, self.guidance) if self.guidance else denoiser, samplers

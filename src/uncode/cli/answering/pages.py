@@ -9,10 +9,9 @@ from typing import Any
 
 import typer
 
-from ...analysis.read_traces import whole_rows
-from ...core.errors import UncodeError, require
+from ...analysis.read_traces import read_fields, whole_rows
+from ...core.errors import require
 from ...core.support.reprs import counted
-from ...core.trace.schema import Damage, read_row
 from ...view.page import Trajectory, Verdict, write_page
 from ...view.row_summary import Row
 
@@ -46,12 +45,7 @@ def read_trajectories(
 
 
 def _check(row: Any, number: int, file: Path) -> None:
-    try:
-        read_row(row)
-    except Damage as damage:
-        if not isinstance(row, dict) or "schema" not in row:
-            raise UncodeError(f"line {number} of '{file}' is no trace: give files that uncode wrote.") from None
-        raise UncodeError(f"line {number} of '{file}' cannot be read: {damage}") from None
+    read_fields(row, None, number, str(file))
     with_texts = row.get("generated_texts") is not None and row.get("prompt_text") is not None
     require(with_texts, f"line {number} of '{file}' has no texts: write the trace with its tokenizer.")
 

@@ -15,7 +15,6 @@ from ...core.support.json_lines import read_json_lines
 from ...generation.gaps import check_gaps
 from ...util.files import read_text
 from ...util.paths import require_file
-from ..options import DEFAULT_LENGTH
 from ..outputs import check_resumable
 
 if TYPE_CHECKING:
@@ -54,18 +53,12 @@ class PromptLine:
 
 
 def read_prompt(denoiser: Denoiser, prompt: str | Messages, chat: bool, length: int | None) -> Prompt:
-    """The row of a prompt. Without a length, the answer has DEFAULT_LENGTH tokens, or as many as the model has room
-    for."""
-    from ...generation.prompt import has_gaps, read_prompts
+    """The row of a prompt, which may be a message of the user."""
+    from ...generation.prompt import read_prompts
 
     if isinstance(prompt, str):
         require(bool(prompt.strip()), "the prompt is empty.")
         prompt = [{"role": "user", "content": prompt}] if chat else prompt
-    if length is None and (not isinstance(prompt, str) or not has_gaps(denoiser, prompt)):
-        room = None
-        if denoiser.is_bounded and denoiser.context is not None:
-            room = denoiser.context + 1 - len(read_prompts(denoiser, [prompt], 1)[0].ids)
-        length = DEFAULT_LENGTH if room is None else max(1, min(DEFAULT_LENGTH, room))
     return read_prompts(denoiser, [prompt], length)[0]
 
 

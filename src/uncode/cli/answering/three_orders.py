@@ -24,8 +24,8 @@ from ...evals.task import Grade
 from ...generation.generate import start_decode
 from ...generation.prompt import answer_texts, read_prompts
 from ...models import TABLE
-from ...samplers.catalog import DEFAULT_SAMPLER
-from ...samplers.lookup import resolve
+from ...samplers.options import DEFAULT_SAMPLER
+from ...samplers.resolve import resolve
 from ...view.page import Trajectory, Verdict, write_page
 from ...view.row_summary import summary
 from .drawing import cells_of, draw, merge_eos, show_live
@@ -43,8 +43,7 @@ def show(model: str, folder: Path, page: Path, seed: int) -> None:
     require(
         table is not None, f"'{model}' has no frequency table: count one with `uncode count --out {folder / TABLE}`."
     )
-    orders = resolve(SAMPLERS, denoiser)
-    assert isinstance(orders, list)
+    orders = [resolve(name, denoiser) for name in SAMPLERS]
     drawn = Random(seed)
     trajectories = list[Trajectory]()
     for name in DEMO_FAMILIES:

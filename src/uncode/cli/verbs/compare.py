@@ -126,8 +126,6 @@ def _settings_of(names: list[str], settings: list[str]) -> dict[str, list[str]]:
 def _build(chosen: list[SamplerChoice], own: Table | None) -> list[Sampler]:
     """Build the samplers. All that take a frequency table get the same one."""
     frequency = chosen[0].frequency
-    taking = [choice for choice in chosen if choice.takes_table]
-    require(
-        frequency is None or len(taking) > 0, "none of these samplers takes a frequency table: leave --frequency out."
-    )
-    return [choice.build(own) if choice in taking else choice.without_table().build(None) for choice in chosen]
+    takes = any(choice.takes_table for choice in chosen)
+    require(frequency is None or takes, "none of these samplers takes a frequency table: leave --frequency out.")
+    return [choice.build(own) for choice in chosen]

@@ -9,7 +9,7 @@ from typing import Annotated
 from typer import Option
 
 from ...core.errors import require
-from ...samplers.catalog import DEFAULT_SAMPLER
+from ...samplers.options import DEFAULT_SAMPLER
 from .. import options as shared
 from ..outputs import check_output, check_resumable
 from ..printing import loading

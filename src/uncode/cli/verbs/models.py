@@ -44,7 +44,7 @@ def command(as_json: Json = False) -> None:
             console.print(_table([entry for entry in entries if entry["family"] == dialect.model_type]), "")
         console.print(
             "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
-            "[bold]built in[/bold]    tiny: seven families of small problems, like LLaDA (`uncode mini --card`)\n"
+            "[bold]built in[/bold]    tiny: seven families of small problems, like LLaDA (`uncode mini`)\n"
             "            toy: three-number sums, no weights"
         )
 

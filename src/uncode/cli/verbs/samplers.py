@@ -11,7 +11,9 @@ import typer
 
 from ...core.errors import require
 from ...models import TABLE, TINY, sampler_files
-from ...samplers.catalog import DEFAULT_SAMPLER, CatalogEntry, catalog, find
+from ...samplers.catalog import catalog, find
+from ...samplers.options import DEFAULT_SAMPLER
+from ...samplers.preset import Preset
 from ..options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
 from ..printing import NARROW_COLUMNS, loading, printing
 
@@ -75,16 +77,16 @@ def _print_one(name: str, settings: list[str] | None, frequency: str | None, as_
     typer.echo(sampler.to_toml(), nl=False)
 
 
-def _comments(entry: CatalogEntry) -> list[str]:
+def _comments(entry: Preset) -> list[str]:
     """A summary of the sampler and its options, as comments above the TOML."""
     lines = [f"# {entry.name}: {entry.summary}"]
     lines += wrap(f"Source: {entry.source}.", 100, initial_indent="# ", subsequent_indent="# ")
     if entry.options:
         width = max(len(option.name) for option in entry.options)
-        default = max(len(option.default or "required") for option in entry.options)
+        default = max(len(option.written_default) for option in entry.options)
         lines += ["#", "# Options (--set NAME=VALUE), their defaults and meaning:"]
         lines += [
-            f"#   {option.name:{width}}  {option.default or 'required':{default}}  {option.meaning}"
+            f"#   {option.name:{width}}  {option.written_default:{default}}  {option.meaning}"
             for option in entry.options
         ]
     return [*lines, ""]

@@ -14,9 +14,8 @@ from typer import Option
 from ...core.errors import require
 from ...core.support.reprs import counted
 from ...models import folder_of
-from ...samplers.catalog import DEFAULT_SAMPLER
-from ...server.settings import Limits, Origin, Replicas
-from ...server.settings import Settings as ServerSettings
+from ...samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER
+from ...server.settings import Limits, Origin, Replicas, ServerSettings
 from ...util.extras import check_installed
 from .. import options as shared
 from ..printing import loading
@@ -61,7 +60,7 @@ def command(
             min=1,
             metavar="N",
             help="Tokens to generate where a request does not say.  "
-            f"[default: {shared.DEFAULT_LENGTH}, or --max-tokens if less]",
+            f"[default: {DEFAULT_LENGTH}, or --max-tokens if less]",
         ),
     ] = None,
     rows: Annotated[int, Option("--rows", min=1, metavar="N", help="Rows in the batch.")] = LIMITS.rows,
@@ -121,7 +120,7 @@ def command(
     limits = Limits(
         rows, queue, max_prompt, max_tokens, context, max_body, connections, seconds=timeout, read_seconds=read_timeout
     )
-    tokens = length or min(shared.DEFAULT_LENGTH, max_tokens)
+    tokens = length or min(DEFAULT_LENGTH, max_tokens)
     require(
         tokens <= max_tokens, f"--length {tokens} is above --max-tokens {max_tokens}: lower one or raise the other."
     )

@@ -35,8 +35,6 @@ MAX_BITS = 31
 
 REGISTRY: dict[str, type[Piece]] = {}
 """Every piece by its name; defining a class adds it."""
-FORMER_NAMES = {"Linear": "Exp"}
-"""Names in samplers and traces that were saved before a piece was renamed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -224,7 +222,7 @@ def _known(kind: type[Piece]) -> dict[str, type[Piece]]:
 
 
 def _concrete(name: str, kind: type[Piece]) -> type[Piece]:
-    fitting, name = _known(kind), FORMER_NAMES.get(name, name)
+    fitting = _known(kind)
     if name not in fitting:
         near = suggest(name, fitting)
         own = "" if near.startswith("did you mean") else f" One of your own needs an entry point of '{ENTRY_POINTS}'."

@@ -1,15 +1,16 @@
 """The schema of a trace line: every field with its type, length and range.
 
-:data:`FIELDS` is the whole schema. A length or a bound may be the name of an earlier field: then it is the length of
-that list, or that number. :func:`read_row` checks a line against it and returns its lists as arrays. Types are
-checked with `set(map(type, ...))` and ranges on the arrays, so that checks cost little beside parsing the JSON.
+:data:`FIELDS` and :data:`OPTIONAL` are the whole schema. A length or a bound may be the name of an earlier field: then
+it is the length of that list, or that number. :func:`read_line` checks a line against it and returns its lists as
+arrays. Types are checked with `set(map(type, ...))` and ranges on the arrays, so that checks cost little beside parsing
+the JSON.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -30,300 +31,230 @@ FLOATS = ("logp", "entropy", "margin", "score", "runner_up")
 Bound = int | str | tuple[int | str, ...]
 """A number, the size of an earlier field, or a sum of these."""
 Sizes = dict[str, int]
+Check = Callable[[Any, str, Sizes], Any]
+"""Takes a value, the name of its field and the sizes of earlier fields. Returns the value as a trace needs it, or
+raises :class:`Damage`."""
 Array = NDArray[Any]
-
-
-RESTORE = "restore the file or decode again"
 
 
 class Damage(Exception):
     """A field that does not fit the schema, why, and what to do."""
 
-    def __init__(self, field: str, problem: str, advice: str = RESTORE) -> None:
+    def __init__(self, field: str, problem: str, advice: str = "restore the file or decode again") -> None:
         super().__init__(f"field '{field}' {problem}; {advice}.")
 
 
-@dataclass(frozen=True)
-class Check:
-    """What a field must be. `read` returns it in the form that a trace needs, or raises :class:`Damage`."""
-
-    def read(self, value: Any, field: str, sizes: Sizes) -> Any:
-        raise NotImplementedError
-
-
-@dataclass(frozen=True)
-class Text(Check):
+def _text(value: Any, field: str, sizes: Sizes, choices: tuple[str, ...] = ()) -> str:
     """A string, one of `choices` if there are any."""
-
-    choices: tuple[str, ...] = ()
-
-    def read(self, value: Any, field: str, sizes: Sizes) -> str:
-        if type(value) is not str or (self.choices and value not in self.choices):
-            raise Damage(field, f"must be {' or '.join(self.choices) or 'text'}, not {_shown(value)}")
-        return value
+    if type(value) is not str or (choices and value not in choices):
+        raise Damage(field, f"must be {' or '.join(choices) or 'text'}, not {_shown(value)}")
+    return value
 
 
-@dataclass(frozen=True)
-class Flag(Check):
+def _flag(value: Any, field: str, sizes: Sizes) -> bool:
     """True or false."""
-
-    def read(self, value: Any, field: str, sizes: Sizes) -> bool:
-        if type(value) is not bool:
-            raise Damage(field, f"must be true or false, not {_shown(value)}")
-        return value
+    if type(value) is not bool:
+        raise Damage(field, f"must be true or false, not {_shown(value)}")
+    return value
 
 
-@dataclass(frozen=True)
-class Whole(Check):
-    """A whole number in [least, below)."""
-
-    least: int = 0
-    below: int = INT64
-
-    def read(self, value: Any, field: str, sizes: Sizes) -> int:
-        if type(value) is not int or not self.least <= value < self.below:
-            raise Damage(field, f"must be a whole number {_range(self.least, self.below)}, not {_shown(value)}")
-        sizes[field] = value
-        return value
+def _whole(value: Any, field: str, sizes: Sizes, least: int = 0) -> int:
+    """A whole number of 64 bits."""
+    if type(value) is not int or not least <= value < INT64:
+        raise Damage(field, f"must be a whole number {_range(least, INT64)}, not {_shown(value)}")
+    sizes[field] = value
+    return value
 
 
-@dataclass(frozen=True)
-class Version(Check):
+def _version(value: Any, field: str, sizes: Sizes) -> int:
     """The number of this schema."""
-
-    def read(self, value: Any, field: str, sizes: Sizes) -> int:
-        if type(value) is int and value != SCHEMA:
-            advice = "read it with the version of uncode that wrote it"
-            raise Damage(field, f"is {shown(value)}, and this version of uncode reads schema {SCHEMA}", advice)
-        return Whole().read(value, field, sizes)
+    if type(value) is int and value != SCHEMA:
+        advice = "read it with the version of uncode that wrote it"
+        raise Damage(field, f"is {shown(value)}, and this version of uncode reads schema {SCHEMA}", advice)
+    return _whole(value, field, sizes)
 
 
-@dataclass(frozen=True)
-class Items(Check):
-    """A list of `length` items; any number of them where `length` is None."""
-
-    length: Bound | None = None
-
-    def check_length(self, value: Any, field: str, sizes: Sizes) -> None:
-        if type(value) is not list:
-            raise Damage(field, f"must be a list, not {_shown(value)}")
-        wanted = len(value) if self.length is None else _sum(self.length, sizes)
-        if len(value) != wanted:
-            raise Damage(field, f"has {len(value)} items, expected {wanted}")
-        sizes[field] = len(value)
+def _list(value: Any, field: str, sizes: Sizes, length: Bound | None) -> list[Any]:
+    """A list of any items."""
+    if type(value) is not list:
+        raise Damage(field, f"must be a list, not {_shown(value)}")
+    wanted = len(value) if length is None else _sum(length, sizes)
+    if len(value) != wanted:
+        raise Damage(field, f"has {len(value)} items, expected {wanted}")
+    sizes[field] = len(value)
+    return value
 
 
-@dataclass(frozen=True)
-class Wholes(Items):
-    """A list of whole numbers in [least, below); int64 `[n]`."""
-
-    least: int = 0
-    below: Bound = INT64
-    empty: bool = True
-
-    def read(self, value: Any, field: str, sizes: Sizes) -> Array:
-        self.check_length(value, field, sizes)
-        if not value and not self.empty:
-            raise Damage(field, "is empty")
-        return _wholes(value, field, self.least, _sum(self.below, sizes))
-
-
-@dataclass(frozen=True)
-class IntTable(Items):
-    """A list of lists of `width` whole numbers in [least, below); int64 `[n, width]`."""
-
-    width: Bound = 2
-    least: int = 0
-    below: Bound = INT64
-
-    def read(self, value: Any, field: str, sizes: Sizes) -> Array:
-        self.check_length(value, field, sizes)
-        width = _sum(self.width, sizes)
-        for at, row in _misfits(value, {list}):
-            raise Damage(f"{field}[{at}]", f"must be a list of {width} whole numbers, not {_shown(row)}")
-        if set(map(len, value)) - {width}:
-            at = next(at for at, row in enumerate(value) if len(row) != width)
-            raise Damage(f"{field}[{at}]", f"has {len(value[at])} items, expected {width}")
-        flat = list(chain.from_iterable(value))
-        return _wholes(flat, field, self.least, _sum(self.below, sizes), width).reshape(len(value), width)
-
-
-@dataclass(frozen=True)
-class Numbers(Items):
-    """A list of finite numbers and nulls; float64 `[n]`, NaN for null. Offsets also lie in [0, below)."""
-
-    below: Bound | None = None
-
-    def read(self, value: Any, field: str, sizes: Sizes) -> Array:
-        self.check_length(value, field, sizes)
-        for at, item in _misfits(value, {float, int, type(None)}):
-            raise Damage(f"{field}[{at}]", f"must be a number or null, not {_shown(item)}")
-        try:
-            found = np.array(value, dtype=np.float64)
-        except OverflowError:
-            raise Damage(field, "has a number that does not fit into 64 bits") from None
-        finite = np.isfinite(found)
-        if int(finite.sum()) + value.count(None) != len(value):
-            at = next(at for at, item in enumerate(value) if item is not None and not finite[at])
-            raise Damage(f"{field}[{at}]", f"must be a finite number or null, not {value[at]}")
-        if self.below is not None:
-            below = _sum(self.below, sizes)
-            wrong = finite & ((found < 0) | (found >= below) | (found != np.floor(found)))
-            if wrong.any():
-                at = int(wrong.argmax())
-                raise Damage(f"{field}[{at}]", f"must be a whole number {_range(0, below)}, not {found[at]}")
-        return found
-
-
-@dataclass(frozen=True)
-class Texts(Items):
+def _texts(value: Any, field: str, sizes: Sizes, length: Bound) -> list[str]:
     """A list of strings."""
-
-    def read(self, value: Any, field: str, sizes: Sizes) -> list[str]:
-        self.check_length(value, field, sizes)
-        for at, item in _misfits(value, {str}):
-            raise Damage(f"{field}[{at}]", f"must be text, not {_shown(item)}")
-        return list(value)
+    for at, item in _misfits(_list(value, field, sizes, length), {str}):
+        raise Damage(f"{field}[{at}]", f"must be text, not {_shown(item)}")
+    return list(value)
 
 
-@dataclass(frozen=True)
-class Named(Check):
+def _wholes(
+    value: Any, field: str, sizes: Sizes, length: Bound | None = None, least: int = 0, below: Bound = INT64
+) -> Array:
+    """A list of whole numbers in [least, below); int64 `[n]`."""
+    return _int_array(_list(value, field, sizes, length), field, least, _sum(below, sizes))
+
+
+def _canvas(value: Any, field: str, sizes: Sizes) -> Array:
+    """A list of at least one whole number."""
+    if value == []:
+        raise Damage(field, "is empty")
+    return _wholes(value, field, sizes)
+
+
+def _table(
+    value: Any, field: str, sizes: Sizes, length: Bound | None, width: Bound, least: int = 0, below: Bound = INT64
+) -> Array:
+    """A list of lists of `width` whole numbers in [least, below); int64 `[n, width]`."""
+    columns = _sum(width, sizes)
+    for at, row in enumerate(_list(value, field, sizes, length)):
+        if type(row) is not list:
+            raise Damage(f"{field}[{at}]", f"must be a list of {columns} whole numbers, not {_shown(row)}")
+        if len(row) != columns:
+            raise Damage(f"{field}[{at}]", f"has {len(row)} items, expected {columns}")
+    flat = list(chain.from_iterable(value))
+    return _int_array(flat, field, least, _sum(below, sizes), columns).reshape(len(value), columns)
+
+
+def _numbers(value: Any, field: str, sizes: Sizes, length: Bound, below: Bound | None = None) -> Array:
+    """A list of finite numbers and nulls; float64 `[n]`, NaN for null. Offsets also lie in [0, below)."""
+    for at, item in _misfits(_list(value, field, sizes, length), {float, int, type(None)}):
+        raise Damage(f"{field}[{at}]", f"must be a number or null, not {_shown(item)}")
+    try:
+        found = np.array(value, dtype=np.float64)
+    except OverflowError:
+        raise Damage(field, "has a number that does not fit into 64 bits") from None
+    finite = np.isfinite(found)
+    if int(finite.sum()) + value.count(None) != len(value):
+        at = next(at for at, item in enumerate(value) if item is not None and not finite[at])
+        raise Damage(f"{field}[{at}]", f"must be a finite number or null, not {value[at]}")
+    if below is not None:
+        end = _sum(below, sizes)
+        wrong = finite & ((found < 0) | (found >= end) | (found != np.floor(found)))
+        _refuse(wrong, field, f"must be a whole number {_range(0, end)}, not {found[wrong.argmax()]}")
+    return found
+
+
+def _named(value: Any, field: str, sizes: Sizes, each: Check | None = None) -> dict[str, Any]:
     """An object whose values all pass one check; without a check, any data."""
+    if type(value) is not dict:
+        raise Damage(field, f"must be an object with named values, not {_shown(value)}")
+    if each is None:
+        check_finite(value, field)
+        return value
+    return {name: each(item, f"{field}.{name}", sizes) for name, item in value.items()}
 
-    each: Check | None = None
 
-    def read(self, value: Any, field: str, sizes: Sizes) -> dict[str, Any]:
-        if type(value) is not dict:
-            raise Damage(field, f"must be an object with named values, not {_shown(value)}")
-        if self.each is None:
-            check_finite(value, field)
-            return value
-        return {name: self.each.read(item, f"{field}.{name}", sizes) for name, item in value.items()}
-
+_OVER_OFFSETS = partial(_numbers, length=OFFSETS)
 
 FIELDS: dict[str, Check] = {
-    "schema": Version(),
-    "mask_id": Whole(),
-    "seed": Whole(-INT64),
-    "forwards": Whole(1),
-    "prompt_ids": Wholes(),
-    "canvas_ids": Wholes(empty=False),
-    "generated_ids": Wholes(OFFSETS),
-    "commit_step": Wholes(OFFSETS, FILLED, STEPS),
-    "logp": Numbers(OFFSETS),
-    "entropy": Numbers(OFFSETS),
-    "margin": Numbers(OFFSETS),
-    "score": Numbers(OFFSETS),
-    "runner_up": Numbers(OFFSETS, OFFSETS),
-    "terms": Named(Numbers(OFFSETS)),
-    "committed": Wholes(STEPS),
-    "mean_entropy": Numbers(STEPS),
-    "window": IntTable(STEPS, 2, 0, ("prompt_ids", OFFSETS, 1)),
-    "sampler": Named(),
-    "dtype": Text(),
-    "special_ids": Wholes(),
-    "observe": Text(("open", "span")),
-    "versions": Named(Text()),
+    "schema": _version,
+    "mask_id": _whole,
+    "seed": partial(_whole, least=-INT64),
+    "forwards": partial(_whole, least=1),
+    "prompt_ids": _wholes,
+    "canvas_ids": _canvas,
+    "generated_ids": partial(_wholes, length=OFFSETS),
+    "commit_step": partial(_wholes, length=OFFSETS, least=FILLED, below=STEPS),
+    "logp": _OVER_OFFSETS,
+    "entropy": _OVER_OFFSETS,
+    "margin": _OVER_OFFSETS,
+    "score": _OVER_OFFSETS,
+    "runner_up": partial(_numbers, length=OFFSETS, below=OFFSETS),
+    "terms": partial(_named, each=_OVER_OFFSETS),
+    "committed": partial(_wholes, length=STEPS),
+    "mean_entropy": partial(_numbers, length=STEPS),
+    "window": partial(_table, length=STEPS, width=2, below=("prompt_ids", OFFSETS, 1)),
+    "sampler": _named,
+    "dtype": _text,
+    "special_ids": _wholes,
+    "observe": partial(_text, choices=("open", "span")),
+    "versions": partial(_named, each=_text),
 }
 """What every line has, in the order in which it is checked."""
 
 OPTIONAL: dict[str, Check] = {
-    "model": Text(),
-    "revision": Text(),
-    "tokenizer": Text(),
-    "events": IntTable(None, 3, -1),
-    "drafts": IntTable(STEPS, OFFSETS, -1),
-    "probes": Wholes(STEPS),
-    "prompt_text": Text(),
-    "generated_text": Text(),
-    "generated_texts": Texts(OFFSETS),
-    "event_texts": Texts("events"),
-    "draft_texts": Named(Text()),
-    "answer_span": Wholes(2),
-    "correct": Flag(),
+    "model": _text,
+    "revision": _text,
+    "tokenizer": _text,
+    "events": partial(_table, length=None, width=3, least=-1),
+    "drafts": partial(_table, length=STEPS, width=OFFSETS, least=-1),
+    "probes": partial(_wholes, length=STEPS),
+    "prompt_text": _text,
+    "generated_text": _text,
+    "generated_texts": partial(_texts, length=OFFSETS),
+    "event_texts": partial(_texts, length="events"),
+    "draft_texts": partial(_named, each=_text),
+    "answer_span": partial(_wholes, length=2),
+    "correct": _flag,
 }
 """What a line may have. Any other field is a note: any data without NaN."""
 
 SHARED = ("dtype", "special_ids", "observe", "model", "revision", "tokenizer", "guidance")
 """What all lines of one trace have in common."""
 
-OF_ROW = frozenset(FIELDS) - {"schema", "dtype", "special_ids", "observe", "versions"} | frozenset(
-    {"events", "drafts", "probes", "prompt_text", "generated_text", "generated_texts", "event_texts", "draft_texts"}
-)
+OF_ROW = {*FIELDS, *OPTIONAL} - {*SHARED, "schema", "versions", "answer_span", "correct"}
 """Fields that differ from row to row; all others are the header."""
 
 
-def read_row(data: Any) -> dict[str, Any]:
-    """The fields of a line, lists of numbers as arrays; raises :class:`Damage`."""
+def read_line(data: Any, names: Collection[str] | None = None) -> dict[str, Any]:
+    """The fields of a line, lists of numbers as arrays; raises :class:`Damage`.
+
+    With `names` only those are read and checked. Fields whose sizes they need must be among them.
+    """
     if type(data) is not dict:
         raise Damage("schema", f"is missing, because the line is {_shown(data)} and not an object")
     sizes: Sizes = {}
-    found = {}
-    for name, check in FIELDS.items():
-        if name not in data:
+    found: dict[str, Any] = {}
+    for name, check in (FIELDS | OPTIONAL).items():
+        if names is not None and name not in names:
+            continue
+        if name in FIELDS and name not in data:
             raise Damage(name, "is missing")
-        found[name] = check.read(data[name], name, sizes)
-        if name == "forwards":
-            found[STEPS] = sizes[STEPS] = _steps(data)
-    for name in data:
-        if name in OPTIONAL and data[name] is not None:
+        if name in FIELDS or data.get(name) is not None:
             if name == "event_texts" and "events" not in sizes:
                 raise Damage("events", "is missing, because there are event_texts")
-            found[name] = OPTIONAL[name].read(data[name], name, sizes)
-        elif name not in FIELDS:
+            found[name] = check(data[name], name, sizes)
+        if name == "forwards":
+            found[STEPS] = sizes[STEPS] = _steps(data)
+    if names is None:
+        for name in data.keys() - FIELDS.keys() - OPTIONAL.keys():
             check_finite(data[name], name)
-    _check_commits(found)
-    return found
-
-
-def read_fields(data: Any, names: Collection[str]) -> dict[str, Any]:
-    """Some fields of a line, each checked as in :func:`read_row`. Fields whose sizes they need must be among them."""
-    if type(data) is not dict:
-        raise Damage("schema", f"is missing, because the line is {_shown(data)} and not an object")
-    sizes: Sizes = {}
-    found = {}
-    for name, check in (FIELDS | OPTIONAL).items():
-        if name in names and data.get(name) is not None:
-            found[name] = check.read(data[name], name, sizes)
-            if name == "forwards":
-                found[STEPS] = sizes[STEPS] = _steps(data)
-        elif name in names and name in FIELDS:
-            raise Damage(name, "is missing")
-    _check_tokens(found)
+    _check_story(found)
     return found
 
 
 def _steps(data: dict[str, Any]) -> int:
     """The forwards of a line without its probes."""
     probes = data.get("probes")
-    steps: int = data["forwards"] - (0 if probes is None else int(Wholes().read(probes, "probes", {}).sum()))
+    steps: int = data["forwards"] - (0 if probes is None else int(_wholes(probes, "probes", {}).sum()))
     if steps < 1:
         raise Damage("probes", "has as many probes as the row has forwards, or more")
     return steps
 
 
-def _check_tokens(row: dict[str, Any]) -> None:
-    """What was given stays, and every mask is filled."""
+def _check_story(row: dict[str, Any]) -> None:
+    """The fields that were read must tell one story: what was given, what was written, and when."""
     canvas, generated, steps = row["canvas_ids"], row["generated_ids"], row["commit_step"]
     given = canvas != row["mask_id"]
     _refuse(given & (generated != canvas), "generated_ids", "changes a given token")
     _refuse(generated == row["mask_id"], "generated_ids", "is still masked")
     _refuse((steps == GIVEN) != given, "commit_step", "disagrees with canvas_ids about what was given")
-
-
-def _check_commits(row: dict[str, Any]) -> None:
-    """The fields must tell one story: what was given, what was written, and when."""
-    _check_tokens(row)
-    canvas, steps = row["canvas_ids"], row["commit_step"]
-    _refuse(row["window"][:, 0] > row["window"][:, 1], "window", "ends before it starts")
     written = steps[steps >= 0]
     if "events" in row and len(row["events"]):
         at, offset, token = row["events"].T
         _refuse((at < 0) | (at >= row[STEPS]), "events", "is at a step that the row did not take")
         _refuse((offset < 0) | (offset >= len(canvas)), "events", "is at an offset outside the row")
         written = at[token >= 0]
-    counts = np.bincount(written, minlength=row[STEPS])
-    _refuse(counts != row["committed"], "committed", "disagrees with commit_step or events")
+    if "window" in row:
+        _refuse(row["window"][:, 0] > row["window"][:, 1], "window", "ends before it starts")
+    if "committed" in row:
+        counts = np.bincount(written, minlength=row[STEPS])
+        _refuse(counts != row["committed"], "committed", "disagrees with commit_step or events")
 
 
 def _refuse(wrong: NDArray[np.bool_], field: str, problem: str) -> None:
@@ -341,7 +272,7 @@ def check_finite(value: Any, field: str) -> None:
             check_finite(item, f"{field}.{name}")
 
 
-def _wholes(values: list[Any], field: str, least: int, below: int, width: int = 1) -> Array:
+def _int_array(values: list[Any], field: str, least: int, below: int, width: int = 1) -> Array:
     """A list of whole numbers as an array. `width` is that of a table's rows, to name the right one."""
     wrong = next(_misfits(values, {int}), None)
     try:

@@ -19,7 +19,6 @@ from ...version import __version__
 from ..canvas import Canvas
 from ..denoiser import Denoiser
 from ..errors import UncodeError, require, shown
-from ..pieces.piece import FORMER_NAMES
 from ..pieces.policy import Sampler
 from ..pieces.tables import FrequencySource, Resolver, resolver_of
 from ..support.above import from_above
@@ -27,7 +26,7 @@ from ..support.arguments import whole_number
 from ..support.json_lines import read_json_lines
 from ..support.reprs import counted
 from .row_record import FILLED, GIVEN, Event, RowRecord
-from .schema import FLOATS, OF_ROW, SCHEMA, SHARED, Damage, read_row
+from .schema import FLOATS, OF_ROW, SCHEMA, SHARED, Damage, read_line
 from .texts import token_texts
 
 _NAN = float("nan")
@@ -224,23 +223,20 @@ class Trace:
         return "".join(json.dumps(self.row(r, tokenizer), allow_nan=False) + "\n" for r in range(len(self.tokens)))
 
     @classmethod
-    def from_json(cls, text: str, *, frequency: FrequencySource | None = None, tables: Resolver | None = None) -> Trace:
+    def from_json(cls, text: str, *, frequency: FrequencySource | None = None) -> Trace:
         """The trace that :meth:`to_json` wrote.
 
         `frequency` is the table that its samplers name, or a function of a name and a sha256 that finds the tables.
-        `tables` is an older name for such a function.
         """
         require(isinstance(text, str), f"a trace is read from text, not from {shown(text)}: use Trace.load for a file.")
-        return cls._read(text, "this text", resolver_of(frequency, tables))
+        return cls._read(text, "this text", resolver_of(frequency))
 
     @classmethod
-    def load(
-        cls, path: str | Path, *, frequency: FrequencySource | None = None, tables: Resolver | None = None
-    ) -> Trace:
-        """The trace in a file that :meth:`save` wrote; `frequency` and `tables` are as in :meth:`from_json`."""
+    def load(cls, path: str | Path, *, frequency: FrequencySource | None = None) -> Trace:
+        """The trace in a file that :meth:`save` wrote; `frequency` is as in :meth:`from_json`."""
         require(isinstance(path, str | Path), f"a trace is loaded from a path, not from {shown(path)}.")
         text = from_above("load_text")(path, "trace")
-        return cls._read(text, f"'{path}'", resolver_of(frequency, tables))
+        return cls._read(text, f"'{path}'", resolver_of(frequency))
 
     @classmethod
     def _read(cls, text: str, source: str, tables: Resolver | None) -> Trace:
@@ -249,7 +245,7 @@ class Trace:
         header: dict[str, Any] = {}
         for number, data in read_json_lines(text, source):
             try:
-                row = read_row(data)
+                row = read_line(data)
                 header = _common(header, data) if rows else {k: v for k, v in data.items() if k not in OF_ROW}
                 if rows and row["mask_id"] != rows[0]["mask_id"]:
                     raise Damage("mask_id", "differs from the first line's, and a trace is of one model")
@@ -298,22 +294,16 @@ def _sampler_of(row: dict[str, Any], tables: Resolver | None, known: dict[str, S
     key = json.dumps(row["sampler"])
     if key not in known:
         try:
-            known[key] = Sampler.from_dict(row["sampler"], tables=tables)
+            known[key] = Sampler.from_dict(row["sampler"], frequency=tables)
         except UncodeError as error:
             advice = "correct it, and pass frequency= where it names a frequency table"
             raise Damage("sampler", f"is no sampler ({str(error).rstrip('.')})", advice) from None
     names = known[key].policy.score.term_names
-    terms = {_current_name(name): values for name, values in row["terms"].items()}
+    terms = row["terms"]
     if set(names) != set(terms):
         raise Damage("terms", f"must be those of the sampler, {', '.join(names)}, not {', '.join(terms) or 'none'}")
     row["terms"] = {name: terms[name] for name in names}
     return known[key]
-
-
-def _current_name(term: str) -> str:
-    """The name of a term of the score today, for traces that were saved before the piece was renamed."""
-    piece, space, number = term.partition(" ")
-    return f"{FORMER_NAMES.get(piece, piece)}{space}{number}"
 
 
 def _recorded(row: dict[str, Any], canvas: Canvas, at: int) -> RowRecord:

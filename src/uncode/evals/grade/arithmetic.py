@@ -57,13 +57,12 @@ class Equation:
 
 def equations(text: Found, grouped: bool = False) -> list[Equation]:
     """All equations and single expressions with an operation. If `grouped`, commas may separate thousands."""
-    found = [equation for equation in _parse_equations(text, grouped) if equation.working is not None][-MAX_EQUATIONS:]
-    return [replace(equation, rejected=True) if _is_rejected(equation.place) else equation for equation in found]
-
-
-def _is_rejected(place: Found) -> bool:
-    """Whether an equation is denied. One that misses the target may still be a step, so it does not count as denied."""
-    return place.is_denied and not falls_short(place.whole, place.end)
+    found = []
+    for equation in [one for one in _parse_equations(text, grouped) if one.working is not None][-MAX_EQUATIONS:]:
+        place = equation.place  # an equation that misses the target may still be a step, so it does not count as denied
+        rejected = place.is_denied and not falls_short(place.whole, place.end)
+        found.append(replace(equation, rejected=True) if rejected else equation)
+    return found
 
 
 def contradicts(text: Found) -> bool:
@@ -190,17 +189,6 @@ def _runs(text: Found, grouped: bool) -> list[list[_Token]]:
     return [run for run in runs if run]
 
 
-def _closed(tokens: list[_Token]) -> set[int]:
-    """The positions of the opening brackets that are closed later."""
-    found, opened = set[int](), list[int]()
-    for at, token in enumerate(tokens):
-        if token.kind == "(":
-            opened.append(at)
-        elif token.kind == ")" and opened:
-            found.add(opened.pop())
-    return found
-
-
 class _Parser:
     """A recursive descent parser. Every method returns what it read and advances, or returns None.
 
@@ -210,8 +198,14 @@ class _Parser:
 
     def __init__(self, tokens: list[_Token]) -> None:
         self.tokens, self.at = tokens, 0
-        self.closed = _closed(tokens)
         self.numbers: dict[int, Side] = {}
+        self.closed, opened = set[int](), list[int]()
+        """The positions of the opening brackets that are closed later."""
+        for at, token in enumerate(tokens):
+            if token.kind == "(":
+                opened.append(at)
+            elif token.kind == ")" and opened:
+                self.closed.add(opened.pop())
 
     def equation(self, at: int) -> tuple[list[Side], int] | None:
         self.at = at
@@ -262,19 +256,26 @@ class _Parser:
     def factor(self, depth: int) -> Side | None:
         if depth > 30:
             return None
-        start, token = self.at, self._next()
+        start = self.at
+        if start >= len(self.tokens):
+            return None
         side: Side | None = None
-        if token is not None and token.kind == "number" and len(token.text) <= MAX_TOKENS:
-            side = self._number(start)
-        elif token is not None and token.kind == "-":
+        token = self.tokens[start]
+        self.at += 1
+        if token.kind == "number" and len(token.text) <= MAX_TOKENS:
+            if start not in self.numbers:
+                value = as_fraction(token.text)
+                self.numbers[start] = Side(value, (value,), 0)
+            side = self.numbers[start]
+        elif token.kind == "-":
             inner = self.factor(depth + 1)
             if inner is not None:
                 leaves = inner.leaves if inner.operations else (-inner.value,)
                 side = Side(-inner.value, leaves, inner.operations)
-        elif token is not None and token.kind == "(" and start in self.closed:
+        elif token.kind == "(" and start in self.closed:
             side = self.sum(depth + 1)
             side = side if side is not None and self._take(")") else None
-        elif token is not None and token.kind == "frac":
+        elif token.kind == "frac":
             over, under = self.factor(depth + 1), self.factor(depth + 1)
             if over is not None and under is not None and under.value != 0:
                 operations = over.operations + under.operations + 1
@@ -282,16 +283,6 @@ class _Parser:
         if side is None:
             self.at = start
         return side
-
-    def _number(self, at: int) -> Side:
-        if at not in self.numbers:
-            value = as_fraction(self.tokens[at].text)
-            self.numbers[at] = Side(value, (value,), 0)
-        return self.numbers[at]
-
-    def _next(self) -> _Token | None:
-        self.at += 1
-        return self.tokens[self.at - 1] if self.at <= len(self.tokens) else None
 
     def _take(self, *kinds: str) -> str | None:
         if self.at < len(self.tokens) and self.tokens[self.at].kind in kinds:

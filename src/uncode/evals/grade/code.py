@@ -1,4 +1,4 @@
-"""Finds the program in an answer: in code fences, between sentences, or a function's body alone.
+"""Finds the program in an answer, in code fences, between sentences, or a function's body alone, and runs its tests.
 
 There may be several readings, best first. The sandbox finds out which of them is Python.
 """
@@ -9,6 +9,8 @@ import re
 import textwrap
 from dataclasses import dataclass
 
+from ...sandbox import Sandbox, Suite
+from ..task import Grade
 from .find import Found, everything, fences_of, tagged
 from .pattern import lazy_pattern
 
@@ -59,6 +61,21 @@ def readings(text: str, name: str, stub: str = "") -> list[Reading]:
     return [Reading(stub + _indented(body.text), body) for body in bodies if body.text.strip()]
 
 
+def run_tests(sandbox: Sandbox, suite: Suite, programs: list[Reading]) -> Grade:
+    """Grade the first reading that is a valid program."""
+    if not programs:
+        return Grade(False, None, f"no function named {' or '.join(suite.names)}")
+    verdict = sandbox.judge(suite, *(program.source for program in programs))
+    chosen = programs[verdict.program if verdict.program is not None else 0]
+    return Grade(verdict.passed, chosen.place.span, verdict.why)
+
+
+def run_script(sandbox: Sandbox, script: str, text: str) -> Grade:
+    """Grade by the released rule: the answer and its tests are one script, which must not write to standard error."""
+    verdict = sandbox.silent(script)
+    return Grade(verdict.passed, (0, len(text)), verdict.why)
+
+
 def _blocks(text: Found, line: re.Pattern[str]) -> list[Found]:
     """The blocks of lines of a kind, such as a body between sentences: first those that return, then by length."""
     found, start, at = list[Found](), 0, 0
@@ -87,11 +104,12 @@ def _codes(text: Found, name: str) -> list[Reading]:
         place = Found(text.whole, fences[0].start, fences[-1].end)
         found.append(Reading("\n\n".join(_dedented(fence.text) for fence in fences), place))
         found += [Reading(_dedented(fence.text), fence) for fence in reversed(fences) if defines.search(fence.text)]
-    unfenced = _between_sentences(text)
-    for part in (unfenced, unfenced and _without_last_block(unfenced), text):
-        if part is not None and defines.search(part.text):
-            found.append(Reading(_dedented(part.text), part))
-    return found
+    parts, unfenced = [text], _between_sentences(text)
+    if unfenced is not None:
+        blocks = [m.start() for m in re.finditer(r"^\S", unfenced.text, re.M)]
+        # the end of the answer may have cut off the last top-level statement
+        parts = [unfenced, *([unfenced.part(0, blocks[-1])] if len(blocks) > 1 else []), text]
+    return found + [Reading(_dedented(part.text), part) for part in parts if defines.search(part.text)]
 
 
 def _up_to_margin(body: Found) -> Found:
@@ -114,12 +132,6 @@ def _between_sentences(text: Found) -> Found | None:
             quoted ^= len(re.findall(r'"""|\'\'\'', line)) % 2 == 1
         at += len(line) + 1
     return None if start is None or end is None else text.part(start, end)
-
-
-def _without_last_block(code: Found) -> Found | None:
-    """The code without its last top-level statement, which the end of the answer may have cut off."""
-    blocks = [m.start() for m in re.finditer(r"^\S", code.text, re.M)]
-    return code.part(0, blocks[-1]) if len(blocks) > 1 else None
 
 
 def _dedented(code: str) -> str:

@@ -22,9 +22,7 @@ from ...core.errors import UncodeError
 from .arithmetic import contradicts
 from .claims import bounds_formula, denies_formula
 from .find import BETWEEN_BOXES, BOX, everything
-from .number_words import number_words
-from .numbers import is_asserted
-from .spellings import BLANK, WORDS, plain_formula
+from .numbers import BLANK, WORDS, is_asserted, number_words, plain_formula
 
 CPU_SECONDS = 10.0
 """For one comparison. CPU time, so that a busy machine changes no verdict."""

@@ -11,8 +11,8 @@ from ...util.stats import Interval, McNemar, holm, mcnemar, mean_of_intervals, n
 from ..paper import Figure, paper_tables
 from ..paper.tables import AVERAGE
 from ..run.sample import Sample
-from .aup import Point, aup, families
-from .scores import Cost, Results, Score
+from .aup import BudgetPoint, aup, families
+from .scores import CellScore, Cost, Results
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ class Speedup(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Analysis:
+class ModelAnalysis:
     """One model of the results."""
 
     results: Results
@@ -125,7 +125,7 @@ class Analysis:
             "that both have answered."
         )
 
-    def score(self, sampler: str, task: str) -> Score | None:
+    def score(self, sampler: str, task: str) -> CellScore | None:
         return self.results.scores.get((self.model, task, sampler))
 
     def accuracy(self, sampler: str, task: str, metric: str) -> Interval | None:
@@ -202,7 +202,7 @@ class Analysis:
         for label in self.families[family]:
             parallelism, accuracy = self.cost(label, task).tokens_per_forward, accuracies.get(label)
             if accuracy and parallelism is not None:
-                points.append(Point(parallelism, 100 * accuracy.estimate))
+                points.append(BudgetPoint(parallelism, 100 * accuracy.estimate))
         return aup(points, best)
 
     @property
@@ -223,7 +223,7 @@ class Analysis:
             return None
         return paper_tables().figure(key, column)
 
-    def _scores(self, task: str) -> dict[str, Score]:
+    def _scores(self, task: str) -> dict[str, CellScore]:
         return {label: score for label in self.samplers if (score := self.score(label, task)) is not None}
 
     def _has_all(self, sampler: str, metric: str) -> bool:

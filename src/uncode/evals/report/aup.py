@@ -20,7 +20,7 @@ MIN_POINTS = 2
 _BUDGETS = re.compile(r"(?P<family>.+?)(?P<budgets>(?:[ ,]+[A-Za-z_]+=[^ ,=]+)+)$")
 
 
-class Point(NamedTuple):
+class BudgetPoint(NamedTuple):
     """A sampler at one budget."""
 
     tokens_per_forward: float
@@ -28,7 +28,7 @@ class Point(NamedTuple):
     """In per cent."""
 
 
-def aup(points: Sequence[Point], best: float) -> float | None:
+def aup(points: Sequence[BudgetPoint], best: float) -> float | None:
     """The AUP of a sampler's points; `best` is the best accuracy of any sampler on the task, in per cent.
 
     None for fewer than two points: one point is no curve.

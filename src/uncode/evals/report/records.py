@@ -11,7 +11,7 @@ from typing import Any
 from ...util.stats import Interval
 from ..paper import Figure
 from ..paper.tables import AVERAGE
-from .analysis import Analysis, Choices
+from .analysis import Choices, ModelAnalysis
 from .scores import Results
 
 FIELDS = (
@@ -28,12 +28,12 @@ def records(results: Results, choices: Choices) -> list[Record]:
     """All records, every one with all fields. A value that does not exist is None."""
     found = []
     for model in results.models:
-        one = Analysis(results, model, choices)
+        one = ModelAnalysis(results, model, choices)
         found += [*_cells(one), *_averages(one), *_parallelism(one)]
     return [dict.fromkeys(FIELDS) | record for record in found]
 
 
-def _cells(one: Analysis) -> Iterator[Record]:
+def _cells(one: ModelAnalysis) -> Iterator[Record]:
     for sampler in one.samplers:
         for task in one.tasks:
             score = one.score(sampler, task)
@@ -46,7 +46,7 @@ def _cells(one: Analysis) -> Iterator[Record]:
                 yield record | (_comparison(one, sampler, task) if metric == one.choices.metric else {})
 
 
-def _averages(one: Analysis) -> Iterator[Record]:
+def _averages(one: ModelAnalysis) -> Iterator[Record]:
     for sampler in one.samplers:
         for metric in one.metrics:
             accuracy = one.average(sampler, metric)
@@ -58,13 +58,13 @@ def _averages(one: Analysis) -> Iterator[Record]:
             yield record
 
 
-def _parallelism(one: Analysis) -> Iterator[Record]:
+def _parallelism(one: ModelAnalysis) -> Iterator[Record]:
     for family in one.families:
         for task in one.tasks:
             yield _name(one, family, task, one.choices.metric) | {"aup": one.aup(family, task)}
 
 
-def _name(one: Analysis, sampler: str, task: str, metric: str) -> Record:
+def _name(one: ModelAnalysis, sampler: str, task: str, metric: str) -> Record:
     return {"model": one.model, "sampler": sampler, "task": task, "metric": metric}
 
 
@@ -72,7 +72,7 @@ def _interval(value: Interval | None, estimate: str, low: str, high: str) -> Rec
     return {} if value is None else dict(zip((estimate, low, high), value, strict=True))
 
 
-def _comparison(one: Analysis, sampler: str, task: str) -> Record:
+def _comparison(one: ModelAnalysis, sampler: str, task: str) -> Record:
     found = one.comparisons.get((sampler, task))
     if found is None:
         return {}
@@ -82,7 +82,7 @@ def _comparison(one: Analysis, sampler: str, task: str) -> Record:
     return record | tests | _interval(found.difference, *FIELDS[12:15])
 
 
-def _costs(one: Analysis, sampler: str, task: str | None) -> Record:
+def _costs(one: ModelAnalysis, sampler: str, task: str | None) -> Record:
     """The means per answer, and the speed-up over the baseline."""
     cost = one.cost(sampler, task)
     if not cost.answers:
@@ -95,7 +95,7 @@ def _costs(one: Analysis, sampler: str, task: str | None) -> Record:
     return record
 
 
-def _paper(figure: Figure | None, ours: Interval | None, one: Analysis) -> Record:
+def _paper(figure: Figure | None, ours: Interval | None, one: ModelAnalysis) -> Record:
     if figure is None or not one.choices.with_paper:
         return {}
     value = figure.value / 100

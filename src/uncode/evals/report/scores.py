@@ -16,7 +16,7 @@ from ..run.sample import CellName, Sample
 
 
 @dataclass(frozen=True)
-class Score:
+class CellScore:
     """The samples of one cell."""
 
     samples: Mapping[str, Sample]
@@ -61,7 +61,7 @@ class Results:
     """All cells of the runs."""
 
     infos: tuple[RunInfo, ...]
-    scores: Mapping[CellName, Score]
+    scores: Mapping[CellName, CellScore]
     papers: Mapping[CellName, str]
     """The paper's table that the run of a cell names; empty if it names none."""
 
@@ -121,5 +121,5 @@ def read_runs(paths: Sequence[Path]) -> Results:
     for (_, task, _), rows in samples.items():
         ids.setdefault(task, set()).update(rows)
     asked = {task: max(info.examples.get(task, 0) for info in infos) for task in ids}
-    scores = {name: Score(rows, max(asked[name[1]], len(ids[name[1]]))) for name, rows in samples.items()}
+    scores = {name: CellScore(rows, max(asked[name[1]], len(ids[name[1]]))) for name, rows in samples.items()}
     return Results(tuple(infos), scores, papers)

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from ...util.stats import Interval
 from ..paper import paper_tables
 from ..paper.tables import AVERAGE
-from .analysis import Analysis, Choices
+from .analysis import Choices, ModelAnalysis
 from .scores import Results
 from .table import NONE, Document, Section, Table, number, p_value, percent, points, times
 
@@ -20,10 +20,10 @@ RULES = {"correct": "our grader", "paper": "the rule of the released code"}
 def document(results: Results, choices: Choices) -> Document:
     """The whole report: one section per model."""
     titles = list(dict.fromkeys(info.title or info.config for info in results.infos))
-    return Document("; ".join(titles), [_section(Analysis(results, model, choices)) for model in results.models])
+    return Document("; ".join(titles), [_section(ModelAnalysis(results, model, choices)) for model in results.models])
 
 
-def _section(one: Analysis) -> Section:
+def _section(one: ModelAnalysis) -> Section:
     tables = [accuracy(one)]
     if one.others:
         tables += [differences(one), tests(one)]
@@ -40,7 +40,7 @@ def _section(one: Analysis) -> Section:
     return Section(one.model, [table for table in tables if table.rows], notes)
 
 
-def accuracy(one: Analysis) -> Table:
+def accuracy(one: ModelAnalysis) -> Table:
     """The accuracy of every sampler on every task by each rule, and the average."""
     rows, best = [], frozenset[tuple[int, int]]()
     for metric in one.metrics:
@@ -61,7 +61,7 @@ def accuracy(one: Analysis) -> Table:
     return Table(titles, rows, "Accuracy, %", notes, best, labels=2)
 
 
-def differences(one: Analysis) -> Table:
+def differences(one: ModelAnalysis) -> Table:
     """Each sampler minus the baseline, by the chosen metric."""
     rows = []
     for sampler in one.others:
@@ -76,7 +76,7 @@ def differences(one: Analysis) -> Table:
     return Table(["sampler", *one.tasks, "average"], rows, caption, notes)
 
 
-def tests(one: Analysis) -> Table:
+def tests(one: ModelAnalysis) -> Table:
     """McNemar's test of each sampler against the baseline on each task."""
     rows = []
     for task in one.tasks:
@@ -93,7 +93,7 @@ def tests(one: Analysis) -> Table:
     return Table(titles, rows, f"Paired tests against {one.baseline} ({one.choices.metric})", notes, labels=2)
 
 
-def costs(one: Analysis) -> Table:
+def costs(one: ModelAnalysis) -> Table:
     """What an answer costs, over all tasks."""
     rows = []
     for sampler in one.samplers:
@@ -106,7 +106,7 @@ def costs(one: Analysis) -> Table:
     return Table(titles, rows, "Cost", notes)
 
 
-def speedups(one: Analysis) -> Table:
+def speedups(one: ModelAnalysis) -> Table:
     """The baseline's cost divided by each sampler's, in seconds and in forwards."""
     rows = []
     for sampler in one.others:
@@ -119,7 +119,7 @@ def speedups(one: Analysis) -> Table:
     return Table(titles, rows, f"Speed-up over {one.baseline}", notes, labels=2)
 
 
-def parallelism(one: Analysis) -> Table:
+def parallelism(one: ModelAnalysis) -> Table:
     """The AUP of samplers that were run at several budgets."""
     rows = []
     for family, members in one.families.items():
@@ -134,7 +134,7 @@ def parallelism(one: Analysis) -> Table:
     return Table(titles, rows, f"Accuracy under parallelism ({one.choices.metric})", notes)
 
 
-def paper_table(one: Analysis) -> Table | None:
+def paper_table(one: ModelAnalysis) -> Table | None:
     """Ours, the paper's and the difference, for every sampler of which the paper has a figure; None if it has none."""
     columns = [*one.tasks, *([AVERAGE] if set(one.tasks) == set(paper_tables().sizes) else [])]
     known = [sampler for sampler in one.samplers if any(one.figure(sampler, column) for column in columns)]
@@ -151,7 +151,7 @@ def paper_table(one: Analysis) -> Table | None:
     return Table(titles, rows, caption, _paper_notes(one, known, columns), labels=2)
 
 
-def no_figures(one: Analysis) -> str:
+def no_figures(one: ModelAnalysis) -> str:
     """The sentence in place of the table, where nothing of ours has a counterpart in the paper."""
     tables, models = paper_tables().names, paper_tables().models
     ours = f"{', '.join(one.samplers)} on {', '.join(one.tasks)} by {one.paper_model}"
@@ -159,7 +159,7 @@ def no_figures(one: Analysis) -> str:
     return f"The paper has no figures of {ours}: its tables are {', '.join(tables)}{other}."
 
 
-def _paper_cell(one: Analysis, sampler: str, column: str, metric: str) -> str:
+def _paper_cell(one: ModelAnalysis, sampler: str, column: str, metric: str) -> str:
     """`ours (paper's, difference)`."""
     is_average, figure = column == AVERAGE, one.figure(sampler, column)
     ours = one.average(sampler, metric) if is_average else one.accuracy(sampler, column, metric)
@@ -174,7 +174,7 @@ def _paper_cell(one: Analysis, sampler: str, column: str, metric: str) -> str:
     return f"{shown} ({len(score.right(metric))} of {score.total})" if score and is_partial else shown
 
 
-def _paper_speed(one: Analysis, sampler: str) -> str:
+def _paper_speed(one: ModelAnalysis, sampler: str) -> str:
     """Our speed-up over the baseline, and the paper's."""
     key = one.paper_key(sampler)
     theirs = paper_tables().speedups.get(key) if key else None
@@ -182,7 +182,7 @@ def _paper_speed(one: Analysis, sampler: str) -> str:
     return times(ours) if theirs is None else f"{times(ours)} ({times(theirs)})"
 
 
-def _paper_notes(one: Analysis, samplers: list[str], columns: list[str]) -> list[str]:
+def _paper_notes(one: ModelAnalysis, samplers: list[str], columns: list[str]) -> list[str]:
     notes = [
         "Ours, then in parentheses the paper's figure and ours minus the paper's.",
         f"Source: {paper_tables().paper}.",
@@ -202,7 +202,7 @@ def _paper_notes(one: Analysis, samplers: list[str], columns: list[str]) -> list
     return notes
 
 
-def _accuracy_cell(one: Analysis, sampler: str, task: str, metric: str) -> str:
+def _accuracy_cell(one: ModelAnalysis, sampler: str, task: str, metric: str) -> str:
     score = one.score(sampler, task)
     if score is None:
         return NONE
@@ -211,7 +211,7 @@ def _accuracy_cell(one: Analysis, sampler: str, task: str, metric: str) -> str:
     return f"{percent(found)} {count}".strip() if found else count
 
 
-def _difference_cell(one: Analysis, sampler: str, task: str) -> str:
+def _difference_cell(one: ModelAnalysis, sampler: str, task: str) -> str:
     found = one.comparisons.get((sampler, task))
     if found is None:
         return NONE
@@ -222,7 +222,7 @@ def _difference_cell(one: Analysis, sampler: str, task: str) -> str:
     return f"{points(found.difference, mark)}{count}"
 
 
-def _best(one: Analysis, metric: str, stride: int, offset: int) -> frozenset[tuple[int, int]]:
+def _best(one: ModelAnalysis, metric: str, stride: int, offset: int) -> frozenset[tuple[int, int]]:
     """The cells with the best accuracy of a metric, among the complete ones of each column; none if all are equal."""
     if len(one.samplers) < 2:
         return frozenset()
@@ -242,7 +242,7 @@ def _best(one: Analysis, metric: str, stride: int, offset: int) -> frozenset[tup
     return frozenset(found)
 
 
-def _sizes(one: Analysis) -> str:
+def _sizes(one: ModelAnalysis) -> str:
     """The number of examples of each task, and of its benchmark if that has more."""
     sizes = paper_tables().sizes
     parts = []

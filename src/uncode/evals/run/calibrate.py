@@ -10,19 +10,18 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
-from typing import Any
 
 from ...core.errors import require
 from ...generation.threshold import ThresholdChoice, choose_threshold
 from ...util.stats import Interval, pearson, wilson
 from ..suite.families.family import Family
-from ..task import Example, Task
+from ..task import AnyTask, Example
 from .config import SamplerEntry
 from .folder import RunFolder, RunInfo
 from .grading import GradingPool
 from .models.diffusion import DiffusionModel
 from .models.model import EvaluatedModel, Question
-from .options import OnProgress, Progress, RunOptions
+from .options import OnProgress, RunOptions, RunProgress
 from .recorder import CellRun, Recorder, versions
 from .sample import Sample
 
@@ -55,7 +54,7 @@ class RateCalibration:
     """Decodes the same examples at several rates."""
 
     model: EvaluatedModel
-    task: Task[Any]
+    task: AnyTask
     entry: SamplerEntry
     rates: tuple[float, ...]
     seed: int = 0
@@ -89,7 +88,7 @@ class RateCalibration:
                 for sample in run.decoded():
                     found[rate].append(sample)
                     done = before + len(found[rate])
-                    on_progress(Progress(cell, done, len(questions) * len(self.rates), 0, 0))
+                    on_progress(RunProgress(cell, done, len(questions) * len(self.rates), 0, 0))
         return RateChoice(self._graded(found, examples, options.graders) if labels else found)
 
     def _graded(
@@ -111,10 +110,10 @@ class ThresholdCalibration:
     """Lets a model answer examples of some tasks, and chooses a threshold from these answers."""
 
     model: DiffusionModel
-    tasks: tuple[Task[Any], ...]
+    tasks: tuple[AnyTask, ...]
     seed: int = 0
 
-    def questions(self, count: int, data: Path | None = None) -> list[tuple[Task[Any], list[Question]]]:
+    def questions(self, count: int, data: Path | None = None) -> list[tuple[AnyTask, list[Question]]]:
         """Up to `count` examples of each task. No label is read."""
         has_end = len(self.model.denoiser.eos_ids) > 0
         require(has_end, f"'{self.model.name}' has no EOS token to end its answers with: use uncode.choose_threshold.")
@@ -123,7 +122,7 @@ class ThresholdCalibration:
 
     def own_answers(
         self,
-        questions: Sequence[tuple[Task[Any], list[Question]]],
+        questions: Sequence[tuple[AnyTask, list[Question]]],
         out: Path,
         options: RunOptions,
         on_progress: OnProgress,
@@ -138,7 +137,7 @@ class ThresholdCalibration:
                 run = CellRun(recorder, self.model, task, sampler, WRITER.label, those, self.seed, is_graded=False)
                 for sample in run.decoded():
                     written[sample.id] = sample.token_ids
-                    on_progress(Progress(f"{task.name}, left to right", before + len(written), total, 0, 0))
+                    on_progress(RunProgress(f"{task.name}, left to right", before + len(written), total, 0, 0))
                 found += [self._canvas(one, written[one.example.id]) for one in those]
         return found
 
@@ -156,7 +155,7 @@ class ThresholdCalibration:
         )
 
 
-def calibration_examples(task: Task[Any], count: int, seed: int, data: Path | None = None) -> list[Example]:
+def calibration_examples(task: AnyTask, count: int, seed: int, data: Path | None = None) -> list[Example]:
     """Examples to calibrate on: a family's own without labels, or a random part of a benchmark."""
     if isinstance(task, Family):
         return list(task.unlabelled(data)[:count])
@@ -165,7 +164,7 @@ def calibration_examples(task: Task[Any], count: int, seed: int, data: Path | No
 
 
 def calibration_questions(
-    model: EvaluatedModel, task: Task[Any], examples: Sequence[Example], seed: int
+    model: EvaluatedModel, task: AnyTask, examples: Sequence[Example], seed: int
 ) -> list[Question]:
     """The examples as a model reads them, each with its own seed."""
     chat, length = task.settings.chat, task.settings.length

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_type_hints
 
 from ...core.errors import UncodeError, require, shown, suggest
 from ...core.pieces.piece import read_value
-from ...samplers.catalog import find
+from ...samplers.catalog import read_options
 from ...util.toml_file import read_toml
 from ..names import TASK_NAMES
-from ..task import Settings
+from ..task import TaskSettings
 from ..tasks import find_task
 
 AUTOREGRESSIVE = "autoregressive"
@@ -22,7 +22,7 @@ AUTOREGRESSIVE_OPTIONS = ("temperature",)
 LABEL_FREE = "label-free"
 """As the value of `rate`: choose it for each task by the mean predictive entropy, without labels."""
 _SETTING = re.compile(r"\$(\w+?)(?:\*(\d+))?")
-T = TypeVar("T")
+T = TypeVar("T", "SamplerEntry", "EvalConfig")
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class SamplerEntry:
     """A token that is given inside the answer, at `anchor_at` of its length. It is graded with the answer."""
     anchor_at: float = 0.5
 
-    def options_for(self, settings: Settings) -> dict[str, Any]:
+    def options_for(self, settings: TaskSettings) -> dict[str, Any]:
         """The options on a task with these settings."""
         return {name: _setting(value, settings) for name, value in self.options.items()}
 
@@ -91,7 +91,8 @@ class EvalConfig:
         own = package_configs()
         path = own.get(str(source), Path(source))
         if not path.is_file():
-            raise UncodeError(f"no evaluation config is named '{source}', and there is no such file: {_near(source)}")
+            near = suggest(str(source), PACKAGE_CONFIGS)
+            raise UncodeError(f"no evaluation config is named '{source}', and there is no such file: {near}")
         data = read_toml(path, "evaluation config")
         try:
             return cls.read({"name": path.stem} | data)
@@ -104,9 +105,9 @@ class EvalConfig:
         rows = data.get("samplers", ())
         require(isinstance(rows, Sequence) and not isinstance(rows, str), "samplers must be a list of tables.")
         entries = tuple(_read_entry(row, number) for number, row in enumerate(rows, 1))
-        config: EvalConfig = _read(cls, dict(data), "the top level", samplers=entries)
-        for name in ("models", "tasks", "samplers"):
-            require(len(getattr(config, name)) > 0, f"{name} is empty: name at least one.")
+        config = _read(cls, dict(data), "the top level", samplers=entries)
+        for name, named in (("models", config.models), ("tasks", config.tasks), ("samplers", entries)):
+            require(len(named) > 0, f"{name} is empty: name at least one.")
         for task in (*config.tasks, *(task for entry in entries for task in entry.tasks)):
             require(task in TASK_NAMES, f"there is no task named '{task}': {suggest(task, TASK_NAMES)}")
         for entry in entries:
@@ -147,16 +148,12 @@ def package_configs() -> dict[str, Path]:
 PACKAGE_CONFIGS = ("main", "dream", "efficient", "priors", "corpora", "autoregressive", "mini")
 
 
-def _near(source: str | Path) -> str:
-    return suggest(str(source), PACKAGE_CONFIGS)
-
-
 def _read_entry(row: Any, number: int) -> SamplerEntry:
     where = f"sampler {number}"
     require(isinstance(row, Mapping), f"{where} must be a table, not {shown(row)}.")
     options = row.get("options", {})
     require(isinstance(options, Mapping), f"the options of {where} must be a table, not {shown(options)}.")
-    entry: SamplerEntry = _read(SamplerEntry, dict(row), where, options=dict(options))
+    entry = _read(SamplerEntry, dict(row), where, options=dict(options))
     share, place = entry.reject_trivial, entry.anchor_at
     require(0 <= share <= 1, f"reject_trivial of {where} must lie between 0 and 1, not {shown(share)}.")
     require(0 < place < 1, f"anchor_at of {where} must be more than 0 and less than 1, not {shown(place)}.")
@@ -172,21 +169,13 @@ def _check_options(entry: SamplerEntry) -> None:
             known = AUTOREGRESSIVE_OPTIONS
             require(name in known, f"an autoregressive model has no option '{name}': {suggest(name, known)}")
         return
-    if entry.preset.endswith(".toml"):
-        require(not entry.options, f"the sampler file '{entry.preset}' takes no options: edit a copy of the file.")
-        return
-    preset = find(entry.preset)
-    for name, value in entry.options.items():
-        option = preset.option(name)
-        if name == "rate" and value == LABEL_FREE:
-            continue
-        if isinstance(value, str) and value.startswith("$"):
-            _setting(value, Settings(shots=0, length=1, rate=0.0, chat=False, block_length=1))
-        elif name != "frequency":
-            option.check(option.value_of(value))
+    options = entry.options_for(TaskSettings(shots=0, length=1, rate=0.0, chat=False, block_length=1))
+    if options.get("rate") == LABEL_FREE:
+        options["rate"] = 0.0
+    read_options(entry.preset, options)
 
 
-def _setting(value: Any, settings: Settings) -> Any:
+def _setting(value: Any, settings: TaskSettings) -> Any:
     """The value of an option; `$NAME` and `$NAME*N` stand for a setting of the task."""
     if not isinstance(value, str) or not value.startswith("$"):
         return value
@@ -206,27 +195,15 @@ def _chosen(wanted: Iterable[str], known: Sequence[str], what: str, config: str)
     return tuple(name for name in known if not wanted or name in wanted)
 
 
-def _read(cls: Callable[..., T], data: dict[str, Any], where: str, **read: Any) -> T:
+def _read(cls: type[T], data: dict[str, Any], where: str, **read: Any) -> T:
     """Read a dataclass from a table of the file; the values in `read` have been read already."""
-    known = {f.name: f.type for f in fields(cls) if f.name != "calibrated"}  # type: ignore[arg-type]
+    settings, hints = [one for one in fields(cls) if one.name != "calibrated"], get_type_hints(cls)
+    known = [one.name for one in settings]
     for key in data:
         require(key in known, f"{where} has no setting '{key}': {suggest(key, known)}")
-    required = {"SamplerEntry": ("preset",), "EvalConfig": ("title", "models", "tasks")}[cls.__name__]
-    missing = [name for name in required if name not in data]
+    required = [one.name for one in settings if one.default is MISSING and one.default_factory is MISSING]
+    missing = [name for name in required if name not in data | read]
     require(not missing, f"{where} needs a value for {', '.join(missing)}.")
-    values = {
-        key: read_value(value, _HINTS[str(known[key])], f"{key} of {where}")
-        for key, value in data.items()
-        if key not in read
-    }
+    unread = [key for key in data if key not in read]
+    values = {key: read_value(data[key], hints[key], f"{key} of {where}") for key in unread}
     return cls(**values, **read)
-
-
-_HINTS: dict[str, Any] = {
-    "str": str,
-    "int": int,
-    "float": float,
-    "bool": bool,
-    "tuple[str, ...]": tuple[str, ...],
-    "tuple[float, ...]": tuple[float, ...],
-}

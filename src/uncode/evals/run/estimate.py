@@ -84,7 +84,7 @@ def measure(
     model: DiffusionModel, sampler: Sampler, questions: Sequence[Question], batch: int
 ) -> tuple[list[float], int | None]:
     """Seconds per token of each measured forward, and the peak of memory in bytes."""
-    engine = Engine(model.denoiser, max_rows=batch)
+    engine: Engine[Question] = Engine(model.denoiser, max_rows=batch)
     for question in sorted(questions, key=lambda one: -len(one.prompt_ids))[:batch]:
         engine.submit(model.request(question, sampler))
     rates = []

@@ -140,7 +140,11 @@ class RunFolder:
         """Raise if the folder cannot be made, or holds other files. For use before long work."""
         check_folder_can_be_made(self.path)
         files = self.path.iterdir() if self.path.is_dir() else ()
-        others = sorted(file.name for file in files if not _is_ours(file))
+        others = sorted(
+            file.name
+            for file in files
+            if not (file.name == f"{INFO}.lock" or file.name.startswith(DRAWN_PROBLEMS) or is_partial(file))
+        )
         is_run = (self.path / INFO).is_file()  # looked for last, since another process may be making the folder
         require(
             is_run or not others,
@@ -220,7 +224,8 @@ class RunFolder:
     def merge(self, samples: Sequence[Sample]) -> None:
         """Write all samples into one file and remove the others. A kill in between loses nothing."""
         with self.locked():
-            write_whole(self.path / SAMPLES, "".join(_line(sample) for sample in samples))
+            lines = (json.dumps(sample.as_row(), ensure_ascii=False) + "\n" for sample in samples)
+            write_whole(self.path / SAMPLES, "".join(lines))
             self._remove_parts()
 
     def join_files(self) -> None:
@@ -251,8 +256,14 @@ class RunFolder:
 
 def read_samples(file: Path) -> list[Sample]:
     """The samples in one file of a run folder."""
+    found = []
     with garbage_collection_paused():
-        return [_read_sample(row, file, number) for number, row in enumerate(read_rows(file), 1)]
+        for number, row in enumerate(read_rows(file), 1):
+            try:
+                found.append(Sample.from_row(row))
+            except (LookupError, TypeError) as error:
+                raise UncodeError(f"line {number} of '{file}' is no sample ({error}): remove the line.") from error
+    return found
 
 
 def once(samples: Iterable[S]) -> list[S]:
@@ -272,13 +283,6 @@ def _trace_name(cell: RunCell) -> str:
     return re.sub(r"[^\w.-]+", "-", f"{cell.model}-{cell.task}-{cell.sampler}")
 
 
-def _read_sample(row: Mapping[str, Any], file: Path, number: int) -> Sample:
-    try:
-        return Sample.from_row(row)
-    except (LookupError, TypeError) as error:
-        raise UncodeError(f"line {number} of '{file}' is no sample ({error}): remove the line.") from error
-
-
 @contextmanager
 def garbage_collection_paused() -> Iterator[None]:
     """Half of the time to read a large run goes into collections that find nothing."""
@@ -289,12 +293,3 @@ def garbage_collection_paused() -> Iterator[None]:
     finally:
         if was_enabled:
             gc.enable()
-
-
-def _line(sample: Sample) -> str:
-    return json.dumps(sample.as_row(), ensure_ascii=False) + "\n"
-
-
-def _is_ours(file: Path) -> bool:
-    """Whether a file may lie in a run folder before its `run.json`."""
-    return file.name == f"{INFO}.lock" or file.name.startswith(DRAWN_PROBLEMS) or is_partial(file)

@@ -6,11 +6,10 @@ import json
 import os
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from typing import Any
 
 from ...util.files import read_text
 from ...util.write import write_whole
-from ..task import Example, Task
+from ..task import AnyTask, Example
 from .sample import Grades, digest, grades_from_row, grades_row
 
 CLOSE_SECONDS = 5.0
@@ -30,14 +29,14 @@ class GradingPool:
         wait(self._known.values(), timeout=CLOSE_SECONDS)
         self._pool.shutdown(cancel_futures=True)
 
-    def submit(self, task: Task[Any], example: Example, text: str) -> Future[Grades]:
+    def submit(self, task: AnyTask, example: Example, text: str) -> Future[Grades]:
         """Grade an answer by every metric of its task. Equal answers to the same example share one grade."""
         name = task.name, example.id, text
         if name not in self._known:
             self._known[name] = self._graded(task, example, text)
         return self._known[name]
 
-    def _graded(self, task: Task[Any], example: Example, text: str) -> Future[Grades]:
+    def _graded(self, task: AnyTask, example: Example, text: str) -> Future[Grades]:
         """A grade in pure Python is made at once: a thread would compete with decoding for the interpreter, and
         every operation on the GPU would wait for it."""
         if task.grades_in_processes:
@@ -49,7 +48,7 @@ class GradingPool:
             made.set_exception(error)
         return made
 
-    def _grade_or_read(self, task: Task[Any], example: Example, text: str) -> Grades:
+    def _grade_or_read(self, task: AnyTask, example: Example, text: str) -> Grades:
         """Grade an answer, unless a process has done so. Two that are at it at the same time both do."""
         if self._shared is None:
             return grade_by_all_metrics(task, example, text)
@@ -61,5 +60,5 @@ class GradingPool:
         return grades
 
 
-def grade_by_all_metrics(task: Task[Any], example: Example, text: str) -> Grades:
+def grade_by_all_metrics(task: AnyTask, example: Example, text: str) -> Grades:
     return {metric: task.grade(example, text, metric) for metric in task.graders}

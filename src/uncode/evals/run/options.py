@@ -32,7 +32,7 @@ class RunOptions:
 
 
 @dataclass(frozen=True)
-class Progress:
+class RunProgress:
     """The state of a run, for a progress bar."""
 
     cell: str
@@ -44,4 +44,4 @@ class Progress:
     answered: int
 
 
-OnProgress = Callable[[Progress], None]
+OnProgress = Callable[[RunProgress], None]

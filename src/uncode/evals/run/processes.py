@@ -14,7 +14,7 @@ from queue import Empty, Queue
 from typing import TypeVar
 
 from ...core.errors import Advice, UncodeError, require
-from .options import OnProgress, Progress
+from .options import OnProgress, RunProgress
 
 T = TypeVar("T")
 
@@ -65,9 +65,9 @@ def run_processes(
     """
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(processes, context) as pool:
-        reports: Queue[tuple[int, Progress]] = manager.Queue()
+        reports: Queue[tuple[int, RunProgress]] = manager.Queue()
         futures = [pool.submit(_run, run_part, processes, _Reporter(n, reports)) for n in range(processes)]
-        latest, running = dict[int, Progress](), set(futures)
+        latest, running = dict[int, RunProgress](), set(futures)
         while running:
             done, running = wait(running, REPORT_SECONDS, FIRST_COMPLETED)
             for future in done:
@@ -91,11 +91,11 @@ class _Reporter:
     """Sends a process's progress to the one that shows it, at most twice a second and at the end."""
 
     process: int
-    reports: Queue[tuple[int, Progress]]
-    last: Progress | None = None
+    reports: Queue[tuple[int, RunProgress]]
+    last: RunProgress | None = None
     sent: float = 0.0
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: RunProgress) -> None:
         self.last = progress
         if time.monotonic() - self.sent >= REPORT_SECONDS:
             self.send()
@@ -108,9 +108,9 @@ class _Reporter:
             self.reports.put((self.process, self.last))
 
 
-def _drain(reports: Queue[tuple[int, Progress]]) -> dict[int, Progress]:
+def _drain(reports: Queue[tuple[int, RunProgress]]) -> dict[int, RunProgress]:
     """The latest waiting report of each process, the newest last."""
-    found = dict[int, Progress]()
+    found = dict[int, RunProgress]()
     with suppress(Empty):
         while True:
             process, progress = reports.get_nowait()
@@ -119,8 +119,8 @@ def _drain(reports: Queue[tuple[int, Progress]]) -> dict[int, Progress]:
     return found
 
 
-def _together(parts: Collection[Progress], newest: Progress, share_cells: bool) -> Progress:
+def _together(parts: Collection[RunProgress], newest: RunProgress, share_cells: bool) -> RunProgress:
     """The progress of all processes, with the cell of the newest report."""
     totals = [part.total for part in parts]
     done, total = sum(part.done for part in parts), max(totals) if share_cells else sum(totals)
-    return Progress(newest.cell, done, total, newest.right, newest.answered)
+    return RunProgress(newest.cell, done, total, newest.right, newest.answered)

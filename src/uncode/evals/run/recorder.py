@@ -15,7 +15,7 @@ from typing import Any
 
 from ...util.files import Journal
 from ...version import __version__
-from ..task import Task
+from ..task import AnyTask
 from .folder import RunCell, RunFolder
 from .grading import GradingPool
 from .models.model import EvaluatedModel, PreparedSampler, Question, TracedAnswer
@@ -91,7 +91,7 @@ class CellRun:
         self,
         recorder: Recorder,
         model: EvaluatedModel,
-        task: Task[Any],
+        task: AnyTask,
         sampler: PreparedSampler,
         label: str,
         questions: Sequence[Question],

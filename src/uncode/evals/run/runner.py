@@ -6,16 +6,16 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...core.errors import require
-from ..task import Example, Task
+from ..task import AnyTask, Example
 from ..tasks import find_task
 from .calibrate import RateCalibration
 from .config import LABEL_FREE, EvalConfig, SamplerEntry
 from .folder import RunFolder, RunInfo
 from .models.model import EvaluatedModel, PreparedSampler, Question, SamplerRefused
-from .options import OnProgress, Progress, RunOptions
+from .options import OnProgress, RunOptions, RunProgress
 from .recorder import CellRun, Recorder, versions
 from .sample import Sample, digest
 
@@ -56,7 +56,7 @@ class Runner:
 
     def __post_init__(self) -> None:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
-        self.tasks: dict[str, Task[Any]] = {name: find_task(name) for name in self.config.tasks}
+        self.tasks: dict[str, AnyTask] = {name: find_task(name) for name in self.config.tasks}
         self._rates: dict[tuple[str, str], float] = {}
         self._questions: dict[tuple[str, str, str, tuple[int, int] | None], list[Question]] = {}
         """By model, task, the text that begins the answers, and the anchor."""
@@ -117,7 +117,7 @@ class Runner:
         ]
 
     def questions(
-        self, model: EvaluatedModel, task: Task[Any], given: str = "", anchor: tuple[int, int] | None = None
+        self, model: EvaluatedModel, task: AnyTask, given: str = "", anchor: tuple[int, int] | None = None
     ) -> list[Question]:
         """This process's examples of a task, as the model reads them. `given` begins every answer."""
         name = model.name, task.name, given, anchor
@@ -131,12 +131,12 @@ class Runner:
             ]
         return self._questions[name]
 
-    def prepared(self, model: EvaluatedModel, task: Task[Any], entry: SamplerEntry) -> PreparedSampler:
+    def prepared(self, model: EvaluatedModel, task: AnyTask, entry: SamplerEntry) -> PreparedSampler:
         """The sampler of a cell; a label-free rate is chosen first."""
         options = {"rate": self.label_free_rate(model, task)} if entry.options.get("rate") == LABEL_FREE else {}
         return model.with_stop_strings(model.prepare(entry, task.settings, options), task.stop_strings)
 
-    def label_free_rate(self, model: EvaluatedModel, task: Task[Any]) -> float:
+    def label_free_rate(self, model: EvaluatedModel, task: AnyTask) -> float:
         """The rate with the least mean predictive entropy on examples without labels, as in the paper's appendix."""
         if task.name in self.known_rates:
             return self.known_rates[task.name]
@@ -149,10 +149,10 @@ class Runner:
             self._rates[name] = choice.rate
         return self._rates[name]
 
-    def _report_calibration(self, progress: Progress) -> None:
+    def _report_calibration(self, progress: RunProgress) -> None:
         """Report answers that the total does not count."""
         cell = f"{progress.cell}, {progress.done} of {progress.total}"
-        self.on_progress(Progress(cell, self._finished, self.total, 0, 0))
+        self.on_progress(RunProgress(cell, self._finished, self.total, 0, 0))
 
     def _is_mine(self, task: str, number: int) -> bool:
         """Whether an example belongs to this process. A batch stays together, so that every process has full ones."""
@@ -162,7 +162,7 @@ class Runner:
         return (first + number // self.options.batch) % self.options.processes == self.options.process
 
     def _run_task(
-        self, recorder: Recorder, model: EvaluatedModel, task: Task[Any], entries: Sequence[SamplerEntry]
+        self, recorder: Recorder, model: EvaluatedModel, task: AnyTask, entries: Sequence[SamplerEntry]
     ) -> None:
         for entry in entries:
             given = task.direct if entry.forced_direct else ""
@@ -182,14 +182,14 @@ class Runner:
         self,
         recorder: Recorder,
         model: EvaluatedModel,
-        task: Task[Any],
+        task: AnyTask,
         entry: SamplerEntry,
         questions: Sequence[Question],
     ) -> None:
         sampler = self.prepared(model, task, entry)
         cell = f"{task.name}, {entry.label}"
         name = f"{model.name}, {cell}" if len(self.config.models) > 1 else cell
-        self.on_progress(Progress(name, self._finished, self.total, 0, 0))
+        self.on_progress(RunProgress(name, self._finished, self.total, 0, 0))
         before = self._waiting.run if self._waiting else None
         if before and (before.task, before.sampler.definition) == (task, sampler.definition):
             self._finish_waiting()  # this cell has the same answers: decode them once
@@ -212,7 +212,7 @@ class Runner:
             cell.answered += 1
             cell.right += sample.grades["correct"].correct
             self._finished += 1
-            self.on_progress(Progress(cell.name, self._finished, self.total, cell.right, cell.answered))
+            self.on_progress(RunProgress(cell.name, self._finished, self.total, cell.right, cell.answered))
 
     def merge_if_complete(self, folder: RunFolder) -> bool:
         """Merge the files of all processes, if every cell has a sample of every example."""
@@ -244,7 +244,7 @@ class WorkUnit(NamedTuple):
     entries: tuple[SamplerEntry, ...]
 
 
-def work_units(entries: Mapping[str, Sequence[SamplerEntry]], tasks: Mapping[str, Task[Any]]) -> list[WorkUnit]:
+def work_units(entries: Mapping[str, Sequence[SamplerEntry]], tasks: Mapping[str, AnyTask]) -> list[WorkUnit]:
     """The units of all tasks, by the entries of each: units of several samplers first, then those whose answers are
     programs, which run while others are decoded, then the longest.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -18,12 +18,12 @@ KEY_CHARACTERS = 32
 """Length of a key, in hexadecimal digits."""
 
 
-def digest(value: Any) -> str:
+def digest(value: object) -> str:
     """A fingerprint of JSON data. Equal data have equal fingerprints, in whatever order their names come."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()[:KEY_CHARACTERS]
 
 
-def sample_key(request: Mapping[str, Any], model: str, sampler: Mapping[str, Any], seed: int) -> str:
+def sample_key(request: Mapping[str, object], model: str, sampler: Mapping[str, object], seed: int) -> str:
     """The identity of a sample: what was asked, of which weights, with which sampler and seed.
 
     It knows no process, no folder and no label. So work is never repeated, and never mistaken for other work.
@@ -75,7 +75,7 @@ class Sample(Answer):
     def cell(self) -> CellName:
         return self.model, self.task, self.sampler
 
-    def as_row(self) -> dict[str, Any]:
+    def as_row(self) -> dict[str, object]:
         """The sample as a line of the journal. Values that were not measured are left out."""
         row = {name: value for name, value in vars(self).items() if value is not None or name == "first_eos_step"}
         return row | {"token_ids": list(self.token_ids), "grades": grades_row(self.grades)}
@@ -86,15 +86,13 @@ class Sample(Answer):
         return cls(**{**row, "token_ids": tuple(row["token_ids"]), "grades": grades_from_row(row["grades"])})
 
 
-def grades_row(grades: Grades) -> dict[str, dict[str, Any]]:
+def grades_row(grades: Grades) -> dict[str, dict[str, object]]:
     """The grades as JSON data."""
     return {metric: grade._asdict() for metric, grade in grades.items()}
 
 
 def grades_from_row(row: Mapping[str, Mapping[str, Any]]) -> Grades:
-    return {metric: _grade(grade) for metric, grade in row.items()}
-
-
-def _grade(row: Mapping[str, Any]) -> Grade:
-    span: Sequence[int] | None = row["span"]
-    return Grade(row["correct"], None if span is None else (span[0], span[1]), row["why"])
+    return {
+        metric: Grade(grade["correct"], grade["span"] and (grade["span"][0], grade["span"][1]), grade["why"])
+        for metric, grade in row.items()
+    }

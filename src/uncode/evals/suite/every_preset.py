@@ -7,7 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from ...core.errors import require
-from ...samplers.catalog import CatalogEntry, catalog
+from ...samplers.catalog import catalog
+from ...samplers.preset import Preset
 from ..run.config import EvalConfig, SamplerEntry
 
 PUBLISHED_BLOCK = 32
@@ -21,7 +22,7 @@ def with_every_preset(config: EvalConfig) -> EvalConfig:
     return replace(config, samplers=(*config.samplers, *others))
 
 
-def entry_of(preset: CatalogEntry) -> SamplerEntry:
+def entry_of(preset: Preset) -> SamplerEntry:
     """A preset at its defaults. Where they depend on the length of an answer, they become the family's.
 
     A number of steps becomes one per token. A block of n times 32 tokens becomes n times the family's block; one of
@@ -29,11 +30,11 @@ def entry_of(preset: CatalogEntry) -> SamplerEntry:
     """
     options = dict[str, str]()
     defaults = {option.name: option.default for option in preset.options}
-    if defaults.get("steps", "").isdigit():
+    if defaults.get("steps") is not None:
         options["steps"] = "$length"
-    block = defaults.get("block_length", "")
-    if block.isdigit() and int(block) % PUBLISHED_BLOCK == 0:
-        times = int(block) // PUBLISHED_BLOCK
+    block = defaults.get("block_length")
+    if block is not None and block % PUBLISHED_BLOCK == 0:
+        times = block // PUBLISHED_BLOCK
         options["block_length"] = "$block_length" if times == 1 else f"$block_length*{times}"
     return SamplerEntry(preset.name, preset.name, options)
 

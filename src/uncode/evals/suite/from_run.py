@@ -2,77 +2,75 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ...analysis.measures.order import bias_intervals
+from ...util.stats import Interval
 from ..run.calibrate import mean_entropy
 from ..run.folder import RunFolder
+from ..run.runner import CALIBRATION
+from .every_preset import entries_by_label
 from .families import FAMILIES
 from .names import UNCODE, with_rate
 from .outcomes import Outcome, read_outcomes
-from .results import Cell, FamilyResults, best_rate
+from .results import CellResults, Results, best_rate
 
 WHOLE = " whole"
 """The end of the label of a sampler that fills every mask, for the measures of order."""
 HASTY_SHARE = 4
 """An answer is hasty if an EOS token is written in the first quarter of its forwards."""
+ORDERS_COMPARED = ("confidence", "left_to_right")
+"""The samplers whose orders are compared. A run of other samplers alone shows no biases."""
+
+Orders = Mapping[str, Mapping[str, list[Any]]]
+"""By sampler, the measures of order by name, a value for each problem."""
 
 
-def family_results(
-    folder: RunFolder, calibration: RunFolder | None, problems: int, order: Sequence[str], data: Path | None = None
-) -> dict[str, FamilyResults]:
-    """The results of each family on its first problems, in the order of the paper's tables.
+def results_of_run(path: Path, problems: int, data: Path | None, about: Mapping[str, Any]) -> Results:
+    """The results of a run folder on the first problems of each family, in the order of the paper's tables.
 
-    Samplers come in the given order of labels, whichever process ran them first; others come last.
+    Samplers come in the order of the suite, whichever process ran them first; others come last.
     """
-    grouped = read_outcomes(folder)
-    entropies = {} if calibration is None else read_outcomes(calibration)
-    cells_of_run = folder.info().cells
-    ran = dict.fromkeys(cell.sampler for cell in cells_of_run)
-    labels = [label for label in order if label in ran] + [label for label in ran if label not in order]
-    tasks = {cell.task for cell in cells_of_run}
-    found = {}
-    for name, family in FAMILIES.items():
-        if name not in tasks:
-            continue
-        ids = [example.id for example in family.examples(data)[:problems]]
-        complete = {label: rows for label in labels if (rows := _in_order(grouped.get((name, label), ()), ids))}
-        if not complete:
-            continue
-        chosen = {
+    folder, calibration = RunFolder(path), path / CALIBRATION
+    outcomes = read_outcomes(folder)
+    unlabelled = read_outcomes(RunFolder(calibration)) if calibration.is_dir() else {}
+    run = folder.info().cells
+    ran, tasks = dict.fromkeys(cell.sampler for cell in run), {cell.task for cell in run}
+    labels = [label for label in dict.fromkeys([*entries_by_label(), *ran]) if label in ran]
+    found, orders, seconds = Results({}, {}, {}, {}), dict[str, Orders](), 0.0
+    for name in (name for name in FAMILIES if name in tasks):
+        ids = [example.id for example in FAMILIES[name].examples(data)[:problems]]
+        complete = {label: rows for label in labels if (rows := _in_order(outcomes.get((name, label), ()), ids))}
+        entropies = {
             label.rpartition(" ")[2]: mean_entropy(one.entropy for one in rows)
-            for (task, label), rows in entropies.items()
+            for (task, label), rows in unlabelled.items()
             if task == name
         }
         measured = {label: rows for label, rows in complete.items() if all(one.order for one in rows)}
         cells = {label: cell_of(rows) for label, rows in complete.items() if label not in measured}
-        if chosen and with_rate(best_rate(chosen)) in cells:
-            cells.pop(UNCODE, None)  # it is Uncode at the chosen rate
-        found[name] = FamilyResults(
-            about={},
-            cells=cells,
-            entropies=chosen,
-            orders={label.removesuffix(WHOLE): _orders(rows) for label, rows in measured.items()},
-            seconds=sum(one.seconds for rows in complete.values() for one in rows),
-        )
+        if entropies:
+            found.entropies[name] = entropies
+            if with_rate(best_rate(entropies)) in cells:
+                cells.pop(UNCODE, None)  # it is Uncode at the chosen rate
+        found.cells[name] = cells
+        orders[name] = {label.removesuffix(WHOLE): _orders(rows) for label, rows in measured.items()}
+        seconds += sum(one.seconds for rows in complete.values() for one in rows)
+    found.biases.update(biases_of(orders))
+    found.about.update(about, seconds=round(seconds, 1))
     return found
 
 
-def cell_of(outcomes: Sequence[Outcome]) -> Cell:
+def cell_of(outcomes: Sequence[Outcome]) -> CellResults:
     """One sampler on one family, its outcomes in the order of the problems."""
     count = len(outcomes)
-    return Cell(
-        right=_marks(_graded(one) for one in outcomes),
+    return CellResults(
+        right=_marks(bool(one.is_right) for one in outcomes),
         hasty=_marks(is_hasty(one) for one in outcomes),
         forwards=round(sum(one.forwards for one in outcomes) / count, 2),
         tokens=round(sum(one.tokens for one in outcomes) / count, 2),
     )
-
-
-def _graded(outcome: Outcome) -> bool:
-    assert outcome.is_right is not None, "answers of a cell are graded"
-    return outcome.is_right
 
 
 def is_hasty(outcome: Outcome) -> bool:
@@ -84,7 +82,6 @@ def _marks(values: Iterable[bool]) -> str:
 
 
 def _orders(outcomes: Sequence[Outcome]) -> dict[str, list[Any]]:
-    """The measures of order, a list each."""
     return {name: [(one.order or {})[name] for one in outcomes] for name in ("when", "early", "overall")}
 
 
@@ -92,3 +89,30 @@ def _in_order(outcomes: Iterable[Outcome], ids: Sequence[str]) -> list[Outcome]:
     """The outcomes of these examples, in this order; none if one is missing."""
     by_id = {one.id: one for one in outcomes}
     return [by_id[name] for name in ids] if all(name in by_id for name in ids) else []
+
+
+def biases_of(orders: Mapping[str, Orders]) -> dict[str, Any]:
+    """The paper's two biases, boundary tokens first and trivial tokens first: of the confidence sampler, compared with
+    left to right, for each family and for all together."""
+    seen = {name: of for name, of in orders.items() if len(of) == len(ORDERS_COMPARED)}
+    if not seen:
+        return {}
+    together = {
+        sampler: {
+            key: [value for of in seen.values() for value in of[sampler][key]] for key in ("when", "early", "overall")
+        }
+        for sampler in ORDERS_COMPARED
+    }
+    found = {
+        name: bias_intervals(*(of[sampler] for sampler in ORDERS_COMPARED))
+        for name, of in (seen | {"all": together}).items()
+    }
+    return {
+        name: {"when": [_rounded(one) for one in biases.when]}
+        | {measure: _rounded(one) for measure, one in biases.measures.items()}
+        for name, biases in found.items()
+    }
+
+
+def _rounded(interval: Interval) -> list[float | None]:
+    return [None if value is None else round(value, 4) for value in interval.data()]

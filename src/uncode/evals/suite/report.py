@@ -1,50 +1,20 @@
-"""The mini-suite's tables as rows of text, for the terminal and for the model card."""
+"""The mini-suite's tables as rows of text, for the terminal and for Markdown: of one run, and of a leaderboard."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from statistics import mean
+from collections.abc import Sequence
 
 import numpy as np
 
 from ...util.stats import Interval
 from ..report.table import Table
+from .board import SIGNIFICANCE, Board
 from .names import RATES, UNCODE, UNSEEN, with_rate
 from .results import Results
 
 
 def short(family: str) -> str:
     return family.removeprefix("mini_")
-
-
-def overview(runs: Mapping[int, Results]) -> Table:
-    """One line for each preset: the accuracy on each family in the first run, and the average in the run of each seed.
-
-    The best average comes first. Of Uncode's fixed rates, only the best has a line.
-    """
-    first = next(iter(runs.values()))
-    rows = []
-    for name in main_samplers(first):
-        averages = [results.average(name) for results in runs.values()]
-        cells = [first.cell(family, name) for family in first.cells]
-        rows.append(
-            [
-                label(first, name),
-                *("" if cell is None else percent(cell.accuracy) for cell in cells),
-                *("" if one is None else percent(one, whole=not n) for n, one in enumerate(averages)),
-                f"{first.forwards(name):.0f}",
-            ]
-        )
-    seeds = (f"average, seed {seed}" for seed in runs)
-    return Table(["preset", *map(short, first.cells), *seeds, "forwards"], rows)
-
-
-def main_samplers(results: Results) -> list[str]:
-    """The samplers of the main table, by their average, the best first."""
-    best = with_rate(best_fixed(results)) if results.entropies else ""
-    fixed = {with_rate(rate) for rate in RATES} - {best}
-    averages = {name: mean for name in results.samplers() if name not in fixed and (mean := results.average(name))}
-    return sorted(averages, key=lambda name: -averages[name].estimate)
 
 
 def accuracy(results: Results, intervals: bool = False) -> Table:
@@ -56,7 +26,8 @@ def accuracy(results: Results, intervals: bool = False) -> Table:
         cells_text = ["" if c is None else percent(c.accuracy, whole=intervals) for c in cells]
         average = results.average(name)
         mean = "" if average is None else percent(average, whole=True)
-        lead = "" if name == UNCODE or name not in results.gaps else points([100 * x for x in results.gaps[name]])
+        gap = None if name == UNCODE else results.difference(UNCODE, name)
+        lead = "" if gap is None else points(gap)
         forwards = [cell.forwards for cell in cells if cell is not None]
         rows.append([label(results, name), *cells_text, mean, lead, f"{np.mean(forwards):.0f}"])
     titles = ["sampler", *(short(f) for f in families), "average", f"{UNCODE} minus it", "forwards"]
@@ -92,13 +63,6 @@ def times(results: Results) -> Table:
     rows = [[short(name), *(_interval(part) for part in of["when"])] for name, of in results.biases.items()]
     parts = len(next(iter(results.biases.values()))["when"])
     return Table(["family", *(f"tenth {n}" for n in range(1, parts + 1))], rows)
-
-
-def best_average(averages: Mapping[str, Sequence[float]]) -> str:
-    """What the sampler with the best mean has, in words: it need not have the best average with every seed."""
-    best = max(averages.values(), key=mean)
-    is_best = all(value <= most for other in averages.values() for value, most in zip(other, best, strict=True))
-    return "the best average" if is_best else "the best mean of the two averages"
 
 
 def best_fixed(results: Results) -> float:
@@ -141,10 +105,65 @@ def percent(interval: Sequence[float], whole: bool = False) -> str:
     return f"{estimate:z.1f} [{low:z.1f}, {high:z.1f}]" if whole else f"{estimate:z.1f}"
 
 
-def points(interval: Sequence[float]) -> str:
-    """A difference in points, or another measure in hundredths, with its interval."""
-    return f"{Interval(*interval):+z.1f}"
+def points(shares: Sequence[float]) -> str:
+    """A difference of shares in points, with its interval."""
+    return f"{Interval(*(100 * value for value in shares)):+z.1f}"
 
 
 def _interval(values: Sequence[float | None]) -> str:
     return f"{Interval.read(values):z.2f}"
+
+
+def standings(board: Board) -> Table:
+    """Rank, averages with intervals, forwards, and whether a row is on the Pareto front."""
+    rows = []
+    for name, of in board.standings.items():
+        rank = "" if name == board.hindsight else str(board.ranked.index(name) + 1)
+        averages = [percent(one.average, whole=True) for one in of.values()]
+        forwards = [f"{one.forwards:.1f}" for one in of.values()]
+        rows.append([rank, board.label(name), *averages, *forwards, _front_mark(board, name)])
+    seeds = [f"seed {seed}" for seed in board.runs]
+    titles = ["", "preset", *(f"average, {seed}" for seed in seeds), *(f"forwards, {seed}" for seed in seeds)]
+    return Table([*titles, "Pareto"], rows, labels=2)
+
+
+def _front_mark(board: Board, name: str) -> str:
+    """`front` if a row is on the Pareto front with every seed; the seeds if with some."""
+    seeds = [seed for seed, front in board.fronts.items() if name in front]
+    if len(seeds) == len(board.runs):
+        return "front"
+    return f"front, seed {' and '.join(map(str, seeds))}" if seeds else ""
+
+
+def differences(board: Board, reference: str) -> Table:
+    """Every other row minus the reference, with its interval and its corrected p-value, for each seed."""
+    found = [board.differences(reference, seed) for seed in board.runs]
+    rows = [
+        [board.label(name), *(text for of in found for text in (points(of[name].difference), p_value(of[name].p)))]
+        for name in board.names
+        if name != reference
+    ]
+    titles = [title for seed in board.runs for title in (f"seed {seed}", "p")]
+    return Table([f"minus {board.label(reference)}", *titles], rows)
+
+
+def p_value(p: float) -> str:
+    """A p-value with a star if it is significant."""
+    shown = "< 0.001" if p < 0.001 else f"{p:.3f}"
+    return f"{shown}{'*' if p < SIGNIFICANCE else ''}"
+
+
+def by_family(board: Board, seed: int) -> Table:
+    """The accuracy of every row on every family, in the run of a seed. The best of each column are marked."""
+    run = board.runs[seed]
+    columns = [
+        [cell.accuracy for name in board.names if (cell := run.cell(family, name)) is not None] for family in run.cells
+    ]
+    rows = [[board.label(name), *(percent(column[at]) for column in columns)] for at, name in enumerate(board.names)]
+    best = {
+        (row, number)
+        for number, column in enumerate(columns, 1)
+        for row, one in enumerate(column)
+        if one.estimate == max(other.estimate for other in column)
+    }
+    return Table([f"seed {seed}", *map(short, run.cells)], rows, best=frozenset(best))

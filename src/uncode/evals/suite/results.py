@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from functools import cached_property
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,11 @@ from ...util.write import write_whole
 from .names import UNCODE, with_rate
 
 RESULTS = "results.json"
-PACKED = "0x"
-"""The beginning of marks that are packed as a hexadecimal number, four to a digit."""
 
 
 @dataclass
-class Cell:
-    """One sampler on one family."""
+class CellResults:
+    """The results of one sampler on one family."""
 
     right: str
     """For each problem 1 if it was solved, else 0."""
@@ -45,46 +42,23 @@ class Cell:
 
 
 @dataclass
-class FamilyResults:
-    """The results of one family."""
-
-    about: dict[str, Any]
-    """The model, the seed, the precision, the number of problems."""
-    cells: dict[str, Cell] = field(default_factory=dict)
-    """The cells by sampler."""
-    entropies: dict[str, float] = field(default_factory=dict)
-    """The mean predictive entropy on problems without labels, by rate."""
-    orders: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The measures of the decoding order for each problem, by sampler."""
-    seconds: float = 0.0
-
-
-@dataclass
 class Results:
     """The results of a run: all cells, the entropies that choose the rates, and the biases."""
 
     about: dict[str, Any]
-    cells: dict[str, dict[str, Cell]]
+    """The model, the seed, the precision, the number of problems."""
+    cells: dict[str, dict[str, CellResults]]
     """The cells by family, then by sampler."""
     entropies: dict[str, dict[str, float]]
     """The entropies by family, then by rate."""
     biases: dict[str, Any]
-
-    @classmethod
-    def of(cls, parts: Mapping[str, FamilyResults], biases: dict[str, Any]) -> Results:
-        return cls(
-            about=dict(next(iter(parts.values())).about),
-            cells={name: part.cells for name, part in parts.items()},
-            entropies={name: part.entropies for name, part in parts.items() if part.entropies},
-            biases=biases,
-        )
 
     def rate(self, family: str) -> float:
         """The rate with the smallest mean predictive entropy; of equal ones, the smallest rate."""
         require(family in self.entropies, f"no rate was chosen for {family}: run `uncode mini` without --quick first.")
         return best_rate(self.entropies[family])
 
-    def cell(self, family: str, sampler: str) -> Cell | None:
+    def cell(self, family: str, sampler: str) -> CellResults | None:
         """The cell of a sampler. "uncode" without a rate is Uncode with the family's chosen rate."""
         cells = self.cells.get(family, {})
         if sampler == UNCODE and UNCODE not in cells and family in self.entropies:
@@ -121,12 +95,6 @@ class Results:
         cells = [self.cell(family, sampler) for family in self.cells]
         return None if None in cells else float(np.mean([cell.forwards for cell in cells if cell]))
 
-    @cached_property
-    def gaps(self) -> dict[str, Interval]:
-        """Uncode's lead over each sampler with results for every family."""
-        found = {name: self.difference(UNCODE, name) for name in self.samplers()}
-        return {name: gap for name, gap in found.items() if gap is not None}
-
     def of_samplers(self, names: Collection[str]) -> Results:
         """The same results with these samplers alone."""
         cells = {family: {s: cell for s, cell in of.items() if s in names} for family, of in self.cells.items()}
@@ -140,11 +108,18 @@ class Results:
 
     @classmethod
     def load(cls, path: Path) -> Results:
-        data = _read(path)
+        require_file(path)
         try:
-            cells = {f: {s: _cell(**cell) for s, cell in of.items()} for f, of in data["cells"].items()}
+            data = json.loads(path.read_text(encoding="utf-8"))
+            cells = {
+                family: {
+                    sampler: CellResults(**cell | {marks: _unpacked(cell[marks]) for marks in ("right", "hasty")})
+                    for sampler, cell in of.items()
+                }
+                for family, of in data["cells"].items()
+            }
             return cls(**data | {"cells": cells})
-        except (TypeError, KeyError, AttributeError, ValueError) as error:
+        except (OSError, TypeError, KeyError, AttributeError, ValueError) as error:
             raise UncodeError(f"'{path}' is not a file of results ({error}).") from error
 
 
@@ -155,20 +130,10 @@ def best_rate(entropies: Mapping[str, float]) -> float:
 
 def _packed(marks: str) -> str:
     """Marks as a hexadecimal number. A leading 1 keeps the zeros before the first mark."""
-    return f"{PACKED}{int(f'1{marks}', 2):x}"
+    return f"0x{int(f'1{marks}', 2):x}"
 
 
-def _cell(right: str, hasty: str, forwards: float, tokens: float) -> Cell:
-    """A cell of a file. Files of earlier versions have a character for each mark."""
-    right, hasty = (f"{int(marks, 16):b}"[1:] if marks.startswith(PACKED) else marks for marks in (right, hasty))
-    return Cell(right, hasty, forwards, tokens)
-
-
-def _read(path: Path) -> dict[str, Any]:
-    require_file(path)
-    try:
-        data = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise UncodeError(f"'{path}' is not a file of results ({error}).") from error
-    require(isinstance(data, dict), f"'{path}' is not a file of results.")
-    return dict(data)
+def _unpacked(marks: str) -> str:
+    if not marks.startswith("0x"):
+        raise ValueError(f"'{marks[:9]}' are no packed marks")
+    return f"{int(marks, 16):b}"[1:]

@@ -1,4 +1,7 @@
-"""A figure of samplers: average accuracy against the mean number of forwards, a mark for each seed."""
+"""A figure of samplers: average accuracy against the mean number of forwards, a mark for each seed.
+
+The leaderboard is drawn so, and so is any other choice of samplers, as a `Scatter`.
+"""
 
 from __future__ import annotations
 
@@ -13,9 +16,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...util.extras import needed
+from .board import Board
 
-BLUE, GREY, RED = "#1f5fa8", "#6b6b6b", "#b3261e"
-"""Highlighted samplers; all others; new ones."""
+BLUE, GREY = "#1f5fa8", "#6b6b6b"
+"""Highlighted samplers; all others."""
 SOFTWARE = {"svg": "Creator", "png": "Software"}
 """Where a figure says that uncode made it, so that it may be drawn again under the same name."""
 FRONT_STYLES = ("-", "--")
@@ -33,6 +37,8 @@ LABEL_ANGLES = [k * pi / 12 for k in (0, 24, 3, 21, 6, 18, 12, 9, 15, 1, 23, 11,
 LINE_POINTS = 64
 MAX_PLAIN_DISTANCE = 12
 """A label that is further away gets a line to its mark."""
+BOARD_SIZE = (11, 7)
+"""In inches; a leaderboard has more names than other figures."""
 
 
 class Point(NamedTuple):
@@ -76,17 +82,24 @@ class Scatter:
     """The Pareto front of each seed, from the fewest forwards to the most."""
     size: tuple[float, float] = (9, 5.4)
     """In inches."""
-    new: Collection[str] = ()
-    """Samplers beside stored ones: they are always drawn, in their own colour."""
 
     def color(self, name: str) -> str:
-        if name in self.new:
-            return RED
         return BLUE if name in self.highlighted else GREY
 
     @property
     def seeds(self) -> list[int]:
         return list(dict.fromkeys(seed for of in self.points.values() for seed in of))
+
+
+def draw_board(board: Board, kind: str = "svg") -> bytes:
+    """The leaderboard's figure: rows on the Pareto front of any seed are highlighted, and each front is drawn."""
+    points = {
+        name: {seed: Point(one.forwards, 100 * one.average.estimate) for seed, one in of.items()}
+        for name, of in board.standings.items()
+    }
+    on_front = {name for front in board.fronts.values() for name in front}
+    labels = {name: f"{name} (best fixed)" if name == board.hindsight else name for name in points}
+    return draw_scatter(Scatter(points, labels, on_front, on_front, board.fronts, BOARD_SIZE), kind)
 
 
 def draw_scatter(scatter: Scatter, kind: str = "svg") -> bytes:
@@ -106,7 +119,7 @@ def _figure(scatter: Scatter) -> Any:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shown, hidden = _split(scatter.points, scatter.new)
+    shown, hidden = _split(scatter.points)
     figure = Figure(figsize=scatter.size, dpi=100, facecolor="white")
     FigureCanvasAgg(figure)
     note = _named_below(hidden, round(LETTERS_PER_INCH * scatter.size[0])) if hidden else []
@@ -156,13 +169,13 @@ def _add_fronts(axes: Any, scatter: Scatter, shown: Points) -> list[Box]:
     return taken
 
 
-def _split(points: Points, always: Collection[str]) -> tuple[Points, Points]:
+def _split(points: Points) -> tuple[Points, Points]:
     """The presets that the plot shows, and those far below all others, which would compress it."""
     values = [point.accuracy for of in points.values() for point in of.values()]
     low, high = np.quantile(values, [0.25, 0.75])
     floor = low - FAR_BELOW * (high - low)
     lowest = {name: min(point.accuracy for point in of.values()) for name, of in points.items()}
-    hidden = {name: of for name, of in points.items() if lowest[name] < floor and name not in always}
+    hidden = {name: of for name, of in points.items() if lowest[name] < floor}
     return {name: of for name, of in points.items() if name not in hidden}, hidden
 
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ...core.errors import nearest, require, suggest
-from ..task import Task
+from ..task import AnyTask
 from .benchmarks import TASKS as TASKS
 
 
-def find_task(name: str) -> Task[Any]:
+def find_task(name: str) -> AnyTask:
     """The benchmark or mini family of that name, in any case. Suggestions ignore `mini_`: for `stroy` it is
     `mini_story`."""
     from ..names import TASK_NAMES

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..task import Task
+from ..task import AnyTask
 from .countdown import Countdown
 from .gpqa import Gpqa
 from .gsm8k import Gsm8k
@@ -13,7 +11,7 @@ from .math500 import Math500
 from .mbpp import Mbpp
 from .sudoku import Sudoku
 
-TASKS: dict[str, type[Task[Any]]] = {
+TASKS: dict[str, type[AnyTask]] = {
     task.name: task for task in (HumanEval, Mbpp, Gsm8k, Math500, Gpqa, Countdown, Sudoku)
 }
 """In the order of the paper's tables."""

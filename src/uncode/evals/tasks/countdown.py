@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
-from ..data import Source
+from ..data import DataSource, Fields
 from ..grade.arithmetic import Equation, derivation, equations
 from ..grade.claims import abandons, falls_short, says_unsolvable
 from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, gives_up, sentence_of, stated, tagged
-from ..task import Example, Grade, Settings, Task
+from ..task import Example, Grade, Task, TaskSettings
 
 
 @dataclass(frozen=True)
-class Puzzle(Example):
+class CountdownPuzzle(Example):
     numbers: tuple[int, ...]
     target: int
     reference: str
@@ -24,41 +23,38 @@ class Puzzle(Example):
 
 
 @final
-class Countdown(Task[Puzzle]):
+class Countdown(Task[CountdownPuzzle]):
     """Our rule accepts any derivation, as one expression or as a chain of equations. Values are exact."""
 
     name = "countdown"
     title = "Countdown"
-    source = Source("countdown.jsonl", sha256="4edbeafdb36ba65a3889e6cd8d7a1a50a3fc51a317bd397c769d5001950e9358")
-    settings = Settings(shots=3, length=128, rate=0.5, chat=True, block_length=32)
+    source = DataSource("countdown.jsonl", sha256="4edbeafdb36ba65a3889e6cd8d7a1a50a3fc51a317bd397c769d5001950e9358")
+    settings = TaskSettings(shots=3, length=128, rate=0.5, chat=True, block_length=32)
 
-    def read(self, row: Mapping[str, Any], number: int) -> Puzzle:
+    def read(self, row: Fields, number: int) -> CountdownPuzzle:
         *numbers, target = (int(part) for part in row["input"].split(","))
-        return Puzzle(f"countdown/{number}", tuple(numbers), target, row["output"])
+        return CountdownPuzzle(f"countdown/{number}", tuple(numbers), target, row["output"])
 
-    def placeholders(self, example: Puzzle) -> dict[str, str]:
+    def placeholders(self, example: CountdownPuzzle) -> dict[str, str]:
         return {"numbers": ",".join(map(str, example.numbers)), "target": str(example.target)}
 
-    def grade_ours(self, example: Puzzle, text: str) -> Grade:
+    def grade_ours(self, example: CountdownPuzzle, text: str) -> Grade:
+        before = before_next(text, "Numbers:", lambda part: bool(equations(part)))
         verdicts = [
             verdict
-            for region in _regions(before_next(text, "Numbers:", _derives), example.target)
+            for region in _regions(before, example.target)
             for grouped in (False, True)
             if (verdict := _grade(example, region, grouped)) is not None
         ]
         right = next((verdict for verdict in verdicts if verdict.correct), None)
         return right or (verdicts[0] if verdicts else Grade(False, None, "there is no expression"))
 
-    def grade_as_released(self, example: Puzzle, text: str) -> Grade:
+    def grade_as_released(self, example: CountdownPuzzle, text: str) -> Grade:
         """The reference derivation must occur in the text, character by character."""
         at = text.find(example.reference)
         if at < 0:
             return Grade(False, None, f"{example.reference} does not occur")
         return Grade(True, (at, at + len(example.reference)), f"{example.reference} occurs")
-
-
-def _derives(text: Found) -> bool:
-    return bool(equations(text))
 
 
 def _regions(text: Found, target: int) -> list[Found]:
@@ -79,7 +75,7 @@ def _regions(text: Found, target: int) -> list[Found]:
     return [text]
 
 
-def _grade(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
+def _grade(example: CountdownPuzzle, region: Found, grouped: bool) -> Grade | None:
     """Grade the last expression that reaches the target. Later equations may only explain its numbers."""
     every = equations(region, grouped)
     if not every:
@@ -94,13 +90,14 @@ def _grade(example: Puzzle, region: Found, grouped: bool) -> Grade | None:
         return _wrong(found[-1], example)
     last = reaching[-1]
     steps = derivation(last, _attempt(last, found), [Fraction(n) for n in example.numbers])
+    numbers = ", ".join(map(str, example.numbers))
     if steps is None:
-        return Grade(False, last.place.span, f"{last.place.text} does not use {_numbers_text(example)} once each")
+        return Grade(False, last.place.span, f"{last.place.text} does not use {numbers} once each")
     after = [equation for equation in found if equation.place.start > last.place.start]
     if any(later not in steps for later in after):
         return _wrong(after[-1], example)
     span = min(s.place.start for s in steps), max(s.place.end for s in steps)
-    return Grade(True, span, f"reaches {example.target} with {_numbers_text(example)}")
+    return Grade(True, span, f"reaches {example.target} with {numbers}")
 
 
 def _attempt(last: Equation, found: list[Equation]) -> list[Equation]:
@@ -112,12 +109,6 @@ def _attempt(last: Equation, found: list[Equation]) -> list[Equation]:
     return found
 
 
-def _wrong(equation: Equation, example: Puzzle) -> Grade:
-    equation_text = equation.place.text
-    if not equation.holds:
-        return Grade(False, equation.place.span, f"{equation_text} does not hold")
-    return Grade(False, equation.place.span, f"{equation_text} does not reach {example.target}")
-
-
-def _numbers_text(example: Puzzle) -> str:
-    return ", ".join(map(str, example.numbers))
+def _wrong(equation: Equation, example: CountdownPuzzle) -> Grade:
+    why = f"does not reach {example.target}" if equation.holds else "does not hold"
+    return Grade(False, equation.place.span, f"{equation.place.text} {why}")

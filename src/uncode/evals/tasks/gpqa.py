@@ -6,14 +6,13 @@ import hashlib
 import itertools
 import re
 import unicodedata
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
-from ..data import Source
+from ..data import DataSource, Fields
 from ..grade.choices import chosen_letter, left_letter
 from ..grade.find import readable
-from ..task import Example, Grade, Grader, Settings, Task
+from ..task import Example, Grade, Grader, Task, TaskSettings
 
 LETTERS = "ABCD"
 _ORDERS = list(itertools.permutations(range(4)))
@@ -25,7 +24,7 @@ _FIELDS = (
 
 
 @dataclass(frozen=True)
-class Question(Example):
+class GpqaQuestion(Example):
     question: str
     choices: tuple[str, ...]
     answer: str
@@ -33,30 +32,30 @@ class Question(Example):
 
 
 @final
-class Gpqa(Task[Question]):
+class Gpqa(Task[GpqaQuestion]):
     """The order of the choices depends on the question's text alone, so it is the same on every machine."""
 
     name = "gpqa"
     title = "GPQA"
-    source = Source("gpqa.jsonl", "Idavidrein/gpqa", "gpqa_main", "train")
-    settings = Settings(shots=5, length=256, rate=0.25, chat=False, block_length=32)
+    source = DataSource("gpqa.jsonl", "Idavidrein/gpqa", "gpqa_main", "train")
+    settings = TaskSettings(shots=5, length=256, rate=0.25, chat=False, block_length=32)
     stops = ("Question:",)
     released_stops = ("Question:", "</s>", "<|im_end|>")
 
-    def read(self, row: Mapping[str, Any], number: int) -> Question:
+    def read(self, row: Fields, number: int) -> GpqaQuestion:
         fields = next((names for names in _FIELDS if names[0] in row), _FIELDS[0])
         question, *choices = (str(row[name]).strip() for name in fields)
         order = _ORDERS[int.from_bytes(hashlib.sha256(question.encode()).digest()[:8]) % len(_ORDERS)]
-        return Question(f"gpqa/{number}", question, tuple(choices[n] for n in order), LETTERS[order.index(0)])
+        return GpqaQuestion(f"gpqa/{number}", question, tuple(choices[n] for n in order), LETTERS[order.index(0)])
 
-    def placeholders(self, example: Question) -> dict[str, str]:
+    def placeholders(self, example: GpqaQuestion) -> dict[str, str]:
         return {"question": example.question} | dict(zip(LETTERS, example.choices, strict=True))
 
     @property
-    def graders(self) -> dict[str, Grader[Question]]:
+    def graders(self) -> dict[str, Grader[GpqaQuestion]]:
         return super().graders | {"paper_strict": self.grade_as_released_strictly}
 
-    def grade_ours(self, example: Question, text: str) -> Grade:
+    def grade_ours(self, example: GpqaQuestion, text: str) -> Grade:
         read = readable(_without_words(text, example.choices))
         found = chosen_letter(read)
         chosen = left_letter(read) if found is None else (found.text.upper(), found)
@@ -66,7 +65,7 @@ class Gpqa(Task[Question]):
         right = letter == example.answer
         return Grade(right, place.span, f"{letter} is {'the' if right else 'not the'} right choice")
 
-    def grade_as_released(self, example: Question, text: str) -> Grade:
+    def grade_as_released(self, example: GpqaQuestion, text: str) -> Grade:
         """lm-eval's gpqa, filter flexible-extract: the last (X), else a choice's text, else a letter after a colon."""
         if found := list(re.finditer(r"(\([A-Z]\))", text)):
             return _lm_eval(example, found[-1][1], found[-1].span(1))
@@ -78,7 +77,7 @@ class Gpqa(Task[Question]):
             return _lm_eval(example, f"({found[-1][1]})", found[-1].span(1))
         return Grade(False, None, "no pattern matches")
 
-    def grade_as_released_strictly(self, example: Question, text: str) -> Grade:
+    def grade_as_released_strictly(self, example: GpqaQuestion, text: str) -> Grade:
         """lm-eval's gpqa, filter strict-match: the text after the first "The answer is ", less its last character."""
         found = re.search(r"(?<=The answer is )(.*)(?=.)", text)
         return _lm_eval(example, found[1].strip(), found.span(1)) if found else Grade(False, None, "no pattern matches")
@@ -96,7 +95,7 @@ def _no_case(text: str) -> str:
     return "".join(c for c in text.strip().lower() if not unicodedata.category(c).startswith("P"))
 
 
-def _lm_eval(example: Question, matched: str, span: tuple[int, int] | None) -> Grade:
+def _lm_eval(example: GpqaQuestion, matched: str, span: tuple[int, int] | None) -> Grade:
     """Compare without case and ASCII punctuation."""
     kept = re.sub(r"[!-/:-@\[-`{-~]", "", matched).lower()
     same = kept == example.answer.lower()

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, final
+from typing import final
 
-from ..data import Source
+from ..data import DataSource, Fields
 from ..grade.find import Found, boxed, first_of, readable, sentence_of, stated, tagged, without_open_equation
-from ..grade.number_words import number_words
-from ..grade.numbers import MAX_NUMBERS, as_fraction, asserted, is_asserted, numbers, only_number, stated_number
-from ..task import Example, Grade, Grader, Settings, Task
+from ..grade.numbers import (
+    MAX_NUMBERS,
+    as_fraction,
+    asserted,
+    is_asserted,
+    number_words,
+    numbers,
+    only_number,
+    stated_number,
+)
+from ..task import Example, Grade, Grader, Task, TaskSettings
 
 _ASKS_DOZENS = re.compile(r"\bhow many (?:more |full |whole |complete |extra )?dozens?\b|\bin dozens\b", re.I)
 MAX_TAIL_CHARACTERS = 2000
@@ -20,7 +28,7 @@ MAX_TAIL_CHARACTERS = 2000
 
 
 @dataclass(frozen=True)
-class Problem(Example):
+class Gsm8kProblem(Example):
     question: str
     answer: str
     """The number, as the data writes it."""
@@ -31,50 +39,50 @@ class Problem(Example):
 
 
 @final
-class Gsm8k(Task[Problem]):
+class Gsm8k(Task[Gsm8kProblem]):
     """Our rule takes the marked number (`####`, tags, box, "the answer is"), else the last one. Values are exact."""
 
     name = "gsm8k"
     title = "GSM8K"
-    source = Source("gsm8k.jsonl", "openai/gsm8k", "main")
-    settings = Settings(shots=4, length=256, rate=0.25, chat=False, block_length=32)
+    source = DataSource("gsm8k.jsonl", "openai/gsm8k", "main")
+    settings = TaskSettings(shots=4, length=256, rate=0.25, chat=False, block_length=32)
     stops = ("Question:",)
     released_stops = ("Question:", "</s>", "<|im_end|>")
 
-    def read(self, row: Mapping[str, Any], number: int) -> Problem:
-        return Problem(f"gsm8k/{number}", row["question"], row["answer"].split("####")[1].strip())
+    def read(self, row: Fields, number: int) -> Gsm8kProblem:
+        return Gsm8kProblem(f"gsm8k/{number}", row["question"], row["answer"].split("####")[1].strip())
 
-    def placeholders(self, example: Problem) -> dict[str, str]:
+    def placeholders(self, example: Gsm8kProblem) -> dict[str, str]:
         return {"question": example.question}
 
     @property
-    def graders(self) -> dict[str, Grader[Problem]]:
+    def graders(self) -> dict[str, Grader[Gsm8kProblem]]:
         return super().graders | {"strict": self.grade_strictly, "paper_strict": self.grade_as_released_strictly}
 
-    def grade_ours(self, example: Problem, text: str) -> Grade:
+    def grade_ours(self, example: Gsm8kProblem, text: str) -> Grade:
         region, read = answer_of(_text_for(example, text))
         if region is None:
             return Grade(False, None, "there is no number")
         found = read(region)
         return _compared(example, *found) if found else Grade(False, region.span, f"{region.text} is not one number")
 
-    def grade_strictly(self, example: Problem, text: str) -> Grade:
+    def grade_strictly(self, example: Gsm8kProblem, text: str) -> Grade:
         """Accept only a number after `####`, as the prompt demands."""
         region = first_of([_hashed], _text_for(example, text))
         found = stated_number(region) if region else None
         return _compared(example, *found) if found else Grade(False, None, "there is no number behind ####")
 
-    def grade_as_released(self, example: Problem, text: str) -> Grade:
+    def grade_as_released(self, example: Gsm8kProblem, text: str) -> Grade:
         """lm-eval's gsm8k (version 3), filter flexible-extract. The paper does not say which filter it reports."""
         found = list(re.finditer(r"(-?[$0-9.,]{2,})|(-?[0-9]+)", text))
         return _lm_eval(example, found[-1] if found else None)
 
-    def grade_as_released_strictly(self, example: Problem, text: str) -> Grade:
+    def grade_as_released_strictly(self, example: Gsm8kProblem, text: str) -> Grade:
         """The same, filter strict-match."""
         return _lm_eval(example, re.search(r"#### (\-?[0-9\.\,]+)", text))
 
 
-def _text_for(example: Problem, text: str) -> Found:
+def _text_for(example: Gsm8kProblem, text: str) -> Found:
     """The text to read. "7 dozen" is 84, but 7 where a question asks for dozens: there they are units. Positions do not
     change."""
     return readable(re.sub("dozen", "units", text, flags=re.I) if _ASKS_DOZENS.search(example.question) else text)
@@ -150,13 +158,13 @@ def _is_solution(statement: Found) -> bool:
     )
 
 
-def _compared(example: Problem, value: Fraction, place: Found) -> Grade:
+def _compared(example: Gsm8kProblem, value: Fraction, place: Found) -> Grade:
     if value == example.value:
         return Grade(True, place.span, f"{place.text} is {example.answer}")
     return Grade(False, place.span, f"{place.text} is not {example.answer}")
 
 
-def _lm_eval(example: Problem, match: re.Match[str] | None) -> Grade:
+def _lm_eval(example: Gsm8kProblem, match: re.Match[str] | None) -> Grade:
     """Compare the strings after removing what lm-eval removes from both."""
     if match is None:
         return Grade(False, None, "the pattern matches nothing")

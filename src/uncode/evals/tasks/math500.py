@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 from ...util.extras import check_installed
-from ..data import Source
+from ..data import DataSource, Fields
 from ..grade.claims import bounds_formula
 from ..grade.find import (
     Found,
@@ -24,9 +24,8 @@ from ..grade.find import (
     without_remark,
 )
 from ..grade.formulas import Formulas, is_value, normal_form
-from ..grade.number_words import number_words
-from ..grade.numbers import is_asserted, numbers
-from ..task import Example, Grade, Settings, Task
+from ..grade.numbers import is_asserted, number_words, numbers
+from ..task import Example, Grade, Task, TaskSettings
 
 _OPEN, _CLOSE = r"(?:(?<!\\)\$\$?|\\\(|\\\[)", r"(?:(?<!\\)\$\$?|\\\)|\\\])"
 """The delimiters of a formula. A dollar after a backslash is money."""
@@ -35,36 +34,36 @@ MAX_CHARACTERS = 2000
 
 
 @dataclass(frozen=True)
-class Problem(Example):
+class MathProblem(Example):
     problem: str
     answer: str
     """The answer in LaTeX, without the box."""
 
 
 @final
-class Math500(Task[Problem]):
+class Math500(Task[MathProblem]):
     """Our rule compares the last box, or without a box the final answer, with math-verify."""
 
     name = "math500"
     grades_in_processes = True
     title = "MATH500"
-    source = Source("math500.jsonl", "HuggingFaceH4/MATH-500")
-    settings = Settings(shots=4, length=1024, rate=0.25, chat=True, block_length=128)
+    source = DataSource("math500.jsonl", "HuggingFaceH4/MATH-500")
+    settings = TaskSettings(shots=4, length=1024, rate=0.25, chat=True, block_length=128)
 
     def check_packages(self) -> None:
         check_installed("math_verify", "eval", "grading formulas")
 
-    def read(self, row: Mapping[str, Any], number: int) -> Problem:
-        return Problem(row.get("unique_id") or f"math500/{number}", row["problem"], row["answer"])
+    def read(self, row: Fields, number: int) -> MathProblem:
+        return MathProblem(row.get("unique_id") or f"math500/{number}", row["problem"], row["answer"])
 
-    def placeholders(self, example: Problem) -> dict[str, str]:
+    def placeholders(self, example: MathProblem) -> dict[str, str]:
         return {"problem": example.problem}
 
     @cached_property
     def formulas(self) -> Formulas:
         return Formulas()
 
-    def grade_ours(self, example: Problem, text: str) -> Grade:
+    def grade_ours(self, example: MathProblem, text: str) -> Grade:
         before = before_next(text, "Problem:", answered=lambda before: False)
         found = answer_of(before, wants_value=is_value(example.answer))
         if found is None:
@@ -74,7 +73,7 @@ class Math500(Task[Problem]):
         same, why = self.formulas.same(example.answer, found.text)
         return Grade(same, found.span, f"{_short(found.text)} and {_short(example.answer)}: {why}")
 
-    def grade_as_released(self, example: Problem, text: str) -> Grade:
+    def grade_as_released(self, example: MathProblem, text: str) -> Grade:
         r"""The gold string must occur between the last `boxed{` and the last brace of its line."""
         for pattern in (r"boxed{(.*)}", r"framebox{(.*)}"):
             found = list(re.finditer(pattern, text, flags=re.MULTILINE))
@@ -86,7 +85,7 @@ class Math500(Task[Problem]):
         return Grade(example.answer == "", None, "there is no box")
 
 
-def restates(example: Problem, answer: str) -> bool:
+def restates(example: MathProblem, answer: str) -> bool:
     """Whether an answer repeats a formula of the problem. It may equal the gold answer without solving anything."""
     normal = normal_form(answer)
     computes = re.search(r"[-+*/^!]|\\[a-zA-Z]{2,}", normal.removeprefix("-")) is not None

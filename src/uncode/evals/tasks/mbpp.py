@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, final
+from typing import final
 
 from ...sandbox import Sandbox, Suite
-from ..data import Source
-from ..grade.code import readings
-from ..grade.programs import run_script, run_tests
-from ..task import Example, Grade, Settings, Task
+from ..data import DataSource, Fields
+from ..grade.code import readings, run_script, run_tests
+from ..task import Example, Grade, Task, TaskSettings
 
 
 @dataclass(frozen=True)
-class Problem(Example):
+class MbppProblem(Example):
     number: int
     description: str
     entry: str
@@ -29,36 +27,38 @@ class Problem(Example):
 
 
 @final
-class Mbpp(Task[Problem]):
+class Mbpp(Task[MbppProblem]):
     """All 427 problems of the sanitized set. The prompt gives the name and parameters of the function under test."""
 
     name = "mbpp"
     grades_in_processes = True
     title = "MBPP"
-    source = Source("sanitized-mbpp.json", "google-research-datasets/mbpp", "sanitized", "train+test+validation+prompt")
-    settings = Settings(shots=0, length=128, rate=0.25, chat=True, block_length=16)
+    source = DataSource(
+        "sanitized-mbpp.json", "google-research-datasets/mbpp", "sanitized", "train+test+validation+prompt"
+    )
+    settings = TaskSettings(shots=0, length=128, rate=0.25, chat=True, block_length=16)
 
     @cached_property
     def sandbox(self) -> Sandbox:
         return Sandbox()
 
-    def read(self, row: Mapping[str, Any], number: int) -> Problem:
+    def read(self, row: Fields, number: int) -> MbppProblem:
         code, tests = str(row["code"]).replace("\r\n", "\n").replace("\t", "    "), tuple(row["test_list"])
         entry = _entry(code, tests)
         imports = (*row["test_imports"], *re.findall(r"^(?:import|from)\s.*\S", code, re.M))
         task_id = int(row["task_id"])
-        return Problem(
+        return MbppProblem(
             f"mbpp/{task_id}", task_id, row["prompt"], entry, _signature(code, entry), imports, tests, row["code"]
         )
 
-    def placeholders(self, example: Problem) -> dict[str, str]:
+    def placeholders(self, example: MbppProblem) -> dict[str, str]:
         return {"description": example.description, "signature": example.signature}
 
-    def grade_ours(self, example: Problem, text: str) -> Grade:
+    def grade_ours(self, example: MbppProblem, text: str) -> Grade:
         suite = Suite((example.entry,), example.tests, setup="\n".join(example.imports))
         return run_tests(self.sandbox, suite, readings(text, example.entry))
 
-    def grade_as_released(self, example: Problem, text: str) -> Grade:
+    def grade_as_released(self, example: MbppProblem, text: str) -> Grade:
         """The first python fence or the whole text, and the tests without their imports, as one script."""
         parts = text.split("```python")
         code = parts[1].split("```")[0] if len(parts) > 1 else text.replace("```", "\n")

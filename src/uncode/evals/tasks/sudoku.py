@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, final
+from typing import final
 
-from ..data import Source
+from ..data import DataSource, Fields
 from ..grade.claims import says_unsolvable
 from ..grade.find import Found, before_next, boxed, closed, fenced, first_of, gives_up, stated, tagged
 from ..grade.pattern import lazy_pattern
-from ..task import Example, Grade, Settings, Task
+from ..task import Example, Grade, Task, TaskSettings
 
 _LABEL = r"(?P<label>(?:[a-z]+ )?r(?:ow)?\s?\d?\W{0,6}(?:is\W{1,3})?|\d[.):]\s{1,3}|[a-d]\b\W{0,3})?"
 _ROW = lazy_pattern(
@@ -37,7 +36,7 @@ _MAX_ROW_CHARACTERS = 120
 
 
 @dataclass(frozen=True)
-class Puzzle(Example):
+class SudokuPuzzle(Example):
     clues: str
     """Sixteen digits, row by row. 0 is an empty cell."""
     solution: str
@@ -45,25 +44,25 @@ class Puzzle(Example):
 
 
 @final
-class Sudoku(Task[Puzzle]):
+class Sudoku(Task[SudokuPuzzle]):
     """Our rule accepts every grid that keeps the clues and the rules, in any layout."""
 
     name = "sudoku"
     title = "Sudoku"
-    source = Source("sudoku.csv", sha256="419655fdc297ba5c607b9decb793b2ab0986ff1b42a0701182fb6a0a1ce47765")
-    settings = Settings(shots=5, length=128, rate=0.0, chat=True, block_length=32)
+    source = DataSource("sudoku.csv", sha256="419655fdc297ba5c607b9decb793b2ab0986ff1b42a0701182fb6a0a1ce47765")
+    settings = TaskSettings(shots=5, length=128, rate=0.0, chat=True, block_length=32)
 
-    def read(self, row: Mapping[str, Any], number: int) -> Puzzle:
+    def read(self, row: Fields, number: int) -> SudokuPuzzle:
         clues, solution = row["Puzzle"].strip(), row["Solution"].strip()
         if not re.fullmatch(r"[0-4]{16}", clues):
             raise ValueError(f"'{clues}' is no puzzle of sixteen digits")
-        return Puzzle(f"sudoku/{number}", clues, solution)
+        return SudokuPuzzle(f"sudoku/{number}", clues, solution)
 
-    def placeholders(self, example: Puzzle) -> dict[str, str]:
+    def placeholders(self, example: SudokuPuzzle) -> dict[str, str]:
         rows = [example.clues[at : at + 4] for at in range(0, 16, 4)]
         return {"grid": "\n".join(rows)}
 
-    def grade_ours(self, example: Puzzle, text: str) -> Grade:
+    def grade_ours(self, example: SudokuPuzzle, text: str) -> Grade:
         found = grid_of(before_next(text, "Puzzle:", answered=_solved), example.clues)
         if found is None:
             return Grade(False, None, "there is no grid of sixteen digits")
@@ -73,7 +72,7 @@ class Sudoku(Task[Puzzle]):
         fault = fault_of(cells, example.clues)
         return Grade(fault is None, place.span, fault or f"{cells} keeps the clues and the rules")
 
-    def grade_as_released(self, example: Puzzle, text: str) -> Grade:
+    def grade_as_released(self, example: SudokuPuzzle, text: str) -> Grade:
         """With tags, they must hold exactly the known solution; without tags, it may be anywhere in the text."""
         match = re.search(r"<answer>(.*?)</answer>", text, re.DOTALL)
         if match is not None:

@@ -3,82 +3,14 @@
 from typing import NoReturn
 
 from ...core.errors import NoSuchName
-from ..registry import PRESETS as PRESETS
-from .classic import (
-    confidence,
-    dream,
-    eb,
-    entropy,
-    fast_dllm,
-    fast_dllm_factor,
-    left_to_right,
-    llada,
-    margin,
-    remdm,
-    semi_ar,
-    tau_leaping,
-    uncode,
-    uncode_eb,
-    uncode_fast_dllm,
-    uncode_tau,
-    uniform,
-)
-from .newer import (
-    adablock,
-    certainty_density,
-    credit,
-    dynamic,
-    edit,
-    entropy_gate,
-    entropy_threshold,
-    hierarchy,
-    info_gain,
-    klass,
-    local_leap,
-    lookum,
-    prophet,
-    saber,
-)
-from .own import (
-    certain_first,
-    certain_first_fast,
-)
+from ..preset import PRESETS as _ALL
+from .classic import *  # noqa: F403
+from .newer import *  # noqa: F403
+from .own import *  # noqa: F403
 
-__all__ = [
-    "adablock",
-    "certain_first",
-    "certain_first_fast",
-    "certainty_density",
-    "confidence",
-    "credit",
-    "dream",
-    "dynamic",
-    "eb",
-    "edit",
-    "entropy",
-    "entropy_gate",
-    "entropy_threshold",
-    "fast_dllm",
-    "fast_dllm_factor",
-    "hierarchy",
-    "info_gain",
-    "klass",
-    "left_to_right",
-    "llada",
-    "local_leap",
-    "lookum",
-    "margin",
-    "prophet",
-    "remdm",
-    "saber",
-    "semi_ar",
-    "tau_leaping",
-    "uncode",
-    "uncode_eb",
-    "uncode_fast_dllm",
-    "uncode_tau",
-    "uniform",
-]
+PRESETS = {name: entry.make for name, entry in _ALL.items() if not name.startswith("legacy.")}
+"""Every preset by its name, in the order of the files."""
+__all__ = sorted(PRESETS)  # noqa: PLE0605  # a list of all, whatever a checker can see
 
 
 def __dir__() -> list[str]:

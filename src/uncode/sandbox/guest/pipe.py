@@ -28,7 +28,7 @@ class Pipe:
         self.reading, self.writing, self.most, self.until = reading, writing, most, until
         self.buffer = bytearray()  # grows in place, because a program may send single bytes
 
-    def send(self, message: Any) -> None:
+    def send(self, message: object) -> None:
         data = memoryview(json.dumps(message).encode() + b"\n")
         while data:
             self._wait(self.writing, select.POLLOUT)

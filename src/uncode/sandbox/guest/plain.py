@@ -49,7 +49,7 @@ class NoPlainData:
         return f"<{self.name}>"
 
 
-def encode(value: Any) -> Any:
+def encode(value: object) -> object:
     """A value as JSON: scalars unchanged, other values as {tag: contents}."""
     return _Encoder().encode(value)
 
@@ -58,7 +58,7 @@ class _Encoder:
     def __init__(self) -> None:
         self.left = MAX_ITEMS
 
-    def encode(self, value: Any) -> Any:
+    def encode(self, value: object) -> object:
         if value is None or isinstance(value, (bool, str)):
             return value if value is None or isinstance(value, bool) else str.__str__(value)
         if isinstance(value, int):
@@ -87,7 +87,7 @@ class _Encoder:
             return {"iterator": self._all(value)}
         return {"opaque": [type(value).__name__, bool(value)]}
 
-    def _all(self, values: Any) -> list[Any]:
+    def _all(self, values: Iterable[object]) -> list[object]:
         return [self.encode(v) for v in self._counted(values)]
 
     def _counted(self, values: Any) -> Any:

@@ -16,6 +16,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from types import CodeType
 
 from .confine import drop_rights, hide, limit
 from .pipe import Broken, Pipe, silence
@@ -75,7 +76,7 @@ def end_at_once(*signals: int) -> None:
         libc.signal(number, ctypes.cast(libc._exit, ctypes.c_void_p))
 
 
-def judge(job: dict[str, Any], pipe: Pipe) -> dict[str, Any]:
+def judge(job: dict[str, Any], pipe: Pipe) -> dict[str, object]:
     chosen: int | None = None
     try:
         if pipe.receive() != "here":
@@ -117,7 +118,7 @@ def run(job: dict[str, Any], pipe: Pipe) -> str | None:
     return None
 
 
-def _compiled(tests: list[str]) -> list[Any]:
+def _compiled(tests: list[str]) -> list[CodeType]:
     try:
         names = (f"<test {number}>" for number in itertools.count(1))
         return [compile(test, name, "exec", dont_inherit=True) for test, name in zip(tests, names, strict=False)]
@@ -133,16 +134,16 @@ class RemoteFunctions:
         self.returned = ""
         self.raised: Exception | None = None
 
-    def function(self, name: str) -> Callable[..., Any]:
+    def function(self, name: str) -> Callable[..., object]:
         """A proxy that calls the candidate's function of that name and returns its result."""
 
-        def proxy(*args: Any, **kwargs: Any) -> Any:
+        def proxy(*args: object, **kwargs: object) -> object:
             return self.call(name, args, kwargs)
 
         proxy.__name__ = name
         return proxy
 
-    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def call(self, name: str, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
         try:
             self.pipe.send({"name": name, "args": encode(args), "kwargs": encode(kwargs)})
         except NotPlain as error:  # the arguments come from the tests, or are earlier results
@@ -160,7 +161,7 @@ class RemoteFunctions:
         raise self.raised
 
 
-def _brief(value: Any) -> str:
+def _brief(value: object) -> str:
     try:
         text = repr(value)
     except (ValueError, RecursionError):  # too many digits, or a list nested too deeply

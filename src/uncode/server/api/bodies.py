@@ -10,6 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
 
+from ..decoding.prompts import PreparedPrompt, Prompts
+from ..errors import ApiError
 from .fields import TEXT_OR_LIST, Body, DecodeFields, NeverSet, NoneOrOne, Whole, _only
 
 MAX_MESSAGES = 2048
@@ -27,7 +29,7 @@ def _first_item(value: Any) -> str:
 
 
 Ids = Annotated[list[StrictInt], Field(fail_fast=True)]
-Prompts = Annotated[
+PromptField = Annotated[
     Annotated[StrictStr, Tag("text")]
     | Annotated[list[StrictStr], Field(fail_fast=True), Tag("texts")]
     | Annotated[Ids, Tag("list")]
@@ -39,7 +41,7 @@ Prompts = Annotated[
 class CompletionBody(DecodeFields):
     """The body of /v1/completions."""
 
-    prompt: Prompts | None = Field(
+    prompt: PromptField | None = Field(
         None,
         description="A text, token ids, or several of either. Mask ids among token ids are gaps to fill; a marker in a "
         "text is ordinary text.",
@@ -62,6 +64,24 @@ class CompletionBody(DecodeFields):
         prompt = self.prompt
         return len(prompt) if isinstance(prompt, list) and prompt and not isinstance(prompt[0], int) else 1
 
+    def prepare(self, read: Prompts, length: int | None) -> list[PreparedPrompt]:
+        prompt = self.prompt
+        if self.infill is not None:
+            if prompt or self.suffix is not None:
+                raise ApiError(400, "infill stands instead of prompt and suffix: leave those out.", param="infill")
+            return [read.infill(self.infill, length)]
+        if prompt is None:
+            raise ApiError(400, "the prompt is missing: send a text or token ids.", param="prompt")
+        if isinstance(prompt, str):
+            return [read.answer(prompt, length, self.suffix)]
+        if self.suffix is not None:
+            raise ApiError(400, "a suffix belongs to one prompt that is a text.", param="suffix")
+        if not prompt:
+            raise ApiError(400, "the prompt is empty: send a text or token ids.", param="prompt")
+        if isinstance(prompt[0], int):
+            return [read.ids([one for one in prompt if isinstance(one, int)], length)]
+        return [read.answer(one, length) if isinstance(one, str) else read.ids(list(one), length) for one in prompt]
+
 
 class FimBody(DecodeFields):
     """The body of /v1/fim/completions: the text between a prompt and a suffix."""
@@ -70,6 +90,9 @@ class FimBody(DecodeFields):
     suffix: StrictStr | None = None
     min_tokens: Annotated[StrictInt | None, _only(0)] = None
     random_seed: Whole | None = Field(None, description="Another name of seed.")
+
+    def prepare(self, read: Prompts, length: int | None) -> list[PreparedPrompt]:
+        return [read.answer(self.prompt, length, self.suffix)]
 
 
 class TextPart(Body):
@@ -125,3 +148,6 @@ class ChatBody(DecodeFields):
     reasoning_effort: Annotated[StrictStr | None, _only("none")] = None
     verbosity: Annotated[StrictStr | None, _only("medium")] = None
     web_search_options: NeverSet = None
+
+    def prepare(self, read: Prompts, length: int | None) -> list[PreparedPrompt]:
+        return [read.chat([message.plain() for message in self.messages], length)]

@@ -4,38 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Awaitable
+from typing import TypeVar
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
-from ..decoding.job import Job
-from ..decoding.prompts import PreparedPrompt
-from ..decoding.reader import Answer, Update
-from ..errors import CLIENT_GONE, ApiError, json_response, unexpected
+from ..decoding.reader import CompletionOutput
+from ..decoding.served_request import Event, ServedRequest
+from ..errors import CLIENT_GONE, ApiError, Json, json_response, unexpected
 from ..service import Service
-from .answers import ChatAnswer, TextAnswer, decoded
 from .bodies import ChatBody, CompletionBody, FimBody
 from .fields import DecodeFields
 from .read_body import BodyRoute, near_or_off_the_loop
-from .replies import ChatReply, Reply, TextReply, server_sent
+from .replies import ChatAnswer, ChatReply, Reply, TextAnswer, TextReply, decoded, server_sent
 
 T = TypeVar("T")
-Found = tuple[int, Update | Answer]
-Prepare = Callable[[int | None], Sequence[PreparedPrompt]]
 
 
 def decode_routes(service: Service) -> APIRouter:
     """The routes, over one service."""
-    routes, prompts = APIRouter(route_class=BodyRoute), service.prompts
+    routes = APIRouter(route_class=BodyRoute)
 
     @routes.post("/v1/completions", summary="Continue a prompt, or fill its gaps.", responses=decoded(TextAnswer))
     async def completions(body: CompletionBody, request: Request) -> Response:
-        def prepare(length: int | None) -> Sequence[PreparedPrompt]:
-            return _completion_prompts(service, body, length)
-
-        return await _answer(service, request, body, prepare, TextReply, body.logprobs)
+        return await _answer(service, request, body, TextReply, body.logprobs)
 
     @routes.post("/v1/fim/completions", summary="Fill a gap before a suffix.", responses=decoded(TextAnswer))
     async def fim(body: FimBody, request: Request) -> Response:
@@ -43,45 +36,15 @@ def decode_routes(service: Service) -> APIRouter:
             if body.seed is not None:
                 raise ApiError(400, "seed and random_seed are one: send one of them.", param="random_seed")
             body.seed = body.random_seed
-
-        def prepare(length: int | None) -> Sequence[PreparedPrompt]:
-            return [prompts.answer(body.prompt, length, body.suffix)]
-
-        return await _answer(service, request, body, prepare, TextReply, None)
+        return await _answer(service, request, body, TextReply, None)
 
     @routes.post("/v1/chat/completions", summary="Answer a chat.", responses=decoded(ChatAnswer))
     async def chat(body: ChatBody, request: Request) -> Response:
         if body.top_logprobs is not None and not body.logprobs:
             raise ApiError(400, "top_logprobs needs logprobs=true.", param="top_logprobs")
-        messages = [message.plain() for message in body.messages]
-
-        def prepare(length: int | None) -> Sequence[PreparedPrompt]:
-            return [prompts.chat(messages, length)]
-
-        return await _answer(
-            service, request, body, prepare, ChatReply, body.top_logprobs or 0 if body.logprobs else None
-        )
+        return await _answer(service, request, body, ChatReply, body.top_logprobs or 0 if body.logprobs else None)
 
     return routes
-
-
-def _completion_prompts(service: Service, body: CompletionBody, length: int | None) -> list[PreparedPrompt]:
-    read, prompt = service.prompts, body.prompt
-    if body.infill is not None:
-        if prompt or body.suffix is not None:
-            raise ApiError(400, "infill stands instead of prompt and suffix: leave those out.", param="infill")
-        return [read.infill(body.infill, length)]
-    if prompt is None:
-        raise ApiError(400, "the prompt is missing: send a text or token ids.", param="prompt")
-    if isinstance(prompt, str):
-        return [read.answer(prompt, length, body.suffix)]
-    if body.suffix is not None:
-        raise ApiError(400, "a suffix belongs to one prompt that is a text.", param="suffix")
-    if not prompt:
-        raise ApiError(400, "the prompt is empty: send a text or token ids.", param="prompt")
-    if isinstance(prompt[0], int):
-        return [read.ids([one for one in prompt if isinstance(one, int)], length)]
-    return [read.answer(one, length) if isinstance(one, str) else read.ids(list(one), length) for one in prompt]
 
 
 def _length(body: DecodeFields) -> int | None:
@@ -95,34 +58,34 @@ def _length(body: DecodeFields) -> int | None:
 async def _answer(
     service: Service,
     request: Request,
-    body: DecodeFields,
-    prepare: Prepare,
+    body: CompletionBody | FimBody | ChatBody,
     kind: type[Reply],
     logprobs: int | None,
 ) -> Response:
     service.check(body)
     length = _length(body)
-    prompts = await near_or_off_the_loop(request, lambda: prepare(length))
-    job = service.start(body, prompts, logprobs)
+    prompts = await near_or_off_the_loop(request, lambda: body.prepare(service.prompts, length))
+    served = service.start(body, prompts, logprobs)
     reply = kind(
         model=service.settings.name,
         fingerprint=service.fingerprint,
-        recipe=job.recipe,
+        recipe=served.recipe,
         prompt_tokens=sum(prompt.tokens for prompt in prompts),
         alternatives=logprobs,
     )
-    facts = request.scope["uncode"]
-    facts |= {"sampler": job.sampler, "seed": job.recipe["seed"], "choices": len(job.rows), "stream": bool(body.stream)}
+    facts: Json = request.scope["uncode"]
+    facts |= {"sampler": served.sampler, "seed": served.recipe["seed"]}
+    facts |= {"choices": len(served.rows), "stream": bool(body.stream)}
     if service.settings.log_prompts:
         facts["prompt"] = body.model_dump(include={"prompt", "suffix", "infill", "messages"}, exclude_none=True)
     if not body.stream:
-        answers = await _unless_gone(request, job, _collect(job))
-        facts |= service.count(job, reply.usage(answers), answers)
-        return json_response(reply.answer(answers))
+        outputs = await _unless_gone(request, served, _collect(served))
+        facts |= service.count(served, reply.prompt_tokens, outputs)
+        return json_response(reply.answer(outputs))
     usage = body.stream_options is not None and body.stream_options.include_usage
-    events = job.events()
-    first = await _unless_gone(request, job, anext(events))  # an error before the first forward has its own status
-    chunks = _stream(service, job, reply, usage, facts, _chained(first, events))
+    events = served.events()
+    first = await _unless_gone(request, served, anext(events))  # an error before the first forward has its own status
+    chunks = _stream(service, served, reply, usage, facts, _chained(first, events))
     return StreamingResponse(chunks, media_type="text/event-stream", headers=NO_BUFFER)
 
 
@@ -130,8 +93,8 @@ NO_BUFFER = {"Cache-Control": "no-cache", "X-Accel-Buffering": "no"}
 """Proxies hand on a stream as it comes."""
 
 
-async def _unless_gone(request: Request, job: Job, found: Awaitable[T]) -> T:
-    """What a job finds. If the client leaves, or on an error, its rows are dropped."""
+async def _unless_gone(request: Request, served: ServedRequest, found: Awaitable[T]) -> T:
+    """What a request finds. If the client leaves, or on an error, its rows are dropped."""
     work = asyncio.ensure_future(found)
     gone = asyncio.ensure_future(_disconnected(request))
     try:
@@ -140,19 +103,16 @@ async def _unless_gone(request: Request, job: Job, found: Awaitable[T]) -> T:
             raise ApiError(CLIENT_GONE, "the client has closed the connection.")
         return work.result()
     except BaseException:
-        job.cancel()
+        served.cancel()
         raise
     finally:
         for task in (work, gone):
             task.cancel()
 
 
-async def _collect(job: Job) -> list[Answer]:
-    answers: dict[int, Answer] = {}
-    async for number, event in job.events():
-        if isinstance(event, Answer):
-            answers[number] = event
-    return [answers[number] for number in sorted(answers)]
+async def _collect(served: ServedRequest) -> list[CompletionOutput]:
+    outputs = [(number, event) async for number, event in served.events() if isinstance(event, CompletionOutput)]
+    return [output for _, output in sorted(outputs, key=lambda one: one[0])]
 
 
 async def _disconnected(request: Request) -> None:
@@ -160,52 +120,52 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-async def _chained(first: Found, rest: AsyncIterator[Found]) -> AsyncIterator[Found]:
+async def _chained(first: Event, rest: AsyncIterator[Event]) -> AsyncIterator[Event]:
     yield first
     async for one in rest:
         yield one
 
 
 async def _chunks(
-    job: Job, reply: Reply, events: AsyncIterator[Found], answers: dict[int, Answer]
-) -> AsyncIterator[dict[str, Any]]:
-    """The chunks of all choices. Those that have ended are put into `answers`."""
-    for opening in reply.first_chunks(len(job.rows)):
+    served: ServedRequest, reply: Reply, events: AsyncIterator[Event], outputs: dict[int, CompletionOutput]
+) -> AsyncIterator[Json]:
+    """The chunks of all choices. Those that have ended are put into `outputs`."""
+    for opening in reply.first_chunks(len(served.rows)):
         yield opening
-    for number, row in enumerate(job.rows):
+    for number, row in enumerate(served.rows):
         if (canvas := row.opening) is not None:
             yield reply.opening_chunk(number, canvas)
-    characters = [0] * len(job.rows)
+    characters = [0] * len(served.rows)
     async for number, event in events:
-        update = event.last if isinstance(event, Answer) else event
+        update = event.last if isinstance(event, CompletionOutput) else event
         if not update.is_empty:
             yield reply.chunk(number, update, characters[number])
         characters[number] += len(update.text)
-        if isinstance(event, Answer):
-            answers[number] = event
+        if isinstance(event, CompletionOutput):
+            outputs[number] = event
             yield reply.last_chunk(number, event)
 
 
 async def _stream(
-    service: Service, job: Job, reply: Reply, usage: bool, facts: dict[str, Any], events: AsyncIterator[Found]
+    service: Service, served: ServedRequest, reply: Reply, usage: bool, facts: Json, events: AsyncIterator[Event]
 ) -> AsyncIterator[str]:
     """Chunks as server-sent events. An error after the first chunk is an event too."""
-    answers, recipe = dict[int, Answer](), reply.recipe
+    outputs, recipe = dict[int, CompletionOutput](), reply.recipe
     try:
-        async for chunk in _chunks(job, reply, events, answers):
+        async for chunk in _chunks(served, reply, events, outputs):
             yield server_sent(chunk | recipe)
             recipe = {}
-        found = [answers[number] for number in sorted(answers)]
-        facts |= service.count(job, reply.usage(found), found)
+        found = [outputs[number] for number in sorted(outputs)]
+        facts |= service.count(served, reply.prompt_tokens, found)
         if usage:
             yield server_sent(reply.usage_chunk(found))
         yield server_sent("[DONE]")
     except Exception as error:
         if not isinstance(error, ApiError):  # without an event the client could not tell it from a lost connection
-            job.cancelled_as = "failed"
+            served.cancelled_as = "failed"
             service.log.write("stream_failed", traceback=traceback.format_exc())
             error = unexpected(error)
         facts |= {"failed_with": error.status, "message": error.message}
         yield server_sent(error.body)
     finally:
-        job.cancel()
+        served.cancel()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -16,11 +16,12 @@ from pydantic import (
     StrictInt,
     StrictStr,
     Tag,
+    create_model,
     model_validator,
 )
 from pydantic.json_schema import SkipJsonSchema
 
-from ...samplers.registry import Cache
+from ...samplers.options import OPTIONS
 
 SEED_LIMIT = 2**63
 MAX_NAME = 512
@@ -89,63 +90,29 @@ class StreamOptions(Body):
     include_obfuscation: Annotated[StrictBool, _only(False)] = False
 
 
-class SamplerFields(Body):
+class _SamplerFields(Body):
     """The sampler and its options, at the top level of a body: that is where `extra_body` puts them."""
 
     sampler: Name | dict[str, Any] | None = Field(
         None, description="The name of a sampler (GET /v1/samplers), or a sampler as data."
     )
-    alg: Name | None = None
-    alg_temp: float | None = None
-    anchor: float | None = None
-    answer_length: Whole | None = None
-    answer_start: Whole | None = None
-    block_length: Whole | None = None
-    blocks: Whole | None = None
-    boost: float | None = None
-    budget: float | None = None
-    cache: Cache | None = None
-    candidates: Whole | None = None
-    clip: float | None = None
-    confidence_eos_eot_inf: StrictBool | None = None
-    count: Whole | None = None
-    decay: float | None = None
-    delimiter: Name | None = None
-    delimiter_threshold: float | None = None
-    drift: float | None = None
-    early: float | None = None
-    edit_threshold: float | None = None
-    eps: float | None = None
-    factor: float | None = None
-    gamma: float | None = None
-    history: Whole | None = None
-    informativeness: StrictBool | None = None
-    late: float | None = None
-    logits_eos_inf: StrictBool | None = None
-    loops: Whole | None = None
-    low: float | None = None
-    middle: float | None = None
-    neighbour: float | None = None
-    position_temperature: float | None = None
-    proxy: Name | None = None
-    radius: Whole | None = None
-    rate: float | None = None
-    ratio: float | None = None
-    remasking: Name | None = None
-    rounds: Whole | None = None
-    sigma: float | None = None
-    special: Name | None = None
-    start: float | None = None
-    steps: Whole | None = None
-    strength: float | None = None
-    tau: Whole | None = None
-    threshold: float | None = None
-    top_k: AtLeastOne | None = Field(None, description="Draw among the k most probable tokens.")
 
     def options(self) -> dict[str, Any]:
         """The options that were given, by the names that presets give them."""
-        names = set(SamplerFields.model_fields) - {"sampler", "top_k"}
-        return {name: value for name in sorted(names) if (value := getattr(self, name)) is not None}
+        return {name: value for name in SENDABLE if (value := getattr(self, name)) is not None}
+
+
+SENDABLE = {name: option for name, option in OPTIONS.items() if option.type is not None}
+"""The options that a request may hold: all but the frequency table, which is a file of the server."""
+_TYPES = {int: Whole, bool: StrictBool, float: float}
+if TYPE_CHECKING:
+    SamplerFields = _SamplerFields
+else:
+    _FIELDS = {
+        name: (_TYPES.get(option.type, option.type) | None, Field(None, description=option.meaning))
+        for name, option in SENDABLE.items()
+    }
+    SamplerFields = create_model("SamplerFields", __base__=_SamplerFields, **_FIELDS)
 
 
 class DecodeFields(SamplerFields):
@@ -156,6 +123,7 @@ class DecodeFields(SamplerFields):
         None, description="Of the proposed tokens. Default: the sampler's own, which is 0 for most."
     )
     top_p: Annotated[float, Field(gt=0, le=1)] | None = None
+    top_k: AtLeastOne | None = Field(None, description="Draw among the k most probable tokens.")
     seed: Annotated[StrictInt, Field(ge=-SEED_LIMIT, lt=SEED_LIMIT - 1024), BeforeValidator(_whole)] | None = Field(
         None, description="Choice i uses seed + i. The same seed gives the same text, whatever the load."
     )

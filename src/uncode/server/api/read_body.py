@@ -1,4 +1,4 @@
-"""From the bytes of a body to its fields."""
+"""From the bytes of a body to its fields, or to one sentence on why it is refused."""
 
 from __future__ import annotations
 
@@ -11,9 +11,10 @@ from fastapi import Request
 from fastapi.responses import Response
 from fastapi.routing import APIRoute
 from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
+from ...core.errors import nearest, shown
 from ..errors import ApiError
-from .explain import explain
 from .fields import DecodeFields
 
 LONG_BODY = 32_768
@@ -21,6 +22,8 @@ LONG_BODY = 32_768
 MAX_CONTAINERS = 32_768
 """Lists and objects in a body. Python's garbage collector walks all of them again and again while they are made."""
 NO_JSON = "the body is no JSON object: send one with the content type application/json."
+MAX_SHOWN_ITEMS = 20
+"""A list or an object with more items, or with lists or objects in it, is not shown in an error."""
 T = TypeVar("T")
 
 
@@ -63,7 +66,7 @@ def _parsed(content: bytes, kind: type[DecodeFields]) -> DecodeFields:
     try:
         return kind.model_validate(data)
     except ValidationError as error:
-        raise explain(error, data, kind) from None
+        raise _explain(error, data, kind) from None
 
 
 def _outside_strings(content: bytes) -> bytes:
@@ -74,3 +77,55 @@ def _outside_strings(content: bytes) -> bytes:
 
 def _containers(content: bytes) -> int:
     return content.count(b"[") + content.count(b"{")
+
+
+def _explain(error: ValidationError, data: dict[str, Any], kind: type[DecodeFields]) -> ApiError:
+    """The first thing that is wrong in the body `data`, with the near name for a field that is unknown."""
+    problems = error.errors(include_url=False)
+    first = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
+    place = _place(first, data)
+    if first["type"] == "extra_forbidden":
+        return ApiError(400, _unknown(first["loc"], place, kind), param=place, code="unknown_field")
+    reason = str(first["msg"]).removeprefix("Value error, ")
+    code = "unsupported" if "cannot be honoured" in reason else None
+    most = first.get("ctx", {}).get("max_length")
+    sentences = {
+        "missing": f"{place} is missing.",
+        "too_short": f"{place} is empty: send at least one.",
+        "too_long": f"{place} has too many items: send at most {most}.",
+        "string_too_long": f"{place} is too long: send at most {most} characters.",
+    }
+    wrong = f"{place} is wrong: {reason[:1].lower()}{reason[1:]}, not {_safe(first['input'])}."
+    message = sentences.get(first["type"], wrong if code is None else f"{place} {reason}.")
+    return ApiError(400, message, param=place, code=code)
+
+
+def _place(problem: ErrorDetails, data: Any) -> str:
+    """Where in a body it is, as in `messages[3].content`. pydantic's path has names of types too, which are no keys:
+    they are not in the body, or they follow the value that is wrong."""
+    found, is_missing = "", problem["type"] == "missing"
+    for part in problem["loc"]:
+        if data is problem["input"] and not is_missing:
+            break
+        if isinstance(data, list) and isinstance(part, int):
+            data, found = data[part], f"{found}[{part}]"
+        elif isinstance(data, dict) and (part in data or is_missing):
+            data, found = data.get(part), f"{found}.{str(part)[:60]}"
+    return found.removeprefix(".")
+
+
+def _unknown(path: tuple[int | str, ...], place: str, kind: type[DecodeFields]) -> str:
+    field = str(path[-1])[:60]
+    where = place.removesuffix(field).removesuffix(".")
+    if where:
+        return f"unknown field '{field}' in {where}."
+    near = nearest(field, kind.model_fields)
+    return f"unknown field '{field}'" + (f": did you mean '{near}'?" if near else ": see /docs.")
+
+
+def _safe(value: object) -> str:
+    if not isinstance(value, list | dict):
+        return shown(value)
+    items = value if isinstance(value, list) else value.values()
+    is_short = len(value) <= MAX_SHOWN_ITEMS and not any(isinstance(one, list | dict) for one in items)
+    return shown(value) if is_short else f"{'a list' if isinstance(value, list) else 'an object'} of {len(value)}"

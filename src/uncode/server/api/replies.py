@@ -1,14 +1,148 @@
-"""Answers and chunks in the shapes of the OpenAI API, for texts and for chats."""
+"""Answers and chunks in the shapes of the OpenAI API, for texts and for chats, and those shapes for its document."""
 
 from __future__ import annotations
 
 import json
 import time
 import uuid
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
 
-from ..decoding.reader import Answer, TokenLog, Update
+from pydantic import BaseModel, ConfigDict
+
+from ..decoding.reader import CompletionOutput, TokenLog, Update
+from ..errors import Json
+
+# -- the shapes ------------------------------------------------------------------------------------
+
+
+class Shape(BaseModel):
+    """A part of an answer."""
+
+    model_config = ConfigDict(protected_namespaces=())
+
+
+class ErrorDetail(Shape):
+    """What was wrong, and what to do."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str | None
+
+
+class ErrorAnswer(Shape):
+    """An error."""
+
+    error: ErrorDetail
+
+
+class UsageDetails(Shape):
+    """Forwards that the rows took part in."""
+
+    forwards: int
+
+
+class Usage(Shape):
+    """Tokens and forwards."""
+
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    completion_tokens_details: UsageDetails
+
+
+class Head(Shape):
+    """What all answers have. `seed`, `sampler` and `sampler_options`, which stand at the top level of a body, make the
+    answer again."""
+
+    id: str
+    created: int
+    model: str
+    system_fingerprint: str
+    seed: int
+    sampler: str | dict[str, Any]
+    sampler_options: dict[str, Any]
+    usage: Usage
+
+
+class Choice(Shape):
+    """What all choices have."""
+
+    index: int
+    finish_reason: Literal["stop", "length"]
+    logprobs: dict[str, Any] | None
+    trace: dict[str, Any] | None = None
+
+
+class TextChoice(Choice):
+    """A choice of a text."""
+
+    text: str
+
+
+class TextAnswer(Head):
+    """The answer of /v1/completions and /v1/fim/completions."""
+
+    object: Literal["text_completion"]
+    choices: list[TextChoice]
+
+
+class ChatMessage(Shape):
+    """The message of the model."""
+
+    role: Literal["assistant"]
+    content: str
+    refusal: None
+
+
+class ChatChoice(Choice):
+    """A choice of a chat."""
+
+    message: ChatMessage
+
+
+class ChatAnswer(Head):
+    """The answer of /v1/chat/completions."""
+
+    object: Literal["chat.completion"]
+    choices: list[ChatChoice]
+
+
+class ModelAnswer(Shape):
+    """A model."""
+
+    model_config = ConfigDict(extra="allow", protected_namespaces=())
+
+    id: str
+    object: Literal["model"]
+    created: int
+    owned_by: str
+
+
+class ModelList(Shape):
+    """All models."""
+
+    object: Literal["list"]
+    data: list[ModelAnswer]
+
+
+Responses = dict[int | str, dict[str, Any]]
+STREAM = {"text/event-stream": {"schema": {"type": "string"}}}
+
+
+def errors(*statuses: int) -> Responses:
+    """The errors of an endpoint."""
+    return {status: {"model": ErrorAnswer} for status in statuses}
+
+
+def decoded(answer: type[Shape]) -> Responses:
+    """The answers of an endpoint that decodes."""
+    found: Responses = {200: {"model": answer, "content": STREAM, "description": "The answer, whole or streamed."}}
+    return found | errors(400, 401, 403, 404, 408, 413, 429, 500, 503)
+
+
+# -- what is sent ----------------------------------------------------------------------------------
 
 
 @dataclass
@@ -23,7 +157,7 @@ class Reply:
 
     model: str
     fingerprint: str
-    recipe: dict[str, Any]
+    recipe: Json
     """What makes the answer again. A stream says it in its first chunk alone: a sampler as data may be as large as a
     body."""
     prompt_tokens: int
@@ -32,49 +166,44 @@ class Reply:
     id: str = field(default_factory=lambda: uuid.uuid4().hex)
     created: int = field(default_factory=lambda: int(time.time()))
 
-    def answer(self, answers: list[Answer]) -> dict[str, Any]:
+    def answer(self, outputs: list[CompletionOutput]) -> Json:
         """The answer with all choices."""
         choices = []
-        for index, one in enumerate(answers):
-            choice = {"index": index} | self._choice(one) | {"finish_reason": one.finish_reason}
-            choices.append(choice | self._logprobs(one.logs, 0) | ({} if one.trace is None else {"trace": one.trace}))
-        return self._head(self.whole) | self.recipe | {"choices": choices, "usage": self.usage(answers)}
+        for index, one in enumerate(outputs):
+            choice = {"index": index} | self._choice(one.text) | {"finish_reason": one.finish_reason}
+            choices.append(choice | {"logprobs": self._logprobs(one.logs, 0)} | _trace(one))
+        return self._head(self.whole) | self.recipe | {"choices": choices, "usage": self.usage(outputs)}
 
-    def chunk(self, index: int, update: Update, offset: int = 0) -> dict[str, Any]:
-        """A chunk with what was added; `offset` counts the characters before it."""
-        snapshot = update.snapshot is not None
-        choice = {"index": index} | self._delta(update.snapshot if snapshot else update.text)
-        choice |= {"finish_reason": None} | self._logprobs(update.logs, offset)
-        if update.commits:
-            choice["commits"] = [asdict(commit) for commit in update.commits]
-            choice["mean_entropy"] = update.mean_entropy
-        head = self._head(self.part) | {"choices": [choice]}
-        if snapshot:
-            head["diffusion_meta"] = {"diffusion_content": True, "diffusion_progress": round(update.progress, 4)}
-        return head
-
-    def opening_chunk(self, index: int, canvas: dict[str, Any]) -> dict[str, Any]:
-        """The chunk before the first commits: the span that they fill."""
-        choice = {"index": index} | self._delta("") | {"finish_reason": None, "logprobs": None, "canvas": canvas}
-        return self._head(self.part) | {"choices": [choice]}
-
-    def last_chunk(self, index: int, answer: Answer) -> dict[str, Any]:
-        """The chunk that ends a choice."""
-        choice = {"index": index} | self._end() | {"finish_reason": answer.finish_reason}
-        choice |= {"logprobs": None} | ({} if answer.trace is None else {"trace": answer.trace})
-        return self._head(self.part) | {"choices": [choice]}
-
-    def usage_chunk(self, answers: list[Answer]) -> dict[str, Any]:
-        """The chunk with the usage alone."""
-        return self._head(self.part) | {"choices": [], "usage": self.usage(answers)}
-
-    def first_chunks(self, choices: int) -> list[dict[str, Any]]:
+    def first_chunks(self, choices: int) -> list[Json]:
         """What opens a stream."""
         return []
 
-    def usage(self, answers: list[Answer]) -> dict[str, Any]:
+    def opening_chunk(self, index: int, canvas: Json) -> Json:
+        """The chunk before the first commits: the span that they fill."""
+        return self._chunk(index, self._delta(""), {"finish_reason": None, "logprobs": None, "canvas": canvas})
+
+    def chunk(self, index: int, update: Update, offset: int = 0) -> Json:
+        """A chunk with what was added; `offset` counts the characters before it."""
+        rest: Json = {"finish_reason": None, "logprobs": self._logprobs(update.logs, offset)}
+        if update.commits:
+            rest |= {"commits": update.commits, "mean_entropy": update.mean_entropy}
+        if update.snapshot is None:
+            return self._chunk(index, self._delta(update.text), rest)
+        progress = {"diffusion_content": True, "diffusion_progress": round(update.progress, 4)}
+        return self._chunk(index, self._delta(update.snapshot), rest) | {"diffusion_meta": progress}
+
+    def last_chunk(self, index: int, output: CompletionOutput) -> Json:
+        """The chunk that ends a choice."""
+        ending: Json = {"finish_reason": output.finish_reason, "logprobs": None}
+        return self._chunk(index, self._delta(None), ending | _trace(output))
+
+    def usage_chunk(self, outputs: list[CompletionOutput]) -> Json:
+        """The chunk with the usage alone."""
+        return self._head(self.part) | {"choices": [], "usage": self.usage(outputs)}
+
+    def usage(self, outputs: list[CompletionOutput]) -> Json:
         """Tokens, and forwards that the rows took part in."""
-        tokens, forwards = sum(one.tokens for one in answers), sum(one.forwards for one in answers)
+        tokens, forwards = sum(one.tokens for one in outputs), sum(one.forwards for one in outputs)
         return {
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": tokens,
@@ -82,7 +211,7 @@ class Reply:
             "completion_tokens_details": {"forwards": forwards},
         }
 
-    def _head(self, kind: str) -> dict[str, Any]:
+    def _head(self, kind: str) -> Json:
         return {
             "id": f"{self.prefix}-{self.id}",
             "object": kind,
@@ -91,21 +220,21 @@ class Reply:
             "system_fingerprint": self.fingerprint,
         }
 
-    def _logprobs(self, logs: list[TokenLog], offset: int) -> dict[str, Any]:
-        if self.alternatives is None or not logs:
-            return {"logprobs": None}
-        return {"logprobs": self._log(logs, offset)}
+    def _chunk(self, index: int, delta: Json, rest: Json) -> Json:
+        return self._head(self.part) | {"choices": [{"index": index} | delta | rest]}
 
-    def _choice(self, answer: Answer) -> dict[str, Any]:
+    def _logprobs(self, logs: list[TokenLog], offset: int) -> Json | None:
+        return None if self.alternatives is None or not logs else self._log(logs, offset)
+
+    def _choice(self, text: str) -> Json:
+        """The text of a whole choice."""
         raise NotImplementedError
 
-    def _delta(self, text: str | None) -> dict[str, Any]:
+    def _delta(self, text: str | None) -> Json:
+        """The text that a chunk adds; None in the last one."""
         raise NotImplementedError
 
-    def _end(self) -> dict[str, Any]:
-        raise NotImplementedError
-
-    def _log(self, logs: list[TokenLog], offset: int) -> dict[str, Any]:
+    def _log(self, logs: list[TokenLog], offset: int) -> Json:
         raise NotImplementedError
 
 
@@ -114,16 +243,13 @@ class TextReply(Reply):
 
     prefix, whole, part = "cmpl", "text_completion", "text_completion"
 
-    def _choice(self, answer: Answer) -> dict[str, Any]:
-        return {"text": answer.text}
-
-    def _delta(self, text: str | None) -> dict[str, Any]:
+    def _choice(self, text: str) -> Json:
         return {"text": text}
 
-    def _end(self) -> dict[str, Any]:
-        return {"text": ""}
+    def _delta(self, text: str | None) -> Json:
+        return {"text": text or ""}
 
-    def _log(self, logs: list[TokenLog], offset: int) -> dict[str, Any]:
+    def _log(self, logs: list[TokenLog], offset: int) -> Json:
         offsets = [offset]
         for log in logs[:-1]:
             offsets.append(offsets[-1] + len(log.text))
@@ -140,27 +266,28 @@ class ChatReply(Reply):
 
     prefix, whole, part = "chatcmpl", "chat.completion", "chat.completion.chunk"
 
-    def first_chunks(self, choices: int) -> list[dict[str, Any]]:
-        opening = {"delta": {"role": "assistant", "content": ""}, "finish_reason": None, "logprobs": None}
-        return [self._head(self.part) | {"choices": [{"index": index} | opening]} for index in range(choices)]
+    def first_chunks(self, choices: int) -> list[Json]:
+        delta: Json = {"delta": {"role": "assistant", "content": ""}}
+        return [self._chunk(index, delta, {"finish_reason": None, "logprobs": None}) for index in range(choices)]
 
-    def _choice(self, answer: Answer) -> dict[str, Any]:
-        return {"message": {"role": "assistant", "content": answer.text, "refusal": None}}
+    def _choice(self, text: str) -> Json:
+        return {"message": {"role": "assistant", "content": text, "refusal": None}}
 
-    def _delta(self, text: str | None) -> dict[str, Any]:
-        return {"delta": {"content": text}}
+    def _delta(self, text: str | None) -> Json:
+        return {"delta": {} if text is None else {"content": text}}
 
-    def _end(self) -> dict[str, Any]:
-        return {"delta": {}}
-
-    def _log(self, logs: list[TokenLog], offset: int) -> dict[str, Any]:
+    def _log(self, logs: list[TokenLog], offset: int) -> Json:
         entries = []
         for log in logs:
-            entry = {"token": log.text, "logprob": log.logp, "bytes": list(log.text.encode())}
+            entry: Json = {"token": log.text, "logprob": log.logp, "bytes": list(log.text.encode())}
             entries.append(entry | {"top_logprobs": [entry] if self.alternatives else []})
         return {"content": entries, "refusal": None}
 
 
-def server_sent(data: dict[str, Any] | str) -> str:
+def _trace(output: CompletionOutput) -> Json:
+    return {} if output.trace is None else {"trace": output.trace}
+
+
+def server_sent(data: Json | str) -> str:
     """A server-sent event."""
     return f"data: {data if isinstance(data, str) else json.dumps(data, allow_nan=False, separators=(',', ':'))}\n\n"

@@ -10,7 +10,7 @@ from fastapi.responses import Response
 
 from ..errors import ApiError, json_response
 from ..service import Service
-from .answers import ModelAnswer, ModelList, Responses, errors
+from .replies import ModelAnswer, ModelList, Responses, errors
 from .sampler_list import sampler_list
 
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

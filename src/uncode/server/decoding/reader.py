@@ -6,14 +6,15 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any, Literal
+from typing import ClassVar, Literal
 
 from ...core.denoiser import Denoiser
 from ...core.trace.texts import SettledText, token_texts
-from ...engine.errors import ForwardFailed
 from ...engine.finished_row import FinishedRow
+from ...engine.recovery import ForwardFailed
 from ...engine.row_step import Change, RowStep
 from ...generation.prompt import Prompt
+from ..errors import Json
 from .stop_cut import StopCut
 
 MASK_SIGN = "░"
@@ -34,25 +35,14 @@ class TokenLog:
     logp: float
 
 
-@dataclass(frozen=True)
-class Commit:
-    """One change of a forward, as the API shows it."""
-
-    step: int
-    offset: int
-    token: int | None
-    text: str
-    logp: float | None
-    entropy: float | None
-
-
 @dataclass
 class Update:
     """What one forward added to the answer."""
 
     text: str = ""
     logs: list[TokenLog] = field(default_factory=list)
-    commits: list[Commit] = field(default_factory=list)
+    commits: list[Json] = field(default_factory=list)
+    """The changes of the forward, as the API shows them."""
     mean_entropy: float | None = None
     snapshot: str | None = None
     progress: float = 0.0
@@ -63,8 +53,8 @@ class Update:
 
 
 @dataclass(frozen=True)
-class Answer:
-    """A row that has ended."""
+class CompletionOutput:
+    """The answer of a row that has ended."""
 
     text: str
     finish_reason: FinishReason
@@ -74,7 +64,7 @@ class Answer:
     logs: list[TokenLog]
     last: Update
     """What was not in an update yet."""
-    trace: dict[str, Any] | None = None
+    trace: Json | None = None
 
 
 @dataclass(frozen=True)
@@ -96,6 +86,9 @@ class Wanted:
 
 class Reader:
     """Reads a row while it is decoded. Its text is a function of its tokens, however many settle at a time."""
+
+    reason_at_end: ClassVar[FinishReason] = "length"
+    """Of a row whose masks are all filled."""
 
     def __init__(self, denoiser: Denoiser, prompt: Prompt, wanted: Wanted, context: Sequence[int] = ()) -> None:
         """`context` are tokens that the answer continues in the same word or line: those before a gap."""
@@ -139,7 +132,7 @@ class Reader:
                 "memory ran out, and the row came out differently when it was started again: try again."
             )
 
-    def opening(self) -> dict[str, Any] | None:
+    def opening(self) -> Json | None:
         """The span before its first forward, for clients who draw the commits: its length, and what stands already."""
         if not self._wanted.commits:
             return None
@@ -153,7 +146,7 @@ class Reader:
         """Whether a stop string has come, so that the row can end."""
         return self._cut.found
 
-    def finish(self, row: FinishedRow) -> Answer:
+    def finish(self, row: FinishedRow) -> CompletionOutput:
         """The answer of a row that has ended."""
         trace = row.trace() if self._wanted.trace or (self._wanted.logprobs and not self._wanted.listens) else None
         if trace is not None and self._wanted.logprobs:
@@ -164,19 +157,15 @@ class Reader:
         text = "".join(self._shown)
         if self._wanted.diffusing:
             last.snapshot, last.progress = text, 1.0
-        return Answer(
+        return CompletionOutput(
             text=text,
-            finish_reason=self._finish or self._reason_at_end,
+            finish_reason=self._finish or self.reason_at_end,
             tokens=self._count(),
             forwards=row.forwards,
             logs=self._logs,
             last=last,
             trace=trace.row(0, self._denoiser.tokenizer) if trace is not None and self._wanted.trace else None,
         )
-
-    @property
-    def _reason_at_end(self) -> FinishReason:
-        return "length"
 
     def _count(self) -> int:
         return len(self._read)
@@ -213,9 +202,16 @@ class Reader:
         self._logs.append(log)
         found.logs.append(log)
 
-    def _commit(self, step: int, change: Change) -> Commit:
+    def _commit(self, step: int, change: Change) -> Json:
         text = "" if change.token is None else str(self._denoiser.tokenizer.decode([change.token]))
-        return Commit(step, change.offset, change.token, text, change.logp, change.entropy)
+        return {
+            "step": step,
+            "offset": change.offset,
+            "token": change.token,
+            "text": text,
+            "logp": change.logp,
+            "entropy": change.entropy,
+        }
 
     def _snapshot(self, tokens: list[int]) -> str:
         """The text with signs for masks, up to an EOS token that is settled."""
@@ -234,8 +230,20 @@ class Reader:
         return text[: -len(MASK_SIGN)]
 
 
-class IdsReader(Reader):
-    """Reads token ids with gaps: the text of the whole row."""
+class GappedReader(Reader):
+    """Reads a prompt with gaps, which are all filled: the text of the whole row."""
+
+    reason_at_end = "stop"
+
+    def _count(self) -> int:
+        return self._masks
+
+    def _snapshot(self, tokens: list[int]) -> str:
+        return self._render(self._prompt.ids[: self._first] + tokens)
+
+
+class IdsReader(GappedReader):
+    """Reads token ids with gaps."""
 
     def __init__(self, denoiser: Denoiser, prompt: Prompt, wanted: Wanted) -> None:
         super().__init__(denoiser, prompt, wanted)
@@ -247,18 +255,8 @@ class IdsReader(Reader):
         self._show(lead, found)
         super()._advance(tokens, settled, found)
 
-    @property
-    def _reason_at_end(self) -> FinishReason:
-        return "stop"
 
-    def _count(self) -> int:
-        return self._masks
-
-    def _snapshot(self, tokens: list[int]) -> str:
-        return self._render(self._prompt.ids[: self._first] + tokens)
-
-
-class GapsReader(Reader):
+class GapsReader(GappedReader):
     """Reads pieces of text with gaps: a piece and the gap after it are shown when the gap is filled."""
 
     def _advance(self, tokens: list[int], settled: int, found: Update) -> None:
@@ -282,9 +280,3 @@ class GapsReader(Reader):
 
     def _check_restart(self, step: RowStep) -> None:
         return
-
-    def _count(self) -> int:
-        return self._masks
-
-    def _snapshot(self, tokens: list[int]) -> str:
-        return self._render(self._prompt.ids[: self._first] + tokens)

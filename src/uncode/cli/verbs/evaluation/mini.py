@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,14 +11,14 @@ import typer
 
 from ....core.errors import require
 from ....models import TABLE
-from ...board_text import check_plot, show_board, stored_rows_note
+from ...board_text import check_plot, show_board
 from ...options import Device, Dtype, Json, complete_family, complete_samplers, trained_folder
 from ...outputs import check_run_folder
 from ...printing import print_table, printing
 
 if TYPE_CHECKING:
-    from ....evals.suite.job import Job
     from ....evals.suite.results import Results
+    from ....evals.suite.run import SuiteRun
 
 SUMMARY = "The paper's main table in miniature, on a small model."
 MAX_WORKERS = 16
@@ -61,7 +61,6 @@ Draw = Annotated[
     Option(min=0, metavar="SEED", help="Test on new held-out problems, drawn with this seed, that nobody has seen."),
 ]
 Show = Annotated[Path | None, Option(metavar="FILE", help="Print the results in a file.")]
-Card = Annotated[bool, Option("--card", help="Print the model card.")]
 All = Annotated[bool, Option("--all", help="Every preset, as a leaderboard: accuracy against forwards, paired tests.")]
 Second = Annotated[
     str | None, Option(metavar="FOLDER", help="With --all: the same model, trained with another seed, as a second run.")
@@ -74,10 +73,6 @@ Samplers = Annotated[
         autocompletion=complete_samplers,
     ),
 ]
-Stored = Annotated[
-    bool,
-    Option("--stored", help="With --all and --samplers: take all other rows from the model's stored results."),
-]
 Plot = Annotated[
     Path | None, Option(metavar="FILE", help="With --all: draw accuracy against forwards, as .svg or .png.")
 ]
@@ -89,7 +84,6 @@ def command(
     every: All = False,
     second: Second = None,
     samplers: Samplers = None,
-    stored: Stored = False,
     families: Families = None,
     problems: Problems = None,
     batch: BatchSize = None,
@@ -101,7 +95,6 @@ def command(
     out: Out = None,
     plot: Plot = None,
     show: Show = None,
-    print_card: Card = False,
     as_json: Json = False,
 ) -> None:
     """Decode held-out problems of all seven families with the main presets, and print the accuracies.
@@ -114,105 +107,62 @@ def command(
     Examples:
 
       uncode mini --quick
-      uncode mini --card
       uncode mini --quick --family story --draw 40
       uncode mini --device cuda --workers 8 --out mini
       uncode mini --all --device cuda --workers 8 --second out/model --out board --plot board.svg
       uncode mini --all --quick --family sudoku --samplers left_to_right,mine.toml
-      uncode mini --all --samplers mine.toml --stored --problems 64
       uncode mini --show mini/results.json
     """
-    given = (out, families, problems, batch, workers, seed, draw, device, dtype, second, samplers)
-    running = quick or stored or any(option is not None for option in given)
-    _check_show(show, print_card, model, running, as_json, every)
-    _check_board(every, quick, {"--second": second, "--samplers": samplers, "--plot": plot})
-    has_rows = every and samplers is not None
-    require(not stored or has_rows, "--stored adds rows to a leaderboard: give --all and --samplers too.")
-    if show is not None:
-        _report(_stored(show, every), every, plot, as_json)
-    elif print_card:
-        from ....evals.suite.card.page import card
-
-        typer.echo(card(trained_folder(model or "tiny")), nl=False)
-    else:
-        models = [model or "tiny"] if second is None else [model or "tiny", second]
-        problems = problems or (QUICK_PROBLEMS if quick else PROBLEMS)
-        settings = (device, dtype, problems, batch, seed or 0)
-        jobs = _jobs(models, settings, quick, out, families or [], draw, every, samplers)
-        known = _stored_rows(jobs) if stored else [None] * len(jobs)
-        runs = [_run(job, workers or 1, rows) for job, rows in zip(jobs, known, strict=True)]
-        _report(runs, every, plot, as_json)
-
-
-def _check_show(show: Path | None, card: bool, model: str | None, running: bool, as_json: bool, every: bool) -> None:
+    given = (model, out, families, problems, batch, workers, seed, draw, device, dtype, second, samplers)
     require(
-        not (card and (show or running or as_json or every)),
-        "--card goes with --model only: leave the other options out.",
-    )
-    require(
-        show is None or not (running or model),
+        show is None or not (quick or any(option is not None for option in given)),
         "--show goes with --json, --all and --plot only: leave the other options out.",
     )
-
-
-def _check_board(every: bool, quick: bool, options: dict[str, str | Path | None]) -> None:
-    """Raise if an option of the leaderboard is given without it, or with --quick where that has no rates."""
-    for name, value in options.items():
+    for name, value in {"--second": second, "--samplers": samplers, "--plot": plot}.items():
         require(every or value is None, f"{name} is for the leaderboard: add --all, or leave it out.")
-    is_quick = quick and options["--second"] is not None
-    require(not is_quick, "--quick takes the rates of one model: leave out --quick or --second.")
-    if isinstance(plot := options["--plot"], Path):
+    require(not (quick and second), "--quick takes the rates of one model: leave out --quick or --second.")
+    if plot is not None:
         check_plot(plot)
+    if show is not None:
+        results = _results_in(show, every)
+    else:
+        names = [name.strip() for name in (samplers or "").split(",") if name.strip()]
+        require(samplers is None or bool(names), "--samplers names nothing: give names with commas, or leave it out.")
+        models = [model or "tiny", *([] if second is None else [second])]
+        folders = _check_folders(models, out, every, names)
+        chosen = _find_families(families or [])
+
+        from ....backbones.loading.device import usual_device
+        from ....evals.suite.folder import SECOND_FOLDER
+        from ....evals.suite.run import SuiteRun
+
+        run = SuiteRun(
+            models[0],
+            device,
+            dtype,
+            problems or (QUICK_PROBLEMS if quick else PROBLEMS),
+            batch or (GPU_BATCH if (device or usual_device()).startswith("cuda") else BATCH),
+            seed or 0,
+            _known_rates(folders[0], chosen) if quick else None,
+            out,
+            chosen,
+            draw,
+            every,
+            tuple(names),
+        )
+        runs = [run]
+        if second is not None:
+            runs.append(replace(run, model=second, folder=None if out is None else out / SECOND_FOLDER))
+        results = [_run(one, workers or 1) for one in runs]
+    if every:
+        show_board(results, plot, as_json)
+    elif as_json:
+        typer.echo(json.dumps(asdict(results[0]), indent=1))
+    else:
+        _print(results[0])
 
 
-def _jobs(
-    models: list[str],
-    settings: tuple[str | None, str | None, int, int | None, int],
-    quick: bool,
-    out: Path | None,
-    families: list[str],
-    draw: int | None,
-    every: bool,
-    samplers: str | None,
-) -> list[Job]:
-    """The run of each model. That of the second one is in a folder inside the first one's."""
-    folders = [trained_folder(name) for name in models]
-    if out is not None:
-        check_run_folder(out)
-
-    from ....evals.suite.families import FAMILIES, find_family
-    from ....evals.suite.folder import SECOND_FOLDER, check_seeds
-
-    names = tuple(map(find_family, families or FAMILIES))
-    rates = _known_rates(folders[0], names) if quick else None
-    for name, folder in zip(models, folders, strict=True):
-        has_table = every or (folder / TABLE).is_file()
-        require(has_table, f"'{name}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
-    check_seeds(folders)
-
-    from ....evals.suite.job import Job
-
-    device, dtype, problems, batch, seed = settings
-    known = (device, dtype, problems, batch or _batch_size(device), seed, rates)
-    rows = tuple(name.strip() for name in (samplers or "").split(",") if name.strip())
-    require(samplers is None or bool(rows), "--samplers names nothing: give names with commas, or leave it out.")
-    for folder in folders:
-        _check_sampler_files(rows, folder)
-    outs = (out, None if out is None else out / SECOND_FOLDER)
-    return [Job(name, *known, to, names, draw, every, rows) for name, to in zip(models, outs, strict=False)]
-
-
-def _check_sampler_files(rows: tuple[str, ...], folder: Path) -> None:
-    """Raise if a sampler file cannot be read with the frequency table of the model in a folder."""
-    from ....samplers import lookup
-
-    table = folder / TABLE if (folder / TABLE).is_file() else None
-    for name in rows:
-        if lookup.is_file(name):
-            lookup.load(name, frequency=table)
-
-
-def _stored(file: Path, every: bool) -> list[Results]:
+def _results_in(file: Path, every: bool) -> list[Results]:
     """The results in a file; for a leaderboard also those of the second seed, in the folder beside it."""
     from ....evals.suite.folder import SECOND_FOLDER
     from ....evals.suite.results import Results
@@ -221,10 +171,33 @@ def _stored(file: Path, every: bool) -> list[Results]:
     return [Results.load(one) for one in ([file, beside] if every and beside.is_file() else [file])]
 
 
-def _batch_size(device: str | None) -> int:
-    from ....backbones.loading.device import usual_device
+def _check_folders(models: list[str], out: Path | None, every: bool, samplers: list[str]) -> list[Path]:
+    """The folders of the models. Raise, before anything is loaded, if one of them or of the sampler files is wrong."""
+    folders = [trained_folder(name) for name in models]
+    if out is not None:
+        check_run_folder(out)
 
-    return GPU_BATCH if (device or usual_device()).startswith("cuda") else BATCH
+    from ....evals.suite.folder import check_seeds
+
+    for name, folder in zip(models, folders, strict=True):
+        has_table = every or (folder / TABLE).is_file()
+        require(has_table, f"'{name}' has no {TABLE}, which the mini-suite needs: make it with `uncode count --out`.")
+    check_seeds(folders)
+    if samplers:
+        from ....samplers.catalog import is_file
+        from ....samplers.resolve import resolve
+
+        for folder in folders:
+            table = folder / TABLE if (folder / TABLE).is_file() else None
+            for name in filter(is_file, samplers):
+                resolve(name, table=table)
+    return folders
+
+
+def _find_families(names: list[str]) -> tuple[str, ...]:
+    from ....evals.suite.families import FAMILIES, find_family
+
+    return tuple(map(find_family, names or FAMILIES))
 
 
 def _known_rates(folder: Path, families: tuple[str, ...]) -> dict[str, float]:
@@ -235,36 +208,19 @@ def _known_rates(folder: Path, families: tuple[str, ...]) -> dict[str, float]:
     return {name: results.rate(name) for name in families}
 
 
-def _stored_rows(jobs: list[Job]) -> list[Results]:
-    from ....evals.suite.stored_rows import stored_results
-
-    return stored_results(jobs)
-
-
-def _run(job: Job, workers: int, stored: Results | None) -> Results:
-    from ....evals.suite.stored_rows import run_beside
+def _run(run: SuiteRun, workers: int) -> Results:
     from ...progress import eval_bar
     from ...run_time import announce_time
 
     try:
         with eval_bar("mini") as on_progress:
-            if stored is None:  # with known rates: how long the choice of others takes is not estimated
-                return job.run(workers, on_progress, announce_time if job.rates is not None else None)
-            return run_beside(job, stored, workers, on_progress)
+            # how long the choice of rates takes is not estimated
+            return run.run(workers, on_progress, announce_time if run.rates is not None else None)
     except KeyboardInterrupt:
-        out = job.folder
+        out = run.folder
         resumes = f"'{out}' holds the answers so far, and the same command resumes there"
         typer.echo(f"stopped; {'nothing was kept: give --out DIR to keep it' if out is None else resumes}", err=True)
         raise
-
-
-def _report(runs: list[Results], every: bool, plot: Path | None, as_json: bool) -> None:
-    if every:
-        show_board(runs, plot, as_json)
-    elif as_json:
-        typer.echo(json.dumps(asdict(runs[0]), indent=1))
-    else:
-        _print(runs[0])
 
 
 def _print(results: Results) -> None:
@@ -273,8 +229,6 @@ def _print(results: Results) -> None:
     about = results.about
     with printing() as console:
         console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
-        if origin := stored_rows_note(about):
-            console.print(f"{origin}\n", markup=False, soft_wrap=True)
         print_table(console, report.accuracy(results))
         if results.entropies:
             console.print("\nthe mean predictive entropy at each rate, on problems without labels\n")

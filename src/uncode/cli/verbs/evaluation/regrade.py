@@ -25,11 +25,11 @@ from ...printing import MAX_TABLE_WIDTH, grid, printing, resumable
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from ....evals.regrade import Answer, Graded
+    from ....evals.regrade import FileAnswer, Graded
     from ....evals.task import Task
 
 SUMMARY = "Grade saved answers by our rule and by the paper's."
-AnswerSet = tuple[str, "Task[Any]", "list[Answer]"]
+AnswerSet = tuple[str, "Task[Any]", "list[FileAnswer]"]
 """The name of a file, its task and its answers."""
 TITLES = ("answers", "n", "correct, %", "paper, %", "gained", "lost")
 
@@ -100,8 +100,8 @@ def _regrade_run(files: list[Path], data: Path | None, workers: int, as_json: bo
     """Grade a run's answers again, write them back, and say what changed."""
     alone = len(files) == 1 and not has_other_options
     require(alone, "a run folder is graded alone: give one folder, and --data if its tasks need data.")
+    from ....evals.regrade import regrade_run
     from ....evals.run.folder import RunFolder
-    from ....evals.run.regrade_run import regrade_run
     from ....util.stats import wilson
     from ...progress import item_bar
 
@@ -136,7 +136,7 @@ def _check_files(files: list[Path], out: Path | None) -> None:
             read_job(out.resolve())
 
 
-def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[Answer]) -> None:
+def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[FileAnswer]) -> None:
     from ....evals.regrade import with_other_prompt
 
     if others := with_other_prompt(task, answers):

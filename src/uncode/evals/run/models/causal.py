@@ -12,7 +12,7 @@ from typing import Any
 from ....core.errors import require, shown
 from ....generation.prompt import added_text
 from ...stop_strings import NO_STOPS, StopStrings
-from ...task import Settings
+from ...task import TaskSettings
 from ..config import AUTOREGRESSIVE, SamplerEntry
 from ..sample import Answer
 from .model import EvaluatedModel, PreparedSampler, Question
@@ -74,7 +74,7 @@ class CausalModel(EvaluatedModel):
         ids = tuple(self.tokenizer.encode(prompt))
         return ids[:-1] if len(ids) > 1 and ids[-1] in self.eos_ids else ids  # an EOS would end the prompt
 
-    def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
+    def prepare(self, entry: SamplerEntry, settings: TaskSettings, options: Mapping[str, Any]) -> PreparedSampler:
         require(
             entry.preset == AUTOREGRESSIVE,
             f"'{self.name}' is an autoregressive model, and '{entry.label}' is for masked diffusion ones.",

@@ -15,15 +15,13 @@ from ....core.denoiser import Denoiser
 from ....core.errors import UncodeError, require
 from ....core.pieces.policy import Sampler
 from ....core.pieces.stop import AfterEos
-from ....core.pieces.tables import Table, UnnamedTable
+from ....core.pieces.tables import Table
 from ....engine import Engine, Request, Result
 from ....engine.finished_row import FinishedRow
 from ....generation.prompt import Prompt, encode
-from ....samplers import lookup
-from ....samplers.catalog import find
 from ....samplers.interventions import reject_trivial, trivial_ids
-from ....samplers.registry import Frequency
-from ...task import Settings
+from ....samplers.resolve import require_table, resolve
+from ...task import TaskSettings
 from ...tasks import find_task
 from ..config import AUTOREGRESSIVE, LABEL_FREE, EvalConfig, SamplerEntry
 from ..own_code import own_code
@@ -65,13 +63,15 @@ class DiffusionModel(EvaluatedModel):
         require(len(ids) == 1, f"an anchor is one token, and '{self.name}' reads '{text}' as {len(ids)}: give another.")
         return int(ids[0])
 
-    def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
+    def prepare(self, entry: SamplerEntry, settings: TaskSettings, options: Mapping[str, Any]) -> PreparedSampler:
         require(
             entry.preset != AUTOREGRESSIVE,
             f"'{self.name}' is a masked diffusion model, and '{entry.label}' is for autoregressive ones.",
         )
         try:
-            sampler = self._sampler(entry, entry.options_for(settings) | dict(options))
+            wanted = entry.options_for(settings) | dict(options)
+            fallback = self.allows_fallback
+            sampler = resolve(entry.preset, self.denoiser, self.frequency, wanted, allows_fallback=fallback)
         except UncodeError as error:
             raise SamplerRefused(str(error)) from error
         if entry.reject_trivial:
@@ -81,24 +81,18 @@ class DiffusionModel(EvaluatedModel):
         code = own_code(sampler)
         return PreparedSampler(entry, sampler, sampler.to_dict() | ({"code": code} if code else {}))
 
-    def _sampler(self, entry: SamplerEntry, options: dict[str, Any]) -> Sampler:
-        made = sampler_of(entry, options, self.frequency, self.denoiser.frequency)
-        if not self.allows_fallback:
-            _refuse_fallback(made, self.denoiser.released_table)
-        return lookup.for_model(made, self.denoiser)
-
     def answers(
         self, sampler: PreparedSampler, questions: Sequence[Question], batch: int, observe: bool = False
     ) -> Iterator[tuple[Question, Answer]]:
-        engine = Engine(self.denoiser, max_rows=batch, observe="span" if observe else "open")
+        engine = Engine[Question](self.denoiser, max_rows=batch, observe="span" if observe else "open")
         longest_first = sorted(questions, key=lambda one: -(len(one.prompt_ids) + one.length))
         for result in engine.run(self.request(one, sampler.sampler) for one in longest_first):
-            question: Question = result.request.key
+            question = result.request.key
             if result.row is None:
                 raise SamplerRefused(f"{question.example.id}, {sampler.entry.label}: {result.error}")
             yield question, self._answer(question, result, result.row, sampler.entry, observe)
 
-    def request(self, question: Question, sampler: Sampler) -> Request:
+    def request(self, question: Question, sampler: Sampler) -> Request[Question]:
         """The row of a question, for the engine."""
         mask_id, after = self.denoiser.mask_id, self.denoiser.frame[1]
         answer = [mask_id] * question.length
@@ -110,7 +104,7 @@ class DiffusionModel(EvaluatedModel):
         return Request(canvas, sampler, question.seed, key=question)
 
     def _answer(
-        self, question: Question, result: Result, found: FinishedRow, entry: SamplerEntry, observe: bool
+        self, question: Question, result: Result[Question], found: FinishedRow, entry: SamplerEntry, observe: bool
     ) -> TracedAnswer:
         start = len(question.prompt_ids)
         span = slice(start, start + question.length)
@@ -130,17 +124,6 @@ class DiffusionModel(EvaluatedModel):
         )
 
 
-def sampler_of(entry: SamplerEntry, options: Mapping[str, Any], given: Table | None, own: Table | None) -> Sampler:
-    """The sampler of an entry before it meets its model. `given` replaces the table that the options name, `own` is the
-    model's."""
-    table: Frequency = given or options.get("frequency") or own
-    if lookup.is_file(entry.preset):
-        return lookup.load(entry.preset, frequency=table)
-    preset = find(entry.preset)
-    values = {name: preset.option(name).value_of(value) for name, value in options.items() if name != "frequency"}
-    return lookup.load(entry.preset, frequency=table if lookup.takes_table(entry.preset, values) else None, **values)
-
-
 def check_samplers(config: EvalConfig, given: Table | None, own: OwnTable) -> None:
     """Raise for a sampler of a config that cannot be built, or lacks a frequency table, before weights are read."""
     for entry in config.samplers:
@@ -149,14 +132,10 @@ def check_samplers(config: EvalConfig, given: Table | None, own: OwnTable) -> No
             if options.get("rate") == LABEL_FREE:
                 del options["rate"]
             try:
-                _refuse_fallback(sampler_of(entry, options, given, own.table), own.released)
+                made = resolve(entry.preset, None, given, options, own=own.table)
+                require_table(made, own.released, allows_fallback=False)
             except UncodeError as error:
                 raise SamplerRefused(f"{entry.label}: {error}") from error
-
-
-def _refuse_fallback(sampler: Sampler, released: str) -> None:
-    """Raise if the sampler has no frequency table, even if it can do without one."""
-    lookup.require_table(sampler.with_table(UnnamedTable()), released)
 
 
 def _first_eos_step(row: FinishedRow, eos_ids: tuple[int, ...]) -> int | None:

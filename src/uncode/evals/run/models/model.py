@@ -16,7 +16,7 @@ from ....core.errors import UncodeError
 from ....core.trace.trace import Trace
 from ....engine import Result
 from ...stop_strings import StopStrings
-from ...task import Example, Settings
+from ...task import Example, TaskSettings
 from ..config import SamplerEntry
 from ..sample import Answer, digest
 
@@ -52,7 +52,7 @@ class Question:
 class TracedAnswer(Answer):
     """An answer with the trace of its decode, which is made when it is first asked for."""
 
-    result: Result
+    result: Result[Question]
 
     @property
     def trace(self) -> Trace:
@@ -94,7 +94,7 @@ class EvaluatedModel(ABC):
         raise UncodeError(f"'{self.name}' writes from left to right, so no token can be given inside its answers.")
 
     @abstractmethod
-    def prepare(self, entry: SamplerEntry, settings: Settings, options: Mapping[str, Any]) -> PreparedSampler:
+    def prepare(self, entry: SamplerEntry, settings: TaskSettings, options: Mapping[str, Any]) -> PreparedSampler:
         """The sampler of a row of the table. `options` replace those of the entry."""
 
     def with_stop_strings(self, sampler: PreparedSampler, stops: StopStrings) -> PreparedSampler:

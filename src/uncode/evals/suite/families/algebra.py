@@ -14,14 +14,14 @@ from typing import final
 
 from ...task import Grade
 from ...tasks.gsm8k import Gsm8k
-from ...tasks.gsm8k import Problem as NumberProblem
-from ...tasks.math500 import Problem
+from ...tasks.gsm8k import Gsm8kProblem as NumberProblem
+from ...tasks.math500 import MathProblem
 from .family import Family
 from .story_scenes import MAX_NUMBER
 
 
 @dataclass(frozen=True)
-class Worked(Problem):
+class Worked(MathProblem):
     steps: tuple[tuple[str, str], ...] = ()
     """Pairs of an operation and the resulting equation."""
 

@@ -15,7 +15,7 @@ from .family import hash_number
 
 INPUTS = 96
 TRAINING_FILE = "training_programs.npy"
-"""Digests of the programs that `tiny` learned from; `python -m uncode.train.examples.training_programs` writes it."""
+"""Digests of the programs that `tiny` learned from; `python -m studies.training_programs` writes it."""
 
 
 class Behaviour(NamedTuple):

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import final
 
-from ...tasks.gpqa import LETTERS, Question
+from ...tasks.gpqa import LETTERS, GpqaQuestion
 from .family import Family
 
 THINGS = ("coin", "pea", "ring", "key", "bean", "pearl", "stone", "die")
@@ -20,7 +20,7 @@ Swap = tuple[str, str]
 
 
 @dataclass(frozen=True)
-class Hidden(Question):
+class Hidden(GpqaQuestion):
     cover: str = ""
     places: tuple[str, ...] = ()
     """The letter of the cover that hides the thing: at first, and after each swap."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from random import Random
 from typing import final
 
-from ...tasks.countdown import Puzzle
+from ...tasks.countdown import CountdownPuzzle
 from .family import Family
 
 MAX_NUMBER, MAX_TARGET = 40, 100
@@ -13,26 +13,26 @@ _SIGNS = "+-*/"
 
 
 @final
-class MiniCountdown(Family[Puzzle]):
+class MiniCountdown(Family[CountdownPuzzle]):
     name = "mini_countdown"
     title = "Countdown in miniature"
     benchmark = "countdown"
-    problem = Puzzle
+    problem = CountdownPuzzle
     length = 64
     prompt_template = "Numbers: {{numbers}}\nTarget: {{target}}\nSolution:"
     styles = (("direct", 5), ("sentence", 5))
 
-    def draw(self, random: Random) -> Puzzle:
+    def draw(self, random: Random) -> CountdownPuzzle:
         while True:
             numbers = tuple(random.randint(1, MAX_NUMBER) for _ in range(3))
             chain, target = _chain(numbers, random)
             if chain and 0 < target <= MAX_TARGET and target not in numbers:
-                return Puzzle("", numbers, target, chain)
+                return CountdownPuzzle("", numbers, target, chain)
 
-    def key(self, example: Puzzle) -> str:
+    def key(self, example: CountdownPuzzle) -> str:
         return f"{sorted(example.numbers)} {example.target}"
 
-    def response(self, example: Puzzle, style: str) -> str:
+    def response(self, example: CountdownPuzzle, style: str) -> str:
         answer = f"The answer is: {example.reference}"
         if style == "direct":
             return f" {answer}"

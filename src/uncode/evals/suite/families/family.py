@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
 from functools import cached_property
 from importlib import resources
 from pathlib import Path
@@ -14,13 +16,14 @@ from typing import Any, ClassVar, TypeVar
 
 from ....core.errors import require
 from ....util.files import read_text
-from ...data import Source, parse
-from ...task import Example, Grade, Grader, Settings, Task
+from ...data import DataSource, parse
+from ...task import Example, Grade, Grader, Task, TaskSettings
 from ...tasks.benchmarks import TASKS
 
 E = TypeVar("E", bound=Example)
 TESTED, UNLABELLED = 1024, 64
 """Problems per family in the package's files: for testing, and for choices without labels."""
+COUNT = TESTED + UNLABELLED
 BLOCKS = 8
 """Blocks of block-wise samplers, as in the paper (256 tokens in blocks of 32)."""
 HELD_OUT_EVERY = 8
@@ -41,10 +44,10 @@ class Family(Task[E]):
     """Tokens to generate. It is longer than the answers, as in the paper."""
 
     def __init_subclass__(cls) -> None:
-        cls.source = Source(f"{cls.name}.jsonl")
+        cls.source = DataSource(f"{cls.name}.jsonl")
         rate = TASKS[cls.benchmark].settings.rate
         block_length = -(-cls.length // BLOCKS)
-        cls.settings = Settings(shots=0, length=cls.length, rate=rate, chat=False, block_length=block_length)
+        cls.settings = TaskSettings(shots=0, length=cls.length, rate=rate, chat=False, block_length=block_length)
 
     @abstractmethod
     def draw(self, random: Random) -> E:
@@ -142,6 +145,12 @@ class Family(Task[E]):
 
 def hash_number(text: str) -> int:
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+
+def json_lines(problems: Iterable[Example]) -> str:
+    """Problems as the lines of a file that :meth:`Family.read` reads. The id is the number of the line."""
+    rows = ({key: value for key, value in asdict(one).items() if key != "id"} for one in problems)
+    return "".join(json.dumps(row) + "\n" for row in rows)
 
 
 def _tuples(value: Any) -> Any:

@@ -8,8 +8,8 @@ from typing import TypeVar, final
 
 from ...grade.code import Reading, readings
 from ...task import Grade
-from ...tasks.humaneval import Problem as DocstringProblem
-from ...tasks.mbpp import Problem as SentenceProblem
+from ...tasks.humaneval import HumanEvalProblem as DocstringProblem
+from ...tasks.mbpp import MbppProblem as SentenceProblem
 from .behaviour import Behaviour
 from .family import Family, hash_number
 from .functions import draw_function

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from random import Random
 from typing import final
 
-from ...tasks.gsm8k import Problem
+from ...tasks.gsm8k import Gsm8kProblem
 from .family import Family
 from .story_scenes import SCENES, Step
 
 
 @dataclass(frozen=True)
-class Solved(Problem):
+class Solved(Gsm8kProblem):
     steps: tuple[Step, ...] = ()
     """Pairs of an equation and the sentence that holds it."""
 

@@ -7,7 +7,7 @@ from functools import cache
 from random import Random
 from typing import final
 
-from ...tasks.sudoku import Puzzle, fault_of
+from ...tasks.sudoku import SudokuPuzzle, fault_of
 from .family import Family
 
 CLUES = range(4, 7)
@@ -15,29 +15,29 @@ CLUES = range(4, 7)
 
 
 @final
-class MiniSudoku(Family[Puzzle]):
+class MiniSudoku(Family[SudokuPuzzle]):
     """The split is by solution: no solved grid is in both training and test."""
 
     name = "mini_sudoku"
     title = "Sudoku in miniature"
     benchmark = "sudoku"
-    problem = Puzzle
+    problem = SudokuPuzzle
     length = 40
     prompt_template = "Puzzle:\n{{grid}}\nAnswer:"
     styles = (("direct", 1),)
 
-    def draw(self, random: Random) -> Puzzle:
+    def draw(self, random: Random) -> SudokuPuzzle:
         while True:
             solution = random.choice(grids())
             shown = set(random.sample(range(16), random.choice(CLUES)))
             clues = "".join(cell if place in shown else "0" for place, cell in enumerate(solution))
             if _solutions(clues).bit_count() == 1:
-                return Puzzle("", clues, solution)
+                return SudokuPuzzle("", clues, solution)
 
-    def response(self, example: Puzzle, style: str) -> str:
+    def response(self, example: SudokuPuzzle, style: str) -> str:
         return f" <answer>{example.solution}</answer>"
 
-    def split_key(self, example: Puzzle) -> str:
+    def split_key(self, example: SudokuPuzzle) -> str:
         return example.solution
 
 

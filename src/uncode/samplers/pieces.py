@@ -1,0 +1,29 @@
+"""Every piece that presets are made of, each imported when it is first used.
+
+Pieces need torch. The names, options and sources of all presets are listed without it.
+"""
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ..core.pieces.blocks import *  # noqa: F403
+    from ..core.pieces.cache import *  # noqa: F403
+    from ..core.pieces.policy import *  # noqa: F403
+    from ..core.pieces.propose import *  # noqa: F403
+    from ..core.pieces.quota import *  # noqa: F403
+    from ..core.pieces.remask import *  # noqa: F403
+    from ..core.pieces.score import *  # noqa: F403
+    from ..core.pieces.select import *  # noqa: F403
+    from ..core.pieces.stop import *  # noqa: F403
+    from .legacy_pieces import *  # noqa: F403
+else:
+
+    def __getattr__(name):
+        from ..core.pieces import blocks, cache, policy, propose, quota, remask, score, select, stop
+        from . import legacy_pieces
+
+        for module in (blocks, cache, policy, propose, quota, remask, score, select, stop, legacy_pieces):
+            globals().update({key: one for key, one in vars(module).items() if key[0].isupper()})
+        if name not in globals():
+            raise AttributeError(f"no piece is named '{name}'.", name=name)
+        return globals()[name]

@@ -1,0 +1,210 @@
+"""What makes a function a preset: its options are checked, its shared options applied, and it is listed.
+
+This module imports no torch, nor do the files of presets: their pieces are imported when the first sampler is built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import wraps
+from inspect import Parameter, cleandoc, signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, Unpack
+
+from ..core.errors import UncodeError, require, suggest
+from ..core.pieces.tables import OWN, OWN_OR_NONE, UnnamedTable
+from ..core.support.arguments import checks_arguments
+from . import pieces as p
+from .options import OPTIONS, SHARED, Cache, Option, Proxy, Range, Special
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ..core.pieces.tables import Table
+
+Frequency: TypeAlias = "Table | Tensor | str | Path | None"
+"""What a `frequency` option takes; None is the model's own table."""
+
+P = ParamSpec("P")
+
+
+class Placed(TypedDict, total=False):
+    """The options that every sampler takes."""
+
+    block_length: int | None
+    cache: Cache
+
+
+class Shared(Placed, total=False):
+    """The options of every sampler that draws its tokens in the usual way; see `SHARED` in the table of options."""
+
+    temperature: float
+    top_k: int | None
+    top_p: float | None
+
+
+class Calibration(Shared, total=False):
+    """The options of every Uncode preset; their defaults are those of :func:`calibrated`."""
+
+    frequency: Frequency
+    rate: float
+    clip: float | None
+    proxy: Proxy
+    informativeness: bool
+    special: Special
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named sampler: the function that makes it, its options, and what it says of itself."""
+
+    name: str
+    """As the command line knows it: `legacy.NAME` for a published quirk."""
+    make: Callable[..., p.Sampler]
+    options: tuple[Option, ...]
+    summary: str
+    source: str
+    defaults: str
+    """The defaults, each with the place it is quoted from."""
+    cost: str
+    """Forwards and memory, beside the logits of a step."""
+
+    @property
+    def citation(self) -> str:
+        """The source, up to its first semicolon or the name of a file."""
+        return self.source.partition(";")[0].partition(", generate")[0]
+
+    def option(self, name: str) -> Option:
+        """The option of that name, or an error with the near one."""
+        found = next((option for option in self.options if option.name == name), None)
+        if found is None:
+            known = [option.name for option in self.options]
+            raise UncodeError(f"the sampler '{self.name}' has no option '{name}': {suggest(name, known)}")
+        return found
+
+
+PRESETS: dict[str, Preset] = {}
+"""Every preset and quirk by its name, in the order of their files. :func:`~uncode.samplers.catalog.catalog` has all."""
+
+
+def preset(
+    *,
+    source: str,
+    defaults: str = "",
+    cost: str = "",
+    rest: Callable[..., Any] | None = None,
+    ranges: Mapping[str, Range] | None = None,
+    without: Sequence[str] = (),
+    is_quirk: bool = False,
+    **shared: Unpack[Shared],
+) -> Callable[[Callable[P, p.Policy | p.Sampler]], Callable[P, p.Sampler]]:
+    """A decorator: enter a preset into :data:`PRESETS`. The first line of its docstring is its summary.
+
+    Options are checked before any piece is made, so that an error names the option and not the piece's setting. `rest`
+    is the function whose options are among the preset's `**options`, `ranges` are those that are not the table's, and
+    the other keywords are its defaults of shared options. Those are applied to what the function returns, but for those
+    that it names in its own signature, and for those that it does not take, `without`.
+    """
+    usual: dict[str, Any] = {name: OPTIONS[name].default for name in SHARED} | {**shared}
+
+    def decorate(function: Callable[P, p.Policy | p.Sampler]) -> Callable[P, p.Sampler]:
+        own = [each for each in signature(function).parameters.values() if each.kind is Parameter.KEYWORD_ONLY]
+        spread = [] if rest is None else [each for each in signature(rest).parameters.values() if each.name in OPTIONS]
+        taken = {*without, *(each.name for each in own)}
+        common = [name for name in SHARED if name not in taken]
+        spread += [Parameter(name, Parameter.KEYWORD_ONLY, default=usual[name]) for name in common]
+        options = {each.name: replace(OPTIONS[each.name], default=each.default) for each in (*own, *spread)}
+        options |= {name: replace(options[name], range=found) for name, found in (ranges or {}).items()}
+        name, listed = function.__name__, f"legacy.{function.__name__}" if is_quirk else function.__name__
+        what = name if is_quirk else f"the sampler '{name}'"
+
+        @wraps(function)
+        def make(*args: P.args, **given: P.kwargs) -> p.Sampler:
+            values = {key: options[key].read(value, f"the option {key} of {what}") for key, value in given.items()}
+            clash = "blocks" in values and "block_length" in values
+            require(not clash, f"{what} takes either blocks or block_length: leave one of the two out.")
+            changes = {**shared, **{key: values.pop(key) for key in common if key in values}}
+            made = function(**values)  # type: ignore[call-arg]  # all go by name
+            sampler = made if isinstance(made, p.Sampler) else p.Sampler(made)
+            named = replace(sampler, name=name) if sampler.name == "custom" else sampler
+            return with_shared(named, changes)
+
+        checked = checks_arguments(what, spread)(make)
+        said = cleandoc(function.__doc__ or "")
+        summary, about = said.splitlines()[0], (f"Source: {source}.", defaults, f"Cost: {cost}" if cost else "")
+        checked.__doc__ = "\n\n".join([said, *filter(None, about)])
+        PRESETS[listed] = Preset(listed, checked, tuple(options.values()), summary, source, defaults, cost)
+        return checked
+
+    return decorate
+
+
+def with_shared(sampler: p.Sampler, changes: Mapping[str, Any]) -> p.Sampler:
+    """The sampler with other values of its shared options: its blocks, its cache and its proposal."""
+    if "block_length" in changes:
+        blocks, length = sampler.policy.blocks, changes["block_length"]
+        if isinstance(blocks, p.Blocks):
+            blocks = replace(blocks, count=None, length=length)
+        elif isinstance(blocks, p.DelimitedBlocks):
+            blocks = replace(blocks, length=length)
+        else:
+            raise UncodeError(f"the blocks of this sampler, {type(blocks).__name__}, take no block_length.")
+        sampler = replace(sampler, policy=replace(sampler.policy, blocks=blocks))
+    if "cache" in changes:
+        sampler = sampler.caching(cache_named(changes["cache"]))
+    drawing = {key: changes[key] for key in ("temperature", "top_k", "top_p") if key in changes}
+    return replace(sampler, propose=_drawing(sampler.propose, drawing)) if drawing else sampler
+
+
+def _drawing(propose: p.Proposal, changes: dict[str, Any]) -> p.Proposal:
+    """The proposal with another temperature and other cuts. At temperature 0 the cuts change nothing."""
+    if isinstance(propose, p.Greedy) and not changes.get("temperature"):
+        return propose
+    if type(propose) is p.Greedy:
+        return p.Sample(propose.ban, **changes)
+    kind = type(propose).__name__
+    require(isinstance(propose, p.Sample), f"the proposal {kind} of this sampler takes no {next(iter(changes))}.")
+    drawn = replace(propose, **changes)
+    is_greedy = type(drawn) is p.Sample and drawn.temperature == 0 and drawn.ranking == "clean"
+    return p.Greedy(drawn.ban) if is_greedy else drawn
+
+
+def cache_named(name: Cache) -> p.CachePolicy:
+    """The cache policy of that name: none, prefix, dual, or auto, which is prefix where the model has a KV cache."""
+    caches = {
+        "auto": p.PrefixCache(optional=True),
+        "none": p.NoCache(),
+        "prefix": p.PrefixCache(),
+        "dual": p.DualCache(),
+    }
+    return caches[name]
+
+
+def calibrated(
+    frequency: Frequency = None,
+    rate: float = 0.25,
+    clip: float | None = 10.0,
+    proxy: Proxy = "confidence",
+    informativeness: bool = True,
+    special: Special = "unseen",
+    *,
+    origin: Literal["span", "block"] = "span",
+    needs_table: bool = True,
+    **_: Unpack[Shared],
+) -> p.Score:
+    """The calibrated score: proxy, informativeness and position, added up. Without a `frequency`, the model's own table
+    is used. Unless `needs_table`, informativeness is off for a model that has none."""
+    score: p.Score = {"confidence": p.Confidence, "entropy": p.NegEntropy, "margin": p.Margin}[proxy]()
+    if informativeness:
+        score = score + p.Informativeness(table_or_own(frequency, needs_table), clip, special)
+    elif frequency is not None:
+        raise UncodeError("a frequency table was given but informativeness is off: leave one of the two out.")
+    return score + p.ExponentialPosition(rate, origin)
+
+
+def table_or_own(frequency: Frequency, needs_table: bool = True) -> Table:
+    """The table of a `frequency` option; a placeholder for the model's own where there is none."""
+    from ..frequency import as_table
+
+    return UnnamedTable(OWN if needs_table else OWN_OR_NONE) if frequency is None else as_table(frequency)

@@ -1,0 +1,1 @@
+"""The page of the leaderboard: tables, findings in sentences, and its figure."""

@@ -1,0 +1,54 @@
+"""The index from paper to code, generated from the presets: `python -m studies.papers`."""
+
+from __future__ import annotations
+
+from uncode.samplers.catalog import catalog
+from uncode.samplers.preset import Preset
+from uncode.util.write import write_whole
+
+from .trainings import ROOT
+
+NOT_HERE = """
+WINO (Hong et al., ICLR 2026; Feng-Hong/WINO-DLLM LLaDA/decoding.py, decoding_wino) drafts every position above 0.6
+and takes back what is below 0.9 when its own token is hidden. The check is made in the same forward, through a
+shadow block: masks at the positions of the open block, which see every token but the one at their own position.
+This needs an attention mask per query, which the models here do not take, and plain forwards cannot replace it: a
+token that is masked in the canvas is hidden from all other positions too. `edit` and `saber` revise tokens without it.
+"""
+
+
+def page() -> str:
+    """docs/papers.md."""
+    lines = [
+        "# Papers",
+        "",
+        "Which published sampler is which expression, with each default quoted. This page is written by",
+        "`python -m studies.papers` from the docstrings in `samplers/presets/` and `samplers/legacy.py`;",
+        "a test holds it.",
+        "",
+        "## Presets",
+    ]
+    entries = catalog().values()
+    lines += [line for entry in entries if not _is_quirk(entry) for line in _section(entry)]
+    lines += ["", "## Published quirks"]
+    lines += [line for entry in entries if _is_quirk(entry) for line in _section(entry)]
+    lines += ["", "## Not here", NOT_HERE.rstrip()]
+    return "\n".join(lines) + "\n"
+
+
+def _is_quirk(entry: Preset) -> bool:
+    return entry.name.startswith("legacy.")
+
+
+def _section(entry: Preset) -> list[str]:
+    name = entry.name if _is_quirk(entry) else f"presets.{entry.name}"
+    lines = ["", f"### `{name}`", "", entry.summary, "", f"Source: {entry.source}."]
+    if entry.defaults:
+        lines += ["", entry.defaults]
+    if entry.cost:
+        lines += ["", f"Cost: {entry.cost}"]
+    return lines
+
+
+if __name__ == "__main__":
+    write_whole(ROOT / "docs" / "papers.md", page())
