@@ -14,8 +14,6 @@ from ..core.pieces.piece import read_value
 from ..util.toml_file import read_toml
 
 T = TypeVar("T")
-OLD_TABLES = {"lessons": "examples"}
-"""Tables of a config by their former names; files and checkpoints with these names are still read."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class TrainConfig:
 
     @classmethod
     def load(cls, source: str | Path) -> TrainConfig:
-        """Load a training config by name (tiny, smoke), or from a TOML file."""
+        """Load a training config by name (smoke), or from a TOML file."""
         own = package_configs()
         path = own.get(str(source), Path(source))
         if not path.is_file():
@@ -90,7 +88,7 @@ class TrainConfig:
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> TrainConfig:
         """Build a config from the tables of a TOML file, and check its values."""
-        config = _read(cls, with_new_names(data), "")
+        config = _read(cls, data, "")
         examples, network = config.examples, config.network
         counts = {f"network.{key}": value for key, value in vars(network).items()}
         counts |= {
@@ -145,24 +143,13 @@ class TrainConfig:
 
     @property
     def sha256(self) -> str:
-        """A fingerprint of all settings, under the former names, so that older runs can be resumed."""
-        values = asdict(self)
-        return _digest(values | {old: values.pop(new) for old, new in OLD_TABLES.items()})
+        """A fingerprint of all settings."""
+        return _digest(asdict(self))
 
 
 def package_configs() -> dict[str, Path]:
     """The paths of the package's own training configs, by name."""
     return {file.stem: file for file in sorted((Path(__file__).parent / "configs").glob("*.toml"))}
-
-
-def with_new_names(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The same tables (`lessons`) or settings (`lessons.rows`), under the names they have today."""
-    found = {}
-    for key, value in data.items():
-        table, dot, setting = key.partition(".")
-        name = f"{OLD_TABLES.get(table, table)}{dot}{setting}"
-        found[key if name in data else name] = value
-    return found
 
 
 def _digest(value: Any) -> str:

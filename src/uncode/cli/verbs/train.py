@@ -32,7 +32,7 @@ def command(
         str,
         typer.Argument(
             metavar="CONFIG",
-            help="A training config: tiny, smoke, or a file of your own (.toml).",
+            help="A training config: smoke, or a file of your own (.toml).",
             autocompletion=complete_config,
         ),
     ],
@@ -50,21 +50,21 @@ def command(
     Examples:
 
       uncode train smoke --out smoke
-      uncode train tiny --out mine --prepare
-      uncode train tiny --out mine --device cuda --seed 1
+      uncode train mine.toml --out mine --prepare
+      uncode train mine.toml --out mine --device cuda --seed 1
     """
     from ...train.config import TrainConfig
     from ...train.examples.prepare import check_can_draw, load_examples
-    from ...train.examples.shards import examples_file
+    from ...train.examples.shards import EXAMPLES_FILE
 
     found = TrainConfig.load(config)
     chosen = found if seed is None else found.with_seed(seed)
-    folder = data or _examples_folder(out)
+    folder = data or out / "examples"
     check_folder_can_be_made(out)
     if not only_prepare and _report_if_finished(chosen, out):
         return
     examples = None
-    if only_prepare or not examples_file(folder).is_file():
+    if only_prepare or not (folder / EXAMPLES_FILE).is_file():
         check_can_draw(chosen)
     else:
         examples = load_examples(chosen, folder)
@@ -80,12 +80,6 @@ def command(
             from ...train.run import Run
 
             _train(Run(chosen, examples, parsed), folder, out)
-
-
-def _examples_folder(out: Path) -> Path:
-    """The folder of the training examples in a run's folder. The former name `lessons` is still used."""
-    only_old = (out / "lessons").is_dir() and not (out / "examples").is_dir()
-    return out / ("lessons" if only_old else "examples")
 
 
 def _report_if_finished(config: TrainConfig, out: Path) -> bool:

@@ -15,7 +15,7 @@ from ...evals.suite.families import FAMILIES
 from ...util.write import write_whole
 from ..config import TrainConfig
 from .curriculum import TrainingExample, curriculum
-from .shards import EXAMPLES_FILE, Shards, examples_file, tokenize
+from .shards import EXAMPLES_FILE, Shards, tokenize
 from .tokenizer import train_tokenizer
 
 TEXTS_FILE = "curriculum.jsonl"
@@ -70,7 +70,7 @@ def made_by(config: TrainConfig, folder: Path) -> str:
 
 def load_examples(config: TrainConfig, folder: Path) -> Shards:
     """Load the training examples in a folder. Raise if they were drawn for another config or tokenizer."""
-    shards = Shards.load(examples_file(folder))
+    shards = Shards.load(folder / EXAMPLES_FILE)
     is_same = (folder / "tokenizer.json").is_file() and shards.made_by == made_by(config, folder)
     require(
         is_same,

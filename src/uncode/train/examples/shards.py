@@ -15,7 +15,7 @@ from ...core.errors import UncodeError, require
 from ...util.write import write_whole
 from .curriculum import TrainingExample
 
-EXAMPLES_FILE, OLD_EXAMPLES_FILE = "examples.npz", "lessons.npz"
+EXAMPLES_FILE = "examples.npz"
 TOKENIZER_BATCH = 2000
 """Examples that are tokenized at a time."""
 
@@ -55,12 +55,6 @@ class Shards:
 
     def __len__(self) -> int:
         return len(self.prompts)
-
-
-def examples_file(folder: Path) -> Path:
-    """The file of training examples in a folder. The former name `lessons.npz` is still read."""
-    only_old = (folder / OLD_EXAMPLES_FILE).is_file() and not (folder / EXAMPLES_FILE).is_file()
-    return folder / (OLD_EXAMPLES_FILE if only_old else EXAMPLES_FILE)
 
 
 def tokenize(
