@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from ..analysis.analyze import Analysis, analyze
 from ..analysis.task_groups import REASONING, of_group
 from ..evals.run.folder import RunFolder
-from .config import BASIC, LEFT_TO_RIGHT, SEMI_AR, UNCERTAIN, UNCODE
+from ..evals.suite.names import UNCODE
+from .config import BASIC, LEFT_TO_RIGHT, SEMI_AR, UNCERTAIN
 
 PARTS = 20
 """Of the decode, in the figures over time."""

@@ -15,9 +15,10 @@ from ..analysis.figures.anchors import control_of, places_of
 from ..analysis.figures.sweeps import correlation
 from ..analysis.measures.outcomes import ByTask, accuracy_gain, entropy_gain
 from ..analysis.task_groups import PLANNING, REASONING, SUDOKU, of_group
+from ..evals.suite.names import UNCODE
 from ..util.stats import Interval, difference_of_intervals, mean_interval, mean_of_intervals
 from .arrays import Arrays
-from .config import LEFT_TO_RIGHT, SEMI_AR, UNCODE
+from .config import LEFT_TO_RIGHT, SEMI_AR
 
 BETTER, EARLIER, HIGHER = ("better", "worse"), ("earlier", "later"), ("higher", "lower")
 """Words for the sign of an effect: positive, negative."""

@@ -19,11 +19,11 @@ from ..analysis.measures.trivial_share import texts_of
 from ..analysis.read_traces import TraceRow
 from ..core.support.reprs import counted
 from ..evals.run.folder import RunFolder
+from ..evals.suite.names import UNCODE
 from ..util.paths import make_folder
 from ..util.write import write_whole
 from .arrays import Arrays, OnFigure
 from .captions import CAPTIONS
-from .config import UNCODE
 from .findings import AGREES, CANNOT_TELL, DISAGREES, Finding
 
 REPORT, FINDINGS = "report.html", "findings.json"
