@@ -57,7 +57,7 @@ QUICK = [
     ["count", "c4-16g", "--tokenizer", "tiny", "--out", "/tmp/x.st"],
     ["count", "nowhere", "--tokenizer", "tiny", "--out", "/tmp/x.st"],
     ["train", "nothing", "--out", "/tmp/x"],
-    ["train", "tiny", "--out", str(ROOT / "README.md")],
+    ["train", "smoke", "--out", str(ROOT / "README.md")],
     ["train", "smoke", "--out", "/tmp/x", "--seed", "-1"],
     ["decode"],
     ["decode", "x", "--sampler", "uncod"],

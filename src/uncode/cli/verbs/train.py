@@ -31,7 +31,7 @@ def command(
         str,
         Argument(
             metavar="CONFIG",
-            help="A training config: tiny, smoke, or a file of your own (.toml).",
+            help="A training config: smoke, or a file of your own (.toml).",
             autocompletion=complete_config,
         ),
     ],
@@ -48,8 +48,8 @@ def command(
     Examples:
 
       uncode train smoke --out smoke
-      uncode train tiny --out mine --prepare
-      uncode train tiny --out mine --device cuda --seed 1
+      uncode train mine.toml --out mine --prepare
+      uncode train mine.toml --out mine --device cuda --seed 1
     """
     from ...train.config import TrainConfig
     from ...train.examples.prepare import check_can_draw, load_examples
