@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from importlib.resources import files
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,16 +14,21 @@ from zlib import compress
 from ..core.errors import require
 from ..core.moments import moments
 from ..util.write import write_whole
-from .compact import compact
 from .row_summary import Row, eos_ids_of, summary
-from .script import LOCKED, hash_of, script
-from .visible_text import html
+from .script import FOLDER, LOCKED, filled, hash_of, script
+from .visible_text import BREAK, EOS_SIGN, html
 
-EOS_SIGN, BREAK = "∎", "↵"
 MAX_DRAWN = 24
 """Texts that are drawn before the script runs. The rows of more are compressed."""
 DEFLATED = "application/deflate"
 """The type of a block of compressed rows, for the script."""
+_AS_THEY_ARE = (
+    "generated_ids", "generated_texts", "commit_step", "forwards", "probes", "special_ids", "mask_id", "events",
+    "event_texts", "draft_texts", "answer_span",
+)  # fmt: skip
+_NUMBERS = ("logp", "entropy", "margin", "score", "mean_entropy", "runner_up")
+_DIGITS = 4
+"""Significant digits; the page shows three."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +60,8 @@ def page(trajectories: Sequence[Trajectory], title: str) -> str:
 
     Nothing that a model wrote can run: texts are escaped, and the browser runs the one script with the right hash.
     """
-    require(len(trajectories) > 0, "there is no trajectory to show: give at least one.")
-    for one in trajectories:
-        with_texts = "generated_texts" in one.row
-        require(with_texts, f"the trace of '{one.title}' has no texts: write it with its tokenizer.")
-    style, code = (files(__package__) / "page.css").read_text(encoding="utf-8"), script()
+    check_texts(trajectories)
+    style, code = (FOLDER / "page.css").read_text(encoding="utf-8"), script()
     problems = _problems(trajectories)
     parts = {
         "policy": f"{LOCKED}; style-src {hash_of(style)}; script-src {hash_of(code)}",
@@ -72,10 +72,15 @@ def page(trajectories: Sequence[Trajectory], title: str) -> str:
         "rows": "\n".join(_rows_block(number, problem, _are_few(problems)) for number, problem in enumerate(problems)),
         "script": code,
     }
-    template = (files(__package__) / "page.html").read_text(encoding="utf-8")
-    return re.sub(
-        r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template
-    )  # one pass, because texts may contain {{...}} too
+    return filled(FOLDER / "page.html", parts)
+
+
+def check_texts(trajectories: Sequence[Trajectory]) -> None:
+    """Raise if there is nothing to show, or a trace without texts."""
+    require(len(trajectories) > 0, "there is no trajectory to show: give at least one.")
+    for one in trajectories:
+        with_texts = "generated_texts" in one.row
+        require(with_texts, f"the trace of '{one.title}' has no texts: write it with its tokenizer.")
 
 
 def _json_for_html(data: Any) -> str:
@@ -134,6 +139,37 @@ def _are_few(problems: list[list[Trajectory]]) -> bool:
 def _row_data(one: Trajectory) -> Row:
     verdict = None if one.verdict is None else {"right": one.verdict.right, "reason": one.verdict.reason}
     return {"title": one.title, "verdict": verdict, "summary": summary(one.row), **compact(one.row)}
+
+
+def compact(row: Row) -> Row:
+    """The row for the page. A draft repeats most of the draft before it, so only the differences are kept."""
+    found = {name: row[name] for name in _AS_THEY_ARE if row.get(name) is not None}
+    found |= {name: _rounded(row[name]) for name in _NUMBERS if name in row}
+    found["terms"] = {name: _rounded(values) for name, values in row.get("terms", {}).items()}
+    if row.get("drafts"):
+        found["draft_changes"] = _changes(row["drafts"])
+    return found
+
+
+def _rounded(values: Sequence[float | None]) -> list[float | None]:
+    return [None if value is None else _short(value) for value in values]
+
+
+def _short(value: float) -> float:
+    """Rounded, and a whole number where it is one: JSON then has no `.0`."""
+    rounded = float(f"{value:.{_DIGITS}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e6 else rounded
+
+
+def _changes(drafts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """For each step: offset, token, offset, token, ..., where its draft differs from the one before."""
+    former: Sequence[int] = [-1] * len(drafts[0])
+    changes = []
+    for draft in drafts:
+        pairs: list[Any] = [(at, token) for at, token in enumerate(draft) if token != former[at]]
+        changes.append([number for pair in pairs for number in pair])
+        former = draft
+    return changes
 
 
 def _texts(problems: list[list[Trajectory]]) -> str:

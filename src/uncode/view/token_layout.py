@@ -6,7 +6,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-BREAK, CUT = "↵", "…"
+from .visible_text import BREAK
+
+CUT = "…"
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 """Unicode categories without a shape: controls, direction marks, surrogates, private, unassigned, separators."""
 

@@ -17,9 +17,10 @@ from ...core.trace.trace import Trace
 from ...generation.generate import start_decode
 from ...generation.prompt import answer_texts, blank_gaps
 from ...view.page import Trajectory
+from ...view.visible_text import EOS_SIGN
 from ..progress import item_bar
 from .answer_file import DecodeSettings
-from .drawing import EOS_SIGN, STYLES
+from .drawing import STYLES
 from .live import show_live
 from .prompt_notes import advise, note_blank_gaps
 from .prompts import read_prompt

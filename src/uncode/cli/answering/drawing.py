@@ -10,6 +10,7 @@ from rich.text import Text
 
 from ...core.moments import EARLY, LATE, MIDDLE, moments
 from ...view.row_summary import Row, eos_ids_of
+from ...view.visible_text import BREAK, EOS_SIGN
 
 STYLES = {
     EARLY: "bold #1a1a1a on #fde047",
@@ -21,7 +22,7 @@ STYLES = {
     "draft": "dim italic",
 }
 """Backgrounds go from light to dark, for readers who do not see colours. Without colours: bold, plain, underlined."""
-MASK, EOS_SIGN, BREAK = "·", "∎", "↵"
+MASK = "·"
 
 
 class Cell(NamedTuple):
