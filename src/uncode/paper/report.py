@@ -13,7 +13,6 @@ from pathlib import Path
 from string import Template
 
 from ..analysis.cases import RULES, Case, find_cases, text_end
-from ..analysis.csv_file import csv_text
 from ..analysis.figures import figure_of
 from ..analysis.figures.style import DPI, picture, style
 from ..analysis.measures.trivial_share import texts_of
@@ -66,7 +65,7 @@ class Report:
                 files = {kind: picture(figure, kind) for kind in FORMATS}
             for kind, content in files.items():
                 write_whole(out / "figures" / f"{name}.{kind}", content)
-            write_whole(out / "arrays" / f"{name}.csv", csv_text(analysis))
+            write_whole(out / "arrays" / f"{name}.csv", analysis.csv())
             pictures[name] = files["png"]
         write_whole(out / FINDINGS, json.dumps([one.data() for one in self.findings], indent=1) + "\n")
         write_whole(out / REPORT, self.page(pictures))

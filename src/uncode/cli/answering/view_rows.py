@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from ...analysis.read_traces import read_fields, whole_rows
+from ...analysis.read_traces import read_fields, trace_lines
 from ...core.errors import require
 from ...view.page import Trajectory, Verdict
 
@@ -25,7 +25,7 @@ def read_trajectories(
     """
     wanted = None if chosen is None else set(chosen)
     found, count = list[tuple[Row, Path]](), 0
-    for count, (number, file, row) in enumerate(whole_rows(paths), 1):
+    for count, (number, file, row) in enumerate(trace_lines(paths), 1):
         if (len(found) < max_rows) if wanted is None else (count - 1 in wanted):
             _check(row, number, file)
             found.append((row, file))
