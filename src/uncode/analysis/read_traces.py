@@ -219,7 +219,7 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
     eos_ids = sorted(set(found["special_ids"].tolist()) - {found["mask_id"]})
     events, span = found.get("events"), found.get("answer_span")
     return TraceRow(
-        group=Group(found.get("model", ""), _note(data, "task"), _note(data, "label") or _name(found["sampler"])),
+        group=Group(found.get("model", ""), _note(data, "task"), _note(data, "label") or found["sampler"]["name"]),
         source=source,
         line=number,
         id=_note(data, "id"),
@@ -241,8 +241,3 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
 def _note(data: dict[str, Any], name: str) -> str:
     value = data.get(name, "")
     return value if isinstance(value, str) else ""
-
-
-def _name(sampler: dict[str, Any]) -> str:
-    name = sampler.get("name")
-    return name if isinstance(name, str) and name else "unnamed sampler"

@@ -60,10 +60,8 @@ def _repeats(rows: list[tuple[Row, Path]], names: list[str]) -> bool:
 
 
 def _sampler(row: Row) -> str:
-    for name in (row.get("label"), row.get("title"), row["sampler"].get("name")):
-        if isinstance(name, str) and name:
-            return name
-    return "unnamed sampler"
+    notes = (row.get("label"), row.get("title"))
+    return next((name for name in notes if isinstance(name, str) and name), str(row["sampler"]["name"]))
 
 
 def _problem(row: Row) -> str:
