@@ -96,9 +96,7 @@ def _check_out(out: Path, force: bool) -> None:
 
 def _write(found: Analysis, out: Path) -> None:
     if out.suffix.lower() == ".csv":
-        from ...analysis.csv_file import csv_text
-
-        write_whole(out, csv_text(found))
+        write_whole(out, found.csv())
     else:
         from ...analysis.figures import draw
 
