@@ -22,7 +22,13 @@ def page_routes() -> APIRouter:
     @routes.get("/", include_in_schema=False)
     async def page() -> Response:
         text, policy = live_page()
-        return HTMLResponse(text, headers=_headers(policy))
+        headers = {
+            "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cache-Control": "no-cache",
+        }
+        return HTMLResponse(text, headers=headers)
 
     return routes
 
@@ -36,12 +42,3 @@ def live_page() -> tuple[str, str]:
     parts = {"policy": policy, "style": style, "script": code, "version": __version__}
     template = (FOLDER / "live.html").read_text(encoding="utf-8")
     return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template), policy
-
-
-def _headers(policy: str) -> dict[str, str]:
-    return {
-        "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-cache",
-    }
