@@ -22,7 +22,13 @@ def page_routes() -> APIRouter:
     @routes.get("/", include_in_schema=False)
     async def page() -> Response:
         text, policy = live_page()
-        return HTMLResponse(text, headers=_headers(policy))
+        headers = {
+            "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cache-Control": "no-cache",
+        }
+        return HTMLResponse(text, headers=headers)
 
     return routes
 
@@ -35,12 +41,3 @@ def live_page() -> tuple[str, str]:
     policy = f"{LOCKED}; connect-src 'self'; img-src data:; style-src {hash_of(style)}; script-src {hash_of(code)}"
     parts = {"policy": policy, "style": style, "script": code, "version": __version__}
     return filled(FOLDER / "live.html", parts), policy
-
-
-def _headers(policy: str) -> dict[str, str]:
-    return {
-        "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-cache",
-    }
