@@ -91,9 +91,7 @@ class TrainConfig:
         config = _read(cls, data, "")
         examples, network = config.examples, config.network
         counts = {f"network.{key}": value for key, value in vars(network).items()}
-        counts |= {
-            f"schedule.{key}": getattr(config.schedule, key) for key in ("steps", "tokens", "warmup", "peak", "clip")
-        }
+        counts |= {f"schedule.{key}": value for key, value in vars(config.schedule).items() if key != "decay"}
         small = next((key for key, value in counts.items() if value <= 0), None)
         require(small is None, f"{small} is {counts.get(small or '')}: it must be above 0.")
         require(config.seed >= 0, f"the seed must be 0 or more, not {config.seed}.")
