@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.belief import log_probabilities
 from ..core.denoiser import Denoiser, Facts, Layout
 from ..core.errors import require, shown
 from ..core.logits_check import bad_logits, find_bad_logits
@@ -105,7 +106,7 @@ def masked_logits(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) 
 @torch.inference_mode()
 def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor, counted: Tensor) -> Tensor:
     logits = masked_logits(denoiser, truth, start, masks)
-    logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+    logp = log_probabilities(logits)
     found = logp.gather(-1, truth[start:].expand(len(masks), -1)[..., None])[..., 0]
     summed = found.masked_fill(~counted, 0.0).sum(-1).double()
     if bool(summed.isnan().any()):

@@ -9,6 +9,7 @@ from typing import Any, TypeGuard
 
 import torch
 
+from ..core.belief import log_probabilities
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser, Facts
 from ..core.errors import UncodeError, require, shown
@@ -221,7 +222,7 @@ def _fit(denoiser: Denoiser, prompt: Prompt, wanted: list[int]) -> tuple[bool, f
     ends = [prompt.gaps[gap][1] for gap in wanted]
     masks[0, [end - start for end in ends if end < len(ids)]] = True
     logits = masked_logits(denoiser, ids, start, masks)[0]
-    logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+    logp = log_probabilities(logits)
     fit, is_text = 0.0, True
     for gap in wanted:
         first, end = prompt.gaps[gap]

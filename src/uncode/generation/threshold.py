@@ -15,6 +15,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from ..core.belief import log_probabilities
 from ..core.denoiser import Denoiser, Facts
 from ..core.errors import require
 from ..core.support.arguments import checks_arguments
@@ -91,7 +92,7 @@ def _proposals(denoiser: Denoiser, prompt: Sequence[int], text: Sequence[int], m
 
 def _best(logits: Tensor) -> tuple[Tensor, Tensor]:
     """The largest probability, and its token."""
-    logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+    logp = log_probabilities(logits)
     best = logp.max(-1)
     return best.values.exp(), best.indices
 
