@@ -11,6 +11,7 @@ import typer
 
 from ...core.errors import require
 from ...models import table_of
+from ...samplers.catalog import find
 from ...util.paths import require_file
 from ..options import Force, Json, Tokenizer, complete_table
 from ..outputs import check_output, same_file
@@ -25,6 +26,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+CLIP = find("uncode").option("clip")
+"""The option of the sampler that `uncode table compare` takes too."""
 TABLE_HELP = "A table file, the name of a downloaded table, or a model with its own table (tiny)."
 
 
@@ -139,7 +142,10 @@ def show(
 def compare_tables(
     a: Annotated[str, typer.Argument(metavar="A", help=TABLE_HELP, autocompletion=complete)],
     b: Annotated[str, typer.Argument(metavar="B", help="The table to compare it with.", autocompletion=complete)],
-    clip: Annotated[float, typer.Option(metavar="X", help="S is clipped at this value, as in the sampler.")] = 10.0,
+    clip: Annotated[
+        float,
+        typer.Option(f"--{CLIP.name}", metavar="X", help="S is clipped at this value, as in the sampler."),
+    ] = CLIP.default,
     top: Top = 10,
     tokenizer: Tokenizer = None,
     as_json: Json = False,
