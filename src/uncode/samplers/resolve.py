@@ -56,9 +56,10 @@ def resolve(
     files, options = files or {}, dict(options or {})
     source = files[spec] if isinstance(spec, str) and spec in files and spec not in catalog() else spec
     preset = find(source, files) if isinstance(source, str) and not is_file(source) else None
-    if "frequency" in options and preset is not None:
-        named = preset.option("frequency").read(options.pop("frequency"))
+    if (named := options.pop("frequency", None)) is not None:
         table = named if table is None else table
+        if preset is not None:
+            preset.option("frequency")  # an error if it takes no table
     found = own if table is None else as_table(table)
     if preset is not None:
         made = preset.make(**options)
