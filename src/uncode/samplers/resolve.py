@@ -23,8 +23,9 @@ from ..core.pieces.score import Informativeness
 from ..core.pieces.tables import OWN, Table, UnnamedTable
 from ..frequency import as_table
 from . import legacy_pieces as legacy_pieces  # noqa: PLC0414  # sampler files name them
+from .calibration import Frequency
 from .catalog import catalog, find, is_file, read_shared
-from .preset import Frequency, with_shared
+from .preset import with_shared
 
 SamplerLike = Sampler | str | Path
 """A sampler, the name of a preset or of one of the model's own sampler files, or the path of a sampler file."""
