@@ -116,7 +116,7 @@ def command(
     """
     _check_out(out, sources, force)
 
-    from ...backbones.loading.load_tokenizer import check_name, load_tokenizer
+    from ...backbones.loading.tokenizer import check_name, load_tokenizer
     from ...frequency.corpora.corpus import read_size
     from ...frequency.counting.job import BadRecordRules
 
