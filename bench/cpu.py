@@ -30,8 +30,8 @@ import uncode
 from uncode.backbones.transformer.network import Transformer
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.stop import AfterEos
-from uncode.core.stepper.decode import decode
 from uncode.evals.suite.families import FAMILIES
+from uncode.generation.decoding import decode
 from uncode.samplers import presets
 
 BLOCKS = 8

@@ -25,8 +25,8 @@ from uncode.core.pieces.blocks import Blocks
 from uncode.core.pieces.cache import DualCache, NoCache
 from uncode.core.pieces.policy import Policy, Sampler
 from uncode.core.pieces.score import Confidence
-from uncode.core.stepper.decode import decode
 from uncode.engine import Engine, Request
+from uncode.generation.decoding import decode
 
 LENGTHS, PROMPTS, BLOCK = (32, 256), (32, 96), 32
 MIN_SPEEDUP = 1.3

@@ -34,8 +34,8 @@ from uncode.core.pieces.policy import Policy, Sampler
 from uncode.core.pieces.score import Confidence, ExponentialPosition, Informativeness
 from uncode.core.pieces.select import TopK
 from uncode.core.pieces.stop import AfterEos
-from uncode.core.stepper.decode import steps
 from uncode.frequency import FrequencyTable
+from uncode.generation.decoding import steps
 from uncode.samplers import presets
 from uncode.util.write import write_whole
 

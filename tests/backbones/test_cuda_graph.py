@@ -15,8 +15,9 @@ from uncode.backbones.guidance import Guided
 from uncode.backbones.transformer.cuda_graph import MAX_TOKENS, CapturedForward, Forward, ForwardInputs, GraphCache
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.stop import AfterEos
-from uncode.core.stepper.decode import advance, decode
+from uncode.core.stepper.advance import advance
 from uncode.core.stepper.state import State
+from uncode.generation.decoding import decode
 from uncode.samplers import presets
 
 MASK = 0

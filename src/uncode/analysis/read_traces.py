@@ -224,6 +224,10 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
     found = read_fields(data, {*ALWAYS, *needs}, number, source)
     eos_ids = sorted(set(found["special_ids"].tolist()) - {found["mask_id"]})
     events, span = found.get("events"), found.get("answer_span")
+    try:
+        settings = settings_of(found["sampler"])
+    except UncodeError as error:
+        raise UncodeError(f"line {number} of '{source}' cannot be read: {error}") from None
     return TraceRow(
         group=Group(found.get("model", ""), _note(data, "task"), _note(data, "label") or _name(found["sampler"])),
         source=source,
@@ -240,7 +244,7 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
         texts=found.get("generated_texts"),
         answer_span=None if span is None else (int(span[0]), int(span[1])),
         correct=found.get("correct"),
-        settings=settings_of(found["sampler"]),
+        settings=settings,
     )
 
 

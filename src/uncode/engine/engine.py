@@ -14,7 +14,7 @@ import torch
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
 from ..core.errors import RowError, UncodeError, require
-from ..core.stepper.decode import Step, advance
+from ..core.stepper.advance import Step, advance
 from ..core.stepper.failures import check_beliefs
 from ..core.stepper.requests import DecodeOptions
 from ..core.stepper.state import State

@@ -73,7 +73,7 @@ class TrainConfig:
 
     @classmethod
     def load(cls, source: str | Path) -> TrainConfig:
-        """Load a training config by name (tiny, smoke), or from a TOML file."""
+        """Load a training config by name (smoke), or from a TOML file."""
         own = package_configs()
         path = own.get(str(source), Path(source))
         if not path.is_file():

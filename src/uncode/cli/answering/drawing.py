@@ -14,7 +14,8 @@ from rich.text import Text
 
 from ...core.denoiser import Denoiser
 from ...core.moments import EARLY, LATE, MIDDLE, moments
-from ...core.stepper.decode import Step, Steps
+from ...core.stepper.advance import Step
+from ...core.stepper.decode import Steps
 from ...core.support.reprs import counted
 from ...core.trace.row_record import OPEN
 from ...core.trace.texts import token_texts
