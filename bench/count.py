@@ -36,7 +36,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def by_uncode(text: Path, tokenizer: str) -> int:
     """`uncode count`, as a library call."""
-    from uncode.backbones.loading.load_tokenizer import load_tokenizer
+    from uncode.backbones.loading.tokenizer import load_tokenizer
     from uncode.frequency.corpora.corpus import Corpus, Source
     from uncode.frequency.counting.count import count
 
@@ -47,7 +47,7 @@ def by_uncode(text: Path, tokenizer: str) -> int:
 
 def by_batch(text: Path, tokenizer: str) -> int:
     """A bare loop over batches that only sums the numbers of tokens."""
-    from uncode.backbones.loading.load_tokenizer import load_tokenizer
+    from uncode.backbones.loading.tokenizer import load_tokenizer
 
     backend, tokens = load_tokenizer(tokenizer).tokenizer.backend_tokenizer, 0
     with text.open() as lines:
@@ -59,7 +59,7 @@ def by_batch(text: Path, tokenizer: str) -> int:
 
 def by_threads(text: Path, tokenizer: str) -> int:
     """Threads over chunks of lines, each with a Counter."""
-    from uncode.backbones.loading.load_tokenizer import load_tokenizer
+    from uncode.backbones.loading.tokenizer import load_tokenizer
 
     encode = load_tokenizer(tokenizer).tokenizer.encode
 

@@ -18,7 +18,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ..backbones.transformer.network import RMSNorm, Shape, Transformer
-from ..backbones.transformer.rope import Rope, rope_of
+from ..backbones.transformer.pointwise import Rope, rope_of
 from ..core.errors import require
 from ..util.write import write_whole
 from .checkpoint import CHECKPOINT_FILE, check_same_config, metadata_of

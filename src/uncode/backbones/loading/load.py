@@ -167,25 +167,18 @@ def _read(
         check_vocab(tokenizer, network.shape.vocab, folder)
     facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
     dtype = dtype or usual_dtype(entries, device)
-    if device_map is None:
-        announce(about["model"], network.shape.parameters, dtype, device)
-        fill(network, entries, dialect.published, lambda _: device, dtype)
-        _fuse(network)
-    else:
-        placed = Placement(network, device_map, dtype)
-        announce(about["model"], network.shape.parameters, dtype, *placed.devices)
-        fill(network, entries, dialect.published, placed.device_of, dtype)
+    placed = None if device_map is None else Placement(network, device_map, dtype)
+    devices = [device] if placed is None else placed.devices
+    announce(about["model"], network.shape.parameters, dtype, *devices)
+    fill(network, entries, dialect.published, (lambda _: device) if placed is None else placed.device_of, dtype)
+    if placed is not None:
         placed.attach()
-        if len(placed.devices) == 1:
-            _fuse(network)
+    if len(devices) == 1:
+        network.fuse()
+        if network.embed.weight.is_cuda:  # return the memory of the unfused matrices to the GPU
+            torch.cuda.empty_cache()
     facts |= {"samplers": sampler_files(str(folder))}
     return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
-
-
-def _fuse(network: Transformer) -> None:
-    network.fuse()
-    if network.embed.weight.is_cuda:  # return the memory of the unfused matrices to the GPU
-        torch.cuda.empty_cache()
 
 
 def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...]]:

@@ -21,8 +21,7 @@ from ...core.support.transfer import upload
 from ..columns import Pick, columns
 from .cuda_graph import ForwardInputs
 from .network import Transformer
-from .pointwise import at_least_float32
-from .rope import rope_of
+from .pointwise import at_least_float32, rope_of
 
 MIN_SHARE_OF_WIDEST = 0.75
 """Rows share a forward with a wider one if they have at least this share of its columns."""

@@ -107,7 +107,7 @@ def command(
         require(not same_file(Path(source), out), f"'{out}' is the corpus itself: choose another --out.")
     check_output(out, "--out", "frequency table", force)
 
-    from ...backbones.loading.load_tokenizer import check_name, load_tokenizer
+    from ...backbones.loading.tokenizer import check_name, load_tokenizer
     from ...frequency.corpora.corpus import read_size
     from ...frequency.counting.checkpoint import checkpoint_of
     from ...frequency.counting.count import count

@@ -279,6 +279,6 @@ def _read(table: str, tokenizer: str | None) -> tuple[FrequencyTable, Any]:
 def _tokenizer(name: str | None) -> Any:
     if name is None:
         return None
-    from ...backbones.loading.load_tokenizer import load_tokenizer
+    from ...backbones.loading.tokenizer import load_tokenizer
 
     return load_tokenizer(name)
