@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import Protocol
 
 
-def fingerprint(tokenizer: Any) -> str:
+class Tokenizer(Protocol):
+    """What frequency tables need of a tokenizer, of whatever library. The fast ones also have a `backend_tokenizer`."""
+
+    def get_vocab(self) -> dict[str, int]: ...
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
+    def decode(self, token_ids: list[int]) -> str: ...
+    def convert_ids_to_tokens(self, ids: int) -> str | None: ...
+
+
+def fingerprint(tokenizer: Tokenizer) -> str:
     """A hash of the vocabulary: of all tokens with their ids."""
     digest = hashlib.sha256()
     for token, number in sorted(tokenizer.get_vocab().items(), key=lambda pair: pair[1]):
@@ -15,7 +24,7 @@ def fingerprint(tokenizer: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def special_ids(tokenizer: Any) -> tuple[int, ...]:
+def special_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
     """The ids of the special tokens: EOS, mask, chat roles and others."""
     ids = set(getattr(tokenizer, "all_special_ids", ()))
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
@@ -24,7 +33,7 @@ def special_ids(tokenizer: Any) -> tuple[int, ...]:
     return tuple(sorted(ids))
 
 
-def unknown_id(tokenizer: Any) -> int | None:
+def unknown_id(tokenizer: Tokenizer) -> int | None:
     """The id of the token that stands for text that no other token covers; None if the tokenizer has none."""
     backend = getattr(tokenizer, "backend_tokenizer", None)
     if backend is None:

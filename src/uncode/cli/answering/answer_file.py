@@ -23,9 +23,9 @@ from ...generation.prompt import Prompt, answer_texts, blank_gaps, canvas_of
 from ...models import BUILT_IN, folder_of
 from ...samplers.options import DEFAULT_LENGTH
 from ...util.files import Journal
+from ...util.progress import item_bar
 from ...view.page import Trajectory
 from ...view.row_summary import Row, first_eos_step
-from ..progress import item_bar
 from .finished_answers import report_done
 from .pages import MAX_ROWS, write_view
 from .prompt_notes import advise, note_blank_gaps
@@ -120,7 +120,7 @@ class _Kept:
         self.journal.arrange([self.rows[key] for key in sorted(self.rows, key=self.order.__getitem__)])
 
 
-def answer_file(job: FileJob, command: Mapping[str, Any] | None = None) -> Answers:
+def answer_file(job: FileJob, command: Mapping[str, object] | None = None) -> Answers:
     """Answer the prompts that have no answer yet. Finished answers are kept after a kill.
 
     A page needs traces. Where no file keeps them, the prompts on it that have an answer are decoded again.
@@ -188,7 +188,7 @@ def _items(job: FileJob) -> list[_Item]:
     ]
 
 
-def _about(job: FileJob) -> dict[str, Any]:
+def _about(job: FileJob) -> dict[str, object]:
     """Everything that the answers depend on. Runs of the same job share a file."""
     settings, model = job.settings, job.settings.model
     folder, weights = folder_of(model), list[str]()

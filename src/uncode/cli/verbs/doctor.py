@@ -101,7 +101,7 @@ def _cpu_has_bfloat16() -> bool:
         return False
 
 
-def _gpu(number: int) -> dict[str, Any]:
+def _gpu(number: int) -> dict[str, object]:
     import torch
 
     from ...core.support.memory import gigabytes
@@ -128,7 +128,7 @@ def _hub() -> dict[str, str]:
     }
 
 
-def _extras() -> list[dict[str, Any]]:
+def _extras() -> list[dict[str, object]]:
     return [
         {
             "name": name,

@@ -12,6 +12,7 @@ import numpy as np
 
 from ...core.errors import UncodeError
 from ...core.support.arrays import Ints
+from ..fingerprint import Tokenizer
 
 Item = TypeVar("Item")
 BATCH_CHARACTERS = 1 << 20
@@ -21,7 +22,7 @@ BATCH_CHARACTERS = 1 << 20
 class Encoder:
     """A tokenizer without special tokens, truncation and padding."""
 
-    def __init__(self, tokenizer: Any) -> None:
+    def __init__(self, tokenizer: Tokenizer) -> None:
         self.tokenizer = tokenizer
         self.size = 1 + max(tokenizer.get_vocab().values())
         self.backend, self.json = _bare(getattr(tokenizer, "backend_tokenizer", tokenizer))

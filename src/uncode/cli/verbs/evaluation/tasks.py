@@ -5,9 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ....core.errors import require
 from ....util.paths import require_file
@@ -24,21 +25,18 @@ TITLES = ("task", "shots", "length", "rate", "block", "prompt", "data")
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="TASK", help="A task, to print the prompt of one of its examples.", autocompletion=complete_task
         ),
     ] = None,
     example: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="The number of the example, from 0.  [default: 0]")
+        int | None, Option(min=0, metavar="N", help="The number of the example, from 0.  [default: 0]")
     ] = None,
     data: Data = None,
     prompt: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Another prompt template: a text with the task's {{placeholders}}."),
+        Path | None, Option(metavar="FILE", help="Another prompt template: a text with the task's {{placeholders}}.")
     ] = None,
-    template: Annotated[
-        bool, typer.Option("--template", help="Print the prompt template, with its placeholders.")
-    ] = False,
+    template: Annotated[bool, Option("--template", help="Print the prompt template, with its placeholders.")] = False,
     as_json: Json = False,
 ) -> None:
     """List the benchmarks and the mini families, or print the prompt of an example as the model sees it.
@@ -121,7 +119,7 @@ def _lines() -> Group:
     return Group(*lines)
 
 
-def _as_data(name: str) -> dict[str, Any]:
+def _as_data(name: str) -> dict[str, object]:
     from ....evals.tasks import find_task
 
     task = find_task(name)
