@@ -83,11 +83,13 @@ def _lines(console: Console, sentence: Callable[[P], str], every_seconds: float 
 
 
 @contextmanager
-def _bar(console: Console, *columns: ProgressColumn, total: float | None = None, **fields: str) -> Iterator[Update]:
+def _bar(
+    console: Console, *columns: ProgressColumn, description: str = "", total: float | None = None
+) -> Iterator[Update]:
     """A bar that is gone at its end, and nothing without a terminal. Yields what updates its task."""
     columns = (*columns, TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        yield partial(bar.update, bar.add_task(fields.pop("description", ""), total=total, **fields))
+        yield partial(bar.update, bar.add_task(description, total=total, status=""))
 
 
 @contextmanager
@@ -97,10 +99,10 @@ def eval_bar(name: str) -> Iterator[Callable[[RunProgress], None]]:
     if not console.is_terminal:
         yield _eval_lines(console)
         return
-    columns = (what, BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[accuracy]}"))
-    with _bar(console, *columns, description=name, accuracy="") as update:
+    columns = (what, BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[status]}"))
+    with _bar(console, *columns, description=name) as update:
         yield lambda report: update(
-            description=report.cell, completed=report.done, total=report.total, accuracy=_accuracy(report)
+            description=report.cell, completed=report.done, total=report.total, status=_accuracy(report)
         )
 
 
@@ -151,7 +153,7 @@ def counting_bar(name: str) -> Iterator[OnProgress]:
         return
     what = TextColumn("counting {task.description}", markup=False)
     columns = (what, BarColumn(bar_width=24), TextColumn("{task.fields[status]}"))
-    with _bar(console, *columns, description=name, status="") as update:
+    with _bar(console, *columns, description=name) as update:
         yield lambda report: update(
             total=1.0 if report.share else None, completed=report.share, status=speed.status(report)
         )
