@@ -33,9 +33,9 @@ from uncode.core.canvas import Canvas
 from uncode.core.pieces.blocks import DelimitedBlocks
 from uncode.core.pieces.policy import Sampler
 from uncode.core.pieces.stop import AfterEos
-from uncode.core.stepper.decode import decode
 from uncode.evals.suite.families import FAMILIES
 from uncode.frequency import FrequencyTable
+from uncode.generation.decoding import decode
 from uncode.samplers import presets
 from uncode.samplers.resolve import resolve
 

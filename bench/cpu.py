@@ -30,8 +30,8 @@ import uncode
 from uncode.backbones.transformer.network import Transformer
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.stop import AfterEos
-from uncode.core.stepper.decode import decode
 from uncode.evals.suite.families import FAMILIES
+from uncode.generation.decoding import decode
 from uncode.samplers import presets
 
 BLOCKS = 8
@@ -88,6 +88,7 @@ def with_a_load(model: Any) -> None:
             finally:
                 for process in load:
                     process.kill()
+                    process.wait()
                 os.environ.pop("OMP_NUM_THREADS", None)
         print(f"{name:24}{took[0]:8.2f}{took[1]:8.2f}{took[1] / took[0]:6.1f}", flush=True)
 

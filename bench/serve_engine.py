@@ -21,8 +21,8 @@ from uncode.core.pieces.blocks import Blocks
 from uncode.core.pieces.cache import DualCache
 from uncode.core.pieces.policy import Policy, Sampler
 from uncode.core.pieces.score import Confidence
-from uncode.core.stepper.decode import decode
 from uncode.engine import Engine, Request
+from uncode.generation.decoding import decode
 
 PROMPTS, BLOCK = (32, 96), 32
 LENGTHS = {"cuda": (32, 256), "cpu": (16, 64)}

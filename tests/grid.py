@@ -9,7 +9,6 @@ from uncode import FrequencyTable
 from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
 from uncode.core.pieces.propose import Credit, Greedy, Sample
-from uncode.core.pieces.quota import Decay, Even, Exactly
 from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite
 from uncode.core.pieces.score import (
     CertaintyDensity,
@@ -30,8 +29,11 @@ from uncode.core.pieces.select import (
     AroundAnchors,
     BestOfRuns,
     Certain,
+    Decay,
     EntropyBudget,
     EntropyThreshold,
+    Even,
+    Exactly,
     Factor,
     LeastUncertainNext,
     StableOrQuota,

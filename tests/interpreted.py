@@ -26,7 +26,7 @@ from uncode.core import belief_triton
 from uncode.core.belief import Belief
 from uncode.core.canvas import Canvas
 from uncode.core.noise import Draw, PhiloxNoise
-from uncode.core.stepper.decode import decode
+from uncode.generation.decoding import decode
 from uncode.samplers import presets
 
 KERNELS = (

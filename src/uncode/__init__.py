@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .backbones.loading.load import load, wrap
     from .core.canvas import Canvas
     from .core.pieces.policy import Policy, Sampler
-    from .core.stepper.decode import Step
+    from .core.stepper.advance import Step
     from .core.trace.trace import Trace
     from .frequency import FrequencyTable
     from .generation.decoding import decode, steps
@@ -59,7 +59,7 @@ _MODULE_OF = {
     "Guided": "backbones.guidance",
     "Policy": "core.pieces.policy",
     "Sampler": "core.pieces.policy",
-    "Step": "core.stepper.decode",
+    "Step": "core.stepper.advance",
     "Trace": "core.trace.trace",
     "canvas_from_texts": "generation.generate",
     "choose_threshold": "generation.threshold",
@@ -80,8 +80,8 @@ _MODULES = ("interventions", "legacy", "presets")
 
 
 register(
-    sampler_html="uncode.view.notebook.sampler_html:sampler_html",
-    trace_html="uncode.view.notebook.trace_view:trace_view",
+    sampler_html="uncode.view.notebook:sampler_html",
+    trace_html="uncode.view.notebook:trace_view",
     trace_frame="uncode.view.frames:trace_frame",
     load_text="uncode.util.file_kinds:load_text",
     save_text="uncode.util.file_kinds:save_text",

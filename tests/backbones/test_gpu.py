@@ -18,8 +18,8 @@ from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.transformer import attention, linear
 from uncode.core.canvas import Canvas
-from uncode.core.stepper.decode import steps
 from uncode.frequency import FrequencyTable
+from uncode.generation.decoding import steps
 from uncode.samplers import presets
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")

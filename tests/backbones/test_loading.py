@@ -374,7 +374,7 @@ def test_device_map_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UncodeError, match="says nothing about 'layers"):
         uncode.load(folder, device_map={"embed": "cpu"})
     with pytest.raises(UncodeError, match="too small for the model"):
-        uncode.load(folder, device_map={"": "cpu", "blocks.1": "disk"})
+        uncode.load(folder, device_map={"": "cpu", "layers.1": "disk"})
     monkeypatch.setitem(sys.modules, "accelerate", None)
     with pytest.raises(UncodeError, match=r"device_map needs accelerate: pip install 'uncode\[devices\]'"):
         uncode.load(folder, device_map="auto")

@@ -100,7 +100,7 @@ def test_logits_are_the_models_own(model: Any) -> None:
     canvas = Canvas.infill(rows, mask_id=4)
     length = canvas.tokens.shape[1]
     whole, none = Span(*(torch.full((3,), n).numpy() for n in (0, length))), torch.zeros(3, dtype=torch.long).numpy()
-    plan = NoCache()(Place(whole, none, whole, length))
+    plan = NoCache()(Place(whole, none, whole, length, none))
     with torch.inference_mode():
         found = model.open(3, length).logits(canvas.tokens, Layout(canvas.valid, canvas.given), plan)
         for row, ids in enumerate(rows):

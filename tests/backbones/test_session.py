@@ -17,7 +17,7 @@ from uncode import Canvas, FrequencyTable, Guided, UncodeError, decode, log_like
 from uncode.backbones.transformer.session import TransformerSession
 from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.pieces.cache import Plan, Span
-from uncode.core.stepper.decode import advance
+from uncode.core.stepper.advance import advance
 from uncode.core.stepper.state import State
 
 LENGTH = 18

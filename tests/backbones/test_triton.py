@@ -20,7 +20,7 @@ from uncode.backbones.transformer.kv_cache import LayerCache
 from uncode.backbones.transformer.linear import JoinedMatrix, Matrix
 from uncode.backbones.transformer.network import Layer, Transformer
 from uncode.core.canvas import Canvas
-from uncode.core.stepper.decode import decode
+from uncode.generation.decoding import decode
 from uncode.samplers import presets
 
 

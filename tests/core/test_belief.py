@@ -49,7 +49,9 @@ def test_tokens_drawn_in_parts_are_those_drawn_at_once(chunk: int, by_row: bool)
 
 def test_a_draw_is_proposed_without_reading_the_logits() -> None:
     there = torch.ones(LOGITS.shape[:2], dtype=torch.bool)
-    view = View(there.long(), there, OFFSETS, OFFSETS.double(), 0, 1, 1, 1, 0, NOISE, there.long(), there.shape[1])
+    view = View(
+        there.long(), there, there, OFFSETS, OFFSETS.double(), 0, 1, 1, 1, 0, NOISE, there.long(), there.shape[1], there
+    )
     proposed, believed = Sample(temperature=0.8)(LOGITS, view)
     assert isinstance(proposed, Draw) and believed is LOGITS
     belief = Belief.of(believed, proposed)

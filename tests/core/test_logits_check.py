@@ -13,7 +13,7 @@ import uncode
 from tests.checkpoints import DIALECTS, save
 from uncode import Canvas, FunctionDenoiser, Guided, Sampler, Stalled, UncodeError, decode, presets
 from uncode.core.pieces.stop import AfterEos
-from uncode.core.stepper.decode import advance
+from uncode.core.stepper.advance import advance
 from uncode.core.stepper.state import State
 
 VOCAB, MASK = 7, 0

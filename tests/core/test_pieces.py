@@ -16,10 +16,9 @@ from uncode.core.pieces.blocks import Blocks, DelimitedBlocks
 from uncode.core.pieces.cache import PrefixCache
 from uncode.core.pieces.piece import REGISTRY, Piece
 from uncode.core.pieces.propose import Greedy, Sample
-from uncode.core.pieces.quota import Decay, Even, Exactly
 from uncode.core.pieces.remask import LeastConfident, LoopQuota
 from uncode.core.pieces.score import Confidence, Defer, ExponentialPosition, Gumbel, Informativeness, Score, Sum
-from uncode.core.pieces.select import EntropyBudget, Factor, Selector, TauLeap, Threshold, TopK
+from uncode.core.pieces.select import Decay, EntropyBudget, Even, Exactly, Factor, Selector, TauLeap, Threshold, TopK
 from uncode.core.pieces.stop import AfterEos, AtTheEnd, EitherStop, Stop
 from uncode.core.view import Ranking, View
 from uncode.frequency import as_table

@@ -16,11 +16,10 @@ from uncode import Canvas, Guided, Policy, Sampler, UncodeError, decode, presets
 from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.blocks import Blocks
 from uncode.core.pieces.cache import DualCache, PrefixCache
-from uncode.core.pieces.quota import Even, split_steps
 from uncode.core.pieces.score import Confidence, ExponentialPosition
-from uncode.core.pieces.select import Threshold, TopK
+from uncode.core.pieces.select import Even, Threshold, TopK, split_steps
 from uncode.core.pieces.stop import AfterEos
-from uncode.core.stepper.decode import advance
+from uncode.core.stepper.advance import advance
 from uncode.core.stepper.state import State
 from uncode.core.trace.row_record import RowRecord
 

@@ -393,8 +393,7 @@ def test_a_run_with_stop_strings_has_the_same_grades_and_fewer_forwards(
     free = run("free")
     letters = Counter(letter for sample in free.values() for letter in set(sample.text[3:20]))
     stop = next(letter for letter, _ in letters.most_common() if letter not in HALF_CHARACTER)
-    monkeypatch.setattr(task, "stops", (stop,))
-    monkeypatch.setattr(task, "released_stops", ("<none>", stop))
+    monkeypatch.setattr(task, "stops", StopStrings((stop,), ("<none>", stop)))
     found = run("stopping")
     with monkeypatch.context() as patch:
         patch.setattr(module.AutoregressiveModel, "with_stop_strings", lambda self, sampler, stops: sampler)

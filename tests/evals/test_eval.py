@@ -30,10 +30,9 @@ from uncode.cli.run_time import announce_time
 from uncode.evals.run.config import PACKAGE_CONFIGS, EvalConfig, SamplerEntry
 from uncode.evals.run.estimate import estimate, expected_forwards
 from uncode.evals.run.folder import RunFolder, RunInfo
-from uncode.evals.run.models.diffusion import DiffusionModel
+from uncode.evals.run.models.diffusion import DiffusionModel, own_code
 from uncode.evals.run.models.model import EvaluatedModel, PreparedSampler, Question
 from uncode.evals.run.options import RunOptions, RunProgress
-from uncode.evals.run.own_code import own_code
 from uncode.evals.run.processes import ProcessPlace
 from uncode.evals.run.recorder import _span_in_generated, versions
 from uncode.evals.run.runner import Runner

@@ -16,7 +16,6 @@ from tests.toy import EOS, EOT, MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets
 from uncode.core.pieces.blocks import Blocks, DelimitedBlocks
 from uncode.core.pieces.cache import DualCache, PrefixCache
-from uncode.core.pieces.quota import Exactly
 from uncode.core.pieces.remask import LargestDrops, Overwrite
 from uncode.core.pieces.score import (
     CertaintyDensity,
@@ -32,6 +31,7 @@ from uncode.core.pieces.select import (
     AroundAnchors,
     BestOfRuns,
     Certain,
+    Exactly,
     Selector,
     Threshold,
     ThresholdOrQuota,

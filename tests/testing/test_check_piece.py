@@ -14,13 +14,12 @@ from tests import grid
 from uncode import Policy, Sampler, UncodeError, presets
 from uncode.core.belief import Proposed
 from uncode.core.pieces.blocks import BlockSchedule
-from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Place, Plan
+from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Place, Plan, Span
 from uncode.core.pieces.piece import Buffer, Piece
 from uncode.core.pieces.propose import Proposal
-from uncode.core.pieces.quota import Even, Quota
 from uncode.core.pieces.remask import Remasker
 from uncode.core.pieces.score import Confidence, Exp, Score
-from uncode.core.pieces.select import Selector, TopK
+from uncode.core.pieces.select import Even, Quota, Selector, TopK
 from uncode.core.pieces.stop import Stop
 from uncode.core.support.arrays import Ints
 from uncode.core.view import Count, Ranking, View
@@ -217,7 +216,7 @@ class ErasesForEver(Remasker):
     """It takes the best token back at every step."""
 
     def __call__(self, view: View) -> Tensor:
-        assert view.own is not None and view.logp_at_commit is not None
+        assert view.logp_at_commit is not None
         return Ranking(view.logp_at_commit, view.own).top(1)
 
 
@@ -333,6 +332,21 @@ class Miser(NoCache):
         return Plan(window=place.block, wanted=place.wanted, store=nothing, reuse=nothing)
 
 
+@dataclass(frozen=True)
+class FirstColumns(DualCache):
+    """A window of 32 columns, which a longer block outgrows."""
+
+    def _window(self, place: Place) -> Span:
+        return place.span(place.block.start, np.minimum(place.block.start + 32, place.block.stop))
+
+
+@dataclass(frozen=True)
+class ClaimsTheSpan(DualCache):
+    """It computes the open block alone."""
+
+    sees_span: ClassVar[bool] = True
+
+
 FAULTS: list[tuple[Piece, str]] = [
     (Plain(), "Plain.weight is no setting: decorate the class"),
     (Undefined(), "Undefined scores an eligible position NaN"),
@@ -365,6 +379,8 @@ FAULTS: list[tuple[Piece, str]] = [
     (NeverKept(), "NeverKept reuses columns that no forward since the block opened has kept"),
     (ChangesInSilence(), "ChangesInSilence changes its plan at step 1 of a block, and its changes"),
     (Miser(), "Miser leaves columns out, so its needs_kv_cache must be True"),
+    (FirstColumns(), "FirstColumns does not compute the first mask of an open block"),
+    (ClaimsTheSpan(), "ClaimsTheSpan leaves masks out, so its sees_span must be False"),
 ]
 
 

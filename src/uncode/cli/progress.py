@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,10 +12,8 @@ from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     MofNCompleteColumn,
     Progress,
-    ProgressColumn,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -29,43 +27,8 @@ if TYPE_CHECKING:
 
 P = TypeVar("P")
 Update = Callable[..., None]
-OnAmount = Callable[[int, int], None]
-"""Called with what is done and the total; a total of 0 is not known yet."""
 MIN_ANSWERS = 16
 """Answers from which the time that is left is estimated."""
-
-
-def download_bar(what: str) -> AbstractContextManager[OnAmount]:
-    """A bar for a download, if standard error is a terminal."""
-    return _amount_bar(what, DownloadColumn())
-
-
-def item_bar(what: str) -> AbstractContextManager[OnAmount]:
-    """A bar for a number of items, if standard error is a terminal."""
-    return _amount_bar(what, MofNCompleteColumn())
-
-
-def reading_bar(what: str) -> AbstractContextManager[OnAmount]:
-    """A bar for the bytes of files that are read, if standard error is a terminal, once that takes two seconds."""
-    return _amount_bar(what, DownloadColumn(), after_seconds=2.0)
-
-
-@contextmanager
-def _amount_bar(what: str, amount: ProgressColumn, after_seconds: float = 0.0) -> Iterator[OnAmount]:
-    console, began = Console(stderr=True), time.monotonic()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    task = bar.add_task(what, total=None)
-
-    def on_amount(done: int, total: int) -> None:
-        if time.monotonic() - began >= after_seconds:
-            bar.start()
-        bar.update(task, completed=done, total=total or None)
-
-    try:
-        yield on_amount
-    finally:
-        bar.stop()
 
 
 def _lines(console: Console, sentence: Callable[[P], str], every_seconds: float = 30.0) -> Callable[[P], None]:

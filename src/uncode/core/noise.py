@@ -66,11 +66,14 @@ class Noise(Protocol):
         ...
 
 
+@dataclass(frozen=True, eq=False)
 class PhiloxNoise:
-    """The noise of one step: `seeds` `[B, 1]`, and each row's own count of forwards, `steps` `[B, 1]`."""
+    """The noise of one step."""
 
-    def __init__(self, seeds: Tensor, steps: Tensor) -> None:
-        self.seeds, self.steps = seeds, steps
+    seeds: Tensor
+    """Of the rows, `[B, 1]`."""
+    steps: Tensor
+    """Each row's own count of forwards, `[B, 1]`."""
 
     def positions(self, purpose: Purpose, offsets: Tensor) -> Tensor:
         words = philox(self.seeds, (0, offsets, self.steps, int(purpose)))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Protocol
 
 import torch
@@ -13,7 +13,6 @@ from torch import Tensor
 from .belief import NOTHING, Belief
 from .noise import Noise
 from .support.reprs import counted
-from .support.transfer import never
 
 Count = int | Tensor
 """One number for all rows, or one per row as `[B, 1]`; formulas of pieces hold for both."""
@@ -42,14 +41,18 @@ class Prober(Protocol):
         ...
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class View:
-    """A read-only look at the open window of each row. `W` columns, the same for all rows."""
+    """What pieces see of the open window of each row: `W` columns, the same for all rows. It is read-only: each stage
+    of a step makes the next view from the last."""
 
     tokens: Tensor
     """The tokens of the window as they are now, `[B, W]`."""
+    masked: Tensor
+    """The masks of the open block, `[B, W]`."""
     eligible: Tensor
-    """Masked and in the open block: the positions that may be committed, `[B, W]`."""
+    """Those that this step's forward has computed, and so may be committed, `[B, W]`; all of them, unless a cache
+    policy leaves some out."""
     offsets: Tensor
     """Columns from the start of the generated span, `[B, W]` or `[1, W]`."""
     places: Tensor
@@ -65,25 +68,38 @@ class View:
     block_step: Count
     """Steps since the block opened."""
     noise: Noise
+    """This step's random numbers."""
     span: Tensor
     """The tokens of the whole generated span, `[B, S]`: what stands outside the window too."""
     span_length: Count
     """The row's columns in it; those behind are padding."""
+    writable: Tensor
+    """Positions of the open block that are not given, `[B, W]`."""
     logp_at_commit: Tensor | None = None
     """The log probability each standing token was committed with, `[B, W]`; set for remaskers."""
     belief: Belief = NOTHING
+    """What the model believes of each position; empty for proposals, which come before it."""
     memory: Mapping[str, Tensor] = field(default_factory=dict)
     """What the pieces' buffers hold, by their names."""
     chosen: Tensor | None = None
     """What this step commits, `[B, W]`; for remaskers and for `remember`."""
     probe: Prober | None = None
     """Asks the model about other canvases; set for samplers with a piece that needs probes."""
-    own: Tensor | None = None
-    """Tokens of the open block that the decoder wrote, this step's included, `[B, W]`; for remaskers."""
 
     def __repr__(self) -> str:
         rows, columns = self.tokens.shape
         return f"View({counted(rows, 'row')}, {counted(columns, 'column')}, {int(self.eligible.sum())} eligible)"
+
+    @property
+    def own(self) -> Tensor:
+        """Tokens of the open block that the decoder wrote, `[B, W]`; once chosen, this step's included."""
+        return self.writable & (~self.masked if self.chosen is None else ~self.masked | self.chosen)
+
+    def committing(self, chosen: Tensor) -> View:
+        """The view once `chosen` is committed: what remaskers see, and what is remembered."""
+        logp = self.logp_at_commit
+        known = None if logp is None else torch.where(chosen, self.belief.logp.double(), logp)
+        return replace(self, chosen=chosen, logp_at_commit=known)
 
     def take(self, rows: Tensor) -> View:
         """The view of some of the rows, before a belief is formed."""
@@ -91,9 +107,11 @@ class View:
         def count(value: Count) -> Count:
             return value if isinstance(value, int) else value[rows]
 
+        masked = self.masked[rows]
         return View(
             tokens=self.tokens[rows],
-            eligible=self.eligible[rows],
+            masked=masked,
+            eligible=masked if self.eligible is self.masked else self.eligible[rows],
             offsets=self.offsets if self.offsets.shape[0] == 1 else self.offsets[rows],
             places=self.places if self.places.shape[0] == 1 else self.places[rows],
             block_start=count(self.block_start),
@@ -104,9 +122,35 @@ class View:
             noise=self.noise.take(rows),
             span=self.span[rows],
             span_length=count(self.span_length),
+            writable=self.writable[rows],
             logp_at_commit=None if self.logp_at_commit is None else self.logp_at_commit[rows],
-            own=None if self.own is None else self.own[rows],
         )
+
+    def of_span(self, tokens: Tensor, masked: Tensor) -> View:
+        """The view of another canvas: `tokens` `[B, S]` in the generated span, all of which is the window."""
+        offsets = torch.arange(tokens.shape[1], device=tokens.device)[None]
+        return replace(
+            self,
+            tokens=tokens,
+            masked=masked,
+            eligible=masked,
+            offsets=offsets,
+            places=offsets.double(),
+            span=tokens,
+            writable=masked,
+            belief=NOTHING,
+        )
+
+
+def never(like: Tensor) -> Tensor:
+    """The score of a position that must not be chosen, minus infinity, of the type of `like` and where it is."""
+    return _never(like.dtype, like.device)
+
+
+@cache
+def _never(dtype: torch.dtype, device: torch.device) -> Tensor:
+    with torch.inference_mode(False):
+        return torch.full((), float("-inf"), dtype=dtype, device=device)
 
 
 class Ranking:

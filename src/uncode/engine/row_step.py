@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from ..core.stepper.decode import Step
-from ..core.stepper.lanes.decide import Decision
+from ..core.stepper.advance import Step
+from ..core.stepper.record import Decision
 from ..core.stepper.state import State
 from ..core.support.arrays import Ints
 

@@ -6,7 +6,6 @@ from typing import Unpack
 
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
-from ..core.stepper import decode as stepper
 from ..core.stepper.decode import OPTION_PARAMETERS, Steps
 from ..core.stepper.requests import DecodeOptions, Seeds
 from ..core.support.arguments import checks_arguments
@@ -18,8 +17,8 @@ from ..samplers.resolve import SamplersLike, resolve_each
 def steps(
     denoiser: Denoiser, canvas: Canvas, sampler: SamplersLike, seed: Seeds = 0, **options: Unpack[DecodeOptions]
 ) -> Steps:
-    """The decode as an iterator of steps, one forward each; see :func:`decode`."""
-    return stepper.steps(denoiser, canvas, resolve_each(sampler, denoiser), seed, **options)
+    """The decode of :func:`decode` as an iterator of steps: one forward and its probes each."""
+    return Steps(denoiser, canvas, resolve_each(sampler, denoiser), seed, **options)
 
 
 @checks_arguments(rest=OPTION_PARAMETERS)

@@ -11,7 +11,7 @@ from ..core.denoiser import Denoiser
 from ..core.errors import require, shown
 from ..core.pieces.policy import Sampler
 from ..core.pieces.stop import AfterEos
-from ..core.stepper.decode import Steps, steps
+from ..core.stepper.decode import Steps
 from ..core.stepper.requests import Samplers, Seeds, each_sampler
 from ..core.support.arguments import checks_arguments
 from ..samplers.options import DEFAULT_SAMPLER
@@ -84,7 +84,7 @@ def start_decode(denoiser: Denoiser, prompts: list[Prompt], sampler: Samplers, s
     """The decode of the prompts, before its first step. Gaps in a text are always filled completely."""
     each = each_sampler(sampler, len(prompts))
     samplers = [sampler_for(denoiser, p, s, stop_at_eos) for s, p in zip(each, prompts, strict=True)]
-    return steps(denoiser, canvas_of(denoiser, prompts), samplers, seed)
+    return Steps(denoiser, canvas_of(denoiser, prompts), samplers, seed)
 
 
 def sampler_for(denoiser: Denoiser, prompt: Prompt, sampler: Sampler, stop_at_eos: bool) -> Sampler:

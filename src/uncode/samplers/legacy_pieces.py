@@ -172,7 +172,6 @@ class LeastLikelyNow(Remasker):
         _check_loops(self.ratio, self.count, self.loops)
 
     def __call__(self, view: View) -> Tensor:
-        assert view.own is not None
         looking = Loops(self.ratio, self.count, self.loops).looking(view)
         least = Ranking(-view.belief.standing, view.own).top(self.count)
         return least & torch.as_tensor(looking, device=least.device)

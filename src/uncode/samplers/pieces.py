@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from ..core.pieces.cache import *  # noqa: F403
     from ..core.pieces.policy import *  # noqa: F403
     from ..core.pieces.propose import *  # noqa: F403
-    from ..core.pieces.quota import *  # noqa: F403
     from ..core.pieces.remask import *  # noqa: F403
     from ..core.pieces.score import *  # noqa: F403
     from ..core.pieces.select import *  # noqa: F403
@@ -19,10 +18,10 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        from ..core.pieces import blocks, cache, policy, propose, quota, remask, score, select, stop
+        from ..core.pieces import blocks, cache, policy, propose, remask, score, select, stop
         from . import legacy_pieces
 
-        for module in (blocks, cache, policy, propose, quota, remask, score, select, stop, legacy_pieces):
+        for module in (blocks, cache, policy, propose, remask, score, select, stop, legacy_pieces):
             globals().update({key: one for key, one in vars(module).items() if key[0].isupper()})
         if name not in globals():
             raise AttributeError(f"no piece is named '{name}'.", name=name)

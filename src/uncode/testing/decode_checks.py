@@ -13,7 +13,8 @@ from ..core.pieces.cache import DualCache
 from ..core.pieces.policy import Policy, Sampler
 from ..core.pieces.score import Confidence
 from ..core.pieces.select import Threshold
-from ..core.stepper.decode import advance, decode
+from ..core.stepper.advance import advance
+from ..core.stepper.decode import Steps
 from ..core.stepper.state import State
 from ..core.trace.row_record import RowRecord
 from .contract import Check, expect
@@ -35,7 +36,7 @@ def decode_checks(make: Callable[[], Sampler], model: HashDenoiser) -> Iterator[
     def fills_every_mask() -> None:
         """It fills every mask, and twice alike"""
         sampler, rows = make(), [0, 1, 2]
-        first, second = (decode(model, canvas(rows), sampler, list(_SEEDS)) for _ in range(2))
+        first, second = (Steps(model, canvas(rows), sampler, list(_SEEDS)).trace() for _ in range(2))
         expect(torch.equal(first.tokens, second.tokens), f"{_name(sampler)} writes other tokens the second time.")
 
     def is_the_same_in_a_batch() -> None:
@@ -43,7 +44,7 @@ def decode_checks(make: Callable[[], Sampler], model: HashDenoiser) -> Iterator[
         sampler = make()
         together = _busy_decode(model, sampler, canvas)
         for row in range(len(_LENGTHS)):
-            alone = decode(model, canvas([row]), sampler, [_SEEDS[row]])
+            alone = Steps(model, canvas([row]), sampler, [_SEEDS[row]]).trace()
             record, length = together[row], _LENGTHS[row]
             start = len(record.tokens) - len(record.commit_step)
             tokens = torch.equal(record.tokens[start : start + length], alone.generated[0])
@@ -56,7 +57,7 @@ def decode_checks(make: Callable[[], Sampler], model: HashDenoiser) -> Iterator[
     def knows_its_fewest_steps() -> None:
         """A block is filled no sooner than min_steps says"""
         select, masked, one = make().policy.select, np.array([[12]]), Canvas.after_prompt([[1]], 12, model.mask_id)
-        trace = decode(model, one, Sampler(Policy(Confidence(), select)))
+        trace = Steps(model, one, Sampler(Policy(Confidence(), select))).trace()
         least = int(select.min_steps(masked[:, 0], select.shares(masked)[:, 0])[0])
         filled, name = int(trace.commit_step.max()) + 1, type(select).__name__
         expect(filled >= least, f"{name}.min_steps says {least} for a block that it fills in {filled} steps.")

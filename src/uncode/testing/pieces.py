@@ -12,10 +12,9 @@ from ..core.pieces.cache import CachePolicy
 from ..core.pieces.piece import Piece
 from ..core.pieces.policy import Policy, Sampler
 from ..core.pieces.propose import Proposal
-from ..core.pieces.quota import Quota, Schedule
 from ..core.pieces.remask import Editor, Remasker
 from ..core.pieces.score import Confidence, Score
-from ..core.pieces.select import Selector, Threshold, TopK
+from ..core.pieces.select import Quota, Schedule, Selector, Threshold, TopK
 from ..core.pieces.stop import Stop
 from .contract import Check, run_checks
 from .copies import check_data, tables_in

@@ -8,7 +8,7 @@ import torch
 from ..core.denoiser import Facts
 from ..core.pieces.blocks import BlockSchedule
 from ..core.pieces.cache import CachePolicy, Place, Span
-from ..core.pieces.quota import Schedule
+from ..core.pieces.select import Schedule
 from ..core.pieces.stop import Stop
 from .contract import expect
 from .hash_model import HashDenoiser
@@ -72,25 +72,35 @@ def check_stop(piece: Stop, model: HashDenoiser) -> None:
 
 
 def check_cache(piece: CachePolicy) -> None:
-    """Its plans compute the open block, reuse only what was kept, and change when it says so"""
-    name, length = type(piece).__name__, 20
-    block = Span(np.array([6, 10]), np.array([10, 17]))
-    wanted, stored = Span(np.array([6, 10]), np.array([13, 17])), np.zeros((2, length), dtype=bool)
+    """Its plans compute the first mask of the open block, reuse only what was kept, and change when it says so"""
+    name, length, width = type(piece).__name__, 400, 320
+    block = Span(np.array([6, 10, 40]), np.array([10, 17, 40 + width]))  # narrow blocks, and one that is wide
+    wanted, stored = Span(block.start, block.start + width), np.zeros((3, length), dtype=bool)
     before = None
     for step in range(6):
-        age = np.array([step, step])
-        plan = piece(Place(block, age, wanted, length))
+        age, first_mask = np.full(3, step), block.start + (block.stop - block.start - 1) * step // 5
+        plan = piece(Place(block, age, wanted, length, first_mask))
         spans = [plan.window, plan.wanted, plan.store, plan.reuse]
         window, asked, keep, reuse = (span.mask(length) for span in spans)
-        expect(bool((window | ~block.mask(length)).all()), f"{name} does not compute the whole open block.")
+        expect(
+            bool(window[np.arange(3), first_mask].all()),
+            f"{name} does not compute the first mask of an open block, so its row cannot go on: compute the whole "
+            "block, or set follows_masks = True and compute from place.first_mask on.",
+        )
         expect(bool((asked == wanted.mask(length)).all()), f"{name} asks for other columns than place.wanted.")
         expect(not bool((keep & ~window).any()), f"{name} keeps columns that it does not compute.")
         missing = bool((reuse & ~window & ~stored).any())
         expect(not missing, f"{name} reuses columns that no forward since the block opened has kept.")
         if not piece.needs_kv_cache:
             expect(bool(window.all()), f"{name} leaves columns out, so its needs_kv_cache must be True.")
+        from_first_mask = Span(first_mask, np.full(3, length)).mask(length)
+        sees_all = bool((window | ~from_first_mask).all())
+        expect(sees_all or not piece.sees_span, f"{name} leaves masks out, so its sees_span must be False.")
         stored = (stored & ~window) | keep
         plans = [mask.tobytes() for mask in (window, keep, reuse)]
-        silent = before is not None and plans != before and not piece.changes(age)
-        expect(not silent, f"{name} changes its plan at step {step} of a block, and its changes() is False there.")
+        asks_again = piece.follows_masks or before is None or piece.changes(age)
+        expect(
+            asks_again or plans == before,
+            f"{name} changes its plan at step {step} of a block, and its changes() is False there.",
+        )
         before = plans

@@ -20,8 +20,7 @@ from ..core.pieces.policy import Policy, Sampler
 from ..core.pieces.remask import LeastConfident, LoopQuota
 from ..core.pieces.score import Confidence
 from ..core.pieces.select import TopK
-from ..core.stepper.decode import advance, view_of
-from ..core.stepper.lanes.decide import show_commits
+from ..core.stepper.advance import advance, view_of
 from ..core.stepper.state import State
 from ..core.view import Probed, Ranking, View
 from .hash_model import HashDenoiser
@@ -49,15 +48,12 @@ class RecordedStep:
         """A copy of the view with its belief; for remaskers after the best position was committed."""
         view = _copy(self.view)
         if not self.has_schedule:
-            view.block_steps = 0
-        view.probe = partial(_probe, self.model, view)
-        view.belief = Belief.of(self.logits, None, view.tokens if remasking else None)
+            view = replace(view, block_steps=0)
+        belief = Belief.of(self.logits, None, view.tokens if remasking else None)
+        view = replace(view, probe=partial(_probe, self.model, view), belief=belief)
         if remasking:
-            chosen = Ranking(view.belief.logp, view.eligible).top(1)
-            show_commits(view, chosen)
-        else:
-            view.own = view.logp_at_commit = None  # only remaskers have them
-        return view
+            return view.committing(Ranking(belief.logp, view.eligible).top(1))
+        return replace(view, logp_at_commit=None)  # only remaskers have it
 
     def columns(self, at: int) -> Tensor:
         """Which columns belong to the open block of a row, `[W]`."""
@@ -97,8 +93,7 @@ def _carrier(blocks: Blocks) -> Sampler:
 @torch.inference_mode()
 def _steps(state: State, rows: tuple[int, ...], model: HashDenoiser) -> Iterator[RecordedStep]:
     while len(state.rows):
-        if state.lookahead.must_open_blocks:
-            state.open_blocks()
+        state.open_blocks()
         here = [at for at, row in enumerate(state.rows.ids.tolist()) if row < len(rows)]
         if here:
             index = torch.tensor(here)
@@ -120,7 +115,8 @@ def _probe(model: HashDenoiser, view: View, tokens: Tensor, needed: Tensor) -> P
     span = view.span.scatter(1, view.offsets.expand_as(tokens), tokens)
     count, width = span.shape
     first = np.zeros(count, dtype=np.int64)
-    plan = NoCache()(Place(Span(first, first), first, Span(first, first + width), width))
+    whole = Span(first, first + width)
+    plan = NoCache()(Place(whole, first, whole, width, first))
     valid = torch.arange(width).expand_as(span) < view.span_length
     logits = model.open(count, width).logits(span, Layout(valid, span != model.mask_id), plan)
     return Probed(Belief.of(logits), (span == model.mask_id) & valid)

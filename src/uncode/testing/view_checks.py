@@ -12,11 +12,10 @@ from ..core.denoiser import Facts
 from ..core.noise import Draw
 from ..core.pieces.piece import Piece
 from ..core.pieces.propose import Proposal
-from ..core.pieces.quota import Quota
 from ..core.pieces.remask import Editor, Remasker
 from ..core.pieces.score import Score
-from ..core.pieces.select import Selector
-from ..core.stepper.lanes.memory import blank
+from ..core.pieces.select import Quota, Selector
+from ..core.stepper.memory import blank
 from ..core.view import Ranking, View
 from .contract import BrokenPromise, Check, expect
 from .copies import fresh_copy
@@ -114,17 +113,14 @@ def _view(piece: Piece, step: RecordedStep, facts: Facts) -> View:
     """What the piece sees at this step, with blank buffers; the entropy stands for the drift."""
     view = step.fresh_view(remasking=isinstance(piece, Remasker | Editor))
     rows, width = view.tokens.shape
-    view.memory = {b.name: blank(b, rows, width, facts) for part in piece.pieces() for b in part.buffers()}
-    view.belief = replace(view.belief, moved=view.belief.entropy)
-    if isinstance(piece, Remasker | Editor):
-        view.chosen = Ranking(view.belief.logp, view.eligible).top(1)
-    return view
+    memory = {b.name: blank(b, rows, width, facts) for part in piece.pieces() for b in part.buffers()}
+    return replace(view, memory=memory, belief=replace(view.belief, moved=view.belief.entropy))
 
 
 def _remembered(piece: Piece, step: RecordedStep, facts: Facts) -> list[Tensor]:
     """What the piece and its parts remember of this step."""
     name, view = type(piece).__name__, _view(piece, step, facts)
-    view.chosen = Ranking(view.belief.logp, view.eligible).top(1)
+    view = replace(view, chosen=Ranking(view.belief.logp, view.eligible).top(1))
     found = {n: value for part in piece.pieces() for n, value in part.remember(view, step.logits.clone()).items()}
     wanted = {n: tuple(value.shape) for n, value in view.memory.items()}
     shapes = {n: tuple(value.shape) for n, value in found.items()}
@@ -156,7 +152,6 @@ def _count(piece: Quota, view: View) -> Tensor:
 
 def _erasure(piece: Remasker | Editor, view: View) -> list[Tensor]:
     name, rows, own = type(piece).__name__, len(view.tokens), view.own
-    assert own is not None
     erased, pending = piece(view), torch.as_tensor(piece.pending(view))
     if isinstance(piece, Remasker) and not piece.erases:
         expect(not bool(erased.any()), f"{name} erases, and its erases is False.")

@@ -43,7 +43,7 @@ def shown_tokens(row: Row) -> list[ShownToken]:
             found.append(ShownToken(offset, text, token in eos_ids, kind, Span(start, None)))
     events = row.get("events", [])
     standing = dict[int, tuple[int, int, str]]()
-    for (step, offset, token), text in zip(events, row.get("event_texts", [""] * len(events)), strict=True):
+    for (step, offset, token), text in zip(events, row["event_texts"] if events else [], strict=True):
         if offset in standing:
             start, written, before = standing.pop(offset)
             found.append(ShownToken(offset, before, written in eos_ids, moment(start), Span(start, step)))

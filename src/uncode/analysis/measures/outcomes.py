@@ -83,7 +83,7 @@ class OutcomesOf:
 
     needs = ("correct", "mean_entropy")
 
-    def __init__(self, parts: int | None = None) -> None:
+    def __init__(self, parts: int | None) -> None:
         self.traces = 0
         self._found: list[tuple[str, bool, int, int, float]] = []
         self._source, self._settings, self._has_anchor = "", SamplerSettings(""), False

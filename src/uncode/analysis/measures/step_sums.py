@@ -49,6 +49,11 @@ def part_means(values: Numbers, parts: int) -> Numbers:
     return found
 
 
+def interval_data(interval: Interval | None) -> list[float | None] | None:
+    """An interval for JSON; None where there is none."""
+    return None if interval is None else interval.data()
+
+
 def nullable(values: Numbers) -> list[float | None]:
     """Numbers for JSON, which has no NaN."""
     return [None if np.isnan(value) else float(value) for value in values]

@@ -145,11 +145,14 @@ class GraphCache:
     second use.
 
     As rows leave a batch, a forward captured with more rows is replayed for a while. The missing rows write into their
-    own rows of the KV cache, which no row uses any more. Where there is no memory for a capture, forwards stay plain.
+    own rows of the KV cache, which no row uses any more.
     """
 
-    def __init__(self, graph: Callable[[Forward, ForwardInputs, Any], CapturedForward] = CapturedForward) -> None:
-        self.graph, self.full = graph, False
+    def __init__(
+        self, graph: Callable[[Forward, ForwardInputs, Any], CapturedForward] = CapturedForward, is_on: bool = True
+    ) -> None:
+        self.graph, self.is_on = graph, is_on
+        """Forwards stay plain where it is off: without a GPU of its own, or without memory for a capture."""
         self.forget()
 
     def forget(self) -> None:
@@ -165,7 +168,7 @@ class GraphCache:
             self.pool = None  # a pool without graphs cannot be used again
 
     def __call__(self, forward: Forward, inputs: ForwardInputs) -> Tensor:
-        if self.full or inputs.tokens.numel() > MAX_TOKENS:
+        if not self.is_on or inputs.tokens.numel() > MAX_TOKENS:
             return forward(inputs)
         found = [graph for graph in self.graphs if graph.can_serve(inputs)]
         if not found and inputs.shapes not in self.seen:
@@ -175,7 +178,7 @@ class GraphCache:
             try:
                 found = [self._captured(forward, inputs)]
             except torch.OutOfMemoryError:
-                self.full = True
+                self.is_on = False
                 self.forget()
                 return forward(inputs)
         return min(found, key=lambda graph: len(graph.inputs.tokens))(inputs)

@@ -23,9 +23,9 @@ from ...generation.prompt import Prompt, answer_texts, blank_gaps, canvas_of
 from ...models import BUILT_IN, folder_of
 from ...samplers.options import DEFAULT_LENGTH
 from ...util.files import Journal
+from ...util.progress import item_bar
 from ...view.page import Trajectory
 from ...view.row_summary import Row, first_eos_step
-from ..progress import item_bar
 from .finished_answers import report_done
 from .pages import MAX_ROWS, write_view
 from .prompt_notes import advise, note_blank_gaps

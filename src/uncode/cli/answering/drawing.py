@@ -14,12 +14,14 @@ from rich.text import Text
 
 from ...core.denoiser import Denoiser
 from ...core.moments import EARLY, LATE, MIDDLE, moments
-from ...core.stepper.decode import Step, Steps
+from ...core.stepper.advance import Step
+from ...core.stepper.decode import Steps
 from ...core.support.reprs import counted
 from ...core.trace.row_record import OPEN
 from ...core.trace.texts import token_texts
 from ...core.trace.trace import Trace
 from ...view.row_summary import Row, eos_ids_of, forwards
+from ...view.visible_text import BREAK, EOS_SIGN
 
 STYLES = {
     EARLY: "bold #1a1a1a on #fde047",
@@ -31,7 +33,7 @@ STYLES = {
     "draft": "dim italic",
 }
 """Backgrounds go from light to dark, for readers who do not see colours. Without colours: bold, plain, underlined."""
-MASK, EOS_SIGN, BREAK = "·", "∎", "↵"
+MASK = "·"
 MIN_FRAME_SECONDS = 1 / 20
 """A small model takes steps faster than eyes can follow."""
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import typer
 
-from ...analysis.read_traces import read_fields, whole_rows
+from ...analysis.read_traces import read_fields, trace_lines
 from ...core.errors import require
 from ...core.support.reprs import counted
 from ...view.page import Trajectory, Verdict, write_page
@@ -34,7 +34,7 @@ def read_trajectories(
     """
     wanted = None if chosen is None else set(chosen)
     found, count = list[tuple[Row, Path]](), 0
-    for count, (number, file, row) in enumerate(whole_rows(paths), 1):
+    for count, (number, file, row) in enumerate(trace_lines(paths), 1):
         if (len(found) < max_rows) if wanted is None else (count - 1 in wanted):
             _check(row, number, file)
             found.append((row, file))
@@ -69,10 +69,8 @@ def _repeats(rows: list[tuple[Row, Path]], names: list[str]) -> bool:
 
 
 def _sampler(row: Row) -> str:
-    for name in (row.get("label"), row.get("title"), row["sampler"].get("name")):
-        if isinstance(name, str) and name:
-            return name
-    return "unnamed sampler"
+    notes = (row.get("label"), row.get("title"))
+    return next((name for name in notes if isinstance(name, str) and name), str(row["sampler"]["name"]))
 
 
 def _problem(row: Row) -> str:

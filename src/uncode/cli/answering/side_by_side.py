@@ -13,9 +13,9 @@ from rich.text import Text
 
 from ...generation.generate import start_decode
 from ...generation.prompt import answer_texts, blank_gaps
+from ...util.progress import item_bar
 from ...view.page import Trajectory
 from ...view.row_summary import Row, first_eos_step, forwards, summary
-from ..progress import item_bar
 from .answer_file import DecodeSettings, FileJob, answer_file
 from .drawing import cells_of, draw, legend
 from .pages import write_view

@@ -77,13 +77,11 @@ def command(
         check_output(out, "--out", "CSV of an analysis" if suffix == ".csv" else "figure", force)
     with loading():
         from ...analysis.analyze import analyze
-        from ..progress import reading_bar
+        from ...util.progress import reading_bar
     with reading_bar("reading traces") as on_bytes:
         found = analyze(kind, traces, parts=parts, reference=reference or (), on_bytes=on_bytes)
     if out is not None and suffix == ".csv":
-        from ...analysis.csv_file import csv_text
-
-        write_whole(out, csv_text(found))
+        write_whole(out, found.csv())
     elif out is not None:
         from ...analysis.figures import draw
 

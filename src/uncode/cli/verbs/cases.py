@@ -72,7 +72,7 @@ def command(
         check_output(view, "--view", "page", force)
     with loading():
         from ...analysis.cases import RULES, find_cases
-        from ..progress import reading_bar
+        from ...util.progress import reading_bar
     with reading_bar("reading traces") as on_bytes:
         found = find_cases(traces, failing, right, kinds=tuple(kinds or RULES), on_bytes=on_bytes)
     groups = {kind: [case for case in found if case.kind == kind] for kind in kinds or RULES}

@@ -37,7 +37,7 @@ def command(
         from rich.filesize import decimal
 
         from ...backbones.loading.convert import convert
-        from ..progress import item_bar
+        from ...util.progress import item_bar
     with item_bar("converting") as on_progress:
         done = convert(folder, out, on_progress)
     kinds = sorted({tensor.kind for tensor in done.tensors})

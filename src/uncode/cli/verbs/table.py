@@ -62,7 +62,7 @@ def fetch(
     """
     from ...frequency import FrequencyTable
     from ...frequency.released import get
-    from ..progress import download_bar
+    from ...util.progress import download_bar
 
     with download_bar(f"fetching {name}") as on_progress:
         path = get(name, url, on_progress)

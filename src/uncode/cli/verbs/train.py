@@ -31,7 +31,7 @@ def command(
         str,
         Argument(
             metavar="CONFIG",
-            help="A training config: tiny, smoke, or a file of your own (.toml).",
+            help="A training config: smoke, or a file of your own (.toml).",
             autocompletion=complete_config,
         ),
     ],
@@ -48,12 +48,12 @@ def command(
     Examples:
 
       uncode train smoke --out smoke
-      uncode train tiny --out mine --prepare
-      uncode train tiny --out mine --device cuda --seed 1
+      uncode train mine.toml --out mine --prepare
+      uncode train mine.toml --out mine --device cuda --seed 1
     """
     from ...train.config import TrainConfig
     from ...train.examples.prepare import check_can_draw, load_examples
-    from ...train.examples.shards import examples_file
+    from ...train.examples.shards import EXAMPLES_FILE
 
     found = TrainConfig.load(config)
     chosen = found if seed is None else found.with_seed(seed)
@@ -62,7 +62,7 @@ def command(
     if not only_prepare and _report_if_finished(chosen, out):
         return
     examples = None
-    if only_prepare or not examples_file(folder).is_file():
+    if only_prepare or not (folder / EXAMPLES_FILE).is_file():
         check_can_draw(chosen)
     else:
         examples = load_examples(chosen, folder)

@@ -67,12 +67,18 @@ class Plan:
 
 @dataclass(frozen=True)
 class Place:
-    """What a cache policy reads of the rows: their open blocks in columns, and the steps since these opened."""
+    """What a cache policy reads of the rows, in columns of the canvas."""
 
     block: Span
+    """Their open blocks."""
     block_step: Ints
+    """Steps since these opened."""
     wanted: Span
+    """Columns whose logits the step reads."""
     length: int
+    """Columns of the canvas."""
+    first_mask: Ints
+    """The first mask of each open block, as of the last sync; after every step where a policy `follows_masks`."""
 
     def span(self, start: Ints | int, stop: Ints | int) -> Span:
         like = self.block.start
@@ -81,12 +87,16 @@ class Place:
 
 @dataclass(frozen=True)
 class CachePolicy(Piece):
-    """A function from a :class:`Place` to a plan."""
+    """A function from a :class:`Place` to a plan. Only masks that the plan computes can be committed; the first mask of
+    the open block must be among them."""
 
     kind: ClassVar[bool] = True
 
     sees_span: ClassVar[bool] = True
     """Whether every masked position is computed at every step."""
+
+    follows_masks: ClassVar[bool] = False
+    """Whether plans depend on `place.first_mask`. The host then syncs after every step, and asks for a new plan."""
 
     @property
     def needs_kv_cache(self) -> bool:

@@ -12,7 +12,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -56,6 +56,9 @@ class Piece:
 
     needs_schedule: ClassVar[bool] = False
     """Whether it reads `view.block_steps`, which only selectors with a schedule have. :class:`Policy` checks it."""
+
+    per_row: ClassVar[tuple[str, ...]] = ()
+    """Fields in which the rows of a lane may differ; see :meth:`for_rows`."""
 
     needs_drift: ClassVar[bool] = False
     """Whether it reads `view.belief.drift`. The last step's log-probabilities are then kept, `[B, W, V]`."""
@@ -111,6 +114,32 @@ class Piece:
             if isinstance(value, Piece | tuple)
         }
         return dataclasses.replace(self, **changes) if changes else self
+
+    def is_like(self, other: Piece) -> bool:
+        """Whether the two differ in nothing but what they take `per_row`, so that their rows are decided together."""
+
+        def alike(ours: Any, theirs: Any) -> bool:
+            if isinstance(ours, Piece) and isinstance(theirs, Piece):
+                return ours.is_like(theirs)
+            if isinstance(ours, tuple) and isinstance(theirs, tuple):
+                return len(ours) == len(theirs) and all(map(alike, ours, theirs))
+            return bool(ours == theirs)
+
+        names = [f.name for f in dataclasses.fields(self) if f.compare and f.name not in self.per_row]
+        return type(self) is type(other) and all(alike(getattr(self, n), getattr(other, n)) for n in names)
+
+    def for_rows(self, rows: Sequence[Self], facts: Any) -> Self:
+        """This bound piece, for the rows of a lane. `rows` are their own pieces, as the callers gave them: they differ
+        in their `per_row` fields alone. A piece that has such fields returns a copy that is :meth:`holding` them."""
+
+        def of_parts(value: Any, theirs: Sequence[Any]) -> Any:
+            if isinstance(value, tuple):
+                return tuple(map(of_parts, value, zip(*theirs, strict=True)))
+            return value.for_rows(theirs, facts) if isinstance(value, Piece) else value
+
+        fields = [f.name for f in dataclasses.fields(self) if f.name not in self.per_row]
+        parts = {name: of_parts(getattr(self, name), [getattr(row, name) for row in rows]) for name in fields}
+        return self.holding(**parts)
 
     def with_table(self, table: Table) -> Self:
         """The same piece with a frequency table in the place of every placeholder."""

@@ -36,10 +36,10 @@ class Proposal(Piece):
 
     def __call__(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
         """What is proposed, and the logits that the belief is formed from. The view has no belief yet."""
-        return self.propose(self.without_banned(logits), view)
+        return self.propose(self.without_banned(logits, view), view)
 
-    def without_banned(self, logits: Tensor) -> Tensor:
-        """The logits with -inf for the banned tokens."""
+    def without_banned(self, logits: Tensor, view: View) -> Tensor:
+        """The logits with -inf for the banned tokens. Of a probe, the view is that of the canvas it tries."""
         return logits if self._bias is None else logits + self._bias
 
     def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
@@ -87,7 +87,7 @@ class Credit(Greedy):
         return None, logits + self.strength * self._credit(logits, view).log1p()
 
     def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
-        return {"credit": self._credit(self.without_banned(logits), view)}
+        return {"credit": self._credit(self.without_banned(logits, view), view)}
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from ..errors import require
 from ..support.arrays import Ints
 from ..view import Count, Ranking, View, part_of
 from .piece import Buffer, Piece
-from .quota import Quota, check_steps, split_steps
+from .select import Quota, check_steps, split_steps
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class LeastConfident(Remasker):
         _check_loop(self.start, self.count)
 
     def __call__(self, view: View) -> Tensor:
-        assert view.own is not None and view.logp_at_commit is not None
+        assert view.logp_at_commit is not None
         return Ranking(-view.logp_at_commit, view.own).top(self.count) & in_loop(view, self.start, ahead=1)
 
 
@@ -119,11 +119,11 @@ class LargestDrops(Remasker):
         return (Buffer("last_p", outlives_block=True),)
 
     def __call__(self, view: View) -> Tensor:
-        assert view.own is not None and view.chosen is not None
+        assert view.chosen is not None
         written = (view.chosen & view.eligible).sum(-1, keepdim=True)  # an editor's tokens fill no mask
         number = ((written + 7) // 8).clamp(min=self.count // 2).minimum(written - 1)
         drop = view.memory["last_p"] - view.belief.logp.exp()
-        is_full = ~(view.eligible & ~view.chosen).any(-1, keepdim=True)
+        is_full = ~(view.masked & ~view.chosen).any(-1, keepdim=True)
         return Ranking(drop, view.own).top(number) & ~is_full
 
     def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
@@ -162,17 +162,16 @@ class Overwrite(Editor):
         return (Buffer("times_full", "row"),)
 
     def __call__(self, view: View) -> Tensor:
-        assert view.own is not None
-        standing = view.own & ~view.eligible
+        standing = view.own & ~view.masked
         return standing & (view.belief.token != view.tokens) & (view.belief.logp.exp() > self.threshold)
 
     def pending(self, view: View) -> Tensor | bool:
-        was_full = ~view.eligible.any(-1, keepdim=True)
+        was_full = ~view.masked.any(-1, keepdim=True)
         return (~was_full | self(view).any(-1, keepdim=True)) & (self._times_full(view) < self.rounds)
 
     def _times_full(self, view: View) -> Tensor:
         """How often the model has looked at the full block, this step included."""
-        return view.memory["times_full"] + ~view.eligible.any(-1, keepdim=True)
+        return view.memory["times_full"] + ~view.masked.any(-1, keepdim=True)
 
     def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
         return {"times_full": self._times_full(view)}

@@ -1,21 +1,158 @@
-"""Selectors: *how many*. From a ranking to the set of positions a step commits."""
+"""Selectors and quotas: *how many*. From a ranking to the set of positions a step commits.
+
+A quota follows a schedule: it has a total over the span, and each block gets its share by its masks. Its formula holds
+for numbers and for `[B, 1]` tensors alike, because rows of a batch may be at different steps.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..denoiser import Facts
 from ..errors import check_probability, require
 from ..noise import Purpose, gumbel
 from ..support.arrays import Ints
-from ..view import Ranking, View
-from .piece import Buffer
-from .quota import Decay, Even, Quota, Schedule
+from ..support.transfer import number
+from ..view import Count, Ranking, View
+from .piece import Buffer, Piece
+
+
+@dataclass(frozen=True)
+class Schedule(Piece):
+    """What selectors and quotas can say ahead of time about how many steps a block takes."""
+
+    kind: ClassVar[bool] = True
+
+    @property
+    def may_wait(self) -> bool:
+        """Whether a step may commit nothing without being stalled."""
+        return False
+
+    def shares(self, masked: Ints) -> Ints:
+        """Each block's share of the steps, `[B, blocks]`, from its masks; zeros where there is no schedule."""
+        return np.zeros_like(masked)
+
+    def min_steps(self, masked: Ints, steps: Ints) -> Ints:
+        """The fewest steps that fill a block with so many masks and so large a share of the steps, `[B]`.
+
+        The host first syncs after this many steps. Return 0 if it is unknown: the host then syncs after every step.
+        """
+        return np.zeros_like(masked)
+
+    @property
+    def has_schedule(self) -> bool:
+        """Whether `view.block_steps` is a number of steps, and not 0."""
+        return bool(self.shares(np.full((1, 1), 64)).any())
+
+
+@dataclass(frozen=True)
+class Quota(Schedule):
+    """Tokens per step: a function of the view, one number for all rows or `[B, 1]`."""
+
+    kind: ClassVar[bool] = True
+
+    def __call__(self, view: View) -> Count:
+        raise NotImplementedError
+
+
+def split_steps(total: int | None, masked: Ints) -> Ints:
+    """`total` steps over blocks in proportion to their masks, the remainder to the first ones; None: one token a step.
+
+    A block with masks gets at least one step and never more steps than masks.
+    """
+    if total is None:
+        return masked
+    share = masked * total // np.maximum(masked.sum(1, keepdims=True), 1)
+    has_masks = masked > 0
+    spare = total - share.sum(1, keepdims=True)
+    share = share + (has_masks & (np.cumsum(has_masks, 1) <= spare))
+    share = np.where(has_masks, np.clip(share, 1, masked), 0)
+    while (over := (share.sum(1) > total) & (share.max(1) > 1)).any():  # tiny blocks took more than their part
+        share[over, share[over].argmax(1)] -= 1
+    return share
+
+
+def check_steps(steps: int | None) -> None:
+    require(steps is None or steps >= 1, f"steps must be at least 1, not {steps}.")
+
+
+@dataclass(frozen=True)
+class Even(Quota):
+    """The same number at every step, the remainder to the earliest ones (LLaDA). None: one token a step."""
+
+    steps: int | None = None
+
+    def check(self) -> None:
+        check_steps(self.steps)
+
+    def shares(self, masked: Ints) -> Ints:
+        return split_steps(self.steps, masked)
+
+    def __call__(self, view: View) -> Count:
+        return view.block_masked // view.block_steps + (view.block_step < view.block_masked % view.block_steps)
+
+    def min_steps(self, masked: Ints, steps: Ints) -> Ints:
+        return steps
+
+
+@dataclass(frozen=True)
+class Exactly(Quota):
+    """A fixed number of tokens at every step."""
+
+    count: int = 1
+
+    def check(self) -> None:
+        require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
+
+    def shares(self, masked: Ints) -> Ints:
+        return -(-masked // self.count)
+
+    def __call__(self, view: View) -> Count:
+        return self.count
+
+    def min_steps(self, masked: Ints, steps: Ints) -> Ints:
+        return steps
+
+
+@dataclass(frozen=True)
+class Decay(Quota):
+    """Dream's schedule: time runs evenly from 1 to eps, a step commits the share of the masks that time loses.
+
+    The number is cut to a whole one, so early steps may commit nothing; the last step commits the rest.
+    """
+
+    steps: int | None = None
+    eps: float = 1e-3
+
+    def check(self) -> None:
+        check_steps(self.steps)
+        require(0 < self.eps < 1, f"eps must be in (0, 1), not {self.eps}.")
+
+    @property
+    def may_wait(self) -> bool:
+        return True
+
+    def shares(self, masked: Ints) -> Ints:
+        return split_steps(self.steps, masked)
+
+    def __call__(self, view: View) -> Count:
+        left = view.eligible.sum(-1, keepdim=True)
+        return (left * self.lost(view)).long()
+
+    def lost(self, view: View) -> Tensor:
+        """1 - s/t for the step from time t to time s; 1 at a block's last step."""
+        steps, step = (
+            n.double() if isinstance(n, Tensor) else number(n, view.tokens, torch.float64)
+            for n in (view.block_steps, view.block_step)
+        )
+        now, then = (1.0 - (1.0 - self.eps) * at / steps for at in (step, step + 1))
+        return torch.where(step >= steps - 1, 1.0, 1.0 - then / now)
 
 
 @dataclass(frozen=True)
@@ -346,9 +483,9 @@ class LeastUncertainNext(Selector):
         first = (~tried).long().argsort(dim=-1, stable=True)  # a batch takes as many as one of its rows
         sets, tried = sets.gather(1, first[..., None].expand_as(sets)), tried.gather(1, first)
         uncertainty = torch.full(tried.shape, torch.inf, dtype=torch.float32, device=tried.device)
-        for number in tried.any(0).nonzero()[:, 0].tolist():
-            found = self._uncertainty(sets[:, number], view, tried[:, number])
-            uncertainty[:, number] = torch.where(tried[:, number], found.nan_to_num(torch.inf), torch.inf)
+        for at in tried.any(0).nonzero()[:, 0].tolist():
+            found = self._uncertainty(sets[:, at], view, tried[:, at])
+            uncertainty[:, at] = torch.where(tried[:, at], found.nan_to_num(torch.inf), torch.inf)
         best = uncertainty.min(-1).indices[:, None, None].expand(-1, 1, sets.shape[-1])
         return torch.where(sure, ranking.candidates, sets.gather(1, best)[:, 0])
 
@@ -376,3 +513,37 @@ def _repeats(sets: Tensor) -> Tensor:
 def _reaches(view: View, threshold: float) -> Tensor:
     """Where the probability of the proposal is at least the threshold, `[B, W]`."""
     return view.belief.logp >= math.log(threshold)
+
+
+@dataclass(frozen=True)
+class RejectTrivial(Scheduled):
+    """When the inner selector picks a trivial proposal, reject it with a probability and take the best non-trivial
+    candidate instead, if there is one."""
+
+    _ids: ClassVar[Tensor | None] = None
+
+    inner: Selector
+    tokens: tuple[int, ...]
+    probability: float
+
+    def check(self) -> None:
+        require(0 <= self.probability <= 1, f"the probability must be in [0, 1], not {self.probability}.")
+
+    def bind(self, facts: Facts) -> Self:
+        ids = torch.tensor(facts.resolve(self.tokens), dtype=torch.long, device=facts.device)
+        return replace(self, inner=self.inner.bind(facts)).holding(_ids=ids)
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.inner
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        assert self._ids is not None, "a selector is bound to a model before it is used"
+        picked = self.inner(ranking, view)
+        trivial = torch.isin(view.belief.token, self._ids)
+        coin = view.noise.positions(Purpose.REJECT, view.offsets) < self.probability
+        rejected = picked & trivial & coin
+        instead = Ranking(ranking.score, ~(picked | trivial)).top(rejected.sum(-1, keepdim=True))
+        # As many rejections stand as there are replacements, the worst-ranked rejected first.
+        worst = Ranking(ranking.rank.double(), rejected)
+        return (picked & ~worst.top(instead.sum(-1, keepdim=True))) | instead

@@ -11,7 +11,8 @@ from ..errors import BadLogits, RowError, Stalled
 from ..logits_check import bad_logits, find_bad_logits
 from ..support.reprs import counted
 from ..trace.row_record import RowRecord
-from .lanes.decide import Decision, Lane
+from .lane import Lane
+from .record import Decision
 from .state import State
 
 Failures = dict[int, RowError]
@@ -49,12 +50,10 @@ def check_beliefs(state: State, row: int, found: RowRecord) -> None:
 def over_limit(state: State, logits: Tensor, eligible: Tensor) -> Failures:
     """Errors for rows that have used up their forwards. They name the model if its logits are the reason."""
     rows = state.rows
-    if state.clock < state.deadline:
-        return {}
     over = (state.clock - rows.joined_at_step >= rows.limit) & ~rows.finished
     failed: Failures = {}
     for row in np.flatnonzero(over).tolist():
-        spec = state.spec_of(row)
+        spec = state.samplers[row]
         slow = spec.policy.remask if spec.policy.remask.erases else spec.policy.select
         limit = counted(int(rows.limit[row]), "forward")
         failed[row] = Stalled(
@@ -62,7 +61,7 @@ def over_limit(state: State, logits: Tensor, eligible: Tensor) -> Failures:
             f"'{spec.name}' ({type(slow).__name__}): raise the limit or change it.",
             int(rows.ids[row]),
         )
-    return failed | bad_rows(state, latest(state, logits), eligible, over)
+    return failed | bad_rows(state, state.lookahead.latest(logits), eligible, over)
 
 
 def stalled(state: State, decision: Decision, stuck: NDArray[np.bool_]) -> Failures:
@@ -82,14 +81,11 @@ def stalled(state: State, decision: Decision, stuck: NDArray[np.bool_]) -> Failu
 def _culprit(lane: Lane, decision: Decision, row: int) -> str:
     """The piece that lets a row stand still, and what it did."""
     policy = lane.sampler.policy
+    if not bool(decision.eligible[row].any()):
+        return f"{type(lane.sampler.cache).__name__} computed none of the masks of its open block"
     terms = zip(policy.score.terms, decision.terms, strict=False)
     rows = decision.score
     barring = [type(term).__name__ for term, v in terms if not bool((v.expand_as(rows)[row] > -torch.inf).all())]
     if barring and not bool((decision.score[row] > -torch.inf).any()):
         return f"{barring[0]} scored every open position -inf or NaN"
     return f"{type(policy.select).__name__} selected nothing"
-
-
-def latest(state: State, logits: Tensor) -> Tensor:
-    """The logits that are still valid: those of the next step, where its forward has been launched already."""
-    return logits if state.lookahead.logits is None else state.lookahead.logits

@@ -1,4 +1,4 @@
-"""The record of a batch: what is remembered of every row while it is decoded, in O(L) buffers on the device.
+"""What a step decides, and the record of a batch: what is remembered of its rows, in O(L) buffers on the device.
 
 Steps are appended to a list and flushed into the buffers 32 at a time, or when the window moves. A flush launches the
 same few kernels for 32 steps as for one, which keeps recording cheap.
@@ -7,6 +7,7 @@ same few kernels for 32 steps as for one, which keeps recording cheap.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -16,16 +17,56 @@ from torch import Tensor
 from ..belief import Belief
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
-from ..support.transfer import never
+from ..support.reprs import counted
 from ..trace.row_record import GIVEN, OPEN, Event, RowRecord
-from .lanes.decide import Decision
-from .window import Window, WindowedTensor
+from ..view import never
+from .rows import Window, WindowedTensor
 
 COMMIT = ("logp", "entropy", "margin", "runner_up")
 """Recorded for each offset when it is committed; the terms of the score follow, and add up to it."""
 
 CHUNK = 32
 """Steps that are appended before a flush."""
+
+
+@dataclass(slots=True)
+class Decision:
+    """What is to be written and erased in the window, and why."""
+
+    belief: Belief
+    eligible: Tensor
+    """What could be written, `[B, W]`: masks of the open blocks that the forward has computed."""
+    score: Tensor
+    """What the selector saw, `[B, W]`: -inf where nothing may be written."""
+    terms: list[Tensor]
+    """The terms of the score, each `[B, W]`, or `[1, W]` where it is the same for all rows."""
+    chosen: Tensor
+    erased: Tensor | None = None
+    edited: Tensor | None = None
+    """Of what was chosen, the standing tokens that are overwritten; None where no lane has an editor."""
+    unranked: bool = False
+    """Whether positions may be written that the ranking did not have: by an editor or a stop rule."""
+    pending: Tensor | bool = False
+    """Rows `[B, 1]` whose block must stay open although it is full."""
+    block_stop: Tensor | None = None
+    """The offsets at which the open blocks end, `[B, 1]`, where this step has decided it for one of them."""
+
+    def __repr__(self) -> str:
+        (rows, columns), erased = self.chosen.shape, 0 if self.erased is None else int(self.erased.sum())
+        shape = f"{counted(rows, 'row')}, {counted(columns, 'column')}"
+        return f"Decision({shape}, {int(self.chosen.sum())} chosen, {erased} erased)"
+
+    @property
+    def revised(self) -> bool:
+        """Whether a position may have been written more than once, so that events are kept."""
+        return self.erased is not None or self.edited is not None
+
+    @property
+    def pending_rows(self) -> Tensor:
+        """`pending` as a tensor `[B, 1]` on the device."""
+        if isinstance(self.pending, Tensor):
+            return self.pending.expand(len(self.chosen), 1)
+        return torch.full_like(self.chosen[:, :1], self.pending)
 
 
 class BatchRecord:

@@ -1,4 +1,4 @@
-"""What the host knows of each row: its blocks, which one is open, and for how many steps."""
+"""The rows of a batch: their tokens on the device, their blocks on the host, and the window over their open blocks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,84 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from ..canvas import Canvas
+from ..denoiser import Layout
+from ..pieces.cache import Span
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
+from ..support.transfer import upload
+from ..view import Count
+
+FAR = 2**62
+"""An offset behind every span."""
+
+
+class Batch:
+    """Rows on one canvas `[B, L]`; the generated span starts at the same column for all."""
+
+    def __init__(self, canvas: Canvas, seeds: Tensor) -> None:
+        self.tokens, self.valid, self.given = canvas.tokens.clone(), canvas.valid.clone(), canvas.given
+        self.seeds, self.unfinished, self.start = seeds, _ones(seeds), canvas.start
+        """`unfinished` `[B, 1]` is 1 for rows that are still decoded and 0 for rows that have finished."""
+        self.layout = Layout(self.valid, self.given)
+
+    @property
+    def span(self) -> int:
+        """Columns of the generated span."""
+        return int(self.tokens.shape[1]) - self.start
+
+    @property
+    def generated(self) -> Tensor:
+        """The generated span, `[B, S]`; a view."""
+        return self.tokens[:, self.start :]
+
+    def add(self, canvas: Canvas, seeds: Tensor) -> tuple[int, int]:
+        """Rows join; all grow to the wider prompt and the longer span. Returns by how many columns the old rows grow,
+        left and right."""
+        left, right = canvas.start - self.start, canvas.span - self.span
+        filler = int(canvas.mask_id == 0)  # any token but the mask
+        pairs = (
+            (self.tokens, canvas.tokens, filler),
+            (self.valid, canvas.valid, False),
+            (self.given, canvas.given, True),
+        )
+        self.tokens, self.valid, self.given = (
+            torch.cat([_widen(old, left, right, fill), _widen(new, -left, -right, fill)]) for old, new, fill in pairs
+        )
+        self.seeds, self.unfinished = torch.cat([self.seeds, seeds]), torch.cat([self.unfinished, _ones(seeds)])
+        self.start = max(self.start, canvas.start)
+        self.layout = Layout(self.valid, self.given, self.layout.version + 1)
+        return max(left, 0), max(right, 0)
+
+    def crop(self, left: int, right: int) -> None:
+        """Drop columns that are padding in every row."""
+        kept = slice(left, self.tokens.shape[1] - right)
+        self.tokens, self.valid, self.given = (t[:, kept].clone() for t in (self.tokens, self.valid, self.given))
+        self.start -= left
+        self.layout = Layout(self.valid, self.given, self.layout.version + 1)
+
+    def keep(self, rows: Tensor) -> None:
+        """Only these rows stay, in this order."""
+        self.tokens, self.valid, self.given = self.tokens[rows], self.valid[rows], self.given[rows]
+        self.seeds, self.unfinished = self.seeds[rows], self.unfinished[rows]
+        self.layout = Layout(self.valid, self.given, self.layout.version + 1)
+
+
+def _ones(seeds: Tensor) -> Tensor:
+    return torch.ones(len(seeds), 1, dtype=torch.int64, device=seeds.device)
+
+
+def _widen(tensor: Tensor, left: int, right: int, fill: float) -> Tensor:
+    return torch.nn.functional.pad(tensor, (max(left, 0), max(right, 0)), value=fill)
 
 
 @dataclass
 class Rows:
-    """One entry per row, `[B]`; or `[B, blocks]` for what is known of each block."""
+    """What the host knows of each row: one entry per row, `[B]`; or `[B, blocks]` for what is known of each block."""
 
     ids: Ints
     lane: Ints
@@ -22,12 +91,16 @@ class Rows:
     """Offsets at which the blocks end."""
     masked: Ints
     """Masks in each block."""
+    first_masks: Ints
+    """The offset of each block's first mask as the row joined; the span's width where it has none."""
     shares: Ints
     """Each block's share of the steps; 0 where there is no schedule."""
     block: Ints
     """The open block; -1 before the first."""
     block_step: Ints
     """Steps since it opened; -1 when it has been filled."""
+    first_mask: Ints
+    """The offset of its first mask, as of the last sync."""
     joined_at_step: Ints
     """The batch's forwards before the row joined."""
     limit: Ints
@@ -49,14 +122,19 @@ class Rows:
         first = np.argmax(masked, 1)
         ends = np.stack([zeros, zeros, first, lengths], 1) if blocks.sees_beliefs else blocks(lengths)
         counts = np.diff(np.take_along_axis(before, ends, 1), prepend=0)
+        offsets = np.where(masked, np.arange(masked.shape[1]), masked.shape[1])
+        offsets = np.pad(offsets, ((0, 0), (0, 1)), constant_values=masked.shape[1])
+        following = np.minimum.accumulate(offsets[:, ::-1], 1)[:, ::-1]
         return cls(
             ids=zeros,
             lane=zeros,
             ends=ends,
             masked=counts,
+            first_masks=np.take_along_axis(following, np.pad(ends, ((0, 0), (1, 0)))[:, :-1], 1),
             shares=sampler.policy.select.shares(counts),
             block=zeros - 1,
             block_step=zeros,
+            first_mask=zeros,
             joined_at_step=zeros + clock,
             limit=8 * counts.sum(1) + 64 if sampler.limit is None else zeros + sampler.limit,
             grows=(zeros == 0) & blocks.grows,
@@ -68,7 +146,8 @@ class Rows:
     def none(cls) -> Rows:
         """No rows yet."""
         line, square = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)
-        return cls(line, line, square, square, square, line, line, line, line, line > 0, line, line > 0)
+        blocks, steps, joined = (square, square, square, square), (line, line, line), (line, line, line > 0)
+        return cls(line, line, *blocks, *steps, *joined, line, line > 0)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -83,8 +162,9 @@ class Rows:
 
         def widened(rows: Rows) -> dict[str, NDArray[Any]]:
             more = blocks - rows.ends.shape[1]
-            fills: dict[str, Literal["edge", "constant"]] = {"ends": "edge", "masked": "constant", "shares": "constant"}
-            wide = {name: np.pad(vars(rows)[name], ((0, 0), (0, more)), mode=mode) for name, mode in fills.items()}
+            modes: dict[str, Literal["edge", "constant"]] = {"ends": "edge"}
+            names = ("ends", "masked", "first_masks", "shares")
+            wide = {n: np.pad(vars(rows)[n], ((0, 0), (0, more)), mode=modes.get(n, "constant")) for n in names}
             return vars(rows) | wide
 
         ours, theirs = widened(self), widened(other)
@@ -119,10 +199,12 @@ class Rows:
         waiting = ~self.finished & ((self.block_step < 0) | (self.block < 0))
         self.block = np.where(waiting, np.argmax(self.remaining_blocks, 1), self.block)
         self.block_step = np.where(waiting, 0, self.block_step)
+        self.first_mask = np.where(waiting, self.of_block(self.first_masks), self.first_mask)
         for row in np.flatnonzero(waiting & (self.widest > 0)):
             start, end, masks = self.ends[row, 2], self.ends[row, -1], self.masked[row, 3]
             stop = min(start + self.widest[row], end)
             self.ends[row, :4], self.masked[row, :4], self.block[row] = (start, stop, stop, end), (0, masks, 0, 0), 1
+            self.first_mask[row] = start
 
     def end_blocks(self, stop: Ints, behind: Ints, following: Ints) -> NDArray[np.bool_]:
         """Set the end of each belief-delimited block after its first step, to the offset `stop`.
@@ -136,3 +218,93 @@ class Rows:
             self.ends[row, 1:3] = stop[row], following[row] if rest else self.ends[row, -1]
             self.masked[row, 1:4] = masks - rest, 0, rest
         return here
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """Offsets `[start, start + width)` of each row's span. Rows with a common start are sliced, others gathered."""
+
+    start: Ints
+    width: int
+    offsets: Tensor
+    """`[1, W]` where all rows agree, else `[B, W]`."""
+    places: Tensor
+    """The same in float64."""
+    inside: Tensor | None
+    """Which of the columns lie in the row's open block; None where all do."""
+
+    @classmethod
+    def over(cls, start: Ints, width: int, block_start: Ints, block_stop: Ints, device: torch.device) -> Window:
+        """The window of `width` columns from `start` on, around the open blocks."""
+        first = start[:1] if (start == start[0]).all() else start
+        offsets = first[:, None] + np.arange(width)
+        inside = (offsets >= block_start[:, None]) & (offsets < block_stop[:, None])
+        return cls(
+            start,
+            width,
+            upload(offsets, device),
+            upload(offsets.astype(np.float64), device),
+            None if inside.all() else upload(inside, device),
+        )
+
+    def columns(self, origin: int) -> Span:
+        """The window in columns of the canvas, whose span starts at `origin`."""
+        return Span(self.start + origin, self.start + origin + self.width)
+
+    def restrict(self, flags: Tensor) -> Tensor:
+        """`flags` `[B, W]` inside the open blocks only."""
+        return flags if self.inside is None else flags & self.inside
+
+
+class WindowedTensor:
+    """The columns of a window `[..., B, W]` in a tensor over the generated span, `[..., B, S]`."""
+
+    def __init__(self, window: Window, span: Tensor) -> None:
+        self.whole = span
+        self._view: Tensor | None = None
+        if window.offsets.shape[0] == 1:
+            first = int(window.start[0])
+            self._view = span[..., first : first + window.width]
+        else:
+            self._index = window.offsets.expand(*span.shape[:-1], window.width)
+
+    def read(self) -> Tensor:
+        """The columns as they are now; a view where all rows have the same window."""
+        return self._view if self._view is not None else self.whole.gather(-1, self._index)
+
+    def write(self, where: Tensor, values: Tensor) -> None:
+        """Write `values` at the columns `where`."""
+        if self._view is not None:
+            torch.where(where, values, self._view, out=self._view)
+        else:
+            self.whole.scatter_(-1, self._index, torch.where(where, values, self.read()))
+
+
+class OpenBlocks:
+    """The rows' open blocks: their columns, their tokens, and for how many steps they have been open."""
+
+    def __init__(self, rows: Rows, tokens: Tensor, given: Tensor, whole_span: bool) -> None:
+        """`tokens` and `given` `[B, S]` are of the generated span. The window covers the blocks, or the whole span."""
+        starts, stops, span = rows.starts, rows.stops, tokens.shape[1]
+        width = span if whole_span else int((stops - starts).max())
+        first = np.zeros_like(starts) if whole_span else np.minimum(starts, span - width)
+        self.window = Window.over(first, width, starts, stops, tokens.device)
+        self.start, self.length = _count(starts, tokens.device), _count(stops - starts, tokens.device)
+        self.span_length = _count(rows.ends[:, -1], tokens.device)
+        """Columns of each row's span."""
+        self.masked = _count(rows.of_block(rows.masked), tokens.device)
+        """Masks in each block when it opened."""
+        self.steps = _count(rows.of_block(rows.shares), tokens.device)
+        """Each block's share of the steps, for selectors that have a total; else 0."""
+        self.age = _count(rows.block_step.copy(), tokens.device)  # a copy: the rows' own is counted up in place
+        """Steps since the blocks opened, at the last sync."""
+        self.tokens = WindowedTensor(self.window, tokens)
+        self.writable = self.window.restrict(~WindowedTensor(self.window, given).read())
+        """Positions of the blocks that are not given, `[B, W]`."""
+
+
+def _count(values: Ints, device: torch.device) -> Count:
+    """A plain number where all rows agree, else `[B, 1]`."""
+    if (values == values[0]).all():
+        return int(values[0])
+    return upload(values, device)[:, None]

@@ -6,8 +6,11 @@ arrays on the host.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ..canvas import Canvas
@@ -21,15 +24,37 @@ from ..support.threads import threads_for
 from ..support.transfer import upload
 from ..trace.row_record import RowRecord
 from ..view import Count
-from .batch import Batch
-from .lanes.decide import Lane
-from .lanes.join import add_lanes, plan_rows
-from .lookahead import LookAhead
-from .planner import Planner
+from .forwards import LookAhead, Planner
+from .lane import Lane, add_lanes, plan_rows
 from .record import BatchRecord, HostRows
 from .requests import NoiseSource, Observe, Samplers, Seeds, check_options, each_sampler, each_seed, require_logits
-from .rows import Rows
-from .window import OpenBlocks
+from .rows import FAR, Batch, OpenBlocks, Rows
+
+
+@dataclass(frozen=True)
+class Synced:
+    """What a sync brings back, `[B]` each; flags are 0 or 1."""
+
+    first_mask: Ints
+    """The offset of the open block's first mask; `FAR` where it has none."""
+    changed: Ints
+    """Whether anything was written or erased."""
+    pending: Ints
+    """Whether the block must stay open although it is full."""
+    done: Ints
+    """Whether the stop rule has left no mask at all."""
+    is_nan: Ints | None = None
+    """Whether an eligible belief is NaN; after a block's first step."""
+    block_stop: Ints | None = None
+    """The offset at which the open block ends, where this step has decided it. So for the next two."""
+    masks_behind: Ints | None = None
+    next_mask: Ints | None = None
+    """How many masks are behind the block, and the offset of the first of them."""
+
+    @property
+    def filled(self) -> NDArray[np.bool_]:
+        """Whether the open block has no mask left."""
+        return np.equal(self.first_mask, FAR)
 
 
 class State:
@@ -48,6 +73,8 @@ class State:
         self.denoiser, self.facts = denoiser, Facts.of(denoiser)
         self.observe, self.drafts, self.noise = observe, drafts, noise
         self.rows, self.lanes = Rows.none(), list[Lane]()
+        self.samplers = list[Sampler]()
+        """Each row's, as the caller gave it."""
         self.record, self.planner = BatchRecord(self.facts.device), Planner()
         self.lookahead = LookAhead(self.facts.device)
         self.clock = 0
@@ -88,6 +115,7 @@ class State:
         canvas = canvas.to(self.facts.device)
         self._add_to_batch(canvas, torch.tensor([[n] for n in numbers], device=self.facts.device))
         rows = plan_rows(canvas, self.lanes, lanes, ids, self.clock)
+        self.samplers = [*self.samplers, *each] if len(self.rows) else each
         self.rows = self.rows.join(rows) if len(self.rows) else rows
         self._regroup()
         return [int(i) for i in ids]
@@ -112,7 +140,7 @@ class State:
         self.batch.keep(index)
         self.record.keep(rows.tolist())
         self.session.keep(index)
-        self.rows = self.rows.take(rows)
+        self.rows, self.samplers = self.rows.take(rows), [self.samplers[row] for row in rows.tolist()]
         self._regroup()
 
     @torch.inference_mode()
@@ -139,36 +167,26 @@ class State:
         record, tokens = self.record.on_host(rows.tolist()), self.batch.tokens[index].cpu()
         steps = int(record.steps.max())
         window = self.planner.recomputed(self.rows.ids[rows], self.rows.joined_at_step[rows], steps)
-        samplers = [self.spec_of(row) for row in rows.tolist()]
+        samplers = [self.samplers[row] for row in rows.tolist()]
         return HostRows(record, tokens, samplers, self.batch.seeds[index, 0].tolist(), window)
-
-    def spec_of(self, row: int) -> Sampler:
-        """A row's sampler, as the caller gave it."""
-        return self.lanes[int(self.rows.lane[row])].spec
-
-    def members(self, lane: int) -> Ints:
-        """Indices of the rows in a lane."""
-        return np.flatnonzero(self.rows.lane == lane)
 
     def _regroup(self) -> None:
         """Rows came or went: sort them into lanes again, and drop lanes without rows."""
         used, self.rows.lane = np.unique(self.rows.lane, return_inverse=True)
         self.lanes = [self.lanes[number] for number in used]
         self.any_finished, self.all_finished = bool(self.rows.finished.any()), bool(self.rows.finished.all())
-        revises = np.array([lane.sampler.policy.revises for lane in self.lanes], dtype=bool)
+        revises = np.array([lane.revises for lane in self.lanes], dtype=bool)
         self.revising, self.revises = revises[self.rows.lane], bool(revises.any())
         self.earliest_join = int(min(self.rows.joined_at_step, default=self.clock))
         self.deadline = int(min(self.rows.joined_at_step + self.rows.limit, default=self.clock))
         self.planner.regroup(self.rows, self.lanes, self.batch.valid)
         for number, lane in enumerate(self.lanes):
-            lane.rows = None if len(used) == 1 else upload(self.members(number), self.facts.device)
-            if lane.probes is not None:
-                ids = self.rows.ids[self.members(number)]
-                lane.probes.follow(ids, lane.rows, self.batch, self.denoiser.open)
+            members = np.flatnonzero(self.rows.lane == number)
+            lane.follow(members, self.samplers, self.rows, self.batch, self.denoiser)
         rows, columns = self.batch.tokens.shape
         tokens = columns if self.denoiser.computes_in_parts else rows * columns
         self.threads = threads_for(self.facts.device, self.facts.parameters, tokens)
-        self.lookahead.must_open_blocks = True
+        self.lookahead.interrupt()
 
     @property
     def _sees_span(self) -> bool:
@@ -182,7 +200,11 @@ class State:
     # -- steps -----------------------------------------------------------------------------------
 
     def open_blocks(self) -> None:
-        """Rows without an open block open the next that has masks; then fix the window until a block is filled."""
+        """Rows without an open block open the next that has masks; then fix the window until a block is filled.
+
+        Nothing happens where all have one."""
+        if not self.lookahead.must_open_blocks:
+            return
         self.record.flush()
         self.flush_step_counts()
         self.rows.open_next()
@@ -190,33 +212,25 @@ class State:
         self.blocks = OpenBlocks(self.rows, self.batch.generated, given, self._sees_span)
         self.record.set_window(self.blocks.window, self._max_terms)
         self._lay_out_memory()
-        self.restart_lookahead()
+        self.lookahead.reopen(self.rows, self.lanes)
         self.planner.current = None
-        self.lookahead.logits, self.lookahead.must_open_blocks = None, False
 
     def _lay_out_memory(self) -> None:
         """What pieces remember follows its rows into the new window."""
-        for number, lane in enumerate(self.lanes):
+        for lane in self.lanes:
             if lane.memory is not None:
-                rows, window = self.members(number), self.blocks.window
+                rows, window = lane.members, self.blocks.window
                 blocks = Span(self.rows.starts[rows], self.rows.stops[rows])
                 opens = self.rows.block_step[rows] == 0
                 lane.memory.lay_out(self.rows.ids[rows], blocks, window.start[rows], window.width, opens)
 
-    def record_probes(self) -> int:
-        """Record the probes of a step. Returns the forwards that the batch took for them."""
-        passes = 0
-        for number, lane in enumerate(self.lanes):
+    def record_probes(self) -> None:
+        """Record the probes of a step."""
+        for lane in self.lanes:
             if lane.probes is not None:
-                passes += lane.probes.passes
-                for row, count in zip(self.members(number).tolist(), lane.probes.counts.tolist(), strict=True):
+                for row, count in zip(lane.members.tolist(), lane.probes.counts.tolist(), strict=True):
                     if not self.rows.finished[row]:
                         self.record.probes[row].append(count)
-        return passes
-
-    def restart_lookahead(self) -> None:
-        """Count the steps until the host must sync again."""
-        self.lookahead.restart(self.rows, self.lanes, [self.members(number) for number in range(len(self.lanes))])
 
     @property
     def block_step(self) -> Count:
@@ -225,28 +239,26 @@ class State:
 
     def flush_step_counts(self) -> None:
         """Add the steps since the last sync to the rows' own counts; between two syncs one counter serves all rows."""
-        since, self.lookahead.since_sync = self.lookahead.since_sync, 0
+        since = self.lookahead.take_count()
         if since:
             self.rows.block_step += since
             self.blocks.age = self.blocks.age + since
 
-    def end_blocks(self, stop: Ints, behind: Ints, following: Ints) -> None:
-        """Apply what a sync found of blocks that end where beliefs say; see :meth:`Rows.end_blocks`."""
-        if self.rows.end_blocks(stop, behind, following).any():
-            self.lookahead.must_open_blocks = True
-
-    def apply(self, filled: np.ndarray, done: np.ndarray) -> tuple[int, ...]:
-        """Apply what a sync found: rows `[B]` whose block is `filled` and may close, and rows that a stop rule has
-        `done`. Returns the ids of the rows that finish."""
-        rows = self.rows
-        closed = filled & ~rows.finished
-        over = closed & (~rows.remaining_blocks.any(1) | done)
+    def apply(self, found: Synced) -> tuple[int, ...]:
+        """Apply what a sync found. Returns the ids of the rows that finish."""
+        rows, ends_blocks = self.rows, False
+        if found.block_stop is not None and found.masks_behind is not None and found.next_mask is not None:
+            ends_blocks = bool(rows.end_blocks(found.block_stop, found.masks_behind, found.next_mask).any())
+        rows.first_mask = np.where(found.filled, rows.first_mask, found.first_mask)
+        closed = found.filled & (found.pending == 0) & ~rows.finished
+        over = closed & (~rows.remaining_blocks.any(1) | (found.done > 0))
         rows.block_step[closed & ~over] = -1
         rows.finished |= over
         self.any_finished, self.all_finished = bool(rows.finished.any()), bool(rows.finished.all())
-        self.restart_lookahead()
+        self.lookahead.restart(rows, self.lanes)
+        if ends_blocks or closed.any():
+            self.lookahead.interrupt()
         if closed.any():
-            self.lookahead.must_open_blocks = True
             self.batch.unfinished = upload((~rows.finished).astype(np.int64), self.facts.device)[:, None]
         return tuple(rows.ids[over].tolist())
 
@@ -261,8 +273,9 @@ class State:
             self.flush_step_counts()
             rows, start, length = self.rows, self.batch.start, self.batch.tokens.shape[1]
             block = Span(rows.starts + start, rows.stops + start)
-            place = Place(block, rows.block_step, self.blocks.window.columns(start), length)
-            return self.planner.make(place, rows, self.clock)
+            window = self.blocks.window
+            place = Place(block, rows.block_step, window.columns(start), length, rows.first_mask + start)
+            return self.planner.make(place, rows, window, self.clock)
         return self.planner.current
 
     def _plan_changes(self) -> bool:

@@ -5,7 +5,6 @@ A blocking copy waits for the forward that is running. So does an operation that
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import torch
@@ -46,14 +45,3 @@ def _arrival(device: torch.device) -> torch.cuda.Event:
 def number(value: float, like: Tensor, dtype: torch.dtype) -> Tensor:
     """One number, where `like` is."""
     return torch.full((), value, dtype=dtype, device=like.device)
-
-
-def never(like: Tensor) -> Tensor:
-    """The score of a position that must not be chosen, minus infinity, of the type of `like` and where it is."""
-    return _never(like.dtype, like.device)
-
-
-@cache
-def _never(dtype: torch.dtype, device: torch.device) -> Tensor:
-    with torch.inference_mode(False):
-        return torch.full((), float("-inf"), dtype=dtype, device=device)

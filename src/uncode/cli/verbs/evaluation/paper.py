@@ -102,13 +102,14 @@ def _decode(run: PaperRun, workers: int) -> RunFolder:
 
 def _write(folder: RunFolder, out: Path) -> Path:
     from ....paper.arrays import arrays_of
-    from ....paper.report import Report, summary
-    from ...progress import item_bar
+    from ....paper.findings import findings
+    from ....paper.report import summary, write_report
+    from ....util.progress import item_bar
 
     with item_bar("reading traces") as on_item:
         arrays = arrays_of(folder, lambda name, done, total: on_item(done, total))
     with item_bar("drawing figures") as on_item:
-        report = Report.of(folder, arrays)
-        page = report.write(out, lambda name, done, total: on_item(done, total))
-    typer.echo(summary(report.findings))
+        found = findings(arrays)
+        page = write_report(out, folder, arrays, found, lambda name, done, total: on_item(done, total))
+    typer.echo(summary(found))
     return page

@@ -103,8 +103,8 @@ def _regrade_run(files: list[Path], data: Path | None, workers: int, as_json: bo
     require(alone, "a run folder is graded alone: give one folder, and --data if its tasks need data.")
     from ....evals.regrade import regrade_run
     from ....evals.run.folder import RunFolder
+    from ....util.progress import item_bar
     from ....util.stats import wilson
-    from ...progress import item_bar
 
     with item_bar("grading") as on_progress:
         cells = regrade_run(RunFolder.existing(files[0]), data, workers, on_progress)
@@ -151,7 +151,7 @@ def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[FileAnswer
 def _grade(sets: list[AnswerSet], workers: int, out: Path | None, job: dict[str, object]) -> list[Graded]:
     """Grade the answers. With `out`, every grade is written at once, so that the same command can resume."""
     from ....evals.regrade import grade_all, grades_of
-    from ...progress import item_bar
+    from ....util.progress import item_bar
 
     found: list[Graded] = []
     begin = 0

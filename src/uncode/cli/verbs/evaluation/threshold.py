@@ -75,7 +75,8 @@ def command(
         from ....evals.run.models.diffusion import DiffusionModel
         from ....evals.run.models.load_model import load_model
         from ....evals.run.options import RunOptions
-        from ...progress import eval_bar, item_bar
+        from ....util.progress import item_bar
+        from ...progress import eval_bar
 
         entry = SamplerEntry(sampler, sampler, options)
         config = EvalConfig("threshold", "", (model,), tuple(task.name for task in chosen), (entry,))

@@ -1,0 +1,433 @@
+"""The stepper: the only place that runs a network for decoding. One call of :func:`advance` is one step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import torch
+from torch import Tensor
+
+from ..belief import Belief
+from ..errors import RowError, UncodeError
+from ..logits_check import check_shape, mask_not_barred
+from ..pieces.blocks import BlockSchedule
+from ..support.arrays import Ints
+from ..support.reprs import counted
+from ..support.threads import at_most
+from ..support.transfer import Download
+from ..trace.row_record import FILLED, OPEN
+from ..view import Ranking, View
+from .failures import Failures, bad_rows, over_limit, stalled
+from .lane import Lane
+from .record import Decision
+from .rows import FAR
+from .state import State, Synced
+
+
+@dataclass(slots=True)
+class Step:
+    """One forward, its probes, and their effects. Tensors are views that are valid until the next step."""
+
+    index: int
+    """Steps of the batch before this one."""
+    rows: Ints
+    """Ids of the rows in the batch, in its order."""
+    tokens: Tensor
+    """The whole canvas after the step, `[B, L]`."""
+    offsets: Tensor
+    """Offsets of the window's columns, `[1, W]` or `[B, W]`."""
+    decision: Decision
+    """What was written and erased in the window, with the belief and the score behind it."""
+    finished: tuple[int, ...]
+    """Ids of the rows that ended with this step."""
+    probes: int = 0
+    """Forwards of the batch within this step, beside its own."""
+    failed: tuple[RowError, ...] = ()
+    """Why rows cannot go on, one error for each of them; empty where `advance` raises."""
+
+    def __repr__(self) -> str:
+        ended = f", {len(self.finished)} finished" if self.finished else ""
+        rows, written = counted(len(self.rows), "row"), int(self.committed.sum())
+        return f"Step(index={self.index}, {rows}, {written} committed{ended})"
+
+    @property
+    def committed(self) -> Tensor:
+        """Which columns of the window were written, `[B, W]`."""
+        return self.decision.chosen
+
+
+@torch.inference_mode()
+def advance(state: State, *, raises: bool = True) -> Step:
+    """One forward for all rows that are unfinished, and all that follows from it:
+
+    1. Open: each row without an open block opens its next one and counts its masked positions.
+    2. Forward: ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
+       (On a GPU a single row's forward may have been launched at the end of the step before; see 8.)
+    3. Believe: propose a token everywhere; form the belief (float32; float64 logits keep float64). Beliefs may decide
+       where a block ends that has just opened.
+    4. Score: a sum of terms in float64. Eligible is what is masked, in the open block and computed by the forward; -inf
+       elsewhere.
+    5. Select, after probes where a piece needs them: forwards over other canvases, in a session without a KV cache,
+       each counted as a forward of its row.
+    6. Take back: remask among the decoder's own tokens, this step's included.
+    7. Write what was selected; erase what was taken back; record with what belief each token was committed.
+    8. Check and hand out. The host syncs only where a block can be filled or a row can end (see :mod:`.forwards`): it
+       asks the stop rules, and learns which rows have ended and which cannot go on. A row with nothing written or
+       erased whose selector may not wait is `Stalled`; over the limit: the same. Logits that are NaN are the model's
+       fault: the error names it. They are looked for after a block's first step, when a row stalls, and in the finished
+       trace, so that it needs no separate sync. With `raises=False` such rows are in `step.failed`; drop them, and the
+       others go on.
+    """
+    if state.all_finished:
+        raise UncodeError("there is no unfinished row to advance: add rows first.")
+    with at_most(state.threads):
+        step = _advance(state)
+    if raises and step.failed:
+        raise step.failed[0]
+    return step
+
+
+def _advance(state: State) -> Step:
+    state.open_blocks()
+    logits, view = _forward(state)
+    parts = _believe(state.lanes, logits, view)
+    _score(parts)
+    _select(parts)
+    _take_back(parts)
+    decision = _write(state, parts, view)
+    return _check(state, decision, logits, view)
+
+
+# -- 2. forward ----------------------------------------------------------------------------------
+
+
+def _forward(state: State) -> tuple[Tensor, View]:
+    """Logits of the open window, and what the pieces see of it."""
+    logits = state.lookahead.take_logits()
+    return _run_network(state) if logits is None else logits, view_of(state)
+
+
+def _run_network(state: State) -> Tensor:
+    plan = state.plan()
+    logits = state.session.logits(state.batch.tokens, state.batch.layout, plan)
+    if state.unchecked:
+        _check_first_forward(state, logits, plan.wanted.width)
+        state.unchecked = False
+    return logits
+
+
+def _check_first_forward(state: State, logits: Tensor, width: int) -> None:
+    """Raise an error that names the model where a session's first logits break their contract."""
+    check_shape(state.denoiser, logits, (len(state.rows), width, state.facts.vocab_size), state.batch.tokens.shape[1])
+    eligible = view_of(state).eligible
+    bad = bad_rows(state, logits, eligible, ~state.rows.finished)
+    if bad:
+        raise next(iter(bad.values()))
+    if bool((logits[..., state.facts.mask_id][eligible] > -torch.inf).any()):
+        raise mask_not_barred(state.denoiser)
+
+
+def view_of(state: State) -> View:
+    """What the pieces see at the next step, before a belief is formed."""
+    blocks, here, computed = state.blocks, state.blocks.tokens.read(), state.planner.computed
+    masked = blocks.window.restrict(here == state.facts.mask_id)
+    return View(
+        tokens=here,
+        masked=masked,
+        eligible=masked if computed is None else masked & computed,
+        offsets=blocks.window.offsets,
+        places=blocks.window.places,
+        block_start=blocks.start,
+        block_length=blocks.length,
+        block_masked=blocks.masked,
+        block_steps=blocks.steps,
+        block_step=state.block_step,
+        noise=state.noise(state.batch.seeds, state.record.steps),
+        span=state.batch.generated,
+        span_length=blocks.span_length,
+        writable=blocks.writable,
+        logp_at_commit=state.record.logp_at_commit if state.revises else None,
+    )
+
+
+# -- 3. to 6.: every lane decides for its rows ------------------------------------------------------
+
+
+@dataclass(slots=True)
+class _Part:
+    """A lane's part of a step. Each stage adds to it."""
+
+    lane: Lane
+    logits: Tensor
+    view: View
+    terms: list[Tensor] = field(init=False)
+    ranking: Ranking = field(init=False)
+    chosen: Tensor = field(init=False)
+    edited: Tensor | None = None
+    erased: Tensor | None = None
+    pending: Tensor | bool = False
+    block_stop: Tensor | None = None
+
+    def decision(self) -> Decision:
+        policy = self.lane.sampler.policy
+        return Decision(
+            belief=self.view.belief,
+            eligible=self.view.eligible,
+            score=self.ranking.score,
+            terms=self.terms,
+            chosen=self.chosen,
+            erased=self.erased,
+            edited=self.edited,
+            unranked=policy.stop.sees_beliefs or policy.edit is not None,
+            pending=self.pending,
+            block_stop=self.block_stop,
+        )
+
+
+def _believe(lanes: Sequence[Lane], logits: Tensor, view: View) -> list[_Part]:
+    if len(lanes) == 1:
+        parts = [_Part(lanes[0], logits, view)]
+    else:
+        parts = [_Part(lane, logits[lane.rows], view.take(lane.rows)) for lane in lanes if lane.rows is not None]
+    for part in parts:
+        sampler, memory, view = part.lane.sampler, part.lane.memory, part.view
+        if memory is not None:
+            view = replace(view, memory=memory.values)
+        if part.lane.probes is not None:
+            view = part.lane.probes.begin(view)
+        proposed, believed = sampler.propose(part.logits, view)
+        belief = Belief.of(believed, proposed, view.tokens if part.lane.needs_standing else None)
+        if memory is not None:
+            belief = memory.with_drift(belief, believed)
+        part.view = replace(view, belief=belief)
+        if sampler.policy.blocks.sees_beliefs:
+            _end_blocks(part, sampler.policy.blocks)
+    return parts
+
+
+def _end_blocks(part: _Part, blocks: BlockSchedule) -> None:
+    """Ask where the blocks end that have just opened, and let the view show no more than that."""
+    view = part.view
+    opens = view.block_step == 0
+    if opens is False:
+        return
+    end = torch.as_tensor(view.block_start + view.block_length, device=view.tokens.device)
+    end = end.expand(len(view.tokens), 1)  # as far as the host knows
+    stop = torch.minimum(blocks.stops(view), end)
+    if isinstance(opens, Tensor):
+        stop = torch.where(opens, stop, end)
+    inside = view.offsets < stop
+    masked = view.masked & inside
+    count = masked.sum(-1, keepdim=True)
+    part.block_stop, part.view = (
+        stop,
+        replace(
+            view,
+            masked=masked,
+            eligible=view.eligible & inside,
+            writable=view.writable & inside,
+            block_masked=torch.where(opens, count, view.block_masked) if isinstance(opens, Tensor) else count,
+            block_length=stop - view.block_start,
+        ),
+    )
+
+
+def _score(parts: Sequence[_Part]) -> None:
+    for part in parts:
+        part.terms = [_ranked(term(part.view)) for term in part.lane.sampler.policy.score.terms]
+        score = part.terms[0]  # alone, a term orders in float32 as it would in float64
+        for term in part.terms[1:]:
+            score = score.double() + term
+        part.ranking = Ranking(score, part.view.eligible)
+
+
+def _ranked(term: Tensor) -> Tensor:
+    """A term of the score in a type that ranks, float32 or float64."""
+    return term if term.dtype in (torch.float32, torch.float64) else term.double()
+
+
+def _select(parts: Sequence[_Part]) -> None:
+    for part in parts:
+        policy, view = part.lane.sampler.policy, part.view
+        part.chosen = policy.select(part.ranking, view)
+        if policy.stop.sees_beliefs:
+            part.chosen = part.chosen | policy.stop.exits(view)
+        if policy.edit is not None:
+            part.edited = policy.edit(view) & view.own
+            part.chosen = part.chosen | part.edited
+            part.pending = policy.edit.pending(view)
+
+
+def _take_back(parts: Sequence[_Part]) -> None:
+    for part in parts:
+        lane, remask = part.lane, part.lane.sampler.policy.remask
+        if not lane.erases and lane.memory is None:
+            continue
+        view = part.view.committing(part.chosen)
+        if lane.erases:
+            part.erased = remask(view) & view.own
+            part.pending = part.pending | remask.pending(view)
+        if lane.memory is not None:
+            lane.memory.update(lane.sampler, view, part.logits)
+
+
+def _in_one(parts: Sequence[_Part], view: View) -> Decision:
+    """The decisions of all lanes, in the batch's order."""
+    if len(parts) == 1:
+        return parts[0].decision()
+    decisions = [part.decision() for part in parts]
+    batch_order = torch.cat([part.lane.rows for part in parts if part.lane.rows is not None]).argsort()
+
+    def concatenate(tensors: list[Tensor]) -> Tensor:
+        return torch.cat(tensors).index_select(0, batch_order)
+
+    def flags(found: list[Tensor | None]) -> Tensor | None:
+        if all(each is None for each in found):
+            return None
+        pairs = zip(found, decisions, strict=True)
+        return concatenate([torch.zeros_like(one.chosen) if each is None else each for each, one in pairs])
+
+    stop, eligible = None, view.eligible
+    if any(one.block_stop is not None for one in decisions):
+        stop = concatenate([_block_stop(one) for one in decisions])
+        eligible = eligible & (view.offsets < stop)
+    return Decision(
+        belief=Belief.join([one.belief for one in decisions], concatenate, tokens=True),
+        eligible=eligible,
+        score=concatenate([one.score for one in decisions]),
+        terms=[concatenate([_term(one, k) for one in decisions]) for k in range(max(len(d.terms) for d in decisions))],
+        chosen=concatenate([one.chosen for one in decisions]),
+        erased=flags([one.erased for one in decisions]),
+        edited=flags([one.edited for one in decisions]),
+        unranked=any(one.unranked for one in decisions),
+        pending=concatenate([one.pending_rows for one in decisions]),
+        block_stop=stop,
+    )
+
+
+def _term(one: Decision, number: int) -> Tensor:
+    """A term of the score for every row; NaN where the lane's score has fewer terms than another's."""
+    if number < len(one.terms):
+        return one.terms[number].expand_as(one.score)
+    return torch.full_like(one.score, float("nan"))
+
+
+def _block_stop(one: Decision) -> Tensor:
+    """Where a lane's open blocks end, `[B, 1]`; far behind the span where the step has not decided it."""
+    return torch.full_like(one.chosen[:, :1], FAR, dtype=torch.int64) if one.block_stop is None else one.block_stop
+
+
+# -- 7. write --------------------------------------------------------------------------------------
+
+
+def _write(state: State, parts: Sequence[_Part], view: View) -> Decision:
+    decision, blocks, record = _in_one(parts, view), state.blocks, state.record
+    seen = view.tokens == state.facts.mask_id if state.observe == "span" else decision.eligible
+    unfinished = state.batch.unfinished
+    if state.any_finished and decision.erased is not None:
+        decision.erased = decision.erased & (unfinished > 0)
+    if state.any_finished and decision.edited is not None:
+        decision.chosen = decision.chosen & ~(decision.edited & (unfinished == 0))
+    blocks.tokens.write(decision.chosen, decision.belief.token)
+    record.commit_step_in_window.write(decision.chosen, record.steps)
+    if state.drafts:
+        record.draft(blocks.window, decision.belief.token, ~state.rows.finished)
+    if decision.revised:
+        _record_events(state, decision)
+    if decision.erased is not None:
+        blocks.tokens.write(decision.erased, torch.full_like(record.steps, state.facts.mask_id))
+        record.commit_step_in_window.write(decision.erased, torch.full_like(record.steps, OPEN))
+    state.record_probes()
+    record.reserve(state.clock + 1 - state.earliest_join)
+    record.append(decision, seen, unfinished)
+    return decision
+
+
+def _record_events(state: State, decision: Decision) -> None:
+    """Where a remasker or an editor runs, offsets are written more than once: keep every change, in order."""
+    own, revising = state.record.steps[:, 0].tolist(), state.revising
+    offsets = state.blocks.window.offsets.expand(len(own), -1)
+    for change, token in ((decision.chosen, decision.belief.token), (decision.erased, None)):
+        for row, column in [] if change is None else change.nonzero().tolist():
+            if not revising[row]:
+                continue
+            written = -1 if token is None else int(token[row, column])
+            state.record.events[row].append((own[row], int(offsets[row, column]), written))
+
+
+# -- 8. check and hand out -------------------------------------------------------------------------
+
+
+def _check(state: State, decision: Decision, logits: Tensor, view: View) -> Step:
+    finished, failed = _sync(state, decision, logits) if state.lookahead.count_step() else ((), {})
+    state.clock += 1
+    if state.clock >= state.deadline:
+        failed = failed | over_limit(state, logits, decision.eligible)
+    return Step(
+        index=state.clock - 1,
+        rows=state.rows.ids,
+        tokens=state.batch.tokens,
+        offsets=view.offsets,
+        decision=decision,
+        finished=finished,
+        probes=sum(lane.probes.passes for lane in state.lanes if lane.probes is not None),
+        failed=tuple(failed.values()),
+    )
+
+
+def _sync(state: State, decision: Decision, logits: Tensor) -> tuple[tuple[int, ...], Failures]:
+    """Ask the device which blocks are filled, which rows have ended, and which cannot go on.
+
+    All that the host must know comes in one device-to-host copy.
+    """
+    state.flush_step_counts()
+    done = _ask_stop_rules(state)
+    window = state.blocks.window
+    left = window.restrict(state.blocks.tokens.read() == state.facts.mask_id)
+    if decision.block_stop is not None:
+        left = left & (window.offsets < decision.block_stop)
+    changed = decision.chosen if decision.erased is None else decision.chosen | decision.erased
+    facts = {
+        "first_mask": torch.where(left, window.offsets, FAR).amin(-1),
+        "changed": changed.any(-1),
+        "pending": decision.pending_rows[:, 0],
+        "done": done,
+    }
+    if (state.rows.block_step == 1).any():  # a block's first step
+        facts["is_nan"] = (decision.belief.log_sumexp.isnan() & decision.eligible).any(-1)
+        if decision.block_stop is not None:
+            facts |= _ends_of_blocks(state, decision.block_stop)
+    download = Download(torch.stack(list(facts.values())))
+    if state.may_run_ahead:
+        state.lookahead.keep_logits(_run_network(state))
+    found = Synced(**dict(zip(facts, download(), strict=True)))
+    stuck = ~found.filled & (found.changed == 0) & ~state.rows.finished
+    failed: Failures = stalled(state, decision, stuck)
+    suspects = stuck if found.is_nan is None else stuck | (found.is_nan > 0)
+    failed |= bad_rows(state, state.lookahead.latest(logits), decision.eligible, suspects)  # the model's fault
+    return state.apply(found), failed
+
+
+def _ends_of_blocks(state: State, stop: Tensor) -> dict[str, Tensor]:
+    """Where this step has ended blocks, and what masks are behind each of them."""
+    span = state.batch.generated
+    behind = (span == state.facts.mask_id) & (torch.arange(span.shape[1], device=span.device) >= stop)
+    return {"block_stop": stop[:, 0], "masks_behind": behind.sum(-1), "next_mask": behind.long().argmax(-1)}
+
+
+def _ask_stop_rules(state: State) -> Tensor:
+    """Fill the rest of the rows whose stop rule says so, without a forward; `[B]`: which have no mask left at all."""
+    batch, span, mask_id = state.batch, state.batch.generated, state.facts.mask_id
+    ended = torch.zeros_like(span[:, 0], dtype=torch.bool)
+    for lane in state.lanes:
+        if not lane.sampler.policy.stop.stops:
+            continue
+        rows = slice(None) if lane.rows is None else lane.rows
+        here, own = span[rows], ~batch.given[rows, batch.start :]
+        masked = here == mask_id
+        fill = lane.sampler.policy.stop(here, masked, own)
+        batch.tokens[rows, batch.start :] = torch.where(fill >= 0, fill, here)
+        state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])
+        ended[rows] = ~(masked & (fill < 0)).any(-1)
+    return ended

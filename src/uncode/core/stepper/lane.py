@@ -1,0 +1,104 @@
+"""A lane: the rows of a batch that share a sampler, and so are decided together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+from torch import Tensor
+
+from ..canvas import Canvas
+from ..denoiser import Denoiser, Facts
+from ..errors import require
+from ..pieces.policy import Sampler
+from ..support.arrays import Ints
+from ..support.transfer import upload
+from .memory import Memory
+from .probes import Probes
+from .rows import Batch, Rows
+
+
+class Lane:
+    """Rows whose samplers are the same, but for what its pieces take `per_row`."""
+
+    rows: Tensor | None = None
+    """Indices of its rows on the device; None when the lane holds the whole batch."""
+    members: Ints
+    """The same on the host. Both are set by :meth:`follow`."""
+
+    def __init__(self, spec: Sampler, facts: Facts) -> None:
+        self.spec = spec
+        """The sampler as the caller gave it; of several rows, the first one's."""
+        self.sampler = spec.bind(facts)
+        """The same, bound to the model and to the rows."""
+        self.memory = Memory.of(self.sampler, facts)
+        """What its pieces remember; None where they remember nothing."""
+        self.probes = Probes(facts.mask_id) if self.sampler.max_probes else None
+        """The forwards that its pieces run within a step; None where they run none."""
+        remask = spec.policy.remask
+        self.revises, self.erases, self.needs_standing = spec.policy.revises, remask.erases, remask.needs_standing
+        self._bound, self._facts = self.sampler, facts
+        self._takes_per_row = any(piece.per_row for piece in spec.pieces())
+
+    def fits(self, sampler: Sampler) -> bool:
+        """Whether rows with this sampler belong to the lane."""
+        return self.spec is sampler or self.spec == sampler or (self._takes_per_row and self.spec.is_like(sampler))
+
+    def follow(self, members: Ints, samplers: Sequence[Sampler], rows: Rows, batch: Batch, denoiser: Denoiser) -> None:
+        """Rows came or went: these indices of the batch are the lane's; `samplers` are those of the whole batch."""
+        self.members = members
+        self.rows = None if len(members) == len(rows) else upload(members, self._facts.device)
+        if self._takes_per_row:
+            self.sampler = self._bound.for_rows([samplers[row] for row in members.tolist()], self._facts)
+        if self.probes is not None:
+            self.probes.follow(rows.ids[members], self.rows, batch, self.sampler.propose, denoiser)
+
+
+def add_lanes(
+    lanes: Sequence[Lane], samplers: Sequence[Sampler], facts: Facts, whole_span: bool
+) -> tuple[list[Lane], Ints]:
+    """Add lanes for new rows where no lane has their sampler. Returns all lanes, and the number of each new row's."""
+    found, numbers = list(lanes), []
+    for sampler in samplers:
+        known = [number for number, lane in enumerate(found) if lane.fits(sampler)]
+        if not known:
+            _check_sampler(sampler, facts, whole_span)
+            found.append(Lane(sampler, facts))
+        numbers.append(known[0] if known else len(found) - 1)
+    return found, np.array(numbers)
+
+
+def _check_sampler(sampler: Sampler, facts: Facts, whole_span: bool) -> None:
+    """Raise unless the sampler's cache computes what its stop rule and the caller look at."""
+    stop, cache = type(sampler.policy.stop).__name__, type(sampler.cache).__name__
+    require(
+        not whole_span or sampler.cache.sees_span,
+        f"observe='span' needs every masked position at every step, which {cache} skips: use another cache or "
+        "observe='open'.",
+    )
+    require(
+        not sampler.policy.stop.sees_beliefs or sampler.cache.sees_span,
+        f"{stop} needs every masked position at every step, which {cache} skips: use another cache.",
+    )
+    require(
+        not (sampler.policy.stop.reads_committed and sampler.cache.needs_kv_cache),
+        f"{stop} reads committed positions too, which {cache} does not compute again: use a sampler without a cache.",
+    )
+    require(
+        facts.has_kv_cache or not sampler.cache.needs_kv_cache,
+        f"this model has no KV cache, and {cache} needs one: use a sampler without a cache.",
+    )
+
+
+def plan_rows(canvas: Canvas, lanes: Sequence[Lane], numbers: Ints, ids: Ints, clock: int) -> Rows:
+    """New rows with their blocks and steps, planned lane by lane, in the order of the canvas."""
+    masked, lengths = canvas.masked[:, canvas.start :].cpu().numpy(), canvas.lengths.cpu().numpy()
+    parts = []
+    for number in np.unique(numbers):
+        here = np.flatnonzero(numbers == number)
+        part = Rows.plan(lanes[number].sampler, masked[here], lengths[here], clock)
+        part.ids, part.lane = ids[here], numbers[here]
+        parts.append(part)
+    rows = reduce(Rows.join, parts)
+    return rows.take(np.argsort(rows.ids))

@@ -1,0 +1,83 @@
+"""One step, as `docs/concepts.md` tells it: its files, its stages, what a view holds."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+import sys
+from dataclasses import FrozenInstanceError, fields
+from pathlib import Path
+from types import FrameType
+
+import pytest
+
+import uncode
+from tests import grid
+from tests.toy import MASK, ToyDenoiser
+from uncode.core.stepper import advance as stepper
+from uncode.core.view import View
+
+CORE = Path(uncode.__file__).parent / "core"
+PAGE = (Path(__file__).parents[2] / "docs/concepts.md").read_text()
+ONE_STEP = PAGE.partition("\n## One step\n")[2].partition("\n## ")[0]
+_, OF_A_STEP, WHEN_OPENED = re.split("### The files of a step|When a block opens, or the host syncs", ONE_STEP)
+
+
+def named(text: str) -> list[str]:
+    return re.findall(r"`(core/[\w/]+\.py)`", text)
+
+
+def files_of_steps() -> list[list[str]]:
+    """For each step of a decode, the files of core it runs code of, in the order in which it reaches them."""
+    canvas = uncode.Canvas.after_prompt([[1, 2]], 16, MASK)
+    run = uncode.steps(ToyDenoiser(1), canvas, uncode.presets.uncode(steps=8, frequency=grid.TABLE))
+    found: list[list[str]] = []
+
+    def watch(frame: FrameType, event: str, _: object) -> None:
+        file = Path(frame.f_code.co_filename)
+        if event == "call" and CORE in file.parents and (name := f"core/{file.relative_to(CORE)}") not in found[-1]:
+            found[-1].append(name)
+
+    while not run.state.all_finished:
+        found.append([])
+        sys.setprofile(watch)
+        try:
+            stepper.advance(run.state)
+        finally:
+            sys.setprofile(None)
+    return found
+
+
+def test_a_step_passes_the_files_that_the_page_lists() -> None:
+    first, *usual, last = files_of_steps()
+    steps, helpers = OF_A_STEP.split("Two helpers")
+    listed = named(steps)
+    assert len(usual) == 6 and len(listed) == 10
+    for files in usual:
+        assert [file for file in files if not file.startswith("core/support/")] == listed
+        assert {*files} == {*listed, *named(helpers)}
+    assert {*first, *last} == {*listed, *named(helpers), *named(WHEN_OPENED)}
+
+
+def test_a_step_is_the_eight_calls_that_its_docstring_numbers() -> None:
+    numbers = re.findall(r"^    (\d)\. ", inspect.getdoc(stepper.advance).replace("\n", "\n    ") or "", flags=re.M)
+    (body,) = ast.parse(inspect.getsource(stepper._advance)).body
+    assert isinstance(body, ast.FunctionDef)
+    calls = [node.value for node in body.body if isinstance(node, ast.Expr | ast.Assign | ast.Return)]
+    assert [int(number) for number in numbers] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert len(calls) == len(body.body) == 8 and all(isinstance(call, ast.Call) for call in calls)
+
+
+def test_the_page_names_every_attribute_of_the_view() -> None:
+    names = {field.name for field in fields(View)} | {n for n, v in vars(View).items() if isinstance(v, property)}
+    rows = ONE_STEP.partition("| attribute of `View` |")[2].partition("\n\n")[0].splitlines()
+    assert {name for row in rows for name in re.findall(r"`(\w+)`", row.partition("|")[2].partition("|")[0])} == names
+
+
+def test_a_view_is_read_only() -> None:
+    run = uncode.steps(ToyDenoiser(1), uncode.Canvas.after_prompt([[1, 2]], 4, MASK), "confidence")
+    run.state.open_blocks()
+    view = stepper.view_of(run.state)
+    with pytest.raises(FrozenInstanceError):
+        view.eligible = view.tokens  # type: ignore[misc]
