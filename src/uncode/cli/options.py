@@ -108,7 +108,7 @@ SamplerName = Annotated[
         autocompletion=complete_sampler,
     ),
 ]
-Settings = Annotated[
+SamplerSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
@@ -144,7 +144,7 @@ Chat = Annotated[bool, typer.Option("--chat", help="Send the prompt as a user me
 Guidance = Annotated[float, typer.Option(min=0, metavar="SCALE", help="Scale of classifier-free guidance; 0 is none.")]
 Whole = Annotated[bool, typer.Option("--whole", help="Fill every mask; do not stop at EOS.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-View = Annotated[
+ViewPage = Annotated[
     Path | None, typer.Option("--view", metavar="FILE", help="Write a page (HTML) that replays the decode.")
 ]
 Input = Annotated[

@@ -37,7 +37,7 @@ EXAMPLES = {
 def command(
     model: shared.Model = "tiny",
     sampler: shared.SamplerName = DEFAULT_SAMPLER,
-    settings: shared.Settings = None,
+    settings: shared.SamplerSettings = None,
     frequency: shared.Frequency = None,
     host: Annotated[str, Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
