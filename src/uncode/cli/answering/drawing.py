@@ -9,7 +9,7 @@ from typing import NamedTuple
 from rich.text import Text
 
 from ...core.moments import EARLY, LATE, MIDDLE, moments
-from ...view.row_summary import Row, eos_ids_of
+from ...view.row_summary import TraceLine, eos_ids_of
 from ...view.visible_text import BREAK, EOS_SIGN
 
 STYLES = {
@@ -45,7 +45,7 @@ def draw(cells: Sequence[Cell]) -> Text:
     return drawn
 
 
-def cells_of(row: Row) -> list[Cell]:
+def cells_of(row: TraceLine) -> list[Cell]:
     """The generated tokens of a finished row."""
     eos_ids = eos_ids_of(row)
     tokens = zip(row["generated_texts"], moments(row["commit_step"]), row["generated_ids"], strict=True)
