@@ -14,7 +14,7 @@ from zlib import compress
 from ..core.errors import require
 from ..core.moments import moments
 from ..util.write import write_whole
-from .row_summary import Row, eos_ids_of, summary
+from .row_summary import TraceLine, eos_ids_of, summary
 from .script import FOLDER, LOCKED, filled, hash_of, script
 from .visible_text import BREAK, EOS_SIGN, html
 
@@ -44,7 +44,7 @@ class Trajectory:
     """A row of a trace with its texts (`trace.row(r, tokenizer)`), and its title."""
 
     title: str
-    row: Row
+    row: TraceLine
     verdict: Verdict | None = None
     problem: str = ""
     """The name of the prompt, where a page has several. Rows of one prompt are shown side by side."""
@@ -139,7 +139,7 @@ def _rows_block(number: int, problem: list[Trajectory], is_plain: bool) -> str:
     return f'<script type="{DEFLATED}" id="rows-{number}">{packed}</script>'
 
 
-def compact(row: Row) -> Row:
+def compact(row: TraceLine) -> TraceLine:
     """The row for the page. A draft repeats most of the draft before it, so only the differences are kept."""
     found = {name: row[name] for name in _AS_THEY_ARE}
     found |= {name: row[name] for name in _WHERE_THERE if row.get(name) is not None}
@@ -179,7 +179,7 @@ def _texts(problems: list[list[Trajectory]], are_few: bool) -> str:
     return text if are_few else f"<noscript>\n{text}\n</noscript>"
 
 
-def _sections(problem: list[Trajectory], drawn: Callable[[Row], str]) -> str:
+def _sections(problem: list[Trajectory], drawn: Callable[[TraceLine], str]) -> str:
     """The prompt, and the final texts."""
     name, prompt = problem[0].problem, problem[0].row["prompt_text"]
     head = f"<h2>{html(name)}</h2>\n" if name else ""
@@ -187,7 +187,7 @@ def _sections(problem: list[Trajectory], drawn: Callable[[Row], str]) -> str:
     return head + "\n".join(_section(one, drawn) for one in problem)
 
 
-def _section(one: Trajectory, drawn: Callable[[Row], str]) -> str:
+def _section(one: Trajectory, drawn: Callable[[TraceLine], str]) -> str:
     return f"""<section class="trace">
 <header><h2>{html(one.title)}</h2>{_verdict(one.verdict) if one.verdict else ""}</header>
 <p class="summary">{html("; ".join(summary(one.row)))}</p>
@@ -201,18 +201,18 @@ def _verdict(verdict: Verdict) -> str:
     return f'<span class="verdict {word}">{"✓" if verdict.right else "✗"} {word}{reason}</span>'
 
 
-def _plain(row: Row) -> str:
+def _plain(row: TraceLine) -> str:
     """The text before the first EOS."""
     return html("".join(row["generated_texts"][: _text_length(row)]))
 
 
-def _text_length(row: Row) -> int:
+def _text_length(row: TraceLine) -> int:
     """Tokens before the first EOS."""
     ids, eos_ids = row["generated_ids"], eos_ids_of(row)
     return next((at for at, token in enumerate(ids) if token in eos_ids), len(ids))
 
 
-def _tokens(row: Row) -> str:
+def _tokens(row: TraceLine) -> str:
     """The tokens, each in a span of its commit time. Blanks before a word are outside."""
     spans, eos_ids = [], eos_ids_of(row)
     tokens = zip(row["generated_texts"], row["generated_ids"], moments(row["commit_step"]), strict=True)

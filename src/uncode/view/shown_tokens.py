@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..core.moments import MOMENTS
 from ..core.trace.row_record import FILLED, GIVEN, OPEN
 from .animation_style import Span
-from .row_summary import Row, eos_ids_of, steps_of
+from .row_summary import TraceLine, eos_ids_of, steps_of
 
 
 class ShownToken(NamedTuple):
@@ -25,7 +25,7 @@ class ShownToken(NamedTuple):
         return self.span.end is None
 
 
-def shown_tokens(row: Row) -> list[ShownToken]:
+def shown_tokens(row: TraceLine) -> list[ShownToken]:
     """All tokens in the order of their commits. Given ones start at step 0; the stop rule fills after the last step."""
     eos_ids, steps = eos_ids_of(row), row["commit_step"]
     finals = sorted(step for step in steps if step >= 0)

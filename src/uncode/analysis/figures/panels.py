@@ -1,4 +1,4 @@
-"""Figures with one panel for each model and task: heat maps, trivial tokens, answers, accuracy, entropy."""
+"""Figures with one panel for each model and task: heat maps, trivial tokens, answers, accuracy, entropy, anchors."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core.support.reprs import counted
+from .. import choose
 from ..analyze import Analysis
 from ..measures.heat_map import HeatMap
 from ..read_traces import Group
@@ -163,3 +164,30 @@ def _draw_answers(points: Any, colour: str, group: Group, one: Any) -> None:
     if entropy is not None:
         name = f"{group.sampler}: mean step {one.mean_step.estimate:.1f}, {entropy.estimate:.2f} nats"
         points.plot([time.estimate], [entropy.estimate], "o", color=colour, markeredgecolor="white", label=name)
+
+
+def anchors(analysis: Analysis) -> Any:
+    """For each place of the anchor: when each offset is written, and how much earlier than without the anchor."""
+    places = choose.anchored(analysis.groups)
+    figure = new_figure(8.6, 2.9 * len(places) + 0.3)
+    for (ranks, spread), (place, found) in zip(
+        figure.subplots(len(places), 2, squeeze=False), places.items(), strict=True
+    ):
+        control = choose.control_of(analysis.groups, found[0][0])
+        ranks.plot(control.mean, color="0.55", linestyle="--", linewidth=1, label="no anchor")
+        for number, (_, one) in enumerate(found):
+            colour, earlier = COLOURS[number % len(COLOURS)], one.spread(control)
+            ranks.plot(one.mean, color=colour, linewidth=1.2, label=f"anchor {one.text!r}")
+            spread.plot(earlier.distance, earlier.earlier, color=colour, linewidth=1.2, label=f"anchor {one.text!r}")
+        ranks.axvline(place, color="0.8", linewidth=1)
+        ranks.set_xlabel("position in the span")
+        ranks.set_ylabel("mean rank (0 first, 1 last)")
+        ranks.set_title(f"{found[0][0].task}: anchor at position {place}")
+        spread.axhline(0, color="0.7", linewidth=1)
+        spread.set_xlabel("distance from the anchor")
+        spread.set_ylabel("earlier than without, ranks")
+        spread.set_title("what the anchor changes around it")
+        for axes in (ranks, spread):
+            tidy(axes)
+            axes.legend(frameon=False, fontsize=8)
+    return figure

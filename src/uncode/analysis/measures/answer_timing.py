@@ -10,7 +10,7 @@ import numpy as np
 from ...core.errors import UncodeError
 from ...util.stats import Interval, wilson
 from ..read_traces import Flags, Numbers, TraceRow
-from .step_sums import interval_data, mean_over, nullable
+from .step_sums import interval_data, mean_of_known, mean_over, nullable
 from .trivial_share import texts_of
 
 
@@ -49,8 +49,7 @@ class AnswerTiming:
 
     @property
     def mean_entropy(self) -> Interval | None:
-        known = self.entropy[~np.isnan(self.entropy)]
-        return mean_over(known) if len(known) else None
+        return mean_of_known(self.entropy)
 
     @property
     def early(self) -> Interval | None:

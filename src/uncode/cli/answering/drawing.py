@@ -20,7 +20,7 @@ from ...core.support.reprs import counted
 from ...core.trace.row_record import OPEN
 from ...core.trace.texts import token_texts
 from ...core.trace.trace import Trace
-from ...view.row_summary import Row, eos_ids_of, forwards
+from ...view.row_summary import TraceLine, eos_ids_of, forwards
 from ...view.visible_text import BREAK, EOS_SIGN
 
 STYLES = {
@@ -58,7 +58,7 @@ def draw(cells: Sequence[DrawnToken]) -> Text:
     return drawn
 
 
-def cells_of(row: Row) -> list[DrawnToken]:
+def cells_of(row: TraceLine) -> list[DrawnToken]:
     """The generated tokens of a finished row."""
     eos_ids = eos_ids_of(row)
     tokens = zip(row["generated_texts"], moments(row["commit_step"]), row["generated_ids"], strict=True)
