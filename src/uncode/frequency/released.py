@@ -18,9 +18,9 @@ from ..util.fetch import OnProgress, fetch
 from ..version import __version__
 from . import names
 from .fingerprint import Tokenizer, fingerprint, special_ids
+from .names import RELEASED
 from .plain_words import json_fault
 from .provenance import Provenance
-from .published import RELEASED
 from .table import FrequencyTable
 
 ANSWER_SECONDS = 2.0

@@ -13,7 +13,7 @@ from ...core.pieces.tables import Table
 from ...core.support.arguments import checks_arguments, whole_number
 from ...frequency import FrequencyTable
 from ...frequency.fingerprint import fingerprint
-from ...frequency.published import RELEASED
+from ...frequency.names import RELEASED
 from ...frequency.released import find_released
 from ...models import TABLE, folder_of, sampler_files
 from ...models.names import check_folder, check_name

@@ -41,7 +41,7 @@ def complete(incomplete: str) -> list[str]:
 
 
 def complete_released(incomplete: str) -> list[str]:
-    from ...frequency.published import RELEASED
+    from ...frequency.names import RELEASED
 
     return [name for name in RELEASED if name.startswith(incomplete)]
 
