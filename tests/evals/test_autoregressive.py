@@ -251,7 +251,7 @@ def test_a_space_before_the_first_word_of_an_answer_is_kept(tmp_path: Path) -> N
     prompt, words = model.encode("the quick", chat=False), model.tokenizer.encode(" brown", add_special_tokens=False)
     question = Question(Example("0"), prompt, len(words), 0)
     assert model.tokenizer.decode(words) == "brown"
-    assert model._answer(question, words, len(words), 1.0).text == " brown"
+    assert model.text(question, words) == " brown"
 
 
 def test_settings_of_the_generation_config_are_not_applied(model: AutoregressiveModel, folder: Path) -> None:
