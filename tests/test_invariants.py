@@ -133,7 +133,7 @@ def test_json_round_trip(sampler: Sampler, canvas: Canvas, seed: int) -> None:
 @given(samplers())
 def test_a_sampler_is_data(sampler: Sampler) -> None:
     plain = json.loads(json.dumps(sampler.to_dict()))
-    assert Sampler.from_dict(plain, tables=lambda name, sha256: grid.TABLE) == sampler
+    assert Sampler.from_dict(plain, frequency=lambda name, sha256: grid.TABLE) == sampler
 
 
 def model_of(kind: str, seed: int) -> Denoiser:

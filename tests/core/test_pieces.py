@@ -22,6 +22,7 @@ from uncode.core.pieces.select import Decay, EntropyBudget, Even, Exactly, Facto
 from uncode.core.pieces.stop import AfterEos, AtTheEnd, EitherStop, Stop
 from uncode.core.view import Ranking, View
 from uncode.frequency import as_table
+from uncode.samplers import legacy_pieces
 
 FLAT = torch.full((32,), 1 / 32)
 
@@ -67,8 +68,8 @@ def test_what_is_not_understood_is_refused(data: dict[str, object], message: str
         (lambda: Even(0), "at least 1"),
         (lambda: Exactly(0), "at least 1"),
         (lambda: LoopQuota(0), "at least 1"),
-        (lambda: legacy.LeastLikelyNow(ratio=0.0), "ratio must be in"),
-        (lambda: legacy.AlternatingCommit(count=0), "count must be at least 1"),
+        (lambda: legacy_pieces.LeastLikelyNow(ratio=0.0), "ratio must be in"),
+        (lambda: legacy_pieces.AlternatingCommit(count=0), "count must be at least 1"),
         (lambda: Policy("confidence"), r"^Policy.score must be a score, such as Confidence\(\), not 'confidence'\.$"),
         (lambda: Policy(TopK()), r"^Policy.score must be a score, such as Confidence\(\), not TopK"),
         (lambda: Sampler(Confidence()), r"^Sampler.policy must be a policy, such as Policy\(\.\.\.\), not Conf"),

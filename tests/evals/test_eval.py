@@ -234,8 +234,8 @@ def test_none_is_a_choice_of_an_option_with_choices_and_else_no_value() -> None:
     mini = EvalConfig.load("mini")
     cache = find("uncode_fast_dllm").option("cache")
     entry = next(entry for entry in mini.samplers if entry.label == "uncode_fast_dllm")
-    assert entry.options["cache"] == cache.value_of("none") == "none"
-    assert find("saber").option("block_length").value_of("none") is None
+    assert entry.options["cache"] == cache.read("none") == "none"
+    assert find("saber").option("block_length").read("none") is None
 
 
 def test_the_config_of_the_docs_can_be_read() -> None:

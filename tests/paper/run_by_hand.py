@@ -51,7 +51,7 @@ def _definition(entry: SamplerEntry, task: str) -> dict[str, Any]:
             special = {"special": options.get("special", "unseen")}
             parts.append({"piece": "Informativeness", "table": table, "clip": options.get("clip", 10.0), **special})
         parts.append({"piece": "ExponentialPosition", "rate": rate, "origin": "span"})
-    inner = {"inner": {"piece": "Threshold"}, "tokens": []}
+    inner = {"inner": {"piece": "TopK"}, "tokens": []}
     rejecting = {"piece": "RejectTrivial", **inner, "probability": entry.reject_trivial}
     select = rejecting if entry.reject_trivial else {}
     return {"name": entry.preset, "policy": {"score": {"piece": "Sum", "parts": parts}, "select": select}}

@@ -13,7 +13,6 @@ from tests.cli.running import call, run
 from tests.paper.run_by_hand import PROBLEMS, SPAN, STORY, SUDOKU, make_run
 from uncode.analysis import choose
 from uncode.analysis.analyze import analyze
-from uncode.analysis.csv_file import csv_text
 from uncode.analysis.figures import draw
 from uncode.analysis.measures.outcomes import accuracy_gain
 from uncode.evals.run.folder import RunFolder
@@ -97,7 +96,7 @@ def test_sweeps_by_hand(runs: dict[bool, tuple[RunFolder, Arrays]], tmp_path: Pa
     assert choose.speed_up(efficient["uncode_tau"], efficient["confidence"]) == 2
     assert efficient["eb"][STORY].tokens_per_forward == 1
     outcomes = analyze("accuracy", folder.trace_files(("uncode",), (STORY,)))
-    *names, entropy, rate, clip, rejected = csv_text(outcomes).splitlines()[1].split(",")
+    *names, entropy, rate, clip, rejected = outcomes.csv().splitlines()[1].split(",")
     assert names == ["tiny", STORY, "uncode", "0", "1", str(SPAN), str(SPAN)] and float(entropy) == pytest.approx(0.1)
     assert (rate, clip, rejected) == ("0.25", "10.0", "0.0")
 

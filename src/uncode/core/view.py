@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
-from typing import Protocol
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor
@@ -104,27 +104,13 @@ class View:
     def take(self, rows: Tensor) -> View:
         """The view of some of the rows, before a belief is formed."""
 
-        def count(value: Count) -> Count:
-            return value if isinstance(value, int) else value[rows]
+        def taken(value: Tensor) -> Tensor:
+            return value if len(value) == 1 else value[rows]
 
-        masked = self.masked[rows]
-        return View(
-            tokens=self.tokens[rows],
-            masked=masked,
-            eligible=masked if self.eligible is self.masked else self.eligible[rows],
-            offsets=self.offsets if self.offsets.shape[0] == 1 else self.offsets[rows],
-            places=self.places if self.places.shape[0] == 1 else self.places[rows],
-            block_start=count(self.block_start),
-            block_length=count(self.block_length),
-            block_masked=count(self.block_masked),
-            block_steps=count(self.block_steps),
-            block_step=count(self.block_step),
-            noise=self.noise.take(rows),
-            span=self.span[rows],
-            span_length=count(self.span_length),
-            writable=self.writable[rows],
-            logp_at_commit=None if self.logp_at_commit is None else self.logp_at_commit[rows],
-        )
+        each: dict[str, Any] = {name: taken(value) for name, value in vars(self).items() if isinstance(value, Tensor)}
+        if self.eligible is self.masked:
+            each["eligible"] = each["masked"]
+        return replace(self, noise=self.noise.take(rows), **each)
 
     def of_span(self, tokens: Tensor, masked: Tensor) -> View:
         """The view of another canvas: `tokens` `[B, S]` in the generated span, all of which is the window."""
@@ -138,7 +124,6 @@ class View:
             places=offsets.double(),
             span=tokens,
             writable=masked,
-            belief=NOTHING,
         )
 
 

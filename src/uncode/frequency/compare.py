@@ -75,11 +75,8 @@ def _rank_correlation(x: Tensor, y: Tensor) -> float:
 
     if len(x) < 2:
         return float("nan")
-    ranks = torch.stack([_ranks(x), _ranks(y)])
-    return float(torch.corrcoef(ranks)[0, 1])
-
-
-def _ranks(values: Tensor) -> Tensor:
-    _, group, sizes = values.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
-    middle: Tensor = sizes.cumsum(0).double() - (sizes - 1) / 2
-    return middle[group]
+    ranks = []
+    for values in (x, y):
+        _, group, sizes = values.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
+        ranks.append((sizes.cumsum(0).double() - (sizes - 1) / 2)[group])
+    return float(torch.corrcoef(torch.stack(ranks))[0, 1])

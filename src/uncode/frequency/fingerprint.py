@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
 
 
 class Tokenizer(Protocol):
@@ -24,18 +27,25 @@ def fingerprint(tokenizer: Tokenizer) -> str:
     return digest.hexdigest()[:16]
 
 
+def backend_of(tokenizer: object) -> Backend | None:
+    """The tokenizer of the `tokenizers` library: this one, or the one inside. None for a tokenizer without one."""
+    from tokenizers import Tokenizer as Backend
+
+    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
+    return backend if isinstance(backend, Backend) else None
+
+
 def special_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
     """The ids of the special tokens: EOS, mask, chat roles and others."""
-    ids = set(getattr(tokenizer, "all_special_ids", ()))
-    backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if hasattr(backend, "get_added_tokens_decoder"):
+    ids, backend = set(getattr(tokenizer, "all_special_ids", ())), backend_of(tokenizer)
+    if backend is not None:
         ids |= {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
     return tuple(sorted(ids))
 
 
 def unknown_id(tokenizer: Tokenizer) -> int | None:
     """The id of the token that stands for text that no other token covers; None if the tokenizer has none."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
+    backend = backend_of(tokenizer)
     if backend is None:
         return getattr(tokenizer, "unk_token_id", None)
     model = json.loads(backend.to_str())["model"]  # a tokenizer.json alone does not set `unk_token`

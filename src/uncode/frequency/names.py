@@ -38,7 +38,7 @@ def folder() -> Path:
 def find(table: str | Path) -> Path:
     """The file of a table, given its path or the name of a downloaded table."""
     path, cached = Path(table), folder() / f"{table}.safetensors"
-    if path.is_file() or not _is_name(str(table)):
+    if path.is_file() or {"/", "\\", "."} & set(str(table)):
         return path
     if cached.is_file():
         return cached
@@ -51,7 +51,3 @@ def find(table: str | Path) -> Path:
 def known_names() -> list[str]:
     """The names of tables: the paper's, and the downloaded ones."""
     return sorted({*RELEASED, *(file.stem for file in folder().glob("*.safetensors"))})
-
-
-def _is_name(text: str) -> bool:
-    return not {"/", "\\", "."} & set(text)

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from ..core.belief import log_probabilities
 from ..core.denoiser import Denoiser, Facts, Layout
 from ..core.errors import require, shown
 from ..core.logits_check import bad_logits, find_bad_logits
@@ -47,8 +48,7 @@ def log_likelihood(
     require(method in ("monte carlo", "exact"), f"the method must be 'monte carlo' or 'exact', not '{method}'.")
     exact = method == "exact"
     masks, weights = _all_masks(len(answer)) if exact else random_masks(len(answer), samples, batch_size, seed)
-    total = float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
-    return total
+    return float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
 
 
 def checked_ids(ids: Sequence[int], vocab_size: int) -> list[int]:
@@ -90,9 +90,8 @@ def masked_logits(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) 
     rows, length = len(masks), len(truth)
     tokens = truth.repeat(rows, 1)
     tokens[:, start:].masked_fill_(masks, denoiser.mask_id)
-    given = (
-        torch.arange(length, device=truth.device).expand(rows, -1) < start
-    )  # the prompt alone, also where the answer is unmasked
+    # the prompt alone, also where the answer is unmasked
+    given = torch.arange(length, device=truth.device).expand(rows, -1) < start
 
     def span(first: int, last: int) -> Span:
         return Span(np.full(rows, first), np.full(rows, last))
@@ -105,7 +104,7 @@ def masked_logits(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) 
 @torch.inference_mode()
 def _forward(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor, counted: Tensor) -> Tensor:
     logits = masked_logits(denoiser, truth, start, masks)
-    logp = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(-1)
+    logp = log_probabilities(logits)
     found = logp.gather(-1, truth[start:].expand(len(masks), -1)[..., None])[..., 0]
     summed = found.masked_fill(~counted, 0.0).sum(-1).double()
     if bool(summed.isnan().any()):

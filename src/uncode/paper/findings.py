@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..analysis import choose
-from ..analysis.figures.anchors import control_of, places_of
 from ..analysis.figures.sweeps import correlation
 from ..analysis.measures.outcomes import ByTask, accuracy_gain, entropy_gain
 from ..analysis.task_groups import PLANNING, REASONING, SUDOKU, of_group
@@ -160,10 +159,9 @@ def _rejection(arrays: Arrays) -> Iterator[Finding]:
 
 
 def _anchors(arrays: Arrays) -> Iterator[Finding]:
-    analysis = arrays["anchors"]
-    near = [
-        one.spread(control_of(analysis, group)).near for found in places_of(analysis).values() for group, one in found
-    ]
+    groups = arrays["anchors"].groups
+    anchored = [pair for pairs in choose.anchored(groups).values() for pair in pairs]
+    near = [one.spread(choose.control_of(groups, group)).near for group, one in anchored]
     yield _effect(
         "anchors",
         "A token given in the middle becomes an anchor: decoding spreads from it.",

@@ -12,7 +12,6 @@ from pathlib import Path
 from string import Template
 
 from ..analysis.cases import RULES, Case, find_cases, text_end
-from ..analysis.csv_file import csv_text
 from ..analysis.figures import figure_of
 from ..analysis.figures.style import DPI, picture, style
 from ..analysis.measures.trivial_share import texts_of
@@ -59,7 +58,7 @@ def write_report(
             files = {kind: picture(figure, kind) for kind in FORMATS}
         for kind, content in files.items():
             write_whole(out / "figures" / f"{name}.{kind}", content)
-        write_whole(out / "arrays" / f"{name}.csv", csv_text(analysis))
+        write_whole(out / "arrays" / f"{name}.csv", analysis.csv())
         pictures[name] = files["png"]
     write_whole(out / FINDINGS, json.dumps([one.data() for one in found], indent=1) + "\n")
     sections = [_section(name, found, pictures[name]) for name in CAPTIONS if name in pictures]

@@ -6,7 +6,8 @@ from typing import NoReturn, Unpack
 
 from ..core.errors import NoSuchName
 from . import pieces as p
-from .preset import PRESETS, Frequency, Shared, preset, table_or_own
+from .calibration import Frequency, table_or_own
+from .preset import PRESETS, Shared, preset
 
 __all__ = [
     "fast_dllm_dream",

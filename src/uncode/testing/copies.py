@@ -14,7 +14,7 @@ def fresh_copy(piece: Piece) -> Piece:
     data = json.loads(json.dumps(piece.to_dict()))
     tables = {table.sha256: table for table in tables_in(piece)}
     kind = type(piece)
-    return kind.from_dict(data, tables=lambda name, sha256: tables.get(sha256))
+    return kind.from_dict(data, frequency=lambda name, sha256: tables.get(sha256))
 
 
 def tables_in(piece: Piece) -> list[Table]:

@@ -49,6 +49,8 @@ def _amount_bar(what: str, amount: ProgressColumn, after_seconds: float = 0.0) -
         bar.update(task, completed=done, total=total or None)
 
     try:
+        if not after_seconds:
+            bar.start()
         yield on_amount
     finally:
         bar.stop()

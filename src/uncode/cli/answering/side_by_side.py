@@ -15,7 +15,7 @@ from ...generation.generate import start_decode
 from ...generation.prompt import answer_texts, blank_gaps
 from ...util.progress import item_bar
 from ...view.page import Trajectory
-from ...view.row_summary import Row, first_eos_step, forwards, summary
+from ...view.row_summary import TraceLine, first_eos_step, forwards, summary
 from .answer_file import DecodeSettings, FileJob, answer_file
 from .drawing import cells_of, draw, legend
 from .pages import write_view
@@ -49,7 +49,7 @@ def compare(settings: DecodeSettings, prompt: str, view: Path | None, as_json: b
     _show(Console(highlight=False), rows)
 
 
-def _show(console: Console, rows: list[Row]) -> None:
+def _show(console: Console, rows: list[TraceLine]) -> None:
     """Print the answers side by side if they fit, coloured by commit time. Without a terminal, print plain text."""
     if not console.is_terminal:
         for number, row in enumerate(rows):
@@ -69,7 +69,7 @@ def _show(console: Console, rows: list[Row]) -> None:
     console.print(legend(*["eos"] * any_eos))
 
 
-def _cell(row: Row, apart: bool) -> Group:
+def _cell(row: TraceLine, apart: bool) -> Group:
     """One sampler: its name, a summary of its decode, its text."""
     clauses = [Text(clause, style="dim") for clause in summary(row)]
     facts = clauses if apart else [Text("; ", style="dim").join(clauses)]
@@ -103,7 +103,7 @@ def compare_file(job: FileJob, as_json: bool) -> None:
     found.report(job.prompts, as_json=False)
 
 
-def _table(each: list[tuple[PromptLine, list[Row]]], names: list[str]) -> Table:
+def _table(each: list[tuple[PromptLine, list[TraceLine]]], names: list[str]) -> Table:
     """A row for each prompt, a column for each sampler."""
     table = Table(box=SIMPLE, show_lines=True, expand=True, pad_edge=False)
     for name in ("prompt", *names):

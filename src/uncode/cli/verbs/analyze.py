@@ -69,40 +69,29 @@ def command(
       uncode analyze entropy run --json > entropy.json
     """
     check_choices(kind, parts, bool(reference))
+    suffix = "" if out is None else out.suffix.lower()
     if out is not None:
-        _check_out(out, force)
+        require(suffix in SUFFIXES, f"--out takes a .png, .svg, .pdf or .csv file, not '{out}'.")
+        if suffix != ".csv":
+            check_installed("matplotlib", "plots", "a figure")
+        check_output(out, "--out", "CSV of an analysis" if suffix == ".csv" else "figure", force)
     with loading():
         from ...analysis.analyze import analyze
         from ...util.progress import reading_bar
     with reading_bar("reading traces") as on_bytes:
         found = analyze(kind, traces, parts=parts, reference=reference or (), on_bytes=on_bytes)
-    if out is not None:
-        _write(found, out)
+    if out is not None and suffix == ".csv":
+        write_whole(out, found.csv())
+    elif out is not None:
+        from ...analysis.figures import draw
+
+        draw(found, out)
     if as_json:
         typer.echo(json.dumps(found.data(), allow_nan=False))
     else:
         _show(found)
     if out is not None:
         typer.echo(f"{out}: {kind} of {counted(found.traces, 'trace')}.", err=True)
-
-
-def _check_out(out: Path, force: bool) -> None:
-    suffix = out.suffix.lower()
-    require(suffix in SUFFIXES, f"--out takes a .png, .svg, .pdf or .csv file, not '{out}'.")
-    if suffix != ".csv":
-        check_installed("matplotlib", "plots", "a figure")
-    check_output(out, "--out", "CSV of an analysis" if suffix == ".csv" else "figure", force)
-
-
-def _write(found: Analysis, out: Path) -> None:
-    if out.suffix.lower() == ".csv":
-        from ...analysis.csv_file import csv_text
-
-        write_whole(out, csv_text(found))
-    else:
-        from ...analysis.figures import draw
-
-        draw(found, out)
 
 
 def _show(found: Analysis) -> None:

@@ -43,7 +43,7 @@ def command(
     device: shared.Device = None,
     dtype: shared.Dtype = None,
     revision: shared.Revision = None,
-    view: shared.View = None,
+    view: shared.ViewPage = None,
     source: shared.Input = None,
     out: shared.Out = None,
     batch: shared.BatchSize = None,

@@ -21,7 +21,7 @@ def command(
     prompt: options.PromptText = None,
     model: options.Model = "tiny",
     sampler: options.SamplerName = DEFAULT_SAMPLER,
-    settings: options.Settings = None,
+    settings: options.SamplerSettings = None,
     frequency: options.Frequency = None,
     length: options.Length = None,
     seed: options.Seed = 0,
@@ -35,7 +35,7 @@ def command(
     trace: Annotated[
         Path | None, Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")
     ] = None,
-    view: options.View = None,
+    view: options.ViewPage = None,
     source: options.Input = None,
     out: options.Out = None,
     batch: options.BatchSize = None,

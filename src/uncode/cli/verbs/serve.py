@@ -15,7 +15,7 @@ from ...core.errors import require
 from ...core.support.reprs import counted
 from ...models import folder_of
 from ...samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER
-from ...server.settings import Limits, Origin, Replicas, ServerSettings
+from ...server.settings import Origin, Replicas, ServerLimits, ServerSettings
 from ...util.extras import check_installed
 from .. import options as shared
 from ..printing import loading
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ...server.service import Service
 
 SUMMARY = "Serve a model to OpenAI clients."
-LIMITS = Limits()
+LIMITS = ServerLimits()
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 EXAMPLES = {
     "tiny": "Question: Finn has 22 coins. Finn earns 24 coins. Finn sells 17 coins. Finn finds 22 coins. Finn triples "
@@ -37,7 +37,7 @@ EXAMPLES = {
 def command(
     model: shared.Model = "tiny",
     sampler: shared.SamplerName = DEFAULT_SAMPLER,
-    settings: shared.Settings = None,
+    settings: shared.SamplerSettings = None,
     frequency: shared.Frequency = None,
     host: Annotated[str, Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
     port: Annotated[
@@ -117,7 +117,7 @@ def command(
       uncode serve --host 0.0.0.0 --api-key "$KEY"
       uncode serve --ray --replicas 2 --max-replicas 8
     """
-    limits = Limits(
+    limits = ServerLimits(
         rows, queue, max_prompt, max_tokens, context, max_body, connections, seconds=timeout, read_seconds=read_timeout
     )
     tokens = length or min(DEFAULT_LENGTH, max_tokens)

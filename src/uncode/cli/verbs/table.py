@@ -14,6 +14,7 @@ from typer import Argument, Option
 from ...core.errors import require
 from ...core.support.reprs import counted
 from ...models import table_of
+from ...samplers.catalog import find
 from ...util.paths import require_file
 from ..options import Force, Json, TableOut, Tokenizer, complete_table
 from ..outputs import check_output, same_file
@@ -30,6 +31,8 @@ app = typer.Typer(
     no_args_is_help=True,
     rich_markup_mode=None,
 )
+CLIP = find("uncode").option("clip")
+"""The option of the sampler that `uncode table compare` takes too."""
 TABLE_HELP = "A table file, the name of a downloaded table, or a model with its own table (tiny)."
 
 
@@ -148,7 +151,9 @@ def show(
 def compare_tables(
     a: Annotated[str, Argument(metavar="A", help=TABLE_HELP, autocompletion=complete)],
     b: Annotated[str, Argument(metavar="B", help="The table to compare it with.", autocompletion=complete)],
-    clip: Annotated[float, Option(metavar="X", help="S is clipped at this value, as in the sampler.")] = 10.0,
+    clip: Annotated[
+        float, Option(f"--{CLIP.name}", metavar="X", help="S is clipped at this value, as in the sampler.")
+    ] = CLIP.default,
     top: Top = 10,
     tokenizer: Tokenizer = None,
     as_json: Json = False,

@@ -89,7 +89,7 @@ class DelimitedBlocks(BlockSchedule):
     """
 
     sees_beliefs: ClassVar[bool] = True
-    _ids: ClassVar[Tensor | None] = None
+    _ids: ClassVar[Tensor]
 
     tokens: tuple[int | str, ...]
     threshold: float = 0.3
@@ -109,7 +109,6 @@ class DelimitedBlocks(BlockSchedule):
         return np.maximum((self.share * lengths).astype(np.int64), self.length)
 
     def stops(self, view: View) -> Tensor:
-        assert self._ids is not None, "a block schedule is bound to a model before it is used"
         near = view.offsets < view.block_start + part_of(view.span_length, self.share)
         delimiters = Ranking(view.belief.logp, view.eligible & near & torch.isin(view.belief.token, self._ids))
         logp, column = delimiters.score.max(-1, keepdim=True)

@@ -12,7 +12,7 @@ import dataclasses
 import re
 import types
 import typing
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -108,12 +108,7 @@ class Piece:
 
     def bind(self, facts: Any) -> Self:
         """The same piece, ready for one model: ids resolved, sizes checked, tensors on its device."""
-        changes = {
-            name: _bind(value, facts)
-            for name, value in ((f.name, getattr(self, f.name)) for f in dataclasses.fields(self))
-            if isinstance(value, Piece | tuple)
-        }
-        return dataclasses.replace(self, **changes) if changes else self
+        return self._changed(lambda value: value.bind(facts) if isinstance(value, Piece) else value)
 
     def is_like(self, other: Piece) -> bool:
         """Whether the two differ in nothing but what they take `per_row`, so that their rows are decided together."""
@@ -143,8 +138,22 @@ class Piece:
 
     def with_table(self, table: Table) -> Self:
         """The same piece with a frequency table in the place of every placeholder."""
-        values = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
-        return dataclasses.replace(self, **{name: _with_table(value, table) for name, value in values})
+
+        def changed(value: Any) -> Any:
+            if isinstance(value, UnnamedTable):
+                return table
+            return value.with_table(table) if isinstance(value, Piece) else value
+
+        return self._changed(changed)
+
+    def _changed(self, change: Callable[[Any], Any]) -> Self:
+        """The same piece, each of its values changed, those in tuples too."""
+
+        def changed(value: Any) -> Any:
+            return tuple(map(changed, value)) if isinstance(value, tuple) else change(value)
+
+        values = {field.name: changed(getattr(self, field.name)) for field in dataclasses.fields(self)}
+        return dataclasses.replace(self, **values)
 
     def holding(self, **tensors: Tensor) -> Self:
         """A copy that carries tensors beside its fields; for `bind`."""
@@ -160,15 +169,12 @@ class Piece:
         return {"piece": type(self).__name__} | settings
 
     @classmethod
-    def from_dict(
-        cls, data: dict[str, Any], *, frequency: FrequencySource | None = None, tables: Resolver | None = None
-    ) -> Self:
+    def from_dict(cls, data: dict[str, Any], *, frequency: FrequencySource | None = None) -> Self:
         """The piece that `data` describes; it must be a `cls`.
 
-        `frequency` is the table that the data names, or a function of its name and sha256 that finds it. `tables` is
-        an older name for such a function.
+        `frequency` is the table that the data names, or a function of its name and sha256 that finds it.
         """
-        piece = _read_piece(data, cls, resolver_of(frequency, tables))
+        piece = _read_piece(data, cls, resolver_of(frequency))
         assert isinstance(piece, cls)
         return piece
 
@@ -201,22 +207,6 @@ def _hints(cls: type[Piece]) -> dict[str, Any]:
 
 
 _HINTS: dict[type[Piece], dict[str, Any]] = {}
-
-
-def _bind(value: Any, facts: Any) -> Any:
-    if isinstance(value, Piece):
-        return value.bind(facts)
-    if isinstance(value, tuple):
-        return tuple(_bind(item, facts) for item in value)
-    return value
-
-
-def _with_table(value: Any, table: Table) -> Any:
-    if isinstance(value, UnnamedTable):
-        return table
-    if isinstance(value, tuple):
-        return tuple(_with_table(item, table) for item in value)
-    return value.with_table(table) if isinstance(value, Piece) else value
 
 
 def _plain(value: Any) -> Any:

@@ -16,20 +16,13 @@ from .select import Quota, check_steps, split_steps
 
 
 @dataclass(frozen=True)
-class Remasker(Piece):
-    """Called after each commit: a boolean `[B, W]` of positions to erase, a subset of `view.own`."""
+class Reviser(Piece):
+    """What remaskers and editors have in common."""
 
     kind: ClassVar[bool] = True
 
-    needs_standing: ClassVar[bool] = False
-    """Whether the belief must hold the log probability of the standing tokens."""
-
-    @property
-    def erases(self) -> bool:
-        """False for the one remasker that never does anything; the stepper then skips the step."""
-        return True
-
     def __call__(self, view: View) -> Tensor:
+        """A boolean `[B, W]` of positions, a subset of `view.own`."""
         raise NotImplementedError
 
     def pending(self, view: View) -> Tensor | bool:
@@ -38,12 +31,23 @@ class Remasker(Piece):
 
 
 @dataclass(frozen=True)
+class Remasker(Reviser):
+    """Called after each commit: the positions to erase."""
+
+    kind: ClassVar[bool] = True
+
+    needs_standing: ClassVar[bool] = False
+    """Whether the belief must hold the log probability of the standing tokens."""
+
+    erases: ClassVar[bool] = True
+    """False for the one remasker that never does anything; the stepper then skips the step."""
+
+
+@dataclass(frozen=True)
 class Never(Remasker):
     """What is written stays."""
 
-    @property
-    def erases(self) -> bool:
-        return False
+    erases: ClassVar[bool] = False
 
     def __call__(self, view: View) -> Tensor:
         return torch.zeros_like(view.eligible)
@@ -131,17 +135,10 @@ class LargestDrops(Remasker):
 
 
 @dataclass(frozen=True)
-class Editor(Piece):
-    """Called with each commit: a boolean `[B, W]` of standing tokens that take the proposal, a subset of `view.own`."""
+class Editor(Reviser):
+    """Called with each commit: the standing tokens that take the proposal."""
 
     kind: ClassVar[bool] = True
-
-    def __call__(self, view: View) -> Tensor:
-        raise NotImplementedError
-
-    def pending(self, view: View) -> Tensor | bool:
-        """Rows `[B, 1]` whose block must stay open although it is full."""
-        return False
 
 
 @dataclass(frozen=True)

@@ -150,7 +150,7 @@ class Informativeness(Score):
     clip (what a corpus without them does), "neutral" the table's mean S, "counted" believes the table.
     """
 
-    _weights: ClassVar[Tensor | None] = None
+    _weights: ClassVar[Tensor]
 
     table: Table
     clip: float | None = 10.0
@@ -174,7 +174,6 @@ class Informativeness(Score):
         return clipped.log()
 
     def __call__(self, view: View) -> Tensor:
-        assert self._weights is not None, "a score is bound to a model before it is used"
         return self._weights.take(view.belief.token)
 
 
@@ -182,7 +181,7 @@ class Informativeness(Score):
 class Defer(Score):
     """Positions whose proposal is one of `tokens` come after all others, and keep their order among themselves."""
 
-    _ids: ClassVar[Tensor | None] = None
+    _ids: ClassVar[Tensor]
 
     tokens: tuple[int | str, ...]
     by: float = 1e6
@@ -194,7 +193,6 @@ class Defer(Score):
         return self.holding(_ids=torch.tensor(facts.resolve(self.tokens), device=facts.device))
 
     def __call__(self, view: View) -> Tensor:
-        assert self._ids is not None, "a score is bound to a model before it is used"
         return torch.isin(view.belief.token, self._ids) * -self.by
 
 
@@ -209,7 +207,7 @@ class EndsInTurn(Score):
     """
 
     threshold: float | None = None
-    _ids: ClassVar[Tensor | None] = None
+    _ids: ClassVar[Tensor]
 
     def check(self) -> None:
         if self.threshold is not None:
@@ -219,7 +217,6 @@ class EndsInTurn(Score):
         return self.holding(_ids=torch.tensor(facts.eos_ids, dtype=torch.long, device=facts.device))
 
     def __call__(self, view: View) -> Tensor:
-        assert self._ids is not None, "a score is bound to a model before it is used"
         ends = torch.isin(view.belief.token, self._ids)
         words = view.eligible & ~ends
         waits = _any_before(words)
@@ -260,7 +257,7 @@ class CertaintyDensity(Score):
     Before the span everything counts as known; behind it, if the last token is. Both sides are as long as the span.
     """
 
-    _mask_id: ClassVar[Tensor | None] = None
+    _mask_id: ClassVar[Tensor]
 
     sigma: float = 10.0
 

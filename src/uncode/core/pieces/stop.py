@@ -29,10 +29,8 @@ class Stop(Piece):
         with such a rule has none."""
         return False
 
-    @property
-    def stops(self) -> bool:
-        """False for the one rule that never does; the stepper then does not look."""
-        return True
+    stops: ClassVar[bool] = True
+    """False for the one rule that never does; the stepper then does not look."""
 
     def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
         """The token to fill the rest of each row's span with, `[B, S]`; -1 where nothing is to be filled."""
@@ -64,7 +62,7 @@ class EitherStop(Stop):
         return self.first.reads_committed or self.second.reads_committed
 
     @property
-    def stops(self) -> bool:
+    def stops(self) -> bool:  # type: ignore[override]
         return self.first.stops or self.second.stops
 
     def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
@@ -83,9 +81,7 @@ class EitherStop(Stop):
 class AtTheEnd(Stop):
     """Every mask is filled by the model."""
 
-    @property
-    def stops(self) -> bool:
-        return False
+    stops: ClassVar[bool] = False
 
     def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
         return torch.full_like(tokens, -1)
@@ -98,14 +94,13 @@ class AtTheEnd(Stop):
 class AfterEos(Stop):
     """When no mask is left before an EOS token the decoder wrote, the rest of the row becomes that token."""
 
-    _ids: ClassVar[Tensor | None] = None
+    _ids: ClassVar[Tensor]
 
     def bind(self, facts: Facts) -> Self:
         require(len(facts.eos_ids) > 0, "this model has no EOS token, so AfterEos cannot stop: use AtTheEnd.")
         return self.holding(_ids=torch.tensor(facts.eos_ids, device=facts.device))
 
     def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
-        assert self._ids is not None, "a stop rule is bound to a model before it is used"
         settled = torch.isin(tokens, self._ids) & own & (masked.cumsum(-1) == 0)
         first = settled.long().argmax(-1, keepdim=True)
         after = torch.arange(tokens.shape[-1], device=tokens.device) > first
@@ -127,8 +122,8 @@ class WhenAnswerIsClear(Stop):
     """
 
     sees_beliefs: ClassVar[bool] = True
-    _mask_id: ClassVar[Tensor | None] = None
-    _eos_ids: ClassVar[Tensor | None] = None
+    _mask_id: ClassVar[Tensor]
+    _eos_ids: ClassVar[Tensor]
 
     start: int | None = None
     length: int = 5
@@ -162,12 +157,10 @@ class WhenAnswerIsClear(Stop):
 
     def _counts(self, view: View) -> tuple[Tensor, Tensor]:
         """Steps taken, this one included, and the masks that the row had at its start, `[B, 1]`."""
-        assert self._mask_id is not None, "a stop rule is bound to a model before it is used"
         taken, masks = view.memory["steps_taken"], view.tokens.eq(self._mask_id).sum(-1, keepdim=True).double()
         return taken + 1, torch.where(taken == 0, masks, view.memory["masks_at_start"])
 
     def exits(self, view: View) -> Tensor:
-        assert self._mask_id is not None, "a stop rule is bound to a model before it is used"
         masked, (taken, total) = view.tokens.eq(self._mask_id), self._counts(view)
         part = taken / (total if self.steps is None else total.clamp(max=self.steps))
         bar = torch.where(part < 0.33, self.early, torch.where(part < 0.67, self.middle, self.late))
@@ -181,7 +174,6 @@ class WhenAnswerIsClear(Stop):
         if self.start is not None:
             answer = (view.offsets >= self.start) & (view.offsets < self.start + self.length)
             return (answer & (view.offsets < view.span_length)).expand_as(masked)
-        assert self._eos_ids is not None, "a stop rule is bound to a model before it is used"
         text = masked & ~torch.isin(view.belief.token, self._eos_ids)
         return torch.where(text.any(-1, keepdim=True), text, masked)
 

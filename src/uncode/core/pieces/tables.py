@@ -56,25 +56,20 @@ FrequencySource = Table | Resolver
 """The one table that data may name, or a function that finds it."""
 
 
-def resolver_of(frequency: FrequencySource | None, tables: Resolver | None = None) -> Resolver | None:
-    """The function that finds tables, from what a caller passed under either name."""
-    require(frequency is None or tables is None, "give frequency or tables, which is its older name, not both.")
-    source = tables if frequency is None else frequency
-    if source is None or not isinstance(source, Table):
-        require(source is None or callable(source), f"frequency must be a frequency table, not {shown(source)}.")
-        return source
-    return only_table(source)
-
-
-def only_table(table: Table) -> Resolver:
-    """Finds the one table that is at hand, if it is the one that a sampler names."""
+def resolver_of(frequency: FrequencySource | None) -> Resolver | None:
+    """The function that finds tables, from what a caller passed. A table is the only one that a sampler may name."""
+    if not isinstance(frequency, Table):
+        fits = frequency is None or callable(frequency)
+        require(fits, f"frequency must be a frequency table, not {shown(frequency)}.")
+        return frequency
 
     def resolve(name: str, sha256: str) -> Table:
-        if sha256 not in ("", table.sha256):
+        if sha256 not in ("", frequency.sha256):
+            named, given = f"'{name}' ({sha256[:12]})", f"'{frequency.name}' ({frequency.sha256[:12]})"
             raise UncodeError(
-                f"the sampler names the table '{name}' ({sha256[:12]}), not '{table.name}' ({table.sha256[:12]}): give "
-                "it that one, or take the preset itself, which takes any."
+                f"the sampler names the table {named}, not {given}: give it that one, or take the preset itself, which "
+                "takes any."
             )
-        return table
+        return frequency
 
     return resolve

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import zip_longest
 
 import torch
 from torch import Tensor
@@ -161,28 +162,9 @@ class _Part:
     lane: Lane
     logits: Tensor
     view: View
-    terms: list[Tensor] = field(init=False)
-    ranking: Ranking = field(init=False)
-    chosen: Tensor = field(init=False)
-    edited: Tensor | None = None
-    erased: Tensor | None = None
-    pending: Tensor | bool = False
     block_stop: Tensor | None = None
-
-    def decision(self) -> Decision:
-        policy = self.lane.sampler.policy
-        return Decision(
-            belief=self.view.belief,
-            eligible=self.view.eligible,
-            score=self.ranking.score,
-            terms=self.terms,
-            chosen=self.chosen,
-            erased=self.erased,
-            edited=self.edited,
-            unranked=policy.stop.sees_beliefs or policy.edit is not None,
-            pending=self.pending,
-            block_stop=self.block_stop,
-        )
+    ranking: Ranking = field(init=False)
+    decision: Decision = field(init=False)
 
 
 def _believe(lanes: Sequence[Lane], logits: Tensor, view: View) -> list[_Part]:
@@ -220,102 +202,86 @@ def _end_blocks(part: _Part, blocks: BlockSchedule) -> None:
     inside = view.offsets < stop
     masked = view.masked & inside
     count = masked.sum(-1, keepdim=True)
-    part.block_stop, part.view = (
-        stop,
-        replace(
-            view,
-            masked=masked,
-            eligible=view.eligible & inside,
-            writable=view.writable & inside,
-            block_masked=torch.where(opens, count, view.block_masked) if isinstance(opens, Tensor) else count,
-            block_length=stop - view.block_start,
-        ),
+    part.block_stop = stop
+    part.view = replace(
+        view,
+        masked=masked,
+        eligible=view.eligible & inside,
+        writable=view.writable & inside,
+        block_masked=torch.where(opens, count, view.block_masked) if isinstance(opens, Tensor) else count,
+        block_length=stop - view.block_start,
     )
 
 
 def _score(parts: Sequence[_Part]) -> None:
     for part in parts:
-        part.terms = [_ranked(term(part.view)) for term in part.lane.sampler.policy.score.terms]
-        score = part.terms[0]  # alone, a term orders in float32 as it would in float64
-        for term in part.terms[1:]:
+        view, found = part.view, (term(part.view) for term in part.lane.sampler.policy.score.terms)
+        terms = [term if term.dtype in (torch.float32, torch.float64) else term.double() for term in found]
+        score = terms[0]  # alone, a term orders in float32 as it would in float64
+        for term in terms[1:]:
             score = score.double() + term
-        part.ranking = Ranking(score, part.view.eligible)
-
-
-def _ranked(term: Tensor) -> Tensor:
-    """A term of the score in a type that ranks, float32 or float64."""
-    return term if term.dtype in (torch.float32, torch.float64) else term.double()
+        part.ranking = Ranking(score, view.eligible)
+        part.decision = Decision(view.belief, view.eligible, part.ranking.score, terms, block_stop=part.block_stop)
 
 
 def _select(parts: Sequence[_Part]) -> None:
     for part in parts:
-        policy, view = part.lane.sampler.policy, part.view
-        part.chosen = policy.select(part.ranking, view)
+        policy, view, decision = part.lane.sampler.policy, part.view, part.decision
+        decision.chosen = policy.select(part.ranking, view)
+        decision.unranked = policy.stop.sees_beliefs or policy.edit is not None
         if policy.stop.sees_beliefs:
-            part.chosen = part.chosen | policy.stop.exits(view)
+            decision.chosen = decision.chosen | policy.stop.exits(view)
         if policy.edit is not None:
-            part.edited = policy.edit(view) & view.own
-            part.chosen = part.chosen | part.edited
-            part.pending = policy.edit.pending(view)
+            decision.edited = policy.edit(view) & view.own
+            decision.chosen = decision.chosen | decision.edited
+            decision.pending = policy.edit.pending(view)
 
 
 def _take_back(parts: Sequence[_Part]) -> None:
     for part in parts:
-        lane, remask = part.lane, part.lane.sampler.policy.remask
+        lane, decision, remask = part.lane, part.decision, part.lane.sampler.policy.remask
         if not lane.erases and lane.memory is None:
             continue
-        view = part.view.committing(part.chosen)
+        view = part.view.committing(decision.chosen)
         if lane.erases:
-            part.erased = remask(view) & view.own
-            part.pending = part.pending | remask.pending(view)
+            decision.erased = remask(view) & view.own
+            decision.pending = decision.pending | remask.pending(view)
         if lane.memory is not None:
             lane.memory.update(lane.sampler, view, part.logits)
 
 
 def _in_one(parts: Sequence[_Part], view: View) -> Decision:
     """The decisions of all lanes, in the batch's order."""
+    decisions = [part.decision for part in parts]
     if len(parts) == 1:
-        return parts[0].decision()
-    decisions = [part.decision() for part in parts]
+        return decisions[0]
     batch_order = torch.cat([part.lane.rows for part in parts if part.lane.rows is not None]).argsort()
 
     def concatenate(tensors: list[Tensor]) -> Tensor:
         return torch.cat(tensors).index_select(0, batch_order)
 
-    def flags(found: list[Tensor | None]) -> Tensor | None:
-        if all(each is None for each in found):
+    def joined(found: Iterable[Tensor | None], instead: Callable[[Decision], Tensor]) -> Tensor | None:
+        each = list(found)
+        if all(one is None for one in each):
             return None
-        pairs = zip(found, decisions, strict=True)
-        return concatenate([torch.zeros_like(one.chosen) if each is None else each for each, one in pairs])
+        return concatenate([instead(d) if one is None else one for one, d in zip(each, decisions, strict=True)])
 
-    stop, eligible = None, view.eligible
-    if any(one.block_stop is not None for one in decisions):
-        stop = concatenate([_block_stop(one) for one in decisions])
-        eligible = eligible & (view.offsets < stop)
-    return Decision(
-        belief=Belief.join([one.belief for one in decisions], concatenate, tokens=True),
-        eligible=eligible,
-        score=concatenate([one.score for one in decisions]),
-        terms=[concatenate([_term(one, k) for one in decisions]) for k in range(max(len(d.terms) for d in decisions))],
-        chosen=concatenate([one.chosen for one in decisions]),
-        erased=flags([one.erased for one in decisions]),
-        edited=flags([one.edited for one in decisions]),
-        unranked=any(one.unranked for one in decisions),
-        pending=concatenate([one.pending_rows for one in decisions]),
+    stop = joined((d.block_stop for d in decisions), lambda d: torch.full_like(d.chosen[:, :1], FAR, dtype=torch.int64))
+    expanded = ([term.expand_as(d.score) for term in d.terms] for d in decisions)
+    terms = (joined(each, lambda d: torch.full_like(d.score, torch.nan)) for each in zip_longest(*expanded))
+    found = Decision(
+        belief=Belief.join([d.belief for d in decisions], concatenate, tokens=True),
+        eligible=view.eligible if stop is None else view.eligible & (view.offsets < stop),
+        score=concatenate([d.score for d in decisions]),
+        terms=[term for term in terms if term is not None],
+        erased=joined((d.erased for d in decisions), lambda d: torch.zeros_like(d.chosen)),
+        edited=joined((d.edited for d in decisions), lambda d: torch.zeros_like(d.chosen)),
+        unranked=any(d.unranked for d in decisions),
+        pending=concatenate([d.pending_rows for d in decisions]),
         block_stop=stop,
     )
-
-
-def _term(one: Decision, number: int) -> Tensor:
-    """A term of the score for every row; NaN where the lane's score has fewer terms than another's."""
-    if number < len(one.terms):
-        return one.terms[number].expand_as(one.score)
-    return torch.full_like(one.score, float("nan"))
-
-
-def _block_stop(one: Decision) -> Tensor:
-    """Where a lane's open blocks end, `[B, 1]`; far behind the span where the step has not decided it."""
-    return torch.full_like(one.chosen[:, :1], FAR, dtype=torch.int64) if one.block_stop is None else one.block_stop
+    found.chosen = concatenate([d.chosen for d in decisions])
+    return found
 
 
 # -- 7. write --------------------------------------------------------------------------------------

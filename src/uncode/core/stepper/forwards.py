@@ -132,17 +132,12 @@ class Planner:
         """Ask for a new plan; each row follows its own cache policy."""
         plans = [lane.sampler.cache(place) for lane in self._lanes]
 
-        def mix(name: str) -> Span:
-            spans = [getattr(plan, name) for plan in plans]
-            picks = rows.lane, rows.index
-            return Span(np.stack([s.start for s in spans])[picks], np.stack([s.stop for s in spans])[picks])
+        def mix(spans: Sequence[Span]) -> Span:
+            starts, stops = np.stack([span.start for span in spans]), np.stack([span.stop for span in spans])
+            return Span(starts[rows.lane, rows.index], stops[rows.lane, rows.index])
 
-        mixed = len(plans) > 1
-        self.current = plan = (
-            Plan(window=mix("window"), wanted=mix("wanted"), store=mix("store"), reuse=mix("reuse"))
-            if mixed
-            else plans[0]
-        )
+        spans = zip(*((plan.window, plan.wanted, plan.store, plan.reuse) for plan in plans), strict=True)
+        self.current = plan = plans[0] if len(plans) == 1 else Plan(*map(mix, spans))
         self.computed = _computed(plan, place, window)
         self._history.append((clock, rows.ids, self._in_row_positions(plan.window)))
         return plan

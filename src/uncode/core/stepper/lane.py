@@ -14,7 +14,7 @@ from ..errors import require
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
 from ..support.transfer import upload
-from .memory import Memory
+from .memory import Memory, buffers_of
 from .probes import Probes
 from .rows import Batch, Rows
 
@@ -32,7 +32,8 @@ class Lane:
         """The sampler as the caller gave it; of several rows, the first one's."""
         self.sampler = spec.bind(facts)
         """The same, bound to the model and to the rows."""
-        self.memory = Memory.of(self.sampler, facts)
+        buffers = buffers_of(self.sampler)
+        self.memory = Memory(buffers, facts) if buffers else None
         """What its pieces remember; None where they remember nothing."""
         self.probes = Probes(facts.mask_id) if self.sampler.max_probes else None
         """The forwards that its pieces run within a step; None where they run none."""

@@ -44,12 +44,6 @@ class Memory:
         self._ids = self._window = np.zeros(0, dtype=np.int64)
         self._blocks = Span(self._ids, self._ids)
 
-    @classmethod
-    def of(cls, sampler: Sampler, facts: Facts) -> Memory | None:
-        """The memory of a bound sampler; None where its pieces remember nothing."""
-        buffers = buffers_of(sampler)
-        return cls(buffers, facts) if buffers else None
-
     def lay_out(self, ids: Ints, blocks: Span, window: Ints, width: int, opens: NDArray[np.bool_]) -> None:
         """Follow the rows: those with these ids stay or are new, with these open blocks, in windows of `width` columns
         from the offsets `window` `[B]` on.

@@ -7,7 +7,8 @@ same few kernels for 32 steps as for one, which keeps recording cheap.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -31,7 +32,7 @@ CHUNK = 32
 
 @dataclass(slots=True)
 class Decision:
-    """What is to be written and erased in the window, and why."""
+    """What is to be written and erased in the window, and why. The stages of a step fill it in, from the score on."""
 
     belief: Belief
     eligible: Tensor
@@ -40,8 +41,10 @@ class Decision:
     """What the selector saw, `[B, W]`: -inf where nothing may be written."""
     terms: list[Tensor]
     """The terms of the score, each `[B, W]`, or `[1, W]` where it is the same for all rows."""
-    chosen: Tensor
+    chosen: Tensor = field(init=False)
+    """What is written, `[B, W]`."""
     erased: Tensor | None = None
+    """What is taken back."""
     edited: Tensor | None = None
     """Of what was chosen, the standing tokens that are overwritten; None where no lane has an editor."""
     unranked: bool = False
@@ -161,7 +164,7 @@ class BatchRecord:
         at_commit = belief.at(at)
         channels = [self._runner_up(score, torch.stack([d.chosen for d in decisions]))]
         is_score = len(decisions[0].terms) == 1 and not decisions[-1].unranked  # then the score is its one term
-        terms = [] if is_score else _over_steps([d.terms for d in decisions])
+        terms = [] if is_score else [torch.stack(term) for term in zip(*(d.terms for d in decisions), strict=True)]
         channels += [term.expand_as(score) for term in terms] or [score]
         values = [
             at_commit.logp,
@@ -188,11 +191,10 @@ class BatchRecord:
     def on_host(self, rows: list[int]) -> BatchRecord:
         """The record of some rows on the host, with one copy per buffer; to be read."""
         self.flush()
-        host, index = BatchRecord(torch.device("cpu")), torch.tensor(rows, device=self.steps.device)
-        host.commit, host.commit_step = self.commit[:, index].cpu(), self.commit_step[index].cpu()
-        host.mean_entropy, host.steps = self.mean_entropy[index].cpu(), self.steps[index].cpu()
-        host.events, host.drafts = [self.events[r] for r in rows], [self.drafts[r] for r in rows]
-        host.probes = [self.probes[r] for r in rows]
+        host = copy(self)
+        host.keep(rows)
+        host.commit, host.commit_step = host.commit.cpu(), host.commit_step.cpu()
+        host.mean_entropy, host.steps = host.mean_entropy.cpu(), host.steps.cpu()
         return host
 
     def read(self, row: int, *, tokens: Tensor, sampler: Sampler, seed: int, window: Tensor) -> RowRecord:
@@ -260,11 +262,6 @@ class HostRows:
         entropy = self._record.commit[COMMIT.index("entropy")]
         found: NDArray[np.bool_] = ((self._record.commit_step >= 0) & entropy.isnan()).any(1).numpy()
         return found
-
-
-def _over_steps(terms: list[list[Tensor]]) -> list[Tensor]:
-    """The terms of several steps, `[N, B, W]` or `[N, 1, W]` each."""
-    return [torch.stack(list(term)) for term in zip(*terms, strict=True)]
 
 
 def _grow(old: Tensor, shape: tuple[int, ...], fill: float) -> Tensor:

@@ -18,6 +18,7 @@ from ..pieces.policy import Sampler
 from ..support.arguments import whole_number
 from ..support.memory import require_memory
 from ..support.reprs import counted
+from .memory import buffers_of
 
 Samplers = Sampler | Sequence[Sampler]
 Seeds = int | Sequence[int]
@@ -75,16 +76,11 @@ def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, wh
     widths = (sampler.policy.blocks.widest(np.array([length])) for (_, length), sampler in different.items())
     whole_span = whole_span or any(one.policy.stop.sees_beliefs or one.max_probes for one in different.values())
     widest = canvas.span if whole_span else max(int(width[0]) for width in widths)
-    copies = 1 + max((_buffers_per_token(sampler) for sampler in different.values()), default=0)
+    remembered = ([buffer.per for buffer in buffers_of(sampler)] for sampler in different.values())
+    copies = 1 + max((each.count("token") for each in remembered), default=0)
     require_memory(
         4 * copies * canvas.rows * widest * facts.vocab_size,
         facts.device,
         f"a step that sees {canvas.rows * widest:,} positions",
         "use a shorter length, a smaller batch or shorter blocks",
     )
-
-
-def _buffers_per_token(sampler: Sampler) -> int:
-    pieces = list(sampler.pieces())
-    declared = sum(buffer.per == "token" for piece in pieces for buffer in piece.buffers())
-    return declared + any(piece.needs_drift for piece in pieces)

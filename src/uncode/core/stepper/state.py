@@ -94,10 +94,8 @@ class State:
     @torch.inference_mode()
     def add(self, canvas: Canvas, samplers: Samplers, seeds: Seeds = 0) -> list[int]:
         """Rows join, with a sampler and a seed each (or one for all: row r then uses seed + r). Returns their ids."""
-        require(
-            isinstance(canvas, Canvas),
-            f"a Canvas was expected, Canvas.after_prompt(...) say, not {shown(canvas)}.",
-        )
+        is_canvas = isinstance(canvas, Canvas)
+        require(is_canvas, f"a Canvas was expected, Canvas.after_prompt(...) say, not {shown(canvas)}.")
         mine, theirs = self.facts.mask_id, canvas.mask_id
         require(
             mine == theirs,

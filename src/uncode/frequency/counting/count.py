@@ -90,7 +90,7 @@ def _existing_table(corpus: Corpus, out: Path, made_by: dict[str, str]) -> Frequ
         table = FrequencyTable.load(out)
     except UncodeError:  # not a table; the caller has checked that it may be replaced
         return None
-    same = all(getattr(table.made, key) == value for key, value in made_by.items())
+    same = made_by.items() <= vars(table.made).items()
     return table if same and table.name == corpus.name and not table.made.bad else None
 
 

@@ -28,7 +28,7 @@ def command(
     ],
     model: shared.Model = "tiny",
     sampler: Annotated[str, Option("--sampler", metavar="NAME", help="An Uncode preset.")] = "uncode",
-    settings: shared.Settings = None,
+    settings: shared.SamplerSettings = None,
     frequency: shared.Frequency = None,
     rates: Annotated[str, Option(metavar="RATE,...", help="Rates to try.")] = DEFAULT_RATES,
     examples: Annotated[

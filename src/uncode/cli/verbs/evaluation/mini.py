@@ -12,9 +12,8 @@ import typer
 
 from ....core.errors import require
 from ....models import TABLE
-from ....util.extras import check_installed
 from ...options import Device, Dtype, Json, complete_family, complete_samplers, trained_folder
-from ...outputs import check_output, check_run_folder
+from ...outputs import check_plot, check_run_folder
 from ...printing import print_table, printing
 
 if TYPE_CHECKING:
@@ -125,7 +124,7 @@ def command(
         require(every or value is None, f"{name} is for the leaderboard: add --all, or leave it out.")
     require(not (quick and second), "--quick takes the rates of one model: leave out --quick or --second.")
     if plot is not None:
-        _check_plot(plot)
+        check_plot(plot, FIGURE_KINDS, force=False)
     if show is not None:
         results = _results_in(show, every)
     else:
@@ -164,13 +163,6 @@ def command(
         typer.echo(json.dumps(asdict(results[0]), indent=1))
     else:
         _print(results[0])
-
-
-def _check_plot(plot: Path) -> None:
-    """Raise before any work if the figure cannot be drawn there."""
-    check_installed("matplotlib", "plots", "--plot")
-    require(plot.suffix.lower() in FIGURE_KINDS, f"--plot takes a .svg or .png file, not '{plot}'.")
-    check_output(plot, "--plot", "figure", force=False)
 
 
 def _results_in(file: Path, every: bool) -> list[Results]:

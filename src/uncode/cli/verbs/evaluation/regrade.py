@@ -83,8 +83,9 @@ def command(
     tasks = [task_of(path, task) for path in files]
     sets = list[AnswerSet]()
     for path, one in zip(files, tasks, strict=True):
-        sets.append((path.name, one, read_answers(path, one, data)))
-        _warn_of_other_prompts(path, *sets[-1][1:])
+        answers = read_answers(path, one, data)
+        _warn_of_other_prompts(path, one, answers)
+        sets.append((path.name, one, answers))
     graded = _grade(sets, workers, out, {} if out is None else _job(files, tasks, data))
     if as_json:
         typer.echo(json.dumps([_as_data(one) for one in graded], indent=2))

@@ -91,23 +91,16 @@ def command(
     choices = Choices(metric, known, paper or bool(paper_model), paper_model)
     if as_json:
         typer.echo(_json(results, choices))
-    else:
-        _show(results, choices, chosen, out)
-
-
-def _show(results: Results, choices: Choices, format: str | None, out: Path | None) -> None:
-    """Write the report to a file, or print it."""
-    if out is not None:
-        assert format is not None
-        write_whole(out, _text(results, choices, format))
+    elif out is not None and chosen is not None:
+        write_whole(out, _text(results, choices, chosen))
         models, samplers = len(results.models), len(results.samplers())
         typer.echo(f"{out}: {counted(len(results.scores), 'cell')}, models: {models}, samplers: {samplers}.", err=True)
-    elif format is None and sys.stdout.isatty():
+    elif chosen is None and sys.stdout.isatty():
         from ...report_text import print_document
 
         print_document(results, choices)
     else:
-        typer.echo(_text(results, choices, format or "markdown"), nl=False)
+        typer.echo(_text(results, choices, chosen or "markdown"), nl=False)
 
 
 def _format(name: str | None, out: Path | None) -> str | None:

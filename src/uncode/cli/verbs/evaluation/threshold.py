@@ -29,7 +29,7 @@ def command(
     sampler: Annotated[
         str, Option("--sampler", metavar="NAME", help=f"{', '.join(BY_PROBABILITY[:2])} or fast_dllm.")
     ] = BY_PROBABILITY[0],
-    settings: common.Settings = None,
+    settings: common.SamplerSettings = None,
     frequency: common.Frequency = None,
     examples: Annotated[int, Option("--n", min=1, metavar="N", help="Examples of each task.")] = DEFAULT_EXAMPLES,
     masks: Annotated[int, Option(min=1, metavar="N", help="How often each answer is masked.")] = DEFAULT_MASKS,

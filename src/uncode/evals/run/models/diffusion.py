@@ -19,8 +19,7 @@ from ....core.errors import UncodeError, require
 from ....core.pieces.policy import Sampler
 from ....core.pieces.stop import AfterEos
 from ....core.pieces.tables import Table
-from ....engine import Engine, Request, Result
-from ....engine.finished_row import FinishedRow
+from ....engine import Engine, FinishedRow, Request, Result
 from ....generation.prompt import Prompt, encode
 from ....samplers.interventions import reject_trivial, trivial_ids
 from ....samplers.resolve import require_table, resolve
