@@ -100,8 +100,7 @@ class PreparedPass:
 
     def inputs_of(self, tokens: Tensor) -> ForwardInputs:
         """The inputs of the forward over a canvas `[B, L]`."""
-        self.inputs.tokens = self.tokens(tokens)
-        return self.inputs
+        return self.inputs._replace(tokens=self.tokens(tokens))
 
     @staticmethod
     def _cache_columns(at: Ints, window: Span, length: int, idle: Ints | None) -> Ints:
