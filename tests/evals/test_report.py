@@ -18,7 +18,7 @@ from uncode.evals.report import formats
 from uncode.evals.report.analysis import Choices, ModelAnalysis, check_choices
 from uncode.evals.report.aup import BudgetPoint, aup, families
 from uncode.evals.report.records import FIELDS, records
-from uncode.evals.report.scores import Results, read_runs
+from uncode.evals.report.scores import RunResults, read_runs
 from uncode.evals.report.table import Document, Section, Table
 from uncode.evals.report.tables import accuracy, differences, document
 from uncode.evals.report.tables import tests as paired_tests
@@ -43,12 +43,12 @@ def run(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def results(run: Path) -> Results:
+def results(run: Path) -> RunResults:
     return read_runs([run])
 
 
 @pytest.fixture
-def one(results: Results) -> ModelAnalysis:
+def one(results: RunResults) -> ModelAnalysis:
     return ModelAnalysis(results, LLADA, CHOICES)
 
 
@@ -137,7 +137,7 @@ def test_runs_are_put_together_and_a_cell_is_in_one_of_them(run: Path, tmp_path:
         read_runs([run, again])
 
 
-def test_the_baseline_and_the_metric_are_checked(results: Results, tmp_path: Path, run: Path) -> None:
+def test_the_baseline_and_the_metric_are_checked(results: RunResults, tmp_path: Path, run: Path) -> None:
     assert check_choices(results, "paper", None, "") == BASE and check_choices(results, "paper", BETTER, "") == BETTER
     with pytest.raises(UncodeError, match="no run has the sampler 'confidense': did you mean 'confidence'"):
         check_choices(results, "correct", "confidense", "")
@@ -259,7 +259,7 @@ def test_a_run_without_counterpart_in_the_paper_is_one_sentence(tmp_path: Path) 
     assert not any(section.notes for section in document(results, CHOICES).sections)
 
 
-def test_records_have_every_field_and_read_back_from_csv(results: Results) -> None:
+def test_records_have_every_field_and_read_back_from_csv(results: RunResults) -> None:
     found = records(results, Choices("correct", BASE, True))
     assert all(tuple(record) == FIELDS for record in found)
     rows = list(csv.DictReader(io.StringIO(formats.csv_text(found))))
@@ -280,7 +280,7 @@ HOSTILE = Document(
 )
 
 
-def test_latex_escapes_and_is_well_formed(results: Results) -> None:
+def test_latex_escapes_and_is_well_formed(results: RunResults) -> None:
     text = formats.latex(HOSTILE)
     assert r"\textless{}b\textgreater{}a\_b|c" in text and r"50 \%" in text and r"m\_1 \{x\}" in text
     assert r"{[}x{]} \textbackslash{} \textasciitilde{}\textasciicircum{}\$\#" in text
@@ -310,7 +310,7 @@ class _Tags(HTMLParser):
         assert self.open.pop() == tag
 
 
-def test_html_escapes_and_loads_nothing(results: Results) -> None:
+def test_html_escapes_and_loads_nothing(results: RunResults) -> None:
     for made in (formats.html(HOSTILE), formats.html(document(results, CHOICES))):
         tags = _Tags()
         tags.feed(made)
@@ -332,7 +332,7 @@ def test_long_tables_are_folded_on_the_page() -> None:
     assert not tags.open and "<summary><h3>Many</h3></summary>" in page(41) and "row 40" in page(41)
 
 
-def test_markdown_has_whole_rows(results: Results) -> None:
+def test_markdown_has_whole_rows(results: RunResults) -> None:
     text = formats.markdown(HOSTILE)
     assert "| &lt;b>a_b\\|c&lt;/b> | 1.0 [0.5, 2.0] |" in text
     whole = formats.markdown(document(results, CHOICES))

@@ -14,13 +14,13 @@ from .printing import printing
 
 if TYPE_CHECKING:
     from ..evals.report.analysis import Choices
-    from ..evals.report.scores import Results
+    from ..evals.report.scores import RunResults
 
 GAP = 2
 """Blanks between two columns."""
 
 
-def print_document(results: Results, choices: Choices) -> None:
+def print_document(results: RunResults, choices: Choices) -> None:
     """Print every table of the report."""
     made = document(results, choices)
     with printing() as console:

@@ -12,7 +12,7 @@ from ..paper import Figure, paper_tables
 from ..paper.tables import AVERAGE
 from ..run.sample import Sample
 from .aup import BudgetPoint, aup, families
-from .scores import CellScore, Cost, Results
+from .scores import CellScore, Cost, RunResults
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Choices:
         return list(dict.fromkeys([self.metric, "correct", "paper"]))
 
 
-def check_choices(results: Results, metric: str, baseline: str | None, paper_model: str) -> str:
+def check_choices(results: RunResults, metric: str, baseline: str | None, paper_model: str) -> str:
     """Raise if a name is unknown. Returns the baseline: the given one, else the one that the runs name."""
     known = results.metrics
     require(not known or metric in known, f"no sample has the metric '{metric}': {suggest(metric, known)}")
@@ -73,7 +73,7 @@ class Speedup(NamedTuple):
 class ModelAnalysis:
     """One model of the results."""
 
-    results: Results
+    results: RunResults
     model: str
     choices: Choices
 

@@ -12,7 +12,7 @@ from ...util.stats import Interval
 from ..paper import Figure
 from ..paper.tables import AVERAGE
 from .analysis import Choices, ModelAnalysis
-from .scores import Results
+from .scores import RunResults
 
 FIELDS = (
     *("model", "sampler", "task", "metric", "n", "total", "right", "accuracy", "low", "high"),
@@ -24,7 +24,7 @@ FIELDS = (
 Record = dict[str, Any]
 
 
-def records(results: Results, choices: Choices) -> list[Record]:
+def records(results: RunResults, choices: Choices) -> list[Record]:
     """All records, every one with all fields. A value that does not exist is None."""
     found = []
     for model in results.models:

@@ -57,7 +57,7 @@ class Cost(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Results:
+class RunResults:
     """All cells of the runs."""
 
     infos: tuple[RunInfo, ...]
@@ -94,7 +94,7 @@ class Results:
         return max((score.total for (_, name, _), score in self.scores.items() if name == task), default=0)
 
 
-def read_runs(paths: Sequence[Path]) -> Results:
+def read_runs(paths: Sequence[Path]) -> RunResults:
     """The cells of several runs together. The same cell in two of them is an error.
 
     The examples of a task are those that were asked for, or those that any cell has answered if these are more.
@@ -122,4 +122,4 @@ def read_runs(paths: Sequence[Path]) -> Results:
         ids.setdefault(task, set()).update(rows)
     asked = {task: max(info.examples.get(task, 0) for info in infos) for task in ids}
     scores = {name: CellScore(rows, max(asked[name[1]], len(ids[name[1]]))) for name, rows in samples.items()}
-    return Results(tuple(infos), scores, papers)
+    return RunResults(tuple(infos), scores, papers)

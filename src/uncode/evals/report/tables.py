@@ -8,7 +8,7 @@ from ...util.stats import Interval
 from ..paper import paper_tables
 from ..paper.tables import AVERAGE
 from .analysis import Choices, ModelAnalysis
-from .scores import Results
+from .scores import RunResults
 from .table import NONE, Document, Section, Table, number, p_value, percent, points, times
 
 SIGNIFICANT = 0.05
@@ -17,7 +17,7 @@ DOUBT = "!"
 RULES = {"correct": "our grader", "paper": "the rule of the released code"}
 
 
-def document(results: Results, choices: Choices) -> Document:
+def document(results: RunResults, choices: Choices) -> Document:
     """The whole report: one section per model."""
     titles = list(dict.fromkeys(info.title or info.config for info in results.infos))
     return Document("; ".join(titles), [_section(ModelAnalysis(results, model, choices)) for model in results.models])

@@ -18,7 +18,7 @@ from ...outputs import check_output
 
 if TYPE_CHECKING:
     from ....evals.report.analysis import Choices
-    from ....evals.report.scores import Results
+    from ....evals.report.scores import RunResults
 
 SUMMARY = "The tables of evaluation runs, with intervals and tests."
 
@@ -117,7 +117,7 @@ def _format(name: str | None, out: Path | None) -> str | None:
     return found
 
 
-def _text(results: Results, choices: Choices, format: str) -> str:
+def _text(results: RunResults, choices: Choices, format: str) -> str:
     from ....evals.report import formats
     from ....evals.report.records import records
     from ....evals.report.tables import document
@@ -128,7 +128,7 @@ def _text(results: Results, choices: Choices, format: str) -> str:
     return write(document(results, choices))
 
 
-def _json(results: Results, choices: Choices) -> str:
+def _json(results: RunResults, choices: Choices) -> str:
     from ....evals.report.records import records
 
     runs = [{"config": info.config, "title": info.title, "versions": dict(info.versions)} for info in results.infos]
