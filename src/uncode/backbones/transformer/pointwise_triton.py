@@ -12,7 +12,6 @@ import triton.language as tl
 from torch import Tensor
 
 from .kv_cache import LayerCache
-from .pointwise import Rope
 
 HEADS_PER_PROGRAM = 8
 """Heads of a token that one program of RoPE rotates."""
@@ -88,7 +87,9 @@ def _apply_rope(
         tl.store(value + HALF, b, mask=is_value)
 
 
-def rope_and_cache(x: Tensor, heads: int, key_heads: int, rope: Rope, cache: LayerCache | None) -> None:
+def rope_and_cache(
+    x: Tensor, heads: int, key_heads: int, rope: tuple[Tensor, Tensor], cache: LayerCache | None
+) -> None:
     """Rotate the queries and keys of a fused projection `[B, T, (heads + 2 key_heads) d]` in place.
 
     With a cache the rotated keys and the values are written to it instead.
