@@ -82,6 +82,7 @@ bench: $(VENV)/base
 docs: $(VENV)/dev
 	@$(BIN)/python -m studies.papers
 	@$(BIN)/python -m studies.leaderboard
+	@$(BIN)/python -m studies.card
 	@$(BIN)/python tests/test_docs.py
 	@$(BIN)/python tests/view/test_notebook.py
 

@@ -81,6 +81,7 @@ def measure(kind: str, path: Path) -> None:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--traces", type=int, default=10_000)
+    parser.add_argument("--figures", nargs="+", default=FIGURES, choices=FIGURES)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--measure", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -92,7 +93,7 @@ def main() -> int:
         path = Path(folder) / "traces.jsonl"
         write(path, options.traces)
         print(f"{options.traces:,} traces of {POSITIONS:,} positions, {path.stat().st_size / 1e9:.1f} GB of JSON")
-        for kind in FIGURES:
+        for kind in options.figures:
             command = [sys.executable, __file__, "--measure", kind, str(path)]
             line = subprocess.run(command, check=True, capture_output=True, text=True).stdout
             _, _, cpu, wall, gigabytes = json.loads(line)

@@ -36,7 +36,7 @@ LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 def by_uncode(text: Path, tokenizer: str) -> int:
     """`uncode count`, as a library call."""
-    from uncode.backbones.loading.load_tokenizer import load_tokenizer
+    from uncode.backbones.loading.tokenizer import load_tokenizer
     from uncode.frequency.corpora.corpus import Corpus, Source
     from uncode.frequency.counting.count import count
 
@@ -47,7 +47,7 @@ def by_uncode(text: Path, tokenizer: str) -> int:
 
 def by_batch(text: Path, tokenizer: str) -> int:
     """A bare loop over batches that only sums the numbers of tokens."""
-    from uncode.backbones.loading.load_tokenizer import load_tokenizer
+    from uncode.backbones.loading.tokenizer import load_tokenizer
 
     backend, tokens = load_tokenizer(tokenizer).tokenizer.backend_tokenizer, 0
     with text.open() as lines:
@@ -59,7 +59,7 @@ def by_batch(text: Path, tokenizer: str) -> int:
 
 def by_threads(text: Path, tokenizer: str) -> int:
     """Threads over chunks of lines, each with a Counter."""
-    from uncode.backbones.loading.load_tokenizer import load_tokenizer
+    from uncode.backbones.loading.tokenizer import load_tokenizer
 
     encode = load_tokenizer(tokenizer).tokenizer.encode
 
@@ -106,11 +106,11 @@ def peak_memory() -> int:
 
 def fourfold(text: Path, target: Path) -> None:
     """Write the text and three copies with a shifted alphabet, whose words are new."""
-    with target.open("w") as out:
-        for shift in (0, 5, 11, 17):
-            moved = LETTERS[shift:] + LETTERS[:shift]
-            table = str.maketrans(LETTERS + LETTERS.upper(), moved + moved.upper())
-            for line in text.open():
+    for shift in (0, 5, 11, 17):
+        moved = LETTERS[shift:] + LETTERS[:shift]
+        table = str.maketrans(LETTERS + LETTERS.upper(), moved + moved.upper())
+        with text.open() as lines, target.open("a") as out:
+            for line in lines:
                 out.write(json.dumps({"text": json.loads(line)["text"].translate(table)}, ensure_ascii=False) + "\n")
 
 
@@ -131,7 +131,8 @@ def main() -> None:
         tokens = METHODS[chosen.method](text, tokenizer)
         print(tokens, time.perf_counter() - began, peak_memory())
         return
-    size = sum(len(json.loads(line)["text"].encode()) for line in text.open())
+    with text.open() as lines:
+        size = sum(len(json.loads(line)["text"].encode()) for line in lines)
     print(f"{size / 1e6:.1f} MB of text, {os.cpu_count()} processors, tokenizer {Path(tokenizer).name}")
     found = {method: measured(method, text, tokenizer) for method in METHODS}
     with tempfile.TemporaryDirectory() as folder:

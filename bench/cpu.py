@@ -88,6 +88,7 @@ def with_a_load(model: Any) -> None:
             finally:
                 for process in load:
                     process.kill()
+                    process.wait()
                 os.environ.pop("OMP_NUM_THREADS", None)
         print(f"{name:24}{took[0]:8.2f}{took[1]:8.2f}{took[1] / took[0]:6.1f}", flush=True)
 

@@ -17,8 +17,8 @@ from random import Random
 from typing import Any
 
 import torch
+from serve_engine import load_model
 
-import uncode
 from uncode.core.canvas import Canvas
 from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.blocks import Blocks
@@ -35,7 +35,7 @@ MIN_SPEEDUP = 1.3
 def requests(model: Denoiser, count: int, sampler: Sampler) -> list[Request[None]]:
     random, found = Random(0), list[Request[None]]()
     for seed in range(count):
-        prompt = [random.randrange(1000) for _ in range(random.randint(*PROMPTS))]
+        prompt = [random.randrange(100, 500) for _ in range(random.randint(*PROMPTS))]
         canvas = Canvas.after_prompt([prompt], length=random.randint(*LENGTHS), mask_id=model.mask_id)
         found.append(Request(canvas, sampler, seed))
     return found
@@ -78,15 +78,7 @@ def main() -> int:
     parser.add_argument("--caches", nargs="+", default=["dual"], choices=["none", "dual"])
     parser.add_argument("--check", action="store_true", help=f"fail below {MIN_SPEEDUP} times the fixed batches")
     options = parser.parse_args()
-    if options.tiny:
-        model: Denoiser = uncode.load("tiny", device="cpu")
-    else:
-        from gpu import MASK, network
-
-        from uncode.backbones.denoiser import TransformerDenoiser
-        from uncode.backbones.dialects.llada import LLADA
-
-        model = TransformerDenoiser(network(options.layers), LLADA, mask_id=MASK, eos_ids=())
+    model = load_model("cpu" if options.tiny else "cuda", options.layers)
     slow = False
     print("cache  rows  requests  tokens  |  fixed: s  tokens/s  |  engine: s  tokens/s  |  faster  rows that differ")
     for cache in options.caches:

@@ -42,6 +42,11 @@ from uncode.util.write import write_whole
 SHAPE = Shape(4096, 32, 32, 32, 12288, 126464, theta=500000.0, eps=1e-5, context=4096)
 MASK, END = 126336, 126081
 PROMPT, LENGTH, BLOCK = 512, 256, 32
+PROMPT_IDS = 100_000
+"""Prompts are drawn from the ids below this one."""
+DEVICE = "cuda"
+FLOOR_SIDE, FLOOR_BYTES, FLOOR_SECONDS = 8192, 2 << 30, 10.0
+"""Of the square matrices and of the copy that the floors are measured with, and of the load before."""
 BLOCKS = LENGTH // BLOCK
 CACHES = ("none", "prefix", "dual")
 PUBLISHED = {"none": 36.9, "prefix": 41.1, "dual": 50.1}
@@ -95,8 +100,8 @@ class Timing:
 
 def network(layers: int) -> Transformer:
     """A network with random weights, in the memory layout of a loaded model."""
-    made = Transformer(replace(SHAPE, layers=layers)).to(torch.bfloat16).to_empty(device="cuda")
-    random = torch.Generator("cuda").manual_seed(0)
+    made = Transformer(replace(SHAPE, layers=layers)).to(torch.bfloat16).to_empty(device=DEVICE)
+    random = torch.Generator(DEVICE).manual_seed(0)
     with torch.no_grad():
         for parameter in made.parameters():
             parameter.normal_(0.0 if parameter.dim() == 2 else 1.0, 0.02, generator=random)
@@ -125,15 +130,15 @@ def median_ms(run: Callable[[], Any], times: int) -> float:
 
 
 def floors() -> Floors:
-    """Measure a large matrix product, after ten seconds of load, and a large copy."""
-    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
+    """Measure a large matrix product, after some seconds of load, and a large copy."""
+    a, b = (torch.randn(FLOOR_SIDE, FLOOR_SIDE, device=DEVICE, dtype=torch.bfloat16) for _ in range(2))
     began = time.monotonic()
-    while time.monotonic() - began < 10:
+    while time.monotonic() - began < FLOOR_SECONDS:
         for _ in range(20):
             a @ b
         torch.cuda.synchronize()
-    product = 2 * 8192**3 / median_ms(lambda: a @ b, 50) / 1e9
-    source = torch.randint(-100, 100, (2 << 30,), device="cuda", dtype=torch.int8)
+    product = 2 * FLOOR_SIDE**3 / median_ms(lambda: a @ b, 50) / 1e9
+    source = torch.randint(-100, 100, (FLOOR_BYTES,), device=DEVICE, dtype=torch.int8)
     target = torch.empty_like(source)
     return Floors(product, 2 * source.numel() / median_ms(lambda: target.copy_(source), 30) / 1e9)
 
@@ -141,7 +146,7 @@ def floors() -> Floors:
 @torch.inference_mode()
 def belief(floor: Floors) -> dict[str, float]:
     """The bandwidth of the belief kernel on the logits of a batch of 32, and its error against float64."""
-    logits = torch.empty(32, LENGTH, SHAPE.vocab, device="cuda", dtype=torch.bfloat16).normal_(0, 4)
+    logits = torch.empty(32, LENGTH, SHAPE.vocab, device=DEVICE, dtype=torch.bfloat16).normal_(0, 4)
     rate = 2 * logits.numel() / median_ms(lambda: Belief.of(logits), 20) / 1e9
     few = logits[:, :1]
     found, exact = Belief.of(few), Belief.of(few.double())
@@ -155,7 +160,7 @@ def belief(floor: Floors) -> dict[str, float]:
 
 
 def prompts(batch: int) -> torch.Tensor:
-    return torch.randint(0, 100_000, (batch, PROMPT), generator=torch.Generator().manual_seed(batch))
+    return torch.randint(0, PROMPT_IDS, (batch, PROMPT), generator=torch.Generator().manual_seed(batch))
 
 
 def ours(
@@ -181,7 +186,7 @@ def theirs(model: Published, cache: str, batch: int) -> Timing:
     """Time the published style: the whole decode at batch 1, else some steps of the two middle blocks."""
 
     def work(skipped: int = 0) -> Iterator[Any]:
-        return published(model, prompts(batch).cuda(), LENGTH, BLOCK, cache, MASK, skipped)
+        return published(model, prompts(batch).to(DEVICE), LENGTH, BLOCK, cache, MASK, skipped)
 
     def measured() -> Timing:
         began = time.monotonic()
@@ -252,7 +257,7 @@ def policies(model: TransformerDenoiser) -> dict[str, float]:
 def by_quota(model: TransformerDenoiser, other: Published) -> Iterator[dict[str, float]]:
     """Print and yield the tokens per second of whole decodes at batch 1 with the dual cache, by tokens per forward: the
     better of two decodes each."""
-    prompt, canvas = prompts(1).cuda(), Canvas.after_prompt(prompts(1), LENGTH, MASK)
+    prompt, canvas = prompts(1).to(DEVICE), Canvas.after_prompt(prompts(1), LENGTH, MASK)
     print("dual, batch 1:  tokens a forward  tokens/s  |  published: tokens/s  ours is faster", flush=True)
     for quota in (1, 2, 4, 8):
         sampler = presets.semi_ar(blocks=BLOCKS, steps=LENGTH // quota, cache="dual")

@@ -23,7 +23,7 @@ def page() -> str:
         "# Papers",
         "",
         "Which published sampler is which expression, with each default quoted. This page is written by",
-        "`python -m studies.papers` from the docstrings in `samplers/presets/` and `samplers/legacy.py`;",
+        "`python -m studies.papers` from the presets in `samplers/presets/` and `samplers/legacy.py`;",
         "a test holds it.",
         "",
         "## Presets",

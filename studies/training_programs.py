@@ -23,6 +23,8 @@ from uncode.train.examples.curriculum import TrainingExample, curriculum
 from uncode.train.examples.prepare import CURRICULUM_SEED
 from uncode.util.write import write_whole
 
+from .trainings import TINY_CONFIG
+
 PROGRAMS = ("mini_docstring", "mini_sentence")
 REPORT_EVERY = 15_000
 
@@ -51,7 +53,7 @@ def main() -> None:
         if done[name] % REPORT_EVERY == 0:
             print(f"{name}: {done[name]:,} training examples", file=sys.stderr)
 
-    digests = training_programs(TrainConfig.load("tiny").examples.rows, report)
+    digests = training_programs(TrainConfig.load(TINY_CONFIG).examples.rows, report)
     file = io.BytesIO()
     np.save(file, np.array(digests, dtype=np.uint32))
     write_whole(Path(families.__file__).parent / TRAINING_FILE, file.getvalue())

@@ -16,6 +16,7 @@ from uncode.models import TINY
 ROOT = Path(__file__).parents[1]
 FOLDERS = (TINY, Path(__file__).parent / "tiny-seed-1")
 """The models of seeds 0 and 1."""
+TINY_CONFIG = Path(__file__).parent / "tiny.toml"
 STORED = Path(__file__).parent / "results"
 """Every preset on the published problems (`seed-0.json`), and some on those of a new draw (`fresh-seed-0.json`)."""
 WEIGHTS = "model.safetensors"

@@ -28,11 +28,11 @@ WHOLE = ("adapters/test_lm_eval.py", "backbones/test_hub.py", "evals/test_regrad
 OF_TRANSFORMERS = ("backbones/test_masked_lm.py", "evals/test_autoregressive.py", "parity/test_models.py")
 """Files whose tests import the models of transformers, which takes seconds: one worker runs all of them."""
 LONG = (
-    "paper/test_paper.py", "test_docs.py", "backbones/test_triton.py", "evals/test_sandbox.py", "evals/test_mini.py",
-    "models/test_tiny.py", "viewer/test_browser.py", "test_notebook.py",
+    "paper/test_paper.py", "test_docs.py", "backbones/test_triton.py", "sandbox/test_sandbox.py", "evals/test_mini.py",
+    "models/test_tiny.py", "view/test_browser.py", "view/test_notebook.py",
 )  # fmt: skip
 """Files with tests of many seconds. They begin first, so that at the end no worker waits for the other."""
-WATCHED = ("core", "samplers", "test_arguments.py", "test_numerics.py", "test_prompt.py", "test_reprs.py")
+WATCHED = ("core", "generation", "samplers", "test_arguments.py", "test_numerics.py", "test_reprs.py")
 """The tests that count for core's coverage. They reach all of it, and a tracer slows the others by a quarter."""
 
 

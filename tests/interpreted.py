@@ -20,7 +20,7 @@ from uncode.backbones.transformer import attention, attention_triton, linear_tri
 from uncode.backbones.transformer.kv_cache import LayerCache
 from uncode.backbones.transformer.linear_triton import Tile
 from uncode.backbones.transformer.network import Shape, Transformer
-from uncode.backbones.transformer.rope import Rope
+from uncode.backbones.transformer.pointwise import Rope
 from uncode.backbones.transformer.session import TransformerSession
 from uncode.core import belief_triton
 from uncode.core.belief import Belief

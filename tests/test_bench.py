@@ -1,20 +1,246 @@
-"""The benchmarks run: on a GPU they measure, but here nobody would see one that no longer starts."""
+"""Every benchmark runs at a toy size on a CPU: where nobody has a GPU, nobody would see one that no longer starts.
+
+They run in this process, because importing torch again would take longer than most of them. Sizes that a command line
+does not offer are set in the module.
+"""
 
 from __future__ import annotations
 
-import subprocess
+import importlib
+import json
+import re
 import sys
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
 
+import pytest
+import torch
+import typer
+
+from uncode.backbones.transformer.network import Shape
+from uncode.cli.app import app
+from uncode.evals.suite.families import FAMILIES
 from uncode.samplers.presets import PRESETS
 
 BENCH = Path(__file__).parent.parent / "bench"
+TOY = Shape(32, 2, 2, 2, 48, 101, theta=10000.0, eps=1e-5, context=64)
+SHORT: Any = copy(FAMILIES["mini_algebra"])
+SHORT.length = 8
+ONE_FAMILY = {SHORT.name: SHORT}
+Bench = Callable[..., ModuleType]
+Run = Callable[..., str]
 
 
-def test_agreement_decodes_with_every_preset() -> None:
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    """A benchmark's module, in which some constants have other values."""
+    monkeypatch.syspath_prepend(BENCH)
+
+    def load(name: str, **constants: Any) -> ModuleType:
+        module = importlib.import_module(name)
+        for constant, value in constants.items():
+            monkeypatch.setattr(module, constant, value)
+        return module
+
+    return load
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    """What a benchmark prints. It must end without an error."""
+
+    def start(module: ModuleType, *words: str) -> str:
+        monkeypatch.setattr(sys, "argv", [f"{module.__name__}.py", *words])
+        threads = torch.get_num_threads()
+        try:
+            code = module.main()
+        except SystemExit as end:
+            code = end.code
+        finally:
+            torch.set_num_threads(threads)
+        assert not code, code
+        return capsys.readouterr().out
+
+    return start
+
+
+def test_every_benchmark_is_run_here() -> None:
+    here = Path(__file__).read_text(encoding="utf-8")
+    helpers = {"answers", "published"}  # run by two_orders and cpu
+    missing = [file.stem for file in BENCH.glob("*.py") if f'bench("{file.stem}"' not in here]
+    assert set(missing) == helpers
+
+
+def test_agreement_decodes_with_every_preset(bench: Bench, run: Run) -> None:
     """Some presets need a frequency table, and one a tokenizer."""
-    command = [sys.executable, BENCH / "agreement.py", "--networks", "1", "--workers", "1", "--device", "cpu"]
-    run = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert run.returncode == 0, run.stderr
+    agreement = bench("agreement", ProcessPoolExecutor=lambda workers, context: ThreadPoolExecutor(workers))
+    printed = run(agreement, "--networks", "1", "--workers", "1", "--device", "cpu")
     samplers = len(PRESETS) + 4
-    assert f"{samplers} samplers: 0 of {3 * samplers} rows differ" in run.stdout
+    assert f"{samplers} samplers: 0 of {3 * samplers} rows differ" in printed
+    assert figures(bench, "agreement", printed)
+
+
+def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, run: Run, tmp_path: Path) -> None:
+    """On a CPU its clock is the host's, and its limits mean nothing."""
+    gpu = bench("gpu", SHAPE=TOY, PROMPT=8, LENGTH=16, BLOCK=4, BLOCKS=4, MASK=0, END=1, PROMPT_IDS=99, DEVICE="cpu")
+    bench("gpu", FLOOR_SIDE=64, FLOOR_BYTES=1 << 12, FLOOR_SECONDS=0.01)
+    out = tmp_path / "new" / "figures.json"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torch.cuda, "Event", HostClock)
+        patch.setattr(torch.cuda, "is_available", lambda: True)
+        patch.setattr(torch.cuda, "get_device_name", lambda: "no GPU")
+        for name in ("synchronize", "empty_cache", "reset_peak_memory_stats"):
+            patch.setattr(torch.cuda, name, lambda: None)
+        for name in ("memory_allocated", "max_memory_reserved"):
+            patch.setattr(torch.cuda, name, lambda: 0)
+        printed = run(gpu, "--layers", "1", "--batches", "1", "2", "--out", str(out))
+    found = json.loads(out.read_text())
+    assert [(row["cache"], row["batch"]) for row in found["table"]] == [
+        *((cache, batch) for batch in (1, 2) for cache in gpu.CACHES),
+        ("dual", 16),
+    ]
+    assert found["belief"]["tokens that differ"] == 0
+    assert len(figures(bench, "steps", printed)) >= 2 + len(found["table"])
+    found["table"][0]["step"] = 99.0 * found["table"][0]["floor"]
+    assert "none at batch 1: a step takes 99.00 times its floor, not 1.2" in gpu.missed(found)
+
+
+class HostClock:
+    """A CUDA event without CUDA."""
+
+    def __init__(self, enable_timing: bool) -> None:
+        assert enable_timing
+
+    def record(self) -> None:
+        self.time = time.perf_counter()
+
+    def elapsed_time(self, later: HostClock) -> float:
+        return 1e3 * (later.time - self.time)
+
+
+def figures(bench: Bench, check: str, printed: str) -> list[str]:
+    """The figures that `make verify-gpu` finds in what a benchmark prints."""
+    checks = {each.name: each for each in bench("verify_gpu").checks(Path("out"))}
+    return re.findall(checks[check].figure, printed, re.MULTILINE)
+
+
+def test_the_gpu_checks_are_commands_that_exist(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = bench("verify_gpu")
+    for check in module.checks(Path("out")):
+        for word in check.command:
+            assert not word.endswith(".py") or (BENCH.parent / word).is_file()
+        if "uncode.cli" in check.command:
+            verb, *options = check.command[check.command.index("uncode.cli") + 1 :]
+            group: Any = typer.main.get_command(app)
+            group.commands[verb].make_context(verb, options)  # an unknown option is an error
+    answer = module.Check("python", ("-c", "print('2 apples')"), r"^\d+ apples$").run()
+    assert answer == (True, "2 apples")
+    half = {"stored": [True, False], "new": [True, True]}
+    results = {name: SimpleNamespace(cell=lambda *_, n=name: SimpleNamespace(right=half[n])) for name in half}
+    monkeypatch.setattr(module, "results_of", lambda folder: results["new" if folder == Path("out") else "stored"])
+    assert module.changed(Path("out")) == 0.5
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    monkeypatch.setattr(sys, "argv", ["verify_gpu.py", "--only", "suite"])
+    with pytest.raises(SystemExit, match="need a CUDA GPU"):
+        module.main()
+
+
+def test_analyze(bench: Bench, run: Run) -> None:
+    printed = run(bench("analyze"), "--traces", "16", "--figures", "accuracy", "--check")
+    assert printed.startswith("16 traces of 1,024 positions") and "accuracy" in printed
+
+
+def test_count(bench: Bench, run: Run, tmp_path: Path) -> None:
+    text = tmp_path / "text.jsonl"
+    text.write_text('{"text": "three apples and four pears"}\n' * 20)
+    words = ("--text", str(text), "--tokenizer", "tiny")
+    count = bench("count")
+    alone = {method: run(count, *words, "--method", method).split()[0] for method in count.METHODS}
+    assert len(set(alone.values())) == 1
+    seconds = {"uncode": 1.0, "batch": 2.0, "threads": 3.0}
+
+    def measured(method: str, text: Path, tokenizer: str, *more: str) -> tuple[int, float, float]:
+        return count.METHODS[method](text, tokenizer), seconds[method], 1e6
+
+    printed = run(bench("count", measured=measured), *words, "--check")
+    assert "threads" in printed and "3.00 x" in printed and "uncode, one core" in printed
+
+
+def test_material(bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name, text in (("a.py", "print(1)"), ("b.md", "prose"), ("same.md", "prose"), ("c.png", "no text")):
+        (tmp_path / name).write_text(text)
+    files = sorted(tmp_path.iterdir())
+    material = bench("material", _files=lambda folder: iter(files), cache_folder=lambda: tmp_path)
+    texts = [json.loads(line)["text"] for line in material.corpus().read_text().splitlines()]
+    assert sorted(texts) == ["print(1)", "prose"]
+    (tmp_path / "qwen2_5").mkdir()
+    (tmp_path / "qwen2_5" / "tokenizer.json").write_text("{}")
+    assert material.tokenizer() == tmp_path / "qwen2_5"
+
+
+def test_cpu(bench: Bench, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours and the published style must write the same tokens."""
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    cpu = bench("cpu", FAMILIES=ONE_FAMILY, BLOCKS=2)
+    assert len(re.findall(r"^(?:none|prefix|dual) +\d", run(cpu), re.MULTILINE)) == 3
+    monkeypatch.setattr(cpu.os, "cpu_count", lambda: 1)
+    cpu.with_a_load(cpu.uncode.load("tiny", device="cpu", dtype="float32"))
+
+
+def test_engine(bench: Bench, run: Run) -> None:
+    engine = bench("engine", LENGTHS=(4, 8), PROMPTS=(3, 5))
+    printed = run(engine, "--tiny", "--rows", "2", "--requests", "4", "--caches", "none", "dual")
+    assert [line.split()[-1] for line in printed.splitlines()[1:]] == ["0", "0"]  # rows that differ
+
+
+def test_serve_engine(bench: Bench, run: Run) -> None:
+    bench("serve_engine", ROUNDS=1, LENGTHS={"cpu": (4, 8)}, PROMPTS=(3, 5))
+    printed = run(bench("serve"), "--engine", "--device", "cpu", "--tokens", "8", "--concurrency", "2")
+    assert figures(bench, "engine", printed)
+
+
+def test_serve_load(bench: Bench, run: Run) -> None:
+    pytest.importorskip("httpx")
+    load = bench("serve_load", LONG=2, SHORT=4, LENGTHS=(4, 8), MIN_MEAN_BATCH=0.0, MIN_SPEEDUP=0.0)
+    bench("serve_load", decode_all_alone=lambda cases: [load.decode_alone(case) for case in cases])
+    printed = run(bench("serve"), "--requests", "9", "--concurrency", "3", "--sample", "2")
+    assert "0 of 9 requests lost" in printed and "0 of 9 answers differ" in printed
+
+
+def test_gap_sizes(bench: Bench, run: Run) -> None:
+    printed = run(bench("gap_sizes", FAMILIES=ONE_FAMILY, MAX_CHOSEN_TOKENS=2), "--answers", "1")
+    assert re.search(r"^with the token after the gap: \d of 1", printed, re.MULTILINE)
+
+
+def test_loading(bench: Bench, run: Run) -> None:
+    shape = replace(TOY, vocab=126464, width=8)  # the special tokens are LLaDA's
+    printed = run(bench("loading", SIZES={"1gb": shape}), "--device", "cpu")
+    assert "torch.float32 on cpu" in printed
+
+
+def test_loop(bench: Bench, run: Run) -> None:
+    printed = run(bench("loop", LENGTH=8), "--repeats", "1")
+    assert printed.count("times the copied loop") == 2
+
+
+def test_startup(bench: Bench, run: Run) -> None:
+    printed = run(bench("startup", COMMANDS=(["--version"],)), "--times", "1")
+    assert "import torch" in printed and "uncode --version" in printed
+
+
+def test_threshold(bench: Bench, run: Run) -> None:
+    for texts in ("training", "own"):
+        threshold = bench("threshold", FAMILIES=ONE_FAMILY, EXAMPLES=2, MASKS=1)
+        printed = run(threshold, "--problems", "2", "--temperatures", "2", "--text", texts)
+        assert "temperature 2: at " in printed and "points, p " in printed
+
+
+def test_two_orders(bench: Bench, run: Run) -> None:
+    printed = run(bench("two_orders", FAMILIES=ONE_FAMILY), "--problems", "2")
+    assert "of 2 twice" in printed and "two orders minus rate" in printed

@@ -93,7 +93,7 @@ def test_a_model_over_a_gpu_and_the_cpu(tmp_path: Path, cache: str) -> None:
     """As far as one GPU goes: some layers stay in the CPU's memory and come over when they run."""
     pytest.importorskip("accelerate")
     folder = checkpoint(tmp_path, "dream", 1)
-    places = {"embed": 0, "blocks.0": 0, "blocks.1": "cpu", "blocks.2": 0, "norm": 0, "head": 0}
+    places = {"embed": 0, "layers.0": 0, "layers.1": "cpu", "layers.2": 0, "norm": 0, "head": 0}
     sampler = presets.fast_dllm(threshold=0.4, block_length=4, cache=cache)  # type: ignore[arg-type]
     found = []
     for options in ({"device_map": places}, {"device_map": "auto"}, {"device": "cuda"}):

@@ -26,6 +26,8 @@ import pytest
 from tests.backbones.test_tokenizers import llada_tokenizer
 from tests.checkpoints import checkpoint
 from tests.cli.running import run as run_uncode
+from uncode.samplers.options import OPTIONS
+from uncode.samplers.preset import PRESETS
 
 ROOT = Path(__file__).parents[1]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -67,7 +69,8 @@ def rewritten(page: Path) -> str:
         assert shown or match.group(2) is None, f"a block of {page.name} should print, and does not"
         return f"```python\n{match.group(1)}```\n" + (f"\n```text\n{shown}```\n" if shown else "")
 
-    return BLOCK.sub(run, page.read_text())
+    with patch.dict(PRESETS), patch.dict(OPTIONS):  # a page may add its own
+        return BLOCK.sub(run, page.read_text())
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)

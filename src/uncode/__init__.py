@@ -80,8 +80,8 @@ _MODULES = ("interventions", "legacy", "presets")
 
 
 register(
-    sampler_html="uncode.view.notebook.sampler_html:sampler_html",
-    trace_html="uncode.view.notebook.trace_view:trace_view",
+    sampler_html="uncode.view.notebook:sampler_html",
+    trace_html="uncode.view.notebook:trace_view",
     trace_frame="uncode.view.frames:trace_frame",
     load_text="uncode.util.file_kinds:load_text",
     save_text="uncode.util.file_kinds:save_text",

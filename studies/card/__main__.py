@@ -1,7 +1,7 @@
 """Write what the folder of `tiny` says of its results, from the stored ones: `python -m studies.card`.
 
 The card is README.md, with the figure accuracy.svg (extra `plots`); details.md has everything that does not fit on one
-page. Each family gets a sampler file (recipes/NAME.toml): Uncode with the rate that was chosen without labels.
+page. Each family gets a sampler file (samplers/NAME.toml): Uncode with the rate that was chosen without labels.
 results.json keeps what `uncode mini --quick` and `uncode demo` read.
 """
 

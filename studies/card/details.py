@@ -17,7 +17,7 @@ from uncode.models import TABLE, TINY
 from uncode.util.stats import Interval, McNemar, newcombe
 
 from ..agreement import Agreement, Pair
-from ..trainings import Training
+from ..trainings import ROOT, TINY_CONFIG, Training
 from .claims import sign_of
 from .page import COMMAND
 
@@ -290,14 +290,14 @@ def _tables() -> str:
 def _commands(runs: Sequence[Training]) -> str:
     """The commands that make both models and their results again."""
     first, second = runs
-    name, at = first.name, "second"
+    config, at = TINY_CONFIG.relative_to(ROOT), "second"
     lines = [
-        (f"uncode train {name} --out mine --prepare", "draws the training examples"),
-        (f"uncode train {name} --out mine --device cuda", "writes mine/model"),
+        (f"uncode train {config} --out mine --prepare", "draws the training examples"),
+        (f"uncode train {config} --out mine --device cuda", "writes mine/model"),
         (f"uncode count mine/examples/curriculum.jsonl --tokenizer mine/model --out mine/model/{TABLE}", ""),
         ("uncode mini --all --model mine/model --device cuda --workers 7 --out mini", ""),
         (f"cp mini/results.json studies/results/seed-{first.seed}.json", ""),
-        (f"uncode train {name} --seed {second.seed} --out {at} --data mine/examples --device cuda", f"{at}/model"),
+        (f"uncode train {config} --seed {second.seed} --out {at} --data mine/examples --device cuda", f"{at}/model"),
         (f"cp mine/model/{TABLE} {at}/model/", ""),
         (f"uncode mini --all --model {at}/model --device cuda --workers 7 --out mini-{at}", ""),
         (f"cp mini-{at}/results.json studies/results/seed-{second.seed}.json", ""),

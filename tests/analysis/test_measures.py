@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from uncode.analysis.measures.step_entropy import Z95, StepEntropyOf
 from uncode.analysis.measures.step_sums import part_means
 from uncode.analysis.measures.trivial_share import TrivialShareOf
 from uncode.analysis.read_traces import trace_rows
+from uncode.analysis.sampler_settings import settings_of
 
 
 def result(kind: Any, tmp_path: Path, lines: list[Line], parts: int | None = None) -> Any:
@@ -126,3 +128,15 @@ def test_accuracy_by_hand(tmp_path: Path) -> None:
         result(OutcomesOf, tmp_path, lines[-1:])
     with pytest.raises(uncode.UncodeError, match="field 'correct' must be true or false, not 1"):
         result(OutcomesOf, tmp_path, [line([0, 1], correct=1)])
+
+
+def test_the_settings_of_a_sampler_are_read_by_its_pieces() -> None:
+    """A key of another name is an error, not a setting of 0."""
+    made = uncode.presets.uncode(rate=0.5, clip=3.0, frequency=uncode.load("toy").frequency).to_dict()
+    found = settings_of(made)
+    assert (found.name, found.rate, found.clip, found.table, found.special) == ("uncode", 0.5, 3.0, "toy", "unseen")
+    text = json.dumps(made)
+    with pytest.raises(uncode.UncodeError, match="Informativeness has no setting 'cap'"):
+        settings_of(json.loads(text.replace('"clip"', '"cap"')))
+    with pytest.raises(uncode.UncodeError, match="its sampler's Informativeness says nothing of clip"):
+        settings_of(json.loads(text.replace('"clip": 3.0, ', "")))

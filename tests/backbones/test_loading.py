@@ -28,12 +28,12 @@ from tests.checkpoints import (
     save,
 )
 from uncode import Canvas, UncodeError, decode, presets
+from uncode.backbones import denoiser as denoisers
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.dialects.registry import DIALECTS as FAMILIES
 from uncode.backbones.loading import memory
 from uncode.backbones.loading.checkpoint import INDEX, read_headers, usual_dtype
 from uncode.backbones.loading.load import expected
-from uncode.backbones.transformer import duration
 from uncode.backbones.transformer.network import Transformer
 from uncode.models.names import check_name
 
@@ -138,7 +138,7 @@ def test_a_folder_without_a_model_suggests_the_one_below(tmp_path: Path) -> None
 def test_a_forward_of_minutes_is_announced(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     """Attention of a layer is one operation, and Ctrl-C waits for it."""
     model: Any = uncode.load("tiny", device="cpu")
-    monkeypatch.setattr(duration, "_seconds_per_flop", lambda: 1e-11)
+    monkeypatch.setattr(denoisers, "_seconds_per_flop", lambda: 1e-11)
     model.open(1, 2000)
     assert capsys.readouterr().err == ""
     model.open(1, 100_000)
@@ -146,7 +146,7 @@ def test_a_forward_of_minutes_is_announced(capsys: pytest.CaptureFixture[str], m
         "a forward over 100,000 tokens takes about 833 s here, and Ctrl-C is noticed within about 104 s: use a shorter "
         "length or a GPU.\n"
     )
-    duration.warn_if_long(model.network.shape, 1, 100_000, torch.device("cuda"))
+    denoisers.warn_if_long(model.network.shape, 1, 100_000, torch.device("cuda"))
     assert capsys.readouterr().err == ""
 
 
@@ -374,7 +374,7 @@ def test_device_map_is_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     with pytest.raises(UncodeError, match="says nothing about 'layers"):
         uncode.load(folder, device_map={"embed": "cpu"})
     with pytest.raises(UncodeError, match="too small for the model"):
-        uncode.load(folder, device_map={"": "cpu", "blocks.1": "disk"})
+        uncode.load(folder, device_map={"": "cpu", "layers.1": "disk"})
     monkeypatch.setitem(sys.modules, "accelerate", None)
     with pytest.raises(UncodeError, match=r"device_map needs accelerate: pip install 'uncode\[devices\]'"):
         uncode.load(folder, device_map="auto")

@@ -57,7 +57,7 @@ QUICK = [
     ["count", "c4-16g", "--tokenizer", "tiny", "--out", "/tmp/x.st"],
     ["count", "nowhere", "--tokenizer", "tiny", "--out", "/tmp/x.st"],
     ["train", "nothing", "--out", "/tmp/x"],
-    ["train", "tiny", "--out", str(ROOT / "README.md")],
+    ["train", "smoke", "--out", str(ROOT / "README.md")],
     ["train", "smoke", "--out", "/tmp/x", "--seed", "-1"],
     ["decode"],
     ["decode", "x", "--sampler", "uncod"],
@@ -238,7 +238,7 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
         (["decode", "x", "--set", "rate=high"], "rate must be a number, not 'high'."),
         (
             ["decode", "x", "--sampler", "uncode", "--set", "proxy=confidense"],
-            "proxy has no choice 'confidense': did you mean 'confidence'?",
+            "proxy cannot be 'confidense': did you mean 'confidence'?",
         ),
         (["decode", "x", "--set", "informativeness=1"], "informativeness must be true or false, not 1."),
         (["decode", "x", "--device", "cpu:7"], "there is no 'cpu:7' here: a CPU has no number; use cpu."),

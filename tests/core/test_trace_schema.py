@@ -175,7 +175,7 @@ def test_good_lines_are_read() -> None:
         (("terms",), lambda old: {}, "'terms' must be those of the sampler, Confidence, not none"),
         (("observe",), lambda old: "all", "'observe' must be open or span, not 'all'"),
         (("observe",), lambda old: "span", "'observe' differs from the first line's"),
-        (("sampler", "name"), lambda old: 5, r"'sampler' is no sampler \(Sampler.name must be a word, not 5\)"),
+        (("sampler", "name"), lambda old: 5, "'sampler.name' must be text, not 5"),
         (("sampler", "polcy"), lambda old: {}, r"'sampler' is no sampler .*did you mean 'policy'"),
         (("canvas_ids",), lambda old: [], "'canvas_ids' is empty"),
         (("drafts", 0), shortened, r"'drafts\[0\]' has 3 items, expected 4"),

@@ -20,7 +20,7 @@ from tests.test_invariants import canvases, samplers
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, Stalled, UncodeError, decode, load, presets
 from uncode.backbones.denoiser import TransformerDenoiser
-from uncode.backbones.transformer.prepared import row_parts, wide_rows
+from uncode.backbones.transformer import prepared
 from uncode.backbones.transformer.session import TransformerSession
 from uncode.core.denoiser import Denoiser
 from uncode.core.pieces.score import Confidence, Score
@@ -137,10 +137,10 @@ def test_rows_that_refresh_are_computed_apart(
     kind: str, cache: Literal["prefix", "dual"], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a GPU. Rows join at different steps, so that some refresh their KV cache while others compute a block."""
-    monkeypatch.setattr(wide_rows, "MIN_WIDE_COLUMNS", 1)
+    monkeypatch.setattr(prepared, "MIN_WIDE_COLUMNS", 1)
     apart, real, real_open = list[int](), TransformerSession._run_apart, TransformerDenoiser.open
 
-    def watched(self: TransformerSession, wide: wide_rows.WideRows, tokens: Tensor) -> Tensor:
+    def watched(self: TransformerSession, wide: prepared.WideRows, tokens: Tensor) -> Tensor:
         apart.append(len(wide.rows))
         return real(self, wide, tokens)
 
@@ -167,11 +167,11 @@ def test_rows_that_refresh_are_computed_apart(
 @pytest.mark.parametrize("kind", ["llada", "dream"])
 def test_rows_of_similar_width_are_computed_together(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a CPU, on three threads: rows of all caches join at different steps."""
-    monkeypatch.setattr(row_parts, "MIN_PART_TOKENS", 1)
-    monkeypatch.setattr(row_parts, "MAX_PART_TOKENS", 40)
+    monkeypatch.setattr(prepared, "MIN_PART_TOKENS", 1)
+    monkeypatch.setattr(prepared, "MAX_PART_TOKENS", 40)
     parts, real = list[tuple[str, bool]](), TransformerSession._run_part
 
-    def watched(self: TransformerSession, part: row_parts.RowPart, tokens: Tensor, logits: Tensor) -> None:
+    def watched(self: TransformerSession, part: prepared.RowPart, tokens: Tensor, logits: Tensor) -> None:
         self.threads = 3
         parts.append((current_thread().name, part.prepared.inputs.cache_columns is not None))
         real(self, part, tokens, logits)
@@ -195,12 +195,12 @@ def test_rows_of_similar_width_are_computed_together(kind: str, monkeypatch: pyt
 @given(st.lists(st.tuples(st.integers(1, 200), st.booleans()), min_size=1, max_size=40), st.integers(1, 8))
 def test_parts_have_rows_of_similar_width(rows: list[tuple[int, bool]], threads: int) -> None:
     widths, cached = np.array([width for width, _ in rows]), np.array([flag for _, flag in rows])
-    parts = row_parts.split_rows(widths, cached, threads)
+    parts = prepared.split_rows(widths, cached, threads)
     assert sorted(row for part in parts for row in part.tolist()) == list(range(len(rows)))
     for part in parts:
         most, least = widths[part].max(), widths[part].min()
-        assert least >= row_parts.MIN_SHARE_OF_WIDEST * most and len(set(cached[part])) == 1
-        assert widths[part].sum() <= row_parts.MAX_PART_TOKENS + most
+        assert least >= prepared.MIN_SHARE_OF_WIDEST * most and len(set(cached[part])) == 1
+        assert widths[part].sum() <= prepared.MAX_PART_TOKENS + most
 
 
 def test_run_drains_an_iterable_and_reads_it_as_it_goes() -> None:

@@ -31,7 +31,8 @@ def make_run(
             ours, theirs = given if isinstance(given, tuple) else (given, given)
             cost = (costs or {}).get(name[2], (8, 4, 0.5))
             pairs = [pair for pair in enumerate(zip(ours, theirs, strict=True)) if "." not in pair[1]]
-            lines.add([sample(name, n, [mark == "1" for mark in pair], cost).as_row() for n, pair in pairs])
+            for n, pair in pairs:
+                lines.add(sample(name, n, [mark == "1" for mark in pair], cost).as_row())
     return path
 
 

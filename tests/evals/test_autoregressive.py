@@ -251,7 +251,7 @@ def test_a_space_before_the_first_word_of_an_answer_is_kept(tmp_path: Path) -> N
     prompt, words = model.encode("the quick", chat=False), model.tokenizer.encode(" brown", add_special_tokens=False)
     question = Question(Example("0"), prompt, len(words), 0)
     assert model.tokenizer.decode(words) == "brown"
-    assert model._answer(question, words, len(words), 1.0).text == " brown"
+    assert model.text(question, words) == " brown"
 
 
 def test_settings_of_the_generation_config_are_not_applied(model: AutoregressiveModel, folder: Path) -> None:
@@ -393,8 +393,7 @@ def test_a_run_with_stop_strings_has_the_same_grades_and_fewer_forwards(
     free = run("free")
     letters = Counter(letter for sample in free.values() for letter in set(sample.text[3:20]))
     stop = next(letter for letter, _ in letters.most_common() if letter not in HALF_CHARACTER)
-    monkeypatch.setattr(task, "stops", (stop,))
-    monkeypatch.setattr(task, "released_stops", ("<none>", stop))
+    monkeypatch.setattr(task, "stops", StopStrings((stop,), ("<none>", stop)))
     found = run("stopping")
     with monkeypatch.context() as patch:
         patch.setattr(module.AutoregressiveModel, "with_stop_strings", lambda self, sampler, stops: sampler)

@@ -30,10 +30,9 @@ from uncode.cli.run_time import announce_time
 from uncode.evals.run.config import PACKAGE_CONFIGS, EvalConfig, SamplerEntry
 from uncode.evals.run.estimate import estimate, expected_forwards
 from uncode.evals.run.folder import RunFolder, RunInfo
-from uncode.evals.run.models.diffusion import DiffusionModel
+from uncode.evals.run.models.diffusion import DiffusionModel, own_code
 from uncode.evals.run.models.model import EvaluatedModel, PreparedSampler, Question
 from uncode.evals.run.options import RunOptions, RunProgress
-from uncode.evals.run.own_code import own_code
 from uncode.evals.run.processes import ProcessPlace
 from uncode.evals.run.recorder import _span_in_generated, versions
 from uncode.evals.run.runner import Runner
@@ -235,8 +234,8 @@ def test_none_is_a_choice_of_an_option_with_choices_and_else_no_value() -> None:
     mini = EvalConfig.load("mini")
     cache = find("uncode_fast_dllm").option("cache")
     entry = next(entry for entry in mini.samplers if entry.label == "uncode_fast_dllm")
-    assert entry.options["cache"] == cache.value_of("none") == "none"
-    assert find("saber").option("block_length").value_of("none") is None
+    assert entry.options["cache"] == cache.read("none") == "none"
+    assert find("saber").option("block_length").read("none") is None
 
 
 def test_the_config_of_the_docs_can_be_read() -> None:

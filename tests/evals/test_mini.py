@@ -33,7 +33,7 @@ from uncode.evals.suite.from_run import biases_of
 from uncode.evals.suite.names import RATES, UNCODE, with_rate
 from uncode.evals.suite.results import CellResults, Results
 from uncode.evals.suite.run import SuiteRun, problems_digest
-from uncode.samplers.catalog import DEFAULT_SAMPLER
+from uncode.samplers.options import DEFAULT_SAMPLER
 from uncode.samplers.presets import PRESETS
 from uncode.train.config import TrainConfig
 from uncode.train.examples.prepare import TEXTS_FILE, prepare
@@ -370,7 +370,8 @@ def test_outcomes_are_read_from_all_files_in_one_process_or_several(
     folder = RunFolder(make_run(tmp_path / "run", {cell: "1101", (*cell[:2], "confidence"): "0"}))
     again, late = sample(cell, 0, [False, False]), sample(cell, 1, [False, False])
     with folder.writing(1) as lines:  # the first is there already, by its key; the second answers another prompt
-        lines.add([again.as_row(), replace(late, key="new").as_row()])
+        lines.add(again.as_row())
+        lines.add(replace(late, key="new").as_row())
     found = outcomes.read_outcomes(folder)
     assert started == ([2] if min_bytes == 0 else [])
     assert list(found) == [("mini_story", "eb"), ("mini_story", "confidence")]

@@ -123,8 +123,8 @@ def test_a_program_that_forgets_its_parent_ends_with_its_run(kind: type[Jail]) -
 def test_a_program_that_forgets_its_parent_ends_with_a_host_that_is_killed(kind: type[Jail], tmp_path: Path) -> None:
     name = mark(2)
     code = f"""{LIGHT}
-from uncode.evals.sandbox import Limits, Sandbox, Suite
-from uncode.evals.sandbox.jail import {kind.__name__}
+from uncode.sandbox import Limits, Sandbox, Suite
+from uncode.sandbox.jail import {kind.__name__}
 Sandbox(Limits(), {kind.__name__}()).judge(Suite(("solve",), ("solve()",)), {FORGETS.format(name=name)!r})
 """
     host = subprocess.Popen([sys.executable, "-c", code], env=os.environ | {"TMPDIR": str(tmp_path)})

@@ -23,7 +23,7 @@ from uncode import FrequencyTable, UncodeError, presets
 from uncode.backbones.loading.load import check_exists
 from uncode.core.errors import Advice
 from uncode.frequency import as_table, fingerprint
-from uncode.frequency.published import RELEASED, Released
+from uncode.frequency.names import RELEASED, Released
 from uncode.frequency.released import get, import_released
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

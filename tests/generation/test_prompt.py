@@ -164,7 +164,6 @@ def test_rows_and_texts_of_a_trace_have_no_padding() -> None:
     ("prompts", "length", "message"),
     [
         (["the <mask:??>"], None, r"is no gap: write <mask:N> .* or <mask:\?>"),
-        (["the cat"], None, "the length of the answer is missing"),
         (["the <mask:2>"], 5, "leave the length out"),
         (["the <mask:2>", "cat"], [5, 5], "leave the length out"),
         (["the cat", "sat"], [5], "1 length for 2 prompts: give one for each"),

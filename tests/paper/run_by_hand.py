@@ -48,9 +48,12 @@ def _definition(entry: SamplerEntry, task: str) -> dict[str, Any]:
     if entry.preset.startswith("uncode"):
         if options.get("informativeness", True):
             table = {"table": Path(options.get("frequency", "tiny")).stem, "sha256": ""}
-            parts.append({"piece": "Informativeness", "table": table, "clip": options.get("clip", 10.0)})
-        parts.append({"piece": "ExponentialPosition", "rate": rate})
-    select = {"piece": "RejectTrivial", "probability": entry.reject_trivial} if entry.reject_trivial else {}
+            special = {"special": options.get("special", "unseen")}
+            parts.append({"piece": "Informativeness", "table": table, "clip": options.get("clip", 10.0), **special})
+        parts.append({"piece": "ExponentialPosition", "rate": rate, "origin": "span"})
+    inner = {"inner": {"piece": "TopK"}, "tokens": []}
+    rejecting = {"piece": "RejectTrivial", **inner, "probability": entry.reject_trivial}
+    select = rejecting if entry.reject_trivial else {}
     return {"name": entry.preset, "policy": {"score": {"piece": "Sum", "parts": parts}, "select": select}}
 
 

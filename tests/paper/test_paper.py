@@ -13,15 +13,14 @@ from tests.cli.running import call, run
 from tests.paper.run_by_hand import PROBLEMS, SPAN, STORY, SUDOKU, make_run
 from uncode.analysis import choose
 from uncode.analysis.analyze import analyze
-from uncode.analysis.csv_file import csv_text
 from uncode.analysis.figures import draw
 from uncode.analysis.measures.outcomes import accuracy_gain
 from uncode.evals.run.folder import RunFolder
 from uncode.paper.arrays import Arrays, arrays_of
+from uncode.paper.captions import CAPTIONS
 from uncode.paper.config import TASKS, paper_config
 from uncode.paper.findings import AGREES, CANNOT_TELL, DISAGREES, Finding, findings
-from uncode.paper.report import Report, summary
-from uncode.paper.sections import SECTIONS
+from uncode.paper.report import summary, write_report
 from uncode.util.stats import Interval, mean_interval
 
 UNDECIDED = ("The clip hardly matters.", "Uncode is robust to the corpus of its frequency table.")
@@ -64,13 +63,13 @@ def test_the_report_has_every_figure_and_every_finding(
     runs: dict[bool, tuple[RunFolder, Arrays]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder, arrays = runs[True]
-    page = Report.of(folder, arrays).write(tmp_path / "report").read_text()
-    assert re.findall(r'<section id="(\w+)">', page) == [*(one.figure for one in SECTIONS), "cases"]
-    assert page.count("data:image/png;base64,") == len(SECTIONS) and "<script" not in page and "http" not in page
+    page = write_report(tmp_path / "report", folder, arrays, findings(arrays)).read_text()
+    assert re.findall(r'<section id="(\w+)">', page) == [*CAPTIONS, "cases"]
+    assert page.count("data:image/png;base64,") == len(CAPTIONS) and "<script" not in page and "http" not in page
     kept = json.loads((tmp_path / "report" / "findings.json").read_text())
     assert len(kept) == 25 and all(one["shown"].replace("'", "&#x27;") in page for one in kept)
-    for one in SECTIONS:
-        for name in (f"figures/{one.figure}.png", f"figures/{one.figure}.svg", f"arrays/{one.figure}.csv"):
+    for figure in CAPTIONS:
+        for name in (f"figures/{figure}.png", f"figures/{figure}.svg", f"arrays/{figure}.csv"):
             assert (tmp_path / "report" / name).stat().st_size > 100
     assert "16 problems" not in page and f"{PROBLEMS} problems each" in page and STORY in page
 
@@ -97,7 +96,7 @@ def test_sweeps_by_hand(runs: dict[bool, tuple[RunFolder, Arrays]], tmp_path: Pa
     assert choose.speed_up(efficient["uncode_tau"], efficient["confidence"]) == 2
     assert efficient["eb"][STORY].tokens_per_forward == 1
     outcomes = analyze("accuracy", folder.trace_files(("uncode",), (STORY,)))
-    *names, entropy, rate, clip, rejected = csv_text(outcomes).splitlines()[1].split(",")
+    *names, entropy, rate, clip, rejected = outcomes.csv().splitlines()[1].split(",")
     assert names == ["tiny", STORY, "uncode", "0", "1", str(SPAN), str(SPAN)] and float(entropy) == pytest.approx(0.1)
     assert (rate, clip, rejected) == ("0.25", "10.0", "0.0")
 

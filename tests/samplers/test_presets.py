@@ -11,7 +11,7 @@ from tests.toy import MASK, VOCAB, ToyDenoiser
 from uncode import Canvas, FrequencyTable, Sampler, UncodeError, decode, interventions, legacy, presets, steps
 from uncode.core.pieces.cache import PrefixCache
 from uncode.core.pieces.score import ExponentialPosition, Informativeness
-from uncode.samplers import preset
+from uncode.samplers import calibration
 from uncode.samplers.catalog import catalog
 from uncode.samplers.legacy import QUIRKS
 from uncode.samplers.options import OPTIONS, SHARED
@@ -49,7 +49,7 @@ def test_every_preset_cites_its_source_and_its_defaults(name: str) -> None:
     if name in PRESETS:
         assert entry.cost
         parameters = inspect.signature(PRESETS[name]).parameters.values()
-        own = {p.name for p in parameters} - {*SHARED, *inspect.signature(preset.calibrated).parameters}
+        own = {p.name for p in parameters} - {*SHARED, *inspect.signature(calibration.calibrated).parameters}
         assert all(name in entry.defaults for name in own), f"{entry.name} does not quote {own}"
 
 

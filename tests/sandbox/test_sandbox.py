@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.evals import hostile, hostile_limits
+from tests.sandbox import hostile, hostile_limits
 from uncode import UncodeError
 from uncode.sandbox import JAILS, Limits, NoJail, Sandbox, Suite, find_jail
 from uncode.sandbox import jail as jails

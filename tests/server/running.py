@@ -24,7 +24,7 @@ from uncode.server.decoding.samplers import Samplers
 from uncode.server.logs import Log
 from uncode.server.run import BackgroundServer, Server
 from uncode.server.service import Service
-from uncode.server.settings import Limits, ServerSettings
+from uncode.server.settings import ServerLimits, ServerSettings
 from uncode.testing.hash_model import HashDenoiser, HashSession
 
 STORY = (
@@ -34,7 +34,7 @@ STORY = (
 )
 TINY = cache(lambda: uncode.load("tiny"))
 SETTINGS = ServerSettings(
-    name="tiny", port=0, length=12, grace_seconds=10, limits=Limits(rows=8, queue=16, read_seconds=5)
+    name="tiny", port=0, length=12, grace_seconds=10, limits=ServerLimits(rows=8, queue=16, read_seconds=5)
 )
 
 

@@ -24,7 +24,7 @@ from uncode.server import engine_thread
 from uncode.server.api.bodies import CompletionBody
 from uncode.server.api.fields import DecodeFields
 from uncode.server.api.read_body import _parsed
-from uncode.server.decoding.reader import GapsReader, Reader, Update, Wanted
+from uncode.server.decoding.reader import GapsReader, RowReader, Update, Wanted
 from uncode.server.decoding.stop_cut import StopCut
 from uncode.server.errors import ApiError
 
@@ -238,13 +238,13 @@ def test_many_gaps_cost_linear_work() -> None:
 
 def stream_of_eight(server: Running, work: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The lines of a streamed answer of eight rows. Each step of each row also does some `work`."""
-    update = Reader.update
+    update = RowReader.update
 
-    def working(reader: Reader, step: RowStep) -> Update:
+    def working(reader: RowReader, step: RowStep) -> Update:
         work()
         return update(reader, step)
 
-    monkeypatch.setattr(Reader, "update", working)
+    monkeypatch.setattr(RowReader, "update", working)
     body: dict[str, Any] = {"prompt": STORY, "max_tokens": 60, "stream": True, "n": 8}
     with server.http() as client, client.stream("POST", TEXT, json=body) as response:
         yield from response.iter_lines()

@@ -19,7 +19,7 @@ import pytest
 from tests.cli.running import run
 from tests.server.running import SETTINGS, QuickModel, running
 from uncode.server.guard import PUBLIC
-from uncode.server.settings import Limits
+from uncode.server.settings import ServerLimits
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 CONTAINER, PROXY = DEPLOY / "Containerfile", DEPLOY / "nginx.conf"
@@ -51,7 +51,7 @@ def test_the_container_runs_as_a_user_and_has_no_secret(target: str) -> None:
 
 
 def test_the_proxy_agrees_with_the_defaults_of_the_server() -> None:
-    limits, text = Limits(), PROXY.read_text()
+    limits, text = ServerLimits(), PROXY.read_text()
 
     def value(name: str) -> int:
         found = re.search(rf"^\s*{name} (\d+)[smk]?;", text, re.M)

@@ -27,14 +27,14 @@ from uncode.generation.prompt import Prompt
 from uncode.server.api.read_body import _parsed
 from uncode.server.connections import connection_class
 from uncode.server.decoding.prompts import PreparedPrompt
-from uncode.server.decoding.reader import Reader, Wanted
+from uncode.server.decoding.reader import RowReader, Wanted
 from uncode.server.decoding.samplers import Samplers
 from uncode.server.decoding.served_request import ServedRequest
 from uncode.server.errors import ApiError
 from uncode.server.logs import Log
 from uncode.server.run import listen, serve
 from uncode.server.service import Service
-from uncode.server.settings import Limits, ServerSettings
+from uncode.server.settings import ServerLimits, ServerSettings
 
 
 def error_of(response: httpx.Response) -> dict[str, Any]:
@@ -241,7 +241,7 @@ def test_a_client_that_does_not_read_is_cut_off() -> None:
     aborted = threading.Event()
 
     async def stall() -> None:
-        connection = object.__new__(connection_class(Limits(read_seconds=0.05)))
+        connection = object.__new__(connection_class(ServerLimits(read_seconds=0.05)))
         connection.loop = asyncio.get_running_loop()
         connection.flow = type("Flow", (), {"pause_writing": lambda _: None, "resume_writing": lambda _: None})()
         connection.transport = type("Transport", (), {"abort": lambda _: aborted.set()})()
@@ -322,7 +322,7 @@ def test_memory_that_runs_out_costs_no_answer() -> None:
 def test_a_row_that_comes_out_differently_is_an_error() -> None:
     """After a restart in half precision: what was streamed cannot be taken back."""
     model = QuickModel()
-    reader = Reader(model, Prompt([5, 0, 0], [(1, 3)]), Wanted(stream=True))
+    reader = RowReader(model, Prompt([5, 0, 0], [(1, 3)]), Wanted(stream=True))
     assert reader.update(RowStep(0, [20, 0], 1, [])).text
     assert reader.update(RowStep(0, [20, 0], 1, [])).is_empty
     with pytest.raises(UncodeError, match="came out differently"):

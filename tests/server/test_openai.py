@@ -200,6 +200,8 @@ def sampler_options() -> Iterator[tuple[str, dict[str, Any]]]:
     """Every sampler that a server lists, with other choices and another threshold than its own."""
     for one in sampler_list(Samplers(QuickModel(), "uncode", {})):
         options = {option["name"]: option["choices"][-1] for option in one["options"] if "choices" in option}
+        if one["id"] == "prophet":  # it reads the logits of the whole span
+            options["cache"] = "prefix"
         numbers = {option["name"]: 0.4 for option in one["options"] if option["name"] == "threshold"}
         yield one["id"], options | numbers | {"top_p": 0.9}
 

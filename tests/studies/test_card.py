@@ -147,7 +147,7 @@ def test_a_card_without_rates() -> None:
         "## The two biases", "## Frequency tables", "## Make it again",
     ]  # fmt: skip
     assert "Of 35 cells, 35 of the second run lie inside" in more
-    assert "uncode train tiny --seed 1 --out second" in more
+    assert "uncode train studies/tiny.toml --seed 1 --out second" in more
 
 
 def test_the_card_is_the_same_with_the_results_of_every_preset() -> None:

@@ -13,7 +13,7 @@ from studies.card.claims import REASONING
 from studies.card.details import DIRECT, details
 from studies.card.page import card, draw_accuracy, main_samplers
 from studies.leaderboard.page import FIGURE_FILE, PAGE_FILE, board_of, fresh_board, page
-from studies.trainings import FOLDERS, ROOT, Training, trainings
+from studies.trainings import FOLDERS, ROOT, TINY_CONFIG, Training, trainings
 
 import uncode
 from studies import papers
@@ -34,7 +34,7 @@ def runs() -> list[Training]:
 def test_the_card_and_the_files_beside_it_are_what_the_command_writes(runs: list[Training]) -> None:
     assert card(runs) == (TINY / "README.md").read_text()
     assert details(runs) == (TINY / "details.md").read_text()
-    found = {file.stem: file.read_text() for file in (TINY / "recipes").glob("*.toml")}
+    found = {file.stem: file.read_text() for file in (TINY / "samplers").glob("*.toml")}
     results = trainings()[0].results
     assert found == sampler_files(results, FrequencyTable.load(TINY / "frequency.safetensors")) and len(found) == 7
     assert results_of(TINY) == shipped(results)
@@ -64,7 +64,7 @@ def test_the_page_of_papers_is_the_presets() -> None:
 
 def test_both_seeds_were_put_to_the_same_problems() -> None:
     for seed, run in enumerate(trainings()):
-        config, about = replace(TrainConfig.load("tiny"), seed=seed), run.results.about
+        config, about = replace(TrainConfig.load(TINY_CONFIG), seed=seed), run.results.about
         assert run.seed == about["training_seed"] == seed and about["weights"] == weights_digest(run.folder)
         assert about["held_out"] == problems_digest() and about["problems"] == 1024
         assert run.record["sha256"] == config.sha256 and run.record["steps"] == config.schedule.steps

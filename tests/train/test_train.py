@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import time
 from collections import Counter
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import save_file
+from studies.trainings import TINY_CONFIG
 from torch import Tensor
 
 import uncode
@@ -37,14 +36,13 @@ from uncode.train.muon import UPDATE_RMS, Muon, orthogonalize
 from uncode.train.objective import loss_of, mask_answers
 from uncode.train.run import EOS_ID, MASK_ID, Run, learning_rate, shape_of
 
-CONFIGS = Path(uncode.__file__).parent / "train" / "configs"
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(scope="module")
 def config() -> TrainConfig:
     """The smoke config, smaller still."""
-    found = TrainConfig.load(CONFIGS / "smoke.toml")
+    found = TrainConfig.load("smoke")
     examples = replace(found.examples, rows=(20, 20, 0, 40, 40, 40, 20))
     network = replace(found.network, width=32, hidden=48, vocab=320)
     return replace(found, examples=examples, network=network, schedule=replace(found.schedule, steps=12, tokens=624))
@@ -57,8 +55,8 @@ def folder(config: TrainConfig, tmp_path_factory: pytest.TempPathFactory) -> Pat
     return made
 
 
-def test_the_shipped_configs() -> None:
-    tiny, smoke = (TrainConfig.load(CONFIGS / f"{name}.toml") for name in ("tiny", "smoke"))
+def test_the_configs_of_the_repository() -> None:
+    tiny, smoke = TrainConfig.load(TINY_CONFIG), TrainConfig.load("smoke")
     assert shape_of(tiny).parameters * 2 <= 16e6
     assert len(tiny.examples.rows) == len(smoke.examples.rows) == len(FAMILIES)
     assert min(tiny.examples.rows) > 0 and tiny.examples.suffixes > 0
@@ -87,7 +85,7 @@ def test_the_shipped_configs() -> None:
     ],
 )
 def test_a_wrong_config_is_one_sentence(change: tuple[str, str], message: str, tmp_path: Path) -> None:
-    text = (CONFIGS / "smoke.toml").read_text()
+    text = package_configs()["smoke"].read_text()
     assert change[0] in text
     (tmp_path / "wrong.toml").write_text(text.replace(*change, 1))
     with pytest.raises(UncodeError, match=message) as caught:
@@ -430,35 +428,6 @@ def test_the_verb_prepares_trains_and_resumes(config: TrainConfig, tmp_path: Pat
         call("train", str(tmp_path / "none.toml"), "--out", str(out))
 
 
-def test_files_of_0_1_0_are_still_read(config: TrainConfig, folder: Path, tmp_path: Path) -> None:
-    """The training examples were called lessons in configs, checkpoints and folders, and a config's sha256 recipe."""
-    old_toml, out = tmp_path / "old.toml", tmp_path / "out"
-    old_toml.write_text(as_toml(config).replace("[examples]", "[lessons]"))
-    assert TrainConfig.load(old_toml) == config
-    old_toml.write_text(as_toml(config) + "[lessons]\nrows = [1]\n")
-    with pytest.raises(UncodeError, match="the top level has no setting 'lessons'"):
-        TrainConfig.load(old_toml)
-    out.mkdir()
-    settings = json.dumps(config.settings).replace('"examples.', '"lessons.')
-    save_file({"x": torch.zeros(1)}, out / running.CHECKPOINT_FILE, {"recipe": config.sha256, "config": settings})
-    check_same_config(out / running.CHECKPOINT_FILE, config)
-    other = replace(config, examples=replace(config.examples, spare=9))
-    with pytest.raises(UncodeError, match=r"begun with examples.spare 8, not 9: "):
-        check_same_config(out / running.CHECKPOINT_FILE, other)
-    (out / running.CHECKPOINT_FILE).unlink()
-    shutil.copytree(folder, out / "lessons")
-    (out / "lessons" / EXAMPLES_FILE).rename(out / "lessons" / "lessons.npz")
-    made = tmp_path / "config.toml"
-    made.write_text(as_toml(replace(config, schedule=replace(config.schedule, steps=1))))
-    data = ("--data", str(out / "lessons"))
-    result = call("train", str(made), "--out", str(out), *data, "--device", "cpu")
-    assert (
-        "1 step," in result.stdout
-        and not (out / "examples").exists()
-        and not (out / "lessons" / EXAMPLES_FILE).exists()
-    )
-
-
 def test_the_verb_checks_before_it_writes(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with pytest.raises(UncodeError, match="device"):
@@ -467,11 +436,11 @@ def test_the_verb_checks_before_it_writes(tmp_path: Path) -> None:
     out.write_text("mine")
     with pytest.raises(UncodeError, match=f"'{out}' is a file: choose another folder"):
         call("train", "smoke", "--out", str(out))
-    assert complete_config("") == ["smoke", "tiny"] and complete_config("t") == ["tiny"]
+    assert complete_config("") == complete_config("s") == ["smoke"] and complete_config("t") == []
 
 
 def test_the_page_names_what_the_package_holds() -> None:
     page = (Path(__file__).parents[2] / "docs" / "training.md").read_text()
-    assert set(re.findall(r"uncode train (\w+)", page)) == set(package_configs())
+    assert set(re.findall(r"uncode train (\w+) ", page)) == set(package_configs())
     tables = set(re.findall(r"TABLES/([\w.]+)", page))
     assert len(tables) == 2 and all((TINY / "tables" / name).is_file() for name in tables)

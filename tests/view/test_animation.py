@@ -20,7 +20,8 @@ from uncode.view.animation import animation, write_animation
 from uncode.view.animation_style import HOLD_SECONDS, Span
 from uncode.view.page import Trajectory, Verdict
 from uncode.view.shown_tokens import shown_tokens
-from uncode.view.token_layout import BREAK, Piece, cut_to, lay_out, visible, width_of, wrap
+from uncode.view.token_layout import Piece, cut_to, lay_out, visible, width_of, wrap
+from uncode.view.visible_text import BREAK
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = [

@@ -19,7 +19,7 @@ from uncode import Canvas, FrequencyTable, FunctionDenoiser, Policy, Sampler, Tr
 from uncode.core.pieces.score import Confidence, Informativeness
 from uncode.core.pieces.stop import AfterEos
 from uncode.samplers.interventions import reject_trivial
-from uncode.view.notebook.trace_html import MAX_ROWS, MAX_TOKENS, STYLES, trace_html
+from uncode.view.notebook import MAX_ROWS, MAX_TOKENS, STYLES, trace_html
 
 HOSTILE = "<script>alert('1')</script>&\" onclick=\"x"
 """Text that is markup where it is not escaped."""

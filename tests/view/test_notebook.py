@@ -20,7 +20,7 @@ from unittest.mock import patch
 
 import pytest
 
-NOTEBOOKS = sorted((Path(__file__).parents[1] / "docs" / "notebooks").glob("*.ipynb"))
+NOTEBOOKS = sorted((Path(__file__).parents[2] / "docs" / "notebooks").glob("*.ipynb"))
 MAX_OUTPUT_CHARACTERS = 1000
 CELL_KEYS = {
     "markdown": {"cell_type", "id", "metadata", "source"},

@@ -19,8 +19,7 @@ from uncode.core.moments import moments
 from uncode.core.trace.texts import TRIVIAL
 from uncode.generation.generate import start_decode
 from uncode.generation.prompt import read_prompts
-from uncode.view.compact import compact
-from uncode.view.page import MAX_DRAWN, Trajectory, Verdict, page, write_page
+from uncode.view.page import MAX_DRAWN, Trajectory, Verdict, compact, page, write_page
 from uncode.view.row_summary import answer_steps, first_eos_step, summary
 from uncode.view.script import script
 from uncode.view.visible_text import visible

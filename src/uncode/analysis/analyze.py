@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -57,6 +60,18 @@ class Analysis:
         if self.references:
             found["references"] = [group._asdict() | {"share": one.data()} for group, one in self.references.items()]
         return found | {"groups": [group._asdict() | one.data() for group, one in self.groups.items()]}
+
+    def csv(self) -> str:
+        """One line per value, with its model, task and sampler. NaN is an empty cell."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        for number, (group, one) in enumerate(self.groups.items()):
+            columns = one.columns()
+            if number == 0:
+                writer.writerow([*Group._fields, *columns])
+            for values in zip(*columns.values(), strict=True):
+                writer.writerow([*group, *("" if math.isnan(value) else value.item() for value in values)])
+        return text.getvalue()
 
 
 def analyze(

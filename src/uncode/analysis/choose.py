@@ -6,6 +6,7 @@ from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import asdict
 
 from ..core.errors import UncodeError, require, suggest
+from .measures.anchors import AnchorRanks
 from .measures.outcomes import ByTask, Outcomes
 from .read_traces import Group
 
@@ -75,6 +76,20 @@ def efficient(groups: Groups) -> dict[str, ByTask]:
     if BASE not in found or len(found) < 2:
         raise UncodeError(f"the traces do not hold '{BASE}' and a sampler that writes several tokens a forward.")
     return found
+
+
+def anchored(groups: Mapping[Group, AnchorRanks]) -> dict[int, list[tuple[Group, AnchorRanks]]]:
+    """The groups with an anchor, by its position."""
+    found: dict[int, list[tuple[Group, AnchorRanks]]] = {}
+    for group, one in groups.items():
+        if one.anchor is not None:
+            found.setdefault(one.anchor, []).append((group, one))
+    return dict(sorted(found.items()))
+
+
+def control_of(groups: Mapping[Group, AnchorRanks], group: Group) -> AnchorRanks:
+    """The traces of the same model and task without an anchor. `analyze` makes sure that there are some."""
+    return next(one for other, one in groups.items() if other[:2] == group[:2] and one.anchor is None)
 
 
 def speed_up(sampler: ByTask, than: ByTask) -> float:

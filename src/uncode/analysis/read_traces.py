@@ -111,42 +111,36 @@ def trace_rows(
 ) -> Iterator[TraceRow]:
     """The rows of traces in memory, of trace files, of folders of them, and of run folders of `uncode eval --traces`.
 
-    `tokenizer` gives traces in memory their texts.
-
-    `needs` are the fields of a line beyond those that every figure reads: `entropy`, `mean_entropy`,
-    `generated_texts`, `answer_span`, `correct`. A row without a field that the schema requires, or of another
-    schema, is an error.
+    `tokenizer` gives traces in memory their texts. `needs` are the fields of a line beyond those that every figure
+    reads: `entropy`, `mean_entropy`, `generated_texts`, `answer_span`, `correct`. A row without a field that the schema
+    requires, or of another schema, is an error.
     """
     paths = [source for source in sources if isinstance(source, str | Path)]
     for number, source in enumerate(sources):
         if not isinstance(source, str | Path):
             for at in range(len(source.tokens)):
                 yield _row(source.row(at, tokenizer), needs, at, f"trace {number}")
-    if not paths and sources:
-        return
+    if paths or not sources:
+        for number, file, data in trace_lines(paths, needs, on_bytes):
+            yield _row(data, needs, number, str(file))
+
+
+def trace_lines(
+    paths: Sequence[str | Path], needs: Collection[str] | None = None, on_bytes: OnBytes | None = None
+) -> Iterator[tuple[int, Path, Any]]:
+    """Every line of trace files, not checked: its number, its file and its data. With `needs`, lists that are not among
+    them may be empty."""
     files = trace_files(paths)
     total, done, rows = sum(file.stat().st_size for file in files), 0, 0
     for file in files:
         for number, line in _lines(file):
             done += len(line)
-            data = _parsed(line, needs, f"line {number} of '{file}'")
-            if data is not None:
-                rows += 1
-                yield _row(data, needs, number, str(file))
-            if on_bytes is not None:
-                on_bytes(done, total)
-    require(rows > 0, f"'{paths[0]}' holds no trace: it is empty.")
-
-
-def whole_rows(paths: Sequence[str | Path]) -> Iterator[tuple[int, Path, Any]]:
-    """Every line of trace files as it was written, not checked: its number, its file and its data."""
-    rows = 0
-    for file in trace_files(paths):
-        for number, line in _lines(file):
-            data = _parsed(line, _CUTS, f"line {number} of '{file}'")
+            data = _parsed(line, _CUTS if needs is None else needs, f"line {number} of '{file}'")
             if data is not None:
                 rows += 1
                 yield number, file, data
+            if on_bytes is not None:
+                on_bytes(done, total)
     require(rows > 0, f"'{paths[0]}' holds no trace: it is empty.")
 
 
@@ -224,8 +218,12 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
     found = read_fields(data, {*ALWAYS, *needs}, number, source)
     eos_ids = sorted(set(found["special_ids"].tolist()) - {found["mask_id"]})
     events, span = found.get("events"), found.get("answer_span")
+    try:
+        settings = settings_of(found["sampler"])
+    except UncodeError as error:
+        raise UncodeError(f"line {number} of '{source}' cannot be read: {error}") from None
     return TraceRow(
-        group=Group(found.get("model", ""), _note(data, "task"), _note(data, "label") or _name(found["sampler"])),
+        group=Group(found.get("model", ""), _note(data, "task"), _note(data, "label") or found["sampler"]["name"]),
         source=source,
         line=number,
         id=_note(data, "id"),
@@ -240,15 +238,10 @@ def _row(data: Any, needs: Collection[str], number: int, source: str) -> TraceRo
         texts=found.get("generated_texts"),
         answer_span=None if span is None else (int(span[0]), int(span[1])),
         correct=found.get("correct"),
-        settings=settings_of(found["sampler"]),
+        settings=settings,
     )
 
 
 def _note(data: dict[str, Any], name: str) -> str:
     value = data.get(name, "")
     return value if isinstance(value, str) else ""
-
-
-def _name(sampler: dict[str, Any]) -> str:
-    name = sampler.get("name")
-    return name if isinstance(name, str) and name else "unnamed sampler"

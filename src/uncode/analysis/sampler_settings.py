@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from ..core.errors import require
+from ..core.pieces.piece import Piece
+from ..core.pieces.tables import Table, UnnamedTable
+
+K = TypeVar("K", bound=Piece)
 
 REJECTING = "+reject_trivial"
 """The end of a sampler's name if it rejects trivial tokens."""
@@ -28,33 +34,33 @@ class SamplerSettings:
 
 
 def settings_of(definition: Mapping[str, Any]) -> SamplerSettings:
-    """The settings of a sampler, from its data."""
-    pieces = {piece["piece"]: piece for piece in _pieces(definition)}
-    position, rejecting = pieces.get("ExponentialPosition", {}), pieces.get("RejectTrivial", {})
-    informativeness = pieces.get("Informativeness", {})
-    table = informativeness.get("table", {})
-    name = definition.get("name")
+    """The settings of a sampler, from its data. Its pieces read them: a key that is missing or unknown is an error."""
+    from ..core.pieces.score import ExponentialPosition, Informativeness
+    from ..core.pieces.select import RejectTrivial
+
+    position, rejecting = _find(definition, ExponentialPosition), _find(definition, RejectTrivial)
+    semantic, name = _find(definition, Informativeness), definition.get("name")
     return SamplerSettings(
         name=name.removesuffix(REJECTING) if isinstance(name, str) and name else "unnamed sampler",
-        rate=_number(position.get("rate")),
-        table=str(table.get("table", "")) if isinstance(table, Mapping) else "",
-        clip=_number(informativeness.get("clip")),
-        special=str(informativeness.get("special", "")),
-        rejection=_number(rejecting.get("probability")),
+        rate=position.rate if position else 0.0,
+        table=semantic.table.name if semantic else "",
+        clip=semantic.clip or 0.0 if semantic else 0.0,
+        special=semantic.special if semantic else "",
+        rejection=rejecting.probability if rejecting else 0.0,
     )
 
 
-def _number(value: Any) -> float:
-    return float(value) if isinstance(value, int | float) else 0.0
+def _find(data: Any, kind: type[K]) -> K | None:
+    """The first piece of a kind in the data of a sampler, at any depth."""
+    if isinstance(data, Mapping) and data.get("piece") == kind.__name__:
+        found = kind.from_dict(dict(data), frequency=_by_name)
+        missing = sorted(set(found.to_dict()) - set(data))
+        require(not missing, f"its sampler's {kind.__name__} says nothing of {', '.join(missing)}.")
+        return found
+    inner = data.values() if isinstance(data, Mapping) else data if isinstance(data, list) else ()
+    return next((piece for each in inner if (piece := _find(each, kind)) is not None), None)
 
 
-def _pieces(data: Any) -> Iterator[Mapping[str, Any]]:
-    """Every piece of a sampler, at any depth."""
-    if isinstance(data, Mapping):
-        if isinstance(data.get("piece"), str):
-            yield data
-        for value in data.values():
-            yield from _pieces(value)
-    elif isinstance(data, list):
-        for value in data:
-            yield from _pieces(value)
+def _by_name(name: str, sha256: str) -> Table:
+    """A table that is named alone, without its numbers."""
+    return UnnamedTable(name, sha256)

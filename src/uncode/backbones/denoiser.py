@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
@@ -14,9 +16,14 @@ from ..core.pieces.piece import Table
 from ..core.support.memory import require_memory
 from .dialects.dialect import Dialect
 from .transformer.cuda_graph import MAX_TOKENS
-from .transformer.duration import warn_if_long
-from .transformer.network import Transformer
+from .transformer.network import Shape, Transformer
 from .transformer.session import TransformerSession
+
+WORTH_A_WARNING = 60.0
+"""Seconds of one forward."""
+_WORTH_A_MEASUREMENT = 1e12
+"""Floating-point operations below which no CPU needs a minute."""
+_SIDE = 512
 
 
 class TransformerDenoiser(Denoiser):
@@ -74,3 +81,27 @@ class TransformerDenoiser(Denoiser):
         )
         warn_if_long(shape, rows, length, self.device)
         return TransformerSession(self.network, self._barred, self.dialect.shift, rows, length)
+
+
+def warn_if_long(shape: Shape, rows: int, length: int, device: torch.device) -> None:
+    """One line on standard error where a forward will take more than a minute on a CPU, because Ctrl-C takes effect
+    only between operations: attention over L positions is one of L x L products for each layer."""
+    work = 2.0 * shape.parameters * rows * length + 4.0 * shape.layers * shape.width * rows * length**2
+    if device.type != "cpu" or work < _WORTH_A_MEASUREMENT:
+        return
+    seconds = work * _seconds_per_flop()
+    if seconds > WORTH_A_WARNING:
+        line = f"a forward over {rows * length:,} tokens takes about {seconds:,.0f} s here"
+        stop = f"Ctrl-C is noticed within about {seconds / shape.layers:,.0f} s"
+        print(f"{line}, and {stop}: use a shorter length or a GPU.", file=sys.stderr)
+
+
+def _seconds_per_flop() -> float:
+    """Of a matrix product on this machine: the best of eight, since other processes disturb some."""
+    square = torch.ones(_SIDE, _SIDE)
+    times = []
+    for _ in range(8):
+        began = time.perf_counter()
+        torch.mm(square, square)
+        times.append(time.perf_counter() - began)
+    return min(times) / (2.0 * _SIDE**3)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from ..core.denoiser import Denoiser, Facts, Layout, Session
 from ..core.errors import require, shown
-from ..core.pieces.cache import Plan, Span
+from ..core.pieces.cache import Plan
 from ..core.support.arguments import checks_arguments
 
 
@@ -73,8 +73,7 @@ class GuidedSession:
 
     def _double(self, plan: Plan) -> Plan:
         if self._plan is None or self._plan[0] is not plan:
-            names = ("window", "wanted", "store", "reuse")
-            self._plan = plan, Plan(**{name: _double(getattr(plan, name)) for name in names})
+            self._plan = plan, plan.take(np.tile(np.arange(self.rows), 2))
         return self._plan[1]
 
     def add(self, rows: int, left: int, right: int) -> None:
@@ -89,7 +88,3 @@ class GuidedSession:
 
     def _order(self, rows: np.ndarray) -> None:
         self.inner.keep(torch.from_numpy(rows).to(self.guided.device))
-
-
-def _double(span: Span) -> Span:
-    return Span(np.concatenate([span.start, span.start]), np.concatenate([span.stop, span.stop]))

@@ -13,7 +13,7 @@ from ..core.errors import UncodeError, require, shown
 from ..models import BUILT_IN, folder_of, sampler_files, table_of
 from ..models.names import PUBLISHED, check_name
 from ..samplers.catalog import catalog, find, is_file, read_options, takes_table
-from ..samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER
+from ..samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER, OPTIONS, SHARED
 from ..util.paths import require_file
 from .devices import DTYPES, check_device, check_dtype
 
@@ -59,7 +59,7 @@ def complete_setting(context: typer.Context, incomplete: str) -> list[tuple[str,
     """Complete the options of the sampler on the command line, then the values of an option."""
     entry = catalog().get(context.params.get("sampler") or context.params.get("name") or DEFAULT_SAMPLER)
     found = []
-    for option in entry.options if entry else ():
+    for option in entry.options if entry else (OPTIONS[name] for name in SHARED):
         found.append((f"{option.name}=", option.meaning))
         found += [(f"{option.name}={choice}", option.meaning) for choice in option.choices]
     has_key = "=" in incomplete
@@ -108,7 +108,7 @@ SamplerName = Annotated[
         autocompletion=complete_sampler,
     ),
 ]
-Settings = Annotated[
+SamplerSettings = Annotated[
     list[str] | None,
     typer.Option(
         "--set",
@@ -144,7 +144,7 @@ Chat = Annotated[bool, typer.Option("--chat", help="Send the prompt as a user me
 Guidance = Annotated[float, typer.Option(min=0, metavar="SCALE", help="Scale of classifier-free guidance; 0 is none.")]
 Whole = Annotated[bool, typer.Option("--whole", help="Fill every mask; do not stop at EOS.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
-View = Annotated[
+ViewPage = Annotated[
     Path | None, typer.Option("--view", metavar="FILE", help="Write a page (HTML) that replays the decode.")
 ]
 Input = Annotated[

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from rich.console import Console, Group
     from rich.table import Table
 
     from ..evals.report.table import Table as TextTable
@@ -76,6 +76,18 @@ def grid(
     for row in rows:
         table.add_row(*map(escape, row))
     return table
+
+
+def listing(entries: Iterable[tuple[str, Sequence[str]]]) -> Group:
+    """Names, with indented lines below each, for a narrow terminal."""
+    from rich.console import Group
+    from rich.padding import Padding
+    from rich.text import Text
+
+    lines: list[Text | Padding] = []
+    for name, details in entries:
+        lines += [Text(name, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in details)]
+    return Group(*lines)
 
 
 def facts(rows: Iterable[tuple[str, str]], indent: int = 0) -> Table:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from rich.console import Console
 from rich.filesize import decimal
 from rich.progress import (
     BarColumn,
-    DownloadColumn,
     MofNCompleteColumn,
     Progress,
     ProgressColumn,
@@ -27,43 +27,9 @@ if TYPE_CHECKING:
     from ..train.run import Progress as TrainProgress
 
 P = TypeVar("P")
-OnAmount = Callable[[int, int], None]
-"""Called with what is done and the total; a total of 0 is not known yet."""
+Update = Callable[..., None]
 MIN_ANSWERS = 16
 """Answers from which the time that is left is estimated."""
-
-
-def download_bar(what: str) -> AbstractContextManager[OnAmount]:
-    """A bar for a download, if standard error is a terminal."""
-    return _amount_bar(what, DownloadColumn())
-
-
-def item_bar(what: str) -> AbstractContextManager[OnAmount]:
-    """A bar for a number of items, if standard error is a terminal."""
-    return _amount_bar(what, MofNCompleteColumn())
-
-
-def reading_bar(what: str) -> AbstractContextManager[OnAmount]:
-    """A bar for the bytes of files that are read, if standard error is a terminal, once that takes two seconds."""
-    return _amount_bar(what, DownloadColumn(), after_seconds=2.0)
-
-
-@contextmanager
-def _amount_bar(what: str, amount: ProgressColumn, after_seconds: float = 0.0) -> Iterator[OnAmount]:
-    console, began = Console(stderr=True), time.monotonic()
-    columns = (TextColumn("{task.description}", markup=False), BarColumn(), amount, TimeRemainingColumn())
-    bar = Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
-    task = bar.add_task(what, total=None)
-
-    def on_amount(done: int, total: int) -> None:
-        if time.monotonic() - began >= after_seconds:
-            bar.start()
-        bar.update(task, completed=done, total=total or None)
-
-    try:
-        yield on_amount
-    finally:
-        bar.stop()
 
 
 def _lines(console: Console, sentence: Callable[[P], str], every_seconds: float = 30.0) -> Callable[[P], None]:
@@ -81,28 +47,27 @@ def _lines(console: Console, sentence: Callable[[P], str], every_seconds: float 
 
 
 @contextmanager
+def _bar(
+    console: Console, *columns: ProgressColumn, description: str = "", total: float | None = None
+) -> Iterator[Update]:
+    """A bar that is gone at its end, and nothing without a terminal. Yields what updates its task."""
+    columns = (*columns, TimeRemainingColumn())
+    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
+        yield partial(bar.update, bar.add_task(description, total=total, status=""))
+
+
+@contextmanager
 def eval_bar(name: str) -> Iterator[Callable[[RunProgress], None]]:
     """A bar for `uncode eval`: the cell, its accuracy, time left. Without a terminal, a line every half minute."""
-    console = Console(stderr=True)
+    console, what = Console(stderr=True), TextColumn("{task.description}", markup=False)
     if not console.is_terminal:
         yield _eval_lines(console)
         return
-    columns = (
-        TextColumn("{task.description}", markup=False),
-        BarColumn(bar_width=24),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[accuracy]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(name, total=None, accuracy="")
-
-        def on_progress(report: RunProgress) -> None:
-            bar.update(
-                task, description=report.cell, completed=report.done, total=report.total, accuracy=_accuracy(report)
-            )
-
-        yield on_progress
+    columns = (what, BarColumn(bar_width=24), MofNCompleteColumn(), TextColumn("{task.fields[status]}"))
+    with _bar(console, *columns, description=name) as update:
+        yield lambda report: update(
+            description=report.cell, completed=report.done, total=report.total, status=_accuracy(report)
+        )
 
 
 def _accuracy(report: RunProgress) -> str:
@@ -150,19 +115,12 @@ def counting_bar(name: str) -> Iterator[OnProgress]:
     if not console.is_terminal:
         yield _lines(console, speed.sentence)
         return
-    columns = (
-        TextColumn("counting {task.description}", markup=False),
-        BarColumn(bar_width=24),
-        TextColumn("{task.fields[status]}"),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(name, total=None, status="")
-
-        def on_progress(report: CountProgress) -> None:
-            bar.update(task, total=1.0 if report.share else None, completed=report.share, status=speed.status(report))
-
-        yield on_progress
+    what = TextColumn("counting {task.description}", markup=False)
+    columns = (what, BarColumn(bar_width=24), TextColumn("{task.fields[status]}"))
+    with _bar(console, *columns, description=name) as update:
+        yield lambda report: update(
+            total=1.0 if report.share else None, completed=report.share, status=speed.status(report)
+        )
 
 
 class _Speed:
@@ -186,11 +144,9 @@ class _Speed:
 @contextmanager
 def drawing_bar(total: int) -> Iterator[Callable[[str, int], None]]:
     """A bar for the training examples that `uncode train` draws: the family, and how many of all."""
-    console = Console(stderr=True)
-    columns = (TextColumn("drawing {task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=console, transient=True, disable=not console.is_terminal) as bar:
-        task = bar.add_task("examples", total=total)
-        yield lambda name, count: bar.update(task, advance=count, description=name.removeprefix("mini_"))
+    columns = (TextColumn("drawing {task.description}"), BarColumn(), MofNCompleteColumn())
+    with _bar(Console(stderr=True), *columns, description="examples", total=total) as update:
+        yield lambda name, count: update(advance=count, description=name.removeprefix("mini_"))
 
 
 @contextmanager
@@ -206,6 +162,5 @@ def training_bar(steps: int) -> Iterator[Callable[[TrainProgress], None]]:
         yield lambda p: console.print(status(p), highlight=False) if p.step % max(50, steps // 20) < 50 else None
         return
     columns = (TextColumn("training"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as bar:
-        task = bar.add_task("", total=steps)
-        yield lambda progress: bar.update(task, completed=progress.step, description=status(progress))
+    with _bar(console, *columns, total=steps) as update:
+        yield lambda progress: update(completed=progress.step, description=status(progress))

@@ -1,7 +1,7 @@
 """Continuous batching: requests join a running batch between forwards, and leave it when they finish."""
 
 from .engine import Engine
-from .request import Request, Result
+from .request import FinishedRow, Request, Result
 from .row_step import RowStep
 
-__all__ = ["Engine", "Request", "Result", "RowStep"]
+__all__ = ["Engine", "FinishedRow", "Request", "Result", "RowStep"]

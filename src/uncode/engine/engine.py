@@ -21,10 +21,9 @@ from ..core.stepper.state import State
 from ..core.support.arguments import whole_number
 from .admission import Admission, Submission
 from .columns import ColumnRule, Extent
-from .finished_row import FinishedRow
 from .memory import MemoryBudget
 from .recovery import Recovery, refused
-from .request import K, Request, Result
+from .request import FinishedRow, K, Request, Result
 from .row_step import row_steps
 
 AVERAGING = 0.1
@@ -186,6 +185,7 @@ class Engine(Generic[K]):
         except torch.OutOfMemoryError as error:
             tokens = self.tokens + len(self._joining) * sum(self._columns(self._joining))
             self._results += self._recovery.out_of_memory(self._leave(), tokens, error)
+            self.last_step, self._tickets_of_step = None, {}
 
     # -- rows join -------------------------------------------------------------------------------
 

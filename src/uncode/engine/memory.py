@@ -11,9 +11,8 @@ is never far from a measurement where it matters.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -105,7 +104,13 @@ class TensorBytes(TorchDispatchMode):  # type: ignore[no-untyped-call]
         self._known: dict[int, weakref.ref[torch.UntypedStorage]] = {}
         """Storages that are counted, by their address."""
 
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_dispatch__(
+        self,
+        func: Callable[..., object],
+        types: object,
+        args: Sequence[object] = (),
+        kwargs: Mapping[str, object] | None = None,
+    ) -> object:
         given = {storage._cdata for storage in _storages([*args, *(kwargs or {}).values()])}
         found = func(*args, **(kwargs or {}))
         for storage in _storages([found]):

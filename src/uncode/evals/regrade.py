@@ -16,7 +16,7 @@ from ..core.errors import UncodeError, nearest, require, shown
 from ..util.files import exclusive_lock, read_text
 from ..util.paths import require_file
 from ..util.stats import Interval, wilson
-from .data import Fields, Row, parse
+from .data import Fields, parse
 from .names import TASK_NAMES
 from .published import by_question, example_of, final_text, released_text
 from .run.folder import RunFolder
@@ -103,17 +103,25 @@ def read_answers(path: Path, task: AnyTask, data: Path | None) -> list[FileAnswe
     require(len(rows) > 0, f"'{path}' holds no answers: write one JSON object a line.")
     is_published = all(name in rows[0][1] for name in ("question", "output"))
     has_data = data is not None and (data / task.source.file).is_file()
-    if not is_published:
-        _check_ids(path, rows, task)
+    place, first = rows[0]
+    other = None if is_published else _task_of_id(first.get("id"))
+    require(  # before any data is downloaded
+        other in (None, task.name),
+        f"{place} of '{path}' has the id {shown(first.get('id'))}, which is not of {task.title}: did you mean "
+        f"`task={other}`?",
+    )
     examples = task.examples(data) if has_data or not is_published else []
     known = by_question(examples) if is_published else {example.id: example for example in examples}
     found = []
     for number, (place, row) in enumerate(rows):
         try:
             if is_published:
-                found.append(FileAnswer(example_of(task.name, row, number, known), _text(row["output"])))
+                example, text, prompt = example_of(task.name, row, number, known), row["output"], None
             else:
-                found.append(FileAnswer(_example(row["id"], known, task), _text(row["text"]), _prompt(row)))
+                example, text, prompt = _example(row["id"], known, task), row["text"], _prompt(row)
+            if not isinstance(text, str):
+                raise ValueError(f"its text is {text!r}")
+            found.append(FileAnswer(example, text, prompt))
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             reason = f"it has no {error}" if isinstance(error, KeyError) else str(error)
             raise UncodeError(
@@ -124,17 +132,6 @@ def read_answers(path: Path, task: AnyTask, data: Path | None) -> list[FileAnswe
     repeated = next((name for name, count in counts.items() if count > 1), None)
     require(repeated is None, f"'{path}' answers '{repeated}' more than once: grade each answer in its own file.")
     return found
-
-
-def _check_ids(path: Path, rows: Sequence[Row], task: AnyTask) -> None:
-    """Raise if the first id belongs to another task, before any data is downloaded."""
-    place, row = rows[0]
-    other = _task_of_id(row.get("id"))
-    require(
-        other in (None, task.name),
-        f"{place} of '{path}' has the id {shown(row.get('id'))}, which is not of {task.title}: did you mean "
-        f"`task={other}`?",
-    )
 
 
 def _task_of_id(name: object) -> str | None:
@@ -180,12 +177,6 @@ def with_other_prompt(task: AnyTask, answers: Sequence[FileAnswer]) -> list[File
 
 def _without_whitespace(text: str) -> str:
     return "".join(text.split())
-
-
-def _text(value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"its text is {value!r}")
-    return value
 
 
 def grade_all(

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from ..core.errors import UncodeError, require, suggest
 from .data import DataSource, Fields, Row, rows_of
-from .stop_strings import StopStrings
+from .stop_strings import NO_STOPS, StopStrings
 
 Span = tuple[int, int]
 
@@ -58,10 +58,8 @@ class Task(ABC, Generic[E]):
     title: ClassVar[str]
     source: ClassVar[DataSource]
     settings: ClassVar[TaskSettings]
-    stops: ClassVar[tuple[str, ...]] = ()
+    stops: ClassVar[StopStrings] = NO_STOPS
     """Strings that end an answer. After a raw prompt with shots, the model may continue with another problem."""
-    released_stops: ClassVar[tuple[str, ...]] = ()
-    """Strings that end an answer in the released code."""
     direct: ClassVar[str] = ""
     """How an answer without reasoning begins, up to the result; empty where there is no such answer."""
     grades_in_processes: ClassVar[bool] = False
@@ -124,11 +122,7 @@ class Task(ABC, Generic[E]):
 
     def answer(self, text: str, metric: str = "correct") -> str:
         """The text up to a stop string, where the model continues with another problem."""
-        return self.stop_strings.cut(text, released=metric.startswith("paper"))
-
-    @property
-    def stop_strings(self) -> StopStrings:
-        return StopStrings(self.stops, self.released_stops)
+        return self.stops.cut(text, released=metric.startswith("paper"))
 
 
 AnyTask = Task[Any]

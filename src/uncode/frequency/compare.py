@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Comparison:
+class TableComparison:
     """Two tables A and B. S is -log p, clipped. A mean "over A" weights each token by its frequency in A."""
 
     clip: float
@@ -42,7 +42,7 @@ class Comparison:
         return order[moved[order] > 0].tolist()
 
 
-def compare(a: FrequencyTable, b: FrequencyTable, clip: float = 10.0) -> Comparison:
+def compare(a: FrequencyTable, b: FrequencyTable, clip: float = 10.0) -> TableComparison:
     """Compare two tables of the same tokenizer."""
     import torch
 
@@ -56,7 +56,7 @@ def compare(a: FrequencyTable, b: FrequencyTable, clip: float = 10.0) -> Compari
     below_a, below_b = s_a < clip, s_b < clip
     change = (s_b - s_a).abs()
     both = seen_a & seen_b
-    return Comparison(
+    return TableComparison(
         clip,
         divergence,
         (int(seen_a.sum()), int(seen_b.sum()), int(both.sum())),
@@ -75,11 +75,8 @@ def _rank_correlation(x: Tensor, y: Tensor) -> float:
 
     if len(x) < 2:
         return float("nan")
-    ranks = torch.stack([_ranks(x), _ranks(y)])
-    return float(torch.corrcoef(ranks)[0, 1])
-
-
-def _ranks(values: Tensor) -> Tensor:
-    _, group, sizes = values.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
-    middle: Tensor = sizes.cumsum(0).double() - (sizes - 1) / 2
-    return middle[group]
+    ranks = []
+    for values in (x, y):
+        _, group, sizes = values.unique(return_inverse=True, return_counts=True)  # type: ignore[no-untyped-call]
+        ranks.append((sizes.cumsum(0).double() - (sizes - 1) / 2)[group])
+    return float(torch.corrcoef(torch.stack(ranks))[0, 1])

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
 
 
-def fingerprint(tokenizer: Any) -> str:
+class Tokenizer(Protocol):
+    """What frequency tables need of a tokenizer, of whatever library. The fast ones also have a `backend_tokenizer`."""
+
+    def get_vocab(self) -> dict[str, int]: ...
+    def encode(self, text: str, *, add_special_tokens: bool) -> list[int]: ...
+    def decode(self, token_ids: list[int]) -> str: ...
+    def convert_ids_to_tokens(self, ids: int) -> str | None: ...
+
+
+def fingerprint(tokenizer: Tokenizer) -> str:
     """A hash of the vocabulary: of all tokens with their ids."""
     digest = hashlib.sha256()
     for token, number in sorted(tokenizer.get_vocab().items(), key=lambda pair: pair[1]):
@@ -15,18 +27,25 @@ def fingerprint(tokenizer: Any) -> str:
     return digest.hexdigest()[:16]
 
 
-def special_ids(tokenizer: Any) -> tuple[int, ...]:
-    """The ids of the special tokens: EOS, mask, chat roles and others."""
-    ids = set(getattr(tokenizer, "all_special_ids", ()))
+def backend_of(tokenizer: object) -> Backend | None:
+    """The tokenizer of the `tokenizers` library: this one, or the one inside. None for a tokenizer without one."""
+    from tokenizers import Tokenizer as Backend
+
     backend = getattr(tokenizer, "backend_tokenizer", tokenizer)
-    if hasattr(backend, "get_added_tokens_decoder"):
+    return backend if isinstance(backend, Backend) else None
+
+
+def special_ids(tokenizer: Tokenizer) -> tuple[int, ...]:
+    """The ids of the special tokens: EOS, mask, chat roles and others."""
+    ids, backend = set(getattr(tokenizer, "all_special_ids", ())), backend_of(tokenizer)
+    if backend is not None:
         ids |= {number for number, token in backend.get_added_tokens_decoder().items() if token.special}
     return tuple(sorted(ids))
 
 
-def unknown_id(tokenizer: Any) -> int | None:
+def unknown_id(tokenizer: Tokenizer) -> int | None:
     """The id of the token that stands for text that no other token covers; None if the tokenizer has none."""
-    backend = getattr(tokenizer, "backend_tokenizer", None)
+    backend = backend_of(tokenizer)
     if backend is None:
         return getattr(tokenizer, "unk_token_id", None)
     model = json.loads(backend.to_str())["model"]  # a tokenizer.json alone does not set `unk_token`

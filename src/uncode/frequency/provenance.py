@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from dataclasses import dataclass
-from typing import Any
 
 from ..core.errors import UncodeError
 
@@ -41,7 +40,7 @@ class Provenance:
     def from_json(cls, text: str) -> Provenance:
         """Read the output of :meth:`to_json`. Unknown keys, of later versions, are ignored."""
         try:
-            values: dict[str, Any] = json.loads(text)
+            values = json.loads(text)
             known = {field.name: values[field.name] for field in dataclasses.fields(cls) if field.name in values}
             return cls(**(known | {"files": tuple(known.get("files", ()))}))
         except (ValueError, TypeError, AttributeError):

@@ -10,7 +10,6 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from threading import Event, Thread
-from typing import Any
 
 import numpy as np
 
@@ -18,10 +17,10 @@ from ..core.errors import UncodeError, require, suggest
 from ..util.fetch import OnProgress, fetch
 from ..version import __version__
 from . import names
-from .fingerprint import fingerprint, special_ids
+from .fingerprint import Tokenizer, fingerprint, special_ids
+from .names import RELEASED
 from .plain_words import json_fault
 from .provenance import Provenance
-from .published import RELEASED
 from .table import FrequencyTable
 
 ANSWER_SECONDS = 2.0
@@ -31,7 +30,12 @@ COUNT_KEYS = ("p_baseline_dict", "token_frequency_dict")
 
 
 def import_released(
-    content: bytes, name: str, *, vocab_size: int | None = None, tokenizer: Any = None, file: str | Path | None = None
+    content: bytes,
+    name: str,
+    *,
+    vocab_size: int | None = None,
+    tokenizer: Tokenizer | None = None,
+    file: str | Path | None = None,
 ) -> FrequencyTable:
     """Import a table in the release's JSON format: {"num_token": total, "p_baseline_dict": {id: count}}.
 

@@ -8,7 +8,7 @@ import math
 from dataclasses import dataclass
 from functools import cached_property, reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +19,7 @@ from ..core.errors import UncodeError, require
 from ..util.file_kinds import check_replaces
 from ..util.paths import require_file
 from ..util.write import write_whole
-from .fingerprint import fingerprint
+from .fingerprint import Tokenizer, fingerprint
 from .provenance import Provenance
 
 if TYPE_CHECKING:
@@ -145,18 +145,18 @@ class FrequencyTable:
             f"{'' if mine and theirs else ': import the table without a fingerprint again with `tokenizer=`'}.",
         )
 
-    def top(self, k: int, tokenizer: Any = None) -> list[TokenEntry]:
+    def top(self, k: int, tokenizer: Tokenizer | None = None) -> list[TokenEntry]:
         """The `k` most frequent tokens, as text if a tokenizer is given. Ties go to the lowest id."""
         order = np.argsort(-self.array, stable=True)[:k].tolist()
         return [self.entry(i, tokenizer) for i in order]
 
-    def entry(self, token: int, tokenizer: Any = None) -> TokenEntry:
+    def entry(self, token: int, tokenizer: Tokenizer | None = None) -> TokenEntry:
         """One token: its text, its count and its -log p."""
         text = "" if tokenizer is None else _text_of(token, tokenizer)
         count = self.array[token].item() if token < len(self) else 0
         return TokenEntry(token, text, count, count / self.total, math.log(self.total / max(count, self._unseen_count)))
 
-    def check_tokenizer(self, tokenizer: Any) -> None:
+    def check_tokenizer(self, tokenizer: Tokenizer) -> None:
         """Raise if the table was counted with another tokenizer."""
         theirs, largest = fingerprint(tokenizer), max(tokenizer.get_vocab().values(), default=0)
         require(
@@ -178,7 +178,7 @@ class FrequencyTable:
         write_whole(path, save({"counts": self.array}, metadata=notes | {"made": self.made.to_json()}))
 
     @classmethod
-    def load(cls, path: str | Path, tokenizer: Any = None) -> FrequencyTable:
+    def load(cls, path: str | Path, tokenizer: Tokenizer | None = None) -> FrequencyTable:
         """Read a file that :meth:`save` wrote. Check its checksum and, if one is given, its tokenizer."""
         require_file(path, "frequency table")
         try:
@@ -214,7 +214,7 @@ class FrequencyTable:
         return f"FrequencyTable('{self.name}', {len(self)} tokens, {what})"
 
 
-def _text_of(token: int, tokenizer: Any) -> str:
+def _text_of(token: int, tokenizer: Tokenizer) -> str:
     """A token's text, or its name in the vocabulary if it has no text (a part of a character, an unused id)."""
     text = str(tokenizer.decode([token]))
     return text if text and "\ufffd" not in text else str(tokenizer.convert_ids_to_tokens(token) or "")

@@ -48,8 +48,7 @@ def log_likelihood(
     require(method in ("monte carlo", "exact"), f"the method must be 'monte carlo' or 'exact', not '{method}'.")
     exact = method == "exact"
     masks, weights = _all_masks(len(answer)) if exact else random_masks(len(answer), samples, batch_size, seed)
-    total = float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
-    return total
+    return float(weights @ masked_log_probability(denoiser, prompt, answer, masks, batch_size).cpu())
 
 
 def checked_ids(ids: Sequence[int], vocab_size: int) -> list[int]:
@@ -91,9 +90,8 @@ def masked_logits(denoiser: Denoiser, truth: Tensor, start: int, masks: Tensor) 
     rows, length = len(masks), len(truth)
     tokens = truth.repeat(rows, 1)
     tokens[:, start:].masked_fill_(masks, denoiser.mask_id)
-    given = (
-        torch.arange(length, device=truth.device).expand(rows, -1) < start
-    )  # the prompt alone, also where the answer is unmasked
+    # the prompt alone, also where the answer is unmasked
+    given = torch.arange(length, device=truth.device).expand(rows, -1) < start
 
     def span(first: int, last: int) -> Span:
         return Span(np.full(rows, first), np.full(rows, last))

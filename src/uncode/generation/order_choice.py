@@ -82,7 +82,10 @@ def two_orders(
     seeds = each_seed(seed, canvas.rows)
     first = decode(denoiser, canvas, orders[0], seeds)
     again = [row for row in range(canvas.rows) if _doubt(first, row, facts) > sure]
-    second = _decode_again(denoiser, canvas, again, orders[1], seeds) if again else None
+    second = None
+    if again:
+        some = Canvas(canvas.tokens[again], canvas.valid[again], canvas.mask_id, canvas.start)
+        second = decode(denoiser, some, orders[1], [seeds[row] for row in again])
     consistency = torch.full((canvas.rows, 2), math.nan, dtype=torch.float64)
     tokens, forwards = first.tokens.clone(), first.forwards.clone()
     for at, row in enumerate(again):
@@ -100,11 +103,6 @@ def _default_orders(denoiser: Denoiser) -> list[Sampler]:
     table = denoiser.frequency
     rates = [certain_first(rate=rate, frequency=table, informativeness=table is not None) for rate in RATES]
     return [sampler.stopping(AfterEos()) for sampler in rates] if denoiser.eos_ids else rates
-
-
-def _decode_again(denoiser: Denoiser, canvas: Canvas, rows: list[int], sampler: SamplerLike, seeds: list[int]) -> Trace:
-    some = Canvas(canvas.tokens[rows], canvas.valid[rows], canvas.mask_id, canvas.start)
-    return decode(denoiser, some, sampler, [seeds[row] for row in rows])
 
 
 def _text_length(trace: Trace, row: int, facts: Facts) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeGuard
 
@@ -117,26 +117,22 @@ def encode(denoiser: Denoiser, prompt: str | Messages) -> list[int]:
         known = hasattr(tokenizer, "apply_chat_template") and getattr(tokenizer, "chat_template", True)
         require(bool(known), "this model has no chat template: give it a plain prompt.")
         prompt = str(tokenizer.apply_chat_template(prompt, add_generation_prompt=True, tokenize=False))
-    _check_text(prompt)
-    return list(tokenizer.encode(prompt, add_special_tokens=False))
-
-
-def _check_text(text: str) -> None:
-    """Raise if a text holds half of a surrogate pair, which no encoding can write and no tokenizer can read."""
     try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        code = f"U+{ord(text[error.start]):04X}"
+        prompt.encode()
+    except UnicodeEncodeError as error:  # no encoding can write it, and no tokenizer can read it
+        code = f"U+{ord(prompt[error.start]):04X}"
         raise UncodeError(
             f"the prompt has half of a surrogate pair ({code}) at character {error.start}: remove it, or decode the "
             "text with errors='replace'."
         ) from None
+    return list(tokenizer.encode(prompt, add_special_tokens=False))
 
 
-def _are_messages(value: Any) -> bool:
+def _are_messages(value: object) -> bool:
     """Whether a value is a list of messages: mappings with a role. The chat template reads the other keys."""
-    listed = isinstance(value, Sequence) and not isinstance(value, str | bytes) and len(value) > 0
-    return listed and all(isinstance(one, Mapping) and isinstance(one.get("role"), str) for one in value)
+    if not isinstance(value, Sequence) or isinstance(value, str | bytes) or not value:
+        return False
+    return all(isinstance(one, Mapping) and isinstance(one.get("role"), str) for one in value)
 
 
 def _gap_pattern(tokenizer: Any) -> re.Pattern[str]:
@@ -145,18 +141,13 @@ def _gap_pattern(tokenizer: Any) -> re.Pattern[str]:
     return re.compile(f"{MARKER}|{re.escape(own)}" if own else MARKER)
 
 
-def _frame(denoiser: Denoiser) -> tuple[list[int], list[int]]:
-    before, after = denoiser.frame
-    return list(before), list(after)
-
-
 def with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None) -> Prompt:
     """A prompt and masks for its answer. `<mask:3>` in the prompt is ordinary text here.
 
     Without a length, the answer has DEFAULT_LENGTH tokens, or as many as the model has room for.
     """
-    before, after = _frame(denoiser)
-    ids = before + encode(denoiser, prompt)
+    before, after = denoiser.frame
+    ids = [*before, *encode(denoiser, prompt)]
     if length is None:
         length = DEFAULT_LENGTH
         if denoiser.is_bounded and denoiser.context is not None:
@@ -165,7 +156,7 @@ def with_answer(denoiser: Denoiser, prompt: str | Messages, length: int | None) 
     require(length < 2**31, f"the length to generate must be below 2^31, not {shown(length)}.")
     require_memory_for_canvas(length)
     require(denoiser.mask_id not in ids, "the prompt contains the mask token: mark gaps in a plain text instead.")
-    return Prompt(ids + [denoiser.mask_id] * length + after, [(len(ids), len(ids) + length)])
+    return Prompt([*ids, *[denoiser.mask_id] * length, *after], [(len(ids), len(ids) + length)])
 
 
 def _with_gaps(denoiser: Denoiser, text: str, length: int | None) -> Prompt:
@@ -221,8 +212,7 @@ def _fit(denoiser: Denoiser, prompt: Prompt, wanted: list[int]) -> tuple[bool, f
     masks = ids[None, start:] == denoiser.mask_id
     ends = [prompt.gaps[gap][1] for gap in wanted]
     masks[0, [end - start for end in ends if end < len(ids)]] = True
-    logits = masked_logits(denoiser, ids, start, masks)[0]
-    logp = log_probabilities(logits)
+    logp = log_probabilities(masked_logits(denoiser, ids, start, masks))[0]
     fit, is_text = 0.0, True
     for gap in wanted:
         first, end = prompt.gaps[gap]
@@ -255,16 +245,16 @@ def blank_gaps(denoiser: Denoiser, prompts: Sequence[Prompt], trace: Trace) -> l
 def with_pieces(denoiser: Denoiser, pieces: list[str], sizes: list[int]) -> Prompt:
     """Pieces of text with gaps of these sizes, in tokens, between them. A marker in a piece is ordinary text."""
     require_memory_for_canvas(sum(sizes))
-    before, after = _frame(denoiser)
-    ids, gaps = before, []
+    before, after = denoiser.frame
+    ids, gaps = list(before), []
     for piece, size in zip(pieces, sizes, strict=False):
         ids += encode(denoiser, piece.removesuffix(" "))  # the tokens of the gap bring the space before it
         gaps.append((len(ids), len(ids) + size))
         ids += [denoiser.mask_id] * size
-    return Prompt(ids + encode(denoiser, pieces[-1]) + after, gaps, pieces)
+    return Prompt([*ids, *encode(denoiser, pieces[-1]), *after], gaps, pieces)
 
 
-def added_text(decode: Any, before: list[int], ids: list[int]) -> str:
+def added_text(decode: Callable[..., str], before: list[int], ids: list[int]) -> str:
     """The text that `ids` add after `before`. It depends on `before`: tokens may continue a word or bring a space."""
     context, whole = (str(decode(part, skip_special_tokens=True)) for part in (before, before + ids))
     if whole.startswith(context):

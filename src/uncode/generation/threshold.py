@@ -13,7 +13,6 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from ..core.belief import log_probabilities
 from ..core.denoiser import Denoiser, Facts
@@ -84,17 +83,10 @@ def _proposals(denoiser: Denoiser, prompt: Sequence[int], text: Sequence[int], m
     require(len(text) > 0, "the answer of an example is empty: give at least one token id.")
     truth = torch.tensor([*prompt, *text], device=denoiser.device)
     masked = random_masks(len(text), masks, masks, seed)[0].to(denoiser.device)
-    probability, proposal = _best(masked_logits(denoiser, truth, len(prompt), masked))
-    is_wrong = proposal != truth[len(prompt) :]
-    rows = zip(probability, is_wrong, masked, strict=True)
+    best = log_probabilities(masked_logits(denoiser, truth, len(prompt), masked)).max(-1)
+    is_wrong = best.indices != truth[len(prompt) :]
+    rows = zip(best.values.exp(), is_wrong, masked, strict=True)
     return [_Masked(sure[at].cpu().numpy(), wrong[at].cpu().numpy()) for sure, wrong, at in rows]
-
-
-def _best(logits: Tensor) -> tuple[Tensor, Tensor]:
-    """The largest probability, and its token."""
-    logp = log_probabilities(logits)
-    best = logp.max(-1)
-    return best.values.exp(), best.indices
 
 
 def _choose(answers: Sequence[_Masked], max_error: float) -> ThresholdChoice:

@@ -9,9 +9,8 @@ TINY = Path(__file__).parent / "tiny"
 BUILT_IN = ("tiny", "toy")
 TABLE = "frequency.safetensors"
 """A model's folder may hold its own frequency table under this name."""
-SAMPLER_FOLDER = "recipes"
-"""A model's folder may hold sampler files here. `--sampler` takes them by name. The folder is called `recipes` because
-folders of that name exist; everywhere else a saved sampler is a sampler file."""
+SAMPLER_FOLDER = "samplers"
+"""A model's folder may hold sampler files here. `--sampler` takes them by name."""
 
 
 def folder_of(name: str) -> Path | None:

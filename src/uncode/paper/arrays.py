@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ..analysis.analyze import Analysis, analyze
 from ..analysis.task_groups import REASONING, of_group
 from ..evals.run.folder import RunFolder
-from .config import BASIC, LEFT_TO_RIGHT, SEMI_AR, UNCERTAIN, UNCODE
+from ..evals.suite.names import UNCODE
+from .config import BASIC, LEFT_TO_RIGHT, SEMI_AR, UNCERTAIN
 
 PARTS = 20
 """Of the decode, in the figures over time."""
@@ -35,14 +36,27 @@ OnFigure = Callable[[str, int, int], None]
 
 def arrays_of(folder: RunFolder, on_figure: OnFigure = lambda name, done, total: None) -> Arrays:
     """Read the traces of a run of `uncode paper`."""
-    info = folder.info()
+    info, files = folder.info(), folder.trace_files
     decoded = {cell.task for cell in info.cells}
     tasks = tuple(task for task in info.examples if task in decoded)
-    steps = list(_steps(folder, tasks))
-    found = {}
-    for done, (name, make) in enumerate(steps):
-        on_figure(name, done, len(steps))
-        found[name] = make()
+    anchored = [cell for cell in info.cells if "anchor" in cell.sampler]
+    anchors, first = ("confidence", *(cell.sampler for cell in anchored)), [anchored[0].task]
+    reasoning, both = of_group(REASONING, tasks) or first, ("confidence", UNCODE)
+    traces = {
+        "order": ("heatmap", files((*both, SEMI_AR, LEFT_TO_RIGHT), first)),
+        "grid": ("heatmap", files(UNCERTAIN)),
+        "trivial": ("trivial", files(both, reasoning)),
+        "anchor_maps": ("heatmap", files(anchors, first)),
+        "anchors": ("anchors", files(anchors, first)),
+        "answers": ("answers", files(both, reasoning)),
+        "entropy": ("entropy", files(both)),
+        "outcomes": ("accuracy", files()),
+    }
+    found = dict[str, Analysis]()
+    for done, (name, (kind, of)) in enumerate(traces.items()):
+        on_figure(name, done, len(traces))
+        reference = files((LEFT_TO_RIGHT,), reasoning) if kind == "trivial" else ()
+        found[name] = analyze(kind, of, parts=PARTS if kind in ("trivial", "entropy") else None, reference=reference)
     groups = found.pop("outcomes").groups
     for kind in ("rejection", "priors", "hyperparameters", "rates", "corpora", "efficiency"):
         found[kind] = Analysis(kind, None, groups)
@@ -51,26 +65,3 @@ def arrays_of(folder: RunFolder, on_figure: OnFigure = lambda name, done, total:
     if len({one.settings.table for one in groups.values() if one.settings.table}) < 2:
         del found["corpora"]
     return Arrays(found, tasks)
-
-
-def _steps(folder: RunFolder, tasks: tuple[str, ...]) -> Iterator[tuple[str, Callable[[], Analysis]]]:
-    anchored = [cell for cell in folder.info().cells if "anchor" in cell.sampler]
-    anchors, first = [cell.sampler for cell in anchored], [anchored[0].task]
-    reasoning = of_group(REASONING, tasks) or first
-    both = ("confidence", UNCODE)
-    yield "order", lambda: analyze("heatmap", folder.trace_files((*both, SEMI_AR, LEFT_TO_RIGHT), first))
-    yield "grid", lambda: analyze("heatmap", folder.trace_files(UNCERTAIN))
-    yield (
-        "trivial",
-        lambda: analyze(
-            "trivial",
-            folder.trace_files(both, reasoning),
-            parts=PARTS,
-            reference=folder.trace_files((LEFT_TO_RIGHT,), reasoning),
-        ),
-    )
-    yield "anchor_maps", lambda: analyze("heatmap", folder.trace_files(("confidence", *anchors), first))
-    yield "anchors", lambda: analyze("anchors", folder.trace_files(("confidence", *anchors), first))
-    yield "answers", lambda: analyze("answers", folder.trace_files(both, reasoning))
-    yield "entropy", lambda: analyze("entropy", folder.trace_files(both), parts=PARTS)
-    yield "outcomes", lambda: analyze("accuracy", folder.trace_files())

@@ -8,21 +8,19 @@ from typing import Any
 
 from ..analysis.task_groups import REASONING, of_group
 from ..evals.run.config import EvalConfig
+from ..evals.suite.families import FAMILIES
+from ..evals.suite.names import RATES, UNCODE
 from ..evals.tasks import find_task
 
-TASKS = (
-    "mini_docstring", "mini_sentence", "mini_story", "mini_algebra", "mini_choice", "mini_countdown", "mini_sudoku",
-)  # fmt: skip
+TASKS = tuple(FAMILIES)
 QUICK_TASKS = ("mini_story", "mini_sudoku")
 EXAMPLES, QUICK_EXAMPLES = 200, 3
 """Problems of each task, in a full and in a quick run."""
 UNCERTAIN = ("confidence", "entropy", "margin")
 """The samplers by uncertainty, in the grid of heat maps."""
-UNCODE, LEFT_TO_RIGHT, SEMI_AR, UNIFORM = "uncode", "left_to_right", "semi_ar", "uniform"
+LEFT_TO_RIGHT, SEMI_AR, UNIFORM = "left_to_right", "semi_ar", "uniform"
 BASIC = (UNIFORM, *UNCERTAIN, SEMI_AR, LEFT_TO_RIGHT)
 REJECTIONS = (0.25, 0.5, 0.75, 1.0)
-RATES = (0.0, 0.02, 0.05, 0.1, 0.25, 0.5, 1.0)
-"""The paper's 0, 0.25, 0.5 and 1, and smaller ones for shorter answers."""
 CLIPS = (2.5, 5.0, 20.0)
 """Beside the preset's 10."""
 ANCHORS = (" ", " the", ".")

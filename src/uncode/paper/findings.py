@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 
 from ..analysis import choose
-from ..analysis.figures.anchors import control_of, places_of
 from ..analysis.figures.sweeps import correlation
 from ..analysis.measures.outcomes import ByTask, accuracy_gain, entropy_gain
 from ..analysis.task_groups import PLANNING, REASONING, SUDOKU, of_group
+from ..evals.suite.names import UNCODE
 from ..util.stats import Interval, difference_of_intervals, mean_interval, mean_of_intervals
 from .arrays import Arrays
-from .config import LEFT_TO_RIGHT, SEMI_AR, UNCODE
+from .config import LEFT_TO_RIGHT, SEMI_AR
 
+BETTER, EARLIER, HIGHER = ("better", "worse"), ("earlier", "later"), ("higher", "lower")
+"""Words for the sign of an effect: positive, negative."""
 AGREES, DISAGREES, CANNOT_TELL = "agrees", "disagrees", "cannot tell"
 STABLE = 0.02
 """Averages that differ by less are called stable: two points."""
@@ -56,34 +59,44 @@ class Finding:
 
 def findings(arrays: Arrays) -> list[Finding]:
     """All findings, in the order of the report."""
-    return [one for find in _FINDERS for one in find(arrays)]
+    finders = (
+        _boundary, _planning, _trivial, _rejection, _anchors, _answers, _entropy, _hyperparameters, _rates, _priors,
+        _corpora, _efficiency,
+    )  # fmt: skip
+    return [one for find in finders for one in find(arrays)]
 
 
-def _points(interval: Interval) -> str:
-    """A difference of accuracies without its sign, with the interval of what the word after it says."""
-    return f"{100 * abs(interval.estimate):.1f} points {_positive(interval).bounds('z.1f', 100)}"
+def _effect(
+    figure: str,
+    paper: str,
+    words: str,
+    found: Interval,
+    unit: str = "points",
+    turn: tuple[str, str] = BETTER,
+    digits: int = 3,
+) -> Finding:
+    """A finding about an effect. In its words, `{}` is the size of the effect with a word for its sign."""
+    return Finding(figure, paper, words.format(f"{_size(found, unit, digits)} {turn[found.estimate < 0]}"), found)
 
 
-def _size(interval: Interval, digits: int = 2) -> str:
-    return f"{abs(interval.estimate):.{digits}f} {_positive(interval).bounds(f'z.{digits}f')}"
-
-
-def _positive(interval: Interval) -> Interval:
-    """Of the size: a difference of -2.0 [-2.5, -1.5] is 2.0 [1.5, 2.5] worse."""
-    return interval if interval.estimate >= 0 else _negated(interval)
+def _size(effect: Interval, unit: str = "points", digits: int = 3) -> str:
+    """An effect without its sign: -2.0 [-2.5, -1.5] is 2.0 [1.5, 2.5], which a word such as `worse` follows."""
+    size = effect if effect.estimate >= 0 else _negated(effect)
+    if unit == "points":
+        return f"{100 * size.estimate:.1f} points {size.bounds('z.1f', 100)}"
+    return f"{size.estimate:.{digits}f} {size.bounds(f'z.{digits}f')} {unit}"
 
 
 def _negated(interval: Interval) -> Interval:
     return Interval(-interval.estimate, -interval.high, -interval.low)
 
 
-def _turn(interval: Interval, more: str, less: str) -> str:
-    """The word that fits the sign of an estimate."""
-    return more if interval.estimate >= 0 else less
-
-
-def _only(by_task: ByTask, tasks: Iterable[str]) -> ByTask:
-    return {task: by_task[task] for task in tasks if task in by_task}
+def _gain(figure: str, paper: str, words: str, better: ByTask, than: ByTask, tasks: Iterable[str]) -> Finding:
+    """A finding about the accuracies of two samplers on these tasks."""
+    known = list(tasks)
+    return _effect(
+        figure, paper, words, accuracy_gain(*({t: of[t] for t in known if t in of} for of in (better, than)))
+    )
 
 
 def _boundary(arrays: Arrays) -> Iterator[Finding]:
@@ -91,33 +104,25 @@ def _boundary(arrays: Arrays) -> Iterator[Finding]:
     known = [one for one in maps if one is not None]
     if not known:
         return
-    for name, part in (("end", "last"), ("beginning", "first")):
-        found = mean_of_intervals([getattr(one, part) for one in known])
-        earlier = _turn(found, "earlier", "later")
-        yield Finding(
-            "grid",
-            f"Samplers by uncertainty write the {name} of an answer before its middle.",
-            f"Confidence writes the {part} quarter {_size(found)} ranks {earlier} than the inner half.",
-            found,
-        )
+    for name, part, found in (
+        ("end", "last", mean_of_intervals([one.last for one in known])),
+        ("beginning", "first", mean_of_intervals([one.first for one in known])),
+    ):
+        paper = f"Samplers by uncertainty write the {name} of an answer before its middle."
+        words = f"Confidence writes the {part} quarter {{}} than the inner half."
+        yield _effect("grid", paper, words, found, "ranks", EARLIER, digits=2)
 
 
 def _planning(arrays: Arrays) -> Iterator[Finding]:
     groups = arrays["planning"].groups
     confidence, blocks = choose.by_label(groups, "confidence"), choose.by_label(groups, SEMI_AR)
-    for kind, better, worse in (
-        (REASONING, (SEMI_AR, blocks), ("confidence", confidence)),
-        (PLANNING, ("confidence", confidence), (SEMI_AR, blocks)),
+    for kind, better, worse, ours, theirs in (
+        (REASONING, SEMI_AR, "confidence", blocks, confidence),
+        (PLANNING, "confidence", SEMI_AR, confidence, blocks),
     ):
-        tasks = of_group(kind, arrays.tasks)
-        if tasks:
-            gain = accuracy_gain(_only(better[1], tasks), _only(worse[1], tasks))
-            yield Finding(
-                "planning",
-                f"On {kind}, {better[0]} is better than {worse[0]}.",
-                f"On {kind}, {better[0]} is {_points(gain)} {_turn(gain, 'better', 'worse')} than {worse[0]}.",
-                gain,
-            )
+        if tasks := of_group(kind, arrays.tasks):
+            paper, words = f"On {kind}, {better} is better than {worse}.", f"On {kind}, {better} is {{}} than {worse}."
+            yield _gain("planning", paper, words, ours, theirs, tasks)
 
 
 def _trivial(arrays: Arrays) -> Iterator[Finding]:
@@ -129,44 +134,41 @@ def _trivial(arrays: Arrays) -> Iterator[Finding]:
     ]
     if not pairs:
         return
-    for part, name in (("overall", "of all the text that confidence writes"), ("early", "of the first quarter of it")):
-        found = mean_of_intervals([difference_of_intervals(getattr(one, part), other) for one, other in pairs])
-        yield Finding(
-            "trivial",
-            "Confidence writes more trivial tokens, at every step, than an autoregressive model."
-            if part == "overall"
-            else "Trivial tokens come first.",
-            f"The share of trivial tokens {name} is {_points(found)} {_turn(found, 'larger', 'smaller')} than that of "
-            f"{LEFT_TO_RIGHT}, which stands in for an autoregressive model.",
-            found,
-        )
+    words = "The share of trivial tokens {} is {{}} than that of {}, which stands in for an autoregressive model."
+    for paper, where, found in (
+        (
+            "Confidence writes more trivial tokens, at every step, than an autoregressive model.",
+            "of all the text that confidence writes",
+            [difference_of_intervals(one.overall, other) for one, other in pairs],
+        ),
+        (
+            "Trivial tokens come first.",
+            "of the first quarter of it",
+            [difference_of_intervals(one.early, other) for one, other in pairs],
+        ),
+    ):
+        shown = words.format(where, LEFT_TO_RIGHT)
+        yield _effect("trivial", paper, shown, mean_of_intervals(found), turn=("larger", "smaller"))
 
 
 def _rejection(arrays: Arrays) -> Iterator[Finding]:
     found = choose.varied(arrays["rejection"].groups, "rejection", "confidence")
     tasks = arrays.reasoning or list(arrays.tasks)
-    gain = accuracy_gain(_only(found[1.0], tasks), _only(found[0.0], tasks))
-    yield Finding(
-        "rejection",
-        "Accuracy grows when trivial tokens are rejected.",
-        f"Rejecting every trivial token makes confidence {_points(gain)} {_turn(gain, 'better', 'worse')} "
-        f"({', '.join(tasks)}).",
-        gain,
-    )
+    words = f"Rejecting every trivial token makes confidence {{}} ({', '.join(tasks)})."
+    yield _gain("rejection", "Accuracy grows when trivial tokens are rejected.", words, found[1.0], found[0.0], tasks)
 
 
 def _anchors(arrays: Arrays) -> Iterator[Finding]:
-    analysis = arrays["anchors"]
-    near = [
-        one.spread(control_of(analysis, group)).near for found in places_of(analysis).values() for group, one in found
-    ]
-    found = mean_of_intervals(near)
-    yield Finding(
+    groups = arrays["anchors"].groups
+    anchored = [pair for pairs in choose.anchored(groups).values() for pair in pairs]
+    near = [one.spread(choose.control_of(groups, group)).near for group, one in anchored]
+    yield _effect(
         "anchors",
         "A token given in the middle becomes an anchor: decoding spreads from it.",
-        f"The eight positions on either side of the anchor are written {_size(found, 3)} ranks "
-        f"{_turn(found, 'earlier', 'later')} than without it.",
-        found,
+        "The eight positions on either side of the anchor are written {} than without it.",
+        mean_of_intervals(near),
+        "ranks",
+        EARLIER,
     )
 
 
@@ -175,78 +177,67 @@ def _answers(arrays: Arrays) -> Iterator[Finding]:
         {group.task: one for group, one in arrays["answers"].groups.items() if group.sampler == name}
         for name in (UNCODE, "confidence")
     )
-    tasks = [task for task in theirs if task in ours]
-    early = [(theirs[task].early, ours[task].early) for task in tasks if theirs[task].early and ours[task].early]
+    pairs = [(theirs[task], ours[task]) for task in theirs if task in ours]
+    early = [difference_of_intervals(one.early, two.early) for one, two in pairs if one.early and two.early]
     if early:
-        found = mean_of_intervals([difference_of_intervals(one, two) for one, two in early])
-        yield Finding(
+        yield _effect(
             "answers",
             "Confidence commits answers before the reasoning; Uncode waits.",
-            f"Confidence commits {_points(found)} {_turn(found, 'more', 'fewer')} of its answers before half of the "
-            "reasoning than Uncode.",
-            found,
+            "Confidence commits {} of its answers before half of the reasoning than Uncode.",
+            mean_of_intervals(early),
+            turn=("more", "fewer"),
         )
-    entropies = [(theirs[task].mean_entropy, ours[task].mean_entropy) for task in tasks]
-    known = [difference_of_intervals(one, two) for one, two in entropies if one is not None and two is not None]
-    if known:
-        found = mean_of_intervals(known)
-        yield Finding(
+    entropies = [
+        difference_of_intervals(one.mean_entropy, two.mean_entropy)
+        for one, two in pairs
+        if one.mean_entropy is not None and two.mean_entropy is not None
+    ]
+    if entropies:
+        yield _effect(
             "answers",
             "Confidence commits answers while they are uncertain.",
-            f"The answer's entropy at commit is {_size(found, 3)} nats {_turn(found, 'higher', 'lower')} under "
-            "confidence than under Uncode.",
-            found,
+            "The answer's entropy at commit is {} under confidence than under Uncode.",
+            mean_of_intervals(entropies),
+            "nats",
+            HIGHER,
         )
 
 
 def _entropy(arrays: Arrays) -> Iterator[Finding]:
     groups = arrays["planning"].groups
-    found = entropy_gain(choose.by_label(groups, "confidence"), choose.by_label(groups, UNCODE))
-    yield Finding(
+    yield _effect(
         "entropy",
         "The masks that are left stay more uncertain under confidence than under Uncode.",
-        f"Their mean entropy is {_size(found, 3)} nats {_turn(found, 'higher', 'lower')} under confidence.",
-        found,
+        "Their mean entropy is {} under confidence.",
+        entropy_gain(choose.by_label(groups, "confidence"), choose.by_label(groups, UNCODE)),
+        "nats",
+        HIGHER,
     )
 
 
 def _hyperparameters(arrays: Arrays) -> Iterator[Finding]:
     groups = arrays["hyperparameters"].groups
-    found = choose.varied(groups, "rate", UNCODE)
+    rates = choose.varied(groups, "rate", UNCODE)
+    none, quarter = rates[0.0], rates[0.25]
     rest, sudoku = [task for task in arrays.tasks if task not in SUDOKU], [t for t in arrays.tasks if t in SUDOKU]
     if rest:
-        gain = accuracy_gain(_only(found[0.25], rest), _only(found[0.0], rest))
-        yield Finding(
-            "hyperparameters",
-            "All tasks but Sudoku need the positional prior.",
-            f"There, rate 0.25 is {_points(gain)} {_turn(gain, 'better', 'worse')} than rate 0.",
-            gain,
-        )
+        paper = "All tasks but Sudoku need the positional prior."
+        yield _gain("hyperparameters", paper, "There, rate 0.25 is {} than rate 0.", quarter, none, rest)
     if sudoku:
-        gain = accuracy_gain(_only(found[0.0], sudoku), _only(found[0.25], sudoku))
-        yield Finding(
-            "hyperparameters",
-            "Sudoku is best without the positional prior.",
-            f"On Sudoku, rate 0 is {_points(gain)} {_turn(gain, 'better', 'worse')} than rate 0.25.",
-            gain,
-        )
-    clips = choose.varied(groups, "clip", UNCODE)
-    yield _stability(
-        "hyperparameters", "The clip hardly matters.", {f"clip {key:g}": one for key, one in clips.items()}
-    )
+        paper = "Sudoku is best without the positional prior."
+        yield _gain("hyperparameters", paper, "On Sudoku, rate 0 is {} than rate 0.25.", none, quarter, sudoku)
+    clips = {f"clip {value:g}": one for value, one in choose.varied(groups, "clip", UNCODE).items()}
+    yield _stability("hyperparameters", "The clip hardly matters.", clips)
 
 
 def _stability(figure: str, paper: str, found: Mapping[str, ByTask]) -> Finding:
     """Whether averages differ by less than two points: the two that differ most decide."""
-    names = list(found)
-    gaps = {
-        (one, two): accuracy_gain(found[one], found[two]) for at, one in enumerate(names) for two in names[at + 1 :]
-    }
+    gaps = {(one, two): accuracy_gain(found[one], found[two]) for one, two in combinations(found, 2)}
     (one, two), gap = max(gaps.items(), key=lambda item: abs(item[1].estimate))
     largest = max(abs(gap.low), abs(gap.high))
     smallest = 0.0 if gap.low <= 0 <= gap.high else min(abs(gap.low), abs(gap.high))
     room = Interval(STABLE - abs(gap.estimate), STABLE - largest, STABLE - smallest)
-    shown = f"{one} and {two} differ most, by {_points(gap)}; {100 * STABLE:.0f} points or less count as stable."
+    shown = f"{one} and {two} differ most, by {_size(gap)}; {100 * STABLE:.0f} points or less count as stable."
     return Finding(figure, paper, shown[0].upper() + shown[1:], room)
 
 
@@ -271,19 +262,10 @@ def _rates(arrays: Arrays) -> Iterator[Finding]:
 def _priors(arrays: Arrays) -> Iterator[Finding]:
     none, alone, position, both = choose.priors(arrays["priors"].groups).values()
     for name, without in (("positional", alone), ("informativeness", position)):
-        gain = accuracy_gain(both, without)
-        yield Finding(
-            "priors",
-            f"The {name} prior helps.",
-            f"With the {name} prior, Uncode is {_points(gain)} {_turn(gain, 'better', 'worse')} than without it.",
-            gain,
-        )
-    gain = accuracy_gain(both, none)
-    yield Finding(
-        "priors",
-        "Uncode is better than confidence.",
-        f"On average, Uncode is {_points(gain)} {_turn(gain, 'better', 'worse')} than confidence.",
-        gain,
+        words = f"With the {name} prior, Uncode is {{}} than without it."
+        yield _gain("priors", f"The {name} prior helps.", words, both, without, both)
+    yield _gain(
+        "priors", "Uncode is better than confidence.", "On average, Uncode is {} than confidence.", both, none, both
     )
 
 
@@ -296,19 +278,13 @@ def _corpora(arrays: Arrays) -> Iterator[Finding]:
 
 def _efficiency(arrays: Arrays) -> Iterator[Finding]:
     found = choose.efficient(arrays["efficiency"].groups)
-    base = found[choose.BASE]
     for name, partner in choose.EFFICIENT.items():
         if name in found and partner in found:
-            gain = accuracy_gain(found[partner], found[name])
-            yield Finding(
-                "efficiency",
-                f"Uncode's order makes {name} better.",
-                f"{partner} is {_points(gain)} {_turn(gain, 'better', 'worse')} than {name}.",
-                gain,
-            )
+            paper, words = f"Uncode's order makes {name} better.", f"{partner} is {{}} than {name}."
+            yield _gain("efficiency", paper, words, found[partner], found[name], found[partner])
     for name, partner in choose.EFFICIENT.items():
         if partner in found:
-            speed = _speed(found[partner], base)
+            speed = _speed(found[partner], found[choose.BASE])
             yield Finding(
                 "efficiency",
                 f"With Uncode's order, {name} is still twice as fast as one token a forward, or faster.",
@@ -323,19 +299,3 @@ def _speed(sampler: ByTask, than: ByTask) -> Interval:
     tasks = [task for task in sampler if task in than]
     logs = [np.log(than[task].forwards.mean() / sampler[task].forwards) for task in tasks]
     return mean_of_intervals([mean_interval(one) for one in logs])
-
-
-_FINDERS: tuple[Callable[[Arrays], Iterator[Finding]], ...] = (
-    _boundary,
-    _planning,
-    _trivial,
-    _rejection,
-    _anchors,
-    _answers,
-    _entropy,
-    _hyperparameters,
-    _rates,
-    _priors,
-    _corpora,
-    _efficiency,
-)

@@ -6,26 +6,24 @@ import base64
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from importlib import resources
 from pathlib import Path
 from string import Template
 
 from ..analysis.cases import RULES, Case, find_cases, text_end
-from ..analysis.csv_file import csv_text
 from ..analysis.figures import figure_of
 from ..analysis.figures.style import DPI, picture, style
 from ..analysis.measures.trivial_share import texts_of
 from ..analysis.read_traces import TraceRow
 from ..core.support.reprs import counted
 from ..evals.run.folder import RunFolder
+from ..evals.suite.names import UNCODE
 from ..util.paths import make_folder
 from ..util.write import write_whole
 from .arrays import Arrays, OnFigure
-from .config import UNCODE
-from .findings import AGREES, CANNOT_TELL, DISAGREES, Finding, findings
-from .sections import SECTIONS, Section
+from .captions import CAPTIONS
+from .findings import AGREES, CANNOT_TELL, DISAGREES, Finding
 
 REPORT, FINDINGS = "report.html", "findings.json"
 FORMATS = ("png", "svg")
@@ -42,83 +40,51 @@ COUNTED = {
 MOMENTS = ("early", "middle", "late")
 
 
-@dataclass(frozen=True)
-class Report:
-    """Everything that the page shows."""
+def write_report(
+    out: Path,
+    folder: RunFolder,
+    arrays: Arrays,
+    found: Sequence[Finding],
+    on_figure: OnFigure = lambda name, done, total: None,
+) -> Path:
+    """Write all files into a folder. Returns the page, which holds its pictures, so that it can be sent alone."""
+    make_folder(out / "figures")
+    make_folder(out / "arrays")
+    pictures = {}
+    for done, (name, analysis) in enumerate(arrays.figures.items()):
+        on_figure(f"drawing {name}", done, len(arrays.figures))
+        with style():
+            figure = figure_of(analysis)
+            files = {kind: picture(figure, kind) for kind in FORMATS}
+        for kind, content in files.items():
+            write_whole(out / "figures" / f"{name}.{kind}", content)
+        write_whole(out / "arrays" / f"{name}.csv", analysis.csv())
+        pictures[name] = files["png"]
+    write_whole(out / FINDINGS, json.dumps([one.data() for one in found], indent=1) + "\n")
+    sections = [_section(name, found, pictures[name]) for name in CAPTIONS if name in pictures]
+    template = Template((resources.files(__package__) / "report.html").read_text(encoding="utf-8"))
+    page = template.substitute(
+        title=escape(f"The paper's analysis, on {Path(folder.info().cells[0].model).name}"),
+        about=escape(_about(folder, arrays.tasks)),
+        summary=escape(summary(found)),
+        rows="\n".join(map(_row, found)),
+        sections="\n".join([*sections, _cases(folder)]),
+    )
+    write_whole(out / REPORT, page)
+    return out / REPORT
 
-    folder: RunFolder
-    arrays: Arrays
-    findings: list[Finding]
 
-    @classmethod
-    def of(cls, folder: RunFolder, arrays: Arrays) -> Report:
-        return cls(folder, arrays, findings(arrays))
-
-    def write(self, out: Path, on_figure: OnFigure = lambda name, done, total: None) -> Path:
-        """Write all files into a folder. Returns the page."""
-        make_folder(out / "figures")
-        make_folder(out / "arrays")
-        pictures = {}
-        for done, (name, analysis) in enumerate(self.arrays.figures.items()):
-            on_figure(f"drawing {name}", done, len(self.arrays.figures))
-            with style():
-                figure = figure_of(analysis)
-                files = {kind: picture(figure, kind) for kind in FORMATS}
-            for kind, content in files.items():
-                write_whole(out / "figures" / f"{name}.{kind}", content)
-            write_whole(out / "arrays" / f"{name}.csv", csv_text(analysis))
-            pictures[name] = files["png"]
-        write_whole(out / FINDINGS, json.dumps([one.data() for one in self.findings], indent=1) + "\n")
-        write_whole(out / REPORT, self.page(pictures))
-        return out / REPORT
-
-    def page(self, pictures: dict[str, bytes]) -> str:
-        """The page. It holds its pictures, so that it can be sent alone."""
-        info = self.folder.info()
-        model = next(iter(info.cells)).model
-        template = Template((resources.files(__package__) / "report.html").read_text(encoding="utf-8"))
-        sections = [
-            _section(one, self._of(one.figure), pictures[one.figure]) for one in SECTIONS if one.figure in pictures
-        ]
-        return template.substitute(
-            title=escape(f"The paper's analysis, on {Path(model).name}"),
-            about=escape(self._about()),
-            summary=escape(summary(self.findings)),
-            rows="\n".join(_row(one) for one in self.findings),
-            sections="\n".join([*sections, self._cases()]),
-        )
-
-    def _of(self, figure: str) -> list[Finding]:
-        return [one for one in self.findings if one.figure == figure]
-
-    def _about(self) -> str:
-        info = self.folder.info()
-        samples = self.folder.samples()
-        samplers = len({cell.sampler for cell in info.cells})
-        most, least = max(info.examples.values()), min(info.examples.values())
-        count = f"{counted(most, 'problem')} each" if most == least else f"{least} to {most} problems each"
-        versions = ", ".join(f"{name} {info.versions[name]}" for name in ("uncode", "torch") if name in info.versions)
-        return (
-            f"{counted(len(self.arrays.tasks), 'task')} ({', '.join(self.arrays.tasks)}), {count}; "
-            f"{counted(samplers, 'sampler')}, {counted(len(samples), 'answer')}. Made by `uncode paper`; {versions}. "
-            "Intervals are 95 % intervals over the problems."
-        )
-
-    def _cases(self) -> str:
-        found = find_cases(self.folder.trace_files(("confidence", UNCODE)), "confidence", UNCODE)
-        counts = Counter(case.kind for case in found)
-        shown = [next(case for case in found if case.kind == kind) for kind in RULES if counts[kind]]
-        words = ", ".join(f"{counts[kind]} {COUNTED[kind]}" for kind in RULES)
-        parts = [
-            '<section id="cases"><h2>Case studies</h2>',
-            "<p>Problems on which confidence fails and Uncode is right, found by rule, with the shortest of each kind. "
-            f"Found: {escape(words)}. The first token that differs has a frame.</p>",
-            '<p class="key samplers"><span class="early">committed early</span><span class="middle">middle</span>'
-            '<span class="late">late</span></p>',
-            *map(_case, shown),
-            "</section>",
-        ]
-        return "\n".join(parts)
+def _about(folder: RunFolder, tasks: Sequence[str]) -> str:
+    info = folder.info()
+    samplers = len({cell.sampler for cell in info.cells})
+    most, least = max(info.examples.values()), min(info.examples.values())
+    count = f"{counted(most, 'problem')} each" if most == least else f"{least} to {most} problems each"
+    versions = ", ".join(f"{name} {info.versions[name]}" for name in ("uncode", "torch") if name in info.versions)
+    return (
+        f"{counted(len(tasks), 'task')} ({', '.join(tasks)}), {count}; "
+        f"{counted(samplers, 'sampler')}, {counted(len(folder.samples()), 'answer')}. Made by `uncode paper`; "
+        f"{versions}. Intervals are 95 % intervals over the problems."
+    )
 
 
 def summary(found: Sequence[Finding]) -> str:
@@ -139,17 +105,38 @@ def _row(one: Finding) -> str:
     return f"<tr><td>{link}</td><td>{escape(one.shown)}</td><td>{_verdict(one)}</td></tr>"
 
 
-def _section(section: Section, found: list[Finding], png: bytes) -> str:
+def _section(name: str, found: Sequence[Finding], png: bytes) -> str:
+    """A figure, its caption, and what the paper and this model show in it."""
+    title, caption = map(escape, CAPTIONS[name])
     image, width = base64.b64encode(png).decode(), int.from_bytes(png[16:20], "big") * 96 // DPI
     sentences = "\n".join(
-        f"<li>The paper: {escape(one.paper)} Here: {escape(one.shown)} {_verdict(one)}</li>" for one in found
+        f"<li>The paper: {escape(one.paper)} Here: {escape(one.shown)} {_verdict(one)}</li>"
+        for one in found
+        if one.figure == name
     )
     return (
-        f'<section id="{section.figure}"><h2>{escape(section.title)}</h2>\n'
-        f'<figure><img width="{width}" src="data:image/png;base64,{image}" alt="{escape(section.title)}">'
-        f"<figcaption>{escape(section.caption)}</figcaption></figure>\n"
+        f'<section id="{name}"><h2>{title}</h2>\n'
+        f'<figure><img width="{width}" src="data:image/png;base64,{image}" alt="{title}">'
+        f"<figcaption>{caption}</figcaption></figure>\n"
         f"{f'<ul>{sentences}</ul>' if sentences else ''}</section>"
     )
+
+
+def _cases(folder: RunFolder) -> str:
+    found = find_cases(folder.trace_files(("confidence", UNCODE)), "confidence", UNCODE)
+    counts = Counter(case.kind for case in found)
+    shown = [next(case for case in found if case.kind == kind) for kind in RULES if counts[kind]]
+    words = ", ".join(f"{counts[kind]} {COUNTED[kind]}" for kind in RULES)
+    parts = [
+        '<section id="cases"><h2>Case studies</h2>',
+        "<p>Problems on which confidence fails and Uncode is right, found by rule, with the shortest of each kind. "
+        f"Found: {escape(words)}. The first token that differs has a frame.</p>",
+        '<p class="key samplers"><span class="early">committed early</span><span class="middle">middle</span>'
+        '<span class="late">late</span></p>',
+        *map(_case, shown),
+        "</section>",
+    ]
+    return "\n".join(parts)
 
 
 def _case(case: Case) -> str:

@@ -6,7 +6,8 @@ from typing import NoReturn, Unpack
 
 from ..core.errors import NoSuchName
 from . import pieces as p
-from .preset import PRESETS, Frequency, Placed, Shared, preset, table_or_own
+from .calibration import Frequency, table_or_own
+from .preset import PRESETS, Shared, preset
 
 __all__ = [
     "fast_dllm_dream",
@@ -85,14 +86,13 @@ def fast_dllm_dream(*, threshold: float = 0.9, **shared: Unpack[Shared]) -> p.Po
 
 @preset(
     source="ML-GSAI/LLaDA generate.py, line 98; issue 137",
-    without=("top_k", "top_p"),
     is_quirk=True,
     block_length=128,
 )
-def llada_eos(*, steps: int | None = 128, temperature: float = 0.0, **placed: Unpack[Placed]) -> p.Sampler:
+def llada_eos(*, steps: int | None = 128, **shared: Unpack[Shared]) -> p.Sampler:
     """LLaDA with confidence_eos_eot_inf as published."""
     policy = p.Policy(p.Exp(p.Confidence()), p.TopK(p.Even(steps)))
-    return p.Sampler(policy, p.SuppressAfterDraw((), temperature))
+    return p.Sampler(policy, p.SuppressAfterDraw((), 0.0))
 
 
 @preset(

@@ -78,80 +78,39 @@ class Option:
         return found
 
 
+# fmt: off
 _ROWS = (
     Option("alg", Algorithm, "Dream's algorithm: origin, maskgit_plus, topk_margin or entropy"),
-    Option("alg_temp", float, "temperature of the order: Gumbel noise on the ranking", AT_LEAST_0, (0, 2, 0.05), True),
-    Option(
-        "anchor",
-        float,
-        "probability from which a committed position lowers the bar for its neighbours",
-        UP_TO_1,
-        (0.05, 1, 0.05),
-    ),
+    Option("alg_temp", float, "temperature of the order: Gumbel noise on the ranking",
+           AT_LEAST_0, (0, 2, 0.05), can_be_none=True),
+    Option("anchor", float, "probability from which a committed position lowers the bar for its neighbours",
+           UP_TO_1, (0.05, 1, 0.05)),
     Option("answer_length", int, "tokens of the answer", AT_LEAST_1, (1, 64, 1)),
-    Option(
-        "answer_start",
-        int,
-        "offset at which the answer stands; none: every mask that proposes text",
-        AT_LEAST_0,
-        (0, LENGTH, 1),
-        True,
-    ),
-    Option("block_length", int, "tokens in a block; none: one block", AT_LEAST_1, (1, LENGTH, 1), True),
+    Option("answer_start", int, "offset at which the answer stands; none: every mask that proposes text",
+           AT_LEAST_0, (0, LENGTH, 1), can_be_none=True),
+    Option("block_length", int, "tokens in a block; none: one block", AT_LEAST_1, (1, LENGTH, 1), can_be_none=True),
     Option("blocks", int, "number of blocks, filled from left to right", AT_LEAST_1, (1, LENGTH, 1)),
     Option("boost", float, "exponent of the probability that a token gains as credit", AT_LEAST_0, (0, 1, 0.05)),
-    Option(
-        "budget",
-        float,
-        "summed entropy of the masks before a position, in nats, up to which it is open",
-        AT_LEAST_0,
-        (0, 10, 0.1),
-    ),
-    Option(
-        "cache",
-        Cache,
-        "KV cache: none, prefix or dual; auto: prefix where the model has one, else none; without blocks it saves "
-        "only the prompt",
-        default="none",
-    ),
+    Option("budget", float, "summed entropy of the masks before a position, in nats, up to which it is open",
+           AT_LEAST_0, (0, 10, 0.1)),
+    Option("cache", Cache, "KV cache: none, prefix or dual; auto: prefix where the model has one, else none; without "
+           "blocks it saves only the prompt", default="none"),
     Option("candidates", int, "positions that are tried in a probe each", FROM_2_TO_64, (2, 32, 1)),
-    Option(
-        "clip", float, "upper bound of the informativeness -log p (the paper's alpha)", ABOVE_0, (0.5, 20, 0.5), True
-    ),
+    Option("clip", float, "upper bound of the informativeness -log p (the paper's alpha)",
+           ABOVE_0, (0.5, 20, 0.5), can_be_none=True),
     Option("confidence_eos_eot_inf", bool, "commit positions that propose an EOS token last"),
-    Option(
-        "count",
-        int,
-        "tokens that are taken back and written again at a time; saber: least tokens committed per step",
-        AT_LEAST_1,
-        (1, LENGTH, 1),
-    ),
+    Option("count", int, "tokens that are taken back and written again at a time; saber: least tokens committed per "
+           "step", AT_LEAST_1, (1, LENGTH, 1)),
     Option("decay", float, "share of a credit that is left after a step", UP_TO_1, (0.05, 1, 0.05)),
     Option("delimiter", Delimiter, "the token that ends a block: newline, period or comma"),
-    Option(
-        "delimiter_threshold", float, "least probability of the delimiter that ends a block", UP_TO_1, (0.05, 1, 0.05)
-    ),
-    Option(
-        "drift",
-        float,
-        "KL divergence from the step before, in nats, below which a position is stable",
-        ABOVE_0,
-        (0.001, 0.1, 0.001),
-    ),
-    Option(
-        "early",
-        float,
-        "gap of the two largest logits that ends a decode in the first third of its steps",
-        AT_LEAST_0,
-        (0, 20, 0.5),
-    ),
-    Option(
-        "edit_threshold",
-        float,
-        "probability above which another token overwrites a standing one",
-        BELOW_1,
-        (0, 0.95, 0.05),
-    ),
+    Option("delimiter_threshold", float, "least probability of the delimiter that ends a block",
+           UP_TO_1, (0.05, 1, 0.05)),
+    Option("drift", float, "KL divergence from the step before, in nats, below which a position is stable",
+           ABOVE_0, (0.001, 0.1, 0.001)),
+    Option("early", float, "gap of the two largest logits that ends a decode in the first third of its steps",
+           AT_LEAST_0, (0, 20, 0.5)),
+    Option("edit_threshold", float, "probability above which another token overwrites a standing one",
+           BELOW_1, (0, 0.95, 0.05)),
     Option("eps", float, "share of masks left at the last time step of Dream's schedule", INSIDE, (0.001, 0.1, 0.001)),
     Option("factor", float, "bound on (n + 1) * (1 - confidence of the n-th token)", ABOVE_0, (0.1, 4, 0.1)),
     Option("frequency", None, "frequency table: a file or a name (--frequency); default: the model's own"),
@@ -167,49 +126,27 @@ _ROWS = (
     Option("position_temperature", float, "temperature of the draw of candidates", ABOVE_0, (0.05, 2, 0.05)),
     Option("proxy", Proxy, "uncertainty to calibrate: confidence, entropy or margin"),
     Option("radius", int, "columns on each side of an anchor", AT_LEAST_1, (1, 32, 1)),
-    Option(
-        "rate",
-        float,
-        "decay of the positional prior per token (the paper's lambda); 0: no positional prior",
-        AT_LEAST_0,
-        (0, 1, 0.01),
-    ),
+    Option("rate", float, "decay of the positional prior per token (the paper's lambda); 0: no positional prior",
+           AT_LEAST_0, (0, 1, 0.01)),
     Option("ratio", float, "share of the tokens that are written before remasking begins", UP_TO_1, (0.025, 1, 0.025)),
     Option("remasking", Remasking, "order inside a block: low_confidence or random"),
     Option("rounds", int, "most forwards on a full block", AT_LEAST_0, (1, 64, 1)),
     Option("sigma", float, "width of the Gaussian around a position, in tokens", ABOVE_0, (0.5, 50, 0.5)),
-    Option(
-        "special", Special, "weight of EOS tokens: unseen (the clip), neutral (the mean) or counted (as the table says)"
-    ),
+    Option("special", Special, "weight of EOS tokens: unseen (the clip), neutral (the mean) or counted (as the table "
+           "says)"),
     Option("start", float, "share of a block's steps after which remasking begins", INSIDE, (0.025, 0.975, 0.025)),
-    Option("steps", int, "forwards in all; none: one token a forward", AT_LEAST_1, (1, LENGTH, 1), True),
+    Option("steps", int, "forwards in all; none: one token a forward", AT_LEAST_1, (1, LENGTH, 1), can_be_none=True),
     Option("strength", float, "weight of the credit in the logits", AT_LEAST_0, (0, 2, 0.05)),
     Option("tau", int, "tokens per forward", AT_LEAST_1, (1, LENGTH, 1)),
-    Option(
-        "temperature",
-        float,
-        "temperature of the proposed tokens; 0: the most probable one",
-        AT_LEAST_0,
-        (0, 2, 0.05),
-        default=0.0,
-    ),
-    Option(
-        "threshold",
-        float,
-        "commit every position that reaches this probability, or this score",
-        UP_TO_1,
-        (0.05, 1, 0.05),
-    ),
-    Option("top_k", int, "draw among the k most probable tokens; none: all", AT_LEAST_1, (1, 100, 1), True),
-    Option(
-        "top_p",
-        float,
-        "draw among the most probable tokens with this total probability; none: all",
-        UP_TO_1,
-        (0.05, 1, 0.05),
-        True,
-    ),
+    Option("temperature", float, "temperature of the proposed tokens; 0: the most probable one",
+           AT_LEAST_0, (0, 2, 0.05), default=0.0),
+    Option("threshold", float, "commit every position that reaches this probability, or this score",
+           UP_TO_1, (0.05, 1, 0.05)),
+    Option("top_k", int, "draw among the k most probable tokens; none: all", AT_LEAST_1, (1, 100, 1), can_be_none=True),
+    Option("top_p", float, "draw among the most probable tokens with this total probability; none: all",
+           UP_TO_1, (0.05, 1, 0.05), can_be_none=True),
 )
+# fmt: on
 OPTIONS = {row.name: row for row in _ROWS}
 SHARED = ("block_length", "cache", "temperature", "top_k", "top_p")
 """The options that every sampler takes, a saved one too: they change its blocks, its cache and its proposal."""

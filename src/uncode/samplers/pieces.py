@@ -18,11 +18,14 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
+        if not name[0].isupper():  # what Python asks of modules, which needs no torch
+            raise AttributeError(f"no piece is named '{name}'.", name=name)
         from ..core.pieces import blocks, cache, policy, propose, remask, score, select, stop
         from . import legacy_pieces
 
-        for module in (blocks, cache, policy, propose, remask, score, select, stop, legacy_pieces):
-            globals().update({key: one for key, one in vars(module).items() if key[0].isupper()})
-        if name not in globals():
+        modules = (blocks, cache, policy, propose, remask, score, select, stop, legacy_pieces)
+        found = next((vars(module)[name] for module in modules if name in vars(module)), None)
+        if found is None:
             raise AttributeError(f"no piece is named '{name}'.", name=name)
-        return globals()[name]
+        globals()[name] = found
+        return found

@@ -5,54 +5,33 @@ This module imports no torch, nor do the files of presets: their pieces are impo
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import wraps
 from inspect import Parameter, cleandoc, signature
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, ParamSpec, TypeAlias, TypedDict, Unpack
+from typing import Any, ParamSpec, TypedDict, Unpack
 
 from ..core.errors import UncodeError, require, suggest
-from ..core.pieces.tables import OWN, OWN_OR_NONE, UnnamedTable
 from ..core.support.arguments import checks_arguments
 from . import pieces as p
-from .options import OPTIONS, SHARED, Cache, Option, Proxy, Range, Special
-
-if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ..core.pieces.tables import Table
-
-Frequency: TypeAlias = "Table | Tensor | str | Path | None"
-"""What a `frequency` option takes; None is the model's own table."""
+from .options import OPTIONS, SHARED, Cache, Option, Range
 
 P = ParamSpec("P")
 
 
 class Placed(TypedDict, total=False):
-    """The options that every sampler takes."""
+    """The options of every sampler that say where and from what it computes."""
 
     block_length: int | None
     cache: Cache
 
 
 class Shared(Placed, total=False):
-    """The options of every sampler that draws its tokens in the usual way; see `SHARED` in the table of options."""
+    """All of them; see `SHARED` in the table of options."""
 
     temperature: float
     top_k: int | None
     top_p: float | None
-
-
-class Calibration(Shared, total=False):
-    """The options of every Uncode preset; their defaults are those of :func:`calibrated`."""
-
-    frequency: Frequency
-    rate: float
-    clip: float | None
-    proxy: Proxy
-    informativeness: bool
-    special: Special
 
 
 @dataclass(frozen=True)
@@ -95,7 +74,6 @@ def preset(
     cost: str = "",
     rest: Callable[..., Any] | None = None,
     ranges: Mapping[str, Range] | None = None,
-    without: Sequence[str] = (),
     is_quirk: bool = False,
     **shared: Unpack[Shared],
 ) -> Callable[[Callable[P, p.Policy | p.Sampler]], Callable[P, p.Sampler]]:
@@ -104,15 +82,14 @@ def preset(
     Options are checked before any piece is made, so that an error names the option and not the piece's setting. `rest`
     is the function whose options are among the preset's `**options`, `ranges` are those that are not the table's, and
     the other keywords are its defaults of shared options. Those are applied to what the function returns, but for those
-    that it names in its own signature, and for those that it does not take, `without`.
+    that it names in its own signature.
     """
     usual: dict[str, Any] = {name: OPTIONS[name].default for name in SHARED} | {**shared}
 
     def decorate(function: Callable[P, p.Policy | p.Sampler]) -> Callable[P, p.Sampler]:
         own = [each for each in signature(function).parameters.values() if each.kind is Parameter.KEYWORD_ONLY]
         spread = [] if rest is None else [each for each in signature(rest).parameters.values() if each.name in OPTIONS]
-        taken = {*without, *(each.name for each in own)}
-        common = [name for name in SHARED if name not in taken]
+        common = [name for name in SHARED if name not in {each.name for each in own}]
         spread += [Parameter(name, Parameter.KEYWORD_ONLY, default=usual[name]) for name in common]
         options = {each.name: replace(OPTIONS[each.name], default=each.default) for each in (*own, *spread)}
         options |= {name: replace(options[name], range=found) for name, found in (ranges or {}).items()}
@@ -122,9 +99,11 @@ def preset(
         @wraps(function)
         def make(*args: P.args, **given: P.kwargs) -> p.Sampler:
             values = {key: options[key].read(value, f"the option {key} of {what}") for key, value in given.items()}
-            clash = "blocks" in values and "block_length" in values
-            require(not clash, f"{what} takes either blocks or block_length: leave one of the two out.")
             changes = {**shared, **{key: values.pop(key) for key in common if key in values}}
+            if "blocks" in options and changes.get("block_length") is None:
+                changes.pop("block_length", None)  # their number says how long they are
+            clash = "blocks" in values and "block_length" in changes
+            require(not clash, f"{what} takes either blocks or block_length: leave one of the two out.")
             made = function(**values)  # type: ignore[call-arg]  # all go by name
             sampler = made if isinstance(made, p.Sampler) else p.Sampler(made)
             named = replace(sampler, name=name) if sampler.name == "custom" else sampler
@@ -179,32 +158,3 @@ def cache_named(name: Cache) -> p.CachePolicy:
         "dual": p.DualCache(),
     }
     return caches[name]
-
-
-def calibrated(
-    frequency: Frequency = None,
-    rate: float = 0.25,
-    clip: float | None = 10.0,
-    proxy: Proxy = "confidence",
-    informativeness: bool = True,
-    special: Special = "unseen",
-    *,
-    origin: Literal["span", "block"] = "span",
-    needs_table: bool = True,
-    **_: Unpack[Shared],
-) -> p.Score:
-    """The calibrated score: proxy, informativeness and position, added up. Without a `frequency`, the model's own table
-    is used. Unless `needs_table`, informativeness is off for a model that has none."""
-    score: p.Score = {"confidence": p.Confidence, "entropy": p.NegEntropy, "margin": p.Margin}[proxy]()
-    if informativeness:
-        score = score + p.Informativeness(table_or_own(frequency, needs_table), clip, special)
-    elif frequency is not None:
-        raise UncodeError("a frequency table was given but informativeness is off: leave one of the two out.")
-    return score + p.ExponentialPosition(rate, origin)
-
-
-def table_or_own(frequency: Frequency, needs_table: bool = True) -> Table:
-    """The table of a `frequency` option; a placeholder for the model's own where there is none."""
-    from ..frequency import as_table
-
-    return UnnamedTable(OWN if needs_table else OWN_OR_NONE) if frequency is None else as_table(frequency)

@@ -23,8 +23,9 @@ from ..core.pieces.score import Informativeness
 from ..core.pieces.tables import OWN, Table, UnnamedTable
 from ..frequency import as_table
 from . import legacy_pieces as legacy_pieces  # noqa: PLC0414  # sampler files name them
+from .calibration import Frequency
 from .catalog import catalog, find, is_file, read_shared
-from .preset import Frequency, with_shared
+from .preset import with_shared
 
 SamplerLike = Sampler | str | Path
 """A sampler, the name of a preset or of one of the model's own sampler files, or the path of a sampler file."""
@@ -56,9 +57,10 @@ def resolve(
     files, options = files or {}, dict(options or {})
     source = files[spec] if isinstance(spec, str) and spec in files and spec not in catalog() else spec
     preset = find(source, files) if isinstance(source, str) and not is_file(source) else None
-    if "frequency" in options and preset is not None:
-        named = preset.option("frequency").read(options.pop("frequency"))
+    if (named := options.pop("frequency", None)) is not None:
         table = named if table is None else table
+        if preset is not None:
+            preset.option("frequency")  # an error if it takes no table
     found = own if table is None else as_table(table)
     if preset is not None:
         made = preset.make(**options)

@@ -74,8 +74,7 @@ class Suite:
     """Code that runs before the tests: their imports and helpers."""
 
     def __post_init__(self) -> None:
-        for name in ("names", "tests"):
-            value = getattr(self, name)
+        for name, value in (("names", self.names), ("tests", self.tests)):
             listed = not isinstance(value, str) and len(value) > 0 and all(isinstance(item, str) for item in value)
             require(listed, f"a suite's {name} must be a list of at least one string, not {value!r}.")
 

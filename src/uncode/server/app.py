@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.openapi.utils import get_openapi
@@ -13,7 +12,7 @@ from starlette.exceptions import HTTPException
 
 from ..version import __version__
 from .api.decode import decode_routes
-from .api.docs_page import docs_routes
+from .api.docs_page import OpenApi, docs_routes
 from .api.status import status_routes
 from .errors import ApiError, unexpected
 from .guard import Guard
@@ -51,38 +50,34 @@ def create_app(service: Service) -> FastAPI:
     app.include_router(page_routes())
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     app.add_middleware(Guard, service=service)
-    app.add_exception_handler(ApiError, _api_error)
-    app.add_exception_handler(HTTPException, _http_error)
-    app.add_exception_handler(Exception, _unexpected)
+
+    @app.exception_handler(ApiError)
+    async def api_error(request: Request, error: ApiError) -> Response:
+        return error.response()
+
+    @app.exception_handler(HTTPException)
+    async def http_error(request: Request, error: HTTPException) -> Response:
+        path = request.url.path[:80]
+        message = {404: f"there is no {path} here: see /docs.", 405: f"{path} does not take {request.method}."}
+        found = ApiError(error.status_code, message.get(error.status_code, str(error.detail))).response()
+        found.headers.update(error.headers or {})
+        return found
+
+    @app.exception_handler(Exception)
+    async def bug(request: Request, error: Exception) -> Response:
+        return unexpected(error).response()
+
     return app
 
 
-def _document(app: FastAPI) -> dict[str, Any]:
+def _document(app: FastAPI) -> OpenApi:
     """The OpenAPI document. FastAPI adds a 422 to every body; a body that is refused is a 400 here."""
     if app.openapi_schema is None:
-        app.openapi_schema = get_openapi(
-            title=app.title, version=app.version, description=app.description, routes=app.routes
-        )
-        for methods in app.openapi_schema["paths"].values():
+        found = get_openapi(title=app.title, version=app.version, description=app.description, routes=app.routes)
+        for methods in found["paths"].values():
             for operation in methods.values():
                 operation["responses"].pop("422", None)
         for name in ("HTTPValidationError", "ValidationError"):
-            app.openapi_schema["components"]["schemas"].pop(name, None)
+            found["components"]["schemas"].pop(name, None)
+        app.openapi_schema = found
     return app.openapi_schema
-
-
-async def _api_error(request: Request, error: Any) -> Response:
-    found: ApiError = error
-    return found.response()
-
-
-async def _http_error(request: Request, error: Any) -> Response:
-    path = request.url.path[:80]
-    message = {404: f"there is no {path} here: see /docs.", 405: f"{path} does not take {request.method}."}
-    found = ApiError(error.status_code, message.get(error.status_code, str(error.detail))).response()
-    found.headers.update(error.headers or {})
-    return found
-
-
-async def _unexpected(request: Request, error: Any) -> Response:
-    return unexpected(error).response()

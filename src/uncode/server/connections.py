@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import sys
+from http import HTTPStatus
 from typing import Any, ClassVar
 
+from h11 import RemoteProtocolError
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from ..core.support.reprs import counted
 from .errors import ApiError
-from .settings import Limits
+from .settings import ServerLimits
 
 RETRY_SECONDS = 5
 
@@ -22,7 +24,7 @@ RETRY_SECONDS = 5
 class Connection(H11Protocol):
     """One client's connection."""
 
-    limits: ClassVar[Limits]
+    limits: ClassVar[ServerLimits]
     _first_byte_or_headers: asyncio.TimerHandle | None = None
     _write: asyncio.TimerHandle | None = None
     _has_sent = False
@@ -60,7 +62,7 @@ class Connection(H11Protocol):
         """Uvicorn calls it where bytes are no HTTP. Its own answer is plain text."""
         problem = sys.exception()
         if not (self._is_busy and self.cycle.response_started):
-            status = getattr(problem, "error_status_hint", 400)
+            status = problem.error_status_hint if isinstance(problem, RemoteProtocolError) else 400
             error = ApiError(status, f"the request is not valid HTTP: {problem or msg}.", code="invalid_http")
             self.transport.write(_raw(error))
         self.transport.close()
@@ -99,14 +101,12 @@ class Connection(H11Protocol):
         if self._is_busy or self.transport.is_closing():
             return
         if self._has_sent:
-            seconds = f"{self.limits.read_seconds:g} s"
-            self.transport.write(
-                _raw(ApiError(408, f"the headers were not complete within {seconds}.", code="timeout"))
-            )
+            message = f"the headers were not complete within {self.limits.read_seconds:g} s."
+            self.transport.write(_raw(ApiError(408, message, code="timeout")))
         self.transport.close()
 
 
-def connection_class(limits: Limits) -> type[Connection]:
+def connection_class(limits: ServerLimits) -> type[Connection]:
     """The class of a server's connections, with its limits."""
     return type("Connection", (Connection,), {"limits": limits})
 
@@ -115,5 +115,6 @@ def _raw(error: ApiError) -> bytes:
     """An error as the bytes of an HTTP response, for a connection that has no request yet."""
     body = bytes(error.response().body)
     more = "".join(f"{name}: {value}\r\n" for name, value in error.headers.items())
-    head = f"HTTP/1.1 {error.status} {error.phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n{more}"
+    phrase = HTTPStatus(error.status).phrase
+    head = f"HTTP/1.1 {error.status} {phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n{more}"
     return f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body

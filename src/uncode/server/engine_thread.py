@@ -35,7 +35,8 @@ class EngineThread:
         self._wake, self._lock = threading.Event(), threading.Lock()
         self._rows: dict[int, ServedRow] = {}
         """Rows that the engine has, by ticket."""
-        self._outstanding = 0
+        self.outstanding = 0
+        """Rows that have been submitted and have not ended."""
         self._stopping = False
         self._failures = 0
         self._step_began: float | None = None
@@ -84,11 +85,6 @@ class EngineThread:
         """Whether rows that are submitted will end."""
         return self._thread.is_alive() and not self._stopping
 
-    @property
-    def outstanding(self) -> int:
-        """Rows that have been submitted and have not ended."""
-        return self._outstanding
-
     def submit(self, rows: list[ServedRow], most: int) -> bool:
         """Submit the rows of a request, unless more than `most` would be outstanding. Returns whether it did.
 
@@ -97,9 +93,9 @@ class EngineThread:
         with self._lock:
             if not self.is_alive:
                 raise shutting_down()
-            fits = self._outstanding + len(rows) <= most
+            fits = self.outstanding + len(rows) <= most
             if fits:
-                self._outstanding += len(rows)
+                self.outstanding += len(rows)
                 self._commands.extend(("submit", row) for row in rows)
         if fits:
             self._wake.set()
@@ -169,7 +165,7 @@ class EngineThread:
     def _left(self, row: ServedRow, outcome: Outcome) -> None:
         self._metrics.row_left(row.waited, outcome)
         with self._lock:
-            self._outstanding -= 1
+            self.outstanding -= 1
 
     def _end(self) -> None:
         """The server stops: whatever has not ended gets an error that a client can retry on."""

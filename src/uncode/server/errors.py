@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from http import HTTPStatus
 
 from fastapi.responses import Response
 
@@ -46,11 +45,6 @@ class ApiError(Exception):
     def headers(self) -> dict[str, str]:
         found = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
         return found | ({"WWW-Authenticate": "Bearer"} if self.status == 401 else {})
-
-    @property
-    def phrase(self) -> str:
-        """The status in words."""
-        return HTTPStatus(self.status).phrase
 
     def response(self, close: bool = False) -> Response:
         """The answer; `close` ends the connection, whose body may not have been read."""

@@ -7,11 +7,10 @@ import hmac
 import re
 import time
 import uuid
-from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from .errors import CLIENT_GONE, ApiError
+from .errors import CLIENT_GONE, ApiError, Json
 from .service import Service
 
 PUBLIC = frozenset({"/", "/health", "/ready", "/docs", "/openapi.json"})
@@ -38,7 +37,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         began, name, method = time.monotonic(), self._name_of(scope), scope["method"]
-        facts: dict[str, Any] = {}
+        facts: Json = {}
         # HEAD is a GET: uvicorn leaves out the body
         scope = {**scope, "uncode": facts, "method": "GET" if method == "HEAD" else method}
         status = CLIENT_GONE
@@ -122,28 +121,20 @@ class Guard:
                     if size > limits.body_bytes:
                         raise self._too_large()
         except TimeoutError:
-            seconds = f"{limits.read_seconds:g} s"
-            raise ApiError(408, f"the body was not complete within {seconds}.", code="timeout") from None
+            reason = f"the body was not complete within {limits.read_seconds:g} s."
+            raise ApiError(408, reason, code="timeout") from None
         return b"".join(parts)
 
     def _too_large(self) -> ApiError:
         limit = self._service.settings.limits.body_bytes
         return ApiError(413, f"the body is too large: this server takes at most {limit} bytes.", code="body_too_large")
 
-    def _note(self, scope: Scope, name: str, status: int, seconds: float, facts: dict[str, Any]) -> None:
+    def _note(self, scope: Scope, name: str, status: int, seconds: float, facts: Json) -> None:
         route = scope.get("route")
         endpoint = getattr(route, "path", "other")
         metrics = self._service.metrics
         metrics.requests.labels(endpoint, str(status)).inc()
         metrics.request_seconds.labels(endpoint).observe(seconds)
         if endpoint not in ("/health", "/ready", "/metrics") or status >= 400:
-            client = (scope.get("client") or ("", 0))[0]
-            self._service.log.write(
-                "request",
-                id=name,
-                client=client,
-                endpoint=endpoint,
-                status=status,
-                seconds=round(seconds, 4),
-                **facts,
-            )
+            known = {"id": name, "client": (scope.get("client") or ("", 0))[0], "endpoint": endpoint, "status": status}
+            self._service.log.write("request", **known, seconds=round(seconds, 4), **facts)

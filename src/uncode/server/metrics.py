@@ -88,6 +88,10 @@ class Metrics:
         """In Prometheus' text format."""
         return generate_latest(self.registry)
 
+    async def read(self) -> bytes:
+        """What a server alone says at /metrics."""
+        return self.text()
+
 
 class _Families(Collector):
     def __init__(self, families: Mapping[str, Metric]) -> None:

@@ -21,8 +21,6 @@ from .settings import ServerSettings
 
 AFTER_GRACE_SECONDS = 5
 """For the last answers to be written, after the rows that were left have been given up."""
-
-
 POLL_SECONDS = 0.01
 BACKLOG = 2048
 """Connections that the system keeps until the server accepts them."""
@@ -80,7 +78,7 @@ def listen(host: str, port: int) -> socket.socket:
             found.close()
             raise
     except (OSError, UnicodeError) as error:
-        reason = getattr(error, "strerror", None) or str(error)
+        reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
         raise UncodeError(
             f"cannot listen on {host}, port {port} ({reason}): choose another --host or --port."
         ) from None

@@ -19,7 +19,7 @@ from ..samplers.options import DEFAULT_SAMPLER
 from ..version import __version__
 from .api.fields import DecodeFields
 from .decoding.prompts import PreparedPrompt, Prompts
-from .decoding.reader import CompletionOutput, Wanted
+from .decoding.reader import Wanted
 from .decoding.samplers import Choice, Samplers
 from .decoding.served_request import ServedRequest, ServedRow
 from .engine_thread import EngineThread
@@ -42,7 +42,7 @@ class Service:
     ) -> None:
         self.denoiser, self.settings, self.samplers = denoiser, settings, samplers
         self.log, self.metrics = log or Log(), Metrics()
-        self.read_metrics: Callable[[], Awaitable[bytes]] = self._own_metrics
+        self.read_metrics: Callable[[], Awaitable[bytes]] = self.metrics.read
         """What /metrics says. A replica of several sets it, so that it speaks for all."""
         self.names_requests = True
         """Whether answers carry an id of this server. Behind a proxy of Ray they carry that of the proxy alone."""
@@ -100,21 +100,23 @@ class Service:
         served = ServedRequest(asyncio.get_running_loop(), self.settings.limits.seconds, recipe, self.thread.cancel)
         for number, prompt in enumerate(one for one in prompts for _ in range(body.n or 1)):
             canvas = Canvas.infill([prompt.prompt.ids], mask_id=self.denoiser.mask_id)
-            row = ServedRow(served, canvas, sampler, seed + number, prompt.reader(wanted), wanted.listens)
-            served.rows.append(row)
+            reader = prompt.reader(self.denoiser, wanted)
+            served.rows.append(ServedRow(served, canvas, sampler, seed + number, reader))
         limits = self.settings.limits
         if not self.thread.submit(served.rows, limits.rows + limits.queue):
             raise ApiError(
                 429,
                 f"the queue is full ({counted(limits.queue, 'waiting row')}): try again later.",
                 code="queue_full",
-                retry_after=self._retry_after(),
+                # until about a quarter of the rows in front have left, by the load of the moment
+                retry_after=max(1, min(60, math.ceil(self.thread.outstanding * self.thread.seconds_per_row / 4))),
             )
         return served
 
-    def count(self, served: ServedRequest, prompt_tokens: int, outputs: list[CompletionOutput]) -> Json:
+    def count(self, served: ServedRequest, prompt_tokens: int) -> Json:
         """Count an answer that is complete. Returns what the log says of it."""
-        metrics, sampler, tokens = self.metrics, served.sampler, sum(one.tokens for one in outputs)
+        metrics, sampler, outputs = self.metrics, served.sampler, served.outputs
+        tokens = sum(one.tokens for one in outputs)
         metrics.prompt_tokens.inc(prompt_tokens)
         metrics.completion_tokens.labels(sampler).inc(tokens)
         first_text = time.monotonic() - served.began if served.first_text is None else served.first_text
@@ -129,13 +131,6 @@ class Service:
             "first_text_seconds": round(first_text, 4),
         }
         return facts | ({"answers": [one.text for one in outputs]} if self.settings.log_prompts else {})
-
-    async def _own_metrics(self) -> bytes:
-        return self.metrics.text()
-
-    def _retry_after(self) -> int:
-        """Seconds until about a quarter of the rows in front have left, by the load of the moment."""
-        return max(1, min(60, math.ceil(self.thread.outstanding * self.thread.seconds_per_row / 4)))
 
     def _sampler(self, choice: Choice) -> Sampler:
         try:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """What the server accepts. A request beyond a limit is refused with 400, 408, 413 or 429."""
 
     rows: int = 32
@@ -57,7 +57,7 @@ class ServerSettings:
     grace_seconds: float = 30.0
     """How long running rows may take to finish after a signal to stop."""
     log_prompts: bool = False
-    limits: Limits = Limits()
+    limits: ServerLimits = ServerLimits()
     origin: Origin | None = None
     example: str = ""
     """A prompt that the live page begins with."""

@@ -68,7 +68,7 @@ class _Trial:
         """Logits of the whole generated span, `[B, S, V]`, in float64."""
         opened = self.denoiser.open(*canvas.tokens.shape) if session is None else session
         layout = Layout(canvas.valid, canvas.given, version)
-        return opened.logits(canvas.tokens.clone(), layout, _everything(canvas)).double().clone()
+        return opened.logits(canvas.tokens.clone(), layout, _plan(canvas)).double().clone()
 
     def agree(self, one: Tensor, other: Tensor, sentence: str) -> None:
         """Raise unless two tensors of logits are the same but for rounding."""
@@ -93,7 +93,7 @@ class _Trial:
         """It returns logits [B, W, V] of the wanted columns, -inf for the mask token"""
         canvas, den = self.canvas([0, 1]), self.denoiser
         session, layout = den.open(*canvas.tokens.shape), Layout(canvas.valid, canvas.given)
-        logits = session.logits(canvas.tokens, layout, _everything(canvas))
+        logits = session.logits(canvas.tokens, layout, _plan(canvas))
         expect(isinstance(logits, Tensor), f"{self.name} must return a tensor of logits, not {type(logits).__name__}.")
         expected, shape = (2, canvas.span, den.vocab_size), tuple(logits.shape)
         advice = ": return the columns of plan.wanted alone" if shape[1:2] == (canvas.tokens.shape[1],) else ""
@@ -109,7 +109,7 @@ class _Trial:
         """It never writes into tokens or the layout"""
         canvas = self.canvas([0, 1])
         tokens, layout = canvas.tokens.clone(), Layout(canvas.valid.clone(), canvas.given.clone())
-        self.denoiser.open(*tokens.shape).logits(tokens, layout, _everything(canvas))
+        self.denoiser.open(*tokens.shape).logits(tokens, layout, _plan(canvas))
         expect(torch.equal(tokens, canvas.tokens), f"{self.name} writes into the tokens that it is given.")
         same = torch.equal(layout.valid, canvas.valid) and torch.equal(layout.given, canvas.given)
         expect(same, f"{self.name} writes into the layout that it is given.")
@@ -118,7 +118,7 @@ class _Trial:
         """The same tokens give the same logits, whatever the caller did to the last ones"""
         canvas = self.canvas([0, 1])
         session, layout = self.denoiser.open(*canvas.tokens.shape), Layout(canvas.valid, canvas.given)
-        plan = _everything(canvas)
+        plan = _plan(canvas)
         first = session.logits(canvas.tokens, layout, plan)
         before = first.double().clone()
         first.zero_()
@@ -184,10 +184,8 @@ class _Trial:
         canvas = self.canvas([0, 1])
         full, layout = self.run(canvas), Layout(canvas.valid, canvas.given)
         session, tokens = self.denoiser.open(*canvas.tokens.shape), canvas.tokens.clone()
-        rows, length = canvas.rows, canvas.tokens.shape[1]
-        block, everything, nothing = (_span(rows, *ends) for ends in ((canvas.start, length), (0, length), (0, 0)))
-        session.logits(tokens, layout, Plan(everything, block, store=everything, reuse=nothing))
-        cached = session.logits(tokens, layout, Plan(block, block, store=nothing, reuse=everything)).double()
+        session.logits(tokens, layout, _plan(canvas, stores=True))
+        cached = session.logits(tokens, layout, _plan(canvas, reuses=True)).double()
         sentence = "gives other logits with its KV cache, although no token has changed: set has_kv_cache to False"
         self.agree(cached, full, f"{self.name} {sentence}, or store and reuse what the plan says.")
 
@@ -196,9 +194,8 @@ class _Trial:
         session, canvas = self._filled([0, 1, 2])
         rows = torch.tensor([2, 0], device=canvas.tokens.device)
         session.keep(rows)
-        layout, length = Layout(canvas.valid[rows], canvas.given[rows], 1), canvas.tokens.shape[1]
-        span, everything, nothing = (_span(2, *ends) for ends in ((canvas.start, length), (0, length), (0, 0)))
-        plan = Plan(span, span, store=nothing, reuse=everything)
+        layout = Layout(canvas.valid[rows], canvas.given[rows], 1)
+        plan = _plan(canvas, reuses=True).take(np.array([2, 0]))
         cached = session.logits(canvas.tokens[rows], layout, plan).double()
         self._agree_by_row(cached, [2, 0], "after keep() its KV cache holds other rows than those that stayed")
 
@@ -217,10 +214,8 @@ class _Trial:
     def _filled(self, rows: list[int]) -> tuple[Session, Canvas]:
         """A session that has stored the keys and values of all columns of these rows."""
         canvas = self.canvas(rows, self.lengths)
-        session, length = self.denoiser.open(*canvas.tokens.shape), canvas.tokens.shape[1]
-        span, everything, nothing = (_span(len(rows), *e) for e in ((canvas.start, length), (0, length), (0, 0)))
-        layout = Layout(canvas.valid, canvas.given)
-        session.logits(canvas.tokens.clone(), layout, Plan(everything, span, store=everything, reuse=nothing))
+        session = self.denoiser.open(*canvas.tokens.shape)
+        session.logits(canvas.tokens.clone(), Layout(canvas.valid, canvas.given), _plan(canvas, stores=True))
         return session, canvas
 
     def _agree_by_row(self, cached: Tensor, rows: list[int], fault: str) -> None:
@@ -248,12 +243,16 @@ def _span(rows: int, start: int, stop: int) -> Span:
     return Span(np.full(rows, start), np.full(rows, stop))
 
 
-def _plan(canvas: Canvas, wanted: Span) -> Plan:
-    """A forward without a cache."""
-    nothing = _span(canvas.rows, 0, 0)
-    return Plan(_span(canvas.rows, 0, canvas.tokens.shape[1]), wanted, store=nothing, reuse=nothing)
+def _plan(canvas: Canvas, wanted: Span | None = None, *, stores: bool = False, reuses: bool = False) -> Plan:
+    """A forward that returns the wanted columns, or the whole generated span.
 
-
-def _everything(canvas: Canvas) -> Plan:
-    """A forward without a cache that returns the whole generated span."""
-    return _plan(canvas, _span(canvas.rows, canvas.start, canvas.tokens.shape[1]))
+    It `stores` the keys and values of all columns, or it `reuses` them and computes the generated span alone.
+    """
+    rows, length = canvas.tokens.shape
+    everything, nothing, generated = (_span(rows, *ends) for ends in ((0, length), (0, 0), (canvas.start, length)))
+    return Plan(
+        window=generated if reuses else everything,
+        wanted=generated if wanted is None else wanted,
+        store=everything if stores else nothing,
+        reuse=everything if reuses else nothing,
+    )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
 
@@ -24,6 +24,15 @@ from .plain_checks import check_blocks, check_cache, check_schedule, check_stop
 from .view_checks import SEES_VIEWS, view_checks
 
 _VOCAB_SIZE = 32
+_PARTS: dict[type[Piece], str] = {
+    Score: "score",
+    Selector: "select",
+    BlockSchedule: "blocks",
+    Remasker: "remask",
+    Editor: "edit",
+    Stop: "stop",
+}
+"""The parts of a policy, by their kinds."""
 
 
 def check_piece(piece: Piece, *, vocab_size: int | None = None) -> None:
@@ -54,24 +63,17 @@ def _part_checks(piece: Piece, model: HashDenoiser) -> Iterator[tuple[str, Check
     """Every check of a single piece, with the name of the piece."""
     for part in _parts(piece):
         name = type(part).__name__
-        yield name, _named(check_data, part)
+        yield name, partial(check_data, part)
         if isinstance(part, SEES_VIEWS):
             yield from ((name, check) for check in view_checks(part, model))
         if isinstance(part, Schedule):
-            yield name, _named(check_schedule, part)
+            yield name, partial(check_schedule, part)
         if isinstance(part, BlockSchedule):
-            yield name, _named(check_blocks, part)
+            yield name, partial(check_blocks, part)
         if isinstance(part, Stop):
-            yield name, _named(check_stop, part, model)
+            yield name, partial(check_stop, part, model)
         if isinstance(part, CachePolicy):
-            yield name, _named(check_cache, part)
-
-
-def _named(check: Callable[..., None], *values: object) -> Check:
-    """The check of one piece, with its docstring."""
-    bound: Check = partial(check, *values)
-    bound.__doc__ = check.__doc__
-    return bound
+            yield name, partial(check_cache, part)
 
 
 def _parts(piece: Piece) -> list[Piece]:
@@ -96,19 +98,8 @@ def _sampler_with(piece: Piece) -> Sampler:
         return replace(plain, cache=piece)
     if isinstance(piece, Quota):
         piece = TopK(piece)
-    return replace(plain, policy=_policy_with(piece, plain.policy))
-
-
-def _policy_with(piece: Piece, plain: Policy) -> Policy:
-    if isinstance(piece, Score):
-        return replace(plain, score=piece)
-    if isinstance(piece, Selector):
-        return replace(plain, select=piece)
-    if isinstance(piece, BlockSchedule):
-        return replace(plain, blocks=piece, select=Threshold(0.6) if piece.sees_beliefs else plain.select)
-    if isinstance(piece, Remasker):
-        return replace(plain, remask=piece)
-    if isinstance(piece, Editor):
-        return replace(plain, edit=piece)
-    assert isinstance(piece, Stop)
-    return replace(plain, stop=piece)
+    policy = plain.policy
+    if isinstance(piece, BlockSchedule) and piece.sees_beliefs:
+        policy = replace(policy, select=Threshold(0.6))
+    part = next(part for kind, part in _PARTS.items() if isinstance(piece, kind))
+    return replace(plain, policy=replace(policy, **{part: piece}))  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from ..core.errors import UncodeError, shown
-from .config import TrainConfig, with_new_names
+from .config import TrainConfig
 
 CHECKPOINT_FILE = "training.safetensors"
 MODEL_FOLDER = "model"
@@ -34,9 +34,9 @@ def check_same_config(path: Path, config: TrainConfig) -> None:
             notes = file.metadata() or {}
     except SafetensorError as error:
         raise UncodeError(f"'{path}' cannot be read ({error}): delete it to start again.") from error
-    if notes.get("sha256", notes.get("recipe")) == config.sha256:  # formerly called recipe
+    if notes.get("sha256") == config.sha256:
         return
-    was = with_new_names(json.loads(notes.get("config", "{}")))
+    was = json.loads(notes.get("config", "{}"))
     now = json.loads(json.dumps(config.settings))
     other = [f"{key} {shown(was[key])}, not {shown(now[key])}" for key in now if key in was and was[key] != now[key]]
     more = [f"{len(other) - MAX_LISTED_SETTINGS} more"] * (len(other) > MAX_LISTED_SETTINGS)

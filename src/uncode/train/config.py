@@ -14,8 +14,6 @@ from ..core.pieces.piece import read_value
 from ..util.toml_file import read_toml
 
 T = TypeVar("T")
-OLD_TABLES = {"lessons": "examples"}
-"""Tables of a config by their former names; files and checkpoints with these names are still read."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +73,7 @@ class TrainConfig:
 
     @classmethod
     def load(cls, source: str | Path) -> TrainConfig:
-        """Load a training config by name (tiny, smoke), or from a TOML file."""
+        """Load a training config by name (smoke), or from a TOML file."""
         own = package_configs()
         path = own.get(str(source), Path(source))
         if not path.is_file():
@@ -90,26 +88,21 @@ class TrainConfig:
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> TrainConfig:
         """Build a config from the tables of a TOML file, and check its values."""
-        config = _read(cls, with_new_names(data), "")
+        config = _read(cls, data, "")
         examples, network = config.examples, config.network
-        counts = {f"network.{key}": value for key, value in vars(network).items()}
-        counts |= {
-            f"schedule.{key}": getattr(config.schedule, key) for key in ("steps", "tokens", "warmup", "peak", "clip")
-        }
-        small = next((key for key, value in counts.items() if value <= 0), None)
-        require(small is None, f"{small} is {counts.get(small or '')}: it must be above 0.")
+        positive = ("network.", *(f"schedule.{name}" for name in ("steps", "tokens", "warmup", "peak", "clip")))
+        for key, value in config.settings.items():
+            require(not key.startswith(positive) or value > 0, f"{key} is {value}: it must be above 0.")
         require(config.seed >= 0, f"the seed must be 0 or more, not {config.seed}.")
         is_even = network.width % network.heads == 0 and (network.width // network.heads) % 2 == 0
         require(is_even, "network.width must be an even multiple of network.heads.")
         require(
             len(examples.rows) == len(examples.shares), "examples.rows and examples.shares must have the same length."
         )
-        used = [
-            (rows, share) for rows, share in zip(examples.rows, examples.shares, strict=True) if rows > 0 or share > 0
-        ]
-        fits = len(used) > 0 and all(rows > 0 and share > 0 for rows, share in used)
+        pairs = list(zip(examples.rows, examples.shares, strict=True))
+        fits = any(rows > 0 for rows, _ in pairs) and all((rows > 0) == (share > 0) for rows, share in pairs)
         require(
-            fits and min(examples.rows) >= 0,
+            fits and min(examples.rows) >= 0 and min(examples.shares) >= 0,
             "for each family, examples.rows and examples.shares must both be above 0, or neither.",
         )
         require(0 <= examples.suffixes <= 1, "examples.suffixes must be a share, from 0 to 1.")
@@ -145,24 +138,13 @@ class TrainConfig:
 
     @property
     def sha256(self) -> str:
-        """A fingerprint of all settings, under the former names, so that older runs can be resumed."""
-        values = asdict(self)
-        return _digest(values | {old: values.pop(new) for old, new in OLD_TABLES.items()})
+        """A fingerprint of all settings."""
+        return _digest(asdict(self))
 
 
 def package_configs() -> dict[str, Path]:
     """The paths of the package's own training configs, by name."""
     return {file.stem: file for file in sorted((Path(__file__).parent / "configs").glob("*.toml"))}
-
-
-def with_new_names(data: Mapping[str, Any]) -> dict[str, Any]:
-    """The same tables (`lessons`) or settings (`lessons.rows`), under the names they have today."""
-    found = {}
-    for key, value in data.items():
-        table, dot, setting = key.partition(".")
-        name = f"{OLD_TABLES.get(table, table)}{dot}{setting}"
-        found[key if name in data else name] = value
-    return found
 
 
 def _digest(value: Any) -> str:

@@ -13,7 +13,7 @@ from safetensors.torch import save
 
 from ..backbones.dialects.llada import LLADA, config_of
 from ..backbones.loading.checkpoint import SINGLE
-from ..backbones.loading.tokenizer import FILES
+from ..backbones.loading.hub import TOKENIZER_FILES
 from ..util.write import write_whole
 from .checkpoint import RECORD_FILE
 from .run import EOS_ID, MASK_ID, Run
@@ -31,7 +31,7 @@ def export(run: Run, data: Path, folder: Path) -> None:
     special = {"mask_token_id": MASK_ID, "eos_token_id": EOS_ID}
     _write_json(folder / "config.json", config_of(run.network.shape) | special)
     _write_json(folder / RECORD_FILE, _record(run) | {"weights_sha256": hashlib.sha256(file).hexdigest()})
-    for name in FILES:
+    for name in TOKENIZER_FILES:
         if (data / name).is_file():
             shutil.copyfile(data / name, folder / name)
 

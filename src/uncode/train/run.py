@@ -18,7 +18,7 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from ..backbones.transformer.network import RMSNorm, Shape, Transformer
-from ..backbones.transformer.rope import Rope, rope_of
+from ..backbones.transformer.pointwise import Rope, rope_of
 from ..core.errors import require
 from ..util.write import write_whole
 from .checkpoint import CHECKPOINT_FILE, check_same_config, metadata_of
@@ -160,8 +160,7 @@ class Run:
         check_same_config(path, self.config)
         with safe_open(path, framework="pt") as file:
             notes = file.metadata()
-            # older checkpoints call the layers blocks
-            state = {name.replace(".blocks.", ".layers."): file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            state = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
         self.progress = Progress(**json.loads(notes["progress"]))
         self.progress.curve = [(step, loss) for step, loss in self.progress.curve]
         for optimizer in self.optimizers:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,15 +16,12 @@ from .write import is_stream, write_whole
 
 Kind = Literal["trace", "page", "frequency table", "sampler file", "report", "figure", "CSV of an analysis"]
 _PART = 1 << 16
-_REPORTS = (
-    b"<!-- uncode report -->",
-    b"% uncode report",
-    b"model,sampler,task,metric,",
-    b'<meta name="generator" content="uncode report">',
-)
-"""How a report begins: in Markdown, LaTeX, CSV and HTML."""
-_ARRAYS = b"model,task,sampler,"
-"""How the arrays of `uncode analyze` begin."""
+_BEGINS: dict[Kind, tuple[bytes, ...]] = {
+    "trace": (b'{"schema":',),
+    "report": (b"<!-- uncode report -->", b"% uncode report", b"model,sampler,task,metric,"),
+    "CSV of an analysis": (b"model,task,sampler,",),
+}
+"""How files begin whose kind their first characters tell; a report may be HTML too."""
 _SAMPLER_KEYS = {"name", "policy", "propose", "cache", "limit"}
 _GZIP = b"\x1f\x8b"
 
@@ -64,27 +60,23 @@ def check_replaces(path: str | Path, kind: Kind, force: bool, how: str = "force=
     with open(path, "rb") as file:
         begin = file.read(_PART)
     require(
-        _CHECKS[kind](begin), f"'{path}' exists and is not a {kind}: choose another name, or replace it with {how}."
+        _is_of_kind(begin, kind), f"'{path}' exists and is not a {kind}: choose another name, or replace it with {how}."
     )
 
 
-def _is_trace(begin: bytes) -> bool:
-    """A line of a trace begins with its schema."""
-    return begin.startswith(b'{"schema":')
-
-
-def _is_page(begin: bytes) -> bool:
-    return b'<meta name="generator" content="uncode">' in begin
-
-
-def _is_report(begin: bytes) -> bool:
-    *begins, generator = _REPORTS
-    return begin.startswith(tuple(begins)) or (begin.startswith(b"<!DOCTYPE html>") and generator in begin)
-
-
-def _is_figure(begin: bytes) -> bool:
-    """A picture that names us as the program that made it."""
-    return begin.startswith((b"\x89PNG", b"%PDF", b"<?xml", b"<svg")) and b"uncode" in begin
+def _is_of_kind(begin: bytes, kind: Kind) -> bool:
+    """Whether a file that begins so is of a kind. Pages, and pictures, name us as the program that made them."""
+    if begin.startswith(_BEGINS.get(kind, ())):
+        return True
+    if kind == "frequency table":
+        return _is_table(begin)
+    if kind == "sampler file":
+        return _is_sampler(begin)
+    if kind == "figure":
+        return begin.startswith((b"\x89PNG", b"%PDF", b"<?xml", b"<svg")) and b"uncode" in begin
+    generator = b"uncode report" if kind == "report" else b"uncode"
+    is_html = kind in ("page", "report") and begin.startswith(b"<!DOCTYPE html>")
+    return is_html and b'<meta name="generator" content="%s">' % generator in begin
 
 
 def _is_table(begin: bytes) -> bool:
@@ -104,14 +96,3 @@ def _is_sampler(begin: bytes) -> bool:
     except ValueError:
         return False
     return "policy" in data and set(data) <= _SAMPLER_KEYS
-
-
-_CHECKS: dict[Kind, Callable[[bytes], bool]] = {
-    "trace": _is_trace,
-    "page": _is_page,
-    "frequency table": _is_table,
-    "sampler file": _is_sampler,
-    "report": _is_report,
-    "figure": _is_figure,
-    "CSV of an analysis": lambda begin: begin.startswith(_ARRAYS),
-}

@@ -16,10 +16,11 @@ from ..core.errors import require
 from ..core.moments import MOMENTS
 from ..util.write import write_whole
 from .animation_style import COLUMN, NUMBER_LINE, SECONDS, TITLE_COLUMN, Clock, motion, number, style
-from .page import Trajectory, Verdict
+from .page import Trajectory, Verdict, check_texts
 from .row_summary import steps_of, summary
 from .shown_tokens import ShownToken, shown_tokens
-from .token_layout import BREAK, CUT, Part, Piece, cut_to, lay_out, visible, width_of, wrap
+from .token_layout import CUT, Part, Piece, cut_to, lay_out, visible, width_of, wrap
+from .visible_text import BREAK
 
 COLUMNS, MIN_COLUMNS, MAX_PROMPT_LINES, MAX_TRAJECTORIES = 42, 32, 6, 4
 LINE, CELL, BASE = 24.0, 18.0, 13.0
@@ -28,16 +29,9 @@ MARGIN, PADDING, GAP, HEAD, FOOT = 16.0, 16.0, 12.0, 52.0, 36.0
 """Around the panels, inside them, between them, and above and below the tokens of a panel."""
 
 
-def write_animation(
-    path: str | Path,
-    trajectories: Sequence[Trajectory],
-    *,
-    title: str | None = None,
-    seconds: float = SECONDS,
-    columns: int = COLUMNS,
-) -> None:
+def write_animation(path: str | Path, trajectories: Sequence[Trajectory], *, title: str | None = None) -> None:
     """Write the animation atomically."""
-    write_whole(Path(path), animation(trajectories, title=title, seconds=seconds, columns=columns))
+    write_whole(Path(path), animation(trajectories, title=title))
 
 
 def animation(
@@ -68,13 +62,10 @@ def animation(
 
 def _check(trajectories: Sequence[Trajectory], seconds: float, columns: int) -> None:
     count = len(trajectories)
-    require(count > 0, "there is no trajectory to show: give at least one.")
+    check_texts(trajectories)
     require(count <= MAX_TRAJECTORIES, f"{count} trajectories are too many: give at most {MAX_TRAJECTORIES}.")
     require(math.isfinite(seconds) and seconds > 0, f"seconds must be a positive number, not {seconds}.")
     require(columns >= MIN_COLUMNS, f"columns must be at least {MIN_COLUMNS}, not {columns}.")
-    for one in trajectories:
-        with_texts = "generated_texts" in one.row
-        require(with_texts, f"the trace of '{one.title}' has no texts: write it with its tokenizer.")
     prompts = {one.row["prompt_text"] for one in trajectories}
     require(len(prompts) == 1, "the trajectories have different prompts: choose those of one prompt.")
 

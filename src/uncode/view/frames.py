@@ -27,7 +27,7 @@ def trace_frame(trace: Trace, tokenizer: Any = None) -> Any:
         length = len(row["commit_step"])
         columns: dict[str, Any] = {
             "row": number,
-            "sampler": row["sampler"].get("name", ""),
+            "sampler": row["sampler"]["name"],
             "seed": row["seed"],
             "offset": range(length),
             "token": row["generated_ids"],

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import re
 from base64 import b64encode
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from importlib.resources import files
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -16,16 +14,21 @@ from zlib import compress
 from ..core.errors import require
 from ..core.moments import moments
 from ..util.write import write_whole
-from .compact import compact
-from .row_summary import Row, eos_ids_of, summary
-from .script import LOCKED, hash_of, script
-from .visible_text import html
+from .row_summary import TraceLine, eos_ids_of, summary
+from .script import FOLDER, LOCKED, filled, hash_of, script
+from .visible_text import BREAK, EOS_SIGN, html
 
-EOS_SIGN, BREAK = "∎", "↵"
 MAX_DRAWN = 24
 """Texts that are drawn before the script runs. The rows of more are compressed."""
 DEFLATED = "application/deflate"
 """The type of a block of compressed rows, for the script."""
+_AS_THEY_ARE = (
+    "generated_ids", "generated_texts", "commit_step", "forwards", "special_ids", "mask_id"
+)  # fmt: skip
+_WHERE_THERE = ("probes", "events", "event_texts", "draft_texts", "answer_span")
+_NUMBERS = ("logp", "entropy", "margin", "score", "mean_entropy", "runner_up")
+_DIGITS = 4
+"""Significant digits; the page shows three."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ class Trajectory:
     """A row of a trace with its texts (`trace.row(r, tokenizer)`), and its title."""
 
     title: str
-    row: Row
+    row: TraceLine
     verdict: Verdict | None = None
     problem: str = ""
     """The name of the prompt, where a page has several. Rows of one prompt are shown side by side."""
@@ -57,25 +60,27 @@ def page(trajectories: Sequence[Trajectory], title: str) -> str:
 
     Nothing that a model wrote can run: texts are escaped, and the browser runs the one script with the right hash.
     """
-    require(len(trajectories) > 0, "there is no trajectory to show: give at least one.")
-    for one in trajectories:
-        with_texts = "generated_texts" in one.row
-        require(with_texts, f"the trace of '{one.title}' has no texts: write it with its tokenizer.")
-    style, code = (files(__package__) / "page.css").read_text(encoding="utf-8"), script()
-    problems = _problems(trajectories)
+    check_texts(trajectories)
+    style, code = (FOLDER / "page.css").read_text(encoding="utf-8"), script()
+    problems, are_few = _problems(trajectories), len(trajectories) <= MAX_DRAWN
     parts = {
         "policy": f"{LOCKED}; style-src {hash_of(style)}; script-src {hash_of(code)}",
         "title": html(title),
         "style": style,
-        "sections": _texts(problems),
+        "sections": _texts(problems, are_few),
         "problems": _json_for_html([_problem_data(problem) for problem in problems]),
-        "rows": "\n".join(_rows_block(number, problem, _are_few(problems)) for number, problem in enumerate(problems)),
+        "rows": "\n".join(_rows_block(number, problem, are_few) for number, problem in enumerate(problems)),
         "script": code,
     }
-    template = (files(__package__) / "page.html").read_text(encoding="utf-8")
-    return re.sub(
-        r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template
-    )  # one pass, because texts may contain {{...}} too
+    return filled(FOLDER / "page.html", parts)
+
+
+def check_texts(trajectories: Sequence[Trajectory]) -> None:
+    """Raise if there is nothing to show, or a trace without texts."""
+    require(len(trajectories) > 0, "there is no trajectory to show: give at least one.")
+    for one in trajectories:
+        with_texts = "generated_texts" in one.row
+        require(with_texts, f"the trace of '{one.title}' has no texts: write it with its tokenizer.")
 
 
 def _json_for_html(data: Any) -> str:
@@ -104,15 +109,16 @@ def _problem_data(problem: list[Trajectory]) -> dict[str, Any]:
         "label": problem[0].problem,
         "task": task if isinstance(task, str) else "",
         "prompt": row["prompt_text"],
-        "traces": [_entry(one) for one in problem],
+        "traces": [
+            {
+                "sampler": one.title,
+                "right": None if one.verdict is None else one.verdict.right,
+                "forwards": one.row["forwards"],
+                "length": _text_length(one.row),
+            }
+            for one in problem
+        ],
     }
-
-
-def _entry(one: Trajectory) -> dict[str, Any]:
-    right = None if one.verdict is None else one.verdict.right
-    return {
-        "sampler": one.title, "right": right, "forwards": one.row["forwards"], "length": _text_length(one.row)
-    }  # fmt: skip
 
 
 def _rows_block(number: int, problem: list[Trajectory], is_plain: bool) -> str:
@@ -120,38 +126,68 @@ def _rows_block(number: int, problem: list[Trajectory], is_plain: bool) -> str:
 
     Many rows are compressed, which makes the page three times smaller.
     """
-    data = _json_for_html([_row_data(one) for one in problem])
+    data = _json_for_html(
+        [
+            {"title": one.title, "verdict": one.verdict and asdict(one.verdict), "summary": summary(one.row)}
+            | compact(one.row)
+            for one in problem
+        ]
+    )
     if is_plain:
         return f'<script type="application/json" id="rows-{number}">{data}</script>'
     packed = b64encode(compress(data.encode())).decode()
     return f'<script type="{DEFLATED}" id="rows-{number}">{packed}</script>'
 
 
-def _are_few(problems: list[list[Trajectory]]) -> bool:
-    return sum(map(len, problems)) <= MAX_DRAWN
+def compact(row: TraceLine) -> TraceLine:
+    """The row for the page. A draft repeats most of the draft before it, so only the differences are kept."""
+    found = {name: row[name] for name in _AS_THEY_ARE}
+    found |= {name: row[name] for name in _WHERE_THERE if row.get(name) is not None}
+    found |= {name: _rounded(row[name]) for name in _NUMBERS}
+    found["terms"] = {name: _rounded(values) for name, values in row["terms"].items()}
+    if row.get("drafts"):
+        found["draft_changes"] = _changes(row["drafts"])
+    return found
 
 
-def _row_data(one: Trajectory) -> Row:
-    verdict = None if one.verdict is None else {"right": one.verdict.right, "reason": one.verdict.reason}
-    return {"title": one.title, "verdict": verdict, "summary": summary(one.row), **compact(one.row)}
+def _rounded(values: Sequence[float | None]) -> list[float | None]:
+    return [None if value is None else _short(value) for value in values]
 
 
-def _texts(problems: list[list[Trajectory]]) -> str:
+def _short(value: float) -> float:
+    """Rounded, and a whole number where it is one: JSON then has no `.0`."""
+    rounded = float(f"{value:.{_DIGITS}g}")
+    return int(rounded) if rounded.is_integer() and abs(rounded) < 1e6 else rounded
+
+
+def _changes(drafts: Sequence[Sequence[int]]) -> list[list[int]]:
+    """For each step: offset, token, offset, token, ..., where its draft differs from the one before."""
+    former: Sequence[int] = [-1] * len(drafts[0])
+    changes = []
+    for draft in drafts:
+        pairs: list[Any] = [(at, token) for at, token in enumerate(draft) if token != former[at]]
+        changes.append([number for pair in pairs for number in pair])
+        former = draft
+    return changes
+
+
+def _texts(problems: list[list[Trajectory]], are_few: bool) -> str:
     """What a reader without JavaScript sees. Many texts would keep the browser busy: they are for that reader alone,
     and without colours.
     """
-    few = _are_few(problems)
-    text = "\n".join(_sections(problem, _tokens if few else _plain) for problem in problems)
-    return text if few else f"<noscript>\n{text}\n</noscript>"
+    text = "\n".join(_sections(problem, _tokens if are_few else _plain) for problem in problems)
+    return text if are_few else f"<noscript>\n{text}\n</noscript>"
 
 
-def _sections(problem: list[Trajectory], drawn: Callable[[Row], str]) -> str:
+def _sections(problem: list[Trajectory], drawn: Callable[[TraceLine], str]) -> str:
     """The prompt, and the final texts."""
-    name = f"<h2>{html(problem[0].problem)}</h2>\n" if problem[0].problem else ""
-    return name + _prompt(problem[0].row["prompt_text"]) + "\n".join(_section(one, drawn) for one in problem)
+    name, prompt = problem[0].problem, problem[0].row["prompt_text"]
+    head = f"<h2>{html(name)}</h2>\n" if name else ""
+    head += f'<div class="prompt"><pre>{html(prompt)}</pre></div>\n' if prompt else ""
+    return head + "\n".join(_section(one, drawn) for one in problem)
 
 
-def _section(one: Trajectory, drawn: Callable[[Row], str]) -> str:
+def _section(one: Trajectory, drawn: Callable[[TraceLine], str]) -> str:
     return f"""<section class="trace">
 <header><h2>{html(one.title)}</h2>{_verdict(one.verdict) if one.verdict else ""}</header>
 <p class="summary">{html("; ".join(summary(one.row)))}</p>
@@ -165,22 +201,18 @@ def _verdict(verdict: Verdict) -> str:
     return f'<span class="verdict {word}">{"✓" if verdict.right else "✗"} {word}{reason}</span>'
 
 
-def _prompt(text: str) -> str:
-    return f'<div class="prompt"><pre>{html(text)}</pre></div>\n' if text else ""
-
-
-def _plain(row: Row) -> str:
+def _plain(row: TraceLine) -> str:
     """The text before the first EOS."""
     return html("".join(row["generated_texts"][: _text_length(row)]))
 
 
-def _text_length(row: Row) -> int:
+def _text_length(row: TraceLine) -> int:
     """Tokens before the first EOS."""
     ids, eos_ids = row["generated_ids"], eos_ids_of(row)
     return next((at for at, token in enumerate(ids) if token in eos_ids), len(ids))
 
 
-def _tokens(row: Row) -> str:
+def _tokens(row: TraceLine) -> str:
     """The tokens, each in a span of its commit time. Blanks before a word are outside."""
     spans, eos_ids = [], eos_ids_of(row)
     tokens = zip(row["generated_texts"], row["generated_ids"], moments(row["commit_step"]), strict=True)

@@ -1,4 +1,4 @@
-"""The script of a page: modules as one text.
+"""A page of one file: its template, and its script, which is modules as one text.
 
 A page that is opened from a file cannot load modules, and users have no build step. So the modules are joined when the
 page is written: imports and the word `export` are removed, and each module stands after those that it imports.
@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
+from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
 
-MODULES = Path(__file__).parent / "js"
+FOLDER = Path(__file__).parent
 LOCKED = "default-src 'none'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'"
 """The content security policy of a page, before it allows its own script and style."""
 _IMPORT = re.compile(r'^import \{[^}]*\} from "(\.{1,2}/[\w./-]+\.js)";\n', re.M)
@@ -20,7 +21,7 @@ _EXPORT = re.compile(r"^export (?=(?:async )?(?:class|const|function)\b)", re.M)
 
 
 @cache
-def script(entry: Path = MODULES / "main.js") -> str:
+def script(entry: Path = FOLDER / "js" / "main.js") -> str:
     """The module `entry` with all that it imports, in one function scope."""
     order: dict[Path, str] = {}
     _add(entry.resolve(), order)
@@ -40,3 +41,8 @@ def _add(path: Path, order: dict[Path, str]) -> None:
 def hash_of(text: str) -> str:
     """A script or style as the content security policy names it."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
+
+
+def filled(template: Path, parts: Mapping[str, str]) -> str:
+    """A template with its `{{names}}` replaced, in one pass: a part may hold `{{...}}` too."""
+    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template.read_text(encoding="utf-8"))

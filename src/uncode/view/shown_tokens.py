@@ -8,7 +8,7 @@ from typing import NamedTuple
 from ..core.moments import MOMENTS
 from ..core.trace.row_record import FILLED, GIVEN, OPEN
 from .animation_style import Span
-from .row_summary import Row, eos_ids_of, steps_of
+from .row_summary import TraceLine, eos_ids_of, steps_of
 
 
 class ShownToken(NamedTuple):
@@ -25,7 +25,7 @@ class ShownToken(NamedTuple):
         return self.span.end is None
 
 
-def shown_tokens(row: Row) -> list[ShownToken]:
+def shown_tokens(row: TraceLine) -> list[ShownToken]:
     """All tokens in the order of their commits. Given ones start at step 0; the stop rule fills after the last step."""
     eos_ids, steps = eos_ids_of(row), row["commit_step"]
     finals = sorted(step for step in steps if step >= 0)
@@ -43,7 +43,7 @@ def shown_tokens(row: Row) -> list[ShownToken]:
             found.append(ShownToken(offset, text, token in eos_ids, kind, Span(start, None)))
     events = row.get("events", [])
     standing = dict[int, tuple[int, int, str]]()
-    for (step, offset, token), text in zip(events, row.get("event_texts", [""] * len(events)), strict=True):
+    for (step, offset, token), text in zip(events, row["event_texts"] if events else [], strict=True):
         if offset in standing:
             start, written, before = standing.pop(offset)
             found.append(ShownToken(offset, before, written in eos_ids, moment(start), Span(start, step)))

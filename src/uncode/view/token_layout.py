@@ -6,7 +6,9 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-BREAK, CUT = "↵", "…"
+from .visible_text import BREAK
+
+CUT = "…"
 HIDDEN = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 """Unicode categories without a shape: controls, direction marks, surrogates, private, unassigned, separators."""
 
@@ -32,12 +34,10 @@ def visible(text: str) -> str:
 
     Line breaks stay. The result holds only characters that XML allows.
     """
-    return "".join(map(_visible_character, text.replace("\r\n", "\n")))
-
-
-def _visible_character(character: str) -> str:
-    is_visible = character == "\n" or unicodedata.category(character) not in HIDDEN
-    return character if is_visible else f"\\u{ord(character):04x}"  # as on the page
+    return "".join(
+        one if one == "\n" or unicodedata.category(one) not in HIDDEN else f"\\u{ord(one):04x}"  # as on the page
+        for one in text.replace("\r\n", "\n")
+    )
 
 
 def width_of(text: str) -> int:

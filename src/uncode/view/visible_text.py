@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from html import escape
 
+EOS_SIGN, BREAK = "∎", "↵"
+"""What stands for an EOS token and for a line break."""
 _HIDDEN = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
 )

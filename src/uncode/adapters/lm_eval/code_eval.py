@@ -37,8 +37,8 @@ class SandboxCodeEval:
 
     name = NAME
 
-    def __init__(self, sandbox: Sandbox | None = None) -> None:
-        self.sandbox = sandbox or Sandbox()
+    def __init__(self) -> None:
+        self.sandbox = Sandbox()
 
     def compute(
         self,

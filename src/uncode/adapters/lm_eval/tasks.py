@@ -17,7 +17,7 @@ from typing import Any
 from ...core.errors import require
 from ...evals.names import TASK_NAMES
 from ...evals.suite.families import FAMILIES
-from ...evals.task import AnyTask, Example
+from ...evals.task import Example
 from ...evals.tasks import find_task
 from ...util.extras import needed
 
@@ -78,9 +78,7 @@ def grades(doc: Mapping[str, str], results: Sequence[str]) -> dict[str, float]:
     return {metric: float(task.grade(found[id], results[0], metric).correct) for metric in task.graders}
 
 
-@cache
-def _task(name: str) -> AnyTask:
-    return find_task(name)
+_task = cache(find_task)
 
 
 @cache

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..analyze import Analysis
-from . import anchors, panels, sweeps
+from . import panels, sweeps
 from .style import check_format, save, style
 
 
@@ -28,7 +28,7 @@ _DRAWN: dict[str, Callable[[Analysis], Any]] = {
     "planning": sweeps.planning,
     "trivial": panels.trivial,
     "rejection": sweeps.rejection,
-    "anchors": anchors.anchors,
+    "anchors": panels.anchors,
     "answers": panels.answers,
     "entropy": panels.entropy,
     "accuracy": panels.accuracy,

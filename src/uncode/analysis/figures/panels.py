@@ -1,4 +1,4 @@
-"""Figures with one panel for each model and task: heat maps, trivial tokens, answers, accuracy, entropy."""
+"""Figures with one panel for each model and task: heat maps, trivial tokens, answers, accuracy, entropy, anchors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ...core.support.reprs import counted
-from ...util.stats import Interval
+from .. import choose
 from ..analyze import Analysis
 from ..measures.heat_map import HeatMap
 from ..read_traces import Group
-from .style import COLOURS, GREY, bar, grid_of_panels, new_figure, share_legend, tidy
+from .style import COLOURS, GREY, bars, grid_of_panels, new_figure, share_legend, tidy
 
 MAX_COLUMNS = 4
 """Heat maps beside each other."""
@@ -28,11 +28,11 @@ def _panels(analysis: Analysis) -> list[list[tuple[Group, Any]]]:
     return list(found.values())
 
 
-def _title(analysis: Analysis, group: Group, with_sampler: bool = False) -> str:
+def _title(analysis: Analysis, group: Group) -> str:
     """The task and, where several are shown, the model."""
     several = len({one.model for one in analysis.groups}) > 1
-    words = [group.task, group.model if several or not group.task else "", group.sampler if with_sampler else ""]
-    return ", ".join(word for word in words if word)
+    words = [group.task, group.model if several or not group.task else ""]
+    return ", ".join(filter(None, words))
 
 
 def heat_maps(analysis: Analysis) -> Any:
@@ -53,7 +53,7 @@ def heat_maps(analysis: Analysis) -> Any:
         names = _title(analysis, panel[0][0])
         line[0].set_ylabel(f"{names}\n{steps}" if names else steps)
         if has_bars:
-            _accuracy_bars(line[columns], [(group.sampler, one.accuracy) for group, one in panel])
+            bars(line[columns], [(group.sampler, one.accuracy) for group, one in panel])
     for axes in all_axes[-1][:columns]:
         axes.set_xlabel("part of the span" if analysis.parts else "position in the span")
     size = {"shrink": 0.8, "aspect": 22 * len(panels)}
@@ -74,24 +74,12 @@ def _map_title(group: Group, one: HeatMap) -> str:
     return title if one.boundary is None else f"{title}\nboundary first {one.boundary.index:z.2f}"
 
 
-def _accuracy_bars(axes: Any, samplers: list[tuple[str, Interval | None]]) -> None:
-    """A bar for each sampler, from top to bottom, with its 95 % interval."""
-    for number, (_, accuracy) in enumerate(samplers):
-        if accuracy is not None:
-            bar(axes, number, accuracy)
-    axes.set_yticks(range(len(samplers)), [name for name, _ in samplers])
-    axes.set_ylim(len(samplers) - 0.5, -0.5)
-    axes.set_xlim(0, 100)
-    axes.set_xlabel("right, % (95 % interval)")
-    axes.spines[["top", "right"]].set_visible(False)
-
-
 def accuracy(analysis: Analysis) -> Any:
     """One panel for each model and task, one bar for each sampler."""
     panels = _panels(analysis)
     figure = new_figure(3.3 * len(panels) + 0.6, 0.42 * max(map(len, panels)) + 1.1)
     for axes, panel in zip(figure.subplots(1, len(panels), squeeze=False)[0], panels, strict=True):
-        _accuracy_bars(axes, [(group.sampler, one.share) for group, one in panel])
+        bars(axes, [(group.sampler, one.share) for group, one in panel])
         axes.set_title(f"{_title(analysis, panel[0][0])} ({counted(panel[0][1].traces, 'trace')} each)")
     return figure
 
@@ -153,35 +141,53 @@ def answers(analysis: Analysis) -> Any:
     panels = _panels(analysis)
     figure = new_figure(8.6, 3.3 * len(panels) + 0.2)
     rows = figure.subplots(len(panels), 2, squeeze=False, width_ratios=(1.25, 1))
-    for (points, bars), panel in zip(rows, panels, strict=True):
+    for (points, shares), panel in zip(rows, panels, strict=True):
         for number, (group, one) in enumerate(panel):
-            _draw_answers(points, bars, number, group, one)
+            _draw_answers(points, COLOURS[number % len(COLOURS)], group, one)
         points.set_xlim(-0.02, 1.02)
         points.set_ylim(bottom=0)
         points.set_xlabel("time of the answer's commit (0 first step, 1 last)")
         points.set_ylabel("entropy at commit, nats")
         points.set_title(f"{_title(analysis, panel[0][0])}: when the answer is committed")
         points.legend(frameon=False, fontsize=8)
-        bars.set_yticks(
-            range(len(panel)), [f"{group.sampler}\n{counted(len(one.step), 'answer')}" for group, one in panel]
-        )
-        bars.set_ylim(len(panel) - 0.5, -0.5)
-        bars.set_xlim(0, 100)
-        bars.set_xlabel("answers committed before half of the reasoning, %")
-        bars.set_title("answer before reasoning (95 % interval)")
-        for axes in (points, bars):
-            tidy(axes)
-        bars.grid(visible=False)
+        tidy(points)
+        early = [(f"{group.sampler}\n{counted(len(one.step), 'answer')}", one.early) for group, one in panel]
+        bars(shares, early, "answers committed before half of the reasoning, %")
+        shares.set_title("answer before reasoning (95 % interval)")
     return figure
 
 
-def _draw_answers(points: Any, bars: Any, number: int, group: Group, one: Any) -> None:
-    colour = COLOURS[number % len(COLOURS)]
+def _draw_answers(points: Any, colour: str, group: Group, one: Any) -> None:
     shown = np.linspace(0, len(one.time) - 1, min(len(one.time), MAX_SCATTER)).astype(int)
     points.scatter(one.time[shown], one.entropy[shown], s=9, color=colour, alpha=0.3, linewidths=0)
     time, entropy = one.mean_time, one.mean_entropy
     if entropy is not None:
         name = f"{group.sampler}: mean step {one.mean_step.estimate:.1f}, {entropy.estimate:.2f} nats"
         points.plot([time.estimate], [entropy.estimate], "o", color=colour, markeredgecolor="white", label=name)
-    if one.early is not None:
-        bar(bars, number, one.early)
+
+
+def anchors(analysis: Analysis) -> Any:
+    """For each place of the anchor: when each offset is written, and how much earlier than without the anchor."""
+    places = choose.anchored(analysis.groups)
+    figure = new_figure(8.6, 2.9 * len(places) + 0.3)
+    for (ranks, spread), (place, found) in zip(
+        figure.subplots(len(places), 2, squeeze=False), places.items(), strict=True
+    ):
+        control = choose.control_of(analysis.groups, found[0][0])
+        ranks.plot(control.mean, color="0.55", linestyle="--", linewidth=1, label="no anchor")
+        for number, (_, one) in enumerate(found):
+            colour, earlier = COLOURS[number % len(COLOURS)], one.spread(control)
+            ranks.plot(one.mean, color=colour, linewidth=1.2, label=f"anchor {one.text!r}")
+            spread.plot(earlier.distance, earlier.earlier, color=colour, linewidth=1.2, label=f"anchor {one.text!r}")
+        ranks.axvline(place, color="0.8", linewidth=1)
+        ranks.set_xlabel("position in the span")
+        ranks.set_ylabel("mean rank (0 first, 1 last)")
+        ranks.set_title(f"{found[0][0].task}: anchor at position {place}")
+        spread.axhline(0, color="0.7", linewidth=1)
+        spread.set_xlabel("distance from the anchor")
+        spread.set_ylabel("earlier than without, ranks")
+        spread.set_title("what the anchor changes around it")
+        for axes in (ranks, spread):
+            tidy(axes)
+            axes.legend(frameon=False, fontsize=8)
+    return figure

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,8 @@ FORMATS = {"png": "Software", "pdf": "Creator", "svg": "Creator"}
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#4d4d4d", "#8c6d31")
 """Okabe and Ito's palette without yellow, which is too light for lines."""
 GREY = "0.45"
+RIGHT = "right, % (95 % interval)"
+"""The label of an axis of accuracies."""
 DPI = 160
 STYLE = {"svg.hashsalt": "uncode", "font.size": 9, "axes.titlesize": 9.5}
 
@@ -55,9 +58,9 @@ def save(figure: Any, path: Path) -> None:
     write_whole(path, picture(figure, check_format(path)))
 
 
-def grid_of_panels(count: int, width: float, height: float, columns: int = 3) -> tuple[Any, list[Any]]:
+def grid_of_panels(count: int, width: float, height: float) -> tuple[Any, list[Any]]:
     """A figure with this many panels of a size, at most three beside each other."""
-    columns = min(columns, count)
+    columns = min(3, count)
     lines = -(-count // columns)
     figure = new_figure(width * columns + 0.4, height * lines)
     panels = figure.subplots(lines, columns, squeeze=False).ravel()
@@ -79,12 +82,18 @@ def tidy(axes: Any) -> None:
     axes.set_axisbelow(True)
 
 
-def bar(axes: Any, number: int, interval: Interval, colour: str = "") -> None:
-    """A share in per cent as a horizontal bar, with its interval."""
-    share, low, high = (100 * value for value in interval)
-    colour = colour or COLOURS[number % len(COLOURS)]
-    axes.barh([number], [share], height=0.6, color=colour, alpha=0.85)
-    axes.errorbar([share], [number], xerr=[[share - low], [high - share]], fmt="none", color="0.2", capsize=2)
+def bars(axes: Any, shares: Sequence[tuple[str, Interval | None]], label: str = RIGHT) -> None:
+    """A horizontal bar for each name, from top to bottom: a share in per cent with its interval."""
+    for number, (_, interval) in enumerate(shares):
+        if interval is not None:
+            share, low, high = (100 * value for value in interval)
+            axes.barh([number], [share], height=0.6, color=COLOURS[number % len(COLOURS)], alpha=0.85)
+            axes.errorbar([share], [number], xerr=[[share - low], [high - share]], fmt="none", color="0.2", capsize=2)
+    axes.set_yticks(range(len(shares)), [name for name, _ in shares])
+    axes.set_ylim(len(shares) - 0.5, -0.5)
+    axes.set_xlim(0, 100)
+    axes.set_xlabel(label)
+    axes.spines[["top", "right"]].set_visible(False)
 
 
 def points(axes: Any, places: Any, intervals: list[Interval], colour: str, label: str, marker: str = "o") -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from ...core.errors import UncodeError
@@ -11,10 +11,9 @@ from .. import choose
 from ..analyze import Analysis
 from ..measures.outcomes import ByTask, Outcomes, average
 from ..task_groups import PLANNING, REASONING, SUDOKU, of_group
-from .style import COLOURS, bar, grid_of_panels, new_figure, points, tidy
+from .style import COLOURS, RIGHT, bars, grid_of_panels, new_figure, points, tidy
 
 SUBSETS = {"all tasks but Sudoku": False, "Sudoku": True}
-RIGHT = "right, % (95 % interval)"
 
 
 def planning(analysis: Analysis) -> Any:
@@ -26,10 +25,8 @@ def planning(analysis: Analysis) -> Any:
         if not tasks:
             raise UncodeError(f"the traces hold no task of {kind}: decode one too.")
         labels = [label for label in _labels(groups) if any(task in choose.by_label(groups, label) for task in tasks)]
-        for number, label in enumerate(labels):
-            ours = choose.by_label(groups, label)
-            bar(axes, number, average({task: ours[task] for task in tasks if task in ours}))
-        _name_bars(axes, labels)
+        ours = {label: choose.by_label(groups, label) for label in labels}
+        bars(axes, [(name, average({task: one[task] for task in tasks if task in one})) for name, one in ours.items()])
         axes.set_title(f"{kind}: {', '.join(tasks)}")
     return figure
 
@@ -123,9 +120,7 @@ def corpora(analysis: Analysis) -> Any:
 def _averages(found: Mapping[str, ByTask], title: str) -> Any:
     figure = new_figure(5.6, 0.4 * len(found) + 1.0)
     axes = figure.subplots()
-    for number, by_task in enumerate(found.values()):
-        bar(axes, number, average(by_task))
-    _name_bars(axes, list(found))
+    bars(axes, [(name, average(by_task)) for name, by_task in found.items()])
     axes.set_title(title.format(len(next(iter(found.values())))))
     return figure
 
@@ -161,14 +156,6 @@ def _finish(axes: Any) -> None:
     axes.set_ylim(max(0, 10 * (lowest // 10)), 102)
     tidy(axes)
     axes.legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1, 0.5))
-
-
-def _name_bars(axes: Any, names: Sequence[str]) -> None:
-    axes.set_yticks(range(len(names)), names)
-    axes.set_ylim(len(names) - 0.5, -0.5)
-    axes.set_xlim(0, 100)
-    axes.set_xlabel(RIGHT)
-    axes.spines[["top", "right"]].set_visible(False)
 
 
 def _labels(groups: Mapping[Any, Outcomes]) -> list[str]:

@@ -80,7 +80,7 @@ class AnchorRanksOf:
 
     needs = ("generated_texts",)
 
-    def __init__(self, parts: int | None = None) -> None:
+    def __init__(self, parts: int | None) -> None:
         self.traces, self._anchor, self._text = 0, -1, ""
         self._ids: list[str] = []
         self._ranks: list[Numbers] = []

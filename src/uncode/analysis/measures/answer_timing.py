@@ -9,8 +9,8 @@ import numpy as np
 
 from ...core.errors import UncodeError
 from ...util.stats import Interval, wilson
-from ..read_traces import Flags, Numbers, TraceRow, Whole
-from .step_sums import mean_over
+from ..read_traces import Flags, Numbers, TraceRow
+from .step_sums import interval_data, mean_of_known, mean_over, nullable
 from .trivial_share import texts_of
 
 
@@ -49,8 +49,7 @@ class AnswerTiming:
 
     @property
     def mean_entropy(self) -> Interval | None:
-        known = self.entropy[~np.isnan(self.entropy)]
-        return mean_over(known) if len(known) else None
+        return mean_of_known(self.entropy)
 
     @property
     def early(self) -> Interval | None:
@@ -60,12 +59,17 @@ class AnswerTiming:
 
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        means = {"step": self.mean_step, "time": self.mean_time, "entropy": self.mean_entropy, "early": self.early}
-        found = {name: None if one is None else one.data() for name, one in means.items()}
-        columns = {name: [None if np.isnan(v) else float(v) for v in values] for name, values in self.columns().items()}
-        return {"traces": self.traces, "answers": len(self.step), **found, "each": columns}
+        return {
+            "traces": self.traces,
+            "answers": len(self.step),
+            "step": self.mean_step.data(),
+            "time": self.mean_time.data(),
+            "entropy": interval_data(self.mean_entropy),
+            "early": interval_data(self.early),
+            "each": {name: nullable(values) for name, values in self.columns().items()},
+        }
 
-    def columns(self) -> dict[str, Numbers | Whole]:
+    def columns(self) -> dict[str, Numbers]:
         """One value per answer, for CSV."""
         return {"step": self.step, "time": self.time, "entropy": self.entropy, "early": self.is_early}
 
@@ -75,7 +79,7 @@ class AnswerTimingOf:
 
     needs = ("generated_texts", "answer_span", "entropy")
 
-    def __init__(self, parts: int | None = None) -> None:
+    def __init__(self, parts: int | None) -> None:
         self.traces, self._found = 0, list[Timing]()
         self._source = ""
 

@@ -12,7 +12,7 @@ from ...core.trace.row_record import FILLED, GIVEN
 from ...util.stats import Interval, mean_intervals, wilson
 from ..read_traces import Numbers, TraceRow, Whole
 from .order import commit_ranks
-from .step_sums import resamples_for
+from .step_sums import interval_data, resamples_for
 
 
 @dataclass(frozen=True)
@@ -49,12 +49,10 @@ class HeatMap:
 
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        index = None if self.boundary is None else self.boundary.data()
-        accuracy = None if self.accuracy is None else self.accuracy.data()
         return {
             "traces": self.traces,
-            "boundary_first": index,
-            "accuracy": accuracy,
+            "boundary_first": None if self.boundary is None else self.boundary.data(),
+            "accuracy": interval_data(self.accuracy),
             "probability": self.probability.tolist(),
         }
 
@@ -69,7 +67,7 @@ class HeatMapOf:
 
     needs = ("correct",)
 
-    def __init__(self, parts: int | None = None) -> None:
+    def __init__(self, parts: int | None) -> None:
         self.parts, self.traces = parts, 0
         self._changes = np.zeros((parts or 0, parts or 0), dtype=np.float64 if parts else np.int32)
         """Offsets that were unmasked at a step, less those that were masked again."""

@@ -13,7 +13,7 @@ from ...core.trace.row_record import GIVEN
 from ...util.stats import Interval, mean_of_intervals, newcombe, paired_bootstrap, wilson
 from ..read_traces import Numbers, TraceRow, Whole
 from ..sampler_settings import SamplerSettings
-from .step_sums import mean_over, nullable, resamples_for
+from .step_sums import mean_of_known, nullable, resamples_for
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,8 +42,7 @@ class Outcomes:
 
     @property
     def mean_entropy(self) -> Interval | None:
-        known = self.entropy[~np.isnan(self.entropy)]
-        return mean_over(known) if len(known) else None
+        return mean_of_known(self.entropy)
 
     @property
     def tokens_per_forward(self) -> float:
@@ -83,7 +82,7 @@ class OutcomesOf:
 
     needs = ("correct", "mean_entropy")
 
-    def __init__(self, parts: int | None = None) -> None:
+    def __init__(self, parts: int | None) -> None:
         self.traces = 0
         self._found: list[tuple[str, bool, int, int, float]] = []
         self._source, self._settings, self._has_anchor = "", SamplerSettings(""), False

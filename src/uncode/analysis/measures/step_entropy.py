@@ -26,7 +26,6 @@ class StepEntropy:
     running: Whole
     """Traces that still had masks, per step."""
     traces: int
-    parts: int | None
 
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -45,7 +44,7 @@ class StepEntropyOf:
 
     needs = ("mean_entropy",)
 
-    def __init__(self, parts: int | None = None) -> None:
+    def __init__(self, parts: int | None) -> None:
         self.parts, self.traces = parts, 0
         self._sum, self._squares, self._number = StepSums(), StepSums(), StepSums()
 
@@ -71,4 +70,4 @@ class StepEntropyOf:
         several = number > 1
         spread = np.maximum(self._squares.sums[several] - number[several] * mean[several] ** 2, 0.0)
         half[several] = Z95 * np.sqrt(spread / (number[several] - 1) / number[several])
-        return StepEntropy(mean, half, number.astype(np.int64), self.traces, self.parts)
+        return StepEntropy(mean, half, number.astype(np.int64), self.traces)

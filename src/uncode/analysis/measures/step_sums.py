@@ -25,6 +25,12 @@ def mean_over(values: ArrayLike) -> Interval:
     return mean_interval(numbers, resamples=resamples_for(len(numbers)))
 
 
+def mean_of_known(values: Numbers) -> Interval | None:
+    """The mean of the values that are no NaN, with its bootstrap interval; None if there are none."""
+    known = values[~np.isnan(values)]
+    return mean_over(known) if len(known) else None
+
+
 class StepSums:
     """A sum per step, which grows with the longest row."""
 
@@ -47,6 +53,11 @@ def part_means(values: Numbers, parts: int) -> Numbers:
     number = counts[stops] - counts[starts]
     np.divide(sums[stops] - sums[starts], number, out=found, where=number > 0)
     return found
+
+
+def interval_data(interval: Interval | None) -> list[float | None] | None:
+    """An interval for JSON; None where there is none."""
+    return None if interval is None else interval.data()
 
 
 def nullable(values: Numbers) -> list[float | None]:

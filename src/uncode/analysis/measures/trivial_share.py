@@ -12,7 +12,7 @@ from ...core.errors import UncodeError
 from ...core.trace.texts import is_trivial
 from ...util.stats import Interval
 from ..read_traces import Flags, Numbers, TraceRow, Whole
-from .step_sums import StepSums, mean_over, nullable
+from .step_sums import StepSums, interval_data, mean_over, nullable
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,13 +28,16 @@ class TrivialShare:
     early: Interval | None
     """The same of the first quarter of the text that was written."""
     traces: int
-    parts: int | None
 
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""
-        means = {"overall": self.overall, "early": self.early}
-        found = {name: None if one is None else one.data() for name, one in means.items()}
-        return {"traces": self.traces, **found, "share": nullable(self.share), "commits": self.commits.tolist()}
+        return {
+            "traces": self.traces,
+            "overall": interval_data(self.overall),
+            "early": interval_data(self.early),
+            "share": nullable(self.share),
+            "commits": self.commits.tolist(),
+        }
 
     def columns(self) -> dict[str, Numbers | Whole]:
         """One value per step, for CSV."""
@@ -46,7 +49,7 @@ class TrivialShareOf:
 
     needs = ("generated_texts",)
 
-    def __init__(self, parts: int | None = None) -> None:
+    def __init__(self, parts: int | None) -> None:
         self.parts, self.traces = parts, 0
         self._trivial, self._text = StepSums(), StepSums()
         self._shares: list[float] = []
@@ -70,7 +73,7 @@ class TrivialShareOf:
         share = np.full(len(text), np.nan)
         np.divide(trivial, text, out=share, where=text > 0)
         overall, early = (mean_over(values) if values else None for values in (self._shares, self._early))
-        return TrivialShare(share, text.astype(np.int64), overall, early, self.traces, self.parts)
+        return TrivialShare(share, text.astype(np.int64), overall, early, self.traces)
 
 
 _is_trivial = lru_cache(1 << 17)(is_trivial)  # traces repeat the same few texts

@@ -17,10 +17,10 @@ from typing import Any
 import torch
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
-from tqdm import tqdm
 
 from ...core.errors import UncodeError, require
 from ...core.support.allocate import empty_tensor
+from ...util.progress import reading_bar
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 PICKLED_INDEX, PICKLED = "pytorch_model.bin.index.json", "pytorch_model.bin"
@@ -186,12 +186,14 @@ def fill(
     """Give every parameter its memory and its numbers, one after the other."""
     parameters = dict(network.named_parameters())
     total = sum(entries[published(name)].bytes for name in parameters)
-    with tqdm(total=total, unit="B", unit_scale=True, desc="loading", delay=2, disable=None, leave=False) as bar:
+    done = 0
+    with reading_bar("loading") as on_bytes:
         for name in parameters:
             entry = entries[published(name)]
             tensor = empty_tensor(entry.shape, dtype, device_of(name))
             for count in _read(entry, tensor.view(-1)):
-                bar.update(count)
+                done += count
+                on_bytes(done, total)
             assign(network, name, tensor)
 
 

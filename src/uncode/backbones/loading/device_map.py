@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 
 import torch
@@ -34,8 +33,7 @@ class Placement:
                 self.network, no_split_module_classes=[Layer.__name__], dtype=dtype
             )
         assert isinstance(device_map, Mapping)
-        # older maps call the layers blocks
-        return {re.sub(r"^blocks\b", "layers", name): device for name, device in device_map.items()}
+        return dict(device_map)
 
     def device_of(self, name: str) -> torch.device:
         """The device of a parameter: that of the longest module name it begins with."""

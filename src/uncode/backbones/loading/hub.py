@@ -10,10 +10,18 @@ from pathlib import Path
 from ...core.errors import UncodeError, require
 from ...models import TABLE
 from ...models.names import INSTEAD
-from .tokenizer import FILES
 
 WANTED = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
 """What a model is made of; pickled weights and code are not even downloaded."""
+TOKENIZER_FILES = (
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.json",
+    "vocab.txt",
+    "tokenizer.model",
+    "spiece.model",
+)
+"""A folder with one of them has a tokenizer."""
 UNWANTED = ["*/*"]
 """Folders: other formats, and checkpoints of the training."""
 
@@ -60,18 +68,11 @@ class HubModel:
 
     def snapshot(self) -> Path:
         """The model's folder in the local cache, downloaded with a progress bar where it is not there yet."""
-        from huggingface_hub import errors, snapshot_download
+        from huggingface_hub import errors
 
         with self._one_sentence():
-            found = snapshot_download(
-                self.name,
-                revision=self.revision,
-                token=self.token,
-                allow_patterns=WANTED,
-                ignore_patterns=UNWANTED,
-                local_files_only=not self._answers,
-            )
-            weights = any(Path(found).glob("*.safetensors"))
+            found = self._folder(WANTED)
+            weights = any(found.glob("*.safetensors"))
             if not weights and not self._answers:
                 raise errors.LocalEntryNotFoundError("only the configuration was ever downloaded")
         require(
@@ -80,24 +81,28 @@ class HubModel:
             f"run `hf download {self.name} --local-dir FOLDER` and `uncode convert FOLDER`, or take a revision that "
             "has safetensors.",
         )
-        return Path(found)
+        return found
 
     def tokenizer(self) -> Path:
         """The folder of the model's tokenizer in the local cache; the weights are not fetched."""
-        from huggingface_hub import snapshot_download
-
         self.instead = "give a local folder or a tokenizer.json"
         with self._one_sentence():
-            return Path(
-                snapshot_download(
-                    self.name,
-                    revision=self.revision,
-                    token=self.token,
-                    allow_patterns=["config.json", *FILES, "merges.txt", "special_tokens_map.json", "*.jinja"],
-                    ignore_patterns=UNWANTED,
-                    local_files_only=not self._answers,
-                )
+            return self._folder(["config.json", *TOKENIZER_FILES, "merges.txt", "special_tokens_map.json", "*.jinja"])
+
+    def _folder(self, patterns: list[str]) -> Path:
+        """The model's folder in the local cache, with the files that match."""
+        from huggingface_hub import snapshot_download
+
+        return Path(
+            snapshot_download(
+                self.name,
+                revision=self.revision,
+                token=self.token,
+                allow_patterns=patterns,
+                ignore_patterns=UNWANTED,
+                local_files_only=not self._answers,
             )
+        )
 
     @cached_property
     def _answers(self) -> bool:

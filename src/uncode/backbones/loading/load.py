@@ -13,7 +13,7 @@ from ...core.pieces.tables import Table
 from ...core.support.arguments import checks_arguments, whole_number
 from ...frequency import FrequencyTable
 from ...frequency.fingerprint import fingerprint
-from ...frequency.published import RELEASED
+from ...frequency.names import RELEASED
 from ...frequency.released import find_released
 from ...models import TABLE, folder_of, sampler_files
 from ...models.names import check_folder, check_name
@@ -75,7 +75,7 @@ def load(
         about["tokenizer"] = fingerprint(tokenizer)
     own = _own_table(folder, config, dialect, tokenizer, is_from_hub="revision" in about)
     if dialect is not None:
-        denoiser: Denoiser = _read(folder, dialect, config, tokenizer, (chosen, kind, device_map), about)
+        denoiser: Denoiser = _read(folder, dialect, config, tokenizer, about, chosen, kind, device_map)
     else:
         require(device_map is None, "device_map is for LLaDA and Dream: give this model a device.")
         from ..masked_lm import read
@@ -155,37 +155,38 @@ def _read(
     dialect: Dialect,
     config: Config,
     tokenizer: Any,
-    target: tuple[torch.device, torch.dtype | None, DeviceMap | None],
     about: dict[str, Any],
+    device: torch.device,
+    dtype: torch.dtype | None,
+    device_map: DeviceMap | None,
 ) -> TransformerDenoiser:
     """A checkpoint of a dialect. All that can be wrong is found before the first parameter is allocated."""
-    device, dtype, device_map = target
     network, entries = Transformer(dialect.shape(config)), read_headers(folder)
     check_shapes({name: entry.shape for name, entry in entries.items()}, expected(network, dialect), str(folder))
     check_dtypes(entries)
     if tokenizer is not None:
         check_vocab(tokenizer, network.shape.vocab, folder)
-    facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
+    mask_id, eos_ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
     dtype = dtype or usual_dtype(entries, device)
-    if device_map is None:
-        announce(about["model"], network.shape.parameters, dtype, device)
-        fill(network, entries, dialect.published, lambda _: device, dtype)
-        _fuse(network)
-    else:
-        placed = Placement(network, device_map, dtype)
-        announce(about["model"], network.shape.parameters, dtype, *placed.devices)
-        fill(network, entries, dialect.published, placed.device_of, dtype)
+    placed = None if device_map is None else Placement(network, device_map, dtype)
+    devices = [device] if placed is None else placed.devices
+    announce(about["model"], network.shape.parameters, dtype, *devices)
+    fill(network, entries, dialect.published, (lambda _: device) if placed is None else placed.device_of, dtype)
+    if placed is not None:
         placed.attach()
-        if len(placed.devices) == 1:
-            _fuse(network)
-    facts |= {"samplers": sampler_files(str(folder))}
-    return TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
-
-
-def _fuse(network: Transformer) -> None:
-    network.fuse()
-    if network.embed.weight.is_cuda:  # return the memory of the unfused matrices to the GPU
-        torch.cuda.empty_cache()
+    if len(devices) == 1:
+        network.fuse()
+        if network.embed.weight.is_cuda:  # return the memory of the unfused matrices to the GPU
+            torch.cuda.empty_cache()
+    return TransformerDenoiser(
+        network,
+        dialect,
+        mask_id=mask_id,
+        eos_ids=eos_ids,
+        tokenizer=tokenizer,
+        about=about,
+        samplers=sampler_files(str(folder)),
+    )
 
 
 def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...]]:
@@ -193,7 +194,7 @@ def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...
     return {dialect.published(name): tuple(p.shape) for name, p in network.named_parameters()}
 
 
-def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int) -> dict[str, Any]:
+def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int) -> tuple[int, tuple[int, ...]]:
     """Mask and EOS ids, from the configuration and the tokenizer; gives the tokenizer the dialect's chat template."""
     mask_id, eos_ids = dialect.special(config, vocab)
     if tokenizer is not None:
@@ -206,7 +207,7 @@ def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int)
         all(0 <= i < vocab for i in (mask_id, *eos_ids)),
         f"special ids {(mask_id, *eos_ids)} do not lie inside the vocabulary of {vocab}: mend config.json.",
     )
-    return {"mask_id": mask_id, "eos_ids": eos_ids}
+    return mask_id, eos_ids
 
 
 @checks_arguments()
@@ -249,8 +250,8 @@ def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: 
     check_shapes({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
     for name in dict(network.named_parameters()):
         assign(network, name, state[dialect.published(name)])
-    facts = special_tokens(dialect, config, tokenizer, network.shape.vocab)
-    denoiser = TransformerDenoiser(network, dialect, tokenizer=tokenizer, about=about, **facts)
+    mask_id, eos_ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
+    denoiser = TransformerDenoiser(network, dialect, mask_id=mask_id, eos_ids=eos_ids, tokenizer=tokenizer, about=about)
     denoiser.released_table = _released_name(dialect, network.shape.vocab)
     denoiser.frequency = find_released(denoiser.released_table, fetches=False) if denoiser.released_table else None
     return denoiser

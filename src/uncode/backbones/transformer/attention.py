@@ -8,7 +8,7 @@ from torch.nn import functional
 from ...core.support.triton_support import use_triton
 from .kv_cache import LayerCache
 from .linear import MAX_SKINNY_TOKENS, pays_on
-from .rope import Rope, apply_rope
+from .pointwise import Rope, apply_rope
 
 MIN_WIDTH = 2048
 """Width of a model for which flash-decoding pays; smaller ones are limited by launches anyway."""

@@ -8,10 +8,9 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, fields, replace
 from functools import cache
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -22,8 +21,7 @@ MAX_PADDED_TOKENS = 512
 """Tokens of a captured forward that may be replayed with fewer rows than it has. So few cost hardly more than one."""
 
 
-@dataclass
-class ForwardInputs:
+class ForwardInputs(NamedTuple):
     """All that a forward reads besides the weights and the KV cache."""
 
     tokens: Tensor
@@ -36,12 +34,11 @@ class ForwardInputs:
     """`[B or 1, W]`: the computed columns whose logits are asked for; None where all are."""
 
     @property
-    def shapes(self) -> tuple[Any, ...]:
-        return tuple(None if tensor is None else tuple(tensor.shape) for tensor in self._tensors())
+    def shapes(self) -> tuple[tuple[int, ...] | None, ...]:
+        return tuple(None if tensor is None else tuple(tensor.shape) for tensor in self)
 
     def clone(self) -> ForwardInputs:
-        made = {field.name: value.clone() for field in fields(self) if (value := getattr(self, field.name)) is not None}
-        return replace(self, **made)
+        return ForwardInputs._make(None if tensor is None else tensor.clone() for tensor in self)
 
     def fits(self, other: ForwardInputs) -> bool:
         """Whether the other's tensors have the shapes of these, or fewer rows."""
@@ -53,29 +50,28 @@ class ForwardInputs:
             by_row = own.dim() > 1 and len(own) == mine and len(given) == theirs
             return own.shape == given.shape or (by_row and own.shape[1:] == given.shape[1:])
 
-        return mine >= theirs and all(map(fits_in, self._tensors(), other._tensors()))
+        return mine >= theirs and all(map(fits_in, self, other))
 
     def copy_from(self, other: ForwardInputs) -> None:
         """Copy the other's tensors into the first rows of these."""
-        for mine, theirs in zip(self._tensors(), other._tensors(), strict=True):
+        for mine, theirs in zip(self, other, strict=True):
             if mine is not None and theirs is not None:
                 mine[: len(theirs)].copy_(theirs)
 
-    def _tensors(self) -> list[Tensor | None]:
-        return [getattr(self, field.name) for field in fields(self)]
-
 
 Forward = Callable[[ForwardInputs], Tensor]
+Pool = Any
+"""The memory that captures share: torch.cuda.graph_pool_handle(), or None."""
 
 
 class CapturedForward:
     """One captured forward. Its logits are valid until the next replay."""
 
-    def __init__(self, forward: Forward, inputs: ForwardInputs, pool: Any) -> None:
+    def __init__(self, forward: Forward, inputs: ForwardInputs, pool: Pool) -> None:
         self.inputs, self.last = inputs.clone(), inputs.cos
         self.capture(forward, pool)
 
-    def capture(self, forward: Forward, pool: Any) -> None:
+    def capture(self, forward: Forward, pool: Pool) -> None:
         self.graph = torch.cuda.CUDAGraph()
         here = torch.cuda.current_stream(self.inputs.tokens.device)
         stream = _stream(here.device)
@@ -145,18 +141,21 @@ class GraphCache:
     second use.
 
     As rows leave a batch, a forward captured with more rows is replayed for a while. The missing rows write into their
-    own rows of the KV cache, which no row uses any more. Where there is no memory for a capture, forwards stay plain.
+    own rows of the KV cache, which no row uses any more.
     """
 
-    def __init__(self, graph: Callable[[Forward, ForwardInputs, Any], CapturedForward] = CapturedForward) -> None:
-        self.graph, self.full = graph, False
+    def __init__(
+        self, graph: Callable[[Forward, ForwardInputs, Pool], CapturedForward] = CapturedForward, is_on: bool = True
+    ) -> None:
+        self.graph, self.is_on = graph, is_on
+        """Forwards stay plain where it is off: without a GPU of its own, or without memory for a capture."""
         self.forget()
 
     def forget(self) -> None:
         """The KV cache has moved: captured forwards would read its old address."""
         self.graphs: list[CapturedForward] = []
-        self.seen: set[tuple[Any, ...]] = set()
-        self.pool: Any = None
+        self.seen: set[tuple[tuple[int, ...] | None, ...]] = set()
+        self.pool: Pool = None
 
     def shrink(self, rows: int) -> None:
         """Rows have left: drop the graphs that have too many of them."""
@@ -165,7 +164,7 @@ class GraphCache:
             self.pool = None  # a pool without graphs cannot be used again
 
     def __call__(self, forward: Forward, inputs: ForwardInputs) -> Tensor:
-        if self.full or inputs.tokens.numel() > MAX_TOKENS:
+        if not self.is_on or inputs.tokens.numel() > MAX_TOKENS:
             return forward(inputs)
         found = [graph for graph in self.graphs if graph.can_serve(inputs)]
         if not found and inputs.shapes not in self.seen:
@@ -175,7 +174,7 @@ class GraphCache:
             try:
                 found = [self._captured(forward, inputs)]
             except torch.OutOfMemoryError:
-                self.full = True
+                self.is_on = False
                 self.forget()
                 return forward(inputs)
         return min(found, key=lambda graph: len(graph.inputs.tokens))(inputs)

@@ -50,10 +50,8 @@ class LayerCache:
 
     def read(self, rows: int) -> tuple[Tensor, Tensor]:
         """Keys and values of the rows of the forward, without the spare column."""
-        if self.rows is not None:
-            keys, values = (buffer[self.rows, :, : self.shape[2] - 1] for buffer in self.buffers)
-            return keys, values
-        keys, values = (buffer[:rows, :, : self.shape[2] - 1] for buffer in self.buffers)
+        own = slice(rows) if self.rows is None else self.rows
+        keys, values = (buffer[own, :, : self.shape[2] - 1] for buffer in self.buffers)
         return keys, values
 
 
@@ -65,9 +63,8 @@ class KVCache:
     """
 
     def __init__(self, layers: int, key_heads: int, head_width: int, rows: int, length: int) -> None:
-        self.key_heads, self.head_width, self.rows, self.length, self.capacity = (
-            key_heads, head_width, rows, length, rows,
-        )  # fmt: skip
+        self.key_heads, self.head_width, self.length = key_heads, head_width, length
+        self.rows = self.capacity = rows
         self.buffers: list[list[Tensor]] = [[] for _ in range(layers)]
 
     def layers(self, columns: Tensor, rows: Tensor | None = None) -> list[LayerCache]:
@@ -85,10 +82,9 @@ class KVCache:
         self.rows = 0  # nothing in them is kept
         return self.add(rows, 0, 0)
 
-    def resize(self, length: int) -> bool:
+    def resize(self, length: int) -> None:
         """Buffers for another number of columns, without content."""
         self.length, self.buffers, self.capacity = length, [[] for _ in self.buffers], 0
-        return True
 
     def copy_to(self, other: KVCache, rows: Tensor) -> None:
         """The first entries of this cache become `rows` of the other."""
@@ -98,10 +94,8 @@ class KVCache:
 
     def copy_from(self, other: KVCache, rows: Tensor) -> None:
         """`rows` of the other cache become the first entries of this one."""
-        for number, theirs in enumerate(other.buffers):
-            shape = (self.capacity, self.key_heads, self.length + 1, self.head_width)
-            mine = LayerCache(self.buffers[number], shape, rows).allocated(theirs[0])
-            for source, target in zip(theirs, mine, strict=True):
+        for layer, theirs in zip(self.layers(rows), other.buffers, strict=True):
+            for source, target in zip(theirs, layer.allocated(theirs[0]), strict=True):
                 target[: len(rows)] = source[rows.to(source.device)]
 
     @property

@@ -19,8 +19,7 @@ from torch import Tensor, nn
 from .attention import attention, rope_and_cache_qkv
 from .kv_cache import LayerCache
 from .linear import JoinedMatrix, Matrix, join
-from .pointwise import add_norm, gather_columns
-from .rope import Rope
+from .pointwise import Rope, add_norm, gather_columns
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,5 @@
-"""The pointwise parts of a layer: residual add with RMSNorm, SwiGLU's product, gathering columns.
+"""The pointwise parts of a layer: residual add with RMSNorm, rotary position embedding (RoPE), SwiGLU's product,
+gathering columns.
 
 Plain torch, or a Triton kernel on a GPU without gradients.
 """
@@ -30,6 +31,24 @@ def add_norm(x: Tensor, delta: Tensor, weight: Tensor, eps: float) -> tuple[Tens
     h = x.to(at_least_float32(x.dtype))
     h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + eps)
     return x, weight * h.to(x.dtype)
+
+
+Rope = tuple[Tensor, Tensor]
+"""Cosines and sines `[B or 1, 1, T, d/2]`, in float32 or wider."""
+
+
+def rope_of(positions: Tensor, head_width: int, theta: float, dtype: torch.dtype) -> Rope:
+    """Cosines and sines of `positions` `[B, T]`, as `[B, T, d/2]`."""
+    exponents = torch.arange(0, head_width, 2, device=positions.device, dtype=dtype) / head_width
+    angles = positions[..., None].to(dtype) * (1.0 / theta**exponents)
+    return angles.cos(), angles.sin()
+
+
+def apply_rope(x: Tensor, rope: Rope) -> Tensor:
+    """Rotate `[B, heads, T, d]` to its positions: dimension i of a head turns with dimension i + d/2."""
+    cos, sin = rope
+    a, b = x.to(cos.dtype).chunk(2, -1)
+    return torch.cat((a * cos - b * sin, b * cos + a * sin), -1).to(x.dtype)
 
 
 def gather_columns(x: Tensor, index: Tensor) -> Tensor:

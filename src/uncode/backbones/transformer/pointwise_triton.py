@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from .kv_cache import LayerCache
-from .rope import Rope
+from .pointwise import Rope
 
 HEADS_PER_PROGRAM = 8
 """Heads of a token that one program of RoPE rotates."""

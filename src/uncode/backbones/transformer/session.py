@@ -11,11 +11,9 @@ from ...core.denoiser import Layout
 from ...core.pieces.cache import Plan
 from ...core.support.threads import is_small, side_by_side
 from .cuda_graph import ForwardInputs, GraphCache
-from .kv_cache import KVCache, LayerCache
+from .kv_cache import KVCache
 from .network import Transformer
-from .prepared.prepared_pass import RowPositions
-from .prepared.row_parts import RowPart, RowParts
-from .prepared.wide_rows import PreparedPlan, WideRows
+from .prepared import PreparedPlan, RowPart, RowParts, RowPositions, WideRows
 
 
 class TransformerSession:
@@ -34,10 +32,10 @@ class TransformerSession:
         self.in_parts = on_one_device and barred.device.type == "cpu"
         """Whether rows of different width are computed in parts."""
         self.threads = torch.get_num_threads()
-        self.graphs = GraphCache() if on_one_gpu else None
+        self.graphs = GraphCache(is_on=on_one_gpu)
         self.apart = KVCache(shape.layers, shape.key_heads, shape.head_width, 0, length)
         """Of the rows that are computed in their own forward."""
-        self.apart_graphs = GraphCache() if on_one_gpu else None
+        self.apart_graphs = GraphCache(is_on=on_one_gpu)
 
     def logits(self, tokens: Tensor, layout: Layout, plan: Plan) -> Tensor:
         prepared = self._prepare(layout, plan)
@@ -47,8 +45,7 @@ class TransformerSession:
         if prepared.common is None:
             order = torch.cat([wide.rows for wide in prepared.wide]).argsort()
             return torch.cat(apart).index_select(0, order)
-        inputs = prepared.common.inputs_of(tokens)
-        logits = self._forward(inputs) if self.graphs is None else self.graphs(self._forward, inputs)
+        logits = self.graphs(partial(self._forward, self.cache), prepared.common.inputs_of(tokens))
         for wide, own in zip(prepared.wide, apart, strict=True):
             logits.index_copy_(0, wide.rows, own)
         return logits
@@ -56,12 +53,11 @@ class TransformerSession:
     def _run_apart(self, wide: WideRows, tokens: Tensor) -> Tensor:
         """The logits of wide rows. Their keys and values are computed in their own KV cache, then copied."""
         inputs = wide.prepared.inputs_of(tokens[wide.rows])
-        if self.apart.reserve(len(wide.rows)) and self.apart_graphs is not None:
+        if self.apart.reserve(len(wide.rows)):
             self.apart_graphs.forget()
         if wide.reuses:
             self.apart.copy_from(self.cache, wide.rows)
-        graphs = self.apart_graphs
-        logits = self._forward_apart(inputs) if graphs is None else graphs(self._forward_apart, inputs)
+        logits = self.apart_graphs(partial(self._forward, self.apart), inputs)
         self.apart.copy_to(self.cache, wide.rows)
         return logits.clone()  # the next replay overwrites it
 
@@ -71,7 +67,7 @@ class TransformerSession:
             self.cache.allocate(self.network.embed.weight)
         first = prepared.parts[0]
         if first.rows is None and first.columns is None:
-            return self._forward(first.prepared.inputs_of(tokens))
+            return self._forward(self.cache, first.prepared.inputs_of(tokens))
         shape = (len(tokens), prepared.plan.wanted.width, self.network.shape.vocab)
         logits = self.network.embed.weight.new_zeros(shape)
         tasks = [partial(self._run_part, part, tokens, logits) for part in prepared.parts]
@@ -85,7 +81,7 @@ class TransformerSession:
     def _run_part(self, part: RowPart, tokens: Tensor, logits: Tensor) -> None:
         """Write the logits of a part."""
         rows, inputs = part.rows, part.prepared.inputs_of(tokens if part.rows is None else tokens[part.rows])
-        found = self._forward(inputs, rows)
+        found = self._forward(self.cache, inputs, rows)
         if rows is None:
             rows = torch.arange(len(found))
         if part.columns is None:
@@ -93,16 +89,9 @@ class TransformerSession:
         else:
             logits[rows[:, None], part.columns] = found
 
-    def _forward_apart(self, inputs: ForwardInputs) -> Tensor:
-        assert inputs.cache_columns is not None
-        return self._run(inputs, self.apart.layers(inputs.cache_columns))
-
-    def _forward(self, inputs: ForwardInputs, rows: Tensor | None = None) -> Tensor:
-        cache = None if inputs.cache_columns is None else self.cache.layers(inputs.cache_columns, rows)
-        return self._run(inputs, cache)
-
-    def _run(self, inputs: ForwardInputs, cache: list[LayerCache] | None) -> Tensor:
-        stream = self.network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, cache, inputs.wanted)
+    def _forward(self, cache: KVCache, inputs: ForwardInputs, rows: Tensor | None = None) -> Tensor:
+        layers = None if inputs.cache_columns is None else cache.layers(inputs.cache_columns, rows)
+        stream = self.network(inputs.tokens, (inputs.cos, inputs.sin), inputs.mask, layers, inputs.wanted)
         logits = self.network.logits(*stream).to(inputs.tokens.device)
         return logits.index_fill_(-1, self.barred, float("-inf"))
 
@@ -119,12 +108,12 @@ class TransformerSession:
         return self.prepared
 
     def add(self, rows: int, left: int, right: int) -> None:
-        if self.cache.add(rows, left, right) and self.graphs is not None:
+        if self.cache.add(rows, left, right):
             self.graphs.forget()
-        if (left or right) and self.apart.resize(self.cache.length) and self.apart_graphs is not None:
+        if left or right:
+            self.apart.resize(self.cache.length)
             self.apart_graphs.forget()
 
     def keep(self, rows: Tensor) -> None:
         self.cache.keep(rows)
-        if self.graphs is not None:
-            self.graphs.shrink(len(rows))
+        self.graphs.shrink(len(rows))

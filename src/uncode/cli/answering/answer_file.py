@@ -23,14 +23,16 @@ from ...generation.prompt import Prompt, answer_texts, blank_gaps, canvas_of
 from ...models import BUILT_IN, folder_of
 from ...samplers.options import DEFAULT_LENGTH
 from ...util.files import Journal
+from ...util.progress import item_bar
 from ...view.page import Trajectory
-from ...view.row_summary import Row, first_eos_step
-from ..progress import item_bar
+from ...view.row_summary import first_eos_step
 from .finished_answers import report_done
 from .pages import MAX_ROWS, write_view
 from .prompt_notes import advise, note_blank_gaps
 from .prompts import PromptFile, PromptLine
 
+FileLine = dict[str, Any]
+"""A line of the answer file, or of the file of traces."""
 Key = tuple[str | int, str]
 """What tells answers apart: the id of the prompt and the name of the sampler."""
 
@@ -72,7 +74,7 @@ class FileJob:
 class Answers:
     """The answers to a file of prompts."""
 
-    rows: list[Row]
+    rows: list[FileLine]
     """In the order of the file; those of one prompt in the order of the samplers."""
     resumed: int
     """How many are of an earlier run."""
@@ -108,9 +110,9 @@ class _Kept:
         are_known = all(isinstance(part, str | int) for key in keys for part in key) and set(keys) <= order.keys()
         changed = f"'{journal.path}' was changed: choose another file, or remove it."
         require(are_known and len(set(keys)) == len(keys), changed)
-        self.rows: dict[Key, Row] = dict(zip(keys, journal.rows, strict=True))
+        self.rows: dict[Key, FileLine] = dict(zip(keys, journal.rows, strict=True))
 
-    def add(self, key: Key, row: Row) -> None:
+    def add(self, key: Key, row: FileLine) -> None:
         if key not in self.rows:
             self.journal.add(row)
             self.rows[key] = row
@@ -120,7 +122,7 @@ class _Kept:
         self.journal.arrange([self.rows[key] for key in sorted(self.rows, key=self.order.__getitem__)])
 
 
-def answer_file(job: FileJob, command: Mapping[str, Any] | None = None) -> Answers:
+def answer_file(job: FileJob, command: Mapping[str, object] | None = None) -> Answers:
     """Answer the prompts that have no answer yet. Finished answers are kept after a kill.
 
     A page needs traces. Where no file keeps them, the prompts on it that have an answer are decoded again.
@@ -151,9 +153,9 @@ def answer_file(job: FileJob, command: Mapping[str, Any] | None = None) -> Answe
     return Answers(rows, resumed, sum(row["forwards"] for row in rows) - before, time.monotonic() - began)
 
 
-def _answer_missing(job: FileJob, items: list[_Item], answers: _Kept, traces: _Kept | None) -> Mapping[Key, Row]:
+def _answer_missing(job: FileJob, items: list[_Item], answers: _Kept, traces: _Kept | None) -> Mapping[Key, FileLine]:
     """Decode what the files do not have. Returns the traces for a page: if no file keeps them, only those it shows."""
-    drawn: dict[Key, Row] = {} if traces is None else traces.rows
+    drawn: dict[Key, FileLine] = {} if traces is None else traces.rows
     shown = {item.key for item in items[:MAX_ROWS]} if traces is None and job.view is not None else set()
     done = answers.rows.keys() - shown if traces is None else answers.rows.keys() & drawn.keys()
     missing, blank = [item for item in items if item.key not in done], list[str]()
@@ -188,7 +190,7 @@ def _items(job: FileJob) -> list[_Item]:
     ]
 
 
-def _about(job: FileJob) -> dict[str, Any]:
+def _about(job: FileJob) -> dict[str, object]:
     """Everything that the answers depend on. Runs of the same job share a file."""
     settings, model = job.settings, job.settings.model
     folder, weights = folder_of(model), list[str]()
@@ -211,7 +213,7 @@ def _about(job: FileJob) -> dict[str, Any]:
     }
 
 
-def _results(job: FileJob, items: list[_Item]) -> Iterator[tuple[_Item, Row, Row, list[str]]]:
+def _results(job: FileJob, items: list[_Item]) -> Iterator[tuple[_Item, FileLine, FileLine, list[str]]]:
     """Each item with its answer, its trace's row (empty if nothing needs it) and notes, in the order in which they are
     finished. Each prompt has its own seed, so its answer does not depend on the prompts beside it."""
 
@@ -233,7 +235,7 @@ def _results(job: FileJob, items: list[_Item]) -> Iterator[tuple[_Item, Row, Row
         if result.trace is None:
             raise UncodeError(f"{item.line.where}: {result.error}")
         text = answer_texts(denoiser, [item.prompt], result.trace)[0]
-        row, trace = item.line.as_row(), Row()
+        row, trace = item.line.as_row(), FileLine()
         if job.compares or job.needs_traces:
             trace = result.trace.row(0, denoiser.tokenizer, id=item.line.id, title=item.name, text=text)
         facts = {"text": text, "forwards": len(result.trace), "seed": result.request.seed}
@@ -242,7 +244,7 @@ def _results(job: FileJob, items: list[_Item]) -> Iterator[tuple[_Item, Row, Row
         yield item, row | facts, trace, blank_gaps(denoiser, [item.prompt], result.trace)
 
 
-def _write_view(job: FileJob, path: Path, traces: list[Row], left_out: int) -> None:
+def _write_view(job: FileJob, path: Path, traces: list[FileLine], left_out: int) -> None:
     """Write the page. A prompt is called by its id."""
     numbered = [(f"prompt {row['id']}" if isinstance(row["id"], int) else row["id"], row) for row in traces]
     prompts, names = len(job.prompts.lines), list(job.settings.samplers)

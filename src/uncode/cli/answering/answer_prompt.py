@@ -15,10 +15,11 @@ from ...core.support.reprs import counted
 from ...core.trace.trace import Trace
 from ...generation.generate import start_decode
 from ...generation.prompt import answer_texts, blank_gaps
+from ...util.progress import item_bar
 from ...view.page import Trajectory
-from ..progress import item_bar
+from ...view.visible_text import EOS_SIGN
 from .answer_file import DecodeSettings
-from .drawing import EOS_SIGN, STYLES, show_live
+from .drawing import STYLES, show_live
 from .pages import write_view
 from .prompt_notes import advise, note_blank_gaps
 from .prompts import read_prompt

@@ -20,7 +20,8 @@ from ...core.support.reprs import counted
 from ...core.trace.row_record import OPEN
 from ...core.trace.texts import token_texts
 from ...core.trace.trace import Trace
-from ...view.row_summary import Row, eos_ids_of, forwards
+from ...view.row_summary import TraceLine, eos_ids_of, forwards
+from ...view.visible_text import BREAK, EOS_SIGN
 
 STYLES = {
     EARLY: "bold #1a1a1a on #fde047",
@@ -32,7 +33,7 @@ STYLES = {
     "draft": "dim italic",
 }
 """Backgrounds go from light to dark, for readers who do not see colours. Without colours: bold, plain, underlined."""
-MASK, EOS_SIGN, BREAK = "·", "∎", "↵"
+MASK = "·"
 MIN_FRAME_SECONDS = 1 / 20
 """A small model takes steps faster than eyes can follow."""
 
@@ -57,7 +58,7 @@ def draw(cells: Sequence[DrawnToken]) -> Text:
     return drawn
 
 
-def cells_of(row: Row) -> list[DrawnToken]:
+def cells_of(row: TraceLine) -> list[DrawnToken]:
     """The generated tokens of a finished row."""
     eos_ids = eos_ids_of(row)
     tokens = zip(row["generated_texts"], moments(row["commit_step"]), row["generated_ids"], strict=True)

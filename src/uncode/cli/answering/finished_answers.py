@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import typer
 
@@ -20,8 +19,8 @@ from .prompts import PromptFile
 
 
 def command_of(
-    prompts: PromptFile, model: str, sampler: str, frequency: str | None, **options: Any
-) -> dict[str, Any] | None:
+    prompts: PromptFile, model: str, sampler: str, frequency: str | None, **options: object
+) -> dict[str, object] | None:
     """The options of a command and stamps of its files; None for a hub id, whose weights may change."""
     folder = folder_of(model)
     if folder is None and model != "toy":
@@ -36,7 +35,7 @@ def command_of(
 
 
 def report_if_finished(
-    prompts: PromptFile, command: Mapping[str, Any] | None, force: bool, as_json: bool, answers_alone: bool = True
+    prompts: PromptFile, command: Mapping[str, object] | None, force: bool, as_json: bool, answers_alone: bool = True
 ) -> bool:
     """Print a summary and return True if the same command has answered every prompt, and `answers_alone` are wanted.
     Raise for a foreign file."""

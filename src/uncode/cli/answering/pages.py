@@ -9,11 +9,11 @@ from typing import Any
 
 import typer
 
-from ...analysis.read_traces import read_fields, whole_rows
+from ...analysis.read_traces import read_fields, trace_lines
 from ...core.errors import require
 from ...core.support.reprs import counted
 from ...view.page import Trajectory, Verdict, write_page
-from ...view.row_summary import Row
+from ...view.row_summary import TraceLine
 
 MAX_ROWS = 2000
 """Rows on a page, unless they are chosen."""
@@ -33,8 +33,8 @@ def read_trajectories(
     `chosen` are numbers of rows, counted from 0 over all files. Without them the first `max_rows` are read.
     """
     wanted = None if chosen is None else set(chosen)
-    found, count = list[tuple[Row, Path]](), 0
-    for count, (number, file, row) in enumerate(whole_rows(paths), 1):
+    found, count = list[tuple[TraceLine, Path]](), 0
+    for count, (number, file, row) in enumerate(trace_lines(paths), 1):
         if (len(found) < max_rows) if wanted is None else (count - 1 in wanted):
             _check(row, number, file)
             found.append((row, file))
@@ -50,7 +50,7 @@ def _check(row: Any, number: int, file: Path) -> None:
     require(with_texts, f"line {number} of '{file}' has no texts: write the trace with its tokenizer.")
 
 
-def _named(rows: list[tuple[Row, Path]]) -> list[Trajectory]:
+def _named(rows: list[tuple[TraceLine, Path]]) -> list[Trajectory]:
     """The rows with titles: the sampler's label or name, with the file or the row's number where names are equal."""
     names = [_sampler(row) for row, _ in rows]
     if _repeats(rows, names) and len({file for _, file in rows}) > 1:
@@ -62,24 +62,22 @@ def _named(rows: list[tuple[Row, Path]]) -> list[Trajectory]:
     ]
 
 
-def _repeats(rows: list[tuple[Row, Path]], names: list[str]) -> bool:
+def _repeats(rows: list[tuple[TraceLine, Path]], names: list[str]) -> bool:
     """Whether two rows of one prompt have the same name."""
     seen = Counter((_problem(row), row["prompt_text"], name) for (row, _), name in zip(rows, names, strict=True))
     return max(seen.values(), default=0) > 1
 
 
-def _sampler(row: Row) -> str:
-    for name in (row.get("label"), row.get("title"), row["sampler"].get("name")):
-        if isinstance(name, str) and name:
-            return name
-    return "unnamed sampler"
+def _sampler(row: TraceLine) -> str:
+    notes = (row.get("label"), row.get("title"))
+    return next((name for name in notes if isinstance(name, str) and name), str(row["sampler"]["name"]))
 
 
-def _problem(row: Row) -> str:
+def _problem(row: TraceLine) -> str:
     """The task and the id of the problem, where an evaluation noted them. Some ids begin with the task."""
     task, number = (str(row[name]) if isinstance(row.get(name), str | int) else "" for name in ("task", "id"))
     return number if number.startswith(task) else f"{task} {number}".rstrip()
 
 
-def _verdict(row: Row) -> Verdict | None:
+def _verdict(row: TraceLine) -> Verdict | None:
     return None if row.get("correct") is None else Verdict(bool(row["correct"]))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import cache
-from typing import Any
 
 import typer
 
@@ -14,7 +14,7 @@ from ...generation.prompt import Prompt
 from ...models import TINY, folder_of
 
 
-def advise(model: str, denoiser: Denoiser, prompts: list[tuple[Any, Prompt]]) -> None:
+def advise(model: str, denoiser: Denoiser, prompts: Sequence[tuple[object, Prompt]]) -> None:
     """Print a note if `tiny` was not trained on such prompts, or if rows are longer than the model's context."""
     folder = folder_of(model)
     unfamiliar = [text for text, row in prompts if row.is_continued and isinstance(text, str) and not is_familiar(text)]

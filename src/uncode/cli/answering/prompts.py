@@ -37,7 +37,7 @@ class PromptLine:
     length: int | None
     seed: int | None
 
-    def as_row(self) -> dict[str, Any]:
+    def as_row(self) -> dict[str, object]:
         """The id and the prompt, as an answer repeats them."""
         return {"id": self.id, "prompt" if isinstance(self.prompt, str) else "messages": self.prompt}
 
@@ -136,7 +136,7 @@ def _read_line(data: Any, number: int, where: str) -> PromptLine:
     return PromptLine(number, where, prompt, name, length, seed)
 
 
-def _is_text(value: Any) -> bool:
+def _is_text(value: object) -> bool:
     """Whether a value is a text that can be encoded. JSON allows half a surrogate pair, which cannot."""
     try:
         return isinstance(value, str) and value.encode() is not None
@@ -144,12 +144,12 @@ def _is_text(value: Any) -> bool:
         return False
 
 
-def _is_whole(value: Any) -> bool:
+def _is_whole(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _are_messages(value: Any) -> bool:
-    def is_message(message: Any) -> bool:
+def _are_messages(value: object) -> bool:
+    def is_message(message: object) -> bool:
         return (
             isinstance(message, dict) and set(message) == {"role", "content"} and all(map(_is_text, message.values()))
         )

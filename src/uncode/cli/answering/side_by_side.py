@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.box import SIMPLE
@@ -14,9 +13,9 @@ from rich.text import Text
 
 from ...generation.generate import start_decode
 from ...generation.prompt import answer_texts, blank_gaps
+from ...util.progress import item_bar
 from ...view.page import Trajectory
-from ...view.row_summary import first_eos_step, forwards, summary
-from ..progress import item_bar
+from ...view.row_summary import TraceLine, first_eos_step, forwards, summary
 from .answer_file import DecodeSettings, FileJob, answer_file
 from .drawing import cells_of, draw, legend
 from .pages import write_view
@@ -50,7 +49,7 @@ def compare(settings: DecodeSettings, prompt: str, view: Path | None, as_json: b
     _show(Console(highlight=False), rows)
 
 
-def _show(console: Console, rows: list[dict[str, Any]]) -> None:
+def _show(console: Console, rows: list[TraceLine]) -> None:
     """Print the answers side by side if they fit, coloured by commit time. Without a terminal, print plain text."""
     if not console.is_terminal:
         for number, row in enumerate(rows):
@@ -70,7 +69,7 @@ def _show(console: Console, rows: list[dict[str, Any]]) -> None:
     console.print(legend(*["eos"] * any_eos))
 
 
-def _cell(row: dict[str, Any], apart: bool) -> Group:
+def _cell(row: TraceLine, apart: bool) -> Group:
     """One sampler: its name, a summary of its decode, its text."""
     clauses = [Text(clause, style="dim") for clause in summary(row)]
     facts = clauses if apart else [Text("; ", style="dim").join(clauses)]
@@ -104,7 +103,7 @@ def compare_file(job: FileJob, as_json: bool) -> None:
     found.report(job.prompts, as_json=False)
 
 
-def _table(each: list[tuple[PromptLine, list[dict[str, Any]]]], names: list[str]) -> Table:
+def _table(each: list[tuple[PromptLine, list[TraceLine]]], names: list[str]) -> Table:
     """A row for each prompt, a column for each sampler."""
     table = Table(box=SIMPLE, show_lines=True, expand=True, pad_edge=False)
     for name in ("prompt", *names):

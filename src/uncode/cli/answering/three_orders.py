@@ -20,7 +20,6 @@ from ...evals.suite.families.family import Family
 from ...evals.suite.folder import results_of
 from ...evals.suite.report import short
 from ...evals.suite.results import Results
-from ...evals.task import Grade
 from ...generation.generate import start_decode
 from ...generation.prompt import answer_texts, read_prompts
 from ...models import TABLE
@@ -86,12 +85,9 @@ def _solve(family: Family[Any], example: Any, sampler: Sampler, denoiser: Denois
     if not console.is_terminal:
         console.print(Text(sampler.name), draw(merge_eos(cells_of(row))), sep="\n")
     verdict = Text("right" if grade.correct else "wrong", style="bold green" if grade.correct else "bold red")
-    console.print(verdict.append(f": {_why(grade)}; {'; '.join(summary(row))}.", style="not bold default").append("\n"))
+    verdict.append(f": {grade.why.rstrip('.')}; {'; '.join(summary(row))}.\n", style="not bold default")
+    console.print(verdict)
     return Trajectory(sampler.name, row, Verdict(grade.correct, grade.why), problem=short(family.name))
-
-
-def _why(grade: Grade) -> str:
-    return grade.why.rstrip(".")
 
 
 def _pattern(results: Results, family: str, solved: list[bool]) -> Text:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ...analysis.kinds import KINDS, SWEEPS, check_choices
 from ...core.errors import require
@@ -31,22 +33,19 @@ def complete_kind(incomplete: str) -> list[tuple[str, str]]:
 def command(
     kind: Annotated[
         str,
-        typer.Argument(
-            metavar="KIND", help="The figure: heatmap, trivial, ... (all below).", autocompletion=complete_kind
-        ),
+        Argument(metavar="KIND", help="The figure: heatmap, trivial, ... (all below).", autocompletion=complete_kind),
     ],
     traces: Traces,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The figure (.png, .svg, .pdf), or its arrays (.csv); see --json too."),
+        Path | None, Option(metavar="FILE", help="The figure (.png, .svg, .pdf), or its arrays (.csv); see --json too.")
     ] = None,
     parts: Annotated[
         int | None,
-        typer.Option(metavar="N", help="Divide the span and the decode into N equal parts; lengths may then differ."),
+        Option(metavar="N", help="Divide the span and the decode into N equal parts; lengths may then differ."),
     ] = None,
     reference: Annotated[
         list[Path] | None,
-        typer.Option(
+        Option(
             metavar="TRACES", help="For trivial: traces of a left-to-right sampler, drawn as a line; may be repeated."
         ),
     ] = None,
@@ -70,40 +69,29 @@ def command(
       uncode analyze entropy run --json > entropy.json
     """
     check_choices(kind, parts, bool(reference))
+    suffix = "" if out is None else out.suffix.lower()
     if out is not None:
-        _check_out(out, force)
+        require(suffix in SUFFIXES, f"--out takes a .png, .svg, .pdf or .csv file, not '{out}'.")
+        if suffix != ".csv":
+            check_installed("matplotlib", "plots", "a figure")
+        check_output(out, "--out", "CSV of an analysis" if suffix == ".csv" else "figure", force)
     with loading():
         from ...analysis.analyze import analyze
-        from ..progress import reading_bar
+        from ...util.progress import reading_bar
     with reading_bar("reading traces") as on_bytes:
         found = analyze(kind, traces, parts=parts, reference=reference or (), on_bytes=on_bytes)
-    if out is not None:
-        _write(found, out)
+    if out is not None and suffix == ".csv":
+        write_whole(out, found.csv())
+    elif out is not None:
+        from ...analysis.figures import draw
+
+        draw(found, out)
     if as_json:
         typer.echo(json.dumps(found.data(), allow_nan=False))
     else:
         _show(found)
     if out is not None:
         typer.echo(f"{out}: {kind} of {counted(found.traces, 'trace')}.", err=True)
-
-
-def _check_out(out: Path, force: bool) -> None:
-    suffix = out.suffix.lower()
-    require(suffix in SUFFIXES, f"--out takes a .png, .svg, .pdf or .csv file, not '{out}'.")
-    if suffix != ".csv":
-        check_installed("matplotlib", "plots", "a figure")
-    check_output(out, "--out", "CSV of an analysis" if suffix == ".csv" else "figure", force)
-
-
-def _write(found: Analysis, out: Path) -> None:
-    if out.suffix.lower() == ".csv":
-        from ...analysis.csv_file import csv_text
-
-        write_whole(out, csv_text(found))
-    else:
-        from ...analysis.figures import draw
-
-        draw(found, out)
 
 
 def _show(found: Analysis) -> None:
@@ -119,11 +107,13 @@ def _show(found: Analysis) -> None:
             console.print(f"reference: {share:.2f} of {group.sampler} {group.task}".rstrip())
 
 
-def _cell(value: Any) -> str:
+def _cell(value: object) -> str:
     return "none" if value is None else value if isinstance(value, str) else f"{value:.2f}"
 
 
-_OUTCOMES: dict[str, Any] = {
+Measure = Callable[[Any], float | str | None]
+"""Reads a value from one group of an analysis; which class that is depends on the figure."""
+_OUTCOMES: dict[str, Measure] = {
     "right": lambda one: one.share,
     "tokens a forward": lambda one: one.tokens_per_forward,
     "rate": lambda one: one.settings.rate,
@@ -131,7 +121,7 @@ _OUTCOMES: dict[str, Any] = {
     "table": lambda one: one.settings.table or None,
     "rejection": lambda one: one.settings.rejection,
 }
-_MEASURES: dict[str, dict[str, Any]] = {
+_MEASURES: dict[str, dict[str, Measure]] = {
     "heatmap": {
         "boundary first": lambda one: one.boundary and one.boundary.index,
         "first quarter": lambda one: one.boundary and one.boundary.first,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from ...core.errors import require
 from ..options import Force, Json, Traces
@@ -35,24 +36,19 @@ def complete_case(incomplete: str) -> list[tuple[str, str]]:
 def command(
     traces: Traces,
     samplers: Annotated[
-        str,
-        typer.Option(
-            metavar="FAILING,RIGHT", help="The sampler that fails, and the one that is right, by their labels."
-        ),
+        str, Option(metavar="FAILING,RIGHT", help="The sampler that fails, and the one that is right, by their labels.")
     ] = "confidence,uncode",
     kinds: Annotated[
         list[str] | None,
-        typer.Option(
+        Option(
             "--kind",
             metavar="KIND",
             help="early_answer, cut_short or trivial_lock; may be repeated.  [default: all]",
             autocompletion=complete_case,
         ),
     ] = None,
-    limit: Annotated[int, typer.Option(min=1, metavar="N", help="Cases of each kind that are shown.")] = 1,
-    view: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a page (HTML) that replays the cases.")
-    ] = None,
+    limit: Annotated[int, Option(min=1, metavar="N", help="Cases of each kind that are shown.")] = 1,
+    view: Annotated[Path | None, Option(metavar="FILE", help="Write a page (HTML) that replays the cases.")] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -76,7 +72,7 @@ def command(
         check_output(view, "--view", "page", force)
     with loading():
         from ...analysis.cases import RULES, find_cases
-        from ..progress import reading_bar
+        from ...util.progress import reading_bar
     with reading_bar("reading traces") as on_bytes:
         found = find_cases(traces, failing, right, kinds=tuple(kinds or RULES), on_bytes=on_bytes)
     groups = {kind: [case for case in found if case.kind == kind] for kind in kinds or RULES}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from ...core.errors import require, suggest
 from .. import options as shared
@@ -24,15 +24,14 @@ def command(
     prompt: shared.PromptText = None,
     samplers: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="SAMPLER,...",
             help="Names of samplers, or sampler files, with commas between them.",
             autocompletion=shared.complete_samplers,
         ),
     ] = "confidence,semi_ar,uncode",
     settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="NAME.KEY=VALUE", help="An option of one sampler; may be repeated."),
+        list[str] | None, Option("--set", metavar="NAME.KEY=VALUE", help="An option of one sampler; may be repeated.")
     ] = None,
     frequency: shared.Frequency = None,
     model: shared.Model = "tiny",
@@ -44,7 +43,7 @@ def command(
     device: shared.Device = None,
     dtype: shared.Dtype = None,
     revision: shared.Revision = None,
-    view: shared.View = None,
+    view: shared.ViewPage = None,
     source: shared.Input = None,
     out: shared.Out = None,
     batch: shared.BatchSize = None,

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from ..options import Json
 from ..printing import loading
@@ -15,12 +16,10 @@ SUMMARY = "Convert pickled weights (pytorch_model.bin) to safetensors."
 
 
 def command(
-    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="The folder of a checkpoint.")],
+    folder: Annotated[Path, Argument(metavar="FOLDER", help="The folder of a checkpoint.")],
     out: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FOLDER", help="A folder for the converted checkpoint.  [default: beside the pickled files]"
-        ),
+        Option(metavar="FOLDER", help="A folder for the converted checkpoint.  [default: beside the pickled files]"),
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -38,7 +37,7 @@ def command(
         from rich.filesize import decimal
 
         from ...backbones.loading.convert import convert
-        from ..progress import item_bar
+        from ...util.progress import item_bar
     with item_bar("converting") as on_progress:
         done = convert(folder, out, on_progress)
     kinds = sorted({tensor.kind for tensor in done.tensors})

@@ -10,21 +10,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ...core.errors import require
 from ...core.support.reprs import counted
-from ..options import Json
+from ..options import Json, TableOut
 from ..outputs import check_output, check_resumable, same_file
 
 if TYPE_CHECKING:
     from ...frequency.corpora.corpus import Corpus
     from ...frequency.counting.count import Counted
+    from ...frequency.fingerprint import Tokenizer
     from ...frequency.table import FrequencyTable
 
 SUMMARY = "Count a corpus into a frequency table for Uncode."
 MAX_UNKNOWN = 0.05
 """A larger share of unknown tokens is warned of: the table would be one of another language."""
-Option = typer.Option
 
 
 def complete_spec(incomplete: str) -> list[str]:
@@ -33,73 +34,60 @@ def complete_spec(incomplete: str) -> list[str]:
     return [name for name in package_specs() if name.startswith(incomplete)]
 
 
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="SOURCE...",
-        help="Files, globs, folders, URLs, dataset ids, a corpus spec (.toml or a name), or -.",
-        autocompletion=complete_spec,
-    ),
-]
-Tokenizer = Annotated[str, Option(metavar="MODEL", help="A model's folder or hub id, or a tokenizer.json.")]
-Revision = Annotated[str | None, Option(metavar="NAME", help="Revision of the tokenizer's hub id.")]
-Out = Annotated[Path, Option(metavar="FILE", help="Where to write the table (safetensors).")]
-Name = Annotated[str | None, Option(metavar="NAME", help="The table's name.  [default: the name of the output]")]
-Field = Annotated[
-    list[str] | None,
-    Option(
-        metavar="FIELD", help="A field to count; may be repeated; may be a path (messages.content).  [default: text]"
-    ),
-]
-Format = Annotated[
-    str | None,
-    Option(
-        "--format", metavar="FORMAT", help="text, jsonl, csv, tsv or parquet.  [default: by the names of the files]"
-    ),
-]
-Encoding = Annotated[str | None, Option(metavar="NAME", help="The encoding of the files.  [default: utf-8]")]
-Config = Annotated[str | None, Option(metavar="NAME", help="Configuration of a dataset id (en, ...).")]
-Split = Annotated[str | None, Option(metavar="NAME", help="Split of a dataset id.  [default: train]")]
-MaxBytes = Annotated[str | None, Option(metavar="SIZE", help="Count the first documents, up to this much text: 16GB.")]
-MaxDocuments = Annotated[int | None, Option(min=1, metavar="N", help="Count the first N documents.")]
-Sample = Annotated[
-    float, Option(metavar="SHARE", help="Count this share of the documents, above 0 and at most 1, chosen by a hash.")
-]
-Seed = Annotated[int, Option(metavar="N", help="The seed of the sample.")]
-Strict = Annotated[bool, Option("--strict", help="Stop at the first bad record.")]
-AllowBad = Annotated[
-    float, Option(min=0, max=1, metavar="SHARE", help="Stop when more than this share of the records is bad.")
-]
-Plain = Annotated[bool, Option("--plain", help="Tokenize whole texts, not distinct words: the same counts, slower.")]
-Restart = Annotated[bool, Option("--restart", help="Start again; do not resume a killed count.")]
-Force = Annotated[bool, Option("--force", help="Count a finished table again; overwrite a file uncode did not write.")]
-Ray = Annotated[
-    str | None,
-    Option(metavar="[ADDRESS]", help="Count on a Ray cluster: the one at ADDRESS, or a local one."),
-]
-
-
 def command(
-    sources: Sources,
-    tokenizer: Tokenizer,
-    out: Out,
-    name: Name = None,
-    field: Field = None,
-    file_format: Format = None,
-    encoding: Encoding = None,
-    config: Config = None,
-    split: Split = None,
-    max_bytes: MaxBytes = None,
-    max_documents: MaxDocuments = None,
-    sample: Sample = 1.0,
-    seed: Seed = 0,
-    strict: Strict = False,
-    allow_bad: AllowBad = 0.01,
-    plain: Plain = False,
-    restart: Restart = False,
-    ray: Ray = None,
-    revision: Revision = None,
-    force: Force = False,
+    sources: Annotated[
+        list[str],
+        Argument(
+            metavar="SOURCE...",
+            help="Files, globs, folders, URLs, dataset ids, a corpus spec (.toml or a name), or -.",
+            autocompletion=complete_spec,
+        ),
+    ],
+    tokenizer: Annotated[str, Option(metavar="MODEL", help="A model's folder or hub id, or a tokenizer.json.")],
+    out: TableOut,
+    name: Annotated[
+        str | None, Option(metavar="NAME", help="The table's name.  [default: the name of the output]")
+    ] = None,
+    field: Annotated[
+        list[str] | None,
+        Option(
+            metavar="FIELD",
+            help="A field to count; may be repeated; may be a path (messages.content).  [default: text]",
+        ),
+    ] = None,
+    file_format: Annotated[
+        str | None,
+        Option(
+            "--format", metavar="FORMAT", help="text, jsonl, csv, tsv or parquet.  [default: by the names of the files]"
+        ),
+    ] = None,
+    encoding: Annotated[str | None, Option(metavar="NAME", help="The encoding of the files.  [default: utf-8]")] = None,
+    config: Annotated[str | None, Option(metavar="NAME", help="Configuration of a dataset id (en, ...).")] = None,
+    split: Annotated[str | None, Option(metavar="NAME", help="Split of a dataset id.  [default: train]")] = None,
+    max_bytes: Annotated[
+        str | None, Option(metavar="SIZE", help="Count the first documents, up to this much text: 16GB.")
+    ] = None,
+    max_documents: Annotated[int | None, Option(min=1, metavar="N", help="Count the first N documents.")] = None,
+    sample: Annotated[
+        float,
+        Option(metavar="SHARE", help="Count this share of the documents, above 0 and at most 1, chosen by a hash."),
+    ] = 1.0,
+    seed: Annotated[int, Option(metavar="N", help="The seed of the sample.")] = 0,
+    strict: Annotated[bool, Option("--strict", help="Stop at the first bad record.")] = False,
+    allow_bad: Annotated[
+        float, Option(min=0, max=1, metavar="SHARE", help="Stop when more than this share of the records is bad.")
+    ] = 0.01,
+    plain: Annotated[
+        bool, Option("--plain", help="Tokenize whole texts, not distinct words: the same counts, slower.")
+    ] = False,
+    restart: Annotated[bool, Option("--restart", help="Start again; do not resume a killed count.")] = False,
+    ray: Annotated[
+        str | None, Option(metavar="[ADDRESS]", help="Count on a Ray cluster: the one at ADDRESS, or a local one.")
+    ] = None,
+    revision: Annotated[str | None, Option(metavar="NAME", help="Revision of the tokenizer's hub id.")] = None,
+    force: Annotated[
+        bool, Option("--force", help="Count a finished table again; overwrite a file uncode did not write.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Count how often each token occurs in a corpus. A killed count is resumed from OUT.counting; a finished one is
@@ -114,59 +102,58 @@ def command(
       zcat books.gz | uncode count - --tokenizer tiny --out books.safetensors
       uncode count s3://me/c4/ --ray --tokenizer tiny --out c4.safetensors
     """
-    _check_out(out, sources, force)
-
-    from ...backbones.loading.load_tokenizer import check_name, load_tokenizer
-    from ...frequency.corpora.corpus import read_size
-    from ...frequency.counting.job import BadRecordRules
-
-    fields = field and tuple(field)
-    reading = {"format": file_format, "fields": fields, "config": config, "split": split, "encoding": encoding}
-    limits = {"max_bytes": read_size(max_bytes) if max_bytes else None, "max_documents": max_documents}
-    drawn = {"sample": sample if sample != 1 else None, "seed": seed or None}
-    corpus = _corpus(sources, name, out, {key: value for key, value in reading.items() if value})
-    changes: dict[str, Any] = {"name": name, **limits, **drawn}
-    corpus = dataclasses.replace(corpus, **{key: value for key, value in changes.items() if value is not None})
-    check_name(tokenizer)
-    shards = corpus.shards()  # errors in the sources come before the tokenizer is loaded
-    loaded, rules = load_tokenizer(tokenizer, revision), BadRecordRules(strict, allow_bad)
-    settings: dict[str, Any] = {
-        "tokenizer_name": loaded.name,
-        "revision": loaded.revision,
-        "rules": rules,
-        "shards": shards,
-    }
-    settings |= {"plain": plain, "restart": restart, "reuse": not (force or restart), "ray": ray}
-    began = time.monotonic()
-    done = _count(corpus, loaded.tokenizer, out, **settings)
-    _report(done, out, time.monotonic() - began, as_json)
-
-
-def _check_out(out: Path, sources: list[str], force: bool) -> None:
     check_resumable(out, "--out")
     for source in sources:
         require(not same_file(Path(source), out), f"'{out}' is the corpus itself: choose another --out.")
     check_output(out, "--out", "frequency table", force)
 
-
-def _count(corpus: Corpus, tokenizer: Any, out: Path, **settings: Any) -> Counted:
+    from ...backbones.loading.tokenizer import check_name, load_tokenizer
+    from ...frequency.corpora.corpus import read_size
     from ...frequency.counting.checkpoint import checkpoint_of
     from ...frequency.counting.count import count
+    from ...frequency.counting.job import BadRecordRules
     from ..progress import counting_bar
 
+    given = {"format": file_format, "fields": field and tuple(field), "encoding": encoding}
+    given |= {"config": config, "split": split}
+    corpus = _corpus(sources, name or out.stem, {key: value for key, value in given.items() if value})
+    corpus = dataclasses.replace(
+        corpus,
+        name=name or corpus.name,
+        max_bytes=read_size(max_bytes) if max_bytes else corpus.max_bytes,
+        max_documents=max_documents or corpus.max_documents,
+        sample=corpus.sample if sample == 1 else sample,
+        seed=seed or corpus.seed,
+    )
+    check_name(tokenizer)
+    shards = corpus.shards()  # errors in the sources come before the tokenizer is loaded
+    loaded, began = load_tokenizer(tokenizer, revision), time.monotonic()
     try:
         with counting_bar(corpus.name) as on_progress:
-            done = count(corpus, tokenizer, out, on_progress=on_progress, **settings)
+            done = count(
+                corpus,
+                loaded.tokenizer,
+                out,
+                tokenizer_name=loaded.name,
+                revision=loaded.revision,
+                rules=BadRecordRules(strict, allow_bad),
+                plain=plain,
+                restart=restart,
+                reuse=not (force or restart),
+                shards=shards,
+                ray=ray,
+                on_progress=on_progress,
+            )
     except KeyboardInterrupt:
         kept = checkpoint_of(out)
         resumable = f"stopped; the same command resumes from '{kept}'"
         typer.echo(resumable if kept.is_file() else "stopped; nothing was kept", err=True)
         raise
-    _warn_of_unknown(done.table, tokenizer)
-    return done
+    _warn_of_unknown(done.table, loaded.tokenizer)
+    _report(done, out, time.monotonic() - began, as_json)
 
 
-def _corpus(sources: list[str], name: str | None, out: Path, reading: dict[str, Any]) -> Corpus:
+def _corpus(sources: list[str], name: str, reading: dict[str, Any]) -> Corpus:
     """The corpus of the sources on the command line, or of one corpus spec."""
     from ...frequency.corpora.corpus import Corpus, Source, is_dataset_id
     from ...frequency.corpora.corpus_spec import find_spec, read_spec
@@ -187,7 +174,7 @@ def _corpus(sources: list[str], name: str | None, out: Path, reading: dict[str, 
             f"{' and '.join(of_datasets)} {'are' if many else 'is'} for dataset ids, and '{sources[0]}' is none: leave "
             f"{'them' if many else 'it'} out.",
         )
-        return Corpus(name or out.stem, tuple(Source(where, **reading) for where in sources))
+        return Corpus(name, tuple(Source(where, **reading) for where in sources))
     require(len(sources) == 1, "a corpus spec cannot be mixed with other sources: name them in the spec.")
     given = [f"--{key.removesuffix('s')}" for key in reading]
     require(not given, f"a corpus spec sets its own reading options: leave {', '.join(given)} out.")
@@ -226,12 +213,11 @@ def _report(done: Counted, out: Path, seconds: float, as_json: bool) -> None:
     )
 
 
-def _warn_of_unknown(table: FrequencyTable, tokenizer: Any) -> None:
+def _warn_of_unknown(table: FrequencyTable, tokenizer: Tokenizer) -> None:
     from ...frequency.fingerprint import unknown_id
 
     unknown = unknown_id(tokenizer)
-    share = 0.0 if unknown is None else table.array[unknown] / table.total
-    if share > MAX_UNKNOWN:
+    if unknown is not None and (share := table.array[unknown] / table.total) > MAX_UNKNOWN:
         typer.echo(
             f"{100 * share:.1f} % of the tokens are unknown ({tokenizer.convert_ids_to_tokens(unknown)}), so the table "
             "says little about this corpus: give the --tokenizer of a model that knows such texts.",

@@ -6,11 +6,11 @@ from itertools import combinations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from ...core.errors import require
 from ...samplers.options import DEFAULT_SAMPLER
-from .. import options as shared
+from .. import options
 from ..outputs import check_output, check_resumable
 from ..printing import loading
 
@@ -18,29 +18,29 @@ SUMMARY = "Answer a prompt, fill gaps, or answer a file of prompts."
 
 
 def command(
-    prompt: shared.PromptText = None,
-    model: shared.Model = "tiny",
-    sampler: shared.SamplerName = DEFAULT_SAMPLER,
-    settings: shared.Settings = None,
-    frequency: shared.Frequency = None,
-    length: shared.Length = None,
-    seed: shared.Seed = 0,
-    chat: shared.Chat = False,
-    guidance: shared.Guidance = 0.0,
-    whole: shared.Whole = False,
-    order: Annotated[bool, typer.Option("--order", help="Show the order in which the tokens were written.")] = False,
-    device: shared.Device = None,
-    dtype: shared.Dtype = None,
-    revision: shared.Revision = None,
+    prompt: options.PromptText = None,
+    model: options.Model = "tiny",
+    sampler: options.SamplerName = DEFAULT_SAMPLER,
+    settings: options.SamplerSettings = None,
+    frequency: options.Frequency = None,
+    length: options.Length = None,
+    seed: options.Seed = 0,
+    chat: options.Chat = False,
+    guidance: options.Guidance = 0.0,
+    whole: options.Whole = False,
+    order: Annotated[bool, Option("--order", help="Show the order in which the tokens were written.")] = False,
+    device: options.Device = None,
+    dtype: options.Dtype = None,
+    revision: options.Revision = None,
     trace: Annotated[
-        Path | None, typer.Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")
+        Path | None, Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")
     ] = None,
-    view: shared.View = None,
-    source: shared.Input = None,
-    out: shared.Out = None,
-    batch: shared.BatchSize = None,
-    force: shared.Force = False,
-    as_json: shared.Json = False,
+    view: options.ViewPage = None,
+    source: options.Input = None,
+    out: options.Out = None,
+    batch: options.BatchSize = None,
+    force: options.Force = False,
+    as_json: options.Json = False,
 ) -> None:
     """Answer a prompt, fill the gaps in a text, or answer a file of prompts.
 
@@ -57,14 +57,14 @@ def command(
     """
     _check_files(trace, view, source, out, force)
     _check_options(prompt, source, out, batch, order, as_json)
-    options = shared.read_settings(found := shared.find_sampler(sampler, model), settings, frequency)
+    given = options.read_settings(found := options.find_sampler(sampler, model), settings, frequency)
     from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import longest_answer, read_file, read_typed
 
     prompt_file = None if source is None else read_file(source, out)
-    given = {"settings": options, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
+    asked = {"settings": given, "length": length, "seed": seed, "chat": chat, "guidance": guidance, "whole": whole}
     loaded_with = {"device": device, "dtype": dtype, "revision": revision}
-    command = None if prompt_file is None else command_of(prompt_file, model, found, frequency, **given, **loaded_with)
+    command = None if prompt_file is None else command_of(prompt_file, model, found, frequency, **asked, **loaded_with)
     if prompt_file is not None and report_if_finished(prompt_file, command, force, as_json, not (trace or view)):
         return
     text = None if prompt is None else read_typed(prompt)
@@ -73,11 +73,11 @@ def command(
         from ..answering.answer_prompt import answer_one
         from ..answering.choices import ModelChoice, SamplerChoice
 
-        chosen, which = SamplerChoice(found, options, frequency), ModelChoice(model, device, dtype, revision, guidance)
-        denoiser, (built,) = which.load(lambda own: [chosen.build(own)], longest_answer(length, prompt_file))
+        choice, which = SamplerChoice(found, given, frequency), ModelChoice(model, device, dtype, revision, guidance)
+        denoiser, (built,) = which.load(lambda own: [choice.build(own)], longest_answer(length, prompt_file))
     decode_settings = DecodeSettings(denoiser, model, {built.name: built}, seed, length, chat, stop_at_eos=not whole)
     if prompt_file is not None:
-        job = FileJob(decode_settings, prompt_file, False, batch or shared.DEFAULT_BATCH, trace, view, force)
+        job = FileJob(decode_settings, prompt_file, False, batch or options.DEFAULT_BATCH, trace, view, force)
         answer_file(job, command).report(prompt_file, as_json)
     elif text is not None:
         answer_one(decode_settings, text, trace, view, order, as_json)

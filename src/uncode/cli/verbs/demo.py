@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-import typer
+from typer import Option
 
 from ..options import Force, trained_folder
 from ..outputs import check_output
@@ -16,10 +16,10 @@ SEED = 2026
 
 def command(
     model: Annotated[
-        str, typer.Option(metavar="MODEL", help="tiny, or the folder of a model with its results.json.")
+        str, Option(metavar="MODEL", help="tiny, or the folder of a model with its results.json.")
     ] = "tiny",
-    view: Annotated[Path, typer.Option(metavar="FILE", help="The file for the page (HTML).")] = Path("demo.html"),
-    seed: Annotated[int, typer.Option(metavar="N", help="Which problems are drawn.")] = SEED,
+    view: Annotated[Path, Option(metavar="FILE", help="The file for the page (HTML).")] = Path("demo.html"),
+    seed: Annotated[int, Option(metavar="N", help="Which problems are drawn.")] = SEED,
     force: Force = False,
 ) -> None:
     """Solve three problems with confidence, semi-AR and certain_first on a small model; write a page that replays them.

@@ -64,16 +64,15 @@ def _jails() -> dict[str, str]:
 
 
 def _versions() -> dict[str, str]:
-    return {"uncode": __version__, "python": platform.python_version()} | {name: _version(name) for name in PACKAGES}
-
-
-def _version(package: str) -> str:
     from importlib.metadata import PackageNotFoundError, version
 
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+    found = {"uncode": __version__, "python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            found[package] = "not installed"
+    return found
 
 
 def _devices() -> list[dict[str, Any]]:
@@ -101,7 +100,7 @@ def _cpu_has_bfloat16() -> bool:
         return False
 
 
-def _gpu(number: int) -> dict[str, Any]:
+def _gpu(number: int) -> dict[str, object]:
     import torch
 
     from ...core.support.memory import gigabytes
@@ -128,7 +127,7 @@ def _hub() -> dict[str, str]:
     }
 
 
-def _extras() -> list[dict[str, Any]]:
+def _extras() -> list[dict[str, object]]:
     return [
         {
             "name": name,

@@ -13,6 +13,8 @@ from ..printing import loading, printing
 if TYPE_CHECKING:
     from rich.table import Table
 
+    from ...backbones.dialects.dialect import Dialect
+
 SUMMARY = "List the models uncode knows, and which are downloaded."
 
 
@@ -47,7 +49,7 @@ def command(as_json: Json = False) -> None:
         )
 
 
-def _releases(dialect: Any) -> list[dict[str, Any]]:
+def _releases(dialect: Dialect) -> list[dict[str, Any]]:
     from ...backbones.loading import hub
 
     return [

@@ -14,11 +14,10 @@ from ...models import TABLE, TINY, sampler_files
 from ...samplers.catalog import catalog, find
 from ...samplers.options import DEFAULT_SAMPLER
 from ...samplers.preset import Preset
-from ..options import Frequency, Json, Settings, complete_sampler, find_sampler, read_settings
-from ..printing import NARROW_COLUMNS, loading, printing
+from ..options import Frequency, Json, SamplerSettings, complete_sampler, find_sampler, read_settings
+from ..printing import NARROW_COLUMNS, listing, loading, printing
 
 if TYPE_CHECKING:
-    from rich.console import Group
     from rich.table import Table
 
 SUMMARY = "List the samplers; print one with its options as TOML."
@@ -31,7 +30,7 @@ def command(
             metavar="NAME", help="A sampler, to print its options and TOML.", autocompletion=complete_sampler
         ),
     ] = None,
-    settings: Settings = None,
+    settings: SamplerSettings = None,
     frequency: Frequency = None,
     as_json: Json = False,
 ) -> None:
@@ -93,22 +92,10 @@ def _comments(entry: Preset) -> list[str]:
 
 
 def _list() -> None:
+    entries = catalog().values()
     with printing() as console:
-        console.print(_lines() if console.width < NARROW_COLUMNS else _table())
-
-
-def _lines() -> Group:
-    """The list for a narrow terminal: each name, with its summary below."""
-    from rich.console import Group
-    from rich.padding import Padding
-    from rich.text import Text
-
-    return Group(
-        *(
-            Group(Text(entry.name, style="bold"), Padding(Text(entry.summary), (0, 0, 0, 2)))
-            for entry in catalog().values()
-        )
-    )
+        is_narrow = console.width < NARROW_COLUMNS
+        console.print(listing((entry.name, [entry.summary]) for entry in entries) if is_narrow else _table())
 
 
 def _table() -> Table:

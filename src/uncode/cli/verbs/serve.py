@@ -6,35 +6,25 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from ...core.errors import require
 from ...core.support.reprs import counted
 from ...models import folder_of
 from ...samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER
-from ...server.settings import Limits, Origin, Replicas, ServerSettings
+from ...server.settings import Origin, Replicas, ServerLimits, ServerSettings
 from ...util.extras import check_installed
-from ..options import (
-    Device,
-    Dtype,
-    Frequency,
-    Guidance,
-    Model,
-    Revision,
-    SamplerName,
-    Settings,
-    find_sampler,
-    read_settings,
-)
+from .. import options as shared
 from ..printing import loading
 
 if TYPE_CHECKING:
     from ...server.service import Service
 
 SUMMARY = "Serve a model to OpenAI clients."
-LIMITS = Limits()
+LIMITS = ServerLimits()
 PACKAGES = ("fastapi", "uvicorn", "prometheus_client")
 EXAMPLES = {
     "tiny": "Question: Finn has 22 coins. Finn earns 24 coins. Finn sells 17 coins. Finn finds 22 coins. Finn triples "
@@ -42,81 +32,78 @@ EXAMPLES = {
     "toy": "add 2 3 4",
 }
 """What the live page begins with: a prompt that the model can answer."""
-Option = typer.Option
-Host = Annotated[str, Option(metavar="ADDRESS", help="The address to listen on.")]
-Port = Annotated[int, Option(min=0, max=65535, metavar="N", help="The port to listen on; 0 takes a free one.")]
-ApiKey = Annotated[
-    str | None,
-    Option(metavar="KEY", envvar="UNCODE_API_KEY", show_envvar=False, help="Clients must send it; or UNCODE_API_KEY."),
-]
-AllowHost = Annotated[
-    list[str] | None,
-    Option(metavar="NAME", help="A host name of a proxy on this machine, without --api-key; may be repeated."),
-]
-Name = Annotated[str | None, Option(metavar="NAME", help="The model's name in the API.  [default: its own]")]
-Length = Annotated[
-    int | None,
-    Option(
-        min=1,
-        metavar="N",
-        help=f"Tokens to generate where a request does not say.  [default: {DEFAULT_LENGTH}, or --max-tokens if less]",
-    ),
-]
-Rows = Annotated[int, Option("--rows", min=1, metavar="N", help="Rows in the batch.")]
-Queue = Annotated[int, Option(min=0, metavar="N", help="Rows that may wait; the next request is answered with 429.")]
-MaxPrompt = Annotated[int, Option("--max-prompt", min=1, metavar="N", help="Tokens of a prompt.")]
-MaxTokens = Annotated[int, Option("--max-tokens", min=1, metavar="N", help="Tokens to generate, at most.")]
-Context = Annotated[
-    int | None, Option(min=2, metavar="N", help="Tokens of a prompt and its answer.  [default: the model's context]")
-]
-MaxBody = Annotated[int, Option("--max-body", min=1, metavar="BYTES", help="Bytes of a request.")]
-Connections = Annotated[int, Option(min=1, metavar="N", help="Connections at a time.")]
-Timeout = Annotated[float, Option(min=0.1, metavar="SECONDS", help="Seconds until a request is given up.")]
-ReadTimeout = Annotated[
-    float, Option("--read-timeout", min=0.1, metavar="SECONDS", help="Seconds that a client may be silent or slow.")
-]
-Grace = Annotated[float, Option(min=0, metavar="SECONDS", help="Seconds for running rows after a signal to stop.")]
-LogPrompts = Annotated[bool, Option("--log-prompts", help="Write prompts and answers to the log.")]
-Ray = Annotated[
-    str | None,
-    Option(metavar="[ADDRESS]", help="Serve with Ray Serve, on the cluster at ADDRESS or on this machine."),
-]
-MinReplicas = Annotated[int, Option("--replicas", min=1, metavar="N", help="With --ray: replicas of the model.")]
-MaxReplicas = Annotated[
-    int | None,
-    Option(min=1, metavar="N", help="With --ray: replicas under load, at most.  [default: those of --replicas]"),
-]
 
 
 def command(
-    model: Model = "tiny",
-    sampler: SamplerName = DEFAULT_SAMPLER,
-    settings: Settings = None,
-    frequency: Frequency = None,
-    host: Host = "127.0.0.1",
-    port: Port = 8000,
-    api_key: ApiKey = None,
-    allow_host: AllowHost = None,
-    name: Name = None,
-    length: Length = None,
-    rows: Rows = LIMITS.rows,
-    queue: Queue = LIMITS.queue,
-    max_prompt: MaxPrompt = LIMITS.prompt_tokens,
-    max_tokens: MaxTokens = LIMITS.max_tokens,
-    context: Context = None,
-    max_body: MaxBody = LIMITS.body_bytes,
-    connections: Connections = LIMITS.connections,
-    timeout: Timeout = LIMITS.seconds,
-    read_timeout: ReadTimeout = LIMITS.read_seconds,
-    grace: Grace = 30.0,
-    log_prompts: LogPrompts = False,
-    ray: Ray = None,
-    replicas: MinReplicas = 1,
-    max_replicas: MaxReplicas = None,
-    guidance: Guidance = 0.0,
-    device: Device = None,
-    dtype: Dtype = None,
-    revision: Revision = None,
+    model: shared.Model = "tiny",
+    sampler: shared.SamplerName = DEFAULT_SAMPLER,
+    settings: shared.SamplerSettings = None,
+    frequency: shared.Frequency = None,
+    host: Annotated[str, Option(metavar="ADDRESS", help="The address to listen on.")] = "127.0.0.1",
+    port: Annotated[
+        int, Option(min=0, max=65535, metavar="N", help="The port to listen on; 0 takes a free one.")
+    ] = 8000,
+    api_key: Annotated[
+        str | None,
+        Option(
+            metavar="KEY", envvar="UNCODE_API_KEY", show_envvar=False, help="Clients must send it; or UNCODE_API_KEY."
+        ),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        Option(metavar="NAME", help="A host name of a proxy on this machine, without --api-key; may be repeated."),
+    ] = None,
+    name: Annotated[str | None, Option(metavar="NAME", help="The model's name in the API.  [default: its own]")] = None,
+    length: Annotated[
+        int | None,
+        Option(
+            min=1,
+            metavar="N",
+            help="Tokens to generate where a request does not say.  "
+            f"[default: {DEFAULT_LENGTH}, or --max-tokens if less]",
+        ),
+    ] = None,
+    rows: Annotated[int, Option("--rows", min=1, metavar="N", help="Rows in the batch.")] = LIMITS.rows,
+    queue: Annotated[
+        int, Option(min=0, metavar="N", help="Rows that may wait; the next request is answered with 429.")
+    ] = LIMITS.queue,
+    max_prompt: Annotated[
+        int, Option("--max-prompt", min=1, metavar="N", help="Tokens of a prompt.")
+    ] = LIMITS.prompt_tokens,
+    max_tokens: Annotated[
+        int, Option("--max-tokens", min=1, metavar="N", help="Tokens to generate, at most.")
+    ] = LIMITS.max_tokens,
+    context: Annotated[
+        int | None,
+        Option(min=2, metavar="N", help="Tokens of a prompt and its answer.  [default: the model's context]"),
+    ] = None,
+    max_body: Annotated[
+        int, Option("--max-body", min=1, metavar="BYTES", help="Bytes of a request.")
+    ] = LIMITS.body_bytes,
+    connections: Annotated[int, Option(min=1, metavar="N", help="Connections at a time.")] = LIMITS.connections,
+    timeout: Annotated[
+        float, Option(min=0.1, metavar="SECONDS", help="Seconds until a request is given up.")
+    ] = LIMITS.seconds,
+    read_timeout: Annotated[
+        float, Option("--read-timeout", min=0.1, metavar="SECONDS", help="Seconds that a client may be silent or slow.")
+    ] = LIMITS.read_seconds,
+    grace: Annotated[
+        float, Option(min=0, metavar="SECONDS", help="Seconds for running rows after a signal to stop.")
+    ] = 30.0,
+    log_prompts: Annotated[bool, Option("--log-prompts", help="Write prompts and answers to the log.")] = False,
+    ray: Annotated[
+        str | None,
+        Option(metavar="[ADDRESS]", help="Serve with Ray Serve, on the cluster at ADDRESS or on this machine."),
+    ] = None,
+    replicas: Annotated[int, Option("--replicas", min=1, metavar="N", help="With --ray: replicas of the model.")] = 1,
+    max_replicas: Annotated[
+        int | None,
+        Option(min=1, metavar="N", help="With --ray: replicas under load, at most.  [default: those of --replicas]"),
+    ] = None,
+    guidance: shared.Guidance = 0.0,
+    device: shared.Device = None,
+    dtype: shared.Dtype = None,
+    revision: shared.Revision = None,
 ) -> None:
     """Serve a model with the interface of the OpenAI API: /v1/completions, /v1/chat/completions, /docs.
 
@@ -130,7 +117,7 @@ def command(
       uncode serve --host 0.0.0.0 --api-key "$KEY"
       uncode serve --ray --replicas 2 --max-replicas 8
     """
-    limits = Limits(
+    limits = ServerLimits(
         rows, queue, max_prompt, max_tokens, context, max_body, connections, seconds=timeout, read_seconds=read_timeout
     )
     tokens = length or min(DEFAULT_LENGTH, max_tokens)
@@ -144,8 +131,8 @@ def command(
     _check_replicas(ray, copies, wanted)
     for module in PACKAGES:
         check_installed(module, "serve", "the server")
-    found = find_sampler(sampler, model)
-    chosen = (found, read_settings(found, settings, frequency), frequency)
+    found = shared.find_sampler(sampler, model)
+    chosen = (found, shared.read_settings(found, settings, frequency), frequency)
     _serve(wanted, partial(_service, wanted, (model, device, dtype, revision, guidance), chosen), ray, copies)
 
 
@@ -172,7 +159,7 @@ def _serve(settings: ServerSettings, build: Callable[[], Service], address: str 
 def _service(
     settings: ServerSettings,
     model: tuple[str, str | None, str | None, str | None, float],
-    sampler: tuple[str, dict[str, Any], str | None],
+    sampler: tuple[str, dict[str, object], str | None],
 ) -> Service:
     """Load the model and make its service: in this process, or in that of a replica."""
     from ...server.decoding.samplers import Samplers

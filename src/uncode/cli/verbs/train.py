@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ...core.support.reprs import counted
 from ...util.paths import check_folder_can_be_made, make_folder
@@ -28,19 +29,18 @@ def complete_config(incomplete: str) -> list[str]:
 def command(
     config: Annotated[
         str,
-        typer.Argument(
+        Argument(
             metavar="CONFIG",
-            help="A training config: tiny, smoke, or a file of your own (.toml).",
+            help="A training config: smoke, or a file of your own (.toml).",
             autocompletion=complete_config,
         ),
     ],
-    out: Annotated[Path, typer.Option(metavar="DIR", help="The folder for the model and its checkpoint.")],
+    out: Annotated[Path, Option(metavar="DIR", help="The folder for the model and its checkpoint.")],
     data: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="The folder of the training examples.  [default: examples in --out]"),
+        Path | None, Option(metavar="DIR", help="The folder of the training examples.  [default: examples in --out]")
     ] = None,
-    only_prepare: Annotated[bool, typer.Option("--prepare", help="Draw the training examples, then stop.")] = False,
-    seed: Annotated[int | None, typer.Option(metavar="N", help="A seed that replaces the config's.")] = None,
+    only_prepare: Annotated[bool, Option("--prepare", help="Draw the training examples, then stop.")] = False,
+    seed: Annotated[int | None, Option(metavar="N", help="A seed that replaces the config's.")] = None,
     device: Device = None,
 ) -> None:
     """Train a model. Missing training examples are drawn first. An interrupted run is resumed.
@@ -48,12 +48,12 @@ def command(
     Examples:
 
       uncode train smoke --out smoke
-      uncode train tiny --out mine --prepare
-      uncode train tiny --out mine --device cuda --seed 1
+      uncode train mine.toml --out mine --prepare
+      uncode train mine.toml --out mine --device cuda --seed 1
     """
     from ...train.config import TrainConfig
     from ...train.examples.prepare import check_can_draw, load_examples
-    from ...train.examples.shards import examples_file
+    from ...train.examples.shards import EXAMPLES_FILE
 
     found = TrainConfig.load(config)
     chosen = found if seed is None else found.with_seed(seed)
@@ -62,7 +62,7 @@ def command(
     if not only_prepare and _report_if_finished(chosen, out):
         return
     examples = None
-    if only_prepare or not examples_file(folder).is_file():
+    if only_prepare or not (folder / EXAMPLES_FILE).is_file():
         check_can_draw(chosen)
     else:
         examples = load_examples(chosen, folder)

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Option
 
 from ...core.errors import require
 from ...core.support.reprs import counted
@@ -23,19 +24,17 @@ def command(
     traces: Traces,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The file for the page (HTML).  [default: view.html; none with --animate]"),
+        Option(metavar="FILE", help="The file for the page (HTML).  [default: view.html; none with --animate]"),
     ] = None,
     animate: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="An animated picture (.svg) of at most four traces of one prompt, for a README."
-        ),
+        Option(metavar="FILE", help="An animated picture (.svg) of at most four traces of one prompt, for a README."),
     ] = None,
     title: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The heading of the page.  [default: the prompt's]")
+        str | None, Option(metavar="NAME", help="The heading of the page.  [default: the prompt's]")
     ] = None,
     rows: Annotated[
-        list[int] | None, typer.Option("--row", min=0, metavar="N", help="Only row N, counted from 0; may be repeated.")
+        list[int] | None, Option("--row", min=0, metavar="N", help="Only row N, counted from 0; may be repeated.")
     ] = None,
     force: Force = False,
 ) -> None:

@@ -7,13 +7,14 @@ for numbers and for `[B, 1]` tensors alike, because rows of a batch may be at di
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from dataclasses import dataclass, field, replace
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from ..denoiser import Facts
 from ..errors import check_probability, require
 from ..noise import Purpose, gumbel
 from ..support.arrays import Ints
@@ -512,3 +513,37 @@ def _repeats(sets: Tensor) -> Tensor:
 def _reaches(view: View, threshold: float) -> Tensor:
     """Where the probability of the proposal is at least the threshold, `[B, W]`."""
     return view.belief.logp >= math.log(threshold)
+
+
+@dataclass(frozen=True)
+class RejectTrivial(Scheduled):
+    """When the inner selector picks a trivial proposal, reject it with a probability and take the best non-trivial
+    candidate instead, if there is one."""
+
+    _ids: ClassVar[Tensor | None] = None
+
+    inner: Selector
+    tokens: tuple[int, ...]
+    probability: float
+
+    def check(self) -> None:
+        require(0 <= self.probability <= 1, f"the probability must be in [0, 1], not {self.probability}.")
+
+    def bind(self, facts: Facts) -> Self:
+        ids = torch.tensor(facts.resolve(self.tokens), dtype=torch.long, device=facts.device)
+        return replace(self, inner=self.inner.bind(facts)).holding(_ids=ids)
+
+    @property
+    def schedule(self) -> Schedule:
+        return self.inner
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        assert self._ids is not None, "a selector is bound to a model before it is used"
+        picked = self.inner(ranking, view)
+        trivial = torch.isin(view.belief.token, self._ids)
+        coin = view.noise.positions(Purpose.REJECT, view.offsets) < self.probability
+        rejected = picked & trivial & coin
+        instead = Ranking(ranking.score, ~(picked | trivial)).top(rejected.sum(-1, keepdim=True))
+        # As many rejections stand as there are replacements, the worst-ranked rejected first.
+        worst = Ranking(ranking.rank.double(), rejected)
+        return (picked & ~worst.top(instead.sum(-1, keepdim=True))) | instead

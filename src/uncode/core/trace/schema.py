@@ -149,6 +149,15 @@ def _named(value: Any, field: str, sizes: Sizes, each: Check | None = None) -> d
     return {name: each(item, f"{field}.{name}", sizes) for name, item in value.items()}
 
 
+def _sampler(value: Any, field: str, sizes: Sizes) -> dict[str, Any]:
+    """The data of a sampler with a name. Its pieces are checked where it is made."""
+    found = _named(value, field, sizes)
+    if "name" not in found:
+        raise Damage(f"{field}.name", "is missing")
+    _text(found["name"], f"{field}.name", sizes)
+    return found
+
+
 _OVER_OFFSETS = partial(_numbers, length=OFFSETS)
 
 FIELDS: dict[str, Check] = {
@@ -169,7 +178,7 @@ FIELDS: dict[str, Check] = {
     "committed": partial(_wholes, length=STEPS),
     "mean_entropy": partial(_numbers, length=STEPS),
     "window": partial(_table, length=STEPS, width=2, below=("prompt_ids", OFFSETS, 1)),
-    "sampler": _named,
+    "sampler": _sampler,
     "dtype": _text,
     "special_ids": _wholes,
     "observe": partial(_text, choices=("open", "span")),

@@ -56,8 +56,7 @@ _LATEX_COMMANDS = {
 class Formulas:
     """Compares formulas. Threads may share it: each comparison has a process to itself while it runs."""
 
-    def __init__(self, seconds: float = MAX_SECONDS) -> None:
-        self._seconds = seconds
+    def __init__(self) -> None:
         self._idle: defaultdict[int, list[subprocess.Popen[bytes]]] = defaultdict(list)
         """The processes that wait for work, by the process that started them: a fork must not share its parent's."""
         atexit.register(self.close)
@@ -98,7 +97,7 @@ class Formulas:
             except IndexError:
                 process = _start()
             try:
-                line = _reply(process, json.dumps(question).encode(), self._seconds)
+                line = _reply(process, json.dumps(question).encode())
             except BrokenPipeError:
                 _end(process)
                 continue
@@ -230,11 +229,11 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     process.communicate()
 
 
-def _reply(process: subprocess.Popen[bytes], question: bytes, seconds: float) -> bytes | None:
-    """The line that a process answers; None if it has ended, or takes longer than so many seconds."""
+def _reply(process: subprocess.Popen[bytes], question: bytes) -> bytes | None:
+    """The line that a process answers; None if it has ended, or takes longer than MAX_SECONDS."""
     assert process.stdin is not None and process.stdout is not None
     process.stdin.write(question + b"\n")
     process.stdin.flush()
     poll = select.poll()
     poll.register(process.stdout, select.POLLIN)
-    return (process.stdout.readline() or None) if poll.poll(seconds * 1000) else None
+    return (process.stdout.readline() or None) if poll.poll(MAX_SECONDS * 1000) else None

@@ -15,9 +15,6 @@ AVERAGE = "average"
 ROUNDING = 0.055
 """Per cent. Figures have one decimal. Some were rounded to two decimals before (28.049 is printed as 28.1)."""
 
-Row = Mapping[str, float]
-"""The figures of a row by column, in per cent."""
-
 
 @dataclass(frozen=True)
 class Figure:
@@ -41,7 +38,8 @@ class PaperTables:
     paper: str
     sizes: Mapping[str, int]
     """The examples of each task, as the paper states them."""
-    rows: Mapping[tuple[str, str, str], Row]
+    rows: Mapping[tuple[str, str, str], Mapping[str, float]]
+    """The figures of a row by column, in per cent."""
     speedups: Mapping[tuple[str, str, str], float]
     doubts: Mapping[tuple[str, str, str, str], str]
     """The doubts that no arithmetic finds, by table, model, sampler and column."""
@@ -87,7 +85,7 @@ class PaperTables:
         return "" if is_possible(value, size) else f"no number of {size} examples gives it"
 
 
-def mean_of(row: Row) -> float | None:
+def mean_of(row: Mapping[str, float]) -> float | None:
     """The mean of a row's tasks; None for a row that has an average alone."""
     tasks = [value for column, value in row.items() if column != AVERAGE]
     return sum(tasks) / len(tasks) if tasks else None
@@ -108,7 +106,7 @@ def paper_tables() -> PaperTables:
     return PaperTables(data["paper"], data["sizes"], rows, dict(_flat(data["speedups"])), doubts)
 
 
-def _row(figures: Any, columns: list[str]) -> Row:
+def _row(figures: Any, columns: list[str]) -> Mapping[str, float]:
     return figures if isinstance(figures, dict) else dict(zip(columns, figures, strict=True))
 
 

@@ -179,10 +179,10 @@ def mean_entropy(entropies: Iterable[float | None]) -> float:
     return round(sum(values) / len(values), 6)
 
 
-def accuracies(choice: RateChoice, metric: str = "correct") -> dict[float, Interval]:
+def accuracies(choice: RateChoice) -> dict[float, Interval]:
     """The accuracy at each rate, if the answers were graded."""
     return {
-        rate: wilson(sum(sample.grades[metric].correct for sample in samples), len(samples))
+        rate: wilson(sum(sample.grades["correct"].correct for sample in samples), len(samples))
         for rate, samples in choice.samples.items()
     }
 

@@ -180,10 +180,10 @@ def _setting(value: Any, settings: TaskSettings) -> Any:
     if not isinstance(value, str) or not value.startswith("$"):
         return value
     found = _SETTING.fullmatch(value)
-    known = ("length", "rate", "block_length")
+    known = {"length": settings.length, "rate": settings.rate, "block_length": settings.block_length}
     if found is None or found[1] not in known:
         raise UncodeError(f"'{value}' stands for no setting of a task: use ${', $'.join(known)}.")
-    setting = getattr(settings, found[1])
+    setting = known[found[1]]
     return setting * int(found[2]) if found[2] else setting
 
 

@@ -6,11 +6,10 @@ import multiprocessing
 import os
 import time
 import warnings
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping, MutableMapping
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import dataclass
-from queue import Empty, Queue
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ...core.errors import Advice, UncodeError, require
@@ -65,16 +64,19 @@ def run_processes(
     """
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(processes, context) as pool:
-        reports: Queue[tuple[int, RunProgress]] = manager.Queue()
+        reports: MutableMapping[int, tuple[float, RunProgress]] = manager.dict()
         futures = [pool.submit(_run, run_part, processes, _Reporter(n, reports)) for n in range(processes)]
-        latest, running = dict[int, RunProgress](), set(futures)
+        running, shown = set(futures), 0.0
         while running:
             done, running = wait(running, REPORT_SECONDS, FIRST_COMPLETED)
             for future in done:
                 future.result()
-            if news := _drain(reports):
-                latest |= news
-                on_progress(_together(latest.values(), list(news.values())[-1], share_cells))
+            parts = sorted(reports.values(), key=lambda report: report[0])
+            if parts and parts[-1][0] > shown:
+                shown, newest = parts[-1]
+                totals = [part.total for _, part in parts]
+                total = max(totals) if share_cells else sum(totals)
+                on_progress(replace(newest, done=sum(part.done for _, part in parts), total=total))
     return [future.result() for future in futures]
 
 
@@ -91,7 +93,8 @@ class _Reporter:
     """Sends a process's progress to the one that shows it, at most twice a second and at the end."""
 
     process: int
-    reports: Queue[tuple[int, RunProgress]]
+    reports: MutableMapping[int, tuple[float, RunProgress]]
+    """For each process, when it reported and what. The clock is the machine's."""
     last: RunProgress | None = None
     sent: float = 0.0
 
@@ -105,22 +108,4 @@ class _Reporter:
             return
         self.sent = time.monotonic()
         with suppress(OSError, EOFError):  # the process that shows it was killed
-            self.reports.put((self.process, self.last))
-
-
-def _drain(reports: Queue[tuple[int, RunProgress]]) -> dict[int, RunProgress]:
-    """The latest waiting report of each process, the newest last."""
-    found = dict[int, RunProgress]()
-    with suppress(Empty):
-        while True:
-            process, progress = reports.get_nowait()
-            found.pop(process, None)
-            found[process] = progress
-    return found
-
-
-def _together(parts: Collection[RunProgress], newest: RunProgress, share_cells: bool) -> RunProgress:
-    """The progress of all processes, with the cell of the newest report."""
-    totals = [part.total for part in parts]
-    done, total = sum(part.done for part in parts), max(totals) if share_cells else sum(totals)
-    return RunProgress(newest.cell, done, total, newest.right, newest.answered)
+            self.reports[self.process] = self.sent, self.last

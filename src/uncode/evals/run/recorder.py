@@ -6,7 +6,7 @@ import platform
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from queue import SimpleQueue
@@ -84,52 +84,46 @@ class Recorder:
             traces.add(line)
 
 
+@dataclass
 class CellRun:
     """A cell that is being filled, in two stages: `decoded` runs the model, then `graded` waits for the last grades."""
 
-    def __init__(
-        self,
-        recorder: Recorder,
-        model: EvaluatedModel,
-        task: AnyTask,
-        sampler: PreparedSampler,
-        label: str,
-        questions: Sequence[Question],
-        seed: int,
-        *,
-        observe: bool = False,
-        is_graded: bool = True,
-    ) -> None:
-        self.task, self.sampler = task, sampler
-        self._recorder, self._model, self._observe, self._is_graded = recorder, model, observe, is_graded
-        definition = dict(sampler.definition)
-        cell = RunCell(model.name, task.name, label, model.fingerprint, definition, task.settings.length, seed)
-        self._cell = cell
-        self._traces: Journal | None = None
-        recorder.folder.add_cells([cell])
-        extra = {"observe": "span"} if observe else {}
-        self._keys = {
-            one: sample_key(one.request(task.name) | extra, cell.fingerprint, definition, one.seed) for one in questions
-        }
-        self._pending, self._made = 0, SimpleQueue[Future[Sample]]()
+    recorder: Recorder
+    model: EvaluatedModel
+    task: AnyTask
+    sampler: PreparedSampler
+    label: str
+    questions: InitVar[Sequence[Question]]
+    seed: int
+    observe: bool = False
+    """Whether the mean predictive entropy is recorded."""
+    is_graded: bool = True
 
-    def samples(self) -> Iterator[Sample]:
-        """Both stages, one after the other."""
-        yield from self.decoded()
-        yield from self.graded()
+    def __post_init__(self, questions: Sequence[Question]) -> None:
+        model, task, definition = self.model, self.task, dict(self.sampler.definition)
+        length = task.settings.length
+        self.cell = RunCell(model.name, task.name, self.label, model.fingerprint, definition, length, self.seed)
+        self.recorder.folder.add_cells([self.cell])
+        extra = {"observe": "span"} if self.observe else {}
+        self._keys = {
+            one: sample_key(one.request(task.name) | extra, model.fingerprint, definition, one.seed)
+            for one in questions
+        }
+        self._traces: Journal | None = None
+        self._pending, self._made = 0, SimpleQueue[Future[Sample]]()
 
     def decoded(self) -> Iterator[Sample]:
         """The samples that the folder holds, then the others as they are finished, until all answers are decoded."""
-        recorder, options = self._recorder, self._recorder.options
+        recorder, options = self.recorder, self.recorder.options
         known = {key for key in self._keys.values() if key in recorder}  # looked up once: another cell may be graded
-        yield from (recorder.known(key, self._cell) for key in self._keys.values() if key in known)
+        yield from (recorder.known(key, self.cell) for key in self._keys.values() if key in known)
         missing = [one for one, key in self._keys.items() if key not in known]
         if not missing:
             return
-        self._traces = recorder.trace_file(self._cell)
-        for question, found in self._model.answers(self.sampler, missing, options.batch, self._observe):
+        self._traces = recorder.trace_file(self.cell)
+        for question, found in self.model.answers(self.sampler, missing, options.batch, self.observe):
             answer = replace(found, text=question.given + found.text) if question.given else found
-            if not self._is_graded:
+            if not self.is_graded:
                 yield self._record(question, answer, {})
                 continue
             grades = recorder.pool.submit(self.task, question.example, answer.text)
@@ -159,12 +153,12 @@ class CellRun:
 
     def _record(self, question: Question, answer: Answer, grades: Grades) -> Sample:
         """Append an answer to the folder. Its trace comes first, so no sample is without one."""
-        cell, recorder = self._cell, self._recorder
+        cell, recorder = self.cell, self.recorder
         if self._traces is not None and isinstance(answer, TracedAnswer):
             span = _span_in_generated(grades, len(question.given))
             correct = grades["correct"].correct if "correct" in grades else None
             notes = {"id": question.example.id, "task": cell.task, "label": cell.sampler}
-            tokenizer = self._model.tokenizer
+            tokenizer = self.model.tokenizer
             line = answer.trace.row(0, tokenizer, **notes, answer_span=span, correct=correct)
             recorder.add_trace(self._traces, line)
         sample = Sample(

@@ -134,7 +134,7 @@ class Runner:
     def prepared(self, model: EvaluatedModel, task: AnyTask, entry: SamplerEntry) -> PreparedSampler:
         """The sampler of a cell; a label-free rate is chosen first."""
         options = {"rate": self.label_free_rate(model, task)} if entry.options.get("rate") == LABEL_FREE else {}
-        return model.with_stop_strings(model.prepare(entry, task.settings, options), task.stop_strings)
+        return model.with_stop_strings(model.prepare(entry, task.settings, options), task.stops)
 
     def label_free_rate(self, model: EvaluatedModel, task: AnyTask) -> float:
         """The rate with the least mean predictive entropy on examples without labels, as in the paper's appendix."""

@@ -5,7 +5,6 @@ The leaderboard is drawn so, and so is any other choice of samplers, as a `Scatt
 
 from __future__ import annotations
 
-import io
 import textwrap
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,13 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...analysis.figures.style import picture
 from ...util.extras import needed
 from .board import Board
 
 BLUE, GREY = "#1f5fa8", "#6b6b6b"
 """Highlighted samplers; all others."""
-SOFTWARE = {"svg": "Creator", "png": "Software"}
-"""Where a figure says that uncode made it, so that it may be drawn again under the same name."""
 FRONT_STYLES = ("-", "--")
 """The lines of the Pareto fronts, by seed."""
 LETTERS_PER_INCH = 10
@@ -108,11 +106,7 @@ def draw_scatter(scatter: Scatter, kind: str = "svg") -> bytes:
     with matplotlib.rc_context():
         matplotlib.rcdefaults()
         matplotlib.rcParams["svg.hashsalt"] = "uncode"
-        figure = _figure(scatter)
-        content = io.BytesIO()
-        date = {"Date": None} if kind == "svg" else {}
-        figure.savefig(content, format=kind, metadata={SOFTWARE[kind]: "uncode", **date})
-    return content.getvalue()
+        return picture(_figure(scatter), kind)
 
 
 def _figure(scatter: Scatter) -> Any:

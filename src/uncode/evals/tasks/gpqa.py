@@ -12,6 +12,7 @@ from typing import final
 from ..data import DataSource, Fields
 from ..grade.choices import chosen_letter, left_letter
 from ..grade.find import readable
+from ..stop_strings import StopStrings
 from ..task import Example, Grade, Grader, Task, TaskSettings
 
 LETTERS = "ABCD"
@@ -39,8 +40,7 @@ class Gpqa(Task[GpqaQuestion]):
     title = "GPQA"
     source = DataSource("gpqa.jsonl", "Idavidrein/gpqa", "gpqa_main", "train")
     settings = TaskSettings(shots=5, length=256, rate=0.25, chat=False, block_length=32)
-    stops = ("Question:",)
-    released_stops = ("Question:", "</s>", "<|im_end|>")
+    stops = StopStrings(ours=("Question:",), released=("Question:", "</s>", "<|im_end|>"))
 
     def read(self, row: Fields, number: int) -> GpqaQuestion:
         fields = next((names for names in _FIELDS if names[0] in row), _FIELDS[0])

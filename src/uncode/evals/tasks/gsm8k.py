@@ -20,6 +20,7 @@ from ..grade.numbers import (
     only_number,
     stated_number,
 )
+from ..stop_strings import StopStrings
 from ..task import Example, Grade, Grader, Task, TaskSettings
 
 _ASKS_DOZENS = re.compile(r"\bhow many (?:more |full |whole |complete |extra )?dozens?\b|\bin dozens\b", re.I)
@@ -46,8 +47,7 @@ class Gsm8k(Task[Gsm8kProblem]):
     title = "GSM8K"
     source = DataSource("gsm8k.jsonl", "openai/gsm8k", "main")
     settings = TaskSettings(shots=4, length=256, rate=0.25, chat=False, block_length=32)
-    stops = ("Question:",)
-    released_stops = ("Question:", "</s>", "<|im_end|>")
+    stops = StopStrings(ours=("Question:",), released=("Question:", "</s>", "<|im_end|>"))
 
     def read(self, row: Fields, number: int) -> Gsm8kProblem:
         return Gsm8kProblem(f"gsm8k/{number}", row["question"], row["answer"].split("####")[1].strip())

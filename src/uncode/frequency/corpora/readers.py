@@ -10,7 +10,7 @@ import shutil
 import tempfile
 import zlib
 from collections.abc import Iterator
-from typing import IO, Any, NamedTuple
+from typing import IO, NamedTuple
 
 from ...core.errors import UncodeError
 from ..plain_words import json_fault, not_text
@@ -256,12 +256,12 @@ def _paths(shard: Shard) -> list[list[str]]:
     return [name.split(".") for name in shard.fields]
 
 
-def _pick(record: Any, paths: list[list[str]]) -> tuple[str, ...]:
+def _pick(record: object, paths: list[list[str]]) -> tuple[str, ...]:
     """The texts of the chosen fields. A path follows the keys of objects and all items of lists."""
     return tuple(text for path in paths for text in _follow(record, path, ".".join(path)))
 
 
-def _follow(value: Any, path: list[str], name: str) -> Iterator[str]:
+def _follow(value: object, path: list[str], name: str) -> Iterator[str]:
     if isinstance(value, list):
         for item in value:
             yield from _follow(item, path, name)

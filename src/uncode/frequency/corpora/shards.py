@@ -114,7 +114,7 @@ def opened(shard: Shard) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
             yield stream, raw
 
 
-def open_file(path: str) -> Any:
+def open_file(path: str) -> IO[bytes]:
     """Open a local file, or a URL with fsspec."""
     try:
         if "://" not in path:

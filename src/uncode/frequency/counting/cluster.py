@@ -158,11 +158,11 @@ class _Tasks:
         return ShardCounts(counts, Totals(**totals, faults=faults), bool(tensors["enough"][0]))
 
 
-Settings = tuple[Any, Cutter | None, Corpus]
+TaskSettings = tuple[Any, Cutter | None, Corpus]
 """A reference to the tokenizer, how texts are cut, and the corpus with the limits of a shard."""
 
 
-def count_shard(shard: Shard, start: ResumePoint, settings: Settings) -> tuple[str, bytes]:
+def count_shard(shard: Shard, start: ResumePoint, settings: TaskSettings) -> tuple[str, bytes]:
     """Count one shard, on a worker. Returns an error, or the counts. The driver checks the share of bad records."""
     os.environ.setdefault("RAYON_NUM_THREADS", "1")  # a task has one CPU
     tokenizer, cutter, corpus = settings

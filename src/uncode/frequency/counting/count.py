@@ -11,14 +11,13 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 from ...core.errors import UncodeError, require
 from ...core.support.arrays import Ints
 from ...version import __version__
 from ..corpora.corpus import Corpus, Totals
 from ..corpora.shards import Shard
-from ..fingerprint import fingerprint, special_ids
+from ..fingerprint import Tokenizer, fingerprint, special_ids
 from ..provenance import Provenance
 from ..table import FrequencyTable
 from .checkpoint import Checkpoint, CountState, checkpoint_of
@@ -42,7 +41,7 @@ class Counted:
 
 def count(
     corpus: Corpus,
-    tokenizer: Any,
+    tokenizer: Tokenizer,
     out: str | Path,
     *,
     tokenizer_name: str = "",
@@ -91,7 +90,7 @@ def _existing_table(corpus: Corpus, out: Path, made_by: dict[str, str]) -> Frequ
         table = FrequencyTable.load(out)
     except UncodeError:  # not a table; the caller has checked that it may be replaced
         return None
-    same = all(getattr(table.made, key) == value for key, value in made_by.items())
+    same = made_by.items() <= vars(table.made).items()
     return table if same and table.name == corpus.name and not table.made.bad else None
 
 
@@ -144,7 +143,7 @@ class _Progress:
             self.on_progress(CountProgress(self.totals, int(self.checkpoint.state.counts.sum()), self.share))
 
 
-def _table(job: CountJob, state: CountState, tokenizer: Any, made_by: dict[str, str]) -> FrequencyTable:
+def _table(job: CountJob, state: CountState, tokenizer: Tokenizer, made_by: dict[str, str]) -> FrequencyTable:
     corpus = job.corpus
     settings: dict[str, object] = {**corpus.limits()}
     if corpus.sample < 1:

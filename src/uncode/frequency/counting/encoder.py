@@ -6,12 +6,16 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from ...core.errors import UncodeError
 from ...core.support.arrays import Ints
+from ..fingerprint import Tokenizer, backend_of
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
 
 Item = TypeVar("Item")
 BATCH_CHARACTERS = 1 << 20
@@ -21,11 +25,11 @@ BATCH_CHARACTERS = 1 << 20
 class Encoder:
     """A tokenizer without special tokens, truncation and padding."""
 
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
+    def __init__(self, tokenizer: Tokenizer | Backend) -> None:
+        self.tokenizer: Any = tokenizer
         self.size = 1 + max(tokenizer.get_vocab().values())
-        self.backend, self.json = _bare(getattr(tokenizer, "backend_tokenizer", tokenizer))
-        self.splits_special = bool(getattr(self.backend, "encode_special_tokens", False))
+        self.backend, self.json = _bare(backend_of(tokenizer))
+        self.splits_special = self.backend is not None and bool(self.backend.encode_special_tokens)
         """Whether special tokens in a text are tokenized as plain text. The JSON does not hold this setting."""
         settings = f"{self.json or f'{type(tokenizer)} {tokenizer.get_vocab()}'} {self.splits_special}"
         self.sha256 = hashlib.sha256(settings.encode()).hexdigest()
@@ -65,23 +69,18 @@ class Encoder:
         return [encoding.ids for encoding in encoded]
 
 
-def tokenizer_from_json(text: str, splits_special: bool) -> Any:
+def tokenizer_from_json(text: str, splits_special: bool) -> Backend:
     """A tokenizer from its JSON, and from the one setting that the JSON does not hold."""
-    from tokenizers import Tokenizer
+    from tokenizers import Tokenizer as Backend
 
-    tokenizer = Tokenizer.from_str(text)
+    tokenizer = Backend.from_str(text)
     tokenizer.encode_special_tokens = splits_special
     return tokenizer
 
 
-def _bare(backend: Any) -> tuple[Any, str]:
-    """A `tokenizers` tokenizer without truncation and padding (a copy if this one has them), and its JSON.
-
-    None and "" for a tokenizer of another library.
-    """
-    from tokenizers import Tokenizer
-
-    if not isinstance(backend, Tokenizer):
+def _bare(backend: Backend | None) -> tuple[Backend | None, str]:
+    """A tokenizer without truncation and padding (a copy if this one has them), and its JSON; "" without one."""
+    if backend is None:
         return None, ""
     text = backend.to_str()
     bare = backend

@@ -9,7 +9,6 @@ import time
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from ...core.errors import require
 from ..corpora.corpus import MAX_REPORTED, BadRecord, Corpus, Totals
@@ -198,5 +197,5 @@ def _changed(reader: Reader) -> str:
     return f"'{reader.shard.path}' has changed since it was counted: start again with `restart=True`."
 
 
-def _digest(value: Any) -> str:
+def _digest(value: object) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()

@@ -13,7 +13,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer as Backend
 
 # A word is the blanks before it and the characters up to the next blank. Blanks are spaces and tabs only. There is no
 # cut after the characters in _OTHER (controls, no-break and zero-width spaces, direction marks, the replacement
@@ -82,12 +85,12 @@ class Cutter:
         return re.compile("|".join(map(re.escape, self.added)) or r"(?!)")
 
 
-def cutter_for(backend: Any) -> Cutter | None:
+def cutter_for(backend: Backend) -> Cutter | None:
     """The cutter with the finest rule that leaves this tokenizer's tokens unchanged, or None if no rule does."""
-    added = backend.get_added_tokens_decoder().values()
-    if backend.pre_tokenizer is None or not _is_known(backend.normalizer) or any(map(_looks_around, added)):
+    tokens = backend.get_added_tokens_decoder().values()
+    if backend.pre_tokenizer is None or not _is_known(backend.normalizer) or any(map(_looks_around, tokens)):
         return None
-    added = tuple(token.content for token in added)
+    added = tuple(token.content for token in tokens)
     texts, same = list(_difficult_texts()), _SameTokens(backend)
     for rule in RULES:
         cutter = Cutter(rule, added)
@@ -123,7 +126,7 @@ def _looks_around(token: Any) -> bool:
 class _SameTokens:
     """Tests whether a text and its pieces have the same pre-tokens and the same tokens."""
 
-    def __init__(self, backend: Any) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.backend = backend
         self.seen: dict[str, tuple[list[str], list[int]]] = {}
 

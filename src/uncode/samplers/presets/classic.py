@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import pieces as p
+from ..calibration import Calibration, calibrated
 from ..options import ABOVE_0, Algorithm, Remasking
-from ..preset import Calibration, Placed, Shared, calibrated, preset
+from ..preset import Placed, Shared, preset
 
 
 @preset(

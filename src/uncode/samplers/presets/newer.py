@@ -10,7 +10,7 @@ from typing import Unpack
 from ...core.errors import UncodeError
 from .. import pieces as p
 from ..options import ABOVE_0, Delimiter
-from ..preset import Placed, Shared, preset
+from ..preset import Shared, preset
 
 DELIMITERS: dict[Delimiter, str] = {"newline": "\n", "period": ".", "comma": ","}
 
@@ -127,11 +127,10 @@ def klass(
     'decay: 0.8, "decay_beta=0.8". Default boost: 0.2, "boost_gamma=0.2". Default block_length: 64, its '
     "benchmarks'. Default cache: none.",
     cost="at most one forward a token; memory for the credits of the open block, `[B, W, V]` in float32.",
-    without=("temperature", "top_k", "top_p"),
     block_length=64,
 )
 def credit(
-    *, threshold: float = 0.9, strength: float = 0.7, decay: float = 0.8, boost: float = 0.2, **placed: Unpack[Placed]
+    *, threshold: float = 0.9, strength: float = 0.7, decay: float = 0.8, boost: float = 0.2, **shared: Unpack[Shared]
 ) -> p.Sampler:
     """CreditDecoding: tokens that were the most likely one in earlier steps gain logits; then a threshold."""
     policy = p.Policy(p.Confidence(), p.Threshold(threshold))

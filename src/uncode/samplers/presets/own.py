@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Unpack
 
 from .. import pieces as p
+from ..calibration import Frequency, calibrated
 from ..options import Special
-from ..preset import Frequency, Shared, calibrated, preset
+from ..preset import Shared, preset
 
 
 @preset(

@@ -9,7 +9,7 @@ import json
 import os
 import sys
 
-from .confine import die_with_parent
+from .parent import die_with_parent
 
 ROLES = ("candidate", "referee", "script")
 

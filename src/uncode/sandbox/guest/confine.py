@@ -14,7 +14,6 @@ from . import syscalls
 _LOAD, _AND, _EQUAL, _ANY_BIT, _AT_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x45, 0x35, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
 _NO_NEW_PRIVILEGES, _SECCOMP, _FILTER, _DUMPABLE, _NO_HUGE_PAGES = 38, 22, 2, 4, 41
-_DEATH_SIGNAL, _SIGKILL = 1, 9
 _PENDING_SIGNALS = 64
 
 Line = tuple[int, int, int, int]
@@ -52,12 +51,6 @@ def confine(limits: dict[str, int], own_files: bool) -> None:
         drop_rights()
         use_small_pages()
         refuse_calls(own_files)
-
-
-def die_with_parent() -> None:
-    """Let the kernel kill this process when its parent ends."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_DEATH_SIGNAL, _SIGKILL)
 
 
 def hide() -> None:

@@ -12,7 +12,7 @@ import os
 import struct
 import sys
 
-from .confine import die_with_parent
+from .parent import die_with_parent
 from .syscalls import ARCHITECTURES, SET_UP
 
 _USER, _MOUNT, _PROCESS, _NETWORK, _IPC, _HOST = 0x10000000, 0x20000, 0x20000000, 0x40000000, 0x8000000, 0x4000000

@@ -6,7 +6,7 @@ says: a body that is refused costs one error, however long it is.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Discriminator, Field, StrictBool, StrictInt, StrictStr, Tag
 
@@ -20,7 +20,7 @@ MAX_PARTS = 8192
 """Texts and gaps of `infill`."""
 
 
-def _first_item(value: Any) -> str:
+def _first_item(value: object) -> str:
     """Which of the things that a field may be is meant: a text, a list, or a list of lists."""
     if not isinstance(value, list):
         return "text"
@@ -113,9 +113,9 @@ class Message(Body):
     ]
     name: NeverSet = None
     refusal: NeverSet = None
-    annotations: Annotated[list[Any] | None, _only([])] = None
+    annotations: Annotated[list[object] | None, _only([])] = None
     audio: NeverSet = None
-    tool_calls: Annotated[list[Any] | None, _only([])] = None
+    tool_calls: Annotated[list[object] | None, _only([])] = None
     function_call: NeverSet = None
 
     def plain(self) -> dict[str, str]:
@@ -138,8 +138,8 @@ class ChatBody(DecodeFields):
     top_logprobs: NoneOrOne | None = Field(None, description="1 at temperature 0 alone.")
     response_format: ResponseFormat | None = None
     modalities: Annotated[Annotated[list[StrictStr], Field(fail_fast=True)] | None, _only(["text"])] = None
-    tools: Annotated[list[Any] | None, _only([])] = None
-    functions: Annotated[list[Any] | None, _only([])] = None
+    tools: Annotated[list[object] | None, _only([])] = None
+    functions: Annotated[list[object] | None, _only([])] = None
     tool_choice: Annotated[StrictStr | None, _only("none", "auto")] = None
     function_call: Annotated[StrictStr | None, _only("none", "auto")] = None
     parallel_tool_calls: StrictBool | None = None

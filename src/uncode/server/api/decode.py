@@ -11,7 +11,7 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response, StreamingResponse
 
 from ..decoding.reader import CompletionOutput
-from ..decoding.served_request import Event, ServedRequest
+from ..decoding.served_request import RowEvent, ServedRequest
 from ..errors import CLIENT_GONE, ApiError, Json, json_response, unexpected
 from ..service import Service
 from .bodies import ChatBody, CompletionBody, FimBody
@@ -79,9 +79,9 @@ async def _answer(
     if service.settings.log_prompts:
         facts["prompt"] = body.model_dump(include={"prompt", "suffix", "infill", "messages"}, exclude_none=True)
     if not body.stream:
-        outputs = await _unless_gone(request, served, _collect(served))
-        facts |= service.count(served, reply.prompt_tokens, outputs)
-        return json_response(reply.answer(outputs))
+        await _unless_gone(request, served, _ended(served))
+        facts |= service.count(served, reply.prompt_tokens)
+        return json_response(reply.answer(served.outputs))
     usage = body.stream_options is not None and body.stream_options.include_usage
     events = served.events()
     first = await _unless_gone(request, served, anext(events))  # an error before the first forward has its own status
@@ -110,9 +110,9 @@ async def _unless_gone(request: Request, served: ServedRequest, found: Awaitable
             task.cancel()
 
 
-async def _collect(served: ServedRequest) -> list[CompletionOutput]:
-    outputs = [(number, event) async for number, event in served.events() if isinstance(event, CompletionOutput)]
-    return [output for _, output in sorted(outputs, key=lambda one: one[0])]
+async def _ended(served: ServedRequest) -> None:
+    async for _ in served.events():
+        pass
 
 
 async def _disconnected(request: Request) -> None:
@@ -120,20 +120,18 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-async def _chained(first: Event, rest: AsyncIterator[Event]) -> AsyncIterator[Event]:
+async def _chained(first: RowEvent, rest: AsyncIterator[RowEvent]) -> AsyncIterator[RowEvent]:
     yield first
     async for one in rest:
         yield one
 
 
-async def _chunks(
-    served: ServedRequest, reply: Reply, events: AsyncIterator[Event], outputs: dict[int, CompletionOutput]
-) -> AsyncIterator[Json]:
-    """The chunks of all choices. Those that have ended are put into `outputs`."""
+async def _chunks(served: ServedRequest, reply: Reply, events: AsyncIterator[RowEvent]) -> AsyncIterator[Json]:
+    """The chunks of all choices."""
     for opening in reply.first_chunks(len(served.rows)):
         yield opening
     for number, row in enumerate(served.rows):
-        if (canvas := row.opening) is not None:
+        if (canvas := row.reader.opening()) is not None:
             yield reply.opening_chunk(number, canvas)
     characters = [0] * len(served.rows)
     async for number, event in events:
@@ -142,23 +140,21 @@ async def _chunks(
             yield reply.chunk(number, update, characters[number])
         characters[number] += len(update.text)
         if isinstance(event, CompletionOutput):
-            outputs[number] = event
             yield reply.last_chunk(number, event)
 
 
 async def _stream(
-    service: Service, served: ServedRequest, reply: Reply, usage: bool, facts: Json, events: AsyncIterator[Event]
+    service: Service, served: ServedRequest, reply: Reply, usage: bool, facts: Json, events: AsyncIterator[RowEvent]
 ) -> AsyncIterator[str]:
     """Chunks as server-sent events. An error after the first chunk is an event too."""
-    outputs, recipe = dict[int, CompletionOutput](), reply.recipe
+    recipe = reply.recipe
     try:
-        async for chunk in _chunks(served, reply, events, outputs):
+        async for chunk in _chunks(served, reply, events):
             yield server_sent(chunk | recipe)
             recipe = {}
-        found = [outputs[number] for number in sorted(outputs)]
-        facts |= service.count(served, reply.prompt_tokens, found)
+        facts |= service.count(served, reply.prompt_tokens)
         if usage:
-            yield server_sent(reply.usage_chunk(found))
+            yield server_sent(reply.usage_chunk(served.outputs))
         yield server_sent("[DONE]")
     except Exception as error:
         if not isinstance(error, ApiError):  # without an event the client could not tell it from a lost connection

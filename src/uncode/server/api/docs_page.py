@@ -8,6 +8,8 @@ from typing import Any
 from fastapi import APIRouter, FastAPI
 from fastapi.responses import HTMLResponse
 
+OpenApi = dict[str, Any]
+"""An OpenAPI document, or a part of one."""
 STYLE = """:root{color-scheme:light dark}
 body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;padding:0 1rem}
 h2{margin-top:2.5rem}code{font:0.9em ui-monospace,monospace}table{border-collapse:collapse;width:100%}
@@ -26,7 +28,7 @@ def docs_routes(app: FastAPI) -> APIRouter:
     return routes
 
 
-def docs_page(document: dict[str, Any]) -> str:
+def docs_page(document: OpenApi) -> str:
     """All endpoints of an OpenAPI document, with the fields of their bodies."""
     about = "".join(f"<p>{_text(part)}</p>" for part in document["info"]["description"].split("\n\n"))
     parts = [
@@ -43,7 +45,7 @@ def docs_page(document: dict[str, Any]) -> str:
     )
 
 
-def _operation(document: dict[str, Any], path: str, method: str, operation: dict[str, Any]) -> str:
+def _operation(document: OpenApi, path: str, method: str, operation: OpenApi) -> str:
     head = f"<h2><code>{method.upper()} {escape(path)}</code></h2><p>{_text(operation.get('summary', ''))}</p>"
     body = operation.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     if body is None:
@@ -54,12 +56,12 @@ def _operation(document: dict[str, Any], path: str, method: str, operation: dict
     return f"{head}<table><tr><th>field<th>type<th>meaning</tr>{rows}</table>"
 
 
-def _field(name: str, field: dict[str, Any], is_required: bool) -> str:
+def _field(name: str, field: OpenApi, is_required: bool) -> str:
     meaning = _text(field.get("description", "")) + (" <b>Required.</b>" if is_required else "")
     return f"<tr><td><code>{escape(name)}</code><td>{escape(_type(field))}<td>{meaning}</tr>"
 
 
-def _type(field: dict[str, Any]) -> str:
+def _type(field: OpenApi) -> str:
     """The type of a field in words."""
     members = field.get("anyOf") or field.get("oneOf")
     if members:
@@ -73,11 +75,10 @@ def _type(field: dict[str, Any]) -> str:
     return str(field.get("type", "anything"))
 
 
-def _resolved(document: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
-    found = schema
-    if "$ref" in schema:
-        found = document["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
-    return found
+def _resolved(document: OpenApi, schema: OpenApi) -> OpenApi:
+    """A schema, or the component that it names."""
+    name = schema.get("$ref", "").rpartition("/")[2]
+    return document["components"]["schemas"][name] if name else schema
 
 
 def _text(text: str) -> str:

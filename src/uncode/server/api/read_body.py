@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from ...core.errors import nearest, shown
-from ..errors import ApiError
+from ..errors import ApiError, Json
 from .fields import DecodeFields
 
 LONG_BODY = 32_768
@@ -79,7 +79,7 @@ def _containers(content: bytes) -> int:
     return content.count(b"[") + content.count(b"{")
 
 
-def _explain(error: ValidationError, data: dict[str, Any], kind: type[DecodeFields]) -> ApiError:
+def _explain(error: ValidationError, data: Json, kind: type[DecodeFields]) -> ApiError:
     """The first thing that is wrong in the body `data`, with the near name for a field that is unknown."""
     problems = error.errors(include_url=False)
     first = next((one for one in problems if one["type"] == "extra_forbidden"), problems[0])
@@ -100,7 +100,7 @@ def _explain(error: ValidationError, data: dict[str, Any], kind: type[DecodeFiel
     return ApiError(400, message, param=place, code=code)
 
 
-def _place(problem: ErrorDetails, data: Any) -> str:
+def _place(problem: ErrorDetails, data: object) -> str:
     """Where in a body it is, as in `messages[3].content`. pydantic's path has names of types too, which are no keys:
     they are not in the body, or they follow the value that is wrong."""
     found, is_missing = "", problem["type"] == "missing"

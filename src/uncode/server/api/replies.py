@@ -16,13 +16,13 @@ from ..errors import Json
 # -- the shapes ------------------------------------------------------------------------------------
 
 
-class Shape(BaseModel):
+class AnswerPart(BaseModel):
     """A part of an answer."""
 
     model_config = ConfigDict(protected_namespaces=())
 
 
-class ErrorDetail(Shape):
+class ErrorDetail(AnswerPart):
     """What was wrong, and what to do."""
 
     message: str
@@ -31,19 +31,19 @@ class ErrorDetail(Shape):
     code: str | None
 
 
-class ErrorAnswer(Shape):
+class ErrorAnswer(AnswerPart):
     """An error."""
 
     error: ErrorDetail
 
 
-class UsageDetails(Shape):
+class UsageDetails(AnswerPart):
     """Forwards that the rows took part in."""
 
     forwards: int
 
 
-class Usage(Shape):
+class Usage(AnswerPart):
     """Tokens and forwards."""
 
     prompt_tokens: int
@@ -52,7 +52,7 @@ class Usage(Shape):
     completion_tokens_details: UsageDetails
 
 
-class Head(Shape):
+class Head(AnswerPart):
     """What all answers have. `seed`, `sampler` and `sampler_options`, which stand at the top level of a body, make the
     answer again."""
 
@@ -61,21 +61,21 @@ class Head(Shape):
     model: str
     system_fingerprint: str
     seed: int
-    sampler: str | dict[str, Any]
-    sampler_options: dict[str, Any]
+    sampler: str | Json
+    sampler_options: Json
     usage: Usage
 
 
-class Choice(Shape):
+class AnyChoice(AnswerPart):
     """What all choices have."""
 
     index: int
     finish_reason: Literal["stop", "length"]
-    logprobs: dict[str, Any] | None
-    trace: dict[str, Any] | None = None
+    logprobs: Json | None
+    trace: Json | None = None
 
 
-class TextChoice(Choice):
+class TextChoice(AnyChoice):
     """A choice of a text."""
 
     text: str
@@ -88,7 +88,7 @@ class TextAnswer(Head):
     choices: list[TextChoice]
 
 
-class ChatMessage(Shape):
+class ChatMessage(AnswerPart):
     """The message of the model."""
 
     role: Literal["assistant"]
@@ -96,7 +96,7 @@ class ChatMessage(Shape):
     refusal: None
 
 
-class ChatChoice(Choice):
+class ChatChoice(AnyChoice):
     """A choice of a chat."""
 
     message: ChatMessage
@@ -109,7 +109,7 @@ class ChatAnswer(Head):
     choices: list[ChatChoice]
 
 
-class ModelAnswer(Shape):
+class ModelAnswer(AnswerPart):
     """A model."""
 
     model_config = ConfigDict(extra="allow", protected_namespaces=())
@@ -120,7 +120,7 @@ class ModelAnswer(Shape):
     owned_by: str
 
 
-class ModelList(Shape):
+class ModelList(AnswerPart):
     """All models."""
 
     object: Literal["list"]
@@ -136,7 +136,7 @@ def errors(*statuses: int) -> Responses:
     return {status: {"model": ErrorAnswer} for status in statuses}
 
 
-def decoded(answer: type[Shape]) -> Responses:
+def decoded(answer: type[AnswerPart]) -> Responses:
     """The answers of an endpoint that decodes."""
     found: Responses = {200: {"model": answer, "content": STREAM, "description": "The answer, whole or streamed."}}
     return found | errors(400, 401, 403, 404, 408, 413, 429, 500, 503)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
 from fastapi import APIRouter
 from fastapi.responses import Response
 
-from ..errors import ApiError, json_response
+from ..errors import ApiError, Json, json_response
 from ..service import Service
 from .replies import ModelAnswer, ModelList, Responses, errors
 from .sampler_list import sampler_list
@@ -57,7 +56,7 @@ def status_routes(service: Service) -> APIRouter:
     return routes
 
 
-def _model(service: Service) -> dict[str, Any]:
+def _model(service: Service) -> Json:
     denoiser = service.denoiser
     return {
         "id": service.settings.name,
@@ -66,7 +65,7 @@ def _model(service: Service) -> dict[str, Any]:
         "owned_by": "uncode",
         "context": service.prompts.context,
         "mask_id": denoiser.mask_id,
-        "has_chat_template": bool(getattr(denoiser.tokenizer, "chat_template", None)),
+        "has_chat_template": service.prompts.has_chat_template,
         "has_kv_cache": denoiser.has_kv_cache,
         "has_frequency_table": service.samplers.has_table,
         "default_sampler": service.samplers.default,

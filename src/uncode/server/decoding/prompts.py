@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from ...core.denoiser import Denoiser
 from ...core.errors import UncodeError
-from ...generation.prompt import Prompt, encode, with_pieces
+from ...engine.recovery import first_line
+from ...generation.prompt import Messages, Prompt, encode, with_pieces
 from ..errors import ApiError
-from ..settings import Limits
-from .reader import GapsReader, IdsReader, Reader, Wanted
+from ..settings import ServerLimits
+from .reader import GapsReader, IdsReader, RowReader, Wanted
 
 EMPTY_SUFFIX = "<|endoftext|>"
 """What editors send where nothing follows the cursor."""
 CHARACTERS_PER_TOKEN = 16
 """A text with more characters for each token that a prompt may have is refused before it is encoded."""
-MakeReader = Callable[[Wanted], Reader]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,20 +24,32 @@ class PreparedPrompt:
     """One row to decode, before its sampler and seed are known."""
 
     prompt: Prompt
-    reader: MakeReader
     tokens: int
     """Tokens that were given."""
-    is_answer: bool = True
-    """Whether the text may end at an EOS token. Gaps in a text are always filled completely."""
+    kind: type[RowReader] = RowReader
+    context: Sequence[int] = ()
+    """Tokens that the answer continues in the same word or line: those before a gap."""
+
+    @property
+    def is_answer(self) -> bool:
+        """Whether the text may end at an EOS token. Gaps in a text are always filled completely."""
+        return self.kind is RowReader
+
+    def reader(self, denoiser: Denoiser, wanted: Wanted) -> RowReader:
+        unfit = "stop" if wanted.stops else "logprobs" if wanted.logprobs else None
+        if unfit is not None and not self.is_answer:
+            raise ApiError(400, f"a prompt with gaps takes no {unfit}: leave it out.", param=unfit)
+        return self.kind(denoiser, self.prompt, wanted, self.context)
 
 
 class Prompts:
     """Reads prompts for one model, within the limits of a server."""
 
-    def __init__(self, denoiser: Denoiser, limits: Limits, length: int) -> None:
+    def __init__(self, denoiser: Denoiser, limits: ServerLimits, length: int) -> None:
         self._denoiser, self._limits, self._length = denoiser, limits, length
         self.context = limits.context or denoiser.context
         """Tokens of a prompt and its answer together; None where there is no limit."""
+        self.has_chat_template = bool(getattr(denoiser.tokenizer, "chat_template", None))
 
     def answer(self, text: str, length: int | None, suffix: str | None = None) -> PreparedPrompt:
         """A text and masks after it; with a suffix, the masks are a gap before the suffix."""
@@ -53,9 +64,10 @@ class Prompts:
     def chat(self, messages: list[dict[str, str]], length: int | None) -> PreparedPrompt:
         """Messages through the model's chat template. A model without one gets their texts, a blank line between."""
         self._check_texts([one["content"] for one in messages], "messages")
-        tokenizer, (before, after) = self._denoiser.tokenizer, self._denoiser.frame
-        template = getattr(tokenizer, "chat_template", None)
-        prompt: Any = messages if template else "\n\n".join(one["content"] for one in messages)
+        before, after = self._denoiser.frame
+        prompt: str | Messages = messages
+        if not self.has_chat_template:
+            prompt = "\n\n".join(one["content"] for one in messages)
         if isinstance(prompt, str) and not prompt.strip():
             raise ApiError(400, "the messages are empty: send a text.", param="messages")
         return self._masks_between([*before, *self._encode(prompt, "messages")], length, after)
@@ -106,13 +118,13 @@ class Prompts:
             raise ApiError(400, "a text of infill contains the mask token: give gaps as numbers.", param="infill")
         return self._with_gaps(prompt, GapsReader)
 
-    def _encode(self, prompt: Any, param: str) -> list[int]:
+    def _encode(self, prompt: str | Messages, param: str) -> list[int]:
         try:
             ids = encode(self._denoiser, prompt) if prompt else []
         except UncodeError as error:
             raise ApiError(400, str(error), param=param) from None
         except Exception as error:  # the chat template refuses these messages
-            reason = f"{type(error).__name__}: {(str(error).splitlines() or [''])[0][:200]}"
+            reason = f"{type(error).__name__}: {first_line(error)[:200]}"
             raise ApiError(400, f"the chat template refuses the messages ({reason}).", param=param) from None
         if self._denoiser.mask_id in ids:
             raise ApiError(
@@ -130,21 +142,13 @@ class Prompts:
         self._check_length(length, "max_tokens")
         self._check_prompt(given, length)
         ids = [*head, *[self._denoiser.mask_id] * length, *tail]
-        prompt = Prompt(ids, [(len(head), len(head) + length)])
-        return PreparedPrompt(prompt, lambda wanted: Reader(self._denoiser, prompt, wanted, context), given)
+        return PreparedPrompt(Prompt(ids, [(len(head), len(head) + length)]), given, context=context)
 
-    def _with_gaps(self, prompt: Prompt, kind: type[Reader]) -> PreparedPrompt:
+    def _with_gaps(self, prompt: Prompt, kind: type[RowReader]) -> PreparedPrompt:
         masks = sum(stop - start for start, stop in prompt.gaps)
         self._check_length(masks, "prompt")
         self._check_prompt(len(prompt.ids) - masks, masks)
-
-        def reader(wanted: Wanted) -> Reader:
-            unfit = "stop" if wanted.stops else "logprobs" if wanted.logprobs else None
-            if unfit is not None:
-                raise ApiError(400, f"a prompt with gaps takes no {unfit}: leave it out.", param=unfit)
-            return kind(self._denoiser, prompt, wanted)
-
-        return PreparedPrompt(prompt, reader, len(prompt.ids) - masks, is_answer=False)
+        return PreparedPrompt(prompt, len(prompt.ids) - masks, kind)
 
     def _check_length(self, length: int, param: str) -> None:
         most = self._limits.max_tokens
@@ -154,30 +158,23 @@ class Prompts:
     def _check_texts(self, texts: Sequence[str], param: str) -> None:
         characters, most = sum(map(len, texts)), CHARACTERS_PER_TOKEN * self._limits.prompt_tokens
         if characters > most:
-            raise ApiError(
-                400,
-                f"{characters} characters of the {param} are too many: this server takes at most {most}.",
-                param=param,
-                code="context_length_exceeded",
-            )
+            message = f"{characters} characters of the {param} are too many: this server takes at most {most}."
+            raise _too_long(message, param)
 
     def _check_prompt(self, given: int, length: int) -> None:
         most = self._limits.prompt_tokens
         if given > most:
-            raise ApiError(
-                400,
-                f"the prompt has {given} tokens: this server takes at most {most}.",
-                param="prompt",
-                code="context_length_exceeded",
-            )
+            raise _too_long(f"the prompt has {given} tokens: this server takes at most {most}.", "prompt")
         if self.context is not None and given + length > self.context:
-            raise ApiError(
-                400,
+            raise _too_long(
                 f"{given} tokens of the prompt and {length} to generate exceed the context of {self.context}: "
                 "shorten the prompt, or lower max_tokens.",
-                param="max_tokens",
-                code="context_length_exceeded",
+                "max_tokens",
             )
+
+
+def _too_long(message: str, param: str) -> ApiError:
+    return ApiError(400, message, param=param, code="context_length_exceeded")
 
 
 def _runs(ids: Sequence[int], mask: int) -> list[tuple[int, int]]:

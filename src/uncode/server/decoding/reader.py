@@ -10,8 +10,8 @@ from typing import ClassVar, Literal
 
 from ...core.denoiser import Denoiser
 from ...core.trace.texts import SettledText, token_texts
-from ...engine.finished_row import FinishedRow
 from ...engine.recovery import ForwardFailed
+from ...engine.request import FinishedRow
 from ...engine.row_step import Change, RowStep
 from ...generation.prompt import Prompt
 from ..errors import Json
@@ -84,7 +84,7 @@ class Wanted:
         return self.stream or bool(self.stops)
 
 
-class Reader:
+class RowReader:
     """Reads a row while it is decoded. Its text is a function of its tokens, however many settle at a time."""
 
     reason_at_end: ClassVar[FinishReason] = "length"
@@ -92,7 +92,7 @@ class Reader:
 
     def __init__(self, denoiser: Denoiser, prompt: Prompt, wanted: Wanted, context: Sequence[int] = ()) -> None:
         """`context` are tokens that the answer continues in the same word or line: those before a gap."""
-        self._denoiser, self._prompt, self._wanted = denoiser, prompt, wanted
+        self._denoiser, self._prompt, self.wanted = denoiser, prompt, wanted
         self._decode = partial(denoiser.tokenizer.decode, skip_special_tokens=True)
         self._first, self._eos = prompt.gaps[0][0], frozenset(denoiser.eos_ids)
         self._masks = sum(stop - start for start, stop in prompt.gaps)
@@ -109,16 +109,16 @@ class Reader:
     def update(self, step: RowStep) -> Update:
         """What a forward added. A row that the engine starts again adds nothing until it is as far as it was."""
         found = Update()
-        if self._wanted.logprobs:
+        if self.wanted.logprobs:
             self._logp |= {change.offset: change.logp for change in step.changes if change.logp is not None}
-        if step.index > self._last_step and self._wanted.commits:
+        if step.index > self._last_step and self.wanted.commits:
             found.commits = [self._commit(step.index, change) for change in step.changes]
             found.mean_entropy = step.mean_entropy
         elif step.index <= self._last_step:
             self._check_restart(step)
         self._last_step = max(self._last_step, step.index)
         self._advance(step.tokens, step.settled, found)
-        if self._wanted.diffusing:
+        if self.wanted.diffusing:
             left = step.tokens.count(self._denoiser.mask_id)
             found.snapshot, found.progress = self._snapshot(step.tokens), 1 - left / max(self._masks, 1)
         return found
@@ -134,7 +134,7 @@ class Reader:
 
     def opening(self) -> Json | None:
         """The span before its first forward, for clients who draw the commits: its length, and what stands already."""
-        if not self._wanted.commits:
+        if not self.wanted.commits:
             return None
         ids, mask = self._prompt.ids[self._first :], self._denoiser.mask_id
         texts = zip(ids, token_texts(self._denoiser.tokenizer, ids), strict=True)
@@ -148,14 +148,14 @@ class Reader:
 
     def finish(self, row: FinishedRow) -> CompletionOutput:
         """The answer of a row that has ended."""
-        trace = row.trace() if self._wanted.trace or (self._wanted.logprobs and not self._wanted.listens) else None
-        if trace is not None and self._wanted.logprobs:
+        trace = row.trace() if self.wanted.trace or (self.wanted.logprobs and not self.wanted.listens) else None
+        if trace is not None and self.wanted.logprobs:
             self._logp = {at: logp for at, logp in enumerate(trace.logp[0].tolist()) if math.isfinite(logp)}
         last = Update()
         self._advance(row.generated.tolist(), row.canvas.span, last)
         self._end(last)
         text = "".join(self._shown)
-        if self._wanted.diffusing:
+        if self.wanted.diffusing:
             last.snapshot, last.progress = text, 1.0
         return CompletionOutput(
             text=text,
@@ -164,7 +164,7 @@ class Reader:
             forwards=row.forwards,
             logs=self._logs,
             last=last,
-            trace=trace.row(0, self._denoiser.tokenizer) if trace is not None and self._wanted.trace else None,
+            trace=trace.row(0, self._denoiser.tokenizer) if trace is not None and self.wanted.trace else None,
         )
 
     def _count(self) -> int:
@@ -180,7 +180,7 @@ class Reader:
                 return
             self._read.append(token)
             text = self._text.push(token)
-            if self._wanted.logprobs:
+            if self.wanted.logprobs:
                 self._log(TokenLog(token, text, self._logp.get(offset, UNLIKELY_LOGPROB)), found)
             self._show(self._cut.push(text), found)
             if self._cut.found:
@@ -230,7 +230,7 @@ class Reader:
         return text[: -len(MASK_SIGN)]
 
 
-class GappedReader(Reader):
+class GappedReader(RowReader):
     """Reads a prompt with gaps, which are all filled: the text of the whole row."""
 
     reason_at_end = "stop"
@@ -245,8 +245,8 @@ class GappedReader(Reader):
 class IdsReader(GappedReader):
     """Reads token ids with gaps."""
 
-    def __init__(self, denoiser: Denoiser, prompt: Prompt, wanted: Wanted) -> None:
-        super().__init__(denoiser, prompt, wanted)
+    def __init__(self, denoiser: Denoiser, prompt: Prompt, wanted: Wanted, context: Sequence[int] = ()) -> None:
+        super().__init__(denoiser, prompt, wanted, context)
         self._eos, self._length = frozenset(), len(prompt.ids) - self._first
         self._lead = "".join(map(self._text.push, prompt.ids[: self._first]))
 

@@ -13,57 +13,52 @@ from ...core.errors import UncodeError
 from ...core.pieces.policy import Sampler
 from ...engine import Request, Result, RowStep
 from ..errors import ApiError, Json, of_row
-from .reader import CompletionOutput, Reader, Update
+from .reader import CompletionOutput, RowReader, Update
 
 Outcome = Literal["finished", "failed", "timeout", "client_gone", "refused", "shutdown"]
 """How a row ended, for the metrics."""
-Event = tuple[int, Update | CompletionOutput]
+RowEvent = tuple[int, Update | CompletionOutput]
 """The number of a choice, and what happened to it."""
 
 
 class ServedRow:
     """One row of a request. The engine's thread calls its methods; they hand events to the request."""
 
-    def __init__(
-        self, served: ServedRequest, canvas: Canvas, sampler: Sampler, seed: int, reader: Reader, listens: bool
-    ) -> None:
-        self.served, self.number, self._reader = served, len(served.rows), reader
+    def __init__(self, served: ServedRequest, canvas: Canvas, sampler: Sampler, seed: int, reader: RowReader) -> None:
+        self.served, self.number, self.reader = served, len(served.rows), reader
         self.ticket: int | None = None
         """The engine's, once it has the request."""
         self.waited = self.seconds = 0.0
         """In the queue, and in the batch."""
         self._unreadable: Exception | None = None
-        self.request = Request(canvas, sampler, seed, key=self, on_step=self._on_step if listens else None)
-
-    @property
-    def opening(self) -> Json | None:
-        """The span before its first forward, for a client who wants the commits."""
-        return self._reader.opening()
+        self.request = Request(
+            canvas, sampler, seed, key=self, on_step=self._on_step if reader.wanted.listens else None
+        )
 
     def _on_step(self, step: RowStep) -> bool:
         if self.served.is_over:
             return True
         try:
-            update = self._reader.update(step)
+            update = self.reader.update(step)
         except Exception as error:  # the other rows of the batch must not suffer
             self._unreadable = error
             return True
         if step.index == 0 or not update.is_empty:  # the first says that the row has begun
             self.served.push(self.number, update)
-        return self._reader.is_stopped
+        return self.reader.is_stopped
 
     def finish(self, result: Result[ServedRow]) -> Outcome:
         """The engine has ended the row. Returns how."""
         self.waited, self.seconds = result.waited, result.seconds
         if self.served.is_over:
             self.fail(self.served.late())
-            return self.served.given_up_as
+            return self.served.cancelled_as if self.served.is_cancelled else "timeout"
         try:
             if result.row is None:
                 raise result.error or UncodeError("no row")
             if self._unreadable is not None:
                 raise self._unreadable
-            output = self._reader.finish(result.row)
+            output = self.reader.finish(result.row)
         except UncodeError as error:
             self.fail(of_row(error))
         except Exception as error:  # a tokenizer that fails must not end the thread
@@ -96,7 +91,8 @@ class ServedRequest:
     """Seconds until the first settled text."""
     cancelled_as: Outcome = "client_gone"
     """Why rows that have not ended are cancelled."""
-    _is_cancelled: bool = False
+    is_cancelled: bool = False
+    _outputs: dict[int, CompletionOutput] = field(default_factory=dict)
     _events: asyncio.Queue[tuple[int, Update | CompletionOutput | ApiError]] = field(default_factory=asyncio.Queue)
 
     @property
@@ -105,21 +101,21 @@ class ServedRequest:
         name = self.recipe["sampler"]
         return name if isinstance(name, str) else "data"
 
+    @property
+    def outputs(self) -> list[CompletionOutput]:
+        """Of the rows that have ended, in the order of the choices."""
+        return [self._outputs[number] for number in sorted(self._outputs)]
+
     def cancel(self) -> None:
         """Nobody waits for the answer any more."""
-        self._is_cancelled = True
+        self.is_cancelled = True
         self.drop(self.rows)
 
     @property
     def is_over(self) -> bool:
         """Whether it was cancelled, or its time is up. The engine's thread asks before it turns the tokens of a row
         into text, so that a request with much text cannot hold the others after its client has left."""
-        return self._is_cancelled or time.monotonic() >= self._deadline
-
-    @property
-    def given_up_as(self) -> Outcome:
-        """How a row ends whose request is over."""
-        return self.cancelled_as if self._is_cancelled else "timeout"
+        return self.is_cancelled or time.monotonic() >= self._deadline
 
     @property
     def _deadline(self) -> float:
@@ -137,10 +133,9 @@ class ServedRequest:
         except RuntimeError:
             return
 
-    async def events(self) -> AsyncIterator[Event]:
+    async def events(self) -> AsyncIterator[RowEvent]:
         """The events of all rows until the last has ended. An error of one row is an error of the request."""
-        left = len(self.rows)
-        while left:
+        while len(self._outputs) < len(self.rows):
             try:
                 async with asyncio.timeout(max(self._deadline - time.monotonic(), 0.001)):
                     number, event = await self._events.get()
@@ -150,8 +145,8 @@ class ServedRequest:
             if isinstance(event, ApiError):
                 self.cancelled_as = "timeout" if event.code == "timeout" else "failed"  # the other rows have no reader
                 raise event
-            is_output = isinstance(event, CompletionOutput)
-            if self.first_text is None and (is_output or event.text):
+            if self.first_text is None and (isinstance(event, CompletionOutput) or event.text):
                 self.first_text = time.monotonic() - self.began
-            left -= is_output
+            if isinstance(event, CompletionOutput):
+                self._outputs[number] = event
             yield number, event

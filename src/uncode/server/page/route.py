@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import cache
 from pathlib import Path
 
@@ -10,7 +9,8 @@ from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
 from ...version import __version__
-from ...view.script import LOCKED, MODULES, hash_of, script
+from ...view.script import FOLDER as VIEW
+from ...view.script import LOCKED, filled, hash_of, script
 
 FOLDER = Path(__file__).parent
 
@@ -22,7 +22,13 @@ def page_routes() -> APIRouter:
     @routes.get("/", include_in_schema=False)
     async def page() -> Response:
         text, policy = live_page()
-        return HTMLResponse(text, headers=_headers(policy))
+        headers = {
+            "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
+            "X-Content-Type-Options": "nosniff",
+            "Referrer-Policy": "no-referrer",
+            "Cache-Control": "no-cache",
+        }
+        return HTMLResponse(text, headers=headers)
 
     return routes
 
@@ -30,18 +36,8 @@ def page_routes() -> APIRouter:
 @cache
 def live_page() -> tuple[str, str]:
     """The page as HTML, and its content security policy: its own script and style, and this server's API."""
-    style = "\n".join(file.read_text(encoding="utf-8") for file in (MODULES.parent / "page.css", FOLDER / "live.css"))
+    style = "\n".join(file.read_text(encoding="utf-8") for file in (VIEW / "page.css", FOLDER / "live.css"))
     code = script(FOLDER / "js" / "live.js")
     policy = f"{LOCKED}; connect-src 'self'; img-src data:; style-src {hash_of(style)}; script-src {hash_of(code)}"
     parts = {"policy": policy, "style": style, "script": code, "version": __version__}
-    template = (FOLDER / "live.html").read_text(encoding="utf-8")
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template), policy
-
-
-def _headers(policy: str) -> dict[str, str]:
-    return {
-        "Content-Security-Policy": f"{policy}; frame-ancestors 'none'",
-        "X-Content-Type-Options": "nosniff",
-        "Referrer-Policy": "no-referrer",
-        "Cache-Control": "no-cache",
-    }
+    return filled(FOLDER / "live.html", parts), policy

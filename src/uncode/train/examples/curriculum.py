@@ -5,6 +5,7 @@ from __future__ import annotations
 import multiprocessing
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from random import Random
 from typing import NamedTuple
 
@@ -45,21 +46,9 @@ def curriculum(
         for chunk in range(-(-wanted // CHUNK_EXAMPLES))
     ]
     numbers, names, chunks, counts = zip(*jobs, strict=True)
-    seeds = [seed] * len(jobs)
-    if workers == 1:
-        yield from _flatten(numbers, names, map(draw, names, seeds, chunks, counts), on_progress)
-        return
-    with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as pool:
-        yield from _flatten(numbers, names, pool.map(draw, names, seeds, chunks, counts), on_progress)
-
-
-def _flatten(
-    numbers: tuple[int, ...],
-    names: tuple[str, ...],
-    drawn: Iterator[list[TrainingExample]],
-    on_progress: Callable[[str, int], None],
-) -> Iterator[tuple[int, TrainingExample]]:
-    """Yield the examples one by one, and report the progress after each chunk."""
-    for number, name, examples in zip(numbers, names, drawn, strict=True):
-        on_progress(name, len(examples))
-        yield from ((number, example) for example in examples)
+    spawned = None if workers == 1 else ProcessPoolExecutor(workers, multiprocessing.get_context("spawn"))
+    with spawned or nullcontext():
+        drawn = (spawned.map if spawned else map)(draw, names, [seed] * len(jobs), chunks, counts)
+        for number, name, examples in zip(numbers, names, drawn, strict=True):
+            on_progress(name, len(examples))
+            yield from ((number, example) for example in examples)

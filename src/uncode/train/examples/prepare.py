@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import itertools
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from ...backbones.loading.tokenizer import tokenizer_of
@@ -14,10 +13,10 @@ from ...core.errors import require
 from ...evals.suite.families import FAMILIES
 from ...util.write import write_whole
 from ..config import TrainConfig
-from .curriculum import TrainingExample, curriculum
-from .shards import EXAMPLES_FILE, Shards, examples_file, tokenize
-from .tokenizer import train_tokenizer
+from .curriculum import curriculum
+from .shards import EXAMPLES_FILE, Shards, tokenize
 
+MASK, END = "<|mask|>", "<|end|>"
 TEXTS_FILE = "curriculum.jsonl"
 TOKENIZER_EXAMPLES = 60_000
 """The tokenizer is trained on about this many examples, which hold every word of the families."""
@@ -36,7 +35,8 @@ def prepare(
     folder.mkdir(parents=True, exist_ok=True)
     examples = list(curriculum(config.examples.rows, CURRICULUM_SEED, workers or os.cpu_count() or 1, on_progress))
     stride = max(1, len(examples) // TOKENIZER_EXAMPLES)
-    train_tokenizer(_texts(examples[::stride]), config.network.vocab, folder)
+    texts = (text for _, example in examples[::stride] for text in example)
+    train_tokenizer(texts, config.network.vocab, folder)
     tokenizer = tokenizer_of(folder)
     require(
         len(tokenizer) == config.network.vocab,
@@ -52,12 +52,39 @@ def prepare(
     return shards
 
 
+def train_tokenizer(texts: Iterable[str], size: int, folder: Path) -> None:
+    """Train a byte-level BPE tokenizer and write its files to a folder. Each digit is a token; common words are single
+    tokens. The mask token has id 0, EOS has id 1."""
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+    from transformers import PreTrainedTokenizerFast
+
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+        [
+            pre_tokenizers.Split(Regex(r"\d|\n[ ]*|[ ]?[A-Za-z]+|[ ]?[^\sA-Za-z\d]+"), "isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    tokenizer.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=size,
+        special_tokens=[MASK, END],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    wrapped = PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, mask_token=MASK, eos_token=END, pad_token=END, clean_up_tokenization_spaces=False
+    )
+    wrapped.save_pretrained(str(folder))
+
+
 def check_can_draw(config: TrainConfig) -> None:
     """Raise if a config's examples cannot be drawn here, because a setting or a package is missing."""
-    names, given = list(FAMILIES), len(config.examples.rows)
+    given = len(config.examples.rows)
     require(
-        given == len(names),
-        f"examples.rows has {given} numbers: give {len(names)}, one for each of {', '.join(names)}.",
+        given == len(FAMILIES),
+        f"examples.rows has {given} numbers: give {len(FAMILIES)}, one for each of {', '.join(FAMILIES)}.",
     )
 
 
@@ -70,15 +97,10 @@ def made_by(config: TrainConfig, folder: Path) -> str:
 
 def load_examples(config: TrainConfig, folder: Path) -> Shards:
     """Load the training examples in a folder. Raise if they were drawn for another config or tokenizer."""
-    shards = Shards.load(examples_file(folder))
-    is_same = (folder / "tokenizer.json").is_file() and shards.made_by == made_by(config, folder)
+    shards = Shards.load(folder / EXAMPLES_FILE)
     require(
-        is_same,
+        (folder / "tokenizer.json").is_file() and shards.made_by == made_by(config, folder),
         f"the examples in '{folder}' are of another config, tokenizer or version: draw them again with "
         "`uncode train CONFIG --prepare`.",
     )
     return shards
-
-
-def _texts(examples: list[tuple[int, TrainingExample]]) -> itertools.chain[str]:
-    return itertools.chain.from_iterable(example for _, example in examples)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from zipfile import BadZipFile
@@ -15,7 +16,7 @@ from ...core.errors import UncodeError, require
 from ...util.write import write_whole
 from .curriculum import TrainingExample
 
-EXAMPLES_FILE, OLD_EXAMPLES_FILE = "examples.npz", "lessons.npz"
+EXAMPLES_FILE = "examples.npz"
 TOKENIZER_BATCH = 2000
 """Examples that are tokenized at a time."""
 
@@ -57,12 +58,6 @@ class Shards:
         return len(self.prompts)
 
 
-def examples_file(folder: Path) -> Path:
-    """The file of training examples in a folder. The former name `lessons.npz` is still read."""
-    only_old = (folder / OLD_EXAMPLES_FILE).is_file() and not (folder / EXAMPLES_FILE).is_file()
-    return folder / (OLD_EXAMPLES_FILE if only_old else EXAMPLES_FILE)
-
-
 def tokenize(
     examples: Iterable[tuple[int, TrainingExample]],
     tokenizer: Any,
@@ -76,7 +71,8 @@ def tokenize(
     `on_progress` is called with the number of examples in each finished batch.
     """
     batches, prompts, answers, families = list[np.ndarray](), list[int](), list[int](), list[int]()
-    for batch in _batches(examples, TOKENIZER_BATCH):
+    waiting = iter(examples)
+    while batch := list(islice(waiting, TOKENIZER_BATCH)):
         texts = [text for _, example in batch for text in example]
         ids = tokenizer(texts, add_special_tokens=False)["input_ids"]
         for (family, _), prompt, answer in zip(batch, ids[::2], ids[1::2], strict=True):
@@ -94,14 +90,3 @@ def tokenize(
         families=np.array(families, dtype=np.uint8),
         made_by=made_by,
     )
-
-
-def _batches(items: Iterable[tuple[int, TrainingExample]], size: int) -> Iterable[list[tuple[int, TrainingExample]]]:
-    batch = list[tuple[int, TrainingExample]]()
-    for item in items:
-        batch.append(item)
-        if len(batch) == size:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ....core.errors import UncodeError, require
-from ....util.extras import check_installed
 from ... import options as shared
-from ...outputs import check_output, check_run_folder
+from ...outputs import check_output, check_plot, check_run_folder
 from ...printing import grid, loading, printing, resumable
 
 if TYPE_CHECKING:
-    from ....evals.run.calibrate import RateCalibration, RateChoice
+    from ....core.pieces.policy import Sampler
+    from ....evals.run.calibrate import RateChoice
 
 SUMMARY = "Choose Uncode's rate for a task without labels."
 DEFAULT_RATES, DEFAULT_EXAMPLES = "0,0.25,0.5,1.0", 100
@@ -23,22 +24,21 @@ DEFAULT_RATES, DEFAULT_EXAMPLES = "0,0.25,0.5,1.0", 100
 
 def command(
     task: Annotated[
-        str, typer.Argument(metavar="TASK", help="A task; see `uncode tasks`.", autocompletion=shared.complete_task)
+        str, Argument(metavar="TASK", help="A task; see `uncode tasks`.", autocompletion=shared.complete_task)
     ],
     model: shared.Model = "tiny",
-    sampler: Annotated[str, typer.Option("--sampler", metavar="NAME", help="An Uncode preset.")] = "uncode",
-    settings: shared.Settings = None,
+    sampler: Annotated[str, Option("--sampler", metavar="NAME", help="An Uncode preset.")] = "uncode",
+    settings: shared.SamplerSettings = None,
     frequency: shared.Frequency = None,
-    rates: Annotated[str, typer.Option(metavar="RATE,...", help="Rates to try.")] = DEFAULT_RATES,
+    rates: Annotated[str, Option(metavar="RATE,...", help="Rates to try.")] = DEFAULT_RATES,
     examples: Annotated[
-        int, typer.Option("--n", min=1, metavar="N", help="Examples to decode at each rate.")
+        int, Option("--n", min=1, metavar="N", help="Examples to decode at each rate.")
     ] = DEFAULT_EXAMPLES,
     labels: Annotated[
-        bool, typer.Option("--labels", help="Grade the answers too: accuracy at each rate, and Pearson's r.")
+        bool, Option("--labels", help="Grade the answers too: accuracy at each rate, and Pearson's r.")
     ] = False,
     plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw entropy (and accuracy) against the rate: .png, .pdf or .svg."),
+        Path | None, Option(metavar="FILE", help="Draw entropy (and accuracy) against the rate: .png, .pdf or .svg.")
     ] = None,
     seed: shared.Seed = 0,
     batch: shared.Batch = shared.DEFAULT_EVAL_BATCH,
@@ -47,11 +47,10 @@ def command(
     dtype: shared.Dtype = None,
     revision: shared.Revision = None,
     out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="The sampler file with the chosen rate.  [default: TASK.toml]")
+        Path | None, Option(metavar="FILE", help="The sampler file with the chosen rate.  [default: TASK.toml]")
     ] = None,
     run: Annotated[
-        Path | None,
-        typer.Option("--run", metavar="DIR", help="The folder for the answers.  [default: runs/calibrate-TASK]"),
+        Path | None, Option("--run", metavar="DIR", help="The folder for the answers.  [default: runs/calibrate-TASK]")
     ] = None,
     force: shared.Force = False,
     as_json: shared.Json = False,
@@ -73,44 +72,30 @@ def command(
     candidates = read_rates(rates)
     options = _options(sampler, settings, frequency)
     target, folder = out or Path(f"{chosen.name}.toml"), run or Path("runs") / f"calibrate-{chosen.name}"
-    _check_outputs(target, plot, force)
+    check_output(target, "--out", "sampler file", force)
+    if plot is not None:
+        check_plot(plot, (".png", ".pdf", ".svg"), force)
     check_run_folder(folder)
     with loading():
         from ....evals.run.calibrate import RateCalibration
         from ....evals.run.config import EvalConfig, SamplerEntry
         from ....evals.run.models.load_model import load_model
+        from ....evals.run.options import RunOptions
+        from ...progress import eval_bar
 
         entry = SamplerEntry(sampler, sampler, options)
         config = EvalConfig("calibrate", "", (model,), (chosen.name,), (entry,))
         evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
     calibration = RateCalibration(evaluated, chosen, entry, candidates, seed)
-    choice = _run(calibration, examples, folder, batch, data, labels)
+    with resumable(folder), eval_bar(f"calibrate {chosen.name}") as on_progress:
+        drawn = calibration.examples(examples, data)
+        choice = calibration.run(drawn, folder, RunOptions(batch, data), on_progress, labels)
     write_sampler(evaluated.prepare(entry, chosen.settings, {"rate": choice.rate}).sampler, target, force)
     if plot is not None:
         from ....evals.run.rate_figure import draw_rates
 
         draw_rates(choice, chosen.title, plot)
     _show(choice, labels, target, as_json)
-
-
-def _check_outputs(target: Path, plot: Path | None, force: bool) -> None:
-    check_output(target, "--out", "sampler file", force)
-    if plot is not None:
-        check_installed("matplotlib", "plots", "--plot")
-        known = plot.suffix.lower() in (".png", ".pdf", ".svg")
-        require(known, f"--plot takes a .png, .pdf or .svg file, not '{plot}'.")
-        check_output(plot, "--plot", "figure", force)
-
-
-def _run(
-    calibration: RateCalibration, examples: int, folder: Path, batch: int, data: Path | None, labels: bool
-) -> RateChoice:
-    from ....evals.run.options import RunOptions
-    from ...progress import eval_bar
-
-    with resumable(folder), eval_bar(f"calibrate {calibration.task.name}") as on_progress:
-        chosen = calibration.examples(examples, data)
-        return calibration.run(chosen, folder, RunOptions(batch, data), on_progress, labels)
 
 
 def read_rates(text: str) -> tuple[float, ...]:
@@ -134,7 +119,7 @@ def _options(sampler: str, settings: list[str] | None, frequency: str | None) ->
     return options
 
 
-def write_sampler(sampler: Any, target: Path, force: bool) -> None:
+def write_sampler(sampler: Sampler, target: Path, force: bool) -> None:
     """Write the sampler without its stop rule, which belongs to the run."""
     from ....core.pieces.stop import AtTheEnd
 

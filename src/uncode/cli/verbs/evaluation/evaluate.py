@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ....core.errors import require
 from ...options import (
@@ -26,13 +28,11 @@ from ...printing import grid, loading, printing, resumable
 
 if TYPE_CHECKING:
     from ....evals.run.config import EvalConfig
-    from ....evals.run.models.model import EvaluatedModel
     from ....evals.run.runner import Runner
 
 SUMMARY = "Run a benchmark config: the paper's tables, or your own."
 LONG_SECONDS = 60.0
 """Runs that may take longer announce their time and memory."""
-Option = typer.Option
 
 
 def complete_config(incomplete: str) -> list[str]:
@@ -41,71 +41,57 @@ def complete_config(incomplete: str) -> list[str]:
     return [name for name in PACKAGE_CONFIGS if name.startswith(incomplete)]
 
 
-ConfigName = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="CONFIG",
-        help="A config of the package (see --list), or a config file (.toml).",
-        autocompletion=complete_config,
-    ),
-]
-ListConfigs = Annotated[bool, Option("--list", help="List the configs of the package.")]
-Models = Annotated[
-    list[str] | None,
-    Option(
-        "--model",
-        metavar="MODEL",
-        help="This model instead of the config's; may be repeated.",
-        autocompletion=complete_model,
-    ),
-]
-Tasks = Annotated[str | None, Option(metavar="NAME,...", help="Only these tasks of the config.")]
-Samplers = Annotated[str | None, Option(metavar="LABEL,...", help="Only these samplers of the config.")]
-Limit = Annotated[int | None, Option(min=1, metavar="N", help="Only the first N examples of each task.")]
-Seed = Annotated[int | None, Option(metavar="N", help="Seed of all randomness.  [default: the config's]")]
-Frequency = Annotated[
-    str | None,
-    Option(
-        metavar="TABLE",
-        help="This frequency table instead of the config's: a file or a name.",
-        autocompletion=complete_table,
-    ),
-]
-Traces = Annotated[bool, Option("--traces", help="Keep the trace of every answer, in RUN/traces.")]
-ObserveSpan = Annotated[
-    bool,
-    Option("--observe-span", help="Record the entropy of every mask at every step, for `uncode analyze entropy`."),
-]
-Backend = Annotated[
-    str | None, Option(metavar="NAME", help="For autoregressive models: transformers or vllm.  [default: transformers]")
-]
-View = Annotated[
-    Path | None, Option(metavar="FILE", help="Write a page (HTML) that replays the answers; keeps the traces too.")
-]
-Out = Annotated[
-    Path | None, Option(metavar="DIR", help="The run folder; a run is resumed there.  [default: runs/CONFIG]")
-]
-
-
 def command(
-    config: ConfigName = None,
-    list_configs: ListConfigs = False,
-    models: Models = None,
-    tasks: Tasks = None,
-    samplers: Samplers = None,
-    limit: Limit = None,
-    seed: Seed = None,
+    config: Annotated[
+        str | None,
+        Argument(
+            metavar="CONFIG",
+            help="A config of the package (see --list), or a config file (.toml).",
+            autocompletion=complete_config,
+        ),
+    ] = None,
+    list_configs: Annotated[bool, Option("--list", help="List the configs of the package.")] = False,
+    models: Annotated[
+        list[str] | None,
+        Option(
+            "--model",
+            metavar="MODEL",
+            help="This model instead of the config's; may be repeated.",
+            autocompletion=complete_model,
+        ),
+    ] = None,
+    tasks: Annotated[str | None, Option(metavar="NAME,...", help="Only these tasks of the config.")] = None,
+    samplers: Annotated[str | None, Option(metavar="LABEL,...", help="Only these samplers of the config.")] = None,
+    limit: Annotated[int | None, Option(min=1, metavar="N", help="Only the first N examples of each task.")] = None,
+    seed: Annotated[int | None, Option(metavar="N", help="Seed of all randomness.  [default: the config's]")] = None,
     batch: Batch = DEFAULT_EVAL_BATCH,
     data: Data = None,
-    frequency: Frequency = None,
+    frequency: Annotated[
+        str | None,
+        Option(
+            metavar="TABLE",
+            help="This frequency table instead of the config's: a file or a name.",
+            autocompletion=complete_table,
+        ),
+    ] = None,
     device: Device = None,
     dtype: Dtype = None,
     revision: Revision = None,
-    backend: Backend = None,
-    traces: Traces = False,
-    observe_span: ObserveSpan = False,
-    view: View = None,
-    out: Out = None,
+    backend: Annotated[
+        str | None,
+        Option(metavar="NAME", help="For autoregressive models: transformers or vllm.  [default: transformers]"),
+    ] = None,
+    traces: Annotated[bool, Option("--traces", help="Keep the trace of every answer, in RUN/traces.")] = False,
+    observe_span: Annotated[
+        bool,
+        Option("--observe-span", help="Record the entropy of every mask at every step, for `uncode analyze entropy`."),
+    ] = False,
+    view: Annotated[
+        Path | None, Option(metavar="FILE", help="Write a page (HTML) that replays the answers; keeps the traces too.")
+    ] = None,
+    out: Annotated[
+        Path | None, Option(metavar="DIR", help="The run folder; a run is resumed there.  [default: runs/CONFIG]")
+    ] = None,
     force: Force = False,
     as_json: Json = False,
 ) -> None:
@@ -138,8 +124,29 @@ def command(
     folder = out or Path("runs") / chosen.name
     check_run_folder(folder)
     with loading():
+        from ....evals.run.models.causal_checkpoint import check_model_name
+        from ....evals.run.models.load_model import load_model
+        from ....evals.run.options import RunOptions
+        from ....evals.run.processes import ProcessPlace
+        from ....evals.run.runner import Runner
+
+        for name in chosen.models:
+            check_model_name(name)
+        if frequency is None:
+            _check_tables(chosen)
+        place = ProcessPlace.from_environment()
+        load = partial(
+            load_model,
+            config=chosen,
+            device=place.device(device),
+            dtype=dtype,
+            revision=revision,
+            frequency=frequency,
+            backend=backend,
+        )
         kept = (traces or view is not None, observe_span)
-        runner = _runner(chosen, folder, batch, data, limit, kept, (device, dtype, revision, frequency, backend))
+        options = RunOptions(batch, data, limit, *kept, place.process, place.processes)
+        runner = Runner(chosen, folder, load, options)
     if _run(runner, folder, as_json) and view is not None:
         _write_view(view, folder, runner)
 
@@ -175,38 +182,6 @@ def _list(as_json: bool) -> None:
     counts = [(c.name, c.title, *(str(len(part)) for part in (c.models, c.tasks, c.samplers))) for c in configs]
     with printing() as console:
         console.print(grid(("config", "what it runs", "models", "tasks", "samplers"), counts, left=range(2)))
-
-
-def _runner(
-    config: EvalConfig,
-    folder: Path,
-    batch: int,
-    data: Path | None,
-    limit: int | None,
-    kept: tuple[bool, bool],
-    model_options: tuple[str | None, str | None, str | None, str | None, str | None],
-) -> Runner:
-    from ....evals.run.models.causal_checkpoint import check_model_name
-    from ....evals.run.models.load_model import load_model
-    from ....evals.run.options import RunOptions
-    from ....evals.run.processes import ProcessPlace
-    from ....evals.run.runner import Runner
-
-    for name in config.models:
-        check_model_name(name)
-    place = ProcessPlace.from_environment()
-    device, dtype, revision, frequency, backend = model_options
-    if frequency is None:
-        _check_tables(config)
-    device = place.device(device)
-
-    def load(name: str) -> EvaluatedModel:
-        return load_model(
-            name, config, device=device, dtype=dtype, revision=revision, frequency=frequency, backend=backend
-        )
-
-    options = RunOptions(batch, data, limit, *kept, place.process, place.processes)
-    return Runner(config, folder, load, options)
 
 
 def _check_tables(config: EvalConfig) -> None:

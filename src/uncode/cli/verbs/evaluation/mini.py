@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from ....core.errors import require
 from ....models import TABLE
-from ...board_text import check_plot, show_board
 from ...options import Device, Dtype, Json, complete_family, complete_samplers, trained_folder
-from ...outputs import check_run_folder
+from ...outputs import check_plot, check_run_folder
 from ...printing import print_table, printing
 
 if TYPE_CHECKING:
+    from ....evals.suite.board import Board
     from ....evals.suite.results import Results
     from ....evals.suite.run import SuiteRun
 
@@ -27,6 +28,7 @@ PROBLEMS, QUICK_PROBLEMS = 1024, 4
 """Problems per family, in a full and in a quick run."""
 BATCH, GPU_BATCH = 256, 1024
 """Problems per batch, on a CPU and on a GPU."""
+FIGURE_KINDS = (".svg", ".png")
 
 
 Option = typer.Option
@@ -122,7 +124,7 @@ def command(
         require(every or value is None, f"{name} is for the leaderboard: add --all, or leave it out.")
     require(not (quick and second), "--quick takes the rates of one model: leave out --quick or --second.")
     if plot is not None:
-        check_plot(plot)
+        check_plot(plot, FIGURE_KINDS, force=False)
     if show is not None:
         results = _results_in(show, every)
     else:
@@ -136,26 +138,27 @@ def command(
         from ....evals.suite.folder import SECOND_FOLDER
         from ....evals.suite.run import SuiteRun
 
+        on_gpu = (device or usual_device()).startswith("cuda")
         run = SuiteRun(
-            models[0],
-            device,
-            dtype,
-            problems or (QUICK_PROBLEMS if quick else PROBLEMS),
-            batch or (GPU_BATCH if (device or usual_device()).startswith("cuda") else BATCH),
-            seed or 0,
-            _known_rates(folders[0], chosen) if quick else None,
-            out,
-            chosen,
-            draw,
-            every,
-            tuple(names),
+            model=models[0],
+            device=device,
+            dtype=dtype,
+            problems=problems or (QUICK_PROBLEMS if quick else PROBLEMS),
+            batch=batch or (GPU_BATCH if on_gpu else BATCH),
+            seed=seed or 0,
+            rates=_known_rates(folders[0], chosen) if quick else None,
+            folder=out,
+            families=chosen,
+            draw=draw,
+            every_preset=every,
+            samplers=tuple(names),
         )
         runs = [run]
         if second is not None:
             runs.append(replace(run, model=second, folder=None if out is None else out / SECOND_FOLDER))
         results = [_run(one, workers or 1) for one in runs]
     if every:
-        show_board(results, plot, as_json)
+        _show_board(results, plot, as_json)
     elif as_json:
         typer.echo(json.dumps(asdict(results[0]), indent=1))
     else:
@@ -238,3 +241,74 @@ def _print(results: Results) -> None:
             print_table(console, report.biases(results))
             console.print("\nwhen confidence writes each tenth of the span, from 0 (first) to 1 (last)\n")
             print_table(console, report.times(results))
+
+
+def _show_board(runs: Sequence[Results], plot: Path | None, as_json: bool) -> None:
+    """Print the leaderboard of one or two runs, and draw it if a file is given."""
+    from ....evals.suite.board import Board
+    from ....util.write import write_whole
+
+    board = Board.of(runs)
+    if plot is not None:
+        from ....evals.suite.scatter import draw_board
+
+        write_whole(plot, draw_board(board, plot.suffix.lower().removeprefix(".")))
+    if as_json:
+        typer.echo(json.dumps(_board_data(board), indent=1))
+    else:
+        _print_board(board)
+
+
+def _print_board(board: Board) -> None:
+    from ....evals.suite import report
+    from ....evals.suite.board import NOT_RUN
+
+    about = board.first.about
+    with printing() as console:
+        console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
+        print_table(console, report.standings(board))
+        for seed in board.runs:
+            console.print()
+            print_table(console, report.by_family(board, seed))
+        if len(board.names) > 1:
+            console.print(
+                "\neach row minus the one in the title, in points, with 95 % intervals (not corrected for their "
+                "number); p-values of McNemar's exact test after Holm's correction over the table\n",
+                soft_wrap=True,
+            )
+        for reference in board.references if len(board.names) > 1 else ():
+            print_table(console, report.differences(board, reference))
+            console.print()
+        for name, why in board.without_row.items():
+            if why != NOT_RUN:
+                console.print(f"no row for {name}: {why}", markup=False, soft_wrap=True)
+        rest = list(board.without_row.values()).count(NOT_RUN)
+        if rest:
+            console.print(f"no row for {rest} other presets: {NOT_RUN}")
+
+
+def _board_data(board: Board) -> dict[str, Any]:
+    """The leaderboard for a program. Accuracies are shares, each with its interval."""
+    found = {
+        reference: {seed: board.differences(reference, seed) for seed in board.runs} for reference in board.references
+    }
+    rows = [
+        {
+            "name": name,
+            "seeds": {
+                seed: {
+                    "average": one.average,
+                    "forwards": one.forwards,
+                    "on_front": name in board.fronts[seed],
+                    "minus": {ref: of[seed][name]._asdict() for ref, of in found.items() if name in of[seed]},
+                }
+                for seed, one in board.standings[name].items()
+            },
+        }
+        for name in board.names
+    ]
+    return {
+        "rows": rows,
+        "without_row": board.without_row,
+        "about": {seed: run.about for seed, run in board.runs.items()},
+    }

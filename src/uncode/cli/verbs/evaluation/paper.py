@@ -11,7 +11,7 @@ from ....core.errors import require
 from ....util.extras import check_installed
 from ....util.paths import check_folder_can_be_made
 from ...options import Data, Device, Dtype, Frequency, complete_model
-from ...printing import loading
+from ...printing import loading, resumable
 
 if TYPE_CHECKING:
     from ....evals.run.folder import RunFolder
@@ -92,23 +92,20 @@ def _decode(run: PaperRun, workers: int) -> RunFolder:
     from ...progress import eval_bar
     from ...run_time import announce_time
 
-    try:
-        with eval_bar("paper") as on_progress:
-            return run.decode(workers, on_progress, announce_time)
-    except KeyboardInterrupt:
-        typer.echo(f"stopped; '{run.out}' holds the answers so far, and the same command resumes there", err=True)
-        raise
+    with resumable(run.out), eval_bar("paper") as on_progress:
+        return run.decode(workers, on_progress, announce_time)
 
 
 def _write(folder: RunFolder, out: Path) -> Path:
     from ....paper.arrays import arrays_of
-    from ....paper.report import Report, summary
-    from ...progress import item_bar
+    from ....paper.findings import findings
+    from ....paper.report import summary, write_report
+    from ....util.progress import item_bar
 
     with item_bar("reading traces") as on_item:
         arrays = arrays_of(folder, lambda name, done, total: on_item(done, total))
     with item_bar("drawing figures") as on_item:
-        report = Report.of(folder, arrays)
-        page = report.write(out, lambda name, done, total: on_item(done, total))
-    typer.echo(summary(report.findings))
+        found = findings(arrays)
+        page = write_report(out, folder, arrays, found, lambda name, done, total: on_item(done, total))
+    typer.echo(summary(found))
     return page

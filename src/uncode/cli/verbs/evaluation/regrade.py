@@ -6,10 +6,12 @@ import hashlib
 import json
 import os
 import warnings
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ....core.errors import require
 from ....core.support.reprs import counted
@@ -33,24 +35,23 @@ TITLES = ("answers", "n", "correct, %", "paper, %", "gained", "lost")
 
 
 def command(
-    files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="Answers, as JSON lines, or one run folder.")],
+    files: Annotated[list[Path], Argument(metavar="FILE...", help="Answers, as JSON lines, or one run folder.")],
     task: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="TASK", help="The task of the answers.  [default: by the file's name]", autocompletion=complete_task
         ),
     ] = None,
     data: Data = None,
     show: Annotated[
-        int, typer.Option(min=0, metavar="N", help="Print N answers per file on which the two rules disagree.")
+        int, Option(min=0, metavar="N", help="Print N answers per file on which the two rules disagree.")
     ] = 0,
-    seed: Annotated[int, typer.Option(metavar="N", help="The seed of --show.")] = 0,
+    seed: Annotated[int, Option(metavar="N", help="The seed of --show.")] = 0,
     workers: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Number of programs that run at the same time.")
+        int, Option(min=1, metavar="N", help="Number of programs that run at the same time.")
     ] = os.cpu_count() or 1,
     out: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write every grade to this file (JSON lines), and resume from it."),
+        Path | None, Option(metavar="FILE", help="Write every grade to this file (JSON lines), and resume from it.")
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -80,11 +81,12 @@ def command(
     _check_files(files, out)
     warnings.simplefilter("always", NoJail)
     tasks = [task_of(path, task) for path in files]
-    read = [read_answers(path, one, data) for path, one in zip(files, tasks, strict=True)]
-    for path, one, answers in zip(files, tasks, read, strict=True):
+    sets = list[AnswerSet]()
+    for path, one in zip(files, tasks, strict=True):
+        answers = read_answers(path, one, data)
         _warn_of_other_prompts(path, one, answers)
-    sets = list(zip([path.name for path in files], tasks, read, strict=True))
-    graded = _grade(sets, workers) if out is None else _grade_into(out, _job(files, tasks, data), sets, workers)
+        sets.append((path.name, one, answers))
+    graded = _grade(sets, workers, out, {} if out is None else _job(files, tasks, data))
     if as_json:
         typer.echo(json.dumps([_as_data(one) for one in graded], indent=2))
         return
@@ -101,8 +103,8 @@ def _regrade_run(files: list[Path], data: Path | None, workers: int, as_json: bo
     require(alone, "a run folder is graded alone: give one folder, and --data if its tasks need data.")
     from ....evals.regrade import regrade_run
     from ....evals.run.folder import RunFolder
+    from ....util.progress import item_bar
     from ....util.stats import wilson
-    from ...progress import item_bar
 
     with item_bar("grading") as on_progress:
         cells = regrade_run(RunFolder.existing(files[0]), data, workers, on_progress)
@@ -146,39 +148,32 @@ def _warn_of_other_prompts(path: Path, task: Task[Any], answers: list[FileAnswer
         )
 
 
-def _grade(sets: list[AnswerSet], workers: int) -> list[Graded]:
-    from ....evals.regrade import grade_all
-    from ...progress import item_bar
-
-    found = []
-    for name, task, answers in sets:
-        with item_bar(f"grading {name}") as on_progress:
-            found.append(grade_all(name, task, answers, workers, on_progress))
-    return found
-
-
-def _grade_into(out: Path, job: dict[str, Any], sets: list[AnswerSet], workers: int) -> list[Graded]:
-    """Grade the answers and write every grade at once, so that the same command can resume after a kill."""
+def _grade(sets: list[AnswerSet], workers: int, out: Path | None, job: dict[str, object]) -> list[Graded]:
+    """Grade the answers. With `out`, every grade is written at once, so that the same command can resume."""
     from ....evals.regrade import grade_all, grades_of
-    from ...progress import item_bar
+    from ....util.progress import item_bar
 
-    found, begin = [], 0
-    with Journal.of_job(out, job) as journal:
+    found: list[Graded] = []
+    begin = 0
+    with ExitStack() as stack:
+        journal = None
+        if out is not None:
+            journal = stack.enter_context(Journal.of_job(out, job))
+            stack.enter_context(resumable(out, "grades"))
         for name, task, answers in sets:
-            rows = journal.rows[begin : begin + len(answers)]
-            require(
-                [row.get("id") for row in rows] == [a.example.id for a in answers[: len(rows)]],
-                f"'{out}' was changed: remove it, or choose another --out.",
-            )
-            known = [grades_of(row, task) for row in rows]
-            with resumable(out, "grades"), item_bar(f"grading {name}") as on_progress:
-                found.append(grade_all(name, task, answers, workers, on_progress, known, journal.add))
+            rows = journal.rows[begin : begin + len(answers)] if journal else []
+            same = [row.get("id") for row in rows] == [answer.example.id for answer in answers[: len(rows)]]
+            require(same, f"'{out}' was changed: remove it, or choose another --out.")
+            known, keep = [grades_of(row, task) for row in rows], journal.add if journal else None
+            with item_bar(f"grading {name}") as on_progress:
+                found.append(grade_all(name, task, answers, workers, on_progress, known, keep))
             begin += len(answers)
-    typer.echo(f"{out}: {begin} grades.", err=True)
+    if out is not None:
+        typer.echo(f"{out}: {begin} grades.", err=True)
     return found
 
 
-def _job(files: list[Path], tasks: list[Task[Any]], data: Path | None) -> dict[str, Any]:
+def _job(files: list[Path], tasks: list[Task[Any]], data: Path | None) -> dict[str, object]:
     """Everything that the grades depend on."""
     sources = [] if data is None else [data / task.source.file for task in tasks]
     return {

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from ....core.errors import require, suggest
 from ....core.support.reprs import counted
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
     from ....evals.report.scores import Results
 
 SUMMARY = "The tables of evaluation runs, with intervals and tests."
-
-Option = typer.Option
 
 
 def complete_format(incomplete: str) -> list[str]:
@@ -37,7 +36,7 @@ def complete_paper_model(incomplete: str) -> list[str]:
 
 
 def command(
-    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, as `uncode eval` makes them.")],
+    runs: Annotated[list[Path], Argument(metavar="RUN...", help="Run folders, as `uncode eval` makes them.")],
     format: Annotated[
         str | None,
         Option(
@@ -50,8 +49,7 @@ def command(
         Path | None, Option(metavar="FILE", help="Write the report to this file (.md, .csv, .tex, .html).")
     ] = None,
     baseline: Annotated[
-        str | None,
-        Option(metavar="LABEL", help="The sampler that others are compared with.  [default: the runs' own]"),
+        str | None, Option(metavar="LABEL", help="The sampler that others are compared with.  [default: the runs' own]")
     ] = None,
     metric: Annotated[
         str, Option(metavar="METRIC", help="The metric of the comparisons: correct (our grader), paper, ...")
@@ -93,23 +91,16 @@ def command(
     choices = Choices(metric, known, paper or bool(paper_model), paper_model)
     if as_json:
         typer.echo(_json(results, choices))
-    else:
-        _show(results, choices, chosen, out)
-
-
-def _show(results: Results, choices: Choices, format: str | None, out: Path | None) -> None:
-    """Write the report to a file, or print it."""
-    if out is not None:
-        assert format is not None
-        write_whole(out, _text(results, choices, format))
+    elif out is not None and chosen is not None:
+        write_whole(out, _text(results, choices, chosen))
         models, samplers = len(results.models), len(results.samplers())
         typer.echo(f"{out}: {counted(len(results.scores), 'cell')}, models: {models}, samplers: {samplers}.", err=True)
-    elif format is None and sys.stdout.isatty():
+    elif chosen is None and sys.stdout.isatty():
         from ...report_text import print_document
 
         print_document(results, choices)
     else:
-        typer.echo(_text(results, choices, format or "markdown"), nl=False)
+        typer.echo(_text(results, choices, chosen or "markdown"), nl=False)
 
 
 def _format(name: str | None, out: Path | None) -> str | None:

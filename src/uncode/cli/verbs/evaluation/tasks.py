@@ -5,17 +5,15 @@ from __future__ import annotations
 import dataclasses
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from ....core.errors import require
 from ....util.paths import require_file
 from ...options import Data, Json, complete_task
-from ...printing import NARROW_COLUMNS, grid, printing
-
-if TYPE_CHECKING:
-    from rich.console import Group
+from ...printing import NARROW_COLUMNS, grid, listing, printing
 
 SUMMARY = "List the benchmarks; print the prompt of an example."
 TITLES = ("task", "shots", "length", "rate", "block", "prompt", "data")
@@ -24,21 +22,18 @@ TITLES = ("task", "shots", "length", "rate", "block", "prompt", "data")
 def command(
     name: Annotated[
         str | None,
-        typer.Argument(
+        Argument(
             metavar="TASK", help="A task, to print the prompt of one of its examples.", autocompletion=complete_task
         ),
     ] = None,
     example: Annotated[
-        int | None, typer.Option(min=0, metavar="N", help="The number of the example, from 0.  [default: 0]")
+        int | None, Option(min=0, metavar="N", help="The number of the example, from 0.  [default: 0]")
     ] = None,
     data: Data = None,
     prompt: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Another prompt template: a text with the task's {{placeholders}}."),
+        Path | None, Option(metavar="FILE", help="Another prompt template: a text with the task's {{placeholders}}.")
     ] = None,
-    template: Annotated[
-        bool, typer.Option("--template", help="Print the prompt template, with its placeholders.")
-    ] = False,
+    template: Annotated[bool, Option("--template", help="Print the prompt template, with its placeholders.")] = False,
     as_json: Json = False,
 ) -> None:
     """List the benchmarks and the mini families, or print the prompt of an example as the model sees it.
@@ -92,7 +87,9 @@ def _list(as_json: bool) -> None:
         return
     small = ", ".join(f"{name} ({family.benchmark})" for name, family in FAMILIES.items())
     with printing() as console:
-        console.print(_lines() if console.width < NARROW_COLUMNS else grid(TITLES, _rows(), left=(0, 5, 6)))
+        is_narrow = console.width < NARROW_COLUMNS
+        rows = _rows()
+        console.print(listing(_in_words(*row) for row in rows) if is_narrow else grid(TITLES, rows, left=(0, 5, 6)))
         console.print(f"\nin miniature, for the built-in model (`uncode mini`): {small}")
 
 
@@ -107,21 +104,13 @@ def _rows() -> list[tuple[str, ...]]:
     return rows
 
 
-def _lines() -> Group:
-    """The list for a narrow terminal: each task, with its settings below."""
-    from rich.console import Group
-    from rich.padding import Padding
-    from rich.text import Text
-
-    lines: list[Text | Padding] = []
-    for name, *values in _rows():
-        *settings, source = zip(TITLES[1:], values, strict=True)
-        details = [", ".join(" ".join(pair) for pair in settings), " ".join(source)]
-        lines += [Text(name, style="bold"), *(Padding(Text(line), (0, 0, 0, 2)) for line in details)]
-    return Group(*lines)
+def _in_words(name: str, *values: str) -> tuple[str, list[str]]:
+    """A task for a narrow terminal: its name, and its settings below."""
+    *settings, source = zip(TITLES[1:], values, strict=True)
+    return name, [", ".join(" ".join(pair) for pair in settings), " ".join(source)]
 
 
-def _as_data(name: str) -> dict[str, Any]:
+def _as_data(name: str) -> dict[str, object]:
     from ....evals.tasks import find_task
 
     task = find_task(name)

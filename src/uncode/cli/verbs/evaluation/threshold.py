@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from ....core.errors import require
-from ... import options as shared
+from ... import options as common
 from ...outputs import check_output, check_run_folder
 from ...printing import loading, resumable
 from .calibrate import write_sampler
-
-if TYPE_CHECKING:
-    from ....evals.run.calibrate import ThresholdCalibration
-    from ....generation.threshold import ThresholdChoice
 
 SUMMARY = "Choose a sampler's threshold for a model without labels."
 BY_PROBABILITY = ("certain_first", "certain_first_fast", "fast_dllm")
@@ -26,34 +23,31 @@ DEFAULT_EXAMPLES, DEFAULT_MASKS, DEFAULT_ERROR = 32, 8, 0.005
 
 def command(
     tasks: Annotated[
-        list[str],
-        typer.Argument(metavar="TASK...", help="Tasks; see `uncode tasks`.", autocompletion=shared.complete_task),
+        list[str], Argument(metavar="TASK...", help="Tasks; see `uncode tasks`.", autocompletion=common.complete_task)
     ],
-    model: shared.Model = "tiny",
+    model: common.Model = "tiny",
     sampler: Annotated[
-        str, typer.Option("--sampler", metavar="NAME", help=f"{', '.join(BY_PROBABILITY[:2])} or fast_dllm.")
+        str, Option("--sampler", metavar="NAME", help=f"{', '.join(BY_PROBABILITY[:2])} or fast_dllm.")
     ] = BY_PROBABILITY[0],
-    settings: shared.Settings = None,
-    frequency: shared.Frequency = None,
-    examples: Annotated[int, typer.Option("--n", min=1, metavar="N", help="Examples of each task.")] = DEFAULT_EXAMPLES,
-    masks: Annotated[int, typer.Option(min=1, metavar="N", help="How often each answer is masked.")] = DEFAULT_MASKS,
+    settings: common.SamplerSettings = None,
+    frequency: common.Frequency = None,
+    examples: Annotated[int, Option("--n", min=1, metavar="N", help="Examples of each task.")] = DEFAULT_EXAMPLES,
+    masks: Annotated[int, Option(min=1, metavar="N", help="How often each answer is masked.")] = DEFAULT_MASKS,
     max_error: Annotated[
-        float, typer.Option(metavar="SHARE", help="The share of the masked answers that a wrong proposal may spoil.")
+        float, Option(metavar="SHARE", help="The share of the masked answers that a wrong proposal may spoil.")
     ] = DEFAULT_ERROR,
-    seed: shared.Seed = 0,
-    batch: shared.Batch = shared.DEFAULT_EVAL_BATCH,
-    data: shared.Data = None,
-    device: shared.Device = None,
-    dtype: shared.Dtype = None,
-    revision: shared.Revision = None,
-    out: Annotated[Path, typer.Option(metavar="FILE", help="The sampler file with the chosen threshold.")] = Path(
+    seed: common.Seed = 0,
+    batch: common.Batch = common.DEFAULT_EVAL_BATCH,
+    data: common.Data = None,
+    device: common.Device = None,
+    dtype: common.Dtype = None,
+    revision: common.Revision = None,
+    out: Annotated[Path, Option(metavar="FILE", help="The sampler file with the chosen threshold.")] = Path(
         "threshold.toml"
     ),
-    run: Annotated[Path, typer.Option("--run", metavar="DIR", help="The folder for the answers.")] = Path(
-        "runs/threshold"
-    ),
-    force: shared.Force = False,
-    as_json: shared.Json = False,
+    run: Annotated[Path, Option("--run", metavar="DIR", help="The folder for the answers.")] = Path("runs/threshold"),
+    force: common.Force = False,
+    as_json: common.Json = False,
 ) -> None:
     """Find a safe confidence threshold for a model.
 
@@ -80,16 +74,31 @@ def command(
         from ....evals.run.config import EvalConfig, SamplerEntry
         from ....evals.run.models.diffusion import DiffusionModel
         from ....evals.run.models.load_model import load_model
+        from ....evals.run.options import RunOptions
+        from ....util.progress import item_bar
+        from ...progress import eval_bar
 
         entry = SamplerEntry(sampler, sampler, options)
         config = EvalConfig("threshold", "", (model,), tuple(task.name for task in chosen), (entry,))
         evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
         assert isinstance(evaluated, DiffusionModel), "the sampler is not for autoregressive models"
         evaluated.prepare(entry, chosen[0].settings, {})  # refused now, not after the answers
-    found = _run(ThresholdCalibration(evaluated, chosen, seed), examples, run, batch, data, max_error, masks)
+    calibration = ThresholdCalibration(evaluated, chosen, seed)
+    with resumable(run):
+        with eval_bar("left to right") as on_progress:
+            questions = calibration.questions(examples, data)
+            answers = calibration.own_answers(questions, run, RunOptions(batch, data), on_progress)
+        with item_bar("masked answers") as on_amount:
+            found = calibration.choose(answers, max_error, masks, on_amount)
     prepared = evaluated.prepare(entry, chosen[0].settings, {"threshold": found.threshold})
     write_sampler(prepared.sampler, out, force)
-    _show(found, out, as_json)
+    if as_json:
+        typer.echo(json.dumps(vars(found) | {"sampler": str(out)}, indent=2))
+        return
+    typer.echo(f"threshold {found.threshold:.7g}")
+    typer.echo(f"{100 * found.share:.1f} % of {found.proposals:,} proposals reach it.")
+    typer.echo(f"In {100 * found.error:.2g} % of {found.answers:,} masked answers a wrong proposal does.")
+    typer.echo(f"{out}: the sampler with this threshold.", err=True)
 
 
 def _options(sampler: str, settings: list[str] | None, frequency: str | None) -> dict[str, Any]:
@@ -98,36 +107,6 @@ def _options(sampler: str, settings: list[str] | None, frequency: str | None) ->
     name = find(sampler).name
     names = f"{', '.join(BY_PROBABILITY[:-1])} or {BY_PROBABILITY[-1]}"
     require(name in BY_PROBABILITY, f"the sampler '{name}' has no threshold that is a probability: give {names}.")
-    options = shared.read_settings(sampler, settings, frequency)
+    options = common.read_settings(sampler, settings, frequency)
     require("threshold" not in options, "the threshold is what is chosen: leave --set threshold out.")
     return options
-
-
-def _run(
-    calibration: ThresholdCalibration,
-    examples: int,
-    folder: Path,
-    batch: int,
-    data: Path | None,
-    max_error: float,
-    masks: int,
-) -> ThresholdChoice:
-    from ....evals.run.options import RunOptions
-    from ...progress import eval_bar, item_bar
-
-    with resumable(folder):
-        with eval_bar("left to right") as on_progress:
-            questions = calibration.questions(examples, data)
-            answers = calibration.own_answers(questions, folder, RunOptions(batch, data), on_progress)
-        with item_bar("masked answers") as on_amount:
-            return calibration.choose(answers, max_error, masks, on_amount)
-
-
-def _show(found: ThresholdChoice, out: Path, as_json: bool) -> None:
-    if as_json:
-        typer.echo(json.dumps(vars(found) | {"sampler": str(out)}, indent=2))
-        return
-    typer.echo(f"threshold {found.threshold:.7g}")
-    typer.echo(f"{100 * found.share:.1f} % of {found.proposals:,} proposals reach it.")
-    typer.echo(f"In {100 * found.error:.2g} % of {found.answers:,} masked answers a wrong proposal does.")
-    typer.echo(f"{out}: the sampler with this threshold.", err=True)

@@ -96,9 +96,24 @@ class CausalModel(EvaluatedModel):
             generated = self.generate(some, sampler.sampler)
             seconds = time.perf_counter() - start
             ids = [row[: one.length] for one, row in zip(some, generated, strict=True)]
-            forwards = [self._forwards(row, sampler.sampler) for row in ids]
-            for question, row, count in zip(some, ids, forwards, strict=True):
-                yield question, self._answer(question, row, count, seconds * count / sum(forwards))
+            ends = [self._end(row) for row in ids]
+            forwards = [  # one for each generated token, the EOS included; a finished row's padding is not counted
+                end + 1 if end is not None and sampler.sampler.stop_at_eos else len(row)
+                for row, end in zip(ids, ends, strict=True)
+            ]
+            for question, row, end, count in zip(some, ids, ends, forwards, strict=True):
+                tokens = len(row) if end is None else end
+                yield (
+                    question,
+                    Answer(
+                        text=self.text(question, row),
+                        token_ids=tuple(row[: tokens + 1]),
+                        forwards=count,
+                        tokens=tokens,
+                        seconds=seconds * count / sum(forwards),
+                        first_eos_step=end,
+                    ),
+                )
 
     def _check_lengths(self, questions: Sequence[Question]) -> None:
         for one in questions:
@@ -113,26 +128,9 @@ class CausalModel(EvaluatedModel):
         """Where the first EOS is."""
         return next((at for at, token in enumerate(ids) if token in self.eos_ids), None)
 
-    def _forwards(self, ids: Sequence[int], how: LeftToRight) -> int:
-        """One for each token that was generated, the EOS included. A finished row's padding is not counted."""
-        end = self._end(ids) if how.stop_at_eos else None
-        return len(ids) if end is None else end + 1
-
     def text(self, question: Question, ids: Sequence[int]) -> str:
         """The text that generated ids add to the prompt, up to the first EOS."""
         return added_text(self.tokenizer.decode, list(question.prompt_ids), list(ids[: self._end(ids)]))
-
-    def _answer(self, question: Question, ids: list[int], forwards: int, seconds: float) -> Answer:
-        end = self._end(ids)
-        tokens = len(ids) if end is None else end
-        return Answer(
-            text=self.text(question, ids),
-            token_ids=tuple(ids[: tokens + 1]),
-            forwards=forwards,
-            tokens=tokens,
-            seconds=seconds,
-            first_eos_step=end,
-        )
 
 
 def eos_ids_of(generation: Any, config: Any, tokenizer: Any) -> tuple[int, ...]:

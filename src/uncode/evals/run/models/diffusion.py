@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import inspect
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -16,18 +19,17 @@ from ....core.errors import UncodeError, require
 from ....core.pieces.policy import Sampler
 from ....core.pieces.stop import AfterEos
 from ....core.pieces.tables import Table
-from ....engine import Engine, Request, Result
-from ....engine.finished_row import FinishedRow
+from ....engine import Engine, FinishedRow, Request, Result
 from ....generation.prompt import Prompt, encode
 from ....samplers.interventions import reject_trivial, trivial_ids
 from ....samplers.resolve import require_table, resolve
 from ...task import TaskSettings
 from ...tasks import find_task
 from ..config import AUTOREGRESSIVE, LABEL_FREE, EvalConfig, SamplerEntry
-from ..own_code import own_code
 from ..sample import Answer
 from .model import EvaluatedModel, PreparedSampler, Question, SamplerRefused, TracedAnswer, weights_fingerprint
 
+PACKAGE = __name__.partition(".")[0]
 FINGERPRINTED = ("guidance", "revision", "tokenizer")
 """Of what a denoiser says about itself, this decides its answers. A folder's name does not."""
 
@@ -119,7 +121,7 @@ class DiffusionModel(EvaluatedModel):
             seconds=round(result.share_seconds, 6),
             first_eos_step=_first_eos_step(found, eos_ids),
             entropy=float(found.trace().sequence_entropy[0]) if observe else None,
-            order=_order(found, self._trivial, eos_ids) if entry.measure_order else None,
+            order=order_of(found.generated, found.commit_step, self._trivial, eos_ids) if entry.measure_order else None,
             result=result,
         )
 
@@ -145,5 +147,20 @@ def _first_eos_step(row: FinishedRow, eos_ids: tuple[int, ...]) -> int | None:
     return None if first is None else row.forwards_before(first)
 
 
-def _order(row: FinishedRow, trivial: tuple[int, ...], eos_ids: tuple[int, ...]) -> dict[str, Any]:
-    return order_of(row.generated, row.commit_step, trivial, eos_ids)
+def own_code(sampler: Sampler) -> dict[str, str]:
+    """For each piece from outside the package, by its class, the fingerprint of the module that defines it.
+
+    A run folder tells samplers apart by their definition. The code of a piece of one's own changes while it is being
+    written, so it belongs to that: answers of the former code are not taken for those of the new one.
+    """
+    parts = (sampler.policy, sampler.propose, sampler.cache)
+    classes = {type(piece) for part in parts for piece in part.pieces()}
+    outside = [kind for kind in classes if kind.__module__.partition(".")[0] != PACKAGE]
+    found = {}
+    for kind in sorted(outside, key=lambda kind: kind.__name__):
+        try:
+            source = inspect.getsource(sys.modules[kind.__module__])
+            found[kind.__name__] = hashlib.sha256(source.encode()).hexdigest()[:16]
+        except (OSError, TypeError, KeyError):  # typed into a console
+            found[kind.__name__] = "unknown"
+    return found

@@ -30,7 +30,13 @@ def load_model(
     `frequency` is a table's file or name, for diffusion models; `backend` is for autoregressive ones. A wrong sampler
     is an error before weights are read, unless the model `may_refuse` samplers later.
     """
-    if _is_autoregressive(config):
+    kinds = {entry.preset == AUTOREGRESSIVE for entry in config.samplers}
+    require(
+        len(kinds) < 2,
+        f"the config '{config.name}' has samplers for autoregressive and for masked diffusion models, and no model is "
+        "both: choose samplers of one kind, or write two configs.",
+    )
+    if kinds == {True}:
         require(frequency is None, "an autoregressive model takes no frequency table: leave it out.")
         return _load_autoregressive(name, config, device, dtype, revision, backend or "transformers")
     require(backend is None, f"a backend is for autoregressive models, and the config '{config.name}' has none.")
@@ -38,8 +44,7 @@ def load_model(
     table = None if frequency is None else as_table(frequency)
     if not may_refuse:
         check_samplers(config, table, check_exists(name, revision))
-    given = {"device": device, "dtype": dtype, "revision": revision}
-    return DiffusionModel(name, load(name, **given), table)
+    return DiffusionModel(name, load(name, device=device, dtype=dtype, revision=revision), table)
 
 
 def _load_autoregressive(
@@ -55,13 +60,3 @@ def _load_autoregressive(
         LeftToRight.of(entry, entry.options)  # a wrong option is found before the weights are read
     kind = AutoregressiveModel if backend == "transformers" else VllmModel
     return kind.load(name, device=device, dtype=dtype, revision=revision)
-
-
-def _is_autoregressive(config: EvalConfig) -> bool:
-    kinds = {entry.preset == AUTOREGRESSIVE for entry in config.samplers}
-    require(
-        len(kinds) < 2,
-        f"the config '{config.name}' has samplers for autoregressive and for masked diffusion models, and no model is "
-        "both: choose samplers of one kind, or write two configs.",
-    )
-    return kinds == {True}

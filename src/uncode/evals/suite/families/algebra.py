@@ -17,7 +17,7 @@ from ...tasks.gsm8k import Gsm8k
 from ...tasks.gsm8k import Gsm8kProblem as NumberProblem
 from ...tasks.math500 import MathProblem
 from .family import Family
-from .story_scenes import MAX_NUMBER
+from .story import MAX_NUMBER
 
 
 @dataclass(frozen=True)

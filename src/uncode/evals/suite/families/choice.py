@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from random import Random
 from typing import final
 
+from ...stop_strings import StopStrings
 from ...tasks.gpqa import LETTERS, GpqaQuestion
 from .family import Family
 
@@ -39,7 +40,7 @@ class MiniChoice(Family[Hidden]):
     prompt_template = "Question: {{question}}\nChoices:\n(A) {{A}}\n(B) {{B}}\n(C) {{C}}\n(D) {{D}}\nReasoning:"
     styles = (("direct", 2), ("list", 8))
     direct = " The answer is ("
-    stops = ("Question:",)
+    stops = StopStrings(("Question:",))
 
     def draw(self, random: Random) -> Hidden:
         thing, cover = random.choice(THINGS), random.choice(COVERS)

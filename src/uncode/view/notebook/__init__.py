@@ -1,1 +1,0 @@
-"""What a notebook draws: traces and samplers as HTML."""
