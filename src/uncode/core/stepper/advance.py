@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import zip_longest
 
 import torch
@@ -175,14 +175,14 @@ def _believe(lanes: Sequence[Lane], logits: Tensor, view: View) -> list[_Part]:
     for part in parts:
         sampler, memory, view = part.lane.sampler, part.lane.memory, part.view
         if memory is not None:
-            view = replace(view, memory=memory.values)
+            view = view.having(memory=memory.values)
         if part.lane.probes is not None:
             view = part.lane.probes.begin(view)
         proposed, believed = sampler.propose(part.logits, view)
         belief = Belief.of(believed, proposed, view.tokens if part.lane.needs_standing else None)
         if memory is not None:
             belief = memory.with_drift(belief, believed)
-        part.view = replace(view, belief=belief)
+        part.view = view.having(belief=belief)
         if sampler.policy.blocks.sees_beliefs:
             _end_blocks(part, sampler.policy.blocks)
     return parts
@@ -203,8 +203,7 @@ def _end_blocks(part: _Part, blocks: BlockSchedule) -> None:
     masked = view.masked & inside
     count = masked.sum(-1, keepdim=True)
     part.block_stop = stop
-    part.view = replace(
-        view,
+    part.view = view.having(
         masked=masked,
         eligible=view.eligible & inside,
         writable=view.writable & inside,
@@ -215,11 +214,13 @@ def _end_blocks(part: _Part, blocks: BlockSchedule) -> None:
 
 def _score(parts: Sequence[_Part]) -> None:
     for part in parts:
-        view, found = part.view, (term(part.view) for term in part.lane.sampler.policy.score.terms)
-        terms = [term if term.dtype in (torch.float32, torch.float64) else term.double() for term in found]
+        view, terms = part.view, list[Tensor]()
+        for term in part.lane.sampler.policy.score.terms:
+            value = term(view)
+            terms.append(value if value.dtype in (torch.float32, torch.float64) else value.double())
         score = terms[0]  # alone, a term orders in float32 as it would in float64
-        for term in terms[1:]:
-            score = score.double() + term
+        for value in terms[1:]:
+            score = score.double() + value
         part.ranking = Ranking(score, view.eligible)
         part.decision = Decision(view.belief, view.eligible, part.ranking.score, terms, block_stop=part.block_stop)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 from torch import Tensor
 
@@ -54,7 +52,7 @@ class Probes:
     def begin(self, view: View) -> View:
         """A step begins: the view of its pieces, which may ask `view.probe`."""
         self.passes, self.counts = 0, np.zeros_like(self._ids)
-        self._canvas, self._view = self._batch.tokens[self._rows], replace(view, probe=self)
+        self._canvas, self._view = self._batch.tokens[self._rows], view.having(probe=self)
         return self._view
 
     def __call__(self, tokens: Tensor, needed: Tensor) -> Probed:
