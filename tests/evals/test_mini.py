@@ -33,7 +33,7 @@ from uncode.evals.suite.from_run import biases_of
 from uncode.evals.suite.names import RATES, UNCODE, with_rate
 from uncode.evals.suite.results import CellResults, Results
 from uncode.evals.suite.run import SuiteRun, problems_digest
-from uncode.samplers.catalog import DEFAULT_SAMPLER
+from uncode.samplers.options import DEFAULT_SAMPLER
 from uncode.samplers.presets import PRESETS
 from uncode.train.config import TrainConfig
 from uncode.train.examples.prepare import TEXTS_FILE, prepare
