@@ -125,8 +125,9 @@ class Planner:
 
     def changes(self, block_step: Ints) -> bool:
         """Whether a cache policy asks for another plan at this step; the blocks are the same."""
-        caches = (lane.sampler.cache for lane in self._lanes)
-        return self._uses_cache and any(cache.follows_masks or cache.changes(block_step) for cache in caches)
+        return self._uses_cache and any(
+            lane.sampler.cache.follows_masks or lane.sampler.cache.changes(block_step) for lane in self._lanes
+        )
 
     def make(self, place: Place, rows: Rows, window: Window, clock: int) -> Plan:
         """Ask for a new plan; each row follows its own cache policy."""
