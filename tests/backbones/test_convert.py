@@ -124,7 +124,7 @@ def test_a_pickle_that_calls_something_is_refused_and_calls_nothing(tmp_path: Pa
 def test_the_process_could_do_nothing_even_if_a_pickle_were_run(tmp_path: Path) -> None:
     script = """
 import os, socket, sys
-from uncode.unpickle import give_up_rights
+from uncode.backbones.loading.unpickle import give_up_rights
 give_up_rights(0)
 for act in (
     lambda: open(sys.argv[1], "w"), lambda: os.mkdir(sys.argv[1]), lambda: os.unlink(sys.argv[2]), os.fork,

@@ -66,7 +66,7 @@ class Noise(Protocol):
         ...
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class PhiloxNoise:
     """The noise of one step."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import zip_longest
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -24,6 +25,9 @@ from .lane import Lane
 from .record import Decision
 from .rows import FAR
 from .state import State, Synced
+
+RANKED_DTYPES = (torch.float32, torch.float64)
+"""A term of the score in another type is ranked in float64."""
 
 
 @dataclass(slots=True)
@@ -133,23 +137,28 @@ def view_of(state: State) -> View:
     """What the pieces see at the next step, before a belief is formed."""
     blocks, here, computed = state.blocks, state.blocks.tokens.read(), state.planner.computed
     masked = blocks.window.restrict(here == state.facts.mask_id)
-    return View(
-        tokens=here,
-        masked=masked,
-        eligible=masked if computed is None else masked & computed,
-        offsets=blocks.window.offsets,
-        places=blocks.window.places,
-        block_start=blocks.start,
-        block_length=blocks.length,
-        block_masked=blocks.masked,
-        block_steps=blocks.steps,
-        block_step=state.block_step,
-        noise=state.noise(state.batch.seeds, state.record.steps),
-        span=state.batch.generated,
-        span_length=blocks.span_length,
-        writable=blocks.writable,
-        logp_at_commit=state.record.logp_at_commit if state.revises else None,
-    )
+    now: dict[str, Any] = {
+        "tokens": here,
+        "masked": masked,
+        "eligible": masked if computed is None else masked & computed,
+        "block_step": state.block_step,
+        "noise": state.noise(state.batch.seeds, state.record.steps),
+        "span": state.batch.generated,
+        "logp_at_commit": state.record.logp_at_commit if state.revises else None,
+    }
+    if blocks.view is None:
+        blocks.view = View(
+            **now,
+            offsets=blocks.window.offsets,
+            places=blocks.window.places,
+            block_start=blocks.start,
+            block_length=blocks.length,
+            block_masked=blocks.masked,
+            block_steps=blocks.steps,
+            span_length=blocks.span_length,
+            writable=blocks.writable,
+        )
+    return blocks.view.having(**now)
 
 
 # -- 3. to 6.: every lane decides for its rows ------------------------------------------------------
@@ -214,10 +223,10 @@ def _end_blocks(part: _Part, blocks: BlockSchedule) -> None:
 
 def _score(parts: Sequence[_Part]) -> None:
     for part in parts:
-        view, terms = part.view, list[Tensor]()
-        for term in part.lane.sampler.policy.score.terms:
+        view, terms = part.view, []
+        for term in part.lane.terms:
             value = term(view)
-            terms.append(value if value.dtype in (torch.float32, torch.float64) else value.double())
+            terms.append(value if value.dtype in RANKED_DTYPES else value.double())
         score = terms[0]  # alone, a term orders in float32 as it would in float64
         for value in terms[1:]:
             score = score.double() + value

@@ -39,6 +39,8 @@ class Lane:
         """The forwards that its pieces run within a step; None where they run none."""
         remask = spec.policy.remask
         self.revises, self.erases, self.needs_standing = spec.policy.revises, remask.erases, remask.needs_standing
+        self.terms = self.sampler.policy.score.terms
+        """The terms of the score, which a sum puts together anew whenever it is asked."""
         self._bound, self._facts = self.sampler, facts
         self._takes_per_row = any(piece.per_row for piece in spec.pieces())
 
@@ -52,6 +54,7 @@ class Lane:
         self.rows = None if len(members) == len(rows) else upload(members, self._facts.device)
         if self._takes_per_row:
             self.sampler = self._bound.for_rows([samplers[row] for row in members.tolist()], self._facts)
+            self.terms = self.sampler.policy.score.terms
         if self.probes is not None:
             self.probes.follow(rows.ids[members], self.rows, batch, self.sampler.propose, denoiser)
 

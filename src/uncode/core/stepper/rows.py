@@ -16,7 +16,7 @@ from ..pieces.cache import Span
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
 from ..support.transfer import upload
-from ..view import Count
+from ..view import Count, View
 
 FAR = 2**62
 """An offset behind every span."""
@@ -301,6 +301,8 @@ class OpenBlocks:
         self.tokens = WindowedTensor(self.window, tokens)
         self.writable = self.window.restrict(~WindowedTensor(self.window, given).read())
         """Positions of the blocks that are not given, `[B, W]`."""
+        self.view: View | None = None
+        """Of the first step, from which that of every step is made: to make a frozen one anew takes longer."""
 
 
 def _count(values: Ints, device: torch.device) -> Count:

@@ -244,19 +244,20 @@ class State:
 
     def apply(self, found: Synced) -> tuple[int, ...]:
         """Apply what a sync found. Returns the ids of the rows that finish."""
-        rows, ends_blocks = self.rows, False
+        rows, filled, ends_blocks = self.rows, found.filled, False
         if found.block_stop is not None and found.masks_behind is not None and found.next_mask is not None:
             ends_blocks = bool(rows.end_blocks(found.block_stop, found.masks_behind, found.next_mask).any())
-        rows.first_mask = np.where(found.filled, rows.first_mask, found.first_mask)
-        closed = found.filled & (found.pending == 0) & ~rows.finished
+        rows.first_mask = np.where(filled, rows.first_mask, found.first_mask)
+        closed = filled & (found.pending == 0) & ~rows.finished
         over = closed & (~rows.remaining_blocks.any(1) | (found.done > 0))
         rows.block_step[closed & ~over] = -1
         rows.finished |= over
         self.any_finished, self.all_finished = bool(rows.finished.any()), bool(rows.finished.all())
         self.lookahead.restart(rows, self.lanes)
-        if ends_blocks or closed.any():
+        has_closed = bool(closed.any())
+        if ends_blocks or has_closed:
             self.lookahead.interrupt()
-        if closed.any():
+        if has_closed:
             self.batch.unfinished = upload((~rows.finished).astype(np.int64), self.facts.device)[:, None]
         return tuple(rows.ids[over].tolist())
 

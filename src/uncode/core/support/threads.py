@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import torch
 
@@ -37,13 +37,14 @@ def threads_for(device: torch.device, parameters: int, tokens: int) -> int | Non
     return 1 if is_small(parameters, tokens) else None
 
 
-@contextmanager
-def at_most(threads: int | None) -> Iterator[None]:
+def at_most(threads: int | None) -> AbstractContextManager[None]:
     """Run on at most so many threads, then as before."""
+    return nullcontext() if threads is None or torch.get_num_threads() <= threads else _on_threads(threads)
+
+
+@contextmanager
+def _on_threads(threads: int) -> Iterator[None]:
     before = torch.get_num_threads()
-    if threads is None or before <= threads:
-        yield
-        return
     torch.set_num_threads(threads)
     try:
         yield
