@@ -192,6 +192,7 @@ class BatchRecord:
         """The record of some rows on the host, with one copy per buffer; to be read."""
         self.flush()
         host = copy(self)
+        host._unflushed = []  # the list of this record goes on
         host.keep(rows)
         host.commit, host.commit_step = host.commit.cpu(), host.commit_step.cpu()
         host.mean_entropy, host.steps = host.mean_entropy.cpu(), host.steps.cpu()
