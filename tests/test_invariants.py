@@ -282,9 +282,9 @@ def test_the_grid_holds_every_piece() -> None:
 
 
 def preset_in_blocks(name: str) -> Sampler:
-    """The preset with short blocks, where it has blocks."""
-    short = {"block_length": 5, "blocks": 3}
-    options = {option.name: short[option.name] for option in catalog()[name].options if option.name in short}
+    """The preset with short blocks."""
+    has_number = any(option.name == "blocks" for option in catalog()[name].options)
+    options = {"blocks": 3} if has_number else {"block_length": 5}
     return resolve(name, table=grid.TABLE, options=options)
 
 

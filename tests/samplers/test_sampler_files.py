@@ -192,11 +192,3 @@ def test_the_line_of_a_setting() -> None:
     assert line_of(text, ("a", "e", "d")) == 5
     assert line_of(text, ("a", "e", "z")) == 4
     assert line_of(text, ()) == 1
-
-
-def test_a_sampler_of_0_1_0_is_read() -> None:
-    """It calls the exponential of a score Linear."""
-    sampler = uncode.legacy.llada_eos()
-    now = json.dumps(sampler.to_dict())
-    assert '"piece": "Exp"' in now
-    assert uncode.Sampler.from_dict(json.loads(now.replace('"Exp"', '"Linear"'))) == sampler

@@ -172,7 +172,7 @@ def test_what_is_copied_repeats_the_decode(tab: Open, tiny: Running) -> None:
     page.get_by_label("stop at EOS").uncheck()
     decode(shown)
     text = copied(shown, "Copy the text")
-    assert shown.texts(".trace h2") == ["uncode · steps 16 · temperature 0.8 · rate 0.5 · proxy entropy"]
+    assert shown.texts(".trace h2") == ["uncode · steps 16 · rate 0.5 · proxy entropy · temperature 0.8"]
     assert run_python(copied(shown, "Copy: Python"), uncode.load) == text
     words = shlex.split(copied(shown, "Copy: Command line"))
     assert words[0] == "uncode"
@@ -359,7 +359,7 @@ def test_a_reload_and_a_link_keep_the_settings(tab: Open, quick: Running) -> Non
     button(shown, "Compare with another sampler").click()
     shown.page.get_by_label("Sampler A").select_option("fast_dllm")
     shown.page.get_by_label("threshold", exact=True).fill("0.35")
-    shown.page.get_by_label("cache").select_option("dual")
+    shown.page.get_by_role("group", name="Sampler A").get_by_label("cache").select_option("dual")
     shown.page.get_by_label("Sampler B").select_option("legacy.llada_eos")
     shown.page.get_by_label("seed", exact=True).fill("7")
     link = copied(shown, "Copy a link")
@@ -378,7 +378,7 @@ def test_a_reload_and_a_link_keep_the_settings(tab: Open, quick: Running) -> Non
         assert again.page.get_by_label("Tokens of gap 1").input_value() == "4"
         assert again.page.get_by_label("Sampler A").input_value() == "fast_dllm"
         assert again.page.get_by_label("threshold", exact=True).input_value() == "0.35"
-        assert again.page.get_by_label("cache").input_value() == "dual"
+        assert again.page.get_by_role("group", name="Sampler A").get_by_label("cache").input_value() == "dual"
         assert again.page.get_by_label("Sampler B").input_value() == "legacy.llada_eos"
         assert again.page.get_by_label("seed", exact=True).input_value() == "7"
         assert again.page.locator(".problem").inner_text() == "" and again.count(".trace") == 0, "nothing is decoded"
