@@ -8,6 +8,7 @@ import re
 from collections.abc import Sequence
 from html import escape
 
+from ...util.template import rendered
 from .records import FIELDS, Record
 from .table import Document, Section, Table, markdown_escape
 
@@ -60,11 +61,7 @@ def latex(document: Document) -> str:
 
 def html(document: Document) -> str:
     """The report as one HTML page that loads nothing."""
-    from jinja2 import Environment, PackageLoader
-
-    environment = Environment(loader=PackageLoader(__package__, "."), trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"e": escape, "detailed": _detailed}
-    return environment.get_template("report.html").render(document=document, long_rows=LONG_ROWS) + "\n"
+    return rendered(__package__, "report.html", document=document, long_rows=LONG_ROWS, detailed=_detailed)
 
 
 def _detailed(cell: str) -> str:
