@@ -92,8 +92,9 @@ class HeatMap:
         if self._correct:
             self.accuracy = wilson(sum(self._correct), len(self._correct))
         if self._earlier:
-            found = mean_intervals(list(np.array(self._earlier).T), resamples_for(len(self._earlier)))
-            self.boundary = BoundaryIndex(*found, len(self._earlier))
+            count = len(self._earlier)
+            both, first, last = mean_intervals(list(np.array(self._earlier).T), resamples_for(count))
+            self.boundary = BoundaryIndex(both, first, last, count)
 
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""

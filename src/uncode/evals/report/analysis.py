@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ...core.errors import UncodeError, require, suggest
-from ...util.stats import Interval, McNemar, holm, mcnemar, mean_of_intervals, newcombe
+from ...util.stats import Interval, McNemar, corrected_tests, mcnemar, mean_of_intervals, newcombe
 from ..paper import Figure, paper_tables
 from ..paper.tables import AVERAGE
 from ..run.sample import Sample
@@ -155,11 +155,10 @@ class ModelAnalysis:
                 right = scores[label].right(self.choices.metric) if label in scores else {}
                 if common := right.keys() & base.keys():
                     pairs[label] = [right[id] for id in common], [base[id] for id in common]
-            tests = {label: mcnemar(*pair) for label, pair in pairs.items()}
-            corrected = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
+            corrected = corrected_tests(pairs)
             for label, pair in pairs.items():
-                difference = newcombe(*pair)
-                found[label, task] = PairedComparison(len(pair[0]), difference, tests[label], corrected[label])
+                difference, test = newcombe(*pair), mcnemar(*pair)
+                found[label, task] = PairedComparison(len(pair[0]), difference, test, corrected[label].p)
         return found
 
     def average_difference(self, sampler: str) -> Interval | None:

@@ -6,19 +6,18 @@ writes from left to right, and which are then masked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
 from ...core.errors import require
-from ...generation.threshold import ThresholdChoice, choose_threshold
 from ...util.stats import Interval, pearson, wilson
 from ..suite.families.family import Family
 from ..task import AnyTask, Example
 from .config import SamplerEntry
 from .folder import RunFolder, RunInfo
-from .grading import GradingPool
+from .grading import grade_again
 from .models.diffusion import DiffusionModel
 from .models.model import EvaluatedModel, Question
 from .options import OnProgress, RunOptions, RunProgress
@@ -62,16 +61,15 @@ class RateCalibration:
     def __post_init__(self) -> None:
         require(len(set(self.rates)) > 1, "a choice needs at least two different rates: give several.")
 
-    def examples(self, count: int, data: Path | None = None) -> list[Example]:
-        return calibration_examples(self.task, count, self.seed, data)
-
     def run(
-        self, examples: Sequence[Example], out: Path, options: RunOptions, on_progress: OnProgress, labels: bool = False
+        self, count: int, out: Path, options: RunOptions, on_progress: OnProgress, labels: bool = False
     ) -> RateChoice:
-        """Decode the examples at every rate into a folder of samples. Those that the folder holds are not made again.
+        """Decode up to `count` examples at every rate into a folder of samples. Those that the folder holds are not
+        made again.
 
         Every mask is filled. With `labels` the answers are graded too, which does not change the choice.
         """
+        examples = calibration_examples(self.task, count, self.seed, options.data)
         title = f"Mean predictive entropy of {self.entry.label} at {len(self.rates)} rates"
         folder = RunFolder.create(out, RunInfo("calibration", title, versions=versions()))
         questions = calibration_questions(self.model, self.task, examples, self.seed)
@@ -89,20 +87,12 @@ class RateCalibration:
                     found[rate].append(sample)
                     done = before + len(found[rate])
                     on_progress(RunProgress(cell, done, len(questions) * len(self.rates), 0, 0))
-        return RateChoice(self._graded(found, examples, options.graders) if labels else found)
-
-    def _graded(
-        self, samples: dict[float, list[Sample]], examples: Sequence[Example], workers: int | None
-    ) -> dict[float, list[Sample]]:
-        """The samples with grades, which the folder does not keep."""
-        known, pool = {example.id: example for example in examples}, GradingPool(workers)
-        try:
-            return {
-                rate: [replace(s, grades=pool.submit(self.task, known[s.id], s.text).result()) for s in rows]
-                for rate, rows in samples.items()
-            }
-        finally:
-            pool.close()
+        if not labels:
+            return RateChoice(found)
+        samples = [sample for rows in found.values() for sample in rows]
+        known = {self.task.name: {example.id: example for example in examples}}
+        graded = iter(grade_again(samples, [self.task], known, options.graders))  # the folder does not keep the grades
+        return RateChoice({rate: [next(graded) for _ in rows] for rate, rows in found.items()})
 
 
 @dataclass(frozen=True)
@@ -113,21 +103,13 @@ class ThresholdCalibration:
     tasks: tuple[AnyTask, ...]
     seed: int = 0
 
-    def questions(self, count: int, data: Path | None = None) -> list[tuple[AnyTask, list[Question]]]:
-        """Up to `count` examples of each task. No label is read."""
+    def own_answers(self, count: int, out: Path, options: RunOptions, on_progress: OnProgress) -> list[OwnAnswer]:
+        """What the model writes on up to `count` examples of each task, in their order. No label is read. Answers that
+        the folder holds are not made again."""
         has_end = len(self.model.denoiser.eos_ids) > 0
         require(has_end, f"'{self.model.name}' has no EOS token to end its answers with: use uncode.choose_threshold.")
-        found = [(task, calibration_examples(task, count, self.seed, data)) for task in self.tasks]
-        return [(task, calibration_questions(self.model, task, examples, self.seed)) for task, examples in found]
-
-    def own_answers(
-        self,
-        questions: Sequence[tuple[AnyTask, list[Question]]],
-        out: Path,
-        options: RunOptions,
-        on_progress: OnProgress,
-    ) -> list[OwnAnswer]:
-        """What the model writes, in the order of the questions. Answers that the folder holds are not made again."""
+        examples = [(task, calibration_examples(task, count, self.seed, options.data)) for task in self.tasks]
+        questions = [(task, calibration_questions(self.model, task, of, self.seed)) for task, of in examples]
         folder = RunFolder.create(out, RunInfo("threshold", "Answers for a threshold", versions=versions()))
         total, found = sum(len(those) for _, those in questions), list[OwnAnswer]()
         with Recorder.open(folder, options) as recorder:
@@ -145,14 +127,6 @@ class ThresholdCalibration:
         """The canvas as a decode would leave it, with EOS tokens after the text and the frame of a masked LM."""
         denoiser, missing = self.model.denoiser, question.length - len(written)
         return list(question.prompt_ids), [*written, *[denoiser.eos_ids[0]] * missing, *denoiser.frame[1]]
-
-    def choose(
-        self, answers: Sequence[OwnAnswer], max_error: float, masks: int, on_progress: Callable[[int, int], None]
-    ) -> ThresholdChoice:
-        denoiser = self.model.denoiser
-        return choose_threshold(
-            denoiser, answers, max_error=max_error, masks=masks, seed=self.seed, on_progress=on_progress
-        )
 
 
 def calibration_examples(task: AnyTask, count: int, seed: int, data: Path | None = None) -> list[Example]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import InitVar, dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -51,8 +51,7 @@ class Recorder:
         with ExitStack() as stack:
             lines = stack.enter_context(folder.writing(options.process))
             trace_files = stack.enter_context(ExitStack())
-            pool = GradingPool(options.graders, options.claims)
-            stack.callback(pool.close)
+            pool = stack.enter_context(closing(GradingPool(options.graders, options.claims)))
             yield cls(folder, options, lines, pool, trace_files)
 
     def __contains__(self, key: str) -> bool:

@@ -49,10 +49,9 @@ class Runner:
     on_progress: OnProgress = lambda progress: None
     known_rates: Mapping[str, float] = field(default_factory=dict)
     """Label-free rates by task, which are not chosen again."""
-    on_model: Callable[[EvaluatedModel], None] = lambda model: None
-    """Called when a model is loaded, before its first cell."""
-    on_refused: Callable[[str, SamplerRefused], None] | None = None
-    """Called with the label of a sampler that the model cannot be decoded with. By default it is an error."""
+    on_start: OnStart | None = None
+    left_out: dict[str, str] | None = None
+    """Gets the samplers that a model cannot be decoded with, and why. Without it, such a sampler is an error."""
 
     def __post_init__(self) -> None:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
@@ -98,7 +97,8 @@ class Runner:
         return folder
 
     def _run_model(self, recorder: Recorder, model: EvaluatedModel) -> None:
-        self.on_model(model)
+        if self.on_start is not None:
+            self.on_start(self, model)
         entries = {task: self.entries(task) for task in self.tasks}
         claims = self.options.claims
         if claims is None:
@@ -144,9 +144,8 @@ class Runner:
         if name not in self._rates:
             assert self.config.calibrated is not None
             calibration = RateCalibration(model, task, self.config.calibrated, self.config.rates, self.config.seed)
-            examples = calibration.examples(self.config.calibration_examples, self.options.data)
-            choice = calibration.run(examples, self.out / CALIBRATION, self.options, self._report_calibration)
-            self._rates[name] = choice.rate
+            count, out = self.config.calibration_examples, self.out / CALIBRATION
+            self._rates[name] = calibration.run(count, out, self.options, self._report_calibration).rate
         return self._rates[name]
 
     def _report_calibration(self, progress: RunProgress) -> None:
@@ -174,9 +173,9 @@ class Runner:
             try:
                 self._run_cell(recorder, model, task, entry, questions)
             except SamplerRefused as error:
-                if self.on_refused is None:
+                if self.left_out is None:
                     raise
-                self.on_refused(entry.label, error)
+                self.left_out[entry.label] = str(error)
 
     def _run_cell(
         self,
