@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .suite.families import FAMILIES
-from .tasks import TASKS
+from .tasks.benchmarks import TASKS
 
 TASK_NAMES = (*TASKS, *FAMILIES)

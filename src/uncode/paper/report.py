@@ -16,6 +16,7 @@ from ..analysis.figures import figure_of
 from ..analysis.figures.style import DPI, picture, style
 from ..analysis.measures.trivial_share import texts_of
 from ..analysis.read_traces import TraceRow
+from ..core.moments import MOMENTS
 from ..core.support.reprs import counted
 from ..evals.run.folder import RunFolder
 from ..evals.suite.names import UNCODE
@@ -35,7 +36,6 @@ FAILURES = {
 """For each kind of failure its title, and its words after a number."""
 CAPTIONS = tomllib.loads((resources.files(__package__) / "captions.toml").read_text(encoding="utf-8"))
 """The figures of the report in their order, each with its title and its caption."""
-MOMENTS = ("early", "middle", "late")
 
 
 def write_report(

@@ -72,7 +72,7 @@ class RateCalibration:
         examples = calibration_examples(self.task, count, self.seed, options.data)
         title = f"Mean predictive entropy of {self.entry.label} at {len(self.rates)} rates"
         folder = RunFolder.create(out, RunInfo("calibration", title, versions=versions()))
-        questions = calibration_questions(self.model, self.task, examples, self.seed)
+        questions = self.model.questions(self.task, enumerate(examples), self.seed)
         found: dict[float, list[Sample]] = {rate: [] for rate in self.rates}
         whole = replace(self.entry, stop_at_eos=False)  # the mean is over all steps, as in the paper
         with Recorder.open(folder, options) as recorder:
@@ -109,7 +109,7 @@ class ThresholdCalibration:
         has_end = len(self.model.denoiser.eos_ids) > 0
         require(has_end, f"'{self.model.name}' has no EOS token to end its answers with: use uncode.choose_threshold.")
         examples = [(task, calibration_examples(task, count, self.seed, options.data)) for task in self.tasks]
-        questions = [(task, calibration_questions(self.model, task, of, self.seed)) for task, of in examples]
+        questions = [(task, self.model.questions(task, enumerate(of), self.seed)) for task, of in examples]
         folder = RunFolder.create(out, RunInfo("threshold", "Answers for a threshold", versions=versions()))
         total, found = sum(len(those) for _, those in questions), list[OwnAnswer]()
         with Recorder.open(folder, options) as recorder:
@@ -135,16 +135,6 @@ def calibration_examples(task: AnyTask, count: int, seed: int, data: Path | None
         return list(task.unlabelled(data)[:count])
     examples = task.examples(data)
     return examples if len(examples) <= count else Random(seed).sample(examples, count)
-
-
-def calibration_questions(
-    model: EvaluatedModel, task: AnyTask, examples: Sequence[Example], seed: int
-) -> list[Question]:
-    """The examples as a model reads them, each with its own seed."""
-    chat, length = task.settings.chat, task.settings.length
-    prompts = [model.encode(task.prompt(example), chat) for example in examples]
-    pairs = enumerate(zip(examples, prompts, strict=True))
-    return [Question(example, ids, length, seed + number) for number, (example, ids) in pairs]
 
 
 def mean_entropy(entropies: Iterable[float | None]) -> float:

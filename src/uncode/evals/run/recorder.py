@@ -97,6 +97,9 @@ class CellRun:
     observe: bool = False
     """Whether the mean predictive entropy is recorded."""
     is_graded: bool = True
+    answered: int = 0
+    """Its answers so far, and how many of them are right."""
+    right: int = 0
 
     def __post_init__(self, questions: Sequence[Question]) -> None:
         model, task, definition = self.model, self.task, dict(self.sampler.definition)

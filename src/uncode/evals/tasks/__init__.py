@@ -4,18 +4,7 @@ from __future__ import annotations
 
 from ...core.errors import nearest, require, suggest
 from ..task import AnyTask
-from .countdown import Countdown
-from .gpqa import Gpqa
-from .gsm8k import Gsm8k
-from .humaneval import HumanEval
-from .math500 import Math500
-from .mbpp import Mbpp
-from .sudoku import Sudoku
-
-TASKS: dict[str, type[AnyTask]] = {
-    task.name: task for task in (HumanEval, Mbpp, Gsm8k, Math500, Gpqa, Countdown, Sudoku)
-}
-"""The benchmarks, in the order of the paper's tables."""
+from .benchmarks import TASKS as TASKS
 
 
 def find_task(name: str) -> AnyTask:

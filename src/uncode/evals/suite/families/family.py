@@ -18,7 +18,7 @@ from ....core.errors import require
 from ....util.files import read_text
 from ...data import DataSource, parse
 from ...task import Example, Grade, Grader, Task, TaskSettings
-from ...tasks import TASKS
+from ...tasks.benchmarks import TASKS
 
 E = TypeVar("E", bound=Example)
 TESTED, UNLABELLED = 1024, 64
