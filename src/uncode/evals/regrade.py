@@ -21,7 +21,7 @@ from .names import TASK_NAMES
 from .published import by_question, example_of, final_text, released_text
 from .run.folder import RunFolder
 from .run.grading import grade_again
-from .run.sample import CellName, Sample
+from .run.sample import CellName, RunSample
 from .task import AnyTask, Example, Grade
 from .tasks import find_task
 
@@ -249,7 +249,7 @@ def regrade_run(folder: RunFolder, data: Path | None, workers: int, on_progress:
     return list(found.values())
 
 
-def _graded(samples: list[Sample], data: Path | None, workers: int, on_progress: OnProgress) -> list[Sample]:
+def _graded(samples: list[RunSample], data: Path | None, workers: int, on_progress: OnProgress) -> list[RunSample]:
     """The samples in the same order, with new grades."""
     tasks = {name: find_task(name) for name in dict.fromkeys(sample.task for sample in samples)}
     examples = {name: {example.id: example for example in task.examples(data)} for name, task in tasks.items()}

@@ -10,7 +10,7 @@ from ...core.errors import UncodeError, require, suggest
 from ...util.stats import Interval, McNemar, corrected_tests, mcnemar, mean_of_intervals, newcombe
 from ..paper import Figure, paper_tables
 from ..paper.tables import AVERAGE
-from ..run.sample import Sample
+from ..run.sample import RunSample
 from .aup import BudgetPoint, aup, families
 from .scores import CellScore, Cost, RunResults
 
@@ -175,7 +175,7 @@ class ModelAnalysis:
 
     def speedup(self, sampler: str, task: str | None = None) -> Speedup:
         """Over the baseline on one task, or on all of them together."""
-        ours, theirs = list[Sample](), list[Sample]()
+        ours, theirs = list[RunSample](), list[RunSample]()
         for one in self.tasks if task is None else [task]:
             score, base = self.score(sampler, one), self.score(self.baseline, one)
             if score and base:

@@ -10,7 +10,7 @@ from html import escape
 
 from ...util.template import rendered
 from .records import FIELDS, Record
-from .table import Document, Section, Table, markdown_escape
+from .table import Document, Section, TextTable, markdown_escape
 
 FORMATS = ("markdown", "csv", "latex", "html")
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html", ".htm": "html"}
@@ -78,7 +78,7 @@ def latex_escape(text: str) -> str:
     return "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
 
 
-def _latex_table(section: Section, table: Table) -> str:
+def _latex_table(section: Section, table: TextTable) -> str:
     shape = "l" * table.labels + "r" * (len(table.titles) - table.labels)
     rows = [[latex_escape(cell) for cell in row] for row in table.rows]
     for row, column in table.best:

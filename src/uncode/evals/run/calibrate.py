@@ -19,10 +19,10 @@ from .config import SamplerEntry
 from .folder import RunFolder, RunInfo
 from .grading import grade_again
 from .models.diffusion import DiffusionModel
-from .models.model import EvaluatedModel, Question
+from .models.model import EvaluatedModel
 from .options import OnProgress, RunOptions, RunProgress
 from .recorder import CellRun, Recorder, versions
-from .sample import Sample
+from .sample import RunSample
 
 WRITER = SamplerEntry("left_to_right", "left_to_right")
 """It writes one token at a time, so no answer is spoilt by haste."""
@@ -35,7 +35,7 @@ OwnAnswer = tuple[list[int], list[int]]
 class RateChoice:
     """The samples at each rate. The chosen rate has the least mean predictive entropy."""
 
-    samples: dict[float, list[Sample]]
+    samples: dict[float, list[RunSample]]
 
     @property
     def entropies(self) -> dict[float, float]:
@@ -73,7 +73,7 @@ class RateCalibration:
         title = f"Mean predictive entropy of {self.entry.label} at {len(self.rates)} rates"
         folder = RunFolder.create(out, RunInfo("calibration", title, versions=versions()))
         questions = self.model.questions(self.task, enumerate(examples), self.seed)
-        found: dict[float, list[Sample]] = {rate: [] for rate in self.rates}
+        found: dict[float, list[RunSample]] = {rate: [] for rate in self.rates}
         whole = replace(self.entry, stop_at_eos=False)  # the mean is over all steps, as in the paper
         with Recorder.open(folder, options) as recorder:
             for number, rate in enumerate(self.rates):
@@ -95,38 +95,40 @@ class RateCalibration:
         return RateChoice({rate: [next(graded) for _ in rows] for rate, rows in found.items()})
 
 
-@dataclass(frozen=True)
-class ThresholdCalibration:
-    """Lets a model answer examples of some tasks, and chooses a threshold from these answers."""
+def own_answers(
+    model: DiffusionModel,
+    tasks: Sequence[AnyTask],
+    count: int,
+    seed: int,
+    out: Path,
+    options: RunOptions,
+    on_progress: OnProgress,
+) -> list[OwnAnswer]:
+    """What a model writes on up to `count` examples of each task, in their order, to choose a threshold from.
 
-    model: DiffusionModel
-    tasks: tuple[AnyTask, ...]
-    seed: int = 0
-
-    def own_answers(self, count: int, out: Path, options: RunOptions, on_progress: OnProgress) -> list[OwnAnswer]:
-        """What the model writes on up to `count` examples of each task, in their order. No label is read. Answers that
-        the folder holds are not made again."""
-        has_end = len(self.model.denoiser.eos_ids) > 0
-        require(has_end, f"'{self.model.name}' has no EOS token to end its answers with: use uncode.choose_threshold.")
-        examples = [(task, calibration_examples(task, count, self.seed, options.data)) for task in self.tasks]
-        questions = [(task, self.model.questions(task, enumerate(of), self.seed)) for task, of in examples]
-        folder = RunFolder.create(out, RunInfo("threshold", "Answers for a threshold", versions=versions()))
-        total, found = sum(len(those) for _, those in questions), list[OwnAnswer]()
-        with Recorder.open(folder, options) as recorder:
-            for task, those in questions:
-                sampler = self.model.prepare(WRITER, task.settings, {})
-                before, written = len(found), dict[str, tuple[int, ...]]()
-                run = CellRun(recorder, self.model, task, sampler, WRITER.label, those, self.seed, is_graded=False)
-                for sample in run.decoded():
-                    written[sample.id] = sample.token_ids
-                    on_progress(RunProgress(f"{task.name}, left to right", before + len(written), total, 0, 0))
-                found += [self._canvas(one, written[one.example.id]) for one in those]
-        return found
-
-    def _canvas(self, question: Question, written: Sequence[int]) -> OwnAnswer:
-        """The canvas as a decode would leave it, with EOS tokens after the text and the frame of a masked LM."""
-        denoiser, missing = self.model.denoiser, question.length - len(written)
-        return list(question.prompt_ids), [*written, *[denoiser.eos_ids[0]] * missing, *denoiser.frame[1]]
+    No label is read. Answers that the folder holds are not made again.
+    """
+    denoiser = model.denoiser
+    has_end = len(denoiser.eos_ids) > 0
+    require(has_end, f"'{model.name}' has no EOS token to end its answers with: use uncode.choose_threshold.")
+    examples = [(task, calibration_examples(task, count, seed, options.data)) for task in tasks]
+    questions = [(task, model.questions(task, enumerate(of), seed)) for task, of in examples]
+    folder = RunFolder.create(out, RunInfo("threshold", "Answers for a threshold", versions=versions()))
+    total, found = sum(len(those) for _, those in questions), list[OwnAnswer]()
+    with Recorder.open(folder, options) as recorder:
+        for task, those in questions:
+            sampler = model.prepare(WRITER, task.settings, {})
+            before, written = len(found), dict[str, tuple[int, ...]]()
+            run = CellRun(recorder, model, task, sampler, WRITER.label, those, seed, is_graded=False)
+            for sample in run.decoded():
+                written[sample.id] = sample.token_ids
+                on_progress(RunProgress(f"{task.name}, left to right", before + len(written), total, 0, 0))
+            for one in those:  # as a decode would leave the canvas: EOS after the text, and the frame of a masked LM
+                ids = written[one.example.id]
+                missing = one.length - len(ids)
+                canvas = [*ids, *[denoiser.eos_ids[0]] * missing, *denoiser.frame[1]]
+                found.append((list(one.prompt_ids), canvas))
+    return found
 
 
 def calibration_examples(task: AnyTask, count: int, seed: int, data: Path | None = None) -> list[Example]:

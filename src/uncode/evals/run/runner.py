@@ -17,7 +17,7 @@ from .folder import RunFolder, RunInfo
 from .models.model import EvaluatedModel, PreparedSampler, Question, SamplerRefused
 from .options import OnProgress, RunOptions, RunProgress
 from .recorder import CellRun, Recorder, versions
-from .sample import Sample, digest
+from .sample import RunSample, digest
 
 CALIBRATION = "calibration"
 """The folder inside a run's for the samples from which label-free rates are chosen."""
@@ -186,7 +186,7 @@ class Runner:
         if waiting is not None:
             self._count(waiting, waiting.graded())
 
-    def _count(self, run: CellRun, samples: Iterator[Sample]) -> None:
+    def _count(self, run: CellRun, samples: Iterator[RunSample]) -> None:
         """Report the samples of a cell as they come."""
         for sample in samples:
             run.answered += 1
