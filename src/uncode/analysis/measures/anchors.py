@@ -12,7 +12,7 @@ from ...core.trace.row_record import GIVEN
 from ...util.stats import Interval
 from ..read_traces import Numbers, TraceRow, Whole
 from .order import commit_ranks
-from .step_sums import mean_over, nullable
+from .step_sums import mean_over, nullable, ratios
 
 NEAR = 8
 """Offsets on either side that count as neighbours."""
@@ -63,10 +63,7 @@ class AnchorRanks:
     @property
     def mean(self) -> Numbers:
         """Over the traces, `[S]`."""
-        found = np.full(self.ranks.shape[1], np.nan)
-        count = (~np.isnan(self.ranks)).sum(axis=0)
-        np.divide(np.nansum(self.ranks, axis=0), count, out=found, where=count > 0)
-        return found
+        return ratios(np.nansum(self.ranks, axis=0), (~np.isnan(self.ranks)).sum(axis=0))
 
     def spread(self, control: AnchorRanks) -> Spread:
         """How much earlier than in the control each offset near the anchor was written, over the same problems."""

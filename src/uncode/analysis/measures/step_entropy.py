@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core.errors import require
 from ..read_traces import Numbers, TraceRow, Whole
-from .step_sums import StepSums, nullable, part_means
+from .step_sums import StepSums, nullable, part_means, ratios
 
 Z95 = 1.959963984540054
 """The normal quantile of a 95 % interval."""
@@ -47,8 +47,7 @@ class StepEntropy:
 
     def finish(self) -> None:
         number = self._number.sums
-        mean, half = np.full(len(number), np.nan), np.full(len(number), np.nan)
-        np.divide(self._sum.sums, number, out=mean, where=number > 0)
+        mean, half = ratios(self._sum.sums, number), np.full(len(number), np.nan)
         several = number > 1
         spread = np.maximum(self._squares.sums[several] - number[several] * mean[several] ** 2, 0.0)
         half[several] = Z95 * np.sqrt(spread / (number[several] - 1) / number[several])

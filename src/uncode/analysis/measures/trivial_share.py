@@ -11,7 +11,7 @@ from ...core.errors import UncodeError
 from ...core.trace.texts import is_trivial
 from ...util.stats import Interval
 from ..read_traces import Flags, Numbers, TraceRow, Whole
-from .step_sums import StepSums, interval_data, mean_over, nullable
+from .step_sums import StepSums, interval_data, mean_over, nullable, ratios
 
 
 class TrivialShare:
@@ -51,8 +51,7 @@ class TrivialShare:
 
     def finish(self) -> None:
         text, trivial = self._text.sums, self._trivial.sums
-        self.share, self.commits = np.full(len(text), np.nan), text.astype(np.int64)
-        np.divide(trivial, text, out=self.share, where=text > 0)
+        self.share, self.commits = ratios(trivial, text), text.astype(np.int64)
         self.overall, self.early = (mean_over(values) if values else None for values in (self._shares, self._early))
 
     def data(self) -> dict[str, Any]:

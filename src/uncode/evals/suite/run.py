@@ -74,8 +74,9 @@ class SuiteRun:
             run = replace(self, folder=out)
             run.draw_problems(on_progress)
             with tempfile.TemporaryDirectory() as claims:
-                alone = {"claims": None, "on_start": on_start}
-                part = partial(run.run_process, **(alone if workers == 1 else {"claims": Path(claims)}))
+                alone = workers == 1
+                shared, announced = None if alone else Path(claims), on_start if alone else None
+                part = partial(run.run_process, claims=shared, on_start=announced)
                 parts = run_processes(part, workers, on_progress, share_cells=True)
             left_out = {label: reason for part in parts for label, reason in part["left_out"].items()}
             results = results_of_run(out, self.problems, run.data, parts[0] | {"left_out": left_out})
@@ -110,7 +111,7 @@ class SuiteRun:
         processes: int,
         on_progress: OnProgress,
         claims: Path | None,
-        on_start: OnStart | None = None,
+        on_start: OnStart | None,
     ) -> dict[str, Any]:
         """Run one process's part: the cells that it claims, or all. Returns what the results depend on."""
         warnings.simplefilter("once", NoJail)
