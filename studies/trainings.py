@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -49,7 +49,9 @@ class Training:
     def of_main_presets(self) -> Training:
         """The same with the results of the config `mini` alone, which the card shows."""
         labels = {entry.label for entry in EvalConfig.load("mini").samplers}
-        return Training(self.folder, self.results.of_samplers(labels))
+        families = self.results.cells.items()
+        cells = {family: {name: cell for name, cell in of.items() if name in labels} for family, of in families}
+        return Training(self.folder, replace(self.results, cells=cells))
 
 
 def trainings(prefix: str = "") -> list[Training]:

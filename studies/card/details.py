@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
-from uncode.evals.report.table import Table
+from uncode.evals.report.table import TextTable
 from uncode.evals.suite import report
 from uncode.evals.suite.families import FAMILIES
 from uncode.evals.suite.families.family import BLOCKS
@@ -56,7 +56,7 @@ def _families() -> str:
         for name, family in FAMILIES.items()
     ]
     titles = ["family", "is", "tokens", "styles of the training answers"]
-    return Table(titles, rows, labels=4).markdown()
+    return TextTable(titles, rows, labels=4).markdown()
 
 
 def _training(runs: Sequence[Training]) -> str:
@@ -72,7 +72,7 @@ def _run(record: dict[str, Any]) -> str:
     curve = record["curve"]
     places = {round(n * (len(curve) - 1) / (CURVE_POINTS - 1)) for n in range(CURVE_POINTS)}
     shown = [curve[place] for place in sorted(places)]
-    table = Table(["step", *(f"{step:,}" for step, _ in shown)], [["loss", *(f"{x:.3f}" for _, x in shown)]])
+    table = TextTable(["step", *(f"{step:,}" for step, _ in shown)], [["loss", *(f"{x:.3f}" for _, x in shown)]])
     return (
         f"Seed {record['seed']}, config `{record['config']}`: {record['steps']:,} steps, "
         f"{record['tokens'] / 1e6:,.0f} M tokens in {record['seconds']:.0f} s (device: {record['device']}, torch "
@@ -142,7 +142,7 @@ def _direct_answers(runs: Sequence[Training]) -> str:
             rows.append([report.short(family), str(run.seed), *shown, report.points(gaps[-1])])
     if not rows:
         return ""
-    table = Table(["family", "seed", "forced to answer directly", "left to right", "difference"], rows)
+    table = TextTable(["family", "seed", "forced to answer directly", "left to right", "difference"], rows)
     helps = sum(sign_of(gap) > 0 for gap in gaps)
     return (
         "In these families some training answers have no reasoning: one in ten, and two in ten for choice. To force "
@@ -163,7 +163,7 @@ def _two_seeds(runs: Sequence[Training]) -> str:
     inside = sum(one.low <= two.estimate <= one.high for one, two in listed)
     apart = {report.short(family): len(pairs) - _overlapping(pairs) for family, pairs in cells.items()}
     without = ", ".join(f"{name} {count}" for name, count in apart.items() if count) or "none"
-    changes = Table(
+    changes = TextTable(
         ["sampler", *(f"average, seed {run.seed}" for run in runs), "change in points"],
         [[one.sampler, f"{100 * one.first:.1f}", f"{100 * one.second:.1f}", f"{one.points:+.1f}"]
          for one in agreement.changes],
@@ -216,7 +216,7 @@ def _differing(agreement: Agreement, runs: Sequence[Training]) -> str:
         f"These {len(pairs)} of {len(agreement.pairs)} pairs differ significantly in either run (exact McNemar test, "
         "p < 0.05 without a correction) and do not have the same sign in both. The numbers are the problems that only "
         "the first sampler of the pair solves, and that only the second solves. The last column says whether one of "
-        f"the two p-values is below 0.05 after Holm's correction.\n\n{Table(titles, rows).markdown()}"
+        f"the two p-values is below 0.05 after Holm's correction.\n\n{TextTable(titles, rows).markdown()}"
     )
 
 
@@ -283,7 +283,7 @@ def _tables() -> str:
     return (
         "Counted by `uncode count` with the model's tokenizer, without special tokens. The first table is the model's "
         "own, counted from the curriculum. The others are for comparisons of corpora.\n\n"
-        + Table(["file", "corpus", "tokens"], rows, labels=2).markdown()
+        + TextTable(["file", "corpus", "tokens"], rows, labels=2).markdown()
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from uncode.evals.report.table import Table
+from uncode.evals.report.table import TextTable
 from uncode.evals.suite import report
 from uncode.evals.suite.families import FAMILIES
 from uncode.evals.suite.names import RATES, UNCODE, UNSEEN, with_rate
@@ -81,7 +81,7 @@ def _half_width(cell: CellResults) -> float:
     return (cell.accuracy.high - cell.accuracy.low) / 2
 
 
-def _overview(runs: Mapping[int, Results]) -> Table:
+def _overview(runs: Mapping[int, Results]) -> TextTable:
     """One line for each preset: the accuracy on each family in the first run, and the average in the run of each seed.
 
     The best average comes first. Of Uncode's fixed rates, only the best has a line.
@@ -100,7 +100,7 @@ def _overview(runs: Mapping[int, Results]) -> Table:
             ]
         )
     seeds = (f"average, seed {seed}" for seed in runs)
-    return Table(["preset", *map(report.short, first.cells), *seeds, "forwards"], rows)
+    return TextTable(["preset", *map(report.short, first.cells), *seeds, "forwards"], rows)
 
 
 def main_samplers(results: Results) -> list[str]:
@@ -150,7 +150,7 @@ def _claims(runs: Mapping[int, Results]) -> str:
         "A claim holds if the 95 % interval of its measure is above 0: Newcombe's for differences of accuracies, which "
         "are paired by problem, and the bootstrap's for the other measures. There is no correction for the number of "
         "claims. The paper's boundary bias is at both ends of the span; the second and the third row take each end "
-        "alone.\n\n" + Table(titles, rows, labels=2).markdown()
+        "alone.\n\n" + TextTable(titles, rows, labels=2).markdown()
     )
 
 
@@ -192,5 +192,5 @@ def _weights(runs: Sequence[Training]) -> str:
     return (
         f"The checksums identify the weights of these results. [{DETAILS_FILE}]({DETAILS_FILE}) has the commands that "
         "make them again. Another GPU or another version of torch may round differently, and then the weights "
-        "differ.\n\n" + Table(["weights", "seed", "sha256"], rows, labels=3).markdown()
+        "differ.\n\n" + TextTable(["weights", "seed", "sha256"], rows, labels=3).markdown()
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from uncode.core.errors import require
-from uncode.evals.report.table import Table
+from uncode.evals.report.table import TextTable
 from uncode.evals.suite import report
 from uncode.evals.suite.board import Board
 from uncode.evals.suite.every_preset import entries_by_label
@@ -144,13 +144,14 @@ def _costs(board: Board) -> str:
     return (
         "Presets run at their defaults, with the options below: `$length` is the number of tokens of an answer, "
         "`$block_length` an eighth of it. A row ends once no mask is left before an EOS token. Costs are those that "
-        "[the index of papers](papers.md) states.\n\n" + Table(["row", "options", "cost"], rows, labels=3).markdown()
+        "[the index of papers](papers.md) states.\n\n"
+        + TextTable(["row", "options", "cost"], rows, labels=3).markdown()
     )
 
 
 def _without_row(board: Board) -> str:
     rows = [[f"`{name}`", why] for name, why in board.without_row.items()]
-    return Table(["preset", "why"], rows, labels=2).markdown() if rows else ""
+    return TextTable(["preset", "why"], rows, labels=2).markdown() if rows else ""
 
 
 def _commands() -> str:

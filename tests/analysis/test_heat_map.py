@@ -9,16 +9,17 @@ import pytest
 
 import uncode
 from tests.analysis.lines import Line, line, write
-from uncode.analysis.measures.heat_map import HeatMap, HeatMapOf, earlier_than_inner
+from uncode.analysis.measures.heat_map import HeatMap, earlier_than_inner
 from uncode.analysis.measures.order import commit_ranks
 from uncode.analysis.read_traces import trace_rows
 
 
 def heat_map(tmp_path: Path, lines: list[Line], parts: int | None = None) -> HeatMap:
-    made = HeatMapOf(parts)
+    made = HeatMap(parts)
     for row in trace_rows([write(tmp_path / "a.jsonl", lines)]):
         made.add(row)
-    return made.result()
+    made.finish()
+    return made
 
 
 def test_two_traces_by_hand(tmp_path: Path) -> None:

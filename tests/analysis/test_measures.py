@@ -12,12 +12,12 @@ import pytest
 
 import uncode
 from tests.analysis.lines import EOS, Line, line, write
-from uncode.analysis.measures.answer_timing import AnswerTimingOf, tokens_of
-from uncode.analysis.measures.heat_map import HeatMapOf
-from uncode.analysis.measures.outcomes import OutcomesOf
-from uncode.analysis.measures.step_entropy import Z95, StepEntropyOf
+from uncode.analysis.measures.answer_timing import AnswerTiming, tokens_of
+from uncode.analysis.measures.heat_map import HeatMap
+from uncode.analysis.measures.outcomes import Outcomes
+from uncode.analysis.measures.step_entropy import Z95, StepEntropy
 from uncode.analysis.measures.step_sums import part_means
-from uncode.analysis.measures.trivial_share import TrivialShareOf
+from uncode.analysis.measures.trivial_share import TrivialShare
 from uncode.analysis.read_traces import trace_rows
 from uncode.analysis.sampler_settings import settings_of
 
@@ -26,7 +26,8 @@ def result(kind: Any, tmp_path: Path, lines: list[Line], parts: int | None = Non
     made = kind(parts)
     for row in trace_rows([write(tmp_path / "a.jsonl", lines)], kind.needs):
         made.add(row)
-    return made.result()
+    made.finish()
+    return made
 
 
 def texts(commit_step: list[int], *words: str, **others: Any) -> Line:
@@ -39,23 +40,23 @@ def test_the_share_of_trivial_tokens_by_hand(tmp_path: Path) -> None:
     """EOS is in neither number, nor is what was given or filled."""
     first = texts([0, 0, 1, 2], "Add", " the", ".", "<eos>")
     second = texts([-1, 0, 1, -2], ".", "3", "\n", ",", forwards=2)
-    found = result(TrivialShareOf, tmp_path, [first, second])
+    found = result(TrivialShare, tmp_path, [first, second])
     assert found.commits.tolist() == [3, 2, 0] and found.traces == 2
     assert found.share[:2].tolist() == [1 / 3, 1.0] and math.isnan(found.share[2])
     assert np.isclose(found.overall.estimate, (2 / 3 + 1 / 2) / 2)
     assert found.data()["share"] == [1 / 3, 1.0, None]
-    halves = result(TrivialShareOf, tmp_path, [first, second], parts=2)
+    halves = result(TrivialShare, tmp_path, [first, second], parts=2)
     assert halves.commits.tolist() == [4, 1] and halves.share.tolist() == [0.5, 1.0]  # step 1 of 3 is in the first half
 
 
 def test_traces_without_texts_are_one_sentence(tmp_path: Path) -> None:
-    for kind in (TrivialShareOf, AnswerTimingOf):
+    for kind in (TrivialShare, AnswerTiming):
         with pytest.raises(uncode.UncodeError, match="has no texts: decode again with `uncode eval --traces`"):
             result(kind, tmp_path, [line([0, 1], answer_span=[0, 1])])
 
 
 def test_only_eos_has_no_share(tmp_path: Path) -> None:
-    found = result(TrivialShareOf, tmp_path, [texts([0], "<eos>")])
+    found = result(TrivialShare, tmp_path, [texts([0], "<eos>")])
     assert found.overall is None and found.data()["overall"] is None
 
 
@@ -67,12 +68,12 @@ def test_the_mean_entropy_by_hand(tmp_path: Path) -> None:
         line([0, 1, 1], mean_entropy=[1.0, 1.0], **span),
         line([0, 1, 2], mean_entropy=[2.0, 3.0, 0.5], **span),
     ]
-    found = result(StepEntropyOf, tmp_path, lines)
+    found = result(StepEntropy, tmp_path, lines)
     assert found.mean.tolist() == [2.0, 2.0, 0.5] and found.running.tolist() == [3, 3, 1]
     assert np.allclose(found.half_width[:2], Z95 / math.sqrt(3)) and math.isnan(found.half_width[2])
     assert found.data()["low"][2] is None
     with pytest.raises(uncode.UncodeError, match=r"has the entropy of the open block alone \(observe='open'\)"):
-        result(StepEntropyOf, tmp_path, [line([0, 1])])
+        result(StepEntropy, tmp_path, [line([0, 1])])
 
 
 def test_parts_of_a_decode_are_means_of_their_steps() -> None:
@@ -96,7 +97,7 @@ def test_the_timing_of_answers_by_hand(tmp_path: Path) -> None:
     late = texts([0, 1, 2, 3, 4, -2], *words, answer_span=span, entropy=[0, 0, 0, 0, 0.5, None])
     bare = texts([1, 0], "2", "<eos>", answer_span=[0, 1], entropy=[None, 0])
     none = texts([0, 1], "no", " idea", answer_span=None)
-    found = result(AnswerTimingOf, tmp_path, [early, late, bare, none])
+    found = result(AnswerTiming, tmp_path, [early, late, bare, none])
     assert found.traces == 4 and found.step.tolist() == [1, 4, 1]
     assert np.allclose(found.time, [1 / 6, 4 / 5, 1 / 2])
     assert found.entropy[:2].tolist() == [1.5, 0.5] and math.isnan(found.entropy[2])
@@ -108,26 +109,26 @@ def test_the_timing_of_answers_by_hand(tmp_path: Path) -> None:
 def test_an_answer_after_half_of_the_text_is_not_early(tmp_path: Path) -> None:
     """Two of three tokens in front of the answer are there when it is complete."""
     row = texts([0, 1, 3, 2], "a", "b", "c", "d", answer_span=[3, 4])
-    assert result(AnswerTimingOf, tmp_path, [row]).is_early.tolist() == [0]
+    assert result(AnswerTiming, tmp_path, [row]).is_early.tolist() == [0]
 
 
 def test_traces_without_answers_are_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(uncode.UncodeError, match="marks no answer: `uncode eval --traces` notes where"):
-        result(AnswerTimingOf, tmp_path, [texts([0], "x")])
+        result(AnswerTiming, tmp_path, [texts([0], "x")])
 
 
 def test_accuracy_by_hand(tmp_path: Path) -> None:
     """Three of four graded answers are right. A trace without a grade counts as a trace only."""
     lines = [line([0, 1], correct=mark) for mark in (True, False, True, True, None)]
-    found = result(OutcomesOf, tmp_path, lines)
+    found = result(Outcomes, tmp_path, lines)
     assert found.traces == 5 and found.correct.tolist() == [1, 0, 1, 1] and found.share.estimate == 0.75
     assert found.data()["accuracy"][0] == 0.75 and found.columns()["correct"].tolist() == [1, 0, 1, 1]
-    assert result(HeatMapOf, tmp_path, lines).accuracy == found.share
-    assert result(HeatMapOf, tmp_path, lines[-1:]).accuracy is None
+    assert result(HeatMap, tmp_path, lines).accuracy == found.share
+    assert result(HeatMap, tmp_path, lines[-1:]).accuracy is None
     with pytest.raises(uncode.UncodeError, match="has no grades: decode again with `uncode eval --traces`"):
-        result(OutcomesOf, tmp_path, lines[-1:])
+        result(Outcomes, tmp_path, lines[-1:])
     with pytest.raises(uncode.UncodeError, match="field 'correct' must be true or false, not 1"):
-        result(OutcomesOf, tmp_path, [line([0, 1], correct=1)])
+        result(Outcomes, tmp_path, [line([0, 1], correct=1)])
 
 
 def test_the_settings_of_a_sampler_are_read_by_its_pieces() -> None:

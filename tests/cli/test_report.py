@@ -14,7 +14,7 @@ from tests.cli.running import run, run_apart
 from tests.evals.runs import make_run
 from uncode.cli.app import app
 from uncode.cli.report_text import fitting
-from uncode.evals.report.table import Table
+from uncode.evals.report.table import TextTable
 
 LLADA = "GSAI-ML/LLaDA-8B-Instruct"
 
@@ -140,7 +140,7 @@ def test_a_terminal_gets_tables_that_fit(columns: str, folder: Path, monkeypatch
 
 
 def test_wide_tables_are_split_between_columns() -> None:
-    table = Table(["name", "aaaa", "bbbb", "cccc"], [["x", "1", "2", "3"]])
+    table = TextTable(["name", "aaaa", "bbbb", "cccc"], [["x", "1", "2", "3"]])
     assert list(fitting(table, 100)) == [[0, 1, 2, 3]]
     assert list(fitting(table, 16)) == [[0, 1, 2], [0, 3]]
     assert list(fitting(table, 1)) == [[0, 1], [0, 2], [0, 3]]

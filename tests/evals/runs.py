@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from uncode.evals.run.folder import RunCell, RunFolder, RunInfo
-from uncode.evals.run.sample import Sample
+from uncode.evals.run.sample import RunSample
 from uncode.evals.task import Grade
 
 Marks = str
@@ -38,13 +38,13 @@ def make_run(
 
 def sample(
     name: tuple[str, str, str], number: int, right: Sequence[bool], cost: tuple[int, int, float] = (8, 4, 0.5)
-) -> Sample:
+) -> RunSample:
     model, task, sampler = name
     ours, theirs = (Grade(value, None, "") for value in right)
     forwards, tokens, seconds = cost
     grades = {"correct": ours, "paper": theirs}
     key = f"{model}/{task}/{sampler}/{number}"
-    return Sample(
+    return RunSample(
         text="",
         token_ids=(),
         forwards=forwards,

@@ -42,7 +42,7 @@ from uncode.evals.run.models.model import Question
 from uncode.evals.run.models.vllm_model import VllmModel
 from uncode.evals.run.options import RunOptions
 from uncode.evals.run.runner import Runner
-from uncode.evals.run.sample import Answer, Sample
+from uncode.evals.run.sample import Answer, RunSample
 from uncode.evals.stop_strings import StopStrings
 from uncode.evals.task import Example, TaskSettings
 from uncode.evals.tasks import TASKS
@@ -385,7 +385,7 @@ def test_a_run_with_stop_strings_has_the_same_grades_and_fewer_forwards(
     config, task = CONFIG.narrowed([str(folder)], ["gsm8k"]), TASKS["gsm8k"]
     monkeypatch.setattr(task, "settings", replace(task.settings, length=32))
 
-    def run(name: str) -> dict[str, Sample]:
+    def run(name: str) -> dict[str, RunSample]:
         options = RunOptions(batch=3, data=data("gsm8k.jsonl"), limit=6)
         assert Runner(config, tmp_path / name, lambda name: load_model(name, config), options).run()
         return {sample.id: sample for sample in RunFolder(tmp_path / name).samples()}

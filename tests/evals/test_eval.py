@@ -36,7 +36,7 @@ from uncode.evals.run.options import RunOptions, RunProgress
 from uncode.evals.run.processes import ProcessPlace
 from uncode.evals.run.recorder import _span_in_generated, versions
 from uncode.evals.run.runner import Runner
-from uncode.evals.run.sample import Answer, Sample, digest
+from uncode.evals.run.sample import Answer, RunSample, digest
 from uncode.evals.suite.families import FAMILIES
 from uncode.evals.task import Grade, TaskSettings
 from uncode.evals.tasks import TASKS
@@ -266,7 +266,7 @@ def test_a_run_keeps_every_answer_with_its_grades(tmp_path: Path) -> None:
     assert {s.seed for s in samples[:5]} == {0, 1, 2, 3, 4}  # in the order in which they were graded
     assert samples[0].prompt_sha256 != samples[1].prompt_sha256
     row = json.loads(json.dumps(samples[0].as_row()))
-    assert Sample.from_row(row) == samples[0]
+    assert RunSample.from_row(row) == samples[0]
     assert not list((tmp_path / "run").glob("*.lock"))
 
 

@@ -19,7 +19,7 @@ from uncode.evals.report.analysis import Choices, ModelAnalysis, check_choices
 from uncode.evals.report.aup import BudgetPoint, aup, families
 from uncode.evals.report.records import FIELDS, records
 from uncode.evals.report.scores import RunResults, read_runs
-from uncode.evals.report.table import Document, Section, Table
+from uncode.evals.report.table import Document, Section, TextTable
 from uncode.evals.report.tables import accuracy, differences, document
 from uncode.evals.report.tables import tests as paired_tests
 from uncode.util.stats import newcombe
@@ -276,7 +276,7 @@ def test_records_have_every_field_and_read_back_from_csv(results: RunResults) ->
 
 HOSTILE = Document(
     "A & B <script>",
-    [Section("m_1 {x}", [Table(["sampler", "50 %"], [["<b>a_b|c</b>", "1.0 [0.5, 2.0]"], ["[x] \\ ~^$#", "-"]])])],
+    [Section("m_1 {x}", [TextTable(["sampler", "50 %"], [["<b>a_b|c</b>", "1.0 [0.5, 2.0]"], ["[x] \\ ~^$#", "-"]])])],
 )
 
 
@@ -323,7 +323,7 @@ def test_html_escapes_and_loads_nothing(results: RunResults) -> None:
 
 def test_long_tables_are_folded_on_the_page() -> None:
     def page(rows: int) -> str:
-        table = Table(["sampler", "x"], [[f"row {n}", "1"] for n in range(rows)], "Many")
+        table = TextTable(["sampler", "x"], [[f"row {n}", "1"] for n in range(rows)], "Many")
         return formats.html(Document("t", [Section("m", [table])]))
 
     assert "<details>" not in page(40)

@@ -17,10 +17,9 @@ from uncode.analysis.figures import draw
 from uncode.analysis.measures.outcomes import accuracy_gain
 from uncode.evals.run.folder import RunFolder
 from uncode.paper.arrays import Arrays, arrays_of
-from uncode.paper.captions import CAPTIONS
 from uncode.paper.config import TASKS, paper_config
 from uncode.paper.findings import AGREES, CANNOT_TELL, DISAGREES, Finding, findings
-from uncode.paper.report import summary, write_report
+from uncode.paper.report import CAPTIONS, summary, write_report
 from uncode.util.stats import Interval, mean_interval
 
 UNDECIDED = ("The clip hardly matters.", "Uncode is robust to the corpus of its frequency table.")

@@ -17,10 +17,10 @@ from tests.view.test_page import row_of
 from uncode import UncodeError
 from uncode.core.moments import moments
 from uncode.view.animation import animation, write_animation
-from uncode.view.animation_style import HOLD_SECONDS, Span
+from uncode.view.animation_style import HOLD_SECONDS, ShownSteps
 from uncode.view.page import Trajectory, Verdict
 from uncode.view.shown_tokens import shown_tokens
-from uncode.view.token_layout import Piece, cut_to, lay_out, visible, width_of, wrap
+from uncode.view.token_layout import TokenText, cut_to, lay_out, visible, width_of, wrap
 from uncode.view.visible_text import BREAK
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -127,7 +127,7 @@ def test_an_erased_token_stands_from_its_commit_to_its_erasure() -> None:
     events = [[0, 0, 9], [1, 1, 8], [1, 0, -1], [2, 0, row["generated_ids"][0]], [3, 1, 7], [4, 2, 6]]
     row |= {"commit_step": [2, 3, 4], "forwards": 5, "events": events, "event_texts": ["x", "y", "", "f", "z", "w"]}
     found = [(token.offset, token.text, token.span) for token in shown_tokens(row) if not token.stays]
-    assert found == [(0, "x", Span(0, 1)), (1, "y", Span(1, 3))]
+    assert found == [(0, "x", ShownSteps(0, 1)), (1, "y", ShownSteps(1, 3))]
     assert [token.span.start for token in shown_tokens(row) if token.stays] == [2, 3, 4]
     wide = row | {"event_texts": ["much too wide", *row["event_texts"][1:]]}
     assert row["generated_texts"][0] == "first" and ">much\u00a0too\u00a0…</text>" in animation([Trajectory("", wide)])
@@ -192,13 +192,13 @@ def test_wrong_input_is_one_sentence() -> None:
 
 
 def test_lines_break_at_line_breaks_and_between_words() -> None:
-    pieces = [Piece(text) for text in (" one", " tw", "o", " ", "3", "4", ".\n", "    five", "\n", "\n", "six")]
+    pieces = [TokenText(text) for text in (" one", " tw", "o", " ", "3", "4", ".\n", "    five", "\n", "\n", "six")]
     parts, lines = lay_out(pieces, 9)
     where = [[(part.line, part.column, part.text) for part in each] for each in parts]
     assert where[:3] == [[(0, 0, "one")], [(0, 4, "tw")], [(0, 6, "o")]]
     assert where[3:7] == [[(1, 0, " ")], [(1, 1, "3")], [(1, 2, "4")], [(1, 3, f".{BREAK}")]]  # a word in four tokens
     assert where[7:] == [[(2, 4, "five")], [(2, 8, BREAK)], [(3, 0, BREAK)], [(4, 0, "six")]] and lines == 5
-    assert [part.text for part in lay_out([Piece("ab"), Piece("cdefghijk")], 4)[0][1]] == ["cd", "efgh", "ijk"]
+    assert [part.text for part in lay_out([TokenText("ab"), TokenText("cdefghijk")], 4)[0][1]] == ["cd", "efgh", "ijk"]
     assert wrap("Question: how\n  many now?", 10) == ["Question:", "how", "  many", "now?"]
     assert cut_to("abcdef", 4) == "abc…" and cut_to("日本語", 4) == "日…" and width_of("e\u0301日") == 3
 
@@ -206,7 +206,7 @@ def test_lines_break_at_line_breaks_and_between_words() -> None:
 @given(st.lists(st.tuples(st.text(" \nab日\u0301\x00", max_size=9), st.booleans())), st.integers(8, 20))
 def test_no_two_tokens_overlap(texts: list[tuple[str, bool]], columns: int) -> None:
     """Every token has a place, in order, within the columns; the sign of a line break may stand one column beyond."""
-    pieces = [Piece(" ", True) if alone else Piece(visible(text)) for text, alone in texts]
+    pieces = [TokenText(" ", True) if alone else TokenText(visible(text)) for text, alone in texts]
     parts, lines = lay_out(pieces, columns)
     flat = [part for each in parts for part in each]
     assert all(parts) and all(part.width >= 1 and part.line < lines for part in flat)

@@ -13,23 +13,23 @@ from ..core.errors import require
 from ..util.stats import Interval
 from . import choose
 from .kinds import RELATIVE, SWEEPS, check_choices
-from .measures.anchors import AnchorRanksOf
-from .measures.answer_timing import AnswerTimingOf
-from .measures.heat_map import HeatMapOf
-from .measures.outcomes import OutcomesOf
-from .measures.step_entropy import StepEntropyOf
-from .measures.trivial_share import TrivialShareOf, reference_share
+from .measures.anchors import AnchorRanks
+from .measures.answer_timing import AnswerTiming
+from .measures.heat_map import HeatMap
+from .measures.outcomes import Outcomes
+from .measures.step_entropy import StepEntropy
+from .measures.trivial_share import TrivialShare, reference_share
 from .read_traces import Group, OnBytes, Source, TraceRow, trace_rows
 
 _MEASURES: dict[str, Any] = {
-    "heatmap": HeatMapOf,
-    "trivial": TrivialShareOf,
-    "answers": AnswerTimingOf,
-    "entropy": StepEntropyOf,
-    "anchors": AnchorRanksOf,
-    **dict.fromkeys(SWEEPS, OutcomesOf),
+    "heatmap": HeatMap,
+    "trivial": TrivialShare,
+    "answers": AnswerTiming,
+    "entropy": StepEntropy,
+    "anchors": AnchorRanks,
+    **dict.fromkeys(SWEEPS, Outcomes),
 }
-"""For each figure the class that adds traces to it."""
+"""For each figure its measure: `add` takes the traces of a group one by one, `finish` comes after the last."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class Analysis:
     kind: str
     parts: int | None
     groups: dict[Group, Any]
-    """A measure each: `HeatMap`, `TrivialShare`, `AnswerTiming`, `StepEntropy`, `AnchorRanks`, or `Outcomes`."""
+    """A measure each."""
     references: dict[Group, Interval] = field(default_factory=dict)
     """Of `trivial`: the share of trivial tokens in the reference traces."""
 
@@ -113,7 +113,10 @@ def _groups(
         if row.group not in made:
             made[row.group] = _MEASURES[kind](parts)
         made[row.group].add(row)
-    return {group: made[group].result() for group in sorted(made, key=lambda one: one[:2])}
+    found = {group: made[group] for group in sorted(made, key=lambda one: one[:2])}
+    for one in found.values():
+        one.finish()
+    return found
 
 
 def _check_anchors(groups: dict[Group, Any]) -> None:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console, Group
     from rich.table import Table
 
-    from ..evals.report.table import Table as TextTable
+    from ..evals.report.table import TextTable
 
 LOADING = "loading ..."
 MAX_TABLE_WIDTH = 1000

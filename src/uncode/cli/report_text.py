@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from ..evals.report.table import Table
+from ..evals.report.table import TextTable
 from ..evals.report.tables import document
 from .printing import printing
 
@@ -38,7 +38,7 @@ def print_document(results: RunResults, choices: Choices) -> None:
             console.print()
 
 
-def fitting(table: Table, width: int) -> Iterator[list[int]]:
+def fitting(table: TextTable, width: int) -> Iterator[list[int]]:
     """The columns of each part: the labels, and as many other columns as fit into the width; at least one."""
     widths = [max(map(len, column)) + GAP for column in zip(table.titles, *table.rows, strict=True)]
     labels = list(range(table.labels))
@@ -53,7 +53,7 @@ def fitting(table: Table, width: int) -> Iterator[list[int]]:
     yield [*labels, *part]
 
 
-def _grid(table: Table, columns: Sequence[int]) -> Grid:
+def _grid(table: TextTable, columns: Sequence[int]) -> Grid:
     grid = Grid(box=None, pad_edge=False, header_style="dim", padding=(0, GAP, 0, 0))
     for column in columns:
         is_label = column < table.labels

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +20,8 @@ from .data import Fields, parse
 from .names import TASK_NAMES
 from .published import by_question, example_of, final_text, released_text
 from .run.folder import RunFolder
-from .run.grading import GradingPool
-from .run.sample import CellName, Sample
+from .run.grading import grade_again
+from .run.sample import CellName, RunSample
 from .task import AnyTask, Example, Grade
 from .tasks import find_task
 
@@ -249,21 +249,11 @@ def regrade_run(folder: RunFolder, data: Path | None, workers: int, on_progress:
     return list(found.values())
 
 
-def _graded(samples: list[Sample], data: Path | None, workers: int, on_progress: OnProgress) -> list[Sample]:
+def _graded(samples: list[RunSample], data: Path | None, workers: int, on_progress: OnProgress) -> list[RunSample]:
     """The samples in the same order, with new grades."""
     tasks = {name: find_task(name) for name in dict.fromkeys(sample.task for sample in samples)}
     examples = {name: {example.id: example for example in task.examples(data)} for name, task in tasks.items()}
-    pool = GradingPool(workers)
-    try:
-        futures = []
-        for one in samples:
-            known = examples[one.task]
-            require(one.id in known, f"the data of {one.task} has no example '{one.id}': give the data of the run.")
-            futures.append(pool.submit(tasks[one.task], known[one.id], one.text))
-        found = []
-        for sample, future in zip(samples, futures, strict=True):
-            found.append(replace(sample, grades=future.result()))
-            on_progress(len(found), len(samples))
-    finally:
-        pool.close()
-    return found
+    for one in samples:
+        known = one.id in examples[one.task]
+        require(known, f"the data of {one.task} has no example '{one.id}': give the data of the run.")
+    return grade_again(samples, tasks.values(), examples, workers, on_progress)

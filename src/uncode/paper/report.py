@@ -4,40 +4,38 @@ from __future__ import annotations
 
 import base64
 import json
+import tomllib
 from collections import Counter
-from collections.abc import Sequence
-from html import escape
+from collections.abc import Iterator, Sequence
 from importlib import resources
 from pathlib import Path
-from string import Template
+from typing import Any
 
-from ..analysis.cases import RULES, Case, find_cases, text_end
+from ..analysis.cases import RULES, find_cases, text_end
 from ..analysis.figures import figure_of
 from ..analysis.figures.style import DPI, picture, style
 from ..analysis.measures.trivial_share import texts_of
 from ..analysis.read_traces import TraceRow
+from ..core.moments import MOMENTS
 from ..core.support.reprs import counted
 from ..evals.run.folder import RunFolder
 from ..evals.suite.names import UNCODE
 from ..util.paths import make_folder
+from ..util.template import rendered
 from ..util.write import write_whole
 from .arrays import Arrays, OnFigure
-from .captions import CAPTIONS
 from .findings import AGREES, CANNOT_TELL, DISAGREES, Finding
 
 REPORT, FINDINGS = "report.html", "findings.json"
 FORMATS = ("png", "svg")
 FAILURES = {
-    "early_answer": "An answer committed too early",
-    "cut_short": "A text cut short by EOS",
-    "trivial_lock": "A trivial token that locks the reasoning",
+    "early_answer": ("An answer committed too early", "with an answer committed too early"),
+    "cut_short": ("A text cut short by EOS", "with a text cut short"),
+    "trivial_lock": ("A trivial token that locks the reasoning", "with a trivial token in the way"),
 }
-COUNTED = {
-    "early_answer": "with an answer committed too early",
-    "cut_short": "with a text cut short",
-    "trivial_lock": "with a trivial token in the way",
-}
-MOMENTS = ("early", "middle", "late")
+"""For each kind of failure its title, and its words after a number."""
+CAPTIONS = tomllib.loads((resources.files(__package__) / "captions.toml").read_text(encoding="utf-8"))
+"""The figures of the report in their order, each with its title and its caption."""
 
 
 def write_report(
@@ -59,16 +57,26 @@ def write_report(
         for kind, content in files.items():
             write_whole(out / "figures" / f"{name}.{kind}", content)
         write_whole(out / "arrays" / f"{name}.csv", analysis.csv())
-        pictures[name] = files["png"]
+        png = files["png"]
+        width = int.from_bytes(png[16:20], "big") * 96 // DPI
+        pictures[name] = {"png": base64.b64encode(png).decode(), "width": width}
     write_whole(out / FINDINGS, json.dumps([one.data() for one in found], indent=1) + "\n")
-    sections = [_section(name, found, pictures[name]) for name in CAPTIONS if name in pictures]
-    template = Template((resources.files(__package__) / "report.html").read_text(encoding="utf-8"))
-    page = template.substitute(
-        title=escape(f"The paper's analysis, on {Path(folder.info().cells[0].model).name}"),
-        about=escape(_about(folder, arrays.tasks)),
-        summary=escape(summary(found)),
-        rows="\n".join(map(_row, found)),
-        sections="\n".join([*sections, _cases(folder)]),
+    cases = find_cases(folder.trace_files(("confidence", UNCODE)), "confidence", UNCODE)
+    counts = Counter(case.kind for case in cases)
+    page = rendered(
+        __package__,
+        "report.html",
+        title=f"The paper's analysis, on {Path(folder.info().cells[0].model).name}",
+        about=_about(folder, arrays.tasks),
+        summary=summary(found),
+        found=found,
+        captions=CAPTIONS,
+        pictures=pictures,
+        failures=FAILURES,
+        cases=[next(case for case in cases if case.kind == kind) for kind in RULES if counts[kind]],
+        cases_found=", ".join(f"{counts[kind]} {FAILURES[kind][1]}" for kind in RULES),
+        prompt_of=lambda case: str(case.rows()[0].get("prompt_text", "")).strip(),
+        shown_tokens=_shown_tokens,
     )
     write_whole(out / REPORT, page)
     return out / REPORT
@@ -96,64 +104,9 @@ def summary(found: Sequence[Finding]) -> str:
     )
 
 
-def _verdict(one: Finding) -> str:
-    return f'<span class="verdict {one.verdict.replace(" ", "-")}">{one.verdict}</span>'
-
-
-def _row(one: Finding) -> str:
-    link = f'<a href="#{one.figure}">{escape(one.paper)}</a>'
-    return f"<tr><td>{link}</td><td>{escape(one.shown)}</td><td>{_verdict(one)}</td></tr>"
-
-
-def _section(name: str, found: Sequence[Finding], png: bytes) -> str:
-    """A figure, its caption, and what the paper and this model show in it."""
-    title, caption = map(escape, CAPTIONS[name])
-    image, width = base64.b64encode(png).decode(), int.from_bytes(png[16:20], "big") * 96 // DPI
-    sentences = "\n".join(
-        f"<li>The paper: {escape(one.paper)} Here: {escape(one.shown)} {_verdict(one)}</li>"
-        for one in found
-        if one.figure == name
-    )
-    return (
-        f'<section id="{name}"><h2>{title}</h2>\n'
-        f'<figure><img width="{width}" src="data:image/png;base64,{image}" alt="{title}">'
-        f"<figcaption>{caption}</figcaption></figure>\n"
-        f"{f'<ul>{sentences}</ul>' if sentences else ''}</section>"
-    )
-
-
-def _cases(folder: RunFolder) -> str:
-    found = find_cases(folder.trace_files(("confidence", UNCODE)), "confidence", UNCODE)
-    counts = Counter(case.kind for case in found)
-    shown = [next(case for case in found if case.kind == kind) for kind in RULES if counts[kind]]
-    words = ", ".join(f"{counts[kind]} {COUNTED[kind]}" for kind in RULES)
-    parts = [
-        '<section id="cases"><h2>Case studies</h2>',
-        "<p>Problems on which confidence fails and Uncode is right, found by rule, with the shortest of each kind. "
-        f"Found: {escape(words)}. The first token that differs has a frame.</p>",
-        '<p class="key samplers"><span class="early">committed early</span><span class="middle">middle</span>'
-        '<span class="late">late</span></p>',
-        *map(_case, shown),
-        "</section>",
-    ]
-    return "\n".join(parts)
-
-
-def _case(case: Case) -> str:
-    prompt = str(case.rows()[0].get("prompt_text", "")).strip()
-    parts = [f'<div class="case"><h3>{escape(FAILURES[case.kind])}</h3>', f'<div class="text">{escape(prompt)}</div>']
-    for row, verdict in ((case.failing, "wrong"), (case.right, "right")):
-        parts.append(f'<div class="samplers">{escape(row.group.sampler)}, {verdict}</div>')
-        parts.append(f'<div class="text">{_tokens(row, case.divergence)}</div>')
-    return "".join([*parts, "</div>"])
-
-
-def _tokens(row: TraceRow, divergence: int) -> str:
-    """The text before the first EOS, each token coloured by the third of the decode in which it was committed."""
-    shown = []
+def _shown_tokens(row: TraceRow, divergence: int) -> Iterator[dict[str, Any]]:
+    """The text before the first EOS, each token with the third of the decode in which it was committed."""
     for offset, text in enumerate(texts_of(row)[: text_end(row)]):
         step = int(row.commit_step[offset])
         moment = MOMENTS[min(2, 3 * step // row.steps)] if step >= 0 else ""
-        first = " first" if offset == divergence else ""
-        shown.append(f'<span class="{moment}{first}" title="step {step}">{escape(text)}</span>')
-    return "".join(shown)
+        yield {"text": text, "step": step, "kind": moment + (" first" if offset == divergence else "")}

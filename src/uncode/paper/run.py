@@ -38,25 +38,15 @@ class PaperRun:
 
     def decode(self, workers: int, on_progress: OnProgress, on_start: OnStart | None = None) -> RunFolder:
         """Decode what is missing, in one process or in several. `on_start` is for one."""
-        if workers == 1:
-            self.decode_part(0, 1, on_progress, on_start)
-        else:
-            run_processes(self.decode_part, workers, on_progress)
+        run_processes(partial(self.decode_part, on_start=on_start if workers == 1 else None), workers, on_progress)
         folder = RunFolder.existing(self.out / RUN)
         folder.join_files()
         return folder
 
-    def decode_part(
-        self, process: int, processes: int, on_progress: OnProgress | None = None, on_start: OnStart | None = None
-    ) -> None:
+    def decode_part(self, process: int, processes: int, on_progress: OnProgress, on_start: OnStart | None) -> None:
         """Decode the part of one process."""
         options = RunOptions(self.batch, self.data, self.examples, True, True, process, processes)
-        runner = Runner(self.config, self.out / RUN, self._load, options)
-        if on_progress is not None:
-            runner.on_progress = on_progress
-        if on_start is not None:
-            runner.on_model = partial(on_start, runner)
-        runner.fill()
+        Runner(self.config, self.out / RUN, self._load, options, on_progress, on_start=on_start).fill()
 
     def _load(self, name: str) -> EvaluatedModel:
         return load_model(name, self.config, device=self.device, dtype=self.dtype, frequency=self.frequency)

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .jail import JAILS, Jail, NoJail, find_jail
-from .sandbox import Limits, Sandbox, Suite, Verdict
+from .sandbox import Judgement, Limits, Sandbox, Suite
 
-__all__ = ["JAILS", "Jail", "Limits", "NoJail", "Sandbox", "Suite", "Verdict", "find_jail"]
+__all__ = ["JAILS", "Jail", "Judgement", "Limits", "NoJail", "Sandbox", "Suite", "find_jail"]

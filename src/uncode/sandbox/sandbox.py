@@ -80,7 +80,7 @@ class Suite:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Judgement:
     passed: bool
     why: str
     program: int | None = None
@@ -95,7 +95,7 @@ class Sandbox:
     limits: Limits = field(default_factory=Limits)
     jail: Jail = field(default_factory=find_jail)
 
-    def judge(self, suite: Suite, *programs: str) -> Verdict:
+    def judge(self, suite: Suite, *programs: str) -> Judgement:
         """Test the first program that defines the functions."""
         require(len(programs) > 0, "there is no program to judge: give at least one.")
         start = time.monotonic()
@@ -103,9 +103,9 @@ class Sandbox:
         verdict = self._referee(json.dumps(job).encode())
         if "fault" in verdict:
             raise UncodeError(f"these tests cannot be run: {verdict['fault']}.")
-        return Verdict(verdict["passed"], _visible(verdict["why"]), verdict["chosen"], time.monotonic() - start)
+        return Judgement(verdict["passed"], _visible(verdict["why"]), verdict["chosen"], time.monotonic() - start)
 
-    def silent(self, script: str, wall: float = 10.0) -> Verdict:
+    def silent(self, script: str, wall: float = 10.0) -> Judgement:
         """Run a script. It passes if it ends in time without output on standard error, which is the released rule.
 
         Its limit is wall-clock time, so it has normal priority.
@@ -114,7 +114,7 @@ class Sandbox:
         pipe = subprocess.PIPE
         with self._process("script", {}, [], stdin=pipe, stdout=pipe, stderr=pipe) as process:
             why = _script_error(process, script.encode(errors="replace"), wall)
-        return Verdict(why is None, _visible(why or "nothing on standard error"), 0, time.monotonic() - start)
+        return Judgement(why is None, _visible(why or "nothing on standard error"), 0, time.monotonic() - start)
 
     def _referee(self, job: bytes) -> dict[str, Any]:
         with contextlib.ExitStack() as stack:

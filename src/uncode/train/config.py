@@ -5,15 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
 from ..core.errors import UncodeError, require, suggest
-from ..core.pieces.piece import read_value
-from ..util.toml_file import read_toml
-
-T = TypeVar("T")
+from ..util.toml_file import read_record, read_toml
 
 
 @dataclass(frozen=True)
@@ -88,7 +85,12 @@ class TrainConfig:
     @classmethod
     def read(cls, data: Mapping[str, Any]) -> TrainConfig:
         """Build a config from the tables of a TOML file, and check its values."""
-        config = _read(cls, data, "")
+        inner = dict[str, Any]()
+        for name, kind in (("network", Network), ("examples", Examples), ("schedule", OptimizerSchedule)):
+            if name in data:
+                require(isinstance(data[name], Mapping), f"[{name}] should be a table.")
+                inner[name] = read_record(kind, data[name], f"[{name}]", f"{name}.{{}}")
+        config = read_record(cls, data, "the top level", "{}", **inner)
         examples, network = config.examples, config.network
         positive = ("network.", *(f"schedule.{name}" for name in ("steps", "tokens", "warmup", "peak", "clip")))
         for key, value in config.settings.items():
@@ -149,25 +151,3 @@ def package_configs() -> dict[str, Path]:
 
 def _digest(value: Any) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
-
-
-def _read(cls: type[T], data: Any, table: str) -> T:
-    """Read a dataclass from one table of the file, or from the top level (`table=""`).
-
-    Unknown and missing keys are errors.
-    """
-    where = f"[{table}]" if table else "the top level"
-    require(isinstance(data, Mapping), f"{where} should be a table.")
-    hints = get_type_hints(cls)
-    known = [field.name for field in fields(cls)]  # type: ignore[arg-type]
-    for key in data:
-        require(key in known, f"{where} has no setting '{key}': {suggest(key, known)}")
-    missing = [key for key in known if key not in data]
-    require(not missing, f"{where} needs a value for {', '.join(missing)}.")
-    inner = {Network, Examples, OptimizerSchedule}
-    begins = f"{table}." if table else ""
-    values = {
-        key: _read(hints[key], value, key) if hints[key] in inner else read_value(value, hints[key], f"{begins}{key}")
-        for key, value in data.items()
-    }
-    return cls(**values)

@@ -14,12 +14,13 @@ from pathlib import Path
 
 from ..core.errors import require
 from ..core.moments import MOMENTS
+from ..util.template import rendered
 from ..util.write import write_whole
-from .animation_style import COLUMN, NUMBER_LINE, SECONDS, TITLE_COLUMN, Clock, motion, number, style
+from .animation_style import COLUMN, NUMBER_LINE, SECONDS, TITLE_COLUMN, Clock, motion, number
 from .page import Trajectory, Verdict, check_texts
 from .row_summary import steps_of, summary
 from .shown_tokens import ShownToken, shown_tokens
-from .token_layout import CUT, Part, Piece, cut_to, lay_out, visible, width_of, wrap
+from .token_layout import CUT, Part, TokenText, cut_to, lay_out, visible, width_of, wrap
 from .visible_text import BREAK
 
 COLUMNS, MIN_COLUMNS, MAX_PROMPT_LINES, MAX_TRAJECTORIES = 42, 32, 6, 4
@@ -56,7 +57,9 @@ def animation(
         y += height + GAP
     legend, y = _legend(y + 4, width, panels)
     spans = {token.span for panel in panels for token in panel.tokens if token.moment != "given"}
-    css = style() + motion(Clock(seconds / most, most), spans, [panel.steps for panel in panels])
+    css = rendered(__package__, "animation.css") + motion(
+        Clock(seconds / most, most), spans, [panel.steps for panel in panels]
+    )
     return _document(title, trajectories, css, [*body, *legend], (math.ceil(width), math.ceil(y + MARGIN)))
 
 
@@ -126,9 +129,9 @@ class _Panel:
         return f'<g class="e{self.steps}">{_text(PADDING, y, text, f"verdict {kind}")}</g>'
 
 
-def _piece(final: ShownToken | None) -> Piece:
+def _piece(final: ShownToken | None) -> TokenText:
     """The text of a final token for the layout. An EOS, or a mask that was never filled, takes one column."""
-    return Piece(" ", alone=True) if final is None or final.is_eos else Piece(visible(final.text))
+    return TokenText(" ", alone=True) if final is None or final.is_eos else TokenText(visible(final.text))
 
 
 def _part(part: Part, token: ShownToken) -> str:

@@ -1,9 +1,8 @@
-"""Colours and movement of an animated SVG, as CSS."""
+"""The movement of an animated SVG, as CSS. Its colours are in `animation.css`."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from string import Template
 from typing import NamedTuple
 
 COLUMN, TITLE_COLUMN, NUMBER_LINE = 8.2, 9.4, 20
@@ -13,36 +12,6 @@ SECONDS, LEAD_SECONDS, HOLD_SECONDS = 9.0, 0.8, 3.2
 FADE_SECONDS, RING_SECONDS, RESET_SECONDS = 0.12, 0.55, 0.35
 SAME_STEP = 0.6
 """The part of a step for which a token is shown that the same step erased."""
-
-SHAPES = """
-text{font:13px ui-monospace,SFMono-Regular,Menlo,Consolas,"Liberation Mono",monospace}
-.title{font-size:15px}.title,.name,.verdict,.early text{font-weight:700}.late text{text-decoration:underline}
-.t{stroke-opacity:0;stroke-width:1.6}.t text,.sign{stroke:none}.gone{opacity:0}
-.early rect{fill:#fde047}.middle rect{fill:#0e7490}.late rect{fill:#6b2189}"""
-COLOURED = Template("""
-text{fill:$ink}.soft,.filled text{fill:$soft}.right{fill:$right}.wrong{fill:$wrong}
-.card{fill:$card;stroke:$line}.panel{fill:$panel;stroke:$line}.track{fill:$line}.bar{fill:$soft}
-.mask{fill:$mask;stroke:$edge}.t{stroke:$ink}.filled rect{fill:$panel}.sign{fill:$edge}
-.early text{fill:#1a1a1a}.middle text,.late text{fill:#fff}
-.early.pale rect{fill:$pale0}.middle.pale rect{fill:$pale1}.late.pale rect{fill:$pale2}
-.early .sign{fill:$sign0}.middle .sign{fill:$sign1}.late .sign{fill:$sign2}""")
-LIGHT = {
-    "card": "#f4f4f0", "panel": "#fff", "line": "#deddd6", "ink": "#1c1c1a", "soft": "#65655f", "mask": "#efeee9",
-    "edge": "#a9a89e", "pale0": "#fdf3b4", "pale1": "#c9e3ea", "pale2": "#e3d2ea", "sign0": "#a58a00",
-    "sign1": "#0e7490", "sign2": "#6b2189", "right": "#146c43", "wrong": "#a4262c",
-}  # fmt: skip
-DARK = {
-    "card": "#161618", "panel": "#1f1f22", "line": "#3a3a3e", "ink": "#ececea", "soft": "#a3a39d", "mask": "#2b2b2f",
-    "edge": "#707077", "pale0": "#4b431a", "pale1": "#123f4b", "pale2": "#43205a", "sign0": "#d9bd3a",
-    "sign1": "#5bb8d0", "sign2": "#c792dd", "right": "#6fcf97", "wrong": "#ff8a8a",
-}  # fmt: skip
-"""The colours of commit times are those of the page: from light to dark, for readers who do not see colours."""
-
-
-def style() -> str:
-    """Everything that does not move. The colours are spelt out, since not every renderer knows CSS variables."""
-    dark = COLOURED.substitute(DARK)
-    return f"{SHAPES}{COLOURED.substitute(LIGHT)}\n@media (prefers-color-scheme:dark){{{dark}\n}}\n"
 
 
 class Clock(NamedTuple):
@@ -63,7 +32,7 @@ class Clock(NamedTuple):
         return f"{number(100 * second / self.loop, 3)}%"
 
 
-class Span(NamedTuple):
+class ShownSteps(NamedTuple):
     """The steps that commit a token and erase it; `end` is None for a token that stays."""
 
     start: int
@@ -75,7 +44,7 @@ class Span(NamedTuple):
         return f"s{self.start}" if self.end is None else f"s{self.start}-{self.end}"
 
 
-def motion(clock: Clock, spans: Collection[Span], steps: Collection[int]) -> str:
+def motion(clock: Clock, spans: Collection[ShownSteps], steps: Collection[int]) -> str:
     """The animations of tokens, step numbers, bars and verdicts. Without them, each element is in its final state."""
     rules = [f"g,use,.bar{{animation:{number(clock.loop, 3)}s linear infinite}}", _reset(clock)]
     for span in sorted(spans, key=lambda one: (one.start, one.end or -1)):

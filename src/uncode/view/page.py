@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from itertools import groupby
 from pathlib import Path
@@ -13,9 +13,10 @@ from zlib import compress
 
 from ..core.errors import require
 from ..core.moments import moments
+from ..util.template import rendered
 from ..util.write import write_whole
 from .row_summary import TraceLine, eos_ids_of, summary
-from .script import FOLDER, LOCKED, filled, hash_of, script
+from .script import FOLDER, LOCKED, hash_of, script
 from .visible_text import BREAK, EOS_SIGN, html
 
 MAX_DRAWN = 24
@@ -63,16 +64,22 @@ def page(trajectories: Sequence[Trajectory], title: str) -> str:
     check_texts(trajectories)
     style, code = (FOLDER / "page.css").read_text(encoding="utf-8"), script()
     problems, are_few = _problems(trajectories), len(trajectories) <= MAX_DRAWN
-    parts = {
-        "policy": f"{LOCKED}; style-src {hash_of(style)}; script-src {hash_of(code)}",
-        "title": html(title),
-        "style": style,
-        "sections": _texts(problems, are_few),
-        "problems": _json_for_html([_problem_data(problem) for problem in problems]),
-        "rows": "\n".join(_rows_block(number, problem, are_few) for number, problem in enumerate(problems)),
-        "script": code,
-    }
-    return filled(FOLDER / "page.html", parts)
+    return rendered(
+        __package__,
+        "page.html",
+        policy=f"{LOCKED}; style-src {hash_of(style)}; script-src {hash_of(code)}",
+        title=title,
+        style=style,
+        problems=problems,
+        are_few=are_few,  # many texts would keep the browser busy: they are for readers without JavaScript alone
+        data=_json_for_html([_problem_data(problem) for problem in problems]),
+        rows="\n".join(_rows_block(number, problem, are_few) for number, problem in enumerate(problems)),
+        script=code,
+        html=html,
+        summary=summary,
+        tokens=_tokens,
+        plain=_plain,
+    )
 
 
 def check_texts(trajectories: Sequence[Trajectory]) -> None:
@@ -169,36 +176,6 @@ def _changes(drafts: Sequence[Sequence[int]]) -> list[list[int]]:
         changes.append([number for pair in pairs for number in pair])
         former = draft
     return changes
-
-
-def _texts(problems: list[list[Trajectory]], are_few: bool) -> str:
-    """What a reader without JavaScript sees. Many texts would keep the browser busy: they are for that reader alone,
-    and without colours.
-    """
-    text = "\n".join(_sections(problem, _tokens if are_few else _plain) for problem in problems)
-    return text if are_few else f"<noscript>\n{text}\n</noscript>"
-
-
-def _sections(problem: list[Trajectory], drawn: Callable[[TraceLine], str]) -> str:
-    """The prompt, and the final texts."""
-    name, prompt = problem[0].problem, problem[0].row["prompt_text"]
-    head = f"<h2>{html(name)}</h2>\n" if name else ""
-    head += f'<div class="prompt"><pre>{html(prompt)}</pre></div>\n' if prompt else ""
-    return head + "\n".join(_section(one, drawn) for one in problem)
-
-
-def _section(one: Trajectory, drawn: Callable[[TraceLine], str]) -> str:
-    return f"""<section class="trace">
-<header><h2>{html(one.title)}</h2>{_verdict(one.verdict) if one.verdict else ""}</header>
-<p class="summary">{html("; ".join(summary(one.row)))}</p>
-<div class="canvas">{drawn(one.row)}</div>
-</section>"""
-
-
-def _verdict(verdict: Verdict) -> str:
-    word = "right" if verdict.right else "wrong"
-    reason = f": {html(verdict.reason)}" if verdict.reason else ""
-    return f'<span class="verdict {word}">{"✓" if verdict.right else "✗"} {word}{reason}</span>'
 
 
 def _plain(row: TraceLine) -> str:

@@ -40,14 +40,10 @@ def steps_of(row: TraceLine) -> int:
     return int(row["forwards"]) - sum(row.get("probes", ()))
 
 
-def forwards(count: int) -> str:
-    return counted(count, "forward")
-
-
 def summary(row: TraceLine) -> list[str]:
     """A summary of a row in short clauses: forwards, EOS, answer."""
     eos_step, answer = first_eos_step(row), answer_steps(row)
-    clauses = [forwards(row["forwards"])]
+    clauses = [counted(row["forwards"], "forward")]
     clauses.append("no EOS committed" if eos_step is None else f"EOS first committed at step {eos_step}")
     if answer is not None:
         first, last = answer

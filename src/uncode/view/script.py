@@ -1,4 +1,4 @@
-"""A page of one file: its template, and its script, which is modules as one text.
+"""A page of one file: its script, which is modules as one text.
 
 A page that is opened from a file cannot load modules, and users have no build step. So the modules are joined when the
 page is written: imports and the word `export` are removed, and each module stands after those that it imports.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from base64 import b64encode
-from collections.abc import Mapping
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -41,8 +40,3 @@ def _add(path: Path, order: dict[Path, str]) -> None:
 def hash_of(text: str) -> str:
     """A script or style as the content security policy names it."""
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def filled(template: Path, parts: Mapping[str, str]) -> str:
-    """A template with its `{{names}}` replaced, in one pass: a part may hold `{{...}}` too."""
-    return re.sub(r"\{\{(\w+)\}\}", lambda found: parts[found[1]], template.read_text(encoding="utf-8"))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from ..core.moments import MOMENTS
 from ..core.trace.row_record import FILLED, GIVEN, OPEN
-from .animation_style import Span
+from .animation_style import ShownSteps
 from .row_summary import TraceLine, eos_ids_of, steps_of
 
 
@@ -18,7 +18,7 @@ class ShownToken(NamedTuple):
     text: str
     is_eos: bool
     moment: str
-    span: Span
+    span: ShownSteps
 
     @property
     def stays(self) -> bool:
@@ -40,13 +40,13 @@ def shown_tokens(row: TraceLine) -> list[ShownToken]:
         if step != OPEN:
             kind = {GIVEN: "given", FILLED: "filled"}.get(step) or moment(step)
             start = {GIVEN: 0, FILLED: steps_of(row)}.get(step, step)
-            found.append(ShownToken(offset, text, token in eos_ids, kind, Span(start, None)))
+            found.append(ShownToken(offset, text, token in eos_ids, kind, ShownSteps(start, None)))
     events = row.get("events", [])
     standing = dict[int, tuple[int, int, str]]()
     for (step, offset, token), text in zip(events, row["event_texts"] if events else [], strict=True):
         if offset in standing:
             start, written, before = standing.pop(offset)
-            found.append(ShownToken(offset, before, written in eos_ids, moment(start), Span(start, step)))
+            found.append(ShownToken(offset, before, written in eos_ids, moment(start), ShownSteps(start, step)))
         if token >= 0:
             standing[offset] = (step, token, text)
     return sorted(found, key=lambda one: (one.span.start, one.offset, one.stays))

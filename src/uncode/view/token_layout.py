@@ -22,7 +22,7 @@ class Part(NamedTuple):
     text: str
 
 
-class Piece(NamedTuple):
+class TokenText(NamedTuple):
     """The text to lay out for one token. A piece that is `alone` (a mask, an EOS) is no part of a word."""
 
     text: str
@@ -65,7 +65,7 @@ def cut_to(text: str, width: int) -> str:
 
 def wrap(text: str, columns: int) -> list[str]:
     """The lines of a text, broken between words where they are too long."""
-    pieces = [Piece(word) for word in _words(visible(text))]
+    pieces = [TokenText(word) for word in _words(visible(text))]
     parts, lines = lay_out(pieces, columns)
     found = [""] * lines
     for part in (one for each in parts for one in each):
@@ -88,7 +88,7 @@ def _words(text: str) -> Iterator[str]:
         yield word
 
 
-def lay_out(pieces: Sequence[Piece], columns: int) -> tuple[list[list[Part]], int]:
+def lay_out(pieces: Sequence[TokenText], columns: int) -> tuple[list[list[Part]], int]:
     """The parts of each token, and the number of lines.
 
     Lines break after a line break in the text, and before a word that does not fit. A word may be several tokens. The
@@ -121,12 +121,12 @@ def lay_out(pieces: Sequence[Piece], columns: int) -> tuple[list[list[Part]], in
     return found, max(ends, default=1)
 
 
-def _starts_word(pieces: Sequence[Piece], at: int) -> bool:
+def _starts_word(pieces: Sequence[TokenText], at: int) -> bool:
     before, here = pieces[at - 1], pieces[at]
     return here.alone or before.alone or here.text.startswith(" ")
 
 
-def _word_width(pieces: Sequence[Piece], at: int) -> int:
+def _word_width(pieces: Sequence[TokenText], at: int) -> int:
     """The columns of the word that begins with the token, up to its line break."""
     first = pieces[at].text.lstrip(" ") or pieces[at].text
     width = max(width_of(first.split("\n")[0]), 1)

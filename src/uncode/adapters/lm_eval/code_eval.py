@@ -18,7 +18,7 @@ from symtable import SymbolTable, symtable
 from typing import Any
 
 from ...core.errors import UncodeError, require
-from ...sandbox import Sandbox, Suite, Verdict
+from ...sandbox import Judgement, Sandbox, Suite
 
 NAME = "code_eval"
 SHARED_MODULES = (
@@ -68,30 +68,30 @@ class SandboxCodeEval:
         }
         return rates, found
 
-    def judge(self, program: str, tests: str) -> Verdict:
+    def judge(self, program: str, tests: str) -> Judgement:
         """Whether a program passes its tests."""
         scopes = []
         for source, what in ((program, "the program is"), (tests, "its tests are")):
             try:
                 scopes.append(symtable(source, "", "exec"))
             except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-                return Verdict(False, f"{what} not Python: {type(error).__name__}")
+                return Judgement(False, f"{what} not Python: {type(error).__name__}")
         defined, bound = _bound(scopes[0]), _bound(scopes[1])
         used = _used(scopes[1]) - bound
         unknown = used - defined - set(dir(builtins))
         if unknown:
-            return Verdict(False, f"the program does not define {', '.join(sorted(unknown))}")
+            return Judgement(False, f"the program does not define {', '.join(sorted(unknown))}")
         called, imports = used & defined, _shared_imports(program)
         names = tuple(sorted(called - set(imports)))
         if not names:
-            return Verdict(False, "the tests call no function of the program")
+            return Judgement(False, "the tests call no function of the program")
         suite = Suite(names, (tests,), setup="\n".join(imports[name] for name in sorted(called & set(imports))))
         try:
             return self.sandbox.judge(suite, program)
         except UncodeError as error:
             if "jail did not start" in str(error):
                 raise
-            return Verdict(False, str(error))  # these tests fail whatever the program does
+            return Judgement(False, str(error))  # these tests fail whatever the program does
 
 
 def pass_at_k(total: int, right: int, k: int) -> float:

@@ -12,7 +12,7 @@ from ...core.trace.row_record import GIVEN
 from ...util.stats import Interval
 from ..read_traces import Numbers, TraceRow, Whole
 from .order import commit_ranks
-from .step_sums import mean_over, nullable
+from .step_sums import mean_over, nullable, ratios
 
 NEAR = 8
 """Offsets on either side that count as neighbours."""
@@ -20,18 +20,36 @@ FAR = 24
 """Offsets on either side that the curve shows."""
 
 
-@dataclass(frozen=True, eq=False)
 class AnchorRanks:
-    """The ranks of a group: when each offset was written, from 0 (first) to 1 (last)."""
+    """The ranks of a group: when each offset was written, from 0 (first) to 1 (last). It keeps one number per offset
+    and trace."""
 
-    anchor: int | None
-    """The offset of the given token; None for the control."""
-    text: str
-    """The given token's."""
-    ids: tuple[str, ...]
+    needs = ("generated_texts",)
     ranks: Numbers
     """`[N, S]`; NaN at the anchor."""
-    traces: int
+
+    def __init__(self, parts: int | None) -> None:
+        self.traces = 0
+        self.anchor: int | None = None
+        """The offset of the given token; None for the control."""
+        self.text = ""
+        """The given token's."""
+        self.ids: list[str] = []
+        self._rows: list[Numbers] = []
+
+    def add(self, row: TraceRow) -> None:
+        given = np.flatnonzero(row.commit_step == GIVEN)
+        require(len(given) <= 1, f"'{row.source}' has traces with {len(given)} given tokens: an anchor is one token.")
+        anchor = int(given[0]) if len(given) else None
+        require(self.traces == 0 or anchor == self.anchor, f"'{row.source}' mixes anchors: give each its own label.")
+        self.anchor = anchor
+        self.text = row.texts[anchor] if anchor is not None and row.texts else ""
+        self.traces += 1
+        self.ids.append(row.id)
+        self._rows.append(commit_ranks(row.commit_step).astype(np.float32))
+
+    def finish(self) -> None:
+        self.ranks = np.array(self._rows)
 
     def data(self) -> dict[str, Any]:
         """Plain data, for JSON."""
@@ -45,10 +63,7 @@ class AnchorRanks:
     @property
     def mean(self) -> Numbers:
         """Over the traces, `[S]`."""
-        found = np.full(self.ranks.shape[1], np.nan)
-        count = (~np.isnan(self.ranks)).sum(axis=0)
-        np.divide(np.nansum(self.ranks, axis=0), count, out=found, where=count > 0)
-        return found
+        return ratios(np.nansum(self.ranks, axis=0), (~np.isnan(self.ranks)).sum(axis=0))
 
     def spread(self, control: AnchorRanks) -> Spread:
         """How much earlier than in the control each offset near the anchor was written, over the same problems."""
@@ -73,29 +88,3 @@ class Spread:
     """At each distance, the mean over the problems."""
     near: Interval
     """The mean over the nearest offsets, with an interval over the problems."""
-
-
-class AnchorRanksOf:
-    """Adds the traces of one group. It keeps one number per offset and trace."""
-
-    needs = ("generated_texts",)
-
-    def __init__(self, parts: int | None) -> None:
-        self.traces, self._anchor, self._text = 0, -1, ""
-        self._ids: list[str] = []
-        self._ranks: list[Numbers] = []
-
-    def add(self, row: TraceRow) -> None:
-        given = np.flatnonzero(row.commit_step == GIVEN)
-        require(len(given) <= 1, f"'{row.source}' has traces with {len(given)} given tokens: an anchor is one token.")
-        anchor = int(given[0]) if len(given) else -1
-        require(self.traces == 0 or anchor == self._anchor, f"'{row.source}' mixes anchors: give each its own label.")
-        self._anchor = anchor
-        self._text = row.texts[anchor] if len(given) and row.texts else ""
-        self.traces += 1
-        self._ids.append(row.id)
-        self._ranks.append(commit_ranks(row.commit_step).astype(np.float32))
-
-    def result(self) -> AnchorRanks:
-        anchor = None if self._anchor < 0 else self._anchor
-        return AnchorRanks(anchor, self._text, tuple(self._ids), np.array(self._ranks), self.traces)

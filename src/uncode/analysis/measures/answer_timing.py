@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,17 +26,35 @@ class Timing(NamedTuple):
     """Whether it was complete before half of the text in front of it; None if there is no such text."""
 
 
-@dataclass(frozen=True, eq=False)
 class AnswerTiming:
     """The answers of a group, one value per answer."""
 
+    needs = ("generated_texts", "answer_span", "entropy")
     step: Numbers
     time: Numbers
     entropy: Numbers
     is_early: Numbers
     """1, 0, or NaN where no text stands before the answer."""
-    traces: int
-    """Traces in all, with those in which no answer was found."""
+
+    def __init__(self, parts: int | None) -> None:
+        self.traces = 0
+        """Traces in all, with those in which no answer was found."""
+        self._found, self._source = list[Timing](), ""
+
+    def add(self, row: TraceRow) -> None:
+        self.traces += 1
+        self._source = row.source
+        found = timing_of(row)
+        if found is not None:
+            self._found.append(found)
+
+    def finish(self) -> None:
+        if not self._found:
+            raise UncodeError(
+                f"'{self._source}' marks no answer: `uncode eval --traces` notes where the grader found one, for tasks "
+                "whose answer is a part of the text."
+            )
+        self.step, self.time, self.entropy, self.is_early = np.array(self._found, dtype=np.float64).T
 
     @property
     def mean_step(self) -> Interval:
@@ -72,33 +89,6 @@ class AnswerTiming:
     def columns(self) -> dict[str, Numbers]:
         """One value per answer, for CSV."""
         return {"step": self.step, "time": self.time, "entropy": self.entropy, "early": self.is_early}
-
-
-class AnswerTimingOf:
-    """Adds the traces of one group. It keeps four numbers per answer."""
-
-    needs = ("generated_texts", "answer_span", "entropy")
-
-    def __init__(self, parts: int | None) -> None:
-        self.traces, self._found = 0, list[Timing]()
-        self._source = ""
-
-    def add(self, row: TraceRow) -> None:
-        self.traces += 1
-        self._source = row.source
-        found = timing_of(row)
-        if found is not None:
-            self._found.append(found)
-
-    def result(self) -> AnswerTiming:
-        if not self._found:
-            raise UncodeError(
-                f"'{self._source}' marks no answer: `uncode eval --traces` notes where the grader found one, for tasks "
-                "whose answer is a part of the text."
-            )
-        values = np.array([[np.nan if value is None else float(value) for value in one] for one in self._found])
-        step, time, entropy, early = values.T
-        return AnswerTiming(step, time, entropy, early, self.traces)
 
 
 def timing_of(row: TraceRow) -> Timing | None:

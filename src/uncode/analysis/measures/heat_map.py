@@ -34,43 +34,21 @@ class BoundaryIndex:
         return {"index": self.index.data(), "first": self.first.data(), "last": self.last.data(), "traces": self.traces}
 
 
-@dataclass(frozen=True, eq=False)
 class HeatMap:
     """The probability that an offset is unmasked after a step, over the traces."""
 
+    needs = ("correct",)
     probability: Numbers
     """`[S, T]`; with `parts`, `[N, N]` over equal parts of the span and of the decode."""
-    traces: int
-    parts: int | None
-    boundary: BoundaryIndex | None
+    boundary: BoundaryIndex | None = None
     """None if no trace can be measured."""
     accuracy: Interval | None = None
     """The share of right answers; None if no grader has marked them."""
 
-    def data(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
-        return {
-            "traces": self.traces,
-            "boundary_first": None if self.boundary is None else self.boundary.data(),
-            "accuracy": interval_data(self.accuracy),
-            "probability": self.probability.tolist(),
-        }
-
-    def columns(self) -> dict[str, Numbers | Whole]:
-        """One value per offset and step, for CSV."""
-        offset, step = np.indices(self.probability.shape)
-        return {"offset": offset.ravel(), "step": step.ravel(), "probability": self.probability.ravel()}
-
-
-class HeatMapOf:
-    """Adds the traces of one group. It keeps `[S, T]` counts and three numbers per trace."""
-
-    needs = ("correct",)
-
     def __init__(self, parts: int | None) -> None:
         self.parts, self.traces = parts, 0
         self._changes = np.zeros((parts or 0, parts or 0), dtype=np.float64 if parts else np.int32)
-        """Offsets that were unmasked at a step, less those that were masked again."""
+        """`[S, T]`: offsets that were unmasked at a step, less those that were masked again."""
         self._steps = parts or 0
         self._earlier: list[tuple[float, float, float]] = []
         self._correct: list[bool] = []
@@ -109,16 +87,28 @@ class HeatMapOf:
             larger[: len(self._changes), : self._changes.shape[1]] = self._changes
             self._changes = larger
 
-    def result(self) -> HeatMap:
-        unmasked = np.cumsum(self._changes[:, : self._steps], axis=1) / self.traces
-        accuracy = wilson(sum(self._correct), len(self._correct)) if self._correct else None
-        return HeatMap(unmasked, self.traces, self.parts, self._boundary(), accuracy)
+    def finish(self) -> None:
+        self.probability = np.cumsum(self._changes[:, : self._steps], axis=1) / self.traces
+        if self._correct:
+            self.accuracy = wilson(sum(self._correct), len(self._correct))
+        if self._earlier:
+            count = len(self._earlier)
+            both, first, last = mean_intervals(list(np.array(self._earlier).T), resamples_for(count))
+            self.boundary = BoundaryIndex(both, first, last, count)
 
-    def _boundary(self) -> BoundaryIndex | None:
-        if not self._earlier:
-            return None
-        both, first, last = mean_intervals(list(np.array(self._earlier).T), resamples_for(len(self._earlier)))
-        return BoundaryIndex(both, first, last, len(self._earlier))
+    def data(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {
+            "traces": self.traces,
+            "boundary_first": None if self.boundary is None else self.boundary.data(),
+            "accuracy": interval_data(self.accuracy),
+            "probability": self.probability.tolist(),
+        }
+
+    def columns(self) -> dict[str, Numbers | Whole]:
+        """One value per offset and step, for CSV."""
+        offset, step = np.indices(self.probability.shape)
+        return {"offset": offset.ravel(), "step": step.ravel(), "probability": self.probability.ravel()}
 
 
 def _changes(row: TraceRow) -> tuple[Whole, Whole, Whole]:

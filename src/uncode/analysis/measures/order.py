@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,18 +36,11 @@ def order_of(
     }
 
 
-class Biases(NamedTuple):
-    """Both biases of a sampler, with intervals over the problems."""
-
-    when: list[Interval]
-    """The mean time at which each part of the span was written."""
-    measures: dict[str, Interval]
-    """The other measures by name."""
-
-
-def bias_intervals(confidence: Mapping[str, Sequence[Any]], left_to_right: Mapping[str, Sequence[Any]]) -> Biases:
+def bias_intervals(
+    confidence: Mapping[str, Sequence[Any]], left_to_right: Mapping[str, Sequence[Any]]
+) -> tuple[list[Interval], dict[str, Interval]]:
     """Both biases of a sampler, compared with left to right on the same problems, from the values of :func:`order_of`
-    in lists over the problems."""
+    in lists over the problems: the mean time at which each part of the span was written, and other measures by name."""
     when, early = np.array(confidence["when"]), np.array(confidence["early"])
     ordered = np.array(left_to_right["early"])
     middle = when[:, SPAN_PARTS // 2 - 1 : SPAN_PARTS // 2 + 1].mean(1)
@@ -62,7 +55,7 @@ def bias_intervals(confidence: Mapping[str, Sequence[Any]], left_to_right: Mappi
         "trivial_overall": np.array(confidence["overall"]),
     }
     found = mean_intervals([*when.T, *rows.values()])
-    return Biases(found[:SPAN_PARTS], dict(zip(rows, found[SPAN_PARTS:], strict=True)))
+    return found[:SPAN_PARTS], dict(zip(rows, found[SPAN_PARTS:], strict=True))
 
 
 def commit_ranks(commit_step: NDArray[np.int64]) -> NDArray[np.float64]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,10 @@ from ..sampler_settings import SamplerSettings
 from .step_sums import mean_of_known, nullable, resamples_for
 
 
-@dataclass(frozen=True, eq=False)
 class Outcomes:
     """The outcomes of a group, one value per graded trace."""
 
+    needs = ("correct", "mean_entropy")
     ids: tuple[str, ...]
     """Of the problems; empty text where a trace does not say."""
     correct: Whole
@@ -29,11 +28,29 @@ class Outcomes:
     """Tokens that were written."""
     entropy: Numbers
     """The mean predictive entropy of the decode, in nats; NaN unless the trace was recorded with `observe="span"`."""
-    settings: SamplerSettings
-    has_anchor: bool
-    """Whether a token was given inside the answers."""
-    traces: int
-    """All traces, also those without a grade."""
+
+    def __init__(self, parts: int | None) -> None:
+        self.traces = 0
+        """All traces, also those without a grade."""
+        self.settings = SamplerSettings("")
+        self.has_anchor = False
+        """Whether a token was given inside the answers."""
+        self._graded, self._source = list[tuple[str, bool, int, int, float]](), ""
+
+    def add(self, row: TraceRow) -> None:
+        self.traces += 1
+        self._source, self.settings = row.source, row.settings
+        self.has_anchor |= bool((row.commit_step == GIVEN).any())
+        if row.correct is not None:
+            written = int((row.commit_step >= 0).sum())
+            self._graded.append((row.id, row.correct, row.forwards, written, _mean_entropy(row)))
+
+    def finish(self) -> None:
+        if not self._graded:
+            raise UncodeError(f"'{self._source}' has no grades: decode again with `uncode eval --traces`.")
+        self.ids, correct, *others = zip(*self._graded, strict=True)
+        self.correct = np.array(correct, dtype=np.int64)
+        self.forwards, self.tokens, self.entropy = map(np.array, others)
 
     @property
     def share(self) -> Interval:
@@ -75,40 +92,6 @@ class Outcomes:
             "clip": np.full(count, settings.clip),
             "rejection": np.full(count, settings.rejection),
         }
-
-
-class OutcomesOf:
-    """Adds the traces of one group. It keeps five values per trace."""
-
-    needs = ("correct", "mean_entropy")
-
-    def __init__(self, parts: int | None) -> None:
-        self.traces = 0
-        self._found: list[tuple[str, bool, int, int, float]] = []
-        self._source, self._settings, self._has_anchor = "", SamplerSettings(""), False
-
-    def add(self, row: TraceRow) -> None:
-        self.traces += 1
-        self._source, self._settings = row.source, row.settings
-        self._has_anchor |= bool((row.commit_step == GIVEN).any())
-        if row.correct is not None:
-            written = int((row.commit_step >= 0).sum())
-            self._found.append((row.id, row.correct, row.forwards, written, _mean_entropy(row)))
-
-    def result(self) -> Outcomes:
-        if not self._found:
-            raise UncodeError(f"'{self._source}' has no grades: decode again with `uncode eval --traces`.")
-        ids, correct, forwards, tokens, entropy = zip(*self._found, strict=True)
-        return Outcomes(
-            ids,
-            correct=np.array(correct, dtype=np.int64),
-            forwards=np.array(forwards),
-            tokens=np.array(tokens),
-            entropy=np.array(entropy),
-            settings=self._settings,
-            has_anchor=self._has_anchor,
-            traces=self.traces,
-        )
 
 
 def _mean_entropy(row: TraceRow) -> float:

@@ -2,47 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ...core.errors import require
 from ..read_traces import Numbers, TraceRow, Whole
-from .step_sums import StepSums, nullable, part_means
+from .step_sums import StepSums, nullable, part_means, ratios
 
 Z95 = 1.959963984540054
 """The normal quantile of a 95 % interval."""
 
 
-@dataclass(frozen=True, eq=False)
 class StepEntropy:
-    """The mean over the traces of the entropy of all masked positions, in nats, with a 95 % band."""
+    """The mean over the traces of the entropy of all masked positions, in nats, with a 95 % band. It keeps three sums
+    per step."""
 
+    needs = ("mean_entropy",)
     mean: Numbers
     """Per step, or per part of the decode; NaN where every trace has ended."""
     half_width: Numbers
     """Of the normal interval of the mean; NaN for fewer than two traces."""
     running: Whole
     """Traces that still had masks, per step."""
-    traces: int
-
-    def data(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
-        band = {"low": nullable(self.mean - self.half_width), "high": nullable(self.mean + self.half_width)}
-        return {"traces": self.traces, "mean": nullable(self.mean), **band, "running": self.running.tolist()}
-
-    def columns(self) -> dict[str, Numbers | Whole]:
-        """One value per step, for CSV."""
-        low, high = self.mean - self.half_width, self.mean + self.half_width
-        step = np.arange(len(self.mean))
-        return {"step": step, "mean": self.mean, "low": low, "high": high, "running": self.running}
-
-
-class StepEntropyOf:
-    """Adds the traces of one group. It keeps three sums per step."""
-
-    needs = ("mean_entropy",)
 
     def __init__(self, parts: int | None) -> None:
         self.parts, self.traces = parts, 0
@@ -63,11 +45,21 @@ class StepEntropyOf:
         self._number.add(is_number)
         self.traces += 1
 
-    def result(self) -> StepEntropy:
+    def finish(self) -> None:
         number = self._number.sums
-        mean, half = np.full(len(number), np.nan), np.full(len(number), np.nan)
-        np.divide(self._sum.sums, number, out=mean, where=number > 0)
+        mean, half = ratios(self._sum.sums, number), np.full(len(number), np.nan)
         several = number > 1
         spread = np.maximum(self._squares.sums[several] - number[several] * mean[several] ** 2, 0.0)
         half[several] = Z95 * np.sqrt(spread / (number[several] - 1) / number[several])
-        return StepEntropy(mean, half, number.astype(np.int64), self.traces)
+        self.mean, self.half_width, self.running = mean, half, number.astype(np.int64)
+
+    def data(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        band = {"low": nullable(self.mean - self.half_width), "high": nullable(self.mean + self.half_width)}
+        return {"traces": self.traces, "mean": nullable(self.mean), **band, "running": self.running.tolist()}
+
+    def columns(self) -> dict[str, Numbers | Whole]:
+        """One value per step, for CSV."""
+        low, high = self.mean - self.half_width, self.mean + self.half_width
+        step = np.arange(len(self.mean))
+        return {"step": step, "mean": self.mean, "low": low, "high": high, "running": self.running}

@@ -43,16 +43,20 @@ class StepSums:
         self.sums[: len(values)] += values
 
 
+def ratios(sums: Any, counts: Any) -> Numbers:
+    """Each sum divided by its count; NaN where the count is 0."""
+    found = np.full(len(counts), np.nan)
+    np.divide(sums, counts, out=found, where=counts > 0)
+    return found
+
+
 def part_means(values: Numbers, parts: int) -> Numbers:
     """The mean of each of `parts` equal parts, without NaN; a part shorter than a step has the value of its step."""
     starts = np.arange(parts) * len(values) // parts
     stops = np.maximum(starts + 1, np.arange(1, parts + 1) * len(values) // parts)
     is_number = ~np.isnan(values)
     sums, counts = (np.concatenate([[0.0], np.cumsum(one)]) for one in (np.where(is_number, values, 0.0), is_number))
-    found = np.full(parts, np.nan)
-    number = counts[stops] - counts[starts]
-    np.divide(sums[stops] - sums[starts], number, out=found, where=number > 0)
-    return found
+    return ratios(sums[stops] - sums[starts], counts[stops] - counts[starts])
 
 
 def interval_data(interval: Interval | None) -> list[float | None] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
@@ -12,13 +11,16 @@ from ...core.errors import UncodeError
 from ...core.trace.texts import is_trivial
 from ...util.stats import Interval
 from ..read_traces import Flags, Numbers, TraceRow, Whole
-from .step_sums import StepSums, interval_data, mean_over, nullable
+from .step_sums import StepSums, interval_data, mean_over, nullable, ratios
 
 
-@dataclass(frozen=True, eq=False)
 class TrivialShare:
-    """Trivial tokens among the text tokens that were committed. EOS is in neither number."""
+    """Trivial tokens among the text tokens that were committed. EOS is in neither number.
 
+    It keeps two counts per step and two numbers per trace.
+    """
+
+    needs = ("generated_texts",)
     share: Numbers
     """Per step, or per part of the decode; NaN where no text was committed."""
     commits: Whole
@@ -27,27 +29,6 @@ class TrivialShare:
     """The mean over the traces of the share in the whole text; None if there is no text."""
     early: Interval | None
     """The same of the first quarter of the text that was written."""
-    traces: int
-
-    def data(self) -> dict[str, Any]:
-        """Plain data, for JSON."""
-        return {
-            "traces": self.traces,
-            "overall": interval_data(self.overall),
-            "early": interval_data(self.early),
-            "share": nullable(self.share),
-            "commits": self.commits.tolist(),
-        }
-
-    def columns(self) -> dict[str, Numbers | Whole]:
-        """One value per step, for CSV."""
-        return {"step": np.arange(len(self.share)), "share": self.share, "commits": self.commits}
-
-
-class TrivialShareOf:
-    """Adds the traces of one group. It keeps two counts per step and two numbers per trace."""
-
-    needs = ("generated_texts",)
 
     def __init__(self, parts: int | None) -> None:
         self.parts, self.traces = parts, 0
@@ -68,12 +49,24 @@ class TrivialShareOf:
             in_order = trivial[written][row.commit_step[written].argsort(kind="stable")]
             self._early.append(float(in_order[: -(-len(in_order) // 4)].mean()))
 
-    def result(self) -> TrivialShare:
+    def finish(self) -> None:
         text, trivial = self._text.sums, self._trivial.sums
-        share = np.full(len(text), np.nan)
-        np.divide(trivial, text, out=share, where=text > 0)
-        overall, early = (mean_over(values) if values else None for values in (self._shares, self._early))
-        return TrivialShare(share, text.astype(np.int64), overall, early, self.traces)
+        self.share, self.commits = ratios(trivial, text), text.astype(np.int64)
+        self.overall, self.early = (mean_over(values) if values else None for values in (self._shares, self._early))
+
+    def data(self) -> dict[str, Any]:
+        """Plain data, for JSON."""
+        return {
+            "traces": self.traces,
+            "overall": interval_data(self.overall),
+            "early": interval_data(self.early),
+            "share": nullable(self.share),
+            "commits": self.commits.tolist(),
+        }
+
+    def columns(self) -> dict[str, Numbers | Whole]:
+        """One value per step, for CSV."""
+        return {"step": np.arange(len(self.share)), "share": self.share, "commits": self.commits}
 
 
 _is_trivial = lru_cache(1 << 17)(is_trivial)  # traces repeat the same few texts

@@ -20,7 +20,7 @@ from ...core.support.reprs import counted
 from ...core.trace.row_record import OPEN
 from ...core.trace.texts import token_texts
 from ...core.trace.trace import Trace
-from ...view.row_summary import TraceLine, eos_ids_of, forwards
+from ...view.row_summary import TraceLine, eos_ids_of
 from ...view.visible_text import BREAK, EOS_SIGN
 
 STYLES = {
@@ -111,7 +111,7 @@ def _picture(step: Step, run: Steps, denoiser: Denoiser, name: str, hides_prompt
     cells = [DrawnToken(text, kinds[at], is_eos) for text, at, is_eos in zip(texts, shown, are_eos, strict=True)]
     left = committed.count(OPEN)
     taken = step.index + 1 + sum(run.state.record.probes[0])
-    head = Text(name, style="bold").append(f"  {forwards(taken)}", style="not bold")
+    head = Text(name, style="bold").append(f"  {counted(taken, 'forward')}", style="not bold")
     head.append(f", {counted(left, 'mask')} left" if left else "", style="not bold dim")
     signs = [*(["draft", "masked"] if left else []), *(["eos"] if any(are_eos) else [])]
     return Group(head, Padding(draw(cells), (1, 2)), legend(*signs))

@@ -11,11 +11,12 @@ from rich.console import Console, Group
 from rich.table import Table
 from rich.text import Text
 
+from ...core.support.reprs import counted
 from ...generation.generate import start_decode
 from ...generation.prompt import answer_texts, blank_gaps
 from ...util.progress import item_bar
 from ...view.page import Trajectory
-from ...view.row_summary import TraceLine, first_eos_step, forwards, summary
+from ...view.row_summary import TraceLine, first_eos_step, summary
 from .answer_file import DecodeSettings, FileJob, answer_file
 from .drawing import cells_of, draw, legend
 from .pages import write_view
@@ -92,7 +93,7 @@ def compare_file(job: FileJob, as_json: bool) -> None:
         for line, rows in each[: MAX_SHOWN if console.is_terminal else None]:
             typer.echo(_name(line))
             for row in rows:
-                typer.echo(f"  {row['sampler']}, {forwards(row['forwards'])}: {_one_line(row['text'])}")
+                typer.echo(f"  {row['sampler']}, {counted(row['forwards'], 'forward')}: {_one_line(row['text'])}")
     if console.is_terminal and len(each) > MAX_SHOWN:
         where = job.prompts.out or "them with --out FILE or --view FILE"
         typer.echo(f"... and {len(each) - MAX_SHOWN} more prompts: see {where}.")
@@ -110,7 +111,7 @@ def _table(each: list[tuple[PromptLine, list[TraceLine]]], names: list[str]) -> 
         table.add_column(name, ratio=1, overflow="fold")
     for line, rows in each:
         cells = [
-            Text(f"{forwards(row['forwards'])}\n", style="dim").append(_one_line(row["text"]), "not dim")
+            Text(f"{counted(row['forwards'], 'forward')}\n", style="dim").append(_one_line(row["text"]), "not dim")
             for row in rows
         ]
         table.add_row(Text(_name(line)), *cells)

@@ -7,10 +7,10 @@ from functools import cached_property
 from typing import NamedTuple
 
 from ...core.errors import UncodeError, require, suggest
-from ...util.stats import Interval, McNemar, holm, mcnemar, mean_of_intervals, newcombe
+from ...util.stats import Interval, McNemar, corrected_tests, mcnemar, mean_of_intervals, newcombe
 from ..paper import Figure, paper_tables
 from ..paper.tables import AVERAGE
-from ..run.sample import Sample
+from ..run.sample import RunSample
 from .aup import BudgetPoint, aup, families
 from .scores import CellScore, Cost, RunResults
 
@@ -155,11 +155,10 @@ class ModelAnalysis:
                 right = scores[label].right(self.choices.metric) if label in scores else {}
                 if common := right.keys() & base.keys():
                     pairs[label] = [right[id] for id in common], [base[id] for id in common]
-            tests = {label: mcnemar(*pair) for label, pair in pairs.items()}
-            corrected = dict(zip(tests, holm([test.p for test in tests.values()]), strict=True))
+            corrected = corrected_tests(pairs)
             for label, pair in pairs.items():
-                difference = newcombe(*pair)
-                found[label, task] = PairedComparison(len(pair[0]), difference, tests[label], corrected[label])
+                difference, test = newcombe(*pair), mcnemar(*pair)
+                found[label, task] = PairedComparison(len(pair[0]), difference, test, corrected[label].p)
         return found
 
     def average_difference(self, sampler: str) -> Interval | None:
@@ -176,7 +175,7 @@ class ModelAnalysis:
 
     def speedup(self, sampler: str, task: str | None = None) -> Speedup:
         """Over the baseline on one task, or on all of them together."""
-        ours, theirs = list[Sample](), list[Sample]()
+        ours, theirs = list[RunSample](), list[RunSample]()
         for one in self.tasks if task is None else [task]:
             score, base = self.score(sampler, one), self.score(self.baseline, one)
             if score and base:

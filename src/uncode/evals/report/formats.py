@@ -8,8 +8,9 @@ import re
 from collections.abc import Sequence
 from html import escape
 
+from ...util.template import rendered
 from .records import FIELDS, Record
-from .table import Document, Section, Table, markdown_escape
+from .table import Document, Section, TextTable, markdown_escape
 
 FORMATS = ("markdown", "csv", "latex", "html")
 SUFFIXES = {".md": "markdown", ".markdown": "markdown", ".csv": "csv", ".tex": "latex", ".html": "html", ".htm": "html"}
@@ -60,11 +61,7 @@ def latex(document: Document) -> str:
 
 def html(document: Document) -> str:
     """The report as one HTML page that loads nothing."""
-    from jinja2 import Environment, PackageLoader
-
-    environment = Environment(loader=PackageLoader(__package__, "."), trim_blocks=True, lstrip_blocks=True)
-    environment.filters |= {"e": escape, "detailed": _detailed}
-    return environment.get_template("report.html").render(document=document, long_rows=LONG_ROWS) + "\n"
+    return rendered(__package__, "report.html", document=document, long_rows=LONG_ROWS, detailed=_detailed)
 
 
 def _detailed(cell: str) -> str:
@@ -81,7 +78,7 @@ def latex_escape(text: str) -> str:
     return "".join(_LATEX.get(sign, sign) for sign in _one_line(text))
 
 
-def _latex_table(section: Section, table: Table) -> str:
+def _latex_table(section: Section, table: TextTable) -> str:
     shape = "l" * table.labels + "r" * (len(table.titles) - table.labels)
     rows = [[latex_escape(cell) for cell in row] for row in table.rows]
     for row, column in table.best:

@@ -12,14 +12,14 @@ from ...core.errors import UncodeError, require
 from ...util.stats import Interval, wilson
 from ..names import TASK_NAMES
 from ..run.folder import RunFolder, RunInfo
-from ..run.sample import CellName, Sample
+from ..run.sample import CellName, RunSample
 
 
 @dataclass(frozen=True)
 class CellScore:
     """The samples of one cell."""
 
-    samples: Mapping[str, Sample]
+    samples: Mapping[str, RunSample]
     """By the example's id."""
     total: int
     """The examples of the task."""
@@ -46,7 +46,7 @@ class Cost(NamedTuple):
     seconds: float
 
     @classmethod
-    def of(cls, samples: Iterable[Sample]) -> Cost:
+    def of(cls, samples: Iterable[RunSample]) -> Cost:
         found = list(samples)
         tokens, forwards = sum(s.tokens for s in found), sum(s.forwards for s in found)
         return cls(len(found), tokens, forwards, math.fsum(s.seconds for s in found))
@@ -99,13 +99,13 @@ def read_runs(paths: Sequence[Path]) -> RunResults:
 
     The examples of a task are those that were asked for, or those that any cell has answered if these are more.
     """
-    infos, samples, papers = [], dict[CellName, dict[str, Sample]](), dict[CellName, str]()
+    infos, samples, papers = [], dict[CellName, dict[str, RunSample]](), dict[CellName, str]()
     homes = dict[CellName, Path]()
     for path in paths:
         folder = RunFolder.existing(path)
         info = folder.info()
         infos.append(info)
-        found = {cell.name: dict[str, Sample]() for cell in info.cells}
+        found = {cell.name: dict[str, RunSample]() for cell in info.cells}
         for sample in folder.samples():
             found.setdefault(sample.cell, {})[sample.id] = sample
         for name in [name for name in found if name in homes]:

@@ -13,7 +13,7 @@ NONE = "-"
 _TAG = re.compile(r"<(?=[A-Za-z/!?])")
 
 
-class Table(NamedTuple):
+class TextTable(NamedTuple):
     """Titles and rows. The first `labels` columns are names, the others are figures."""
 
     titles: Sequence[str]
@@ -38,7 +38,7 @@ class Section(NamedTuple):
     """The tables of one model. The notes say what the tables lack, and come before them."""
 
     title: str
-    tables: Sequence[Table]
+    tables: Sequence[TextTable]
     notes: Sequence[str] = ()
 
 

@@ -9,7 +9,7 @@ from ..paper import paper_tables
 from ..paper.tables import AVERAGE
 from .analysis import Choices, ModelAnalysis
 from .scores import RunResults
-from .table import NONE, Document, Section, Table, number, p_value, percent, points, times
+from .table import NONE, Document, Section, TextTable, number, p_value, percent, points, times
 
 SIGNIFICANT = 0.05
 DOUBT = "!"
@@ -40,7 +40,7 @@ def _section(one: ModelAnalysis) -> Section:
     return Section(one.model, [table for table in tables if table.rows], notes)
 
 
-def accuracy(one: ModelAnalysis) -> Table:
+def accuracy(one: ModelAnalysis) -> TextTable:
     """The accuracy of every sampler on every task by each rule, and the average."""
     rows, best = [], frozenset[tuple[int, int]]()
     for metric in one.metrics:
@@ -58,10 +58,10 @@ def accuracy(one: ModelAnalysis) -> Table:
         "is missing or incomplete (n of N).",
     ]
     titles = ["sampler", "rule", *one.tasks, "average"]
-    return Table(titles, rows, "Accuracy, %", notes, best, labels=2)
+    return TextTable(titles, rows, "Accuracy, %", notes, best, labels=2)
 
 
-def differences(one: ModelAnalysis) -> Table:
+def differences(one: ModelAnalysis) -> TextTable:
     """Each sampler minus the baseline, by the chosen metric."""
     rows = []
     for sampler in one.others:
@@ -73,10 +73,10 @@ def differences(one: ModelAnalysis) -> Table:
         f"A star marks a p-value of McNemar's test below {SIGNIFICANT} after Holm's correction.",
     ]
     caption = f"Difference from {one.baseline}, points ({one.choices.metric})"
-    return Table(["sampler", *one.tasks, "average"], rows, caption, notes)
+    return TextTable(["sampler", *one.tasks, "average"], rows, caption, notes)
 
 
-def tests(one: ModelAnalysis) -> Table:
+def tests(one: ModelAnalysis) -> TextTable:
     """McNemar's test of each sampler against the baseline on each task."""
     rows = []
     for task in one.tasks:
@@ -90,10 +90,10 @@ def tests(one: ModelAnalysis) -> Table:
         "n counts the examples that both have answered. Holm's correction is over the samplers that are listed for a "
         "task."
     ]
-    return Table(titles, rows, f"Paired tests against {one.baseline} ({one.choices.metric})", notes, labels=2)
+    return TextTable(titles, rows, f"Paired tests against {one.baseline} ({one.choices.metric})", notes, labels=2)
 
 
-def costs(one: ModelAnalysis) -> Table:
+def costs(one: ModelAnalysis) -> TextTable:
     """What an answer costs, over all tasks."""
     rows = []
     for sampler in one.samplers:
@@ -103,10 +103,10 @@ def costs(one: ModelAnalysis) -> Table:
             rows.append([sampler, str(cost.answers), number(cost.tokens_per_forward), *means, number(cost.seconds)])
     titles = ["sampler", "answers", "tokens per forward", "forwards", "seconds", "seconds in all"]
     notes = ["Means per answer, over all tasks. Tokens are those before the first EOS."]
-    return Table(titles, rows, "Cost", notes)
+    return TextTable(titles, rows, "Cost", notes)
 
 
-def speedups(one: ModelAnalysis) -> Table:
+def speedups(one: ModelAnalysis) -> TextTable:
     """The baseline's cost divided by each sampler's, in seconds and in forwards."""
     rows = []
     for sampler in one.others:
@@ -116,10 +116,10 @@ def speedups(one: ModelAnalysis) -> Table:
             rows.append([sampler, what, *values, str(found[-1].pairs)])
     titles = ["sampler", "of", *one.tasks, "all", "n"]
     notes = ["Ratios of totals over the n examples that both have answered."]
-    return Table(titles, rows, f"Speed-up over {one.baseline}", notes, labels=2)
+    return TextTable(titles, rows, f"Speed-up over {one.baseline}", notes, labels=2)
 
 
-def parallelism(one: ModelAnalysis) -> Table:
+def parallelism(one: ModelAnalysis) -> TextTable:
     """The AUP of samplers that were run at several budgets."""
     rows = []
     for family, members in one.families.items():
@@ -131,10 +131,10 @@ def parallelism(one: ModelAnalysis) -> Table:
         "Area under accuracy (%) against tokens per forward, as d3LLM defines it; complete cells only.",
     ]
     titles = ["sampler", "budgets", *one.tasks, "average"]
-    return Table(titles, rows, f"Accuracy under parallelism ({one.choices.metric})", notes)
+    return TextTable(titles, rows, f"Accuracy under parallelism ({one.choices.metric})", notes)
 
 
-def paper_table(one: ModelAnalysis) -> Table | None:
+def paper_table(one: ModelAnalysis) -> TextTable | None:
     """Ours, the paper's and the difference, for every sampler of which the paper has a figure; None if it has none."""
     columns = [*one.tasks, *([AVERAGE] if set(one.tasks) == set(paper_tables().sizes) else [])]
     known = [sampler for sampler in one.samplers if any(one.figure(sampler, column) for column in columns)]
@@ -148,7 +148,7 @@ def paper_table(one: ModelAnalysis) -> Table | None:
             cells = [_paper_cell(one, sampler, column, metric) for column in columns]
             rows.append([sampler, metric, *cells, *([_paper_speed(one, sampler)] if with_speed else [])])
     titles = ["sampler", "rule", *columns, *(["speed-up"] if with_speed else [])]
-    return Table(titles, rows, caption, _paper_notes(one, known, columns), labels=2)
+    return TextTable(titles, rows, caption, _paper_notes(one, known, columns), labels=2)
 
 
 def no_figures(one: ModelAnalysis) -> str:

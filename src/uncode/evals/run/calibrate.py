@@ -6,24 +6,23 @@ writes from left to right, and which are then masked.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from random import Random
 
 from ...core.errors import require
-from ...generation.threshold import ThresholdChoice, choose_threshold
 from ...util.stats import Interval, pearson, wilson
 from ..suite.families.family import Family
 from ..task import AnyTask, Example
 from .config import SamplerEntry
 from .folder import RunFolder, RunInfo
-from .grading import GradingPool
+from .grading import grade_again
 from .models.diffusion import DiffusionModel
-from .models.model import EvaluatedModel, Question
+from .models.model import EvaluatedModel
 from .options import OnProgress, RunOptions, RunProgress
 from .recorder import CellRun, Recorder, versions
-from .sample import Sample
+from .sample import RunSample
 
 WRITER = SamplerEntry("left_to_right", "left_to_right")
 """It writes one token at a time, so no answer is spoilt by haste."""
@@ -36,7 +35,7 @@ OwnAnswer = tuple[list[int], list[int]]
 class RateChoice:
     """The samples at each rate. The chosen rate has the least mean predictive entropy."""
 
-    samples: dict[float, list[Sample]]
+    samples: dict[float, list[RunSample]]
 
     @property
     def entropies(self) -> dict[float, float]:
@@ -62,20 +61,19 @@ class RateCalibration:
     def __post_init__(self) -> None:
         require(len(set(self.rates)) > 1, "a choice needs at least two different rates: give several.")
 
-    def examples(self, count: int, data: Path | None = None) -> list[Example]:
-        return calibration_examples(self.task, count, self.seed, data)
-
     def run(
-        self, examples: Sequence[Example], out: Path, options: RunOptions, on_progress: OnProgress, labels: bool = False
+        self, count: int, out: Path, options: RunOptions, on_progress: OnProgress, labels: bool = False
     ) -> RateChoice:
-        """Decode the examples at every rate into a folder of samples. Those that the folder holds are not made again.
+        """Decode up to `count` examples at every rate into a folder of samples. Those that the folder holds are not
+        made again.
 
         Every mask is filled. With `labels` the answers are graded too, which does not change the choice.
         """
+        examples = calibration_examples(self.task, count, self.seed, options.data)
         title = f"Mean predictive entropy of {self.entry.label} at {len(self.rates)} rates"
         folder = RunFolder.create(out, RunInfo("calibration", title, versions=versions()))
-        questions = calibration_questions(self.model, self.task, examples, self.seed)
-        found: dict[float, list[Sample]] = {rate: [] for rate in self.rates}
+        questions = self.model.questions(self.task, enumerate(examples), self.seed)
+        found: dict[float, list[RunSample]] = {rate: [] for rate in self.rates}
         whole = replace(self.entry, stop_at_eos=False)  # the mean is over all steps, as in the paper
         with Recorder.open(folder, options) as recorder:
             for number, rate in enumerate(self.rates):
@@ -89,70 +87,48 @@ class RateCalibration:
                     found[rate].append(sample)
                     done = before + len(found[rate])
                     on_progress(RunProgress(cell, done, len(questions) * len(self.rates), 0, 0))
-        return RateChoice(self._graded(found, examples, options.graders) if labels else found)
-
-    def _graded(
-        self, samples: dict[float, list[Sample]], examples: Sequence[Example], workers: int | None
-    ) -> dict[float, list[Sample]]:
-        """The samples with grades, which the folder does not keep."""
-        known, pool = {example.id: example for example in examples}, GradingPool(workers)
-        try:
-            return {
-                rate: [replace(s, grades=pool.submit(self.task, known[s.id], s.text).result()) for s in rows]
-                for rate, rows in samples.items()
-            }
-        finally:
-            pool.close()
+        if not labels:
+            return RateChoice(found)
+        samples = [sample for rows in found.values() for sample in rows]
+        known = {self.task.name: {example.id: example for example in examples}}
+        graded = iter(grade_again(samples, [self.task], known, options.graders))  # the folder does not keep the grades
+        return RateChoice({rate: [next(graded) for _ in rows] for rate, rows in found.items()})
 
 
-@dataclass(frozen=True)
-class ThresholdCalibration:
-    """Lets a model answer examples of some tasks, and chooses a threshold from these answers."""
+def own_answers(
+    model: DiffusionModel,
+    tasks: Sequence[AnyTask],
+    count: int,
+    seed: int,
+    out: Path,
+    options: RunOptions,
+    on_progress: OnProgress,
+) -> list[OwnAnswer]:
+    """What a model writes on up to `count` examples of each task, in their order, to choose a threshold from.
 
-    model: DiffusionModel
-    tasks: tuple[AnyTask, ...]
-    seed: int = 0
-
-    def questions(self, count: int, data: Path | None = None) -> list[tuple[AnyTask, list[Question]]]:
-        """Up to `count` examples of each task. No label is read."""
-        has_end = len(self.model.denoiser.eos_ids) > 0
-        require(has_end, f"'{self.model.name}' has no EOS token to end its answers with: use uncode.choose_threshold.")
-        found = [(task, calibration_examples(task, count, self.seed, data)) for task in self.tasks]
-        return [(task, calibration_questions(self.model, task, examples, self.seed)) for task, examples in found]
-
-    def own_answers(
-        self,
-        questions: Sequence[tuple[AnyTask, list[Question]]],
-        out: Path,
-        options: RunOptions,
-        on_progress: OnProgress,
-    ) -> list[OwnAnswer]:
-        """What the model writes, in the order of the questions. Answers that the folder holds are not made again."""
-        folder = RunFolder.create(out, RunInfo("threshold", "Answers for a threshold", versions=versions()))
-        total, found = sum(len(those) for _, those in questions), list[OwnAnswer]()
-        with Recorder.open(folder, options) as recorder:
-            for task, those in questions:
-                sampler = self.model.prepare(WRITER, task.settings, {})
-                before, written = len(found), dict[str, tuple[int, ...]]()
-                run = CellRun(recorder, self.model, task, sampler, WRITER.label, those, self.seed, is_graded=False)
-                for sample in run.decoded():
-                    written[sample.id] = sample.token_ids
-                    on_progress(RunProgress(f"{task.name}, left to right", before + len(written), total, 0, 0))
-                found += [self._canvas(one, written[one.example.id]) for one in those]
-        return found
-
-    def _canvas(self, question: Question, written: Sequence[int]) -> OwnAnswer:
-        """The canvas as a decode would leave it, with EOS tokens after the text and the frame of a masked LM."""
-        denoiser, missing = self.model.denoiser, question.length - len(written)
-        return list(question.prompt_ids), [*written, *[denoiser.eos_ids[0]] * missing, *denoiser.frame[1]]
-
-    def choose(
-        self, answers: Sequence[OwnAnswer], max_error: float, masks: int, on_progress: Callable[[int, int], None]
-    ) -> ThresholdChoice:
-        denoiser = self.model.denoiser
-        return choose_threshold(
-            denoiser, answers, max_error=max_error, masks=masks, seed=self.seed, on_progress=on_progress
-        )
+    No label is read. Answers that the folder holds are not made again.
+    """
+    denoiser = model.denoiser
+    has_end = len(denoiser.eos_ids) > 0
+    require(has_end, f"'{model.name}' has no EOS token to end its answers with: use uncode.choose_threshold.")
+    examples = [(task, calibration_examples(task, count, seed, options.data)) for task in tasks]
+    questions = [(task, model.questions(task, enumerate(of), seed)) for task, of in examples]
+    folder = RunFolder.create(out, RunInfo("threshold", "Answers for a threshold", versions=versions()))
+    total, found = sum(len(those) for _, those in questions), list[OwnAnswer]()
+    with Recorder.open(folder, options) as recorder:
+        for task, those in questions:
+            sampler = model.prepare(WRITER, task.settings, {})
+            before, written = len(found), dict[str, tuple[int, ...]]()
+            run = CellRun(recorder, model, task, sampler, WRITER.label, those, seed, is_graded=False)
+            for sample in run.decoded():
+                written[sample.id] = sample.token_ids
+                on_progress(RunProgress(f"{task.name}, left to right", before + len(written), total, 0, 0))
+            for one in those:  # as a decode would leave the canvas: EOS after the text, and the frame of a masked LM
+                ids = written[one.example.id]
+                missing = one.length - len(ids)
+                canvas = [*ids, *[denoiser.eos_ids[0]] * missing, *denoiser.frame[1]]
+                found.append((list(one.prompt_ids), canvas))
+    return found
 
 
 def calibration_examples(task: AnyTask, count: int, seed: int, data: Path | None = None) -> list[Example]:
@@ -161,16 +137,6 @@ def calibration_examples(task: AnyTask, count: int, seed: int, data: Path | None
         return list(task.unlabelled(data)[:count])
     examples = task.examples(data)
     return examples if len(examples) <= count else Random(seed).sample(examples, count)
-
-
-def calibration_questions(
-    model: EvaluatedModel, task: AnyTask, examples: Sequence[Example], seed: int
-) -> list[Question]:
-    """The examples as a model reads them, each with its own seed."""
-    chat, length = task.settings.chat, task.settings.length
-    prompts = [model.encode(task.prompt(example), chat) for example in examples]
-    pairs = enumerate(zip(examples, prompts, strict=True))
-    return [Question(example, ids, length, seed + number) for number, (example, ids) in pairs]
 
 
 def mean_entropy(entropies: Iterable[float | None]) -> float:

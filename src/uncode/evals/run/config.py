@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeVar, get_type_hints
+from typing import Any
 
 from ...core.errors import UncodeError, require, shown, suggest
-from ...core.pieces.piece import read_value
 from ...samplers.catalog import read_options
-from ...util.toml_file import read_toml
+from ...util.toml_file import read_record, read_toml
 from ..names import TASK_NAMES
 from ..task import TaskSettings
 from ..tasks import find_task
@@ -22,7 +21,6 @@ AUTOREGRESSIVE_OPTIONS = ("temperature",)
 LABEL_FREE = "label-free"
 """As the value of `rate`: choose it for each task by the mean predictive entropy, without labels."""
 _SETTING = re.compile(r"\$(\w+?)(?:\*(\d+))?")
-T = TypeVar("T", "SamplerEntry", "EvalConfig")
 
 
 @dataclass(frozen=True)
@@ -76,7 +74,7 @@ class EvalConfig:
     """Candidates for `rate = "label-free"`."""
     calibration_examples: int = 64
     """Examples without labels on which that rate is chosen."""
-    calibrated: SamplerEntry | None = None
+    calibrated: SamplerEntry | None = field(default=None, metadata={"computed": True})
     """The sampler that is decoded to choose that rate: the first with `rate = "label-free"`. A narrowed config keeps
     it, so that a rate does not depend on which other samplers run."""
 
@@ -105,7 +103,7 @@ class EvalConfig:
         rows = data.get("samplers", ())
         require(isinstance(rows, Sequence) and not isinstance(rows, str), "samplers must be a list of tables.")
         entries = tuple(_read_entry(row, number) for number, row in enumerate(rows, 1))
-        config = _read(cls, dict(data), "the top level", samplers=entries)
+        config = read_record(cls, data, "the top level", "{} of the top level", samplers=entries)
         for name, named in (("models", config.models), ("tasks", config.tasks), ("samplers", entries)):
             require(len(named) > 0, f"{name} is empty: name at least one.")
         for task in (*config.tasks, *(task for entry in entries for task in entry.tasks)):
@@ -153,7 +151,7 @@ def _read_entry(row: Any, number: int) -> SamplerEntry:
     require(isinstance(row, Mapping), f"{where} must be a table, not {shown(row)}.")
     options = row.get("options", {})
     require(isinstance(options, Mapping), f"the options of {where} must be a table, not {shown(options)}.")
-    entry = _read(SamplerEntry, dict(row), where, options=dict(options))
+    entry = read_record(SamplerEntry, row, where, f"{{}} of {where}", options=dict(options))
     share, place = entry.reject_trivial, entry.anchor_at
     require(0 <= share <= 1, f"reject_trivial of {where} must lie between 0 and 1, not {shown(share)}.")
     require(0 < place < 1, f"anchor_at of {where} must be more than 0 and less than 1, not {shown(place)}.")
@@ -193,17 +191,3 @@ def _chosen(wanted: Iterable[str], known: Sequence[str], what: str, config: str)
     for name in wanted:
         require(name in known, f"the config '{config}' has no {what} '{name}': {suggest(name, known)}")
     return tuple(name for name in known if not wanted or name in wanted)
-
-
-def _read(cls: type[T], data: dict[str, Any], where: str, **read: Any) -> T:
-    """Read a dataclass from a table of the file; the values in `read` have been read already."""
-    settings, hints = [one for one in fields(cls) if one.name != "calibrated"], get_type_hints(cls)
-    known = [one.name for one in settings]
-    for key in data:
-        require(key in known, f"{where} has no setting '{key}': {suggest(key, known)}")
-    required = [one.name for one in settings if one.default is MISSING and one.default_factory is MISSING]
-    missing = [name for name in required if name not in data | read]
-    require(not missing, f"{where} needs a value for {', '.join(missing)}.")
-    unread = [key for key in data if key not in read]
-    values = {key: read_value(data[key], hints[key], f"{key} of {where}") for key in unread}
-    return cls(**values, **read)

@@ -21,7 +21,7 @@ from ...util.extras import needed
 from ...util.files import Journal, exclusive_lock, read_rows
 from ...util.paths import check_folder_can_be_made, make_folder
 from ...util.write import is_partial, write_whole
-from .sample import CellName, Sample
+from .sample import CellName, RunSample
 
 
 class _Identified(Protocol):
@@ -174,7 +174,7 @@ class RunFolder:
         except (OSError, ValueError, LookupError, TypeError) as error:
             raise UncodeError(f"'{file}' is damaged: restore it, or choose another folder.") from error
 
-    def samples(self) -> list[Sample]:
+    def samples(self) -> list[RunSample]:
         """All samples. If an example of a cell was answered more than once (its prompt changed), the last one."""
         return last_answers(self.all_samples())
 
@@ -191,7 +191,7 @@ class RunFolder:
         frame = pandas.DataFrame(lines)
         return frame.astype({"first_eos_step": "Int64", "entropy": "Float64"}) if lines else frame
 
-    def all_samples(self) -> list[Sample]:
+    def all_samples(self) -> list[RunSample]:
         """Every sample once, in the order in which they were written."""
         with garbage_collection_paused():
             return once(sample for file in self.files() for sample in read_samples(file))
@@ -221,7 +221,7 @@ class RunFolder:
         names = [_trace_name(cell) for cell in cells if not tasks or cell.task in tasks]
         return [file for name in names for file in sorted((self.path / "traces").glob(f"{name}.*.jsonl"))]
 
-    def merge(self, samples: Sequence[Sample]) -> None:
+    def merge(self, samples: Sequence[RunSample]) -> None:
         """Write all samples into one file and remove the others. A kill in between loses nothing."""
         with self.locked():
             lines = (json.dumps(sample.as_row(), ensure_ascii=False) + "\n" for sample in samples)
@@ -254,13 +254,13 @@ class RunFolder:
             yield
 
 
-def read_samples(file: Path) -> list[Sample]:
+def read_samples(file: Path) -> list[RunSample]:
     """The samples in one file of a run folder."""
     found = []
     with garbage_collection_paused():
         for number, row in enumerate(read_rows(file), 1):
             try:
-                found.append(Sample.from_row(row))
+                found.append(RunSample.from_row(row))
             except (LookupError, TypeError) as error:
                 raise UncodeError(f"line {number} of '{file}' is no sample ({error}): remove the line.") from error
     return found

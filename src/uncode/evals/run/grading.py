@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 from ...util.files import read_text
 from ...util.write import write_whole
 from ..task import AnyTask, Example
-from .sample import Grades, digest, grades_from_row, grades_row
+from .sample import Grades, RunSample, digest, grades_from_row, grades_row
 
 CLOSE_SECONDS = 5.0
 
@@ -62,3 +65,20 @@ class GradingPool:
 
 def grade_by_all_metrics(task: AnyTask, example: Example, text: str) -> Grades:
     return {metric: task.grade(example, text, metric) for metric in task.graders}
+
+
+def grade_again(
+    samples: Sequence[RunSample],
+    tasks: Iterable[AnyTask],
+    examples: Mapping[str, Mapping[str, Example]],
+    workers: int | None,
+    on_progress: Callable[[int, int], None] = lambda done, total: None,
+) -> list[RunSample]:
+    """The samples in the same order, with new grades. `examples` are those of each task, by their ids."""
+    by_name, found = {task.name: task for task in tasks}, list[RunSample]()
+    with closing(GradingPool(workers)) as pool:
+        futures = [pool.submit(by_name[one.task], examples[one.task][one.id], one.text) for one in samples]
+        for sample, future in zip(samples, futures, strict=True):
+            found.append(replace(sample, grades=future.result()))
+            on_progress(len(found), len(samples))
+    return found

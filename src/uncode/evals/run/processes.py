@@ -60,8 +60,10 @@ def run_processes(
     """Call `run_part(number, processes, on_progress)` in each of some new processes, and return the results in the
     order of the numbers. With `share_cells` every process reports the total of all. The progress is that of all.
 
-    A new process is started instead of a fork, because CUDA cannot be used in a fork.
+    One part runs in this process. A new process is started instead of a fork, because CUDA cannot be used in a fork.
     """
+    if processes == 1:
+        return [run_part(0, 1, on_progress)]
     context = multiprocessing.get_context("spawn")
     with context.Manager() as manager, ProcessPoolExecutor(processes, context) as pool:
         reports: MutableMapping[int, tuple[float, RunProgress]] = manager.dict()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import InitVar, dataclass, replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
@@ -20,7 +20,7 @@ from .folder import RunCell, RunFolder
 from .grading import GradingPool
 from .models.model import EvaluatedModel, PreparedSampler, Question, TracedAnswer
 from .options import RunOptions
-from .sample import ANSWER_FIELDS, Answer, CellName, Grades, Sample, sample_key
+from .sample import ANSWER_FIELDS, Answer, CellName, Grades, RunSample, sample_key
 
 MAX_PENDING = 256
 """Answers that wait for their grades; then decoding waits too."""
@@ -39,7 +39,7 @@ class Recorder:
         self._trace_files = trace_files
         """They stay open until the last answer is graded."""
         self._lock = Lock()
-        self._done: dict[str, dict[CellName, Sample]] = {}
+        self._done: dict[str, dict[CellName, RunSample]] = {}
         """The samples by key, then by the cell that they belong to."""
         for sample in folder.all_samples():
             self._done.setdefault(sample.key, {})[sample.cell] = sample
@@ -51,8 +51,7 @@ class Recorder:
         with ExitStack() as stack:
             lines = stack.enter_context(folder.writing(options.process))
             trace_files = stack.enter_context(ExitStack())
-            pool = GradingPool(options.graders, options.claims)
-            stack.callback(pool.close)
+            pool = stack.enter_context(closing(GradingPool(options.graders, options.claims)))
             yield cls(folder, options, lines, pool, trace_files)
 
     def __contains__(self, key: str) -> bool:
@@ -64,7 +63,7 @@ class Recorder:
             return None
         return self._trace_files.enter_context(self.folder.writing_traces(cell, self.options.process))
 
-    def known(self, key: str, cell: RunCell) -> Sample:
+    def known(self, key: str, cell: RunCell) -> RunSample:
         """The sample of a key. If another cell made it (the same sampler under another label), it is noted for both."""
         samples = self._done[key]
         if cell.name not in samples:
@@ -72,7 +71,7 @@ class Recorder:
             self.add(replace(next(iter(samples.values())), model=model, task=task, sampler=sampler))
         return self._done[key][cell.name]
 
-    def add(self, sample: Sample) -> Sample:
+    def add(self, sample: RunSample) -> RunSample:
         """Append a sample to the folder."""
         with self._lock:
             self._lines.add(sample.as_row())
@@ -98,6 +97,9 @@ class CellRun:
     observe: bool = False
     """Whether the mean predictive entropy is recorded."""
     is_graded: bool = True
+    answered: int = 0
+    """Its answers so far, and how many of them are right."""
+    right: int = 0
 
     def __post_init__(self, questions: Sequence[Question]) -> None:
         model, task, definition = self.model, self.task, dict(self.sampler.definition)
@@ -110,9 +112,9 @@ class CellRun:
             for one in questions
         }
         self._traces: Journal | None = None
-        self._pending, self._made = 0, SimpleQueue[Future[Sample]]()
+        self._pending, self._made = 0, SimpleQueue[Future[RunSample]]()
 
-    def decoded(self) -> Iterator[Sample]:
+    def decoded(self) -> Iterator[RunSample]:
         """The samples that the folder holds, then the others as they are finished, until all answers are decoded."""
         recorder, options = self.recorder, self.recorder.options
         known = {key for key in self._keys.values() if key in recorder}  # looked up once: another cell may be graded
@@ -132,26 +134,26 @@ class CellRun:
             while self._pending >= MAX_PENDING or not self._made.empty():
                 yield self._next_graded()
 
-    def graded(self) -> Iterator[Sample]:
+    def graded(self) -> Iterator[RunSample]:
         """The samples that still wait for their grades."""
         while self._pending:
             yield self._next_graded()
 
-    def _next_graded(self) -> Sample:
+    def _next_graded(self) -> RunSample:
         self._pending -= 1
         return self._made.get().result()
 
     def _finish(self, question: Question, answer: Answer, grades: Future[Grades]) -> None:
         """Record a graded answer, in the thread that graded it: so it never waits for the next answer. A queue of the
         finished ones is cheaper than a search among all that are pending."""
-        sample = Future[Sample]()
+        sample = Future[RunSample]()
         try:
             sample.set_result(self._record(question, answer, grades.result()))
         except BaseException as error:
             sample.set_exception(error)
         self._made.put(sample)
 
-    def _record(self, question: Question, answer: Answer, grades: Grades) -> Sample:
+    def _record(self, question: Question, answer: Answer, grades: Grades) -> RunSample:
         """Append an answer to the folder. Its trace comes first, so no sample is without one."""
         cell, recorder = self.cell, self.recorder
         if self._traces is not None and isinstance(answer, TracedAnswer):
@@ -161,7 +163,7 @@ class CellRun:
             tokenizer = self.model.tokenizer
             line = answer.trace.row(0, tokenizer, **notes, answer_span=span, correct=correct)
             recorder.add_trace(self._traces, line)
-        sample = Sample(
+        sample = RunSample(
             **{name: value for name, value in vars(answer).items() if name in ANSWER_FIELDS},
             key=self._keys[question],
             model=cell.model,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -17,20 +17,10 @@ from .folder import RunFolder, RunInfo
 from .models.model import EvaluatedModel, PreparedSampler, Question, SamplerRefused
 from .options import OnProgress, RunOptions, RunProgress
 from .recorder import CellRun, Recorder, versions
-from .sample import Sample, digest
+from .sample import RunSample, digest
 
 CALIBRATION = "calibration"
 """The folder inside a run's for the samples from which label-free rates are chosen."""
-
-
-@dataclass
-class _OpenCell:
-    """A cell that is being decoded or graded, and its answers so far."""
-
-    name: str
-    run: CellRun
-    answered: int = 0
-    right: int = 0
 
 
 OnStart = Callable[["Runner", EvaluatedModel], None]
@@ -49,10 +39,9 @@ class Runner:
     on_progress: OnProgress = lambda progress: None
     known_rates: Mapping[str, float] = field(default_factory=dict)
     """Label-free rates by task, which are not chosen again."""
-    on_model: Callable[[EvaluatedModel], None] = lambda model: None
-    """Called when a model is loaded, before its first cell."""
-    on_refused: Callable[[str, SamplerRefused], None] | None = None
-    """Called with the label of a sampler that the model cannot be decoded with. By default it is an error."""
+    on_start: OnStart | None = None
+    left_out: dict[str, str] | None = None
+    """Gets the samplers that a model cannot be decoded with, and why. Without it, such a sampler is an error."""
 
     def __post_init__(self) -> None:
         require(self.options.processes > self.options.process >= 0, "there are fewer processes than this one's number.")
@@ -61,7 +50,7 @@ class Runner:
         self._questions: dict[tuple[str, str, str, tuple[int, int] | None], list[Question]] = {}
         """By model, task, the text that begins the answers, and the anchor."""
         self._finished = 0
-        self._waiting: _OpenCell | None = None
+        self._waiting: CellRun | None = None
         """The cell whose answers are decoded and not all graded."""
 
     @cached_property
@@ -98,7 +87,8 @@ class Runner:
         return folder
 
     def _run_model(self, recorder: Recorder, model: EvaluatedModel) -> None:
-        self.on_model(model)
+        if self.on_start is not None:
+            self.on_start(self, model)
         entries = {task: self.entries(task) for task in self.tasks}
         claims = self.options.claims
         if claims is None:
@@ -122,13 +112,8 @@ class Runner:
         """This process's examples of a task, as the model reads them. `given` begins every answer."""
         name = model.name, task.name, given, anchor
         if name not in self._questions:
-            length, seed = task.settings.length, self.config.seed
-            encode = partial(model.encode, chat=task.settings.chat)
-            self._questions[name] = [
-                Question(example, encode(task.prompt(example) + given), length, seed + number, given, anchor)
-                for number, example in enumerate(self.examples[task.name])
-                if self._is_mine(task.name, number)
-            ]
+            mine = [pair for pair in enumerate(self.examples[task.name]) if self._is_mine(task.name, pair[0])]
+            self._questions[name] = model.questions(task, mine, self.config.seed, given, anchor)
         return self._questions[name]
 
     def prepared(self, model: EvaluatedModel, task: AnyTask, entry: SamplerEntry) -> PreparedSampler:
@@ -144,9 +129,8 @@ class Runner:
         if name not in self._rates:
             assert self.config.calibrated is not None
             calibration = RateCalibration(model, task, self.config.calibrated, self.config.rates, self.config.seed)
-            examples = calibration.examples(self.config.calibration_examples, self.options.data)
-            choice = calibration.run(examples, self.out / CALIBRATION, self.options, self._report_calibration)
-            self._rates[name] = choice.rate
+            count, out = self.config.calibration_examples, self.out / CALIBRATION
+            self._rates[name] = calibration.run(count, out, self.options, self._report_calibration).rate
         return self._rates[name]
 
     def _report_calibration(self, progress: RunProgress) -> None:
@@ -174,9 +158,9 @@ class Runner:
             try:
                 self._run_cell(recorder, model, task, entry, questions)
             except SamplerRefused as error:
-                if self.on_refused is None:
+                if self.left_out is None:
                     raise
-                self.on_refused(entry.label, error)
+                self.left_out[entry.label] = str(error)
 
     def _run_cell(
         self,
@@ -186,33 +170,33 @@ class Runner:
         entry: SamplerEntry,
         questions: Sequence[Question],
     ) -> None:
-        sampler = self.prepared(model, task, entry)
-        cell = f"{task.name}, {entry.label}"
-        name = f"{model.name}, {cell}" if len(self.config.models) > 1 else cell
-        self.on_progress(RunProgress(name, self._finished, self.total, 0, 0))
-        before = self._waiting.run if self._waiting else None
-        if before and (before.task, before.sampler.definition) == (task, sampler.definition):
-            self._finish_waiting()  # this cell has the same answers: decode them once
+        sampler, before = self.prepared(model, task, entry), self._waiting
         seed, observe = self.config.seed, self.options.observe_span
         run = CellRun(recorder, model, task, sampler, entry.label, questions, seed, observe=observe)
-        opened = _OpenCell(name, run)
-        self._count(opened, run.decoded())
+        self._report(run)
+        if before and (before.task, before.sampler.definition) == (task, sampler.definition):
+            self._finish_waiting()  # this cell has the same answers: decode them once
+        self._count(run, run.decoded())
         self._finish_waiting()
-        self._waiting = opened  # the next cell is decoded while the programs of this one run
+        self._waiting = run  # the next cell is decoded while the programs of this one run
 
     def _finish_waiting(self) -> None:
         """Wait for the grades of the cell that was decoded before."""
         waiting, self._waiting = self._waiting, None
         if waiting is not None:
-            self._count(waiting, waiting.run.graded())
+            self._count(waiting, waiting.graded())
 
-    def _count(self, cell: _OpenCell, samples: Iterator[Sample]) -> None:
+    def _count(self, run: CellRun, samples: Iterator[RunSample]) -> None:
         """Report the samples of a cell as they come."""
         for sample in samples:
-            cell.answered += 1
-            cell.right += sample.grades["correct"].correct
+            run.answered += 1
+            run.right += sample.grades["correct"].correct
             self._finished += 1
-            self.on_progress(RunProgress(cell.name, self._finished, self.total, cell.right, cell.answered))
+            self._report(run)
+
+    def _report(self, run: CellRun) -> None:
+        name = ", ".join(run.cell.name[0 if len(self.config.models) > 1 else 1 :])
+        self.on_progress(RunProgress(name, self._finished, self.total, run.right, run.answered))
 
     def merge_if_complete(self, folder: RunFolder) -> bool:
         """Merge the files of all processes, if every cell has a sample of every example."""

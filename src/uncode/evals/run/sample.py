@@ -55,7 +55,7 @@ ANSWER_FIELDS = frozenset(one.name for one in fields(Answer))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Sample(Answer):
+class RunSample(Answer):
     """One answer of a model to one example, with its grades."""
 
     key: str
@@ -81,7 +81,7 @@ class Sample(Answer):
         return row | {"token_ids": list(self.token_ids), "grades": grades_row(self.grades)}
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Sample:
+    def from_row(cls, row: Mapping[str, Any]) -> RunSample:
         """The sample of a line."""
         return cls(**{**row, "token_ids": tuple(row["token_ids"]), "grades": grades_from_row(row["grades"])})
 

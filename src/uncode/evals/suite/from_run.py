@@ -108,9 +108,8 @@ def biases_of(orders: Mapping[str, Orders]) -> dict[str, Any]:
         for name, of in (seen | {"all": together}).items()
     }
     return {
-        name: {"when": [_rounded(one) for one in biases.when]}
-        | {measure: _rounded(one) for measure, one in biases.measures.items()}
-        for name, biases in found.items()
+        name: {"when": list(map(_rounded, when))} | {measure: _rounded(one) for measure, one in measures.items()}
+        for name, (when, measures) in found.items()
     }
 
 

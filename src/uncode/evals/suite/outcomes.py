@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ..run.folder import RunFolder, garbage_collection_paused, last_answers, once, read_samples
-from ..run.sample import CellName, Sample
+from ..run.sample import CellName, RunSample
 
 MIN_BYTES = 2**25
 """Smaller folders are read in this process: starting others would take longer."""
@@ -35,7 +35,7 @@ class Outcome(NamedTuple):
     order: Mapping[str, Any] | None
 
     @classmethod
-    def of(cls, sample: Sample) -> Outcome:
+    def of(cls, sample: RunSample) -> Outcome:
         grade = sample.grades.get("correct")
         return cls(
             key=sample.key,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...util.stats import Interval
-from ..report.table import Table
+from ..report.table import TextTable
 from .board import SIGNIFICANCE, Board
 from .names import RATES, UNCODE, UNSEEN, with_rate
 from .results import Results
@@ -17,7 +17,7 @@ def short(family: str) -> str:
     return family.removeprefix("mini_")
 
 
-def accuracy(results: Results, intervals: bool = False) -> Table:
+def accuracy(results: Results, intervals: bool = False) -> TextTable:
     """The accuracy of every sampler on every family, the average, and Uncode's lead over the sampler."""
     families = list(results.cells)
     rows = []
@@ -31,10 +31,10 @@ def accuracy(results: Results, intervals: bool = False) -> Table:
         forwards = [cell.forwards for cell in cells if cell is not None]
         rows.append([label(results, name), *cells_text, mean, lead, f"{np.mean(forwards):.0f}"])
     titles = ["sampler", *(short(f) for f in families), "average", f"{UNCODE} minus it", "forwards"]
-    return Table(titles, rows)
+    return TextTable(titles, rows)
 
 
-def rates(results: Results) -> Table:
+def rates(results: Results) -> TextTable:
     """The mean predictive entropy and the accuracy at every candidate rate."""
     rows = []
     for family, found in results.entropies.items():
@@ -44,10 +44,10 @@ def rates(results: Results) -> Table:
             shown = ["" if v is None else f"{v:.3f}" if what == "entropy" else f"{v:.1f}" for v in values]
             chosen = f"{results.rate(family):g}" if what == "entropy" else ""
             rows.append([short(family) if what == "entropy" else "", what, *shown, chosen])
-    return Table(["family", "", *(f"{rate:g}" for rate in RATES), "chosen"], rows)
+    return TextTable(["family", "", *(f"{rate:g}" for rate in RATES), "chosen"], rows)
 
 
-def biases(results: Results) -> Table:
+def biases(results: Results) -> TextTable:
     """When the confidence sampler writes boundary tokens and trivial tokens."""
     boundary = ("first_before_middle", "last_before_middle", "ends_before_middle")
     trivial = ("trivial_early", "trivial_early_left_to_right", "trivial_excess")
@@ -55,14 +55,14 @@ def biases(results: Results) -> Table:
         [short(name), *(_interval(of[key]) for key in (*boundary, *trivial))] for name, of in results.biases.items()
     ]
     titles = ["family", "first tenth before the middle", "last tenth before it", "mean of the two"]
-    return Table([*titles, "trivial, first quarter", "the same, left to right", "difference"], rows)
+    return TextTable([*titles, "trivial, first quarter", "the same, left to right", "difference"], rows)
 
 
-def times(results: Results) -> Table:
+def times(results: Results) -> TextTable:
     """When the confidence sampler writes each tenth of the answer's span."""
     rows = [[short(name), *(_interval(part) for part in of["when"])] for name, of in results.biases.items()]
     parts = len(next(iter(results.biases.values()))["when"])
-    return Table(["family", *(f"tenth {n}" for n in range(1, parts + 1))], rows)
+    return TextTable(["family", *(f"tenth {n}" for n in range(1, parts + 1))], rows)
 
 
 def best_fixed(results: Results) -> float:
@@ -114,7 +114,7 @@ def _interval(values: Sequence[float | None]) -> str:
     return f"{Interval.read(values):z.2f}"
 
 
-def standings(board: Board) -> Table:
+def standings(board: Board) -> TextTable:
     """Rank, averages with intervals, forwards, and whether a row is on the Pareto front."""
     rows = []
     for name, of in board.standings.items():
@@ -124,7 +124,7 @@ def standings(board: Board) -> Table:
         rows.append([rank, board.label(name), *averages, *forwards, _front_mark(board, name)])
     seeds = [f"seed {seed}" for seed in board.runs]
     titles = ["", "preset", *(f"average, {seed}" for seed in seeds), *(f"forwards, {seed}" for seed in seeds)]
-    return Table([*titles, "Pareto"], rows, labels=2)
+    return TextTable([*titles, "Pareto"], rows, labels=2)
 
 
 def _front_mark(board: Board, name: str) -> str:
@@ -135,7 +135,7 @@ def _front_mark(board: Board, name: str) -> str:
     return f"front, seed {' and '.join(map(str, seeds))}" if seeds else ""
 
 
-def differences(board: Board, reference: str) -> Table:
+def differences(board: Board, reference: str) -> TextTable:
     """Every other row minus the reference, with its interval and its corrected p-value, for each seed."""
     found = [board.differences(reference, seed) for seed in board.runs]
     rows = [
@@ -144,7 +144,7 @@ def differences(board: Board, reference: str) -> Table:
         if name != reference
     ]
     titles = [title for seed in board.runs for title in (f"seed {seed}", "p")]
-    return Table([f"minus {board.label(reference)}", *titles], rows)
+    return TextTable([f"minus {board.label(reference)}", *titles], rows)
 
 
 def p_value(p: float) -> str:
@@ -153,7 +153,7 @@ def p_value(p: float) -> str:
     return f"{shown}{'*' if p < SIGNIFICANCE else ''}"
 
 
-def by_family(board: Board, seed: int) -> Table:
+def by_family(board: Board, seed: int) -> TextTable:
     """The accuracy of every row on every family, in the run of a seed. The best of each column are marked."""
     run = board.runs[seed]
     columns = [
@@ -166,4 +166,4 @@ def by_family(board: Board, seed: int) -> Table:
         for row, one in enumerate(column)
         if one.estimate == max(other.estimate for other in column)
     }
-    return Table([f"seed {seed}", *map(short, run.cells)], rows, best=frozenset(best))
+    return TextTable([f"seed {seed}", *map(short, run.cells)], rows, best=frozenset(best))

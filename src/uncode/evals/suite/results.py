@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -94,11 +94,6 @@ class Results:
         """The mean number of forwards over all families; None if a cell is missing."""
         cells = [self.cell(family, sampler) for family in self.cells]
         return None if None in cells else float(np.mean([cell.forwards for cell in cells if cell]))
-
-    def of_samplers(self, names: Collection[str]) -> Results:
-        """The same results with these samplers alone."""
-        cells = {family: {s: cell for s, cell in of.items() if s in names} for family, of in self.cells.items()}
-        return replace(self, cells=cells)
 
     def save(self, path: Path) -> None:
         data = asdict(self)

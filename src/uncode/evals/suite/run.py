@@ -21,7 +21,7 @@ from ..run.config import EvalConfig
 from ..run.folder import DRAWN_PROBLEMS, INFO, RunFolder
 from ..run.models.diffusion import DiffusionModel
 from ..run.models.load_model import load_model
-from ..run.models.model import EvaluatedModel, SamplerRefused
+from ..run.models.model import EvaluatedModel
 from ..run.options import OnProgress, RunOptions, RunProgress
 from ..run.processes import run_processes
 from ..run.runner import OnStart, Runner
@@ -73,12 +73,11 @@ class SuiteRun:
             out = Path(path)
             run = replace(self, folder=out)
             run.draw_problems(on_progress)
-            if workers == 1:
-                parts = [run.run_process(0, 1, on_progress, on_start=on_start)]
-            else:
-                with tempfile.TemporaryDirectory() as claims:
-                    part = partial(run.run_process, claims=Path(claims))
-                    parts = run_processes(part, workers, on_progress, share_cells=True)
+            with tempfile.TemporaryDirectory() as claims:
+                alone = workers == 1
+                shared, announced = None if alone else Path(claims), on_start if alone else None
+                part = partial(run.run_process, claims=shared, on_start=announced)
+                parts = run_processes(part, workers, on_progress, share_cells=True)
             left_out = {label: reason for part in parts for label, reason in part["left_out"].items()}
             results = results_of_run(out, self.problems, run.data, parts[0] | {"left_out": left_out})
             reasons = "; ".join(f"{label}: {reason}" for label, reason in left_out.items())
@@ -110,18 +109,15 @@ class SuiteRun:
         self,
         process: int,
         processes: int,
-        on_progress: OnProgress | None = None,
-        claims: Path | None = None,
-        on_start: OnStart | None = None,
+        on_progress: OnProgress,
+        claims: Path | None,
+        on_start: OnStart | None,
     ) -> dict[str, Any]:
         """Run one process's part: the cells that it claims, or all. Returns what the results depend on."""
         warnings.simplefilter("once", NoJail)
         assert self.folder is not None
         left_out: dict[str, str] = {}
         about: dict[str, Any] = {"left_out": left_out}
-
-        def leave_out(label: str, error: SamplerRefused) -> None:
-            left_out[label] = str(error)
 
         def load(name: str) -> EvaluatedModel:
             model = load_model(name, config, device=self.device, dtype=self.dtype, may_refuse=True)
@@ -131,13 +127,8 @@ class SuiteRun:
 
         config = self.config
         options = RunOptions(self.batch, self.data, self.problems, process=process, processes=processes, claims=claims)
-        runner = Runner(config, self.folder, load, options, known_rates=self.rates or {})
-        runner.on_refused = leave_out if self.every_preset else None
-        if on_progress is not None:
-            runner.on_progress = on_progress
-        if on_start is not None:
-            runner.on_model = partial(on_start, runner)
-        runner.fill()
+        kept = left_out if self.every_preset else None
+        Runner(config, self.folder, load, options, on_progress, self.rates or {}, on_start, kept).fill()
         return about
 
     def _about(self, model: DiffusionModel) -> dict[str, Any]:

@@ -8,9 +8,10 @@ from pathlib import Path
 from fastapi import APIRouter
 from fastapi.responses import HTMLResponse, Response
 
+from ...util.template import rendered
 from ...version import __version__
 from ...view.script import FOLDER as VIEW
-from ...view.script import LOCKED, filled, hash_of, script
+from ...view.script import LOCKED, hash_of, script
 
 FOLDER = Path(__file__).parent
 
@@ -39,5 +40,5 @@ def live_page() -> tuple[str, str]:
     style = "\n".join(file.read_text(encoding="utf-8") for file in (VIEW / "page.css", FOLDER / "live.css"))
     code = script(FOLDER / "js" / "live.js")
     policy = f"{LOCKED}; connect-src 'self'; img-src data:; style-src {hash_of(style)}; script-src {hash_of(code)}"
-    parts = {"policy": policy, "style": style, "script": code, "version": __version__}
-    return filled(FOLDER / "live.html", parts), policy
+    page = rendered(__package__, "live.html", policy=policy, style=style, script=code, version=__version__)
+    return page, policy

@@ -88,8 +88,7 @@ def command(
         evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
     calibration = RateCalibration(evaluated, chosen, entry, candidates, seed)
     with resumable(folder), eval_bar(f"calibrate {chosen.name}") as on_progress:
-        drawn = calibration.examples(examples, data)
-        choice = calibration.run(drawn, folder, RunOptions(batch, data), on_progress, labels)
+        choice = calibration.run(examples, folder, RunOptions(batch, data), on_progress, labels)
     write_sampler(evaluated.prepare(entry, chosen.settings, {"rate": choice.rate}).sampler, target, force)
     if plot is not None:
         from ....evals.run.rate_figure import draw_rates

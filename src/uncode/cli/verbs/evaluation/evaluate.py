@@ -209,7 +209,7 @@ def _run(runner: Runner, folder: Path, as_json: bool) -> bool:
     place = runner.options
     with resumable(folder), eval_bar(runner.config.name) as on_progress:
         runner.on_progress = on_progress
-        runner.on_model = lambda model: announce_time(runner, model, LONG_SECONDS)
+        runner.on_start = partial(announce_time, least_seconds=LONG_SECONDS)
         is_complete = runner.run()
     if not is_complete:
         typer.echo(f"process {place.process} of {place.processes} is done; others are still at work", err=True)

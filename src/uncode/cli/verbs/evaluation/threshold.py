@@ -70,11 +70,12 @@ def command(
     check_output(out, "--out", "sampler file", force)
     check_run_folder(run)
     with loading():
-        from ....evals.run.calibrate import ThresholdCalibration
+        from ....evals.run.calibrate import own_answers
         from ....evals.run.config import EvalConfig, SamplerEntry
         from ....evals.run.models.diffusion import DiffusionModel
         from ....evals.run.models.load_model import load_model
         from ....evals.run.options import RunOptions
+        from ....generation.threshold import choose_threshold
         from ....util.progress import item_bar
         from ...progress import eval_bar
 
@@ -83,13 +84,13 @@ def command(
         evaluated = load_model(model, config, device=device, dtype=dtype, revision=revision, frequency=frequency)
         assert isinstance(evaluated, DiffusionModel), "the sampler is not for autoregressive models"
         evaluated.prepare(entry, chosen[0].settings, {})  # refused now, not after the answers
-    calibration = ThresholdCalibration(evaluated, chosen, seed)
     with resumable(run):
         with eval_bar("left to right") as on_progress:
-            questions = calibration.questions(examples, data)
-            answers = calibration.own_answers(questions, run, RunOptions(batch, data), on_progress)
+            answers = own_answers(evaluated, chosen, examples, seed, run, RunOptions(batch, data), on_progress)
         with item_bar("masked answers") as on_amount:
-            found = calibration.choose(answers, max_error, masks, on_amount)
+            found = choose_threshold(
+                evaluated.denoiser, answers, max_error=max_error, masks=masks, seed=seed, on_progress=on_amount
+            )
     prepared = evaluated.prepare(entry, chosen[0].settings, {"threshold": found.threshold})
     write_sampler(prepared.sampler, out, force)
     if as_json:

@@ -54,14 +54,12 @@ class CausalModel(EvaluatedModel):
     eos_ids: tuple[int, ...]
     context: int | None = None
     """Tokens that the model sees at most; None if its configuration names no limit."""
+    rows_per_call: int = 1
+    """Rows of one call of `generate`, where a batch has fewer."""
 
     @abstractmethod
     def generate(self, questions: Sequence[Question], how: LeftToRight) -> list[list[int]]:
         """The generated ids of a batch of rows. Ids after the first EOS or past the row's length are ignored."""
-
-    def rows_per_call(self, batch: int) -> int:
-        """Rows of one call of `generate`, where the most rows of a batch are `batch`."""
-        return batch
 
     def encode(self, prompt: str, chat: bool) -> tuple[int, ...]:
         """With `chat`, the chat template writes all special tokens; a raw prompt gets the tokenizer's own BOS."""
@@ -89,7 +87,7 @@ class CausalModel(EvaluatedModel):
         require(not observe, "an autoregressive model has no predictive entropy of masked positions to observe.")
         self._check_lengths(questions)
         longest_first = sorted(questions, key=lambda one: -len(one.prompt_ids))
-        rows = self.rows_per_call(batch)
+        rows = max(batch, self.rows_per_call)
         for at in range(0, len(longest_first), rows):
             some = longest_first[at : at + rows]
             start = time.perf_counter()

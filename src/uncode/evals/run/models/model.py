@@ -16,7 +16,7 @@ from ....core.errors import UncodeError
 from ....core.trace.trace import Trace
 from ....engine import Result
 from ...stop_strings import StopStrings
-from ...task import Example, TaskSettings
+from ...task import AnyTask, Example, TaskSettings
 from ..config import SamplerEntry
 from ..sample import Answer, digest
 
@@ -88,6 +88,21 @@ class EvaluatedModel(ABC):
     @abstractmethod
     def encode(self, prompt: str, chat: bool) -> tuple[int, ...]:
         """The token ids of a prompt; with `chat` it is a user message, through the chat template."""
+
+    def questions(
+        self,
+        task: AnyTask,
+        examples: Iterable[tuple[int, Example]],
+        seed: int,
+        given: str = "",
+        anchor: tuple[int, int] | None = None,
+    ) -> list[Question]:
+        """Examples of a task with their numbers, as the model reads them. Example n has the seed `seed` plus n."""
+        chat, length = task.settings.chat, task.settings.length
+        return [
+            Question(one, self.encode(task.prompt(one) + given, chat), length, seed + number, given, anchor)
+            for number, one in examples
+        ]
 
     def anchor_id(self, text: str) -> int:
         """The id of a token that is given inside the answers. An autoregressive model cannot have one."""

@@ -23,14 +23,15 @@ from .causal import CausalModel, LeftToRight, context_of, eos_ids_of
 from .causal_checkpoint import find_checkpoint
 from .model import Question, weights_fingerprint
 
-ROWS_PER_CALL = 256
-"""vLLM schedules the rows of a call itself, so a call has many. Each call's answers are saved when it ends."""
 MAX_TEMPERATURE = 2.0
 """vLLM refuses more."""
 
 
 class VllmModel(CausalModel):
     """A causal language model on vLLM. Its engine reads the same folder and is given the same token ids."""
+
+    rows_per_call = 256
+    """vLLM schedules the rows of a call itself, so a call has many. Each call's answers are saved when it ends."""
 
     def __init__(self, name: str, engine: Any, tokenizer: Any, fingerprint: str, eos_ids: tuple[int, ...]) -> None:
         self.name, self.engine, self.tokenizer = name, engine, tokenizer
@@ -66,9 +67,6 @@ class VllmModel(CausalModel):
         model = cls(name, engine, tokenizer, found, eos_ids)
         model.context = context_of(config)
         return model
-
-    def rows_per_call(self, batch: int) -> int:
-        return max(batch, ROWS_PER_CALL)
 
     def generate(self, questions: Sequence[Question], how: LeftToRight) -> list[list[int]]:
         vllm = _vllm()
