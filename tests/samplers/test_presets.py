@@ -50,7 +50,8 @@ def test_every_preset_cites_its_source_and_its_defaults(name: str) -> None:
         assert entry.cost
         parameters = inspect.signature(PRESETS[name]).parameters.values()
         own = {p.name for p in parameters} - {*SHARED, *inspect.signature(calibration.calibrated).parameters}
-        assert all(name in entry.defaults for name in own), f"{entry.name} does not quote {own}"
+        missing = sorted(name for name in own if name not in entry.defaults)
+        assert not missing, f"the defaults of {entry.name} do not name {missing}"
 
 
 def test_the_catalog_says_what_the_functions_take() -> None:

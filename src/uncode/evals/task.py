@@ -82,7 +82,8 @@ class Task(ABC, Generic[E]):
 
     @abstractmethod
     def grade_as_released(self, example: E, text: str) -> Grade:
-        """Grade an answer by the rule of the released code."""
+        """Grade an answer by the rule of the released code. Where there is none, this is our grade, and `graders` holds
+        `correct` alone."""
 
     @property
     def graders(self) -> dict[str, Grader[E]]:
@@ -111,7 +112,9 @@ class Task(ABC, Generic[E]):
 
     @property
     def template(self) -> str:
-        return (resources.files(__package__) / "prompts" / f"{self.name}.txt").read_text(encoding="utf-8")
+        file = resources.files(__package__) / "prompts" / f"{self.name}.txt"
+        require(file.is_file(), f"the task '{self.name}' has no prompt: write '{file}'.")
+        return file.read_text(encoding="utf-8")
 
     def grade(self, example: E, text: str, metric: str = "correct") -> Grade:
         """Grade an answer by a metric. The answer is cut at the task's stop strings first."""

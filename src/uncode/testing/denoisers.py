@@ -101,18 +101,21 @@ class _Trial:
         expect(logits.is_floating_point(), f"{self.name} returns logits of type {logits.dtype}.")
         there, stated = logits.device.type, torch.device(den.device).type
         expect(there == stated, f"{self.name} returns logits on {there}, and its device is {stated}.")
+        expect(bool(logits.amax(-1).isfinite().all()), f"{self.name} returns NaN or infinite logits.")
         barred = bool((logits[..., den.mask_id] == -torch.inf).all())
         expect(barred, f"{self.name} gives the mask token a probability: set its logit to -inf at every position.")
-        expect(bool(logits.amax(-1).isfinite().all()), f"{self.name} returns NaN or infinite logits.")
 
     def leaves_its_input_alone(self) -> None:
         """It never writes into tokens or the layout"""
         canvas = self.canvas([0, 1])
         tokens, layout = canvas.tokens.clone(), Layout(canvas.valid.clone(), canvas.given.clone())
         self.denoiser.open(*tokens.shape).logits(tokens, layout, _plan(canvas))
-        expect(torch.equal(tokens, canvas.tokens), f"{self.name} writes into the tokens that it is given.")
+        expect(
+            torch.equal(tokens, canvas.tokens),
+            f"{self.name} writes into the tokens that it is given: clone them first.",
+        )
         same = torch.equal(layout.valid, canvas.valid) and torch.equal(layout.given, canvas.given)
-        expect(same, f"{self.name} writes into the layout that it is given.")
+        expect(same, f"{self.name} writes into the layout that it is given: clone it first.")
 
     def repeats_itself(self) -> None:
         """The same tokens give the same logits, whatever the caller did to the last ones"""
