@@ -75,10 +75,10 @@ def test_a_short_request_overtakes_long_ones() -> None:
 
 
 def test_time_is_up() -> None:
-    with running(QuickModel(seconds=0.02), seconds=0.3) as server:
+    with running(QuickModel(seconds=0.05), seconds=1.5) as server:
         late = server.post("/v1/completions", prompt=STORY, max_tokens=100)
-        assert late.status_code == 408 and "within 0.3 s" in error_of(late)["message"]
-        with server.openai() as client, pytest.raises(openai.APIError, match=r"within 0\.3 s"):
+        assert late.status_code == 408 and "within 1.5 s" in error_of(late)["message"]
+        with server.openai() as client, pytest.raises(openai.APIError, match=r"within 1\.5 s"):
             list(client.completions.create(model="tiny", prompt=STORY, max_tokens=100, stream=True))
         server.wait_until_idle()
         assert server.ended("timeout") == 2
