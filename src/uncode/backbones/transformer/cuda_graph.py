@@ -148,7 +148,7 @@ class GraphCache:
         self, graph: Callable[[Forward, ForwardInputs, Pool], CapturedForward] = CapturedForward, is_on: bool = True
     ) -> None:
         self.graph, self.is_on = graph, is_on
-        """Forwards stay plain where it is off: without a GPU of its own, or without memory for a capture."""
+        """Forwards stay plain where it is off: without a CUDA device, or without memory for a capture."""
         self.forget()
 
     def forget(self) -> None:

@@ -80,7 +80,7 @@ class LookAhead:
         return self._until_sync <= 0
 
     def take_count(self) -> int:
-        """The steps since the last sync, for the rows' own counts; from now on they are counted anew."""
+        """The steps since the last sync, for the rows' own counts. The count restarts at 0."""
         since, self.since_sync = self.since_sync, 0
         return since
 

@@ -40,7 +40,7 @@ class Lane:
         remask = spec.policy.remask
         self.revises, self.erases, self.needs_standing = spec.policy.revises, remask.erases, remask.needs_standing
         self.terms = self.sampler.policy.score.terms
-        """The terms of the score, which a sum puts together anew whenever it is asked."""
+        """The terms of the score. `Sum.terms` builds the tuple at every call, so the lane keeps it."""
         self._bound, self._facts = self.sampler, facts
         self._takes_per_row = any(piece.per_row for piece in spec.pieces())
 

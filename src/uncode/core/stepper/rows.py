@@ -302,7 +302,7 @@ class OpenBlocks:
         self.writable = self.window.restrict(~WindowedTensor(self.window, given).read())
         """Positions of the blocks that are not given, `[B, W]`."""
         self.view: View | None = None
-        """Of the first step, from which that of every step is made: to make a frozen one anew takes longer."""
+        """The first step's view. Later steps copy it, which is faster than building a frozen view of twenty fields."""
 
 
 def _count(values: Ints, device: torch.device) -> Count:
