@@ -9,6 +9,7 @@ import sys
 from dataclasses import FrozenInstanceError, fields
 from pathlib import Path
 from types import FrameType
+from typing import Any
 
 import pytest
 
@@ -18,25 +19,25 @@ from tests.toy import MASK, ToyDenoiser
 from uncode.core.stepper import advance as stepper
 from uncode.core.view import View
 
-CORE = Path(uncode.__file__).parent / "core"
+ROOT = Path(uncode.__file__).parent
 PAGE = (Path(__file__).parents[2] / "docs/concepts.md").read_text()
 ONE_STEP = PAGE.partition("\n## One step\n")[2].partition("\n## ")[0]
 _, OF_A_STEP, WHEN_OPENED = re.split("### The files of a step|When a block opens, or the host syncs", ONE_STEP)
 
 
 def named(text: str) -> list[str]:
-    return re.findall(r"`(core/[\w/]+\.py)`", text)
+    return re.findall(r"`((?:core|backbones)/[\w/]+\.py)`", text)
 
 
-def files_of_steps() -> list[list[str]]:
-    """For each step of a decode, the files of core it runs code of, in the order in which it reaches them."""
-    canvas = uncode.Canvas.after_prompt([[1, 2]], 16, MASK)
-    run = uncode.steps(ToyDenoiser(1), canvas, uncode.presets.uncode(steps=8, frequency=grid.TABLE))
+def files_of_steps(model: uncode.Denoiser, **options: Any) -> list[list[str]]:
+    """For each step of a decode, the files it runs code of, in the order in which it reaches them."""
+    canvas = uncode.Canvas.after_prompt([[1, 2]], 16, model.mask_id)
+    run = uncode.steps(model, canvas, uncode.presets.uncode(steps=8, **options))
     found: list[list[str]] = []
 
     def watch(frame: FrameType, event: str, _: object) -> None:
         file = Path(frame.f_code.co_filename)
-        if event == "call" and CORE in file.parents and (name := f"core/{file.relative_to(CORE)}") not in found[-1]:
+        if event == "call" and ROOT in file.parents and (name := str(file.relative_to(ROOT))) not in found[-1]:
             found[-1].append(name)
 
     while not run.state.all_finished:
@@ -50,14 +51,26 @@ def files_of_steps() -> list[list[str]]:
 
 
 def test_a_step_passes_the_files_that_the_page_lists() -> None:
-    first, *usual, last = files_of_steps()
-    steps, helpers = OF_A_STEP.split("Two helpers")
-    listed = named(steps)
+    steps = files_of_steps(ToyDenoiser(1), frequency=grid.TABLE)
+    first, *usual, last = ([file for file in files if file.startswith("core/")] for files in steps)
+    of_a_step, helpers, _ = re.split("Two helpers|The forward itself", OF_A_STEP)
+    listed = named(of_a_step)
     assert len(usual) == 6 and len(listed) == 10
     for files in usual:
         assert [file for file in files if not file.startswith("core/support/")] == listed
         assert {*files} == {*listed, *named(helpers)}
     assert {*first, *last} == {*listed, *named(helpers), *named(WHEN_OPENED)}
+
+
+@pytest.mark.parametrize("cache", ["none", "dual"])
+def test_a_forward_passes_the_files_that_the_page_lists(cache: str) -> None:
+    steps, forward = OF_A_STEP.split("The forward itself")
+    in_a_cache, of_the_network = (named(part) for part in forward.split("| file |"))
+    listed = {*named(steps), *of_the_network, *(in_a_cache if cache == "dual" else ())}
+    model = uncode.load("tiny")
+    *_, usual, _last = files_of_steps(model, cache=cache, frequency=model.frequency)
+    assert len(of_the_network) == 7 and {*usual} == listed
+    assert len(listed) <= (21 if cache == "dual" else 20)
 
 
 def test_a_step_is_the_eight_calls_that_its_docstring_numbers() -> None:

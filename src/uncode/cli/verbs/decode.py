@@ -10,7 +10,7 @@ from typer import Option
 
 from ...core.errors import require
 from ...samplers.options import DEFAULT_SAMPLER
-from .. import options
+from .. import options as shared
 from ..outputs import check_output, check_resumable
 from ..printing import loading
 
@@ -18,29 +18,29 @@ SUMMARY = "Answer a prompt, fill gaps, or answer a file of prompts."
 
 
 def command(
-    prompt: options.PromptText = None,
-    model: options.Model = "tiny",
-    sampler: options.SamplerName = DEFAULT_SAMPLER,
-    settings: options.SamplerSettings = None,
-    frequency: options.Frequency = None,
-    length: options.Length = None,
-    seed: options.Seed = 0,
-    chat: options.Chat = False,
-    guidance: options.Guidance = 0.0,
-    whole: options.Whole = False,
+    prompt: shared.PromptText = None,
+    model: shared.Model = "tiny",
+    sampler: shared.SamplerName = DEFAULT_SAMPLER,
+    settings: shared.SamplerSettings = None,
+    frequency: shared.Frequency = None,
+    length: shared.Length = None,
+    seed: shared.Seed = 0,
+    chat: shared.Chat = False,
+    guidance: shared.Guidance = 0.0,
+    whole: shared.Whole = False,
     order: Annotated[bool, Option("--order", help="Show the order in which the tokens were written.")] = False,
-    device: options.Device = None,
-    dtype: options.Dtype = None,
-    revision: options.Revision = None,
+    device: shared.Device = None,
+    dtype: shared.Dtype = None,
+    revision: shared.Revision = None,
     trace: Annotated[
         Path | None, Option("--trace", metavar="FILE", help="Write the trace to a file (JSON lines).")
     ] = None,
-    view: options.ViewPage = None,
-    source: options.Input = None,
-    out: options.Out = None,
-    batch: options.BatchSize = None,
-    force: options.Force = False,
-    as_json: options.Json = False,
+    view: shared.ViewPage = None,
+    source: shared.Input = None,
+    out: shared.Out = None,
+    batch: shared.BatchSize = None,
+    force: shared.Force = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Answer a prompt, fill the gaps in a text, or answer a file of prompts.
 
@@ -57,7 +57,7 @@ def command(
     """
     _check_files(trace, view, source, out, force)
     _check_options(prompt, source, out, batch, order, as_json)
-    given = options.read_settings(found := options.find_sampler(sampler, model), settings, frequency)
+    given = shared.read_settings(found := shared.find_sampler(sampler, model), settings, frequency)
     from ..answering.finished_answers import command_of, report_if_finished
     from ..answering.prompts import longest_answer, read_file, read_typed
 
@@ -77,7 +77,7 @@ def command(
         denoiser, (built,) = which.load(lambda own: [choice.build(own)], longest_answer(length, prompt_file))
     decode_settings = DecodeSettings(denoiser, model, {built.name: built}, seed, length, chat, stop_at_eos=not whole)
     if prompt_file is not None:
-        job = FileJob(decode_settings, prompt_file, False, batch or options.DEFAULT_BATCH, trace, view, force)
+        job = FileJob(decode_settings, prompt_file, False, batch or shared.DEFAULT_BATCH, trace, view, force)
         answer_file(job, command).report(prompt_file, as_json)
     elif text is not None:
         answer_one(decode_settings, text, trace, view, order, as_json)

@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from ....core.errors import require
-from ... import options as common
+from ... import options as shared
 from ...outputs import check_output, check_run_folder
 from ...printing import loading, resumable
 from .calibrate import write_sampler
@@ -23,31 +23,31 @@ DEFAULT_EXAMPLES, DEFAULT_MASKS, DEFAULT_ERROR = 32, 8, 0.005
 
 def command(
     tasks: Annotated[
-        list[str], Argument(metavar="TASK...", help="Tasks; see `uncode tasks`.", autocompletion=common.complete_task)
+        list[str], Argument(metavar="TASK...", help="Tasks; see `uncode tasks`.", autocompletion=shared.complete_task)
     ],
-    model: common.Model = "tiny",
+    model: shared.Model = "tiny",
     sampler: Annotated[
         str, Option("--sampler", metavar="NAME", help=f"{', '.join(BY_PROBABILITY[:2])} or fast_dllm.")
     ] = BY_PROBABILITY[0],
-    settings: common.SamplerSettings = None,
-    frequency: common.Frequency = None,
+    settings: shared.SamplerSettings = None,
+    frequency: shared.Frequency = None,
     examples: Annotated[int, Option("--n", min=1, metavar="N", help="Examples of each task.")] = DEFAULT_EXAMPLES,
     masks: Annotated[int, Option(min=1, metavar="N", help="How often each answer is masked.")] = DEFAULT_MASKS,
     max_error: Annotated[
         float, Option(metavar="SHARE", help="The share of the masked answers that a wrong proposal may spoil.")
     ] = DEFAULT_ERROR,
-    seed: common.Seed = 0,
-    batch: common.Batch = common.DEFAULT_EVAL_BATCH,
-    data: common.Data = None,
-    device: common.Device = None,
-    dtype: common.Dtype = None,
-    revision: common.Revision = None,
+    seed: shared.Seed = 0,
+    batch: shared.Batch = shared.DEFAULT_EVAL_BATCH,
+    data: shared.Data = None,
+    device: shared.Device = None,
+    dtype: shared.Dtype = None,
+    revision: shared.Revision = None,
     out: Annotated[Path, Option(metavar="FILE", help="The sampler file with the chosen threshold.")] = Path(
         "threshold.toml"
     ),
     run: Annotated[Path, Option("--run", metavar="DIR", help="The folder for the answers.")] = Path("runs/threshold"),
-    force: common.Force = False,
-    as_json: common.Json = False,
+    force: shared.Force = False,
+    as_json: shared.Json = False,
 ) -> None:
     """Find a safe confidence threshold for a model.
 
@@ -108,6 +108,6 @@ def _options(sampler: str, settings: list[str] | None, frequency: str | None) ->
     name = find(sampler).name
     names = f"{', '.join(BY_PROBABILITY[:-1])} or {BY_PROBABILITY[-1]}"
     require(name in BY_PROBABILITY, f"the sampler '{name}' has no threshold that is a probability: give {names}.")
-    options = common.read_settings(sampler, settings, frequency)
+    options = shared.read_settings(sampler, settings, frequency)
     require("threshold" not in options, "the threshold is what is chosen: leave --set threshold out.")
     return options
