@@ -6,8 +6,8 @@ import torch
 
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
-from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks
-from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
+from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks, SlidingWindow
+from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache, WindowCache
 from uncode.core.pieces.propose import Credit, Greedy, Sample
 from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite
 from uncode.core.pieces.score import (
@@ -106,9 +106,20 @@ BLOCKS = [
     Blocks(length=5),
     GrowingBlocks(length=4),
     DelimitedBlocks((2, 5, 9, 14, 20), 0.2, 3),
+    SlidingWindow(4),
+    SlidingWindow(6, columns=5),
 ]
 
-CACHES = [NoCache(), PrefixCache(), DualCache(), PrefixCache(refresh=2), DualCache(refresh=3)]
+CACHES = [
+    NoCache(),
+    PrefixCache(),
+    DualCache(),
+    PrefixCache(refresh=2),
+    DualCache(refresh=3),
+    WindowCache(),
+    WindowCache(margin=1, every=4, prompt_every=6),
+    WindowCache(margin=0, every=None, prompt_every=None, suffix=2),
+]
 
 REMASKERS = [
     (Never(), None),

@@ -20,7 +20,7 @@ from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets, steps
 from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.pieces.blocks import BlockSchedule
-from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Plan, PrefixCache
+from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Plan, PrefixCache, WindowCache
 from uncode.core.pieces.piece import REGISTRY, Piece
 from uncode.core.pieces.propose import Proposal
 from uncode.core.pieces.remask import Editor, Never
@@ -45,15 +45,16 @@ def samplers(draw: st.DrawFn) -> Sampler:
     propose = draw(st.sampled_from(grid.PROPOSALS))
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
     select = select or draw(st.sampled_from(grid.SELECTORS))
+    edit = None if stop.sees_beliefs else draw(st.sampled_from(grid.EDITORS))
     policy = Policy(
         score=Exp(Confidence()) if suppresses else draw(st.sampled_from(grid.SCORES)),
         select=select,
         blocks=draw(st.sampled_from(blocks_beside(select))),
         remask=remask,
         stop=stop,
-        edit=None if stop.sees_beliefs else draw(st.sampled_from(grid.EDITORS)),
+        edit=edit,
     )
-    return Sampler(policy, propose, draw(st.sampled_from(caches_beside(stop))))
+    return Sampler(policy, propose, draw(st.sampled_from(caches_beside(policy))))
 
 
 def remaskers_beside(stop: Stop) -> list[Any]:
@@ -66,10 +67,14 @@ def blocks_beside(select: Selector) -> list[BlockSchedule]:
     return [blocks for blocks in grid.BLOCKS if not (blocks.sees_beliefs and select.has_schedule)]
 
 
-def caches_beside(stop: Stop, caches: Sequence[CachePolicy] = grid.CACHES) -> list[CachePolicy]:
-    """Those that the stepper takes beside a stop rule."""
+def caches_beside(policy: Policy, caches: Sequence[CachePolicy] = grid.CACHES) -> list[CachePolicy]:
+    """Those that the stepper takes beside a policy."""
+    stop, terms = policy.stop, policy.score.terms
+    reads_block = policy.remask.needs_standing or policy.edit or any(term.reads_committed for term in terms)
     spans = [cache for cache in caches if cache.sees_span or not stop.sees_beliefs]
-    return [cache for cache in spans if not (stop.reads_committed and cache.needs_kv_cache)]
+    spans = [cache for cache in spans if cache.sees_block or not reads_block]
+    wide = [one for one in spans if one.follows_masks or not (policy.blocks.slides and one.needs_kv_cache)]
+    return [cache for cache in wide if not (stop.reads_committed and cache.needs_kv_cache)]
 
 
 @st.composite
@@ -178,25 +183,30 @@ def sampler_with(piece: object, random: Random) -> Sampler:
     """The piece with others drawn from the grid around it."""
     stops = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | Editor | tuple) <= (not stop.sees_beliefs)]
     stop = piece if isinstance(piece, Stop) else random.choice(stops)
-    remask, partner = piece if isinstance(piece, tuple) else random.choice(remaskers_beside(stop))
+    narrow = isinstance(piece, CachePolicy) and not piece.sees_block
+    free = [pair for pair in remaskers_beside(stop) if not (narrow and pair[0].needs_standing)]
+    remask, partner = piece if isinstance(piece, tuple) else random.choice(free)
     fits = not isinstance(piece, BlockSchedule) or partner is None or piece in blocks_beside(partner)
     if (isinstance(piece, Selector) and partner is not None) or not fits:
         remask, partner = Never(), None
     proposals = [one for one in grid.PROPOSALS if not (isinstance(piece, Score) and isinstance(one, SuppressAfterDraw))]
     propose = piece if isinstance(piece, Proposal) else random.choice(proposals)
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
-    score = piece if isinstance(piece, Score) else Exp(Confidence()) if suppresses else random.choice(grid.SCORES)
+    scores = [one for one in grid.SCORES if not (narrow and one.reads_committed)]
+    score = piece if isinstance(piece, Score) else Exp(Confidence()) if suppresses else random.choice(scores)
     free = [one for one in grid.SELECTORS if not isinstance(piece, BlockSchedule) or piece in blocks_beside(one)]
     select = piece if isinstance(piece, Selector) else partner or random.choice(free)
+    is_blind = isinstance(piece, CachePolicy) and piece.needs_kv_cache and not piece.follows_masks
+    fitting = [one for one in blocks_beside(select) if not (is_blind and one.slides)]
     policy = Policy(
         score=score,
         select=select,
-        blocks=piece if isinstance(piece, BlockSchedule) else random.choice(blocks_beside(select)),
+        blocks=piece if isinstance(piece, BlockSchedule) else random.choice(fitting),
         remask=remask,
         stop=stop,
         edit=piece if isinstance(piece, Editor) else None,
     )
-    return Sampler(policy, propose, piece if isinstance(piece, CachePolicy) else random.choice(caches_beside(stop)))
+    return Sampler(policy, propose, piece if isinstance(piece, CachePolicy) else random.choice(caches_beside(policy)))
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=repr)
@@ -216,12 +226,14 @@ def test_each_piece_is_drawn_five_times(piece: object) -> None:
         assert batch.events[row] == alone.events[0]
 
 
-@given(MODELS, samplers(), canvases(), SEEDS, st.sampled_from([PrefixCache(refresh=1), DualCache(refresh=1)]))
+REFRESHING = [PrefixCache(refresh=1), DualCache(refresh=1), WindowCache(every=1, prompt_every=1)]
+
+
+@given(MODELS, samplers(), canvases(), SEEDS, st.sampled_from(REFRESHING))
 def test_refreshing_every_step_is_no_cache(
-    kind: str, sampler: Sampler, canvas: Canvas, seed: int, cache: PrefixCache | DualCache
+    kind: str, sampler: Sampler, canvas: Canvas, seed: int, cache: CachePolicy
 ) -> None:
-    stop = sampler.policy.stop
-    cache = next(iter(caches_beside(stop, [cache, PrefixCache(refresh=1)])), NoCache())
+    cache = next(iter(caches_beside(sampler.policy, [cache, PrefixCache(refresh=1)])), NoCache())
     plain = decode(model_of(kind, seed), canvas, replace(sampler, cache=NoCache()), seed)
     cached = decode(model_of(kind, seed), canvas, replace(sampler, cache=cache), seed)
     assert torch.equal(plain.tokens, cached.tokens)

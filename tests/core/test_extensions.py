@@ -27,7 +27,7 @@ from uncode.testing.hash_model import HashDenoiser
 
 
 @dataclass(frozen=True)
-class SlidingWindow(CachePolicy):
+class FromFirstMask(CachePolicy):
     """Recomputes everything up to a few columns behind the first mask."""
 
     sees_span: ClassVar[bool] = False
@@ -49,7 +49,7 @@ def canvas_of(*lengths: int) -> Canvas:
 @pytest.mark.parametrize("blocks", [Blocks(), Blocks(length=6)])
 def test_only_what_was_computed_is_written(select: Any, blocks: Blocks) -> None:
     """The model's logits are NaN elsewhere. Committed tokens lie near the first mask, though the block is wide."""
-    model, sampler = HashDenoiser(), Sampler(Policy(Confidence(), select, blocks), cache=SlidingWindow())
+    model, sampler = HashDenoiser(), Sampler(Policy(Confidence(), select, blocks), cache=FromFirstMask())
     check_piece(sampler)
     canvas = canvas_of(17, 9)
     run, tokens = steps(model, canvas, sampler), canvas.tokens.clone()
@@ -65,7 +65,7 @@ def test_only_what_was_computed_is_written(select: Any, blocks: Blocks) -> None:
 
 
 @dataclass(frozen=True)
-class StaysAtTheStart(SlidingWindow):
+class StaysAtTheStart(FromFirstMask):
     """Its window stays where the block starts, however wide that is."""
 
     follows_masks: ClassVar[bool] = False

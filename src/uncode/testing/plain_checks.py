@@ -7,7 +7,7 @@ import torch
 
 from ..core.denoiser import Facts
 from ..core.pieces.blocks import BlockSchedule
-from ..core.pieces.cache import CachePolicy, Place, Span
+from ..core.pieces.cache import NEVER, CachePolicy, Place, Span
 from ..core.pieces.select import Schedule
 from ..core.pieces.stop import Stop
 from .contract import expect
@@ -76,10 +76,12 @@ def check_cache(piece: CachePolicy) -> None:
     name, length, width = type(piece).__name__, 400, 320
     block = Span(np.array([6, 10, 40]), np.array([10, 17, 40 + width]))  # narrow blocks, and one that is wide
     wanted, stored = Span(block.start, block.start + width), np.zeros((3, length), dtype=bool)
-    before = None
+    before, refreshed, last = None, np.full(3, -NEVER), block.start
     for step in range(6):
         age, first_mask = np.full(3, step), block.start + (block.stop - block.start - 1) * step // 5
-        plan = piece(Place(block, age, wanted, length, first_mask))
+        since = first_mask - refreshed
+        plan = piece(Place(block, age, wanted, length, first_mask, last, since, since, start=int(block.start.min())))
+        refreshed, last = np.where(plan.reuse.stop == 0, first_mask, refreshed), first_mask
         spans = [plan.window, plan.wanted, plan.store, plan.reuse]
         window, asked, keep, reuse = (span.mask(length) for span in spans)
         expect(

@@ -65,6 +65,10 @@ class Plan:
         return Plan(*(span.take(rows) for span in (self.window, self.wanted, self.store, self.reuse)))
 
 
+NEVER = 2**40
+"""Tokens since what has not happened yet."""
+
+
 @dataclass(frozen=True)
 class Place:
     """What a cache policy reads of the rows, in columns of the canvas."""
@@ -78,7 +82,16 @@ class Place:
     length: int
     """Columns of the canvas."""
     first_mask: Ints
-    """The first mask of each open block, as of the last sync; after every step where a policy `follows_masks`."""
+    """The first mask of each open block, as of the last sync; after every step where a policy `follows_masks`. So for
+    the next three."""
+    first_mask_before: Ints | int = NEVER
+    """The same at the row's last forward."""
+    since_refresh: Ints | int = NEVER
+    """Tokens committed since a forward last reused no key of the generated span; :data:`NEVER` before the first."""
+    since_prompt: Ints | int = NEVER
+    """The same for a forward that reused no key at all."""
+    start: int = 0
+    """The first column of the generated span."""
 
     def span(self, start: Ints | int, stop: Ints | int) -> Span:
         like = self.block.start
@@ -94,6 +107,9 @@ class CachePolicy(Piece):
 
     sees_span: ClassVar[bool] = True
     """Whether every masked position is computed at every step."""
+
+    sees_block: ClassVar[bool] = True
+    """Whether the whole open block is computed at every step, committed positions too."""
 
     follows_masks: ClassVar[bool] = False
     """Whether plans depend on `place.first_mask`. The host then syncs after every step, and asks for a new plan."""
@@ -188,3 +204,59 @@ class DualCache(_BlockCache):
 
     def _window(self, place: Place) -> Span:
         return place.block
+
+
+@dataclass(frozen=True)
+class WindowCache(CachePolicy):
+    """Store everything; recompute the open masks and a margin to their left (DSB).
+
+    A step computes the open block from its first mask on, at least `margin` columns to the left of it, and all columns
+    that the step before has committed: a fresh token is computed once before its keys are reused (dKV-Cache). With
+    blocks that slide, that is a window of about one width.
+
+    After `every` committed tokens a step recomputes the whole generated span, never where it is None; 1 equals no
+    cache. The prompt is then recomputed too if `prompt_every` tokens were committed since; None keeps it for the whole
+    answer (dLLM-Cache has such intervals). With a `suffix`, only so many columns behind the open block exist for the
+    model, and each step computes them; the masks further right are left out (DPad).
+    """
+
+    sees_span: ClassVar[bool] = False
+    sees_block: ClassVar[bool] = False
+    follows_masks: ClassVar[bool] = True
+
+    margin: int = 24
+    every: int | None = 32
+    prompt_every: int | None = 32
+    suffix: int | None = None
+
+    def check(self) -> None:
+        require(self.margin >= 0, f"the margin must be at least 0 columns, not {self.margin}.")
+        require(self.every is None or self.every >= 1, f"every must be at least 1 token, not {self.every}.")
+        fits = self.prompt_every is None or self.prompt_every >= 1
+        require(fits, f"prompt_every must be at least 1 token, not {self.prompt_every}.")
+        require(self.suffix is None or self.suffix >= 0, f"the suffix must be at least 0 columns, not {self.suffix}.")
+
+    @property
+    def needs_kv_cache(self) -> bool:
+        return self.every != 1 or self.prompt_every != 1 or self.suffix is not None
+
+    def __call__(self, place: Place) -> Plan:
+        fresh, prompt_fresh = _is_due(place.since_refresh, self.every), _is_due(place.since_prompt, self.prompt_every)
+        first = np.minimum(place.first_mask - self.margin, place.first_mask_before)
+        stop, seen = place.block.stop, np.full_like(first, place.length)
+        if self.suffix is not None:
+            stop = seen = np.minimum(stop + self.suffix, place.length)
+        from_column = np.where(prompt_fresh, 0, place.start)
+        window = Span(np.where(fresh, from_column, np.maximum(first, 0)), np.where(fresh, seen, stop))
+        return Plan(
+            window=window,
+            wanted=place.wanted,
+            store=window,
+            reuse=place.span(0, np.where(fresh, from_column, seen)),
+        )
+
+
+def _is_due(since: Ints | int, interval: int | None) -> NDArray[np.bool_]:
+    """Whether so many tokens were committed since; at the first time in any case, and always where it is one token."""
+    due = np.asarray(since) >= (NEVER if interval is None else interval)
+    return np.full_like(due, True) if interval == 1 else due

@@ -29,6 +29,9 @@ class Score(Piece):
 
     kind: ClassVar[bool] = True
 
+    reads_committed: ClassVar[bool] = False
+    """Whether it reads beliefs at committed positions of the open block, which not every cache policy computes."""
+
     def __call__(self, view: View) -> Tensor:
         raise NotImplementedError
 

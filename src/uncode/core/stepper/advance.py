@@ -370,6 +370,7 @@ def _sync(state: State, decision: Decision, logits: Tensor) -> tuple[tuple[int, 
         "pending": decision.pending_rows[:, 0],
         "done": done,
     }
+    facts |= _where_masks_are(state, facts["first_mask"])
     if (state.rows.block_step == 1).any():  # a block's first step
         facts["is_nan"] = (decision.belief.log_sumexp.isnan() & decision.eligible).any(-1)
         if decision.block_stop is not None:
@@ -390,6 +391,24 @@ def _ends_of_blocks(state: State, stop: Tensor) -> dict[str, Tensor]:
     span = state.batch.generated
     behind = (span == state.facts.mask_id) & (torch.arange(span.shape[1], device=span.device) >= stop)
     return {"block_stop": stop[:, 0], "masks_behind": behind.sum(-1), "next_mask": behind.long().argmax(-1)}
+
+
+def _where_masks_are(state: State, first_mask: Tensor) -> dict[str, Tensor]:
+    """What windows and caches must know that follow the masks of the span."""
+    facts: dict[str, Tensor] = {}
+    masked = state.batch.generated == state.facts.mask_id
+    if any(lane.sampler.cache.follows_masks for lane in state.lanes):
+        facts["masks_left"] = masked.sum(-1)
+    for lane in state.lanes:
+        if not lane.sampler.policy.blocks.slides:
+            continue
+        if "window_stop" not in facts:
+            facts |= {"first_mask": first_mask.clone(), "window_stop": torch.zeros_like(first_mask)}
+        rows = slice(None) if lane.rows is None else lane.rows
+        start, stop = lane.sampler.policy.blocks.window(masked[rows])
+        facts["first_mask"][rows] = torch.where(start < masked.shape[1], start, FAR)[:, 0]
+        facts["window_stop"][rows] = stop[:, 0]
+    return facts
 
 
 def _ask_stop_rules(state: State) -> Tensor:

@@ -89,6 +89,19 @@ def _check_sampler(sampler: Sampler, facts: Facts, whole_span: bool) -> None:
         not (sampler.policy.stop.reads_committed and sampler.cache.needs_kv_cache),
         f"{stop} reads committed positions too, which {cache} does not compute again: use a sampler without a cache.",
     )
+    blocks = type(sampler.policy.blocks).__name__
+    require(
+        not sampler.policy.blocks.slides or sampler.cache.follows_masks or not sampler.cache.needs_kv_cache,
+        f"{blocks} moves after every step, which {cache} does not follow: use WindowCache or no cache.",
+    )
+    policy = sampler.policy
+    reads = [*filter(None, [policy.edit]), *([policy.remask] if policy.remask.needs_standing else [])]
+    reads += [term for term in policy.score.terms if term.reads_committed]
+    require(
+        sampler.cache.sees_block or not reads,
+        f"{''.join(type(piece).__name__ for piece in reads[:1])} reads beliefs at committed positions, which {cache} "
+        "does not compute again: use another cache.",
+    )
     require(
         facts.has_kv_cache or not sampler.cache.needs_kv_cache,
         f"this model has no KV cache, and {cache} needs one: use a sampler without a cache.",
