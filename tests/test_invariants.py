@@ -226,7 +226,7 @@ def test_each_piece_is_drawn_five_times(piece: object) -> None:
         assert batch.events[row] == alone.events[0]
 
 
-REFRESHING = [PrefixCache(refresh=1), DualCache(refresh=1), WindowCache(every=1, prompt_every=1)]
+REFRESHING: list[CachePolicy] = [PrefixCache(refresh=1), DualCache(refresh=1), WindowCache(every=1, prompt_every=1)]
 
 
 @given(MODELS, samplers(), canvases(), SEEDS, st.sampled_from(REFRESHING))
@@ -346,9 +346,8 @@ def test_every_preset_keeps_the_invariants(name: str) -> None:
         assert torch.equal(found.commit_step, alone.commit_step) and torch.equal(found.forwards, alone.forwards)
         assert (found.events, found.probes) == (alone.events, alone.probes)
         assert Trace.from_json(alone.to_json(), frequency=grid.TABLE).to_json() == alone.to_json()
-    refreshed = (PrefixCache(refresh=1), DualCache(refresh=1))
-    for cache in refreshed:
-        if cache in caches_beside(sampler.policy.stop, refreshed):
+    for cache in REFRESHING:
+        if cache in caches_beside(sampler.policy, REFRESHING):
             cached = decode(model, canvases[0], sampler.caching(cache), 0)
             assert torch.equal(cached.commit_step, plain[0].commit_step)
         else:

@@ -20,6 +20,9 @@ import torch
 
 from tests.toy import EOS, EOT, MASK, ToyDenoiser, fingerprint
 from uncode import Canvas, FrequencyTable, Sampler, Trace, decode, legacy, presets
+from uncode.core.pieces.cache import WindowCache
+from uncode.core.pieces.propose import Greedy
+from uncode.core.pieces.select import Exactly, Threshold, TopK
 
 DATA = Path(__file__).parent / "data"
 SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
@@ -86,6 +89,19 @@ def of_adablock(s: Settings, cache: str = "none") -> Sampler:
 
 def of_dream(s: Settings) -> Sampler:
     return presets.dream(**{k: v for k, v in s.items() if k != "max_new_tokens"})
+
+
+def of_dsb(s: Settings) -> Sampler:
+    columns = None if s["max_block_length"] == -1 else s["max_block_length"]
+    return presets.dsb(threshold=s["threshold"], window=s["block_length"], window_columns=columns)
+
+
+def of_dcd(s: Settings) -> Sampler:
+    """The preset for a network with one EOS token; its rule is a threshold or a number of tokens a step."""
+    sampler = presets.dcd(window=s["initial_window_length"], window_columns=s["max_window_length"])
+    fixed = s["decode_algo"] == "fixed"
+    select = TopK(Exactly(s["decode_param"])) if fixed else Threshold(s["decode_param"])
+    return replace(sampler, policy=replace(sampler.policy, select=select), propose=Greedy((EOT,)))
 
 
 SamplerOf = Callable[[Settings, dict[str, Any]], Sampler]
@@ -161,6 +177,11 @@ SAMPLERS: dict[str, SamplerOf] = {
         candidates="candidate_number",
         block_length="block_size",
     )(s, r),
+    "dsb-generate_dsb": lambda s, r: of_dsb(s),
+    "dsb-generate_dsb_cache": lambda s, r: of_dsb(s).caching(
+        WindowCache(margin=s["prefix_window"], every=s["block_length"], prompt_every=s["block_length"])
+    ),
+    "dcd-window_bidirectional_decode": lambda s, r: of_dcd(s),
     "dream-_sample": lambda s, r: of_dream(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(

@@ -373,7 +373,7 @@ FAULTS: list[tuple[Piece, str]] = [
     (Unready(), "Unready.pending must return True, False or a boolean per row"),
     (Short(), r"Short returns last ends \[11, 6, 1\] for rows of \[12, 7, 1\] tokens"),
     (Shared(), "Shared gives a row of 7 tokens other blocks alone than in a batch"),
-    (Overwrites(), "Overwrites fills positions that are not masked"),
+    (Overwrites(), "Overwrites fills positions that are not the decoder's own"),
     (ProposesMask(), "ProposesMask proposes the mask token"),
     (InPlace(), "InPlace writes into the logits: copy them first"),
     (NeverKept(), "NeverKept reuses columns that no forward since the block opened has kept"),

@@ -19,7 +19,7 @@ DEFAULT_LENGTH = 96
 """Tokens of an answer where no length is given."""
 
 Algorithm = Literal["origin", "maskgit_plus", "topk_margin", "entropy"]
-Cache = Literal["auto", "none", "prefix", "dual"]
+Cache = Literal["auto", "none", "prefix", "dual", "window"]
 Delimiter = Literal["newline", "period", "comma"]
 Proxy = Literal["confidence", "entropy", "margin"]
 Remasking = Literal["low_confidence", "random"]
@@ -93,8 +93,8 @@ _ROWS = (
     Option("boost", float, "exponent of the probability that a token gains as credit", AT_LEAST_0, (0, 1, 0.05)),
     Option("budget", float, "summed entropy of the masks before a position, in nats, up to which it is open",
            AT_LEAST_0, (0, 10, 0.1)),
-    Option("cache", Cache, "KV cache: none, prefix or dual; auto: prefix where the model has one, else none; without "
-           "blocks it saves only the prompt", default="none"),
+    Option("cache", Cache, "KV cache: none, prefix, dual or window; auto: prefix where the model has one, else none; "
+           "without blocks, prefix and dual save only the prompt, and window slides", default="none"),
     Option("candidates", int, "positions that are tried in a probe each", FROM_2_TO_64, (2, 32, 1)),
     Option("clip", float, "upper bound of the informativeness -log p (the paper's alpha)",
            ABOVE_0, (0.5, 20, 0.5), can_be_none=True),
@@ -145,8 +145,12 @@ _ROWS = (
     Option("top_k", int, "draw among the k most probable tokens; none: all", AT_LEAST_1, (1, 100, 1), can_be_none=True),
     Option("top_p", float, "draw among the most probable tokens with this total probability; none: all",
            UP_TO_1, (0.05, 1, 0.05), can_be_none=True),
+    Option("window", int, "masks that are open, from the first one on: a window that slides instead of blocks; none: "
+           "blocks", AT_LEAST_1, (1, LENGTH, 1), can_be_none=True),
+    Option("window_columns", int, "most columns of the window; none: as many as it needs for its masks",
+           AT_LEAST_1, (1, LENGTH, 1), can_be_none=True),
 )
 # fmt: on
 OPTIONS = {row.name: row for row in _ROWS}
-SHARED = ("block_length", "cache", "temperature", "top_k", "top_p")
+SHARED = ("block_length", "cache", "temperature", "top_k", "top_p", "window")
 """The options that every sampler takes, a saved one too: they change its blocks, its cache and its proposal."""

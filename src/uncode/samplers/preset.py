@@ -24,6 +24,7 @@ class Placed(TypedDict, total=False):
 
     block_length: int | None
     cache: Cache
+    window: int | None
 
 
 class Shared(Placed, total=False):
@@ -99,11 +100,11 @@ def preset(
         @wraps(function)
         def make(*args: P.args, **given: P.kwargs) -> p.Sampler:
             values = {key: options[key].read(value, f"the option {key} of {what}") for key, value in given.items()}
-            changes = {**shared, **{key: values.pop(key) for key in common if key in values}}
+            changes = _together(shared, {key: values.pop(key) for key in common if key in values}, what)
             if "blocks" in options and changes.get("block_length") is None:
                 changes.pop("block_length", None)  # their number says how long they are
-            clash = "blocks" in values and "block_length" in changes
-            require(not clash, f"{what} takes either blocks or block_length: leave one of the two out.")
+            clash = next((key for key in ("block_length", "window") if "blocks" in values and changes.get(key)), None)
+            require(clash is None, f"{what} takes either blocks or {clash}: leave one of the two out.")
             made = function(**values)  # type: ignore[call-arg]  # all go by name
             sampler = made if isinstance(made, p.Sampler) else p.Sampler(made)
             named = replace(sampler, name=name) if sampler.name == "custom" else sampler
@@ -119,21 +120,46 @@ def preset(
     return decorate
 
 
+def _together(defaults: Mapping[str, Any], given: dict[str, Any], what: str) -> dict[str, Any]:
+    """The shared options of a preset: blocks that are given replace its window, and a window its blocks."""
+    length, window = given.get("block_length"), given.get("window")
+    require(length is None or window is None, f"{what} takes either block_length or window: leave one of the two out.")
+    replaced = "window" if length is not None else "block_length" if window is not None else None
+    return {**{key: value for key, value in defaults.items() if key != replaced}, **given}
+
+
 def with_shared(sampler: p.Sampler, changes: Mapping[str, Any]) -> p.Sampler:
     """The sampler with other values of its shared options: its blocks, its cache and its proposal."""
-    if "block_length" in changes:
-        blocks, length = sampler.policy.blocks, changes["block_length"]
-        if isinstance(blocks, p.Blocks):
-            blocks = replace(blocks, count=None, length=length)
-        elif isinstance(blocks, p.DelimitedBlocks):
-            blocks = replace(blocks, length=length)
-        else:
-            raise UncodeError(f"the blocks of this sampler, {type(blocks).__name__}, take no block_length.")
+    changes = _together({}, {**changes}, f"the sampler '{sampler.name}'")
+    blocks = _blocks(sampler.policy.blocks, changes)
+    if blocks != sampler.policy.blocks:
         sampler = replace(sampler, policy=replace(sampler.policy, blocks=blocks))
     if "cache" in changes:
         sampler = sampler.caching(cache_named(changes["cache"]))
-    drawing = {key: changes[key] for key in ("temperature", "top_k", "top_p") if key in changes}
+    drawing: dict[str, Any] = {key: changes[key] for key in ("temperature", "top_k", "top_p") if key in changes}
     return replace(sampler, propose=_drawing(sampler.propose, drawing)) if drawing else sampler
+
+
+def _blocks(blocks: p.BlockSchedule, changes: Mapping[str, Any]) -> p.BlockSchedule:
+    """The block schedule with another length of blocks, or a window that slides. A window cache without blocks has
+    one."""
+    given = "block_length" in changes
+    length: Any = changes.get("block_length")
+    if changes.get("window") is not None:
+        old = blocks if isinstance(blocks, p.SlidingWindow) else p.SlidingWindow()
+        return replace(old, masks=changes["window"])
+    if isinstance(blocks, p.SlidingWindow):
+        return p.Blocks(length=length) if length is not None or "window" in changes else blocks
+    if given and isinstance(blocks, p.DelimitedBlocks):
+        return replace(blocks, length=length)
+    require(
+        not given or isinstance(blocks, p.Blocks),
+        f"the blocks of this sampler, {type(blocks).__name__}, take no block_length.",
+    )
+    if given and isinstance(blocks, p.Blocks):
+        blocks = replace(blocks, count=None, length=length)
+    slides = changes.get("cache") == "window" and "window" not in changes
+    return p.SlidingWindow() if slides and blocks in (p.Blocks(), p.Blocks(count=1)) else blocks
 
 
 def _drawing(propose: p.Proposal, changes: dict[str, Any]) -> p.Proposal:
@@ -150,11 +176,12 @@ def _drawing(propose: p.Proposal, changes: dict[str, Any]) -> p.Proposal:
 
 
 def cache_named(name: Cache) -> p.CachePolicy:
-    """The cache policy of that name: none, prefix, dual, or auto, which is prefix where the model has a KV cache."""
+    """The cache policy of that name; auto is prefix where the model has a KV cache."""
     caches = {
         "auto": p.PrefixCache(optional=True),
         "none": p.NoCache(),
         "prefix": p.PrefixCache(),
         "dual": p.DualCache(),
+        "window": p.WindowCache(),
     }
     return caches[name]

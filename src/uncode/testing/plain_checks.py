@@ -63,7 +63,7 @@ def check_stop(piece: Stop, model: HashDenoiser) -> None:
     fill = rule(tokens.clone(), tokens == mask, own)
     shaped = fill.shape == tokens.shape and not fill.is_floating_point() and fill.dtype != torch.bool
     expect(shaped, f"{name} must return a token id per position, [B, S], and -1 where nothing is filled.")
-    expect(not bool(((fill >= 0) & (tokens != mask)).any()), f"{name} fills positions that are not masked.")
+    expect(not bool(((fill >= 0) & ~own).any()), f"{name} fills positions that are not the decoder's own.")
     named = (fill == -1) | ((fill >= 0) & (fill < facts.vocab_size) & (fill != mask))
     expect(bool(named.all()), f"{name} fills with ids that are no token to write.")
     for row in range(len(rows)):

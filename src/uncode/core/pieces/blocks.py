@@ -92,8 +92,8 @@ class GrowingBlocks(Blocks):
 class SlidingWindow(BlockSchedule):
     """One block, of which the first few masks are open: as tokens are committed, the window slides to the right.
 
-    The window has at most `masks` masks and at most `columns` columns. Where nothing is given it reaches as many offsets
-    as `masks` and the tokens committed so far (DSB, DCD).
+    The window has at most `masks` masks and at most `columns` columns. Where nothing is given it reaches to the offset
+    `masks` + tokens committed so far (DSB, DCD).
     """
 
     slides: ClassVar[bool] = True

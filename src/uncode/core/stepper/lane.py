@@ -11,6 +11,7 @@ from torch import Tensor
 from ..canvas import Canvas
 from ..denoiser import Denoiser, Facts
 from ..errors import require
+from ..pieces.piece import Piece
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
 from ..support.transfer import upload
@@ -95,12 +96,13 @@ def _check_sampler(sampler: Sampler, facts: Facts, whole_span: bool) -> None:
         f"{blocks} moves after every step, which {cache} does not follow: use WindowCache or no cache.",
     )
     policy = sampler.policy
-    reads = [*filter(None, [policy.edit]), *([policy.remask] if policy.remask.needs_standing else [])]
-    reads += [term for term in policy.score.terms if term.reads_committed]
+    readers: list[Piece] = [term for term in policy.score.terms if term.reads_committed]
+    readers += [policy.edit] if policy.edit else []
+    readers += [policy.remask] if policy.remask.needs_standing else []
+    reader = type(readers[0]).__name__ if readers else ""
     require(
-        sampler.cache.sees_block or not reads,
-        f"{''.join(type(piece).__name__ for piece in reads[:1])} reads beliefs at committed positions, which {cache} "
-        "does not compute again: use another cache.",
+        sampler.cache.sees_block or not readers,
+        f"{reader} reads beliefs at committed positions, which {cache} does not compute again: use another cache.",
     )
     require(
         facts.has_kv_cache or not sampler.cache.needs_kv_cache,

@@ -165,7 +165,8 @@ class Rows:
         """No rows yet."""
         line, square = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)
         blocks, steps, joined = (square, square, square, square), (line, line, line), (line, line, line > 0)
-        return cls(line, line, *blocks, *steps, *joined, line, line > 0, *[line] * 5, line > 0)
+        cache = (line, line, line, line)
+        return cls(line, line, *blocks, *steps, *joined, line, line > 0, line, *cache, line > 0)
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -51,7 +51,7 @@ class Synced:
     next_mask: Ints | None = None
     """How many masks are behind the block, and the offset of the first of them."""
     window_stop: Ints | None = None
-    """The offset at which the window of a row stops whose block schedule slides. Its `first_mask` is that of the span."""
+    """The offset at which the window of a row stops that slides. The `first_mask` of such a row is that of the span."""
     masks_left: Ints | None = None
     """The masks of the span, where a cache policy follows the masks."""
 

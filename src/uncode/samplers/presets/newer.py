@@ -250,3 +250,30 @@ def edit(
 ) -> p.Policy:
     """Token editing: every position above a threshold, and standing tokens that the model would now write otherwise."""
     return p.Policy(p.Confidence(), p.Threshold(threshold), edit=p.Overwrite(edit_threshold, rounds))
+
+
+@preset(
+    source="Luo et al., DSB (arXiv:2602.05992); lizhuo-luo/DSB llada/generate.py, generate_dsb; with cache=window "
+    "generate_dsb_cache",
+    defaults='Default threshold: 0.9, "threshold=0.9". Default window: 32, "block_length=32". Default window_columns: '
+    'None, "max_block_length=-1"; its form of constant length has 32. Default cache: none; its own is window.',
+    cost="at most one forward a token, and a host sync after each; no memory.",
+    window=32,
+)
+def dsb(*, threshold: float = 0.9, window_columns: int | None = None, **shared: Unpack[Shared]) -> p.Policy:
+    """DSB: every position above a threshold in a window that slides with the first mask."""
+    return p.Policy(p.Confidence(), p.Threshold(threshold), p.SlidingWindow(columns=window_columns))
+
+
+@preset(
+    source="Shu et al., Deferred Commitment Decoding (arXiv:2601.02076); shuyingte/DCD decode_algorithm.py, "
+    "window_bidirectional_decode",
+    defaults='Default threshold: 0.9, "decode_param: 0.9". Default window: 32, "initial_window_length: 32". Default '
+    'window_columns: None, "max_window_length: 1000000000". Default cache: none.',
+    cost="at most one forward a token, and a host sync after each; no memory.",
+    window=32,
+)
+def dcd(*, threshold: float = 0.9, window_columns: int | None = None, **shared: Unpack[Shared]) -> p.Policy:
+    """DCD: the same window as DSB's, and everything behind an EOS token is EOS at once."""
+    window = p.SlidingWindow(columns=window_columns)
+    return p.Policy(p.Confidence(), p.Threshold(threshold), window, stop=p.FromFirstEos())
