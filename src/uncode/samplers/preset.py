@@ -11,7 +11,7 @@ from functools import wraps
 from inspect import Parameter, cleandoc, signature
 from typing import Any, ParamSpec, TypedDict, Unpack
 
-from ..core.errors import UncodeError, require, suggest
+from ..core.errors import OptionError, suggest
 from ..core.support.arguments import checks_arguments
 from . import pieces as p
 from .options import OPTIONS, SHARED, Cache, Option, Range
@@ -59,7 +59,7 @@ class Preset:
         found = next((option for option in self.options if option.name == name), None)
         if found is None:
             known = [option.name for option in self.options]
-            raise UncodeError(f"the sampler '{self.name}' has no option '{name}': {suggest(name, known)}")
+            raise OptionError(f"the sampler '{self.name}' has no option '{name}': {suggest(name, known)}", name)
         return found
 
 
@@ -102,8 +102,9 @@ def preset(
             changes = {**shared, **{key: values.pop(key) for key in common if key in values}}
             if "blocks" in options and changes.get("block_length") is None:
                 changes.pop("block_length", None)  # their number says how long they are
-            clash = "blocks" in values and "block_length" in changes
-            require(not clash, f"{what} takes either blocks or block_length: leave one of the two out.")
+            if "blocks" in values and "block_length" in changes:
+                message = f"{what} takes either blocks or block_length: leave one of the two out."
+                raise OptionError(message, "block_length")
             made = function(**values)  # type: ignore[call-arg]  # all go by name
             sampler = made if isinstance(made, p.Sampler) else p.Sampler(made)
             named = replace(sampler, name=name) if sampler.name == "custom" else sampler
@@ -128,7 +129,8 @@ def with_shared(sampler: p.Sampler, changes: Mapping[str, Any]) -> p.Sampler:
         elif isinstance(blocks, p.DelimitedBlocks):
             blocks = replace(blocks, length=length)
         else:
-            raise UncodeError(f"the blocks of this sampler, {type(blocks).__name__}, take no block_length.")
+            message = f"the blocks of this sampler, {type(blocks).__name__}, take no block_length."
+            raise OptionError(message, "block_length")
         sampler = replace(sampler, policy=replace(sampler.policy, blocks=blocks))
     if "cache" in changes:
         sampler = sampler.caching(cache_named(changes["cache"]))
@@ -142,8 +144,9 @@ def _drawing(propose: p.Proposal, changes: dict[str, Any]) -> p.Proposal:
         return propose
     if type(propose) is p.Greedy:
         return p.Sample(propose.ban, **changes)
-    kind = type(propose).__name__
-    require(isinstance(propose, p.Sample), f"the proposal {kind} of this sampler takes no {next(iter(changes))}.")
+    if not isinstance(propose, p.Sample):
+        option = next(iter(changes))
+        raise OptionError(f"the proposal {type(propose).__name__} of this sampler takes no {option}.", option)
     drawn = replace(propose, **changes)
     is_greedy = type(drawn) is p.Sample and drawn.temperature == 0 and drawn.ranking == "clean"
     return p.Greedy(drawn.ban) if is_greedy else drawn
