@@ -99,7 +99,7 @@ def test_several_tasks_are_several_panels(folder: Path) -> None:
     ("words", "sentence"),
     [
         ("heatmop run", "there is no figure 'heatmop': did you mean 'heatmap'?"),
-        ("heatmap nowhere", "there is no trace 'nowhere'."),
+        ("heatmap nowhere", "the file 'nowhere' does not exist: give the path of a trace."),
         ("heatmap empty", "the folder 'empty' holds no traces: `uncode decode --trace FILE.jsonl` writes one."),
         ("heatmap run --out x.gif", "--out takes a .png, .svg, .pdf or .csv file, not 'x.gif'."),
         ("heatmap run --out mine.png", "'mine.png' exists and is not a figure: choose another name, or replace it"),

@@ -102,7 +102,7 @@ def test_what_is_not_there_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     for path, sentence in (
         (tmp_path / "run", f"the folder '{tmp_path / 'run'}' holds no traces: `uncode decode --trace FILE.jsonl`"),
-        (tmp_path / "no", f"there is no trace '{tmp_path / 'no'}'."),
+        (tmp_path / "no", f"the file '{tmp_path / 'no'}' does not exist: give the path of a trace."),
     ):
         with pytest.raises(uncode.UncodeError, match="trace") as raised:
             trace_files([path])

@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
+
 import pytest
 import torch
 
@@ -55,6 +58,34 @@ def zeros(tokens: torch.Tensor) -> torch.Tensor:
 def test_mistakes_are_one_sentence(call: object, message: str) -> None:
     with pytest.raises(UncodeError, match=message):
         call()  # type: ignore[operator]
+
+
+def padded(tokens: torch.Tensor, valid: torch.Tensor) -> torch.Tensor:
+    return zeros(tokens)
+
+
+def test_a_function_of_other_arguments_is_refused() -> None:
+    with pytest.raises(UncodeError, match=r"^fn takes \(tokens, valid\), .* alone: pass `padding=True`\.$"):
+        FunctionDenoiser(padded, 0, 5)
+    with pytest.raises(UncodeError, match=r"^fn takes \(tokens\), .*, or leave `padding=True` out\.$"):
+        FunctionDenoiser(zeros, 0, 5, padding=True)
+
+
+@pytest.mark.parametrize("padding", [False, True])
+@pytest.mark.parametrize(
+    "fn",
+    [
+        lambda tokens, valid=None: zeros(tokens),
+        lambda *args: zeros(args[0]),
+        functools.wraps(padded)(lambda *args: zeros(args[0])),
+        functools.wraps(zeros)(lambda *args: zeros(args[0])),
+        torch.no_grad()(lambda tokens, valid=None: zeros(tokens)),
+        torch.nn.Embedding(5, 5),
+        torch.sin,  # its signature is unknown
+    ],
+)
+def test_a_function_that_may_fit_is_taken(fn: Callable[..., torch.Tensor], padding: bool) -> None:
+    assert FunctionDenoiser(fn, 0, 5, padding=padding).sees_padding is padding
 
 
 def test_the_mask_is_never_proposed() -> None:

@@ -134,7 +134,7 @@ def test_a_table_of_a_file_where_there_is_room(tmp_path: Path) -> None:
         (["add 1 3 4", "--input", "x"], "give a prompt or --input FILE, not both"),
         (["add 1 3 4", "--out", "x"], "--out and --batch are for the prompts of --input"),
         (["--input", "x", "--out", "y", "--view", "y"], "--view and --out would both write 'y'"),
-        (["--input", "nowhere"], "there is no file 'nowhere'"),
+        (["--input", "nowhere"], "the file 'nowhere' does not exist"),
     ],
 )
 def test_mistakes_with_a_file(words: list[str], message: str) -> None:
@@ -154,7 +154,7 @@ def test_mistakes_with_a_file(words: list[str], message: str) -> None:
         (["--set", "uncode.rte=1"], "did you mean 'rate'"),
         (["--samplers", "confidence,margin", "--frequency", "x"], "none of these samplers takes a frequency table"),
         (["--view", "nowhere/page.html"], "does not exist"),
-        (["--samplers", "missing.toml"], "no sampler file"),
+        (["--samplers", "missing.toml"], "the file 'missing.toml' does not exist"),
     ],
 )
 def test_mistakes(words: list[str], message: str) -> None:

@@ -80,13 +80,16 @@ def test_a_default_cache_is_left_out_with_a_note(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--set", "threshold=2"), "threshold must be above 0 and at most 1, not 2."),
-        (("--set", "rate=-1"), "rate must be at least 0, not -1."),
-        (("--sampler", "confidence", "--set", "steps=0"), "steps must be at least 1, not 0."),
-        (("--sampler", "semi_ar", "--set", "blocks=0"), "blocks must be at least 1, not 0."),
+        (("--set", "threshold=2"), "threshold of the sampler 'certain_first' must be above 0 and at most 1, not 2."),
+        (("--set", "rate=-1"), "rate of the sampler 'certain_first' must be at least 0, not -1."),
+        (
+            ("--sampler", "confidence", "--set", "steps=0"),
+            "steps of the sampler 'confidence' must be at least 1, not 0.",
+        ),
+        (("--sampler", "semi_ar", "--set", "blocks=0"), "blocks of the sampler 'semi_ar' must be at least 1, not 0."),
         (("--sampler", "uncode"), "the sampler 'uncode' needs a frequency table, and this model has none: pass --freq"),
         (("--frequency", "llda"), "'llda' is neither a file nor the name of a frequency table"),
-        (("--frequency", "none.safetensors"), "there is no frequency table 'none.safetensors'"),
+        (("--frequency", "none.safetensors"), "the file 'none.safetensors' does not exist"),
         (("--sampler", "bad.toml"), "bad.toml', line 2"),
         (("--length", "99999"), "a length of 99,999 tokens is more than 16 times the 128 tokens "),
         (("--set", "threshold=.8", "--set", "threshold=0.9"), "--set gives threshold twice, as 0.8 and as 0.9"),
@@ -114,15 +117,18 @@ def test_what_is_wrong_is_said_before_the_weights_are_read(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("calibrate", "mini_story", "--set", "clip=0"), "clip must be above 0, not 0."),
+        (
+            ("calibrate", "mini_story", "--set", "clip=0"),
+            "the option clip of the sampler 'uncode' must be above 0, not 0.",
+        ),
         (("calibrate", "mini_story"), "the sampler 'uncode' needs a frequency table, and this model has none"),
         (("calibrate", "mini_story", "--sampler", "certain_first"), "set informativeness to false"),
         (("threshold", "mini_story"), "needs a frequency table, and this model has none"),
         (("eval", "default.toml"), "set informativeness to false"),
-        (("threshold", "mini_story", "--set", "rate=-1"), "rate must be at least 0, not -1."),
+        (("threshold", "mini_story", "--set", "rate=-1"), "'certain_first' must be at least 0, not -1."),
         (("threshold", "mini_story", "--frequency", "llda"), "'llda' is neither a file nor the name of a frequency"),
         (("eval", "mini", "--tasks", "mini_story"), "needs a frequency table, and this model has none"),
-        (("eval", "bad.toml"), "tau must be at least 1, not 0."),
+        (("eval", "bad.toml"), "the option tau of the sampler 'tau_leaping' must be at least 1, not 0."),
         (("eval", "worse.toml"), "'certain_first' takes no"),
     ],
 )
@@ -182,7 +188,7 @@ def test_both_ways_to_evaluate_and_to_decode_have_one_default_sampler() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"threshold": 2}, "threshold must be above 0 and at most 1, not 2."),
+        ({"threshold": 2}, "threshold of the sampler 'certain_first' must be above 0 and at most 1, not 2."),
         ({"sampler": "uncode"}, "the sampler 'uncode' needs a frequency table, and this model has none"),
         ({"frequency": "llda"}, "'llda' is neither a file nor the name of a frequency table"),
         ({"length": 99999}, "a length of 99,999 tokens is more than 16 times the 128 tokens"),

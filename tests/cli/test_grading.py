@@ -73,7 +73,10 @@ def test_tasks_prints_a_prompt_ours_or_another(data: Path) -> None:
             ("tasks", "sudoku", "--data", str(data), "--example", "2"),
             "Sudoku has no example 2: give a number from 0 to 1.",
         ),
-        (("tasks", "sudoku", "--data", str(data), "--prompt", "no.txt"), "there is no prompt file 'no.txt'."),
+        (
+            ("tasks", "sudoku", "--data", str(data), "--prompt", "no.txt"),
+            "the file 'no.txt' does not exist: give the path of a prompt file.",
+        ),
     ):
         refused = run(*words)
         assert refused.returncode == 2 and message in refused.stderr and refused.stderr.count("\n") == 1

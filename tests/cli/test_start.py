@@ -235,12 +235,15 @@ def test_an_output_that_cannot_be_written_is_one_sentence() -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["decode", "x", "--set", "rate=high"], "rate must be a number, not 'high'."),
+        (["decode", "x", "--set", "rate=high"], "rate of the sampler 'certain_first' must be a number, not 'high'."),
         (
             ["decode", "x", "--sampler", "uncode", "--set", "proxy=confidense"],
-            "proxy cannot be 'confidense': did you mean 'confidence'?",
+            "the option proxy of the sampler 'uncode' cannot be 'confidense': did you mean 'confidence'?",
         ),
-        (["decode", "x", "--set", "informativeness=1"], "informativeness must be true or false, not 1."),
+        (["decode", "x", "--set", "informativeness=1"], "'certain_first' must be true or false, not 1."),
+        (["samplers", "eb", "--set", "WRONG=1"], "the sampler 'eb' has no option 'WRONG': known: block_length,"),
+        (["samplers", "eb", "--set", "gamma=-1"], "the option gamma of the sampler 'eb' must be at least 0, not -1.0."),
+        (["samplers", "story", "--set", "top_p=2"], "the option top_p of the sampler 'story.toml' must be above 0"),
         (["decode", "x", "--device", "cpu:7"], "there is no 'cpu:7' here: a CPU has no number; use cpu."),
         (["decode", "caf\udce9"], "the prompt is not UTF-8 text: convert it first."),
         (["decode", "--input", "-", "--out", "x"], "--input takes a file"),

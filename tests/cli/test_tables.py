@@ -159,7 +159,7 @@ def test_the_released_format_is_imported(tmp_path: Path) -> None:
         (["table", "get", "lada"], "did you mean 'llada'"),
         (["table", "get", "llada", "--url", "http://127.0.0.1:9/"], "uncode table import FILE"),
         (["table", "show", "lada"], "did you mean 'llada'"),
-        (["table", "import", "no.json", "--out", "x.st"], "there is no file"),
+        (["table", "import", "no.json", "--out", "x.st"], "the file 'no.json' does not exist"),
         (["table", "merge", "x", "--out", "x.st"], "at least two tables"),
         (["table", "shoe", "x"], "there is no command"),
     ],

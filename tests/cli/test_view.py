@@ -61,7 +61,7 @@ def test_the_notes_of_an_evaluation_name_the_rows(traces: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
-        (["nowhere.jsonl"], "there is no trace 'nowhere.jsonl'"),
+        (["nowhere.jsonl"], "the file 'nowhere.jsonl' does not exist: give the path of a trace."),
         (["empty.jsonl"], "'empty.jsonl' holds no trace: it is empty."),
         (["other.jsonl"], "line 1 of 'other.jsonl' is no trace: give files that uncode wrote."),
         (["text.txt"], "line 1 of 'text.txt' is not JSON"),

@@ -234,7 +234,7 @@ def test_a_file_that_is_not_a_trace_is_refused(content: bytes, message: str, tmp
 
 
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for path, message in ((tmp_path, "is a folder"), (tmp_path / "none", "there is no trace"), ("\0", "be read")):
+    for path, message in ((tmp_path, "is a folder"), (tmp_path / "none", "does not exist"), ("\0", "be read")):
         with pytest.raises(UncodeError, match=message):
             Trace.load(path)
     with pytest.raises(UncodeError, match="loaded from a path, not from 5"):

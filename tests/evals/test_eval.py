@@ -192,7 +192,10 @@ def test_the_package_has_the_papers_tables() -> None:
         ({"tasks": ["gsm8"]}, "there is no task named 'gsm8': did you mean 'gsm8k'?"),
         ({"samplers": [{"preset": "confidnce"}]}, "no sampler is named 'confidnce': did you mean 'confidence'?"),
         ({"samplers": [{"preset": "uncode", "options": {"rat": 1}}]}, "no option 'rat': did you mean 'rate'?"),
-        ({"samplers": [{"preset": "uncode", "options": {"rate": "x"}}]}, "rate must be a number, not 'x'."),
+        (
+            {"samplers": [{"preset": "uncode", "options": {"rate": "x"}}]},
+            "the sampler 'uncode' must be a number, not 'x'.",
+        ),
         ({"samplers": [{"preset": "uncode", "options": {"rate": "$rte"}}]}, "'$rte' stands for no setting of a task"),
         ({"samplers": [{"preset": "eb"}, {"preset": "eb"}]}, "two samplers have the label 'eb'"),
         ({"samplers": []}, "samplers is empty: name at least one."),

@@ -192,7 +192,7 @@ def test_the_command_line_prints_stored_results(tmp_path: Path) -> None:
         (["--all", "--second", "nosuch"], "there is no folder 'nosuch'"),
         (["--samplers", "eb", "--show", "x"], "--show goes with"),
         (["--all", "--samplers", ","], "--samplers names nothing"),
-        (["--all", "--samplers", "nosuch.toml"], "there is no sampler file 'nosuch.toml'"),
+        (["--all", "--samplers", "nosuch.toml"], "the file 'nosuch.toml' does not exist"),
     ],
 )
 def test_options_of_the_leaderboard_are_checked_first(words: list[str], message: str) -> None:

@@ -18,6 +18,7 @@ from tests.evals.material import data
 from tests.hub import Repo, pointing_at, serve
 from uncode import UncodeError
 from uncode.evals.data import DataSource, parse, rows_of
+from uncode.evals.suite.families.family import Family
 from uncode.evals.task import Task, fill
 from uncode.evals.tasks import TASKS, find_task
 
@@ -174,6 +175,16 @@ def test_every_canonical_solution_passes(name: str) -> None:
     with ThreadPoolExecutor(2) as pool:
         grades = list(pool.map(lambda answer: task.grade(*answer), answers))
     assert not [(a[0].id, g.why) for a, g in zip(answers, grades, strict=True) if not g.correct]
+
+
+def test_a_task_needs_a_name() -> None:
+    members = {member: getattr(TASKS["gsm8k"], member) for member in Task.__abstractmethods__}
+    with pytest.raises(UncodeError, match=r'^the task Mine needs a name: set `name = "mine"` in its class\.$'):
+        type("Mine", (Task,), members)
+    assert type("Mine", (Task,), members | {"name": "mine"})().name == "mine"
+    with pytest.raises(UncodeError, match=r"^the task MiniMine needs a name"):
+        type("MiniMine", (Family,), dict.fromkeys(Family.__abstractmethods__, print))
+    type("Base", (Task,), {})  # abstract: it is no task yet
 
 
 def test_layouts_are_at_least_five() -> None:

@@ -53,7 +53,7 @@ def test_a_table_of_an_old_version_has_no_provenance(tmp_path: Path) -> None:
         (lambda: UnnamedTable().surprisal(), "needs a frequency table"),
         (lambda: as_table("lada"), "did you mean 'llada'"),
         (lambda: as_table("llada"), "uncode table get llada"),
-        (lambda: as_table("no/such.safetensors"), "no frequency table 'no/such"),
+        (lambda: as_table("no/such.safetensors"), "the file 'no/such.safetensors' does not exist"),
     ],
 )
 def test_mistakes_are_one_sentence(call: object, message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -220,7 +220,10 @@ def test_a_sampler_and_a_seed_for_each_prompt() -> None:
         (lambda m: generate(m, 5, sampler=presets.confidence(), length=3), "a prompt is a text"),
         (lambda m: generate(m, "the", sampler=presets.confidence(), length=6.5), "must be a whole number, not 6.5"),
         (lambda m: uncode.decode(m, [[1, 2]], presets.confidence()), "a Canvas was expected"),
-        (lambda m: uncode.Trace.load("nowhere.jsonl"), "there is no trace 'nowhere.jsonl'"),
+        (
+            lambda m: uncode.Trace.load("nowhere.jsonl"),
+            "the file 'nowhere.jsonl' does not exist: give the path of a trace",
+        ),
     ],
 )
 def test_arguments_of_the_wrong_type_are_one_sentence(call: Any, message: str) -> None:

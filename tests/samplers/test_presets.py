@@ -136,7 +136,7 @@ def test_the_calibrated_threshold_counts_from_the_block() -> None:
         (lambda: resolve("uncod"), "did you mean 'uncode'"),
         (lambda: resolve("confidence", options={"step": 3}), "did you mean 'steps'"),
         (lambda: resolve("confidence", options={"steps": "many"}), "must be a whole number"),
-        (lambda: resolve("nowhere.toml"), "no sampler file"),
+        (lambda: resolve("nowhere.toml"), "the file 'nowhere.toml' does not exist"),
         (lambda: Sampler.from_toml("= 3"), "the sampler file, line 1, is not TOML: invalid statement."),
         (lambda: Sampler.from_toml(build("uncode").to_toml()), "needs the frequency table"),
         (

@@ -291,6 +291,24 @@ def test_what_cannot_be_honoured_is_refused(client: openai.OpenAI, options: dict
     assert sentence in raised.value.body["message"]  # type: ignore
 
 
+@pytest.mark.parametrize(
+    ("options", "place"),
+    [
+        ({"sampler": "fast_dllm", "threshold": 2}, "threshold"),
+        ({"sampler": "confidence", "rate": 0.2}, "rate"),
+        ({"sampler": "story", "rate": 0.2}, "rate"),
+        ({"sampler": uncode.presets.margin().to_dict(), "block_length": 0}, "block_length"),
+        ({"sampler": "credit", "temperature": 0.5}, "temperature"),
+        ({"sampler": "semi_ar", "blocks": 3, "block_length": 4}, "block_length"),
+        ({"sampler": "confidense", "steps": 3}, "sampler"),
+        ({"sampler": {"cache": {"piece": "None"}}, "cache": "none"}, "sampler"),
+    ],
+)
+def test_a_wrong_option_of_a_sampler_is_named(server: Running, options: dict[str, Any], place: str) -> None:
+    refused = server.post("/v1/completions", prompt=STORY, **options)
+    assert refused.status_code == 400 and refused.json()["error"]["param"] == place, refused.text
+
+
 def test_neutral_values_are_accepted(client: openai.OpenAI) -> None:
     client.chat.completions.create(
         model="tiny",
@@ -353,14 +371,19 @@ def test_a_client_that_leaves_drops_its_rows() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", ['"sigma": 1e999, "sampler": "certainty_density"', '"sampler": {"name": NaN}', '"top_p": NaN']
+    ("options", "place"),
+    [
+        ('"sigma": 1e999, "sampler": "certainty_density"', "sigma"),
+        ('"sampler": {"name": NaN}', "sampler"),
+        ('"top_p": NaN', "top_p"),
+    ],
 )
-def test_a_number_that_no_answer_can_say_is_refused(server: Running, options: str) -> None:
+def test_a_number_that_no_answer_can_say_is_refused(server: Running, options: str, place: str) -> None:
     """Python reads NaN and infinities, which JSON does not have."""
     with server.http() as client:
         headers = {"Content-Type": "application/json"}
         found = client.post("/v1/completions", content=f'{{"prompt": "x", {options}}}', headers=headers)
-    assert found.status_code == 400, found.text
+    assert found.status_code == 400 and found.json()["error"]["param"] == place, found.text
 
 
 def test_the_listed_defaults_of_every_sampler_are_accepted(server: Running) -> None:

@@ -137,7 +137,9 @@ def test_what_cannot_be_read_is_said_by_what_is_there(tmp_path: Path) -> None:
     for load, what in ((Sampler.load, "sampler file"), (Trace.load, "trace"), (FrequencyTable.load, "frequency table")):
         with pytest.raises(UncodeError, match=f"^'{tmp_path}' is a folder: give a {what}\\.$"):
             load(tmp_path)
-        with pytest.raises(UncodeError, match=f"^there is no {what} '{tmp_path}/no'\\.$"):
+        with pytest.raises(
+            UncodeError, match=f"^the file '{tmp_path}/no' does not exist: give the path of a {what}\\.$"
+        ):
             load(tmp_path / "no")
     (tmp_path / "file").write_text("x")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):

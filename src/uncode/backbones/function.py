@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -58,6 +59,7 @@ class FunctionDenoiser(Denoiser):
         require(isinstance(dtype, torch.dtype), f"dtype must be a torch dtype, torch.float32 say, not {shown(dtype)}.")
         for name_of, value in (("padding", padding), ("shifted", shifted)):
             require(isinstance(value, bool), f"{name_of} must be True or False, not {shown(value)}.")
+        _check_arguments(fn, padding)
         self.sees_padding, self.shifted = padding, shifted
         self.fn, self.mask_id, self.vocab_size = fn, mask_id, vocab_size
         self.eos_ids, self.tokenizer, self.frequency = known_eos, tokenizer, frequency
@@ -70,6 +72,37 @@ class FunctionDenoiser(Denoiser):
 
     def open(self, rows: int, length: int) -> FunctionSession:
         return FunctionSession(self)
+
+
+def _check_arguments(fn: Callable[..., Tensor], padding: bool) -> None:
+    """Raise if `fn` cannot be called as `padding` says, but could be without it or with it.
+
+    A function whose signature is unknown, or that takes any arguments (modules, wrappers), is not checked.
+    """
+    try:
+        signature = inspect.signature(fn, follow_wrapped=False)
+    except (TypeError, ValueError):
+        return
+    takes_tokens, takes_valid = (_can_bind(signature, count) for count in (1, 2))
+    arguments = ", ".join(signature.parameters)
+    require(
+        padding or takes_tokens or not takes_valid,
+        f"fn takes ({arguments}), and without padding it is called with the tokens alone: pass `padding=True`.",
+    )
+    require(
+        not padding or takes_valid or not takes_tokens,
+        f"fn takes ({arguments}), and with padding it is called as fn(tokens, valid): give it the second argument, or "
+        "leave `padding=True` out.",
+    )
+
+
+def _can_bind(signature: inspect.Signature, count: int) -> bool:
+    """Whether a function can be called with that many positional arguments."""
+    try:
+        signature.bind(*[None] * count)
+    except TypeError:
+        return False
+    return True
 
 
 class FunctionSession:

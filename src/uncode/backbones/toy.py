@@ -54,6 +54,12 @@ def _texts(a: int, b: int, c: int) -> list[str]:
     return [f"{ask} {total} .", f"{ask} {steps}", f"{ask} first {steps} so the answer is {total} ."]
 
 
+def _what_to_shorten(tokens: Tensor) -> str:
+    """The answer, if the rows end with masks and leave room for one; else the prompt."""
+    is_answer, room = bool((tokens[:, -1] == 0).all()), LENGTH - int((tokens != 0).sum(1).max())
+    return f"the answer with `length={room}`" if is_answer and room > 0 else "the prompt"
+
+
 def toy() -> FunctionDenoiser:
     """The toy model as a denoiser."""
     tokenizer = WordTokenizer(_WORDS + [str(n) for n in range(1, 28)])
@@ -67,8 +73,8 @@ def toy() -> FunctionDenoiser:
         rows, length = tokens.shape
         if length > LENGTH:
             raise UncodeError(
-                f"prompt and answer have {length} tokens, and the toy model sees {LENGTH} at most: shorten the answer "
-                f"by {length - LENGTH}, or take another model."
+                f"prompt and answer have {length} tokens, and the toy model sees {LENGTH} at most: shorten "
+                f"{_what_to_shorten(tokens)}, or take another model."
             )
         known = memory[:, :length]
         disagree = ((tokens[:, None] != known) & (tokens != 0)[:, None]).float()

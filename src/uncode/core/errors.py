@@ -23,6 +23,15 @@ class SettingError(UncodeError):
         self.path = path
 
 
+class OptionError(UncodeError):
+    """A sampler has no such option, or the option cannot have that value."""
+
+    def __init__(self, message: str, option: str = "") -> None:
+        super().__init__(message)
+        self.option = option
+        """The name of the option."""
+
+
 class NoSuchName(UncodeError, AttributeError):
     """A name that a module does not have. It is an AttributeError too, as for any module of Python."""
 

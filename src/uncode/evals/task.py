@@ -65,6 +65,13 @@ class Task(ABC, Generic[E]):
     grades_in_processes: ClassVar[bool] = False
     """Whether the grader starts a process, such as the sandbox, so that several answers can be graded at a time."""
 
+    def __init_subclass__(cls) -> None:
+        """Raise if a task has no name. A class with abstract methods, such as a family of tasks, needs none."""
+        members = (getattr(cls, member, None) for member in dir(cls))
+        is_base = any(getattr(member, "__isabstractmethod__", False) for member in members)
+        advice = f'set `name = "{cls.__name__.lower()}"` in its class.'
+        require(is_base or hasattr(cls, "name"), f"the task {cls.__name__} needs a name: {advice}")
+
     def check_packages(self) -> None:
         """Raise if an optional package that grading needs is missing. It is called before anything is decoded."""
 

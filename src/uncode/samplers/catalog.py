@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from ..core.errors import UncodeError, suggest
+from ..core.errors import OptionError, UncodeError, suggest
 from . import legacy as legacy  # noqa: PLC0414
 from . import presets as presets  # noqa: PLC0414
 from .options import OPTIONS, SHARED
@@ -33,11 +33,12 @@ def is_file(source: object) -> bool:
 
 
 def read_options(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options of a preset or of a sampler file, as values. A wrong option or value is an error that names it."""
+    """The options of a preset or of a sampler file, as values. A wrong option or value is an error that names it
+    and the sampler."""
     if is_file(name):
         return read_shared(Path(name).name, options)
     preset = find(name)
-    return {key: preset.option(key).read(value) for key, value in options.items()}
+    return {key: preset.option(key).read(value, _where(key, name)) for key, value in options.items()}
 
 
 def read_shared(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
@@ -45,10 +46,15 @@ def read_shared(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
     wrong = next((key for key in options if key not in SHARED), None)
     if wrong is not None:
         known = f"{', '.join(SHARED[:-1])} and {SHARED[-1]}"
-        raise UncodeError(
-            f"the sampler '{name}' is complete and takes {known} alone: leave {wrong} out, or change it in a copy."
+        raise OptionError(
+            f"the sampler '{name}' is complete and takes {known} alone: leave {wrong} out, or change it in a copy.",
+            wrong,
         )
-    return {key: OPTIONS[key].read(value) for key, value in options.items()}
+    return {key: OPTIONS[key].read(value, _where(key, name)) for key, value in options.items()}
+
+
+def _where(option: str, sampler: str) -> str:
+    return f"the option {option} of the sampler '{sampler}'"
 
 
 def takes_table(name: str, options: Mapping[str, Any]) -> bool:

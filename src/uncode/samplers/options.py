@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
-from ..core.errors import require, shown
+from ..core.errors import OptionError, SettingError, shown
 from ..core.pieces.piece import read_value
 
 DEFAULT_SAMPLER = "certain_first"
@@ -71,10 +71,14 @@ class Option:
             return value
         where = where or self.name
         optional = self.can_be_none or self.default is None
-        found = read_value(value, self.type | None if optional else self.type, where)
+        try:
+            found = read_value(value, self.type | None if optional else self.type, where)
+        except SettingError as error:
+            raise OptionError(str(error), self.name) from None
         if self.range is not None and found is not None:
             fits, words = self.range
-            require(fits(found), f"{where} must be {words}, not {shown(found)}.")
+            if not fits(found):
+                raise OptionError(f"{where} must be {words}, not {shown(found)}.", self.name)
         return found
 
 

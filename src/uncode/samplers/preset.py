@@ -11,7 +11,7 @@ from functools import wraps
 from inspect import Parameter, cleandoc, signature
 from typing import Any, ParamSpec, TypedDict, Unpack
 
-from ..core.errors import UncodeError, require, suggest
+from ..core.errors import OptionError, suggest
 from ..core.support.arguments import checks_arguments
 from . import pieces as p
 from .options import OPTIONS, SHARED, Cache, Option, Range
@@ -60,7 +60,7 @@ class Preset:
         found = next((option for option in self.options if option.name == name), None)
         if found is None:
             known = [option.name for option in self.options]
-            raise UncodeError(f"the sampler '{self.name}' has no option '{name}': {suggest(name, known)}")
+            raise OptionError(f"the sampler '{self.name}' has no option '{name}': {suggest(name, known)}", name)
         return found
 
 
@@ -104,7 +104,8 @@ def preset(
             if "blocks" in options and changes.get("block_length") is None:
                 changes.pop("block_length", None)  # their number says how long they are
             clash = next((key for key in ("block_length", "window") if "blocks" in values and changes.get(key)), None)
-            require(clash is None, f"{what} takes either blocks or {clash}: leave one of the two out.")
+            if clash is not None:
+                raise OptionError(f"{what} takes either blocks or {clash}: leave one of the two out.", clash)
             made = function(**values)  # type: ignore[call-arg]  # all go by name
             sampler = made if isinstance(made, p.Sampler) else p.Sampler(made)
             named = replace(sampler, name=name) if sampler.name == "custom" else sampler
@@ -123,7 +124,8 @@ def preset(
 def _together(defaults: Mapping[str, Any], given: dict[str, Any], what: str) -> dict[str, Any]:
     """The shared options of a preset: blocks that are given replace its window, and a window its blocks."""
     length, window = given.get("block_length"), given.get("window")
-    require(length is None or window is None, f"{what} takes either block_length or window: leave one of the two out.")
+    if length is not None and window is not None:
+        raise OptionError(f"{what} takes either block_length or window: leave one of the two out.", "window")
     replaced = "window" if length is not None else "block_length" if window is not None else None
     return {**{key: value for key, value in defaults.items() if key != replaced}, **given}
 
@@ -152,10 +154,8 @@ def _blocks(blocks: p.BlockSchedule, changes: Mapping[str, Any]) -> p.BlockSched
         return p.Blocks(length=length) if length is not None or "window" in changes else blocks
     if given and isinstance(blocks, p.DelimitedBlocks):
         return replace(blocks, length=length)
-    require(
-        not given or isinstance(blocks, p.Blocks),
-        f"the blocks of this sampler, {type(blocks).__name__}, take no block_length.",
-    )
+    if given and not isinstance(blocks, p.Blocks):
+        raise OptionError(f"the blocks of this sampler, {type(blocks).__name__}, take no block_length.", "block_length")
     if given and isinstance(blocks, p.Blocks):
         blocks = replace(blocks, count=None, length=length)
     slides = changes.get("cache") == "window" and "window" not in changes
@@ -168,8 +168,9 @@ def _drawing(propose: p.Proposal, changes: dict[str, Any]) -> p.Proposal:
         return propose
     if type(propose) is p.Greedy:
         return p.Sample(propose.ban, **changes)
-    kind = type(propose).__name__
-    require(isinstance(propose, p.Sample), f"the proposal {kind} of this sampler takes no {next(iter(changes))}.")
+    if not isinstance(propose, p.Sample):
+        option = next(iter(changes))
+        raise OptionError(f"the proposal {type(propose).__name__} of this sampler takes no {option}.", option)
     drawn = replace(propose, **changes)
     is_greedy = type(drawn) is p.Sample and drawn.temperature == 0 and drawn.ranking == "clean"
     return p.Greedy(drawn.ban) if is_greedy else drawn

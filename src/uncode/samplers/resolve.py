@@ -24,7 +24,7 @@ from ..core.pieces.tables import OWN, Table, UnnamedTable
 from ..frequency import as_table
 from . import legacy_pieces as legacy_pieces  # noqa: PLC0414  # sampler files name them
 from .calibration import Frequency
-from .catalog import catalog, find, is_file, read_shared
+from .catalog import catalog, find, is_file, read_options, read_shared
 from .preset import with_shared
 
 SamplerLike = Sampler | str | Path
@@ -63,7 +63,7 @@ def resolve(
             preset.option("frequency")  # an error if it takes no table
     found = own if table is None else as_table(table)
     if preset is not None:
-        made = preset.make(**options)
+        made = preset.make(**read_options(preset.name, options))
     else:
         if isinstance(source, Sampler):
             made = source

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from ..core.canvas import Canvas
 from ..core.denoiser import Denoiser
-from ..core.errors import UncodeError, suggest
+from ..core.errors import OptionError, UncodeError, suggest
 from ..core.pieces.policy import Sampler
 from ..core.pieces.propose import Greedy
 from ..core.support.reprs import counted
@@ -136,7 +136,8 @@ class Service:
         try:
             return self.samplers.build(choice)
         except (UncodeError, RecursionError, ValueError) as error:
-            raise ApiError(400, str(error), param="sampler", code="invalid_sampler") from None
+            option = error.option if isinstance(error, OptionError) else ""
+            raise ApiError(400, str(error), param=option or "sampler", code="invalid_sampler") from None
 
     def _wanted(self, body: DecodeFields, logprobs: int | None) -> Wanted:
         stops = [body.stop] if isinstance(body.stop, str) else body.stop or []

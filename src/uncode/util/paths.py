@@ -23,7 +23,8 @@ def kind_at(path: str | Path) -> str:
 def no_file(path: str | Path, what: str = "file") -> str:
     """The sentence for a path where a file was expected and something else is; `what` is the kind of file."""
     kind = kind_at(path)
-    return f"'{path}' is {kind}: give a {what}." if kind else f"there is no {what} '{path}'."
+    wrong = f"'{path}' is {kind}: give" if kind else f"the file '{path}' does not exist: give the path of"
+    return f"{wrong} a {what}."
 
 
 def require_file(path: str | Path, what: str = "file") -> None:

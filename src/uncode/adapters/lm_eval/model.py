@@ -33,7 +33,7 @@ from ...evals.task import Example, TaskSettings
 from ...generation.likelihood import MAX_EXACT_TOKENS, log_likelihood
 from ...generation.prompt import encode
 from ...models import sampler_files
-from ...samplers.catalog import catalog, find, is_file, read_shared
+from ...samplers.catalog import catalog, find, is_file, read_options, read_shared
 from ...samplers.options import DEFAULT_SAMPLER
 from ...samplers.resolve import require_table, resolve
 from ...version import __version__
@@ -348,7 +348,7 @@ def _check_sampler(name: str, options: Mapping[str, Any], own: Mapping[str, Path
     for key in options:
         near = suggest(key, [*ARGUMENTS, *known])
         require(key in known, f"--model_args has no '{key}', and the sampler '{name}' neither: {near}")
-        known[key].read(options[key])
+    read_options(name, options)
     return name
 
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from ...core.denoiser import Denoiser
-from ...core.errors import UncodeError, require, suggest
+from ...core.errors import OptionError, UncodeError, require, suggest
 from ...core.pieces.piece import Table
 from ...core.pieces.policy import Sampler
 from ...core.pieces.stop import AfterEos
@@ -74,8 +74,9 @@ class Samplers:
             key = json.dumps(vars(choice), sort_keys=True, allow_nan=False)
         except ValueError:  # Python reads them, but no answer could say them
             floats = {name: value for name, value in choice.options.items() if isinstance(value, float)}
-            wrong = next((name for name, value in floats.items() if not math.isfinite(value)), "the sampler")
-            raise UncodeError(f"{wrong} holds an infinite number or none: send a finite one.") from None
+            wrong = next((name for name, value in floats.items() if not math.isfinite(value)), "")
+            sentence = f"{wrong or 'the sampler'} holds an infinite number or none: send a finite one."
+            raise OptionError(sentence, wrong) from None
         require(len(key) <= MAX_CHARACTERS, f"a sampler as data may have at most {MAX_CHARACTERS} characters of JSON.")
         return self._build(key) if len(key) <= CACHED_CHARACTERS else self._build_from(key)
 

@@ -44,6 +44,7 @@ class Family(Task[E]):
     """Tokens to generate. It is longer than the answers, as in the paper."""
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls.source = DataSource(f"{cls.name}.jsonl")
         rate = TASKS[cls.benchmark].settings.rate
         block_length = -(-cls.length // BLOCKS)
