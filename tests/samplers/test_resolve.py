@@ -79,7 +79,7 @@ def test_blocks_replace_a_window_and_a_window_blocks() -> None:
     assert presets.confidence(cache="window", window=None).policy.blocks == Blocks()
     assert presets.fast_dllm(cache="window").policy.blocks == Blocks(length=32)
     for options in ({"block_length": 4, "window": 4}, {"blocks": 4, "window": 4}):
-        with pytest.raises(UncodeError, match="'semi_ar' takes either block.* or window: leave one of the two out"):
+        with pytest.raises(UncodeError, match=r"'semi_ar' takes either block.* or window: leave one of the two out"):
             presets.semi_ar(**options)
 
 
