@@ -91,6 +91,15 @@ def test_right_and_sound_answers_have_a_section_once_they_are_measured() -> None
     section = page(found, new).split("\n## Right for the right reason\n")[1].split("\n## ")[0]
     assert section.startswith("\nAn answer is sound if every equation is true and follows from ")
     assert "| seed 1 | story right | story sound | right, not sound |" in section and "| seed 0 |" not in section
+    assert "Right, but not sound" not in page(found, new), "it is said of both seeds"
+    for run in found.runs.values():
+        for name in ("left_to_right", "confidence", "eb"):
+            run.cells["mini_story"][name].sound = "1" * 30 + "0" * 10
+    finding = (
+        "**Right, but not sound**: `confidence` 20.0 and 20.0 %, `left_to_right` 15.0 and 15.0 % of the answers to "
+        "story. It is most frequent with `confidence` 20.0 and 20.0 %, `left_to_right` 15.0 and"
+    )
+    assert finding in page(found, new)
     assert "| eb | 75.0 | 25.0 | 50.0 | - |" in section and "| confidence | 95.0 | - | - | - |" in section
 
 

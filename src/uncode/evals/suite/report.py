@@ -51,10 +51,8 @@ def _reasoning(results: Results, labels: Mapping[str, str], title: str) -> TextT
     reference = results.reasoned(LEFT_TO_RIGHT, families)
     for name, text in labels.items():
         by_family = [of(name, [family]) for family in families for of in (results.solved, results.reasoned)]
-        right, sound = results.solved(name, families), results.reasoned(name, families)
-        lucky = None if right is None or sound is None else right * (1 - sound)
-        shares = [NONE if marks is None else f"{100 * marks.mean():.1f}" for marks in (*by_family, lucky)]
-        lead = NONE
+        shares = [NONE if marks is None else f"{100 * marks.mean():.1f}" for marks in (*by_family, results.lucky(name))]
+        lead, sound = NONE, results.reasoned(name, families)
         if sound is not None and reference is not None and name != LEFT_TO_RIGHT:
             lead = points(newcombe(sound, reference))
         rows.append([text, *shares, lead])

@@ -98,6 +98,12 @@ class Results:
         known = [one for one in marks if one is not None]
         return np.concatenate(known) if known and len(known) == len(cells) else None
 
+    def lucky(self, sampler: str) -> np.ndarray | None:
+        """Right but not sound (1), or not (0), on the problems of the families where soundness was measured."""
+        families = self.families_with_reasoning
+        right, sound = self.solved(sampler, families), self.reasoned(sampler, families)
+        return None if right is None or sound is None else right * (1 - sound)
+
     def average(self, sampler: str, families: Sequence[str] | None = None) -> Interval | None:
         """The accuracy on the problems of these families, or of all, with Wilson's interval."""
         solved = self.solved(sampler, families)
