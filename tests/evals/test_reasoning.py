@@ -6,13 +6,17 @@ from dataclasses import replace
 
 import pytest
 
+from tests.evals.runs import sample
 from uncode.evals.grade.arithmetic import read_sides
 from uncode.evals.suite.families import FAMILIES
 from uncode.evals.suite.families.algebra import Worked
 from uncode.evals.suite.families.reasoning import grade_reasoning
 from uncode.evals.suite.families.story import Solved
+from uncode.evals.suite.from_run import cell_of
+from uncode.evals.suite.outcomes import Outcome
 from uncode.evals.suite.report import reasoning
 from uncode.evals.suite.results import CellResults, Results
+from uncode.evals.task import Grade
 
 STORY = Solved("", "Ada has 9 eggs. Ben has 16 more eggs than Ada. Cleo has twice as many eggs as Ben.", "50")
 CHAIN = " Ben has 9 + 16 = 25 eggs.\nCleo has 25 * 2 = 50 eggs.\n#### 50"
@@ -119,6 +123,17 @@ def test_letters_get_values_and_a_result_may_be_negative() -> None:
 def test_sides_are_those_of_a_whole_text() -> None:
     assert [side.value for side in read_sides(" 2(3 + 4) = 14 ")] == [14, 14] and len(read_sides("7")) == 1
     assert read_sides("") == read_sides("2 = 2 =") == read_sides("about 2 = 2") == read_sides("2 \\ne 3") == ()
+
+
+def test_a_cell_holds_what_was_graded() -> None:
+    """A run that was graded before soundness was known has none; grading it again adds it."""
+    known = [sample(("tiny", "mini_story", "eb"), number, (True, True)) for number in range(3)]
+    graded = [
+        replace(one, grades=one.grades | {"sound": Grade(value, None, "")})
+        for one, value in zip(known, (True, False, True), strict=True)
+    ]
+    assert cell_of([Outcome.of(one) for one in graded]).sound == "101"
+    assert cell_of([Outcome.of(one) for one in [*graded[:2], known[2]]]).sound is None
 
 
 def marked(right: str, sound: str | None) -> CellResults:
