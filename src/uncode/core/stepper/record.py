@@ -247,6 +247,11 @@ class HostRows:
         self.probes = record.probes
         """Of each row at each of its steps; empty where its sampler has none."""
 
+    def columns(self, at: int) -> int:
+        """The columns that the forwards of a row computed, probes left out: what it cost on a GPU."""
+        start, stop = self._window[at, :, : self.steps[at]]
+        return int((stop - start).sum())
+
     def record(self, at: int) -> RowRecord:
         """All that is known of a row."""
         return self._record.read(

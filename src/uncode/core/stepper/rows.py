@@ -20,6 +20,8 @@ from ..view import Count, View
 
 FAR = 2**62
 """An offset behind every span."""
+WINDOW_MULTIPLE = 32
+"""A window that slides is as wide as a multiple of so many columns, so that a GPU replays few graphs."""
 
 
 class Batch:
@@ -325,6 +327,8 @@ class OpenBlocks:
         """`tokens` and `given` `[B, S]` are of the generated span. The window covers the blocks, or the whole span."""
         starts, stops, span = rows.starts, rows.stops, tokens.shape[1]
         width = span if whole_span else int((stops - starts).max())
+        if rows.slides.any():
+            width = min(-(-width // WINDOW_MULTIPLE) * WINDOW_MULTIPLE, span)
         first = np.zeros_like(starts) if whole_span else np.minimum(starts, span - width)
         self.window = Window.over(first, width, starts, stops, tokens.device)
         self.start, self.length = _count(starts, tokens.device), _count(stops - starts, tokens.device)

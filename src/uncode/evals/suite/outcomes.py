@@ -33,6 +33,7 @@ class Outcome(NamedTuple):
     tokens: int
     seconds: float
     first_eos_step: int | None
+    columns: int | None
     entropy: float | None
     order: Mapping[str, Any] | None
 
@@ -49,6 +50,7 @@ class Outcome(NamedTuple):
             tokens=sample.tokens,
             seconds=sample.seconds,
             first_eos_step=sample.first_eos_step,
+            columns=sample.columns,
             entropy=sample.entropy,
             order=sample.order,
         )

@@ -35,6 +35,8 @@ class CellResults:
     """The mean number of tokens before the first EOS token."""
     sound: str | None = None
     """For each problem 1 if every equation of the answer holds and follows, else 0; None if it was not measured."""
+    columns: float | None = None
+    """The mean number of columns that the forwards of an answer computed; None if it was not measured."""
 
     @property
     def solved(self) -> np.ndarray:
