@@ -22,7 +22,7 @@ from uncode.core.errors import suggest
 from uncode.core.pieces.policy import Sampler
 from uncode.core.pieces.stop import AfterEos
 from uncode.evals.suite.families import FAMILIES
-from uncode.evals.suite.results import Results
+from uncode.evals.suite.results import CellResults, Results
 from uncode.evals.suite.run import SuiteRun
 from uncode.samplers import presets
 from uncode.util.stats import newcombe
@@ -111,9 +111,9 @@ def one_difference(results: Results, label: str, reference: str) -> str:
     return f"{100 * found.estimate:+.1f} [{100 * found.low:+.1f}, {100 * found.high:+.1f}]"
 
 
-def reasoned(cells: list[object]) -> list[np.ndarray]:
+def reasoned(cells: list[CellResults]) -> list[np.ndarray]:
     """The soundness of the families that have it."""
-    return [marks for cell in cells if (marks := cell.reasoned) is not None]  # type: ignore[attr-defined]
+    return [marks for cell in cells if (marks := cell.reasoned) is not None]
 
 
 def main() -> None:

@@ -136,7 +136,12 @@ def _check_first_forward(state: State, logits: Tensor, width: int) -> None:
 def view_of(state: State) -> View:
     """What the pieces see at the next step, before a belief is formed."""
     blocks, here, computed = state.blocks, state.blocks.tokens.read(), state.planner.computed
-    masked = blocks.window.restrict(here == state.facts.mask_id)
+    masked, window = blocks.window.restrict(here == state.facts.mask_id), {}
+    if blocks.edges is not None:
+        start, stop = blocks.edges
+        inside = (blocks.window.offsets >= start) & (blocks.window.offsets < stop)
+        masked, writable = masked & inside, blocks.writable & inside
+        window = {"writable": writable, "block_start": start, "block_length": stop - start}
     now: dict[str, Any] = {
         "tokens": here,
         "masked": masked,
@@ -158,7 +163,7 @@ def view_of(state: State) -> View:
             span_length=blocks.span_length,
             writable=blocks.writable,
         )
-    return blocks.view.having(**now)
+    return blocks.view.having(**now, **window)
 
 
 # -- 3. to 6.: every lane decides for its rows ------------------------------------------------------
@@ -399,16 +404,16 @@ def _where_masks_are(state: State, first_mask: Tensor) -> dict[str, Tensor]:
     masked = state.batch.generated == state.facts.mask_id
     if any(lane.sampler.cache.follows_masks for lane in state.lanes):
         facts["masks_left"] = masked.sum(-1)
+    if state.blocks.edges is None:
+        return facts
+    facts["first_mask"] = first_mask.clone()
     for lane in state.lanes:
-        if not lane.sampler.policy.blocks.slides:
-            continue
-        if "window_stop" not in facts:
-            facts |= {"first_mask": first_mask.clone(), "window_stop": torch.zeros_like(first_mask)}
-        rows = slice(None) if lane.rows is None else lane.rows
-        start, stop = lane.sampler.policy.blocks.window(masked[rows])
-        facts["first_mask"][rows] = torch.where(start < masked.shape[1], start, FAR)[:, 0]
-        facts["window_stop"][rows] = stop[:, 0]
-    return facts
+        if lane.sampler.policy.blocks.slides:
+            rows = slice(None) if lane.rows is None else lane.rows
+            start, stop = lane.sampler.policy.blocks.window(masked[rows])
+            facts["first_mask"][rows] = torch.where(start < masked.shape[1], start, FAR)[:, 0]
+            state.blocks.slide(rows, start, stop)
+    return facts | {"window_stop": state.blocks.edges[1][:, 0]}
 
 
 def _ask_stop_rules(state: State) -> Tensor:

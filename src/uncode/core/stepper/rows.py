@@ -20,8 +20,9 @@ from ..view import Count, View
 
 FAR = 2**62
 """An offset behind every span."""
-WINDOW_MULTIPLE = 32
-"""A window that slides is as wide as a multiple of so many columns, so that a GPU replays few graphs."""
+ROOM_TO_SLIDE = 32
+"""At least so many columns are laid out beside a window that slides, and a multiple of it in all: they are laid out anew
+after about as many tokens, and a GPU replays few graphs."""
 
 
 class Batch:
@@ -326,11 +327,15 @@ class OpenBlocks:
     def __init__(self, rows: Rows, tokens: Tensor, given: Tensor, whole_span: bool) -> None:
         """`tokens` and `given` `[B, S]` are of the generated span. The window covers the blocks, or the whole span."""
         starts, stops, span = rows.starts, rows.stops, tokens.shape[1]
-        width = span if whole_span else int((stops - starts).max())
-        if rows.slides.any():
-            width = min(-(-width // WINDOW_MULTIPLE) * WINDOW_MULTIPLE, span)
+        width, slides = span if whole_span else int((stops - starts).max()), bool(rows.slides.any())
+        if slides:
+            width = min((width // ROOM_TO_SLIDE + 2) * ROOM_TO_SLIDE, span)
         first = np.zeros_like(starts) if whole_span else np.minimum(starts, span - width)
-        self.window = Window.over(first, width, starts, stops, tokens.device)
+        inside = Span(np.where(rows.slides, 0, starts), np.where(rows.slides, rows.ends[:, -1], stops))
+        self.window = Window.over(first, width, inside.start, inside.stop, tokens.device)
+        self.edges = (upload(starts, tokens.device)[:, None], upload(stops, tokens.device)[:, None]) if slides else None
+        """The offsets at which the open blocks start and stop, `[B, 1]` each, where one is a window that slides: it
+        moves at every sync, and the columns that are laid out have room for it."""
         self.start, self.length = _count(starts, tokens.device), _count(stops - starts, tokens.device)
         self.span_length = _count(rows.ends[:, -1], tokens.device)
         """Columns of each row's span."""
@@ -345,6 +350,18 @@ class OpenBlocks:
         """Positions of the blocks that are not given, `[B, W]`."""
         self.view: View | None = None
         """The first step's view. Later steps copy it, which is faster than building a frozen view of twenty fields."""
+
+    def have_room(self, rows: Rows) -> bool:
+        """Whether the columns that are laid out have all windows that slide, as they are now."""
+        first, here = self.window.start, rows.slides & ~rows.finished
+        return bool(((rows.starts >= first) & (rows.stops <= first + self.window.width))[here].all())
+
+    def slide(self, rows: Tensor | slice, start: Tensor, stop: Tensor) -> None:
+        """Move the windows of some rows, on the device."""
+        assert self.edges is not None
+        end = torch.as_tensor(self.span_length, device=start.device).expand(len(self.edges[0]), 1)[rows]
+        for edge, moved in zip(self.edges, (start, stop), strict=True):
+            edge[rows] = torch.minimum(moved, end)
 
 
 def _count(values: Ints, device: torch.device) -> Count:

@@ -196,6 +196,11 @@ class State:
         return self.observe == "span" or any(lane.sampler.policy.stop.sees_beliefs for lane in self.lanes)
 
     @property
+    def _remembers(self) -> bool:
+        """Whether pieces remember something of columns, and so must not see more of them beside other rows."""
+        return any(lane.memory is not None for lane in self.lanes)
+
+    @property
     def _max_terms(self) -> int:
         return max(len(lane.spec.policy.score.terms) for lane in self.lanes)
 
@@ -254,7 +259,8 @@ class State:
         if found.masks_left is not None and self.planner.current is not None:
             rows.follow_cache(self.planner.current.reuse, self.batch.start, found.masks_left)
         if found.window_stop is not None:
-            moves |= rows.slide(np.where(filled, rows.first_mask, found.first_mask), found.window_stop)
+            slid = rows.slide(np.where(filled, rows.first_mask, found.first_mask), found.window_stop)
+            moves |= slid and (self._remembers or not self.blocks.have_room(rows))
         rows.first_mask = np.where(filled, rows.first_mask, found.first_mask)
         closed = filled & (found.pending == 0) & ~rows.finished
         over = closed & (~rows.remaining_blocks.any(1) | (found.done > 0))
