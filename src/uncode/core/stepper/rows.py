@@ -21,8 +21,8 @@ from ..view import Count, View
 FAR = 2**62
 """An offset behind every span."""
 ROOM_TO_SLIDE = 32
-"""At least so many columns are laid out beside a window that slides, and a multiple of it in all: they are laid out anew
-after about as many tokens, and a GPU replays few graphs."""
+"""At least so many columns are laid out beside a window that slides, and a multiple of it in all. So they are laid out
+anew after about as many tokens, and a GPU replays few graphs."""
 
 
 class Batch:
@@ -329,7 +329,7 @@ class OpenBlocks:
         starts, stops, span = rows.starts, rows.stops, tokens.shape[1]
         width, slides = span if whole_span else int((stops - starts).max()), bool(rows.slides.any())
         if slides:
-            width = min((width // ROOM_TO_SLIDE + 2) * ROOM_TO_SLIDE, span)
+            width = min((-(-width // ROOM_TO_SLIDE) + 1) * ROOM_TO_SLIDE, span)
         first = np.zeros_like(starts) if whole_span else np.minimum(starts, span - width)
         inside = Span(np.where(rows.slides, 0, starts), np.where(rows.slides, rows.ends[:, -1], stops))
         self.window = Window.over(first, width, inside.start, inside.stop, tokens.device)
@@ -359,9 +359,9 @@ class OpenBlocks:
     def slide(self, rows: Tensor | slice, start: Tensor, stop: Tensor) -> None:
         """Move the windows of some rows, on the device."""
         assert self.edges is not None
-        end = torch.as_tensor(self.span_length, device=start.device).expand(len(self.edges[0]), 1)[rows]
+        end = self.span_length
         for edge, moved in zip(self.edges, (start, stop), strict=True):
-            edge[rows] = torch.minimum(moved, end)
+            edge[rows] = moved.clamp(max=end) if isinstance(end, int) else torch.minimum(moved, end[rows])
 
 
 def _count(values: Ints, device: torch.device) -> Count:
