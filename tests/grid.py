@@ -7,6 +7,7 @@ import torch
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
 from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks
+from uncode.core.pieces.branches import LeastUncertainNext
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
 from uncode.core.pieces.propose import Credit, Greedy, Sample
 from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite
@@ -35,7 +36,6 @@ from uncode.core.pieces.select import (
     Even,
     Exactly,
     Factor,
-    LeastUncertainNext,
     StableOrQuota,
     TauLeap,
     Threshold,
