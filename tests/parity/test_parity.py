@@ -145,6 +145,7 @@ SAMPLERS: dict[str, SamplerOf] = {
         decay="decay_beta",
         boost="boost_gamma",
     ),
+    "eoser-eoser_generate": options(presets.eoser, "steps", "block_length", eos_factor="eos_min_gamma"),
     "saber-generate_with_saber": options(presets.saber, count="n"),
     "prophet-generate": options(
         presets.prophet, "early", "late", "steps", "block_length", answer_start="answer_offset", middle="mid"

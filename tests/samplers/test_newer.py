@@ -20,6 +20,7 @@ from uncode.core.pieces.remask import LargestDrops, Overwrite
 from uncode.core.pieces.score import (
     CertaintyDensity,
     Confidence,
+    EarlyDiscount,
     EndsInTurn,
     EntropyGate,
     ExponentialPosition,
@@ -31,10 +32,12 @@ from uncode.core.pieces.select import (
     AroundAnchors,
     BestOfRuns,
     Certain,
+    Even,
     Exactly,
     Selector,
     Threshold,
     ThresholdOrQuota,
+    TopK,
 )
 from uncode.core.pieces.stop import AfterEos, WhenAnswerIsClear
 from uncode.core.view import Ranking, View
@@ -89,6 +92,19 @@ def test_an_uncertain_end_waits_for_certain_words() -> None:
     table = FrequencyTable(torch.tensor([1, 10**6, 1, 1, 1, 1, 1, 1]))
     score = Confidence() + Informativeness(table, special="counted")
     assert order(model, 4, score + EndsInTurn(0.95), Threshold(0.95)) == [0, 0, 1, 2]
+
+
+def test_an_early_end_is_discounted_and_a_late_one_is_not() -> None:
+    """Of three steps the factors are 0.4, 0.7 and 1: 0.99 counts as 0.396 beside 0.7, then as 0.693 beside 0.5."""
+    model = fixed([0.5, 0.99, 0.7], [1, 7, 1])
+    assert order(model, 3, Confidence() + EarlyDiscount()) == [2, 1, 0]
+    assert order(model, 3, Confidence() + EarlyDiscount(factor=1.0)) == [2, 0, 1]
+    assert order(model, 3, Confidence() + EarlyDiscount(factor=0.01), TopK(Even(1))) == [0, 0, 0]
+    assert order(fixed([0.6, 0.99], [1, 5]), 2, Confidence() + EarlyDiscount()) == [1, 0], "5 is no EOS token"
+    with pytest.raises(UncodeError, match="EarlyDiscount needs a number of steps, and Threshold has none"):
+        Policy(Confidence() + EarlyDiscount(), Threshold(0.9))
+    with pytest.raises(UncodeError, match="above 0 and at most 1, not 0"):
+        EarlyDiscount(factor=0.0)
 
 
 def test_the_gate_sums_the_entropy_of_earlier_masks() -> None:

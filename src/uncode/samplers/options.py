@@ -111,6 +111,8 @@ _ROWS = (
            AT_LEAST_0, (0, 20, 0.5)),
     Option("edit_threshold", float, "probability above which another token overwrites a standing one",
            BELOW_1, (0, 0.95, 0.05)),
+    Option("eos_factor", float, "factor on the confidence of EOS at a block's first step; it rises to 1 at the last",
+           UP_TO_1, (0.05, 1, 0.05)),
     Option("eps", float, "share of masks left at the last time step of Dream's schedule", INSIDE, (0.001, 0.1, 0.001)),
     Option("factor", float, "bound on (n + 1) * (1 - confidence of the n-th token)", ABOVE_0, (0.1, 4, 0.1)),
     Option("frequency", None, "frequency table: a file or a name (--frequency); default: the model's own"),

@@ -121,6 +121,19 @@ def klass(
 
 
 @preset(
+    source="Yang et al., Taming Masked Diffusion Language Models via Consistency Trajectory Reinforcement Learning "
+    "with Fewer Decoding Step (arXiv:2509.23924); yjyddq/EOSER-ASS-RL eval/generate.py, eoser_generate. Its eval.py "
+    "asks for one block; with several, its factor starts again in each and stays far below 1, ours reaches 1 in each",
+    defaults='Default steps: None, one position a step. Default eos_factor: 0.4, "eos_min_gamma=0.4". Default '
+    "block_length: None, one block.",
+    cost="one forward a token, or `steps`; no memory.",
+)
+def eoser(*, steps: int | None = None, eos_factor: float = 0.4, **shared: Unpack[Shared]) -> p.Policy:
+    """EOS early rejection: the confidence of EOS is lowered at first, and less with each step."""
+    return p.Policy(p.Confidence() + p.EarlyDiscount(("eos",), eos_factor), p.TopK(p.Even(steps)))
+
+
+@preset(
     source="Wang et al., CreditDecoding (arXiv:2510.06133); inclusionAI/dInfer parallel_strategy.py, "
     "CreditThresholdParallelDecoder",
     defaults='Default threshold: 0.9, that of its benchmarks. Default strength: 0.7, "credit_alpha=0.7". Default '
