@@ -11,7 +11,7 @@ from uncode.core.pieces.branches import LeastUncertainNext
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
 from uncode.core.pieces.piece import Piece
 from uncode.core.pieces.propose import Credit, Greedy, Sample
-from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite
+from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite, OverwriteBrittle
 from uncode.core.pieces.score import (
     CertaintyDensity,
     Confidence,
@@ -151,7 +151,7 @@ PROPOSALS = [
     SuppressAfterDraw((), 0.5),
 ]
 
-EDITORS = [None, None, Overwrite(0.3, 2)]
+EDITORS = [None, None, Overwrite(0.3, 2), OverwriteBrittle(3, 2, 1, 0.1, 0.2, 0.9, 1)]
 
 STOPS = [
     AtTheEnd(),

@@ -145,6 +145,9 @@ SAMPLERS: dict[str, SamplerOf] = {
         decay="decay_beta",
         boost="boost_gamma",
     ),
+    "core-generate": options(
+        presets.core, "steps", "block_length", candidates="CANDIDATE_M", every="REVISE_EVERY", count="remask_k"
+    ),
     "eoser-eoser_generate": options(presets.eoser, "steps", "block_length", eos_factor="eos_min_gamma"),
     "saber-generate_with_saber": options(presets.saber, count="n"),
     "prophet-generate": options(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import torch
@@ -16,7 +17,7 @@ from tests.toy import EOS, EOT, MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets
 from uncode.core.pieces.blocks import Blocks, DelimitedBlocks
 from uncode.core.pieces.cache import DualCache, PrefixCache
-from uncode.core.pieces.remask import LargestDrops, Overwrite
+from uncode.core.pieces.remask import LargestDrops, Overwrite, OverwriteBrittle
 from uncode.core.pieces.score import (
     CertaintyDensity,
     Confidence,
@@ -308,6 +309,52 @@ def test_an_editor_overwrites_what_the_model_would_now_write_otherwise() -> None
     assert trace_with(1).generated[0].tolist() == [2, 3] and int(trace_with(1).forwards[0]) == 3
     assert trace_with(0).generated[0].tolist() == [1, 3] and int(trace_with(0).forwards[0]) == 2
     assert trace_with(16, 0.999).generated[0].tolist() == [1, 3]
+
+
+def brittle() -> uncode.FunctionDenoiser:
+    """Offset 0 is token 1 with 0.6, and stays so while it stands. If it is masked once offset 1 is written, it is token
+    2 with 0.9. All others are token 3."""
+
+    def logits(tokens: Tensor) -> Tensor:
+        found = torch.full((*tokens.shape, 8), -torch.inf)
+        found[..., 3], found[..., 4] = math.log(0.99), math.log(0.01)
+        revised = (tokens[:, 0] == 0) & (tokens[:, 1] != 0)
+        found[:, 0] = -torch.inf
+        found[:, 0, 1] = torch.where(revised, 0.1, 0.6).log()
+        found[:, 0, 2] = torch.where(revised, 0.9, 0.4).log()
+        return found
+
+    return uncode.FunctionDenoiser(logits, mask_id=0, vocab_size=8)
+
+
+def revised(**settings: float) -> Trace:
+    """Four positions from left to right, with the editor at each of the two steps in the middle."""
+    options: dict[str, Any] = {"candidates": 1, "every": 1, "protect": 0} | settings
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=4, mask_id=0)
+    policy = Policy(ExponentialPosition(1.0), TopK(), edit=OverwriteBrittle(**options))
+    trace = decode(brittle(), canvas, Sampler(policy))
+    assert torch.equal(trace.replay(), trace.tokens)
+    return trace
+
+
+def test_a_brittle_token_is_overwritten_with_what_a_probe_says() -> None:
+    """The first probe still finds token 1. The second does not, and its belief is what the trace keeps."""
+    trace = revised()
+    assert trace.generated.tolist() == [[2, 3, 3, 3]] and trace.probes == ([0, 1, 1, 0],)
+    assert trace.events[0] == [(0, 0, 1), (1, 1, 3), (2, 0, 2), (2, 2, 3), (3, 3, 3)]
+    assert math.isclose(math.exp(trace.logp[0, 0]), 0.9, rel_tol=1e-6) and trace.forwards.tolist() == [6]
+    assert math.isclose(math.exp(trace.logp[0, 2]), 0.99, rel_tol=1e-6), "the others keep the step's own"
+
+
+def test_an_editor_with_a_probe_revises_only_where_and_when_it_may() -> None:
+    kept = [[1, 3, 3, 3]]
+    assert revised(threshold=0.95).generated.tolist() == kept, "0.9 is too little"
+    assert revised(every=3).probes == ([0, 0, 0, 0],)
+    assert revised(protect=4).probes == ([0, 0, 0, 0],), "nothing may be tried"
+    assert revised(protect=3).generated.tolist() == [[2, 3, 3, 3]]
+    for settings in ({"every": 0}, {"start": 0.5, "end": 0.5}, {"threshold": 1.0}, {"protect": -1}):
+        with pytest.raises(UncodeError, match="must be"):
+            OverwriteBrittle(**settings)  # type: ignore[arg-type]
 
 
 def blocks_of(model: uncode.FunctionDenoiser, canvas: Canvas, blocks: DelimitedBlocks) -> list[tuple[int, int]]:

@@ -95,7 +95,7 @@ _ROWS = (
            AT_LEAST_0, (0, 10, 0.1)),
     Option("cache", Cache, "KV cache: none, prefix or dual; auto: prefix where the model has one, else none; without "
            "blocks it saves only the prompt", default="none"),
-    Option("candidates", int, "positions that are tried in a probe each", FROM_2_TO_64, (2, 32, 1)),
+    Option("candidates", int, "positions that are tried in probes", FROM_2_TO_64, (2, 32, 1)),
     Option("clip", float, "upper bound of the informativeness -log p (the paper's alpha)",
            ABOVE_0, (0.5, 20, 0.5), can_be_none=True),
     Option("confidence_eos_eot_inf", bool, "commit positions that propose an EOS token last"),
@@ -114,6 +114,7 @@ _ROWS = (
     Option("eos_factor", float, "factor on the confidence of EOS at a block's first step; it rises to 1 at the last",
            UP_TO_1, (0.05, 1, 0.05)),
     Option("eps", float, "share of masks left at the last time step of Dream's schedule", INSIDE, (0.001, 0.1, 0.001)),
+    Option("every", int, "steps from one revision to the next", AT_LEAST_1, (1, 64, 1)),
     Option("factor", float, "bound on (n + 1) * (1 - confidence of the n-th token)", ABOVE_0, (0.1, 4, 0.1)),
     Option("frequency", None, "frequency table: a file or a name (--frequency); default: the model's own"),
     Option("gamma", float, "error budget in nats: the sum of entropies less their maximum", AT_LEAST_0, (0, 1, 0.01)),

@@ -263,3 +263,27 @@ def edit(
 ) -> p.Policy:
     """Token editing: every position above a threshold, and standing tokens that the model would now write otherwise."""
     return p.Policy(p.Confidence(), p.Threshold(threshold), edit=p.Overwrite(edit_threshold, rounds))
+
+
+@preset(
+    source="Zhai et al., CORE: Context-Robust Remasking for Diffusion Language Models, ICML 2026 (arXiv:2602.04096); "
+    'UCF-CRCV/core generate.py, remasking="core". As there, a token that is taken back is written again in the same '
+    "step, from the probe; blocks of at most 16 tokens are never revised, because their last 16 are protected",
+    defaults='Default steps: None, one position a step. Default candidates: 32, "CANDIDATE_M". Default every: 8, '
+    '"REVISE_EVERY". Default count: 1, "remask_k=1". Default edit_threshold: 0.3, "repl_conf_ok". Default '
+    'block_length: None, one block, "block_length=512" for 512 tokens.',
+    cost="one forward a token, or `steps`; in the middle half of them one probe at every `every`-th, with its own "
+    "session without a KV cache; no memory.",
+)
+def core(
+    *,
+    steps: int | None = None,
+    candidates: int = 32,
+    every: int = 8,
+    count: int = 1,
+    edit_threshold: float = 0.3,
+    **shared: Unpack[Shared],
+) -> p.Policy:
+    """CORE: tokens that the model would not write again without their neighbours are revised."""
+    revise = p.OverwriteBrittle(candidates, every, count, edit_threshold)
+    return p.Policy(p.Confidence(), p.TopK(p.Even(steps)), edit=revise)
