@@ -7,7 +7,7 @@ import torch
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
 from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks
-from uncode.core.pieces.branches import LeastUncertainNext
+from uncode.core.pieces.branches import LeastUncertainNext, Lookahead
 from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
 from uncode.core.pieces.piece import Piece
 from uncode.core.pieces.propose import Credit, Greedy, Sample
@@ -109,6 +109,7 @@ SELECTORS = [
     AboveMeanAtCommit(2),
     LeastUncertainNext(3, 0.3, 0.6),
     LeastUncertainNext(4, 1.0, 0.9, 2, immediate=False),
+    Lookahead(3, 0.5),
     RejectTrivial(TopK(Even(5)), (1, 2, 3, 20, 21), 0.7),
 ]
 

@@ -165,6 +165,9 @@ SAMPLERS: dict[str, SamplerOf] = {
         candidates="candidate_number",
         block_length="block_size",
     )(s, r),
+    "lopa-_generate_enhanced_speculative": options(
+        presets.lopa, candidates="branching_factor", threshold="skip_threshold", block_length="block_size"
+    ),
     "dream-_sample": lambda s, r: of_dream(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(

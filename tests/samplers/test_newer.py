@@ -450,6 +450,19 @@ def test_the_least_uncertainty_after_a_candidate(name: str, first: int) -> None:
     assert len(trace) == 8 and torch.equal(trace.replay(2) == 0, trace.commit_step == 2)
 
 
+def test_a_further_position_is_committed_where_it_leaves_less_uncertainty() -> None:
+    """The anchor is the second position, 0.95. With the third, the first alone is left; with the first, the third."""
+    h = binary_entropy
+    left = {"first": h(0.9), "third": h(0.55), "none": (h(0.55) + h(0.7)) / 2}
+    assert min(left, key=lambda name: left[name]) == "first"
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=3, mask_id=0)
+    trace = decode(dependent(), canvas, presets.lopa(candidates=3, threshold=0.9))
+    assert trace.commit_step.tolist() == [[0, 0, 1]] and trace.probes == ([3, 0],) and trace.forwards.tolist() == [5]
+    trace = decode(dependent(), canvas, presets.lopa(candidates=2, threshold=0.9))
+    assert trace.commit_step.tolist() == [[1, 0, 1]], "the third leaves more than none; then the two leave nothing"
+    assert trace.probes == ([2, 2],)
+
+
 def test_a_block_of_sure_positions_needs_no_probe() -> None:
     canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=3, mask_id=0)
     trace = decode(dependent(), canvas, presets.info_gain(threshold=0.5))

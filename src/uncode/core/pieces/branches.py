@@ -12,7 +12,7 @@ from torch import Tensor
 from ..errors import check_probability, require
 from ..noise import Purpose, gumbel
 from ..view import Ranking, View
-from .select import Selector
+from .select import Certain, Selector
 
 MAX_CANDIDATES = 64
 """Sets that a step may try. Each is a forward, and they are compared in pairs."""
@@ -102,3 +102,24 @@ class LeastUncertainNext(Branching):
 
     def price(self, chosen: Tensor, view: View) -> Tensor | float:
         return torch.where(chosen, view.belief.entropy.double(), 0.0).sum(-1) if self.immediate else 0.0
+
+
+@dataclass(frozen=True)
+class Lookahead(Branching):
+    """An anchor, and branches that commit one further position each: the one after which the model is least uncertain.
+
+    The anchor is every position that reaches the threshold, or else the best one (:class:`Certain`). The further
+    positions are the next `candidates` - 1 of the ranking. Of equal branches, one with a further position is taken.
+    """
+
+    threshold: float = 0.9
+
+    def check(self) -> None:
+        super().check()
+        check_probability(self.threshold, "threshold")
+
+    def __call__(self, ranking: Ranking, view: View) -> Tensor:
+        anchor = Certain(self.threshold)(ranking, view)
+        rest = Ranking(ranking.score, ranking.candidates & ~anchor)
+        further = [rest.candidates & (rest.rank == place) for place in range(self.candidates - 1)]
+        return self.best_of(torch.stack([*(anchor | one for one in further), anchor], 1), view)

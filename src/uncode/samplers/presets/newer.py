@@ -287,3 +287,20 @@ def core(
     """CORE: tokens that the model would not write again without their neighbours are revised."""
     revise = p.OverwriteBrittle(candidates, every, count, edit_threshold)
     return p.Policy(p.Confidence(), p.TopK(p.Even(steps)), edit=revise)
+
+
+@preset(
+    source="Xu et al., LoPA (arXiv:2512.16229); zhijie-group/LoPA lopa_dist_nv/generate_branch_parallel.py, "
+    "DreamLoRA._generate_enhanced_speculative. There several blocks are open at a time, as D2F's models want it, and "
+    "the winner's probe is the next step's forward; here one block is open",
+    defaults='Default candidates: 4, "NUM_BRANCHES=4", the anchor among them. Default threshold: 0.9, one of its '
+    "SKIP_THRESHOLDS (0.7 to 0.95). The order by entropy, the mean over all masks and no weight for the further "
+    'token\'s own confidence are those of its scripts: "neg_entropy", "BRANCH_TOPPS" 1 and "SELECTION_CONF_ALPHAS" 0. '
+    'Default block_length: 32, "BLOCK_SIZES". Default cache: none.',
+    cost="at most one forward a token, and at most `candidates` probes with it; logits of the whole span for each "
+    "probe, and its own session without a KV cache.",
+    block_length=32,
+)
+def lopa(*, candidates: int = 4, threshold: float = 0.9, **shared: Unpack[Shared]) -> p.Policy:
+    """LoPA: every sure position, and perhaps one more: the branch after which the model is least uncertain."""
+    return p.Policy(p.NegEntropy(), p.Lookahead(candidates, threshold))
