@@ -45,14 +45,16 @@ def samplers(draw: st.DrawFn) -> Sampler:
     propose = draw(st.sampled_from(grid.PROPOSALS))
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
     select = select or draw(st.sampled_from(grid.SELECTORS))
-    edit = None if stop.sees_beliefs else draw(st.sampled_from(grid.EDITORS))
+    edits = [None] if stop.sees_beliefs else [edit for edit in grid.EDITORS if grid.fits(edit, select)]
     policy = Policy(
-        score=Exp(Confidence()) if suppresses else draw(st.sampled_from(grid.SCORES)),
+        score=Exp(Confidence())
+        if suppresses
+        else draw(st.sampled_from([score for score in grid.SCORES if grid.fits(score, select)])),
         select=select,
         blocks=draw(st.sampled_from(blocks_beside(select))),
         remask=remask,
         stop=stop,
-        edit=edit,
+        edit=draw(st.sampled_from(edits)),
     )
     return Sampler(policy, propose, draw(st.sampled_from(caches_beside(policy))))
 
@@ -184,22 +186,24 @@ def sampler_with(piece: object, random: Random) -> Sampler:
     stops = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | Editor | tuple) <= (not stop.sees_beliefs)]
     stop = piece if isinstance(piece, Stop) else random.choice(stops)
     narrow = isinstance(piece, CachePolicy) and not piece.sees_block
-    free = [pair for pair in remaskers_beside(stop) if not (narrow and pair[0].needs_standing)]
-    remask, partner = piece if isinstance(piece, tuple) else random.choice(free)
+    pairs = [pair for pair in remaskers_beside(stop) if grid.fits(piece, pair[1])]
+    pairs = [pair for pair in pairs if not (narrow and pair[0].needs_standing)]
+    remask, partner = piece if isinstance(piece, tuple) else random.choice(pairs)
     fits = not isinstance(piece, BlockSchedule) or partner is None or piece in blocks_beside(partner)
     if (isinstance(piece, Selector) and partner is not None) or not fits:
         remask, partner = Never(), None
     proposals = [one for one in grid.PROPOSALS if not (isinstance(piece, Score) and isinstance(one, SuppressAfterDraw))]
     propose = piece if isinstance(piece, Proposal) else random.choice(proposals)
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
-    scores = [one for one in grid.SCORES if not (narrow and one.reads_committed)]
-    score = piece if isinstance(piece, Score) else Exp(Confidence()) if suppresses else random.choice(scores)
     free = [one for one in grid.SELECTORS if not isinstance(piece, BlockSchedule) or piece in blocks_beside(one)]
+    free = [one for one in free if grid.fits(piece, one)]
     select = piece if isinstance(piece, Selector) else partner or random.choice(free)
     is_blind = isinstance(piece, CachePolicy) and piece.needs_kv_cache and not piece.follows_masks
     fitting = [one for one in blocks_beside(select) if not (is_blind and one.slides)]
+    scores = [one for one in grid.SCORES if grid.fits(one, select) and not (narrow and one.reads_committed)]
+    scores = [Exp(Confidence())] if suppresses else scores
     policy = Policy(
-        score=score,
+        score=piece if isinstance(piece, Score) else random.choice(scores),
         select=select,
         blocks=piece if isinstance(piece, BlockSchedule) else random.choice(fitting),
         remask=remask,
@@ -355,8 +359,7 @@ def test_every_preset_keeps_the_invariants(name: str) -> None:
                 decode(model, canvases[0], sampler.caching(cache), 0)
 
 
-@pytest.mark.parametrize("select", grid.SELECTORS, ids=lambda s: type(s).__name__)
-@pytest.mark.parametrize("score", grid.SCORES, ids=lambda s: "+".join(type(t).__name__ for t in s.terms))
+@pytest.mark.parametrize(("score", "select"), grid.SCORED_SELECTORS, ids=grid.short_name)
 def test_the_grid_of_scores_and_selectors(score: object, select: object) -> None:
     """Every score with every selector, in blocks; four unequal rows, two with a cache and two without."""
     canvas = Canvas.after_prompt([[1, 2, 3], [4], [5, 6], [7]], length=[12, 7, 10, 8], mask_id=MASK)

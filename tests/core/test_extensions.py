@@ -15,10 +15,11 @@ from torch import Tensor
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Stalled, decode, presets, steps
 from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.branches import LeastUncertainNext
 from uncode.core.pieces.cache import CachePolicy, Place, Plan
 from uncode.core.pieces.propose import Greedy
 from uncode.core.pieces.score import Confidence, ExponentialPosition, Score
-from uncode.core.pieces.select import LeastUncertainNext, Threshold, TopK
+from uncode.core.pieces.select import Threshold, TopK
 from uncode.core.stepper.advance import advance
 from uncode.core.stepper.state import State
 from uncode.core.view import View

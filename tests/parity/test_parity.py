@@ -161,6 +161,10 @@ SAMPLERS: dict[str, SamplerOf] = {
         decay="decay_beta",
         boost="boost_gamma",
     ),
+    "core-generate": options(
+        presets.core, "steps", "block_length", candidates="CANDIDATE_M", every="REVISE_EVERY", count="remask_k"
+    ),
+    "eoser-eoser_generate": options(presets.eoser, "steps", "block_length", eos_factor="eos_min_gamma"),
     "saber-generate_with_saber": options(presets.saber, count="n"),
     "prophet-generate": options(
         presets.prophet, "early", "late", "steps", "block_length", answer_start="answer_offset", middle="mid"
@@ -177,6 +181,9 @@ SAMPLERS: dict[str, SamplerOf] = {
         candidates="candidate_number",
         block_length="block_size",
     )(s, r),
+    "lopa-_generate_enhanced_speculative": options(
+        presets.lopa, candidates="branching_factor", threshold="skip_threshold", block_length="block_size"
+    ),
     "dsb-generate_dsb": lambda s, r: of_dsb(s),
     "dsb-generate_dsb_cache": lambda s, r: of_dsb(s).caching(
         WindowCache(margin=s["prefix_window"], every=s["block_length"], prompt_every=s["block_length"])

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..errors import require
 from ..support.above import from_above
+from . import branches as branches  # noqa: PLC0414  # its pieces have names once it is imported
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
 from .piece import Piece, brief

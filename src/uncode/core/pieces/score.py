@@ -16,6 +16,7 @@ from torch import Tensor
 from ..denoiser import Facts
 from ..errors import check_probability, require
 from ..noise import Purpose, gumbel
+from ..support.transfer import number
 from ..view import View
 from .piece import Piece, Table, brief
 
@@ -197,6 +198,32 @@ class Defer(Score):
 
     def __call__(self, view: View) -> Tensor:
         return torch.isin(view.belief.token, self._ids) * -self.by
+
+
+@dataclass(frozen=True)
+class EarlyDiscount(Score):
+    """The log of a factor on proposals of `tokens`: `factor` at a block's first step, 1 at its last, linear between."""
+
+    needs_schedule: ClassVar[bool] = True
+    _ids: ClassVar[Tensor]
+
+    tokens: tuple[int | str, ...] = ("eos",)
+    factor: float = 0.4
+
+    def check(self) -> None:
+        require(0 < self.factor <= 1, f"the factor must be above 0 and at most 1, not {self.factor}.")
+
+    def bind(self, facts: Facts) -> Self:
+        return self.holding(_ids=torch.tensor(facts.resolve(self.tokens), device=facts.device))
+
+    def __call__(self, view: View) -> Tensor:
+        step, steps = (
+            n.double() if isinstance(n, Tensor) else number(n, view.tokens, torch.float64)
+            for n in (view.block_step, view.block_steps)
+        )
+        part = torch.where(steps > 1, step / (steps - 1), 1.0).clamp(max=1.0)
+        discount = (self.factor + (1.0 - self.factor) * part).log()
+        return torch.where(torch.isin(view.belief.token, self._ids), discount, 0.0)
 
 
 @dataclass(frozen=True)

@@ -247,8 +247,12 @@ def _select(parts: Sequence[_Part]) -> None:
         if policy.stop.sees_beliefs:
             decision.chosen = decision.chosen | policy.stop.exits(view)
         if policy.edit is not None:
-            decision.edited = policy.edit(view) & view.own
+            edited, believed = policy.edit.edits(view)
+            decision.edited = edited & view.own
             decision.chosen = decision.chosen | decision.edited
+            if believed is not view.belief:
+                decision.belief = view.belief.overwritten(decision.edited, believed)
+                part.view = view.having(belief=decision.belief)
             decision.pending = policy.edit.pending(view)
 
 
