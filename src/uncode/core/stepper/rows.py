@@ -357,11 +357,13 @@ class OpenBlocks:
         return bool(((rows.starts >= first) & (rows.stops <= first + self.window.width))[here].all())
 
     def slide(self, rows: Tensor | slice, start: Tensor, stop: Tensor) -> None:
-        """Move the windows of some rows, on the device."""
+        """Move the windows of some rows, on the device. The window of a row without masks stays: it may be reopened."""
         assert self.edges is not None
-        end = self.span_length
+        end = self.span_length if isinstance(self.span_length, int) else self.span_length[rows]
+        has_masks = start < end
         for edge, moved in zip(self.edges, (start, stop), strict=True):
-            edge[rows] = moved.clamp(max=end) if isinstance(end, int) else torch.minimum(moved, end[rows])
+            clipped = moved.clamp(max=end) if isinstance(end, int) else torch.minimum(moved, end)
+            edge[rows] = torch.where(has_masks, clipped, edge[rows])
 
 
 def _count(values: Ints, device: torch.device) -> Count:
