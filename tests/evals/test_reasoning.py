@@ -129,7 +129,7 @@ def test_a_cell_holds_what_was_graded() -> None:
     """A run that was graded before soundness was known has none; grading it again adds it."""
     known = [sample(("tiny", "mini_story", "eb"), number, (True, True)) for number in range(3)]
     graded = [
-        replace(one, grades=one.grades | {"sound": Grade(value, None, "")})
+        replace(one, grades={**one.grades, "sound": Grade(value, None, "")})
         for one, value in zip(known, (True, False, True), strict=True)
     ]
     assert cell_of([Outcome.of(one) for one in graded]).sound == "101"
