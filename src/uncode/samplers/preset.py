@@ -24,6 +24,7 @@ class Placed(TypedDict, total=False):
 
     block_length: int | None
     cache: Cache
+    draft_steps: int
 
 
 class Shared(Placed, total=False):
@@ -120,7 +121,7 @@ def preset(
 
 
 def with_shared(sampler: p.Sampler, changes: Mapping[str, Any]) -> p.Sampler:
-    """The sampler with other values of its shared options: its blocks, its cache and its proposal."""
+    """The sampler with other values of its shared options: its blocks, its cache, its proposal and its draft steps."""
     if "block_length" in changes:
         blocks, length = sampler.policy.blocks, changes["block_length"]
         if isinstance(blocks, p.Blocks):
@@ -133,7 +134,9 @@ def with_shared(sampler: p.Sampler, changes: Mapping[str, Any]) -> p.Sampler:
     if "cache" in changes:
         sampler = sampler.caching(cache_named(changes["cache"]))
     drawing = {key: changes[key] for key in ("temperature", "top_k", "top_p") if key in changes}
-    return replace(sampler, propose=_drawing(sampler.propose, drawing)) if drawing else sampler
+    if drawing:
+        sampler = replace(sampler, propose=_drawing(sampler.propose, drawing))
+    return replace(sampler, draft_steps=changes["draft_steps"]) if "draft_steps" in changes else sampler
 
 
 def _drawing(propose: p.Proposal, changes: dict[str, Any]) -> p.Proposal:

@@ -80,6 +80,11 @@ class Place:
     first_mask: Ints
     """The first mask of each open block, as of the last sync; after every step where a policy `follows_masks`."""
 
+    def take(self, rows: Ints) -> Place:
+        """What is read of some of the rows."""
+        block, wanted = self.block.take(rows), self.wanted.take(rows)
+        return Place(block, self.block_step[rows], wanted, self.length, self.first_mask[rows])
+
     def span(self, start: Ints | int, stop: Ints | int) -> Span:
         like = self.block.start
         return Span(np.broadcast_to(start, like.shape), np.broadcast_to(stop, like.shape))
@@ -103,6 +108,11 @@ class CachePolicy(Piece):
         """Whether the model must store keys and values from one forward to the next."""
         return True
 
+    @property
+    def stores_once(self) -> bool:
+        """Whether keys and values are stored in the first step of a block and in no later one."""
+        return False
+
     def __call__(self, place: Place) -> Plan:
         raise NotImplementedError
 
@@ -118,6 +128,10 @@ class NoCache(CachePolicy):
     @property
     def needs_kv_cache(self) -> bool:
         return False
+
+    @property
+    def stores_once(self) -> bool:
+        return True
 
     def __call__(self, place: Place) -> Plan:
         everything, nothing = place.span(0, place.length), place.span(0, 0)
@@ -142,6 +156,10 @@ class _BlockCache(CachePolicy):
     @property
     def needs_kv_cache(self) -> bool:
         return self.refresh != 1
+
+    @property
+    def stores_once(self) -> bool:
+        return self.refresh is None
 
     def _fresh(self, block_step: Ints) -> NDArray[np.bool_]:
         since = block_step if self.refresh is None else block_step % self.refresh

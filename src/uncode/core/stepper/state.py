@@ -270,12 +270,14 @@ class State:
         """What this step's forward recomputes, per row as its cache policy says; kept while it does not change."""
         if self.planner.current is None or self._plan_changes():
             self.flush_step_counts()
-            rows, start, length = self.rows, self.batch.start, self.batch.tokens.shape[1]
-            block = Span(rows.starts + start, rows.stops + start)
-            window = self.blocks.window
-            place = Place(block, rows.block_step, window.columns(start), length, rows.first_mask + start)
-            return self.planner.make(place, rows, window, self.clock)
+            return self.planner.make(self.place(), self.rows, self.blocks.window, self.clock)
         return self.planner.current
+
+    def place(self) -> Place:
+        """What cache policies read of the rows."""
+        rows, start, length = self.rows, self.batch.start, self.batch.tokens.shape[1]
+        block = Span(rows.starts + start, rows.stops + start)
+        return Place(block, rows.block_step, self.blocks.window.columns(start), length, rows.first_mask + start)
 
     def _plan_changes(self) -> bool:
         return self.planner.changes(self.rows.block_step + self.lookahead.since_sync)
