@@ -243,3 +243,4 @@ class ToySession:
 
     def copy_rows(self, session: ToySession, rows: Tensor) -> None:
         self.stored = [(k[rows], v[rows]) for k, v in session.stored]
+        self.network = session.network.of_rows(rows)

@@ -88,6 +88,12 @@ def of_dream(s: Settings) -> Sampler:
     return presets.dream(**{k: v for k, v in s.items() if k != "max_new_tokens"})
 
 
+def of_freedave(s: Settings) -> Sampler:
+    preset = presets.left_to_right if s["alg_temp"] == -1 else presets.confidence
+    cache = "dual" if s["dual_cache"] else "prefix"
+    return preset(block_length=s["block_length"], cache=cache, draft_steps=s["draft_steps"])
+
+
 SamplerOf = Callable[[Settings, dict[str, Any]], Sampler]
 """A sampler from recorded settings and the recording."""
 
@@ -162,6 +168,7 @@ SAMPLERS: dict[str, SamplerOf] = {
         block_length="block_size",
     )(s, r),
     "dream-_sample": lambda s, r: of_dream(s),
+    "freedave-block_decode_with_full_attention_FreeDave": lambda s, r: of_freedave(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(
         blocks=s["mask_length"] // s["block_size"], steps=s["sampling_steps"], temperature=1.0
