@@ -55,20 +55,22 @@ def test_these_presets_take_draft_steps() -> None:
     assert [*known, "certainty_density"] == NAMES
 
 
-@given(MODELS, samplers(), canvases(), SEEDS, COUNTS)
+@given(MODELS, samplers(), canvases(), SEEDS, COUNTS, st.booleans())
 def test_the_tokens_are_those_of_single_steps(
-    kind: str, sampler: Sampler, canvas: Canvas, seed: int, count: int
+    kind: str, sampler: Sampler, canvas: Canvas, seed: int, count: int, is_async: bool
 ) -> None:
     """And so is what is recorded of each; a step is one forward."""
-    model = model_of(kind, seed)
-    single = decode(model, canvas, sampler)
+    model, observe = model_of(kind, seed), "span" if sampler.cache.sees_span and seed % 2 else "open"
+    single = decode(model, canvas, sampler, observe=observe)
     before = getattr(model, "forwards", 0)
-    run = steps(model, canvas, replace(sampler, draft_steps=count))
+    run = steps(model, canvas, replace(sampler, draft_steps=count), observe=observe)
+    run.state.lookahead.is_async = is_async
     masks = [int((step.tokens == MASK).sum()) for step in run]
     several = run.trace()
     assert several.tokens.equal(single.tokens)
     assert len(masks) == len(several) <= len(single)
-    assert kind != "toy" or model.forwards - before == len(several)  # type: ignore[attr-defined]
+    if kind == "toy":  # a stop rule may make one useless that was launched before the host knew
+        assert model.forwards - before - len(several) in ((0, 1) if is_async else (0,))  # type: ignore[attr-defined]
     assert several.committed.sum() == single.committed.sum()
     assert several.committed[0].min() >= 1 and several.committed[0].max() <= count
     close = {"rtol": 1e-9, "atol": 1e-9, "equal_nan": True}

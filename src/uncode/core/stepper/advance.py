@@ -115,7 +115,7 @@ def _forward(state: State) -> tuple[Tensor, View]:
 
 def _run_network(state: State) -> Tensor:
     plan = state.plan()
-    drafted = _run_drafts(state)
+    drafted = _run_draft_steps(state)
     if drafted is not None:
         return drafted
     logits = state.session.logits(state.batch.tokens, state.batch.layout, plan)
@@ -125,13 +125,13 @@ def _run_network(state: State) -> Tensor:
     return logits
 
 
-def _run_drafts(state: State) -> Tensor | None:
+def _run_draft_steps(state: State) -> Tensor | None:
     """Run the forwards over drafts. Returns the rows' own logits where they have those of all rows."""
     found: Tensor | None = None
     for lane in state.lanes:
-        if lane.drafts is not None:
-            ready = (state.rows.block_step > 0) & ~state.rows.finished
-            own = lane.drafts.run(ready[lane.members], state.session, state.place, state.blocks)
+        if lane.draft_steps is not None:
+            ready = (state.rows.block_step + state.lookahead.since_sync > 0) & ~state.rows.finished
+            own = lane.draft_steps.run(ready[lane.members], state.session, state.place, state.blocks)
             found = own if lane.rows is None and ready.all() else None
     return found
 
@@ -201,8 +201,8 @@ def _believe(lanes: Sequence[Lane], logits: Tensor, view: View) -> list[_Part]:
             view = view.having(memory=memory.values)
         if part.lane.probes is not None:
             view = part.lane.probes.begin(view)
-        if part.lane.drafts is not None:
-            part.logits, view = part.lane.drafts.spread(part.logits, view)
+        if part.lane.draft_steps is not None:
+            part.logits, view = part.lane.draft_steps.spread(part.logits, view)
         proposed, believed = sampler.propose(part.logits, view)
         belief = Belief.of(believed, proposed, view.tokens if part.lane.needs_standing else None)
         if memory is not None:
@@ -261,8 +261,8 @@ def _select(parts: Sequence[_Part]) -> None:
             decision.edited = policy.edit(view) & view.own
             decision.chosen = decision.chosen | decision.edited
             decision.pending = policy.edit.pending(view)
-        if part.lane.drafts is not None:
-            part.lane.drafts.accept(decision, view)
+        if part.lane.draft_steps is not None:
+            part.lane.draft_steps.accept(decision, view)
 
 
 def _take_back(parts: Sequence[_Part]) -> None:

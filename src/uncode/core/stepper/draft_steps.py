@@ -67,6 +67,10 @@ class DraftSteps:
         self._is_stale = True
         """Whether the session of the steps has stored keys and values that this one does not have."""
 
+    def min_forwards(self, steps: Ints) -> Ints:
+        """The fewest forwards that make so many steps of a block: the first makes one."""
+        return 1 + -(-(steps - 1) // self._count)
+
     # -- the forward -----------------------------------------------------------------------------
 
     def run(

@@ -63,10 +63,12 @@ class LookAhead:
         steps, sync_after_next = np.zeros_like(rows.block), rows.block_step == 0
         for lane in lanes:
             policy, here = lane.sampler.policy, lane.members
-            varies = lane.revises or lane.drafts is not None or policy.blocks.sees_beliefs
-            if not (varies or lane.sampler.cache.follows_masks):
+            if not (lane.revises or policy.blocks.sees_beliefs or lane.sampler.cache.follows_masks):
                 masked, shares = rows.of_block(rows.masked)[here], rows.of_block(rows.shares)[here]
-                steps[here] = policy.select.min_steps(masked, shares) - rows.block_step[here]
+                fewest = policy.select.min_steps(masked, shares)
+                if lane.draft_steps is not None:
+                    fewest = lane.draft_steps.min_forwards(fewest)
+                steps[here] = fewest - rows.block_step[here]
             sync_after_next[here] |= policy.stop.stops
         self._until_filled, self._until_sync = (
             int(count[unfinished].min()) if unfinished.any() else 0

@@ -38,7 +38,7 @@ class Lane:
         """What its pieces remember; None where they remember nothing."""
         self.probes = Probes(facts.mask_id) if self.sampler.max_probes else None
         """The forwards that its pieces run within a step; None where they run none."""
-        self.drafts = DraftSteps(self.sampler, facts) if spec.draft_steps > 1 else None
+        self.draft_steps = DraftSteps(self.sampler, facts) if spec.draft_steps > 1 else None
         """Its steps that one forward makes together; None where each has its own."""
         remask = spec.policy.remask
         self.revises, self.erases, self.needs_standing = spec.policy.revises, remask.erases, remask.needs_standing
@@ -60,8 +60,8 @@ class Lane:
             self.terms = self.sampler.policy.score.terms
         if self.probes is not None:
             self.probes.follow(rows.ids[members], self.rows, batch, self.sampler.propose, denoiser)
-        if self.drafts is not None:
-            self.drafts.follow(rows.ids[members], members, batch, denoiser)
+        if self.draft_steps is not None:
+            self.draft_steps.follow(rows.ids[members], members, batch, denoiser)
 
 
 def add_lanes(
