@@ -81,7 +81,7 @@ def test_agreement_decodes_with_every_preset(bench: Bench, run: Run) -> None:
     """Some presets need a frequency table, and one a tokenizer."""
     agreement = bench("agreement", ProcessPoolExecutor=lambda workers, context: ThreadPoolExecutor(workers))
     printed = run(agreement, "--networks", "1", "--workers", "1", "--device", "cpu")
-    samplers = len(PRESETS) + 4
+    samplers = len(PRESETS) + 5
     assert f"{samplers} samplers: 0 of {3 * samplers} rows differ" in printed
     assert figures(bench, "agreement", printed)
 
