@@ -68,13 +68,14 @@ def advance(state: State, *, raises: bool = True) -> Step:
 
     1. Open: each row without an open block opens its next one and counts its masked positions.
     2. Forward: ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
-       (On a GPU a single row's forward may have been launched at the end of the step before; see 8.)
+       (On a GPU a single row's forward may have been launched at the end of the step before; see 8.) The forward of a
+       sampler with draft steps also runs over guesses of the row's next canvases (see :mod:`.draft_steps`).
     3. Believe: propose a token everywhere; form the belief (float32; float64 logits keep float64). Beliefs may decide
        where a block ends that has just opened.
     4. Score: a sum of terms in float64. Eligible is what is masked, in the open block and computed by the forward; -inf
        elsewhere.
     5. Select, after probes where a piece needs them: forwards over other canvases, in a session without a KV cache,
-       each counted as a forward of its row.
+       each counted as a forward of its row. Of draft steps, keep those that follow from one another.
     6. Take back: remask among the decoder's own tokens, this step's included.
     7. Write what was selected; erase what was taken back; record with what belief each token was committed.
     8. Check and hand out. The host syncs only where a block can be filled or a row can end (see :mod:`.forwards`): it

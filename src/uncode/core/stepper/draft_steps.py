@@ -105,7 +105,8 @@ class DraftSteps:
     def _drafted(self) -> Tensor:
         """The rows' canvases, each followed by its drafts, `[n * k, L]`: draft j has what j steps would commit."""
         tokens, (offsets, drafted, exists) = self._batch.tokens[self._rows[:: self._count]], self._next
-        exists = exists & upload(self._ready, tokens.device)[:, None]
+        if not self._ready.all():
+            exists = exists & upload(self._ready, tokens.device)[:, None]
         columns, turn = offsets + self._batch.start, torch.arange(1, offsets.shape[1] + 1, device=tokens.device)
         turns = torch.full_like(tokens, self._count).scatter(1, columns, torch.where(exists, turn, self._count))
         step = torch.arange(self._count, device=tokens.device)[:, None]
