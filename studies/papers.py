@@ -19,6 +19,10 @@ without it.
 SOAR (duterscmy/SOAR) keeps a beam of canvases from step to step, DAEDAL (Li-Jinsong/DAEDAL) lengthens the canvas
 while it decodes, and DAWN (lizhuo-luo/DAWN) and CLAD (ziyigu2004/CLAD) read attention maps. [Decisions](decisions.md)
 says why they are not here.
+
+FreeDave (arXiv:2510.00294; cychomatica/FreeDave generation/core.py, block_decode_with_full_attention_FreeDave) is no
+preset: it is `draft_steps` of any sampler of one token a step. FreeDave++, which drafts beside a confidence threshold,
+is not here.
 """
 
 

@@ -104,6 +104,12 @@ def of_dcd(s: Settings) -> Sampler:
     return replace(sampler, policy=replace(sampler.policy, select=select), propose=Greedy((EOT,)))
 
 
+def of_freedave(s: Settings) -> Sampler:
+    preset = presets.left_to_right if s["alg_temp"] == -1 else presets.confidence
+    cache = "dual" if s["dual_cache"] else "prefix"
+    return preset(block_length=s["block_length"], cache=cache, draft_steps=s["draft_steps"])
+
+
 SamplerOf = Callable[[Settings, dict[str, Any]], Sampler]
 """A sampler from recorded settings and the recording."""
 
@@ -190,6 +196,7 @@ SAMPLERS: dict[str, SamplerOf] = {
     ),
     "dcd-window_bidirectional_decode": lambda s, r: of_dcd(s),
     "dream-_sample": lambda s, r: of_dream(s),
+    "freedave-block_decode_with_full_attention_FreeDave": lambda s, r: of_freedave(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(
         blocks=s["mask_length"] // s["block_size"], steps=s["sampling_steps"], temperature=1.0

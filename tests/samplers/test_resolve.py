@@ -53,7 +53,7 @@ def by_request(name: str, options: dict[str, Any]) -> Sampler:
 
 
 DOORS = (by_command, by_config, by_request)
-GIVEN = {"cache": "none", "block_length": 8, "temperature": 0.5, "top_k": 4, "top_p": 0.9}
+GIVEN = {"cache": "none", "block_length": 8, "draft_steps": 1, "temperature": 0.5, "top_k": 4, "top_p": 0.9}
 
 
 @pytest.mark.parametrize("name", ["uncode", "uncode_tau", "certain_first", "confidence", "left_to_right", "semi_ar"])

@@ -18,7 +18,7 @@ from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Place, Pla
 from uncode.core.pieces.piece import Buffer, Piece
 from uncode.core.pieces.propose import Proposal
 from uncode.core.pieces.remask import Remasker
-from uncode.core.pieces.score import Confidence, Exp, Score
+from uncode.core.pieces.score import Confidence, Exp, Score, Uniform
 from uncode.core.pieces.select import Even, Quota, Selector, TopK
 from uncode.core.pieces.stop import Stop
 from uncode.core.support.arrays import Ints
@@ -124,6 +124,13 @@ class Rolls(Score):
 
     def __call__(self, view: View) -> Tensor:
         return torch.rand_like(view.places.expand(view.tokens.shape))
+
+
+@dataclass(frozen=True)
+class DrawsInSilence(Uniform):
+    """It reads the noise and does not say so."""
+
+    draws = False  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -355,6 +362,7 @@ FAULTS: list[tuple[Piece, str]] = [
     (ForgetsToRemember(), "ForgetsToRemember.remember must return its buffers"),
     (CountsInPlace(), r"CountsInPlace writes into view.memory\['seen'\]"),
     (Rolls(), "Rolls gives two results for the same view: draw random numbers from view.noise"),
+    (DrawsInSilence(), "DrawsInSilence reads view.noise: define its property draws, which returns True"),
     (LooksAround(), "LooksAround gives row 0 another result alone"),
     (OneStepForAll(), "OneStepForAll raised RuntimeError in __call__"),
     (Flat(), r"Flat must return a score of shape \[3, 14\] or \[1, 14\], not \[3\]"),

@@ -109,6 +109,8 @@ _ROWS = (
     Option("delimiter", Delimiter, "the token that ends a block: newline, period or comma"),
     Option("delimiter_threshold", float, "least probability of the delimiter that ends a block",
            UP_TO_1, (0.05, 1, 0.05)),
+    Option("draft_steps", int, "most steps that one forward makes, so many times wider; the tokens stay the same; for "
+           "samplers of one token a step", AT_LEAST_1, (1, 8, 1), default=1),
     Option("drift", float, "KL divergence from the step before, in nats, below which a position is stable",
            ABOVE_0, (0.001, 0.1, 0.001)),
     Option("early", float, "gap of the two largest logits that ends a decode in the first third of its steps",
@@ -159,5 +161,6 @@ _ROWS = (
 )
 # fmt: on
 OPTIONS = {row.name: row for row in _ROWS}
-SHARED = ("block_length", "cache", "temperature", "top_k", "top_p", "window")
-"""The options that every sampler takes, a saved one too: they change its blocks, its cache and its proposal."""
+SHARED = ("block_length", "cache", "draft_steps", "temperature", "top_k", "top_p", "window")
+"""The options that every sampler takes, a saved one too: they change its blocks, its cache, its proposal and how many
+steps a forward makes."""

@@ -24,6 +24,7 @@ class Placed(TypedDict, total=False):
 
     block_length: int | None
     cache: Cache
+    draft_steps: int
     window: int | None
 
 
@@ -131,7 +132,7 @@ def _together(defaults: Mapping[str, Any], given: dict[str, Any], what: str) -> 
 
 
 def with_shared(sampler: p.Sampler, changes: Mapping[str, Any]) -> p.Sampler:
-    """The sampler with other values of its shared options: its blocks, its cache and its proposal."""
+    """The sampler with other values of its shared options: its blocks, its cache, its proposal and its draft steps."""
     changes = _together({}, {**changes}, f"the sampler '{sampler.name}'")
     blocks = _blocks(sampler.policy.blocks, changes)
     if blocks != sampler.policy.blocks:
@@ -139,7 +140,9 @@ def with_shared(sampler: p.Sampler, changes: Mapping[str, Any]) -> p.Sampler:
     if "cache" in changes:
         sampler = sampler.caching(cache_named(changes["cache"]))
     drawing: dict[str, Any] = {key: changes[key] for key in ("temperature", "top_k", "top_p") if key in changes}
-    return replace(sampler, propose=_drawing(sampler.propose, drawing)) if drawing else sampler
+    if drawing:
+        sampler = replace(sampler, propose=_drawing(sampler.propose, drawing))
+    return replace(sampler, draft_steps=changes["draft_steps"]) if "draft_steps" in changes else sampler
 
 
 def _blocks(blocks: p.BlockSchedule, changes: Mapping[str, Any]) -> p.BlockSchedule:

@@ -90,6 +90,10 @@ class LeastUncertainNext(Branching):
         check_probability(self.threshold, "threshold")
         require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
 
+    @property
+    def draws(self) -> bool:
+        return True
+
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         sure = ((-view.belief.log_sumexp >= math.log(self.threshold)) | ~view.eligible).all(-1, keepdim=True)
         return torch.where(sure, ranking.candidates, self.best_of(self._sets(ranking, view), view, sure))

@@ -93,6 +93,13 @@ class Place:
     start: int = 0
     """The first column of the generated span."""
 
+    def take(self, rows: Ints) -> Place:
+        """What is read of some of the rows."""
+        block, wanted = self.block.take(rows), self.wanted.take(rows)
+        counts = (self.first_mask_before, self.since_refresh, self.since_prompt)
+        taken = [count if isinstance(count, int) else count[rows] for count in counts]
+        return Place(block, self.block_step[rows], wanted, self.length, self.first_mask[rows], *taken, start=self.start)
+
     def span(self, start: Ints | int, stop: Ints | int) -> Span:
         like = self.block.start
         return Span(np.broadcast_to(start, like.shape), np.broadcast_to(stop, like.shape))
@@ -119,6 +126,11 @@ class CachePolicy(Piece):
         """Whether the model must store keys and values from one forward to the next."""
         return True
 
+    @property
+    def stores_once(self) -> bool:
+        """Whether keys and values are stored in the first step of a block and in no later one."""
+        return False
+
     def __call__(self, place: Place) -> Plan:
         raise NotImplementedError
 
@@ -134,6 +146,10 @@ class NoCache(CachePolicy):
     @property
     def needs_kv_cache(self) -> bool:
         return False
+
+    @property
+    def stores_once(self) -> bool:
+        return True
 
     def __call__(self, place: Place) -> Plan:
         everything, nothing = place.span(0, place.length), place.span(0, 0)
@@ -158,6 +174,10 @@ class _BlockCache(CachePolicy):
     @property
     def needs_kv_cache(self) -> bool:
         return self.refresh != 1
+
+    @property
+    def stores_once(self) -> bool:
+        return self.refresh is None
 
     def _fresh(self, block_step: Ints) -> NDArray[np.bool_]:
         since = block_step if self.refresh is None else block_step % self.refresh

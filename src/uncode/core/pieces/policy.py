@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,8 @@ class Sampler(Piece):
     limit: int | None = None
     """Most steps a row may take, each with its probes; None is eight times its masks and 64 more."""
     name: str = "custom"
+    draft_steps: int = 1
+    """Most steps that one forward makes. More than one takes a sampler whose next steps can be foreseen."""
 
     def __repr__(self) -> str:
         return one_line(f"Sampler('{self.name}': ", [*self.policy.parts, *unusual(self, ("propose", "cache"))])
@@ -109,6 +112,33 @@ class Sampler(Piece):
         names = [buffer.name for piece in self.pieces() for buffer in piece.buffers()]
         twice = [name for at, name in enumerate(names) if name in names[:at]]
         require(not twice, f"two pieces of a sampler remember '{twice[0] if twice else ''}': use one of them.")
+        require(self.draft_steps >= 1, f"draft_steps must be at least 1, not {self.draft_steps}.")
+        if self.draft_steps > 1:
+            piece, what = next(self._unforeseen(), ("", ""))
+            require(
+                not piece,
+                f"draft_steps={self.draft_steps} needs steps that can be foreseen, and {piece} {what}: set it to 1, or "
+                f"change {piece}.",
+            )
+
+    def _unforeseen(self) -> Iterator[tuple[str, str]]:
+        """The pieces because of which the next steps do not follow from what the last one believed, and why."""
+        policy = self.policy
+        if not policy.select.commits_one:
+            yield type(policy.select).__name__, "may commit more than one token a step"
+        if policy.revises:
+            yield type(policy.edit or policy.remask).__name__, "changes tokens that were written"
+        if policy.stop.sees_beliefs:
+            yield type(policy.stop).__name__, "ends a row by its beliefs"
+        if not isinstance(policy.blocks, Blocks):
+            yield type(policy.blocks).__name__, "has blocks that are not known beforehand"
+        if not self.cache.stores_once:
+            yield type(self.cache).__name__, "stores keys and values more than once a block"
+        for piece in (part for whole in (policy, self.propose, self.cache) for part in whole.pieces()):
+            remembers = bool(piece.buffers()) or piece.needs_drift
+            reasons = {"draws at random": piece.draws, "remembers earlier steps": remembers}
+            reasons |= {"runs probes": piece.max_probes > 0, "differs from row to row": bool(piece.per_row)}
+            yield from ((type(piece).__name__, reason) for reason, holds in reasons.items() if holds)
 
     @property
     def max_probes(self) -> int:
@@ -117,6 +147,8 @@ class Sampler(Piece):
     def to_dict(self) -> dict[str, Any]:
         data = super().to_dict()
         del data["piece"], data["policy"]["piece"]
+        if self.draft_steps == 1:  # as in files that know no other number
+            del data["draft_steps"]
         return data
 
     def to_toml(self) -> str:

@@ -100,6 +100,10 @@ class Margin(Score):
 class Uniform(Score):
     """A random order, drawn again at every step."""
 
+    @property
+    def draws(self) -> bool:
+        return True
+
     def __call__(self, view: View) -> Tensor:
         return view.noise.positions(Purpose.UNIFORM, view.offsets)
 
@@ -112,6 +116,10 @@ class Gumbel(Score):
 
     def check(self) -> None:
         require(self.temperature > 0, f"the Gumbel temperature must be above 0, not {self.temperature}.")
+
+    @property
+    def draws(self) -> bool:
+        return True
 
     def __call__(self, view: View) -> Tensor:
         return self.temperature * gumbel(view.noise.positions(Purpose.GUMBEL, view.offsets))

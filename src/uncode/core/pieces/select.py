@@ -34,6 +34,11 @@ class Schedule(Piece):
         """Whether a step may commit nothing without being stalled."""
         return False
 
+    @property
+    def commits_one(self) -> bool:
+        """Whether every step commits one token, whatever the model believes."""
+        return False
+
     def shares(self, masked: Ints) -> Ints:
         """Each block's share of the steps, `[B, blocks]`, from its masks; zeros where there is no schedule."""
         return np.zeros_like(masked)
@@ -91,6 +96,10 @@ class Even(Quota):
     def check(self) -> None:
         check_steps(self.steps)
 
+    @property
+    def commits_one(self) -> bool:
+        return self.steps is None
+
     def shares(self, masked: Ints) -> Ints:
         return split_steps(self.steps, masked)
 
@@ -109,6 +118,10 @@ class Exactly(Quota):
 
     def check(self) -> None:
         require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
+
+    @property
+    def commits_one(self) -> bool:
+        return self.count == 1
 
     def shares(self, masked: Ints) -> Ints:
         return -(-masked // self.count)
@@ -196,6 +209,10 @@ class TopK(Scheduled):
     def schedule(self) -> Schedule:
         return self.quota
 
+    @property
+    def commits_one(self) -> bool:
+        return self.quota.commits_one
+
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         return ranking.top(self.quota(view))
 
@@ -209,6 +226,10 @@ class TauLeap(Scheduled):
     @property
     def schedule(self) -> Schedule:
         return self.time
+
+    @property
+    def draws(self) -> bool:
+        return True
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         coin = view.noise.positions(Purpose.COMMIT, view.offsets)
@@ -466,6 +487,10 @@ class RejectTrivial(Scheduled):
     def bind(self, facts: Facts) -> Self:
         ids = torch.tensor(facts.resolve(self.tokens), dtype=torch.long, device=facts.device)
         return replace(self, inner=self.inner.bind(facts)).holding(_ids=ids)
+
+    @property
+    def draws(self) -> bool:
+        return True
 
     @property
     def schedule(self) -> Schedule:

@@ -68,13 +68,14 @@ def advance(state: State, *, raises: bool = True) -> Step:
 
     1. Open: each row without an open block opens its next one and counts its masked positions.
     2. Forward: ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
-       (On a GPU a single row's forward may have been launched at the end of the step before; see 8.)
+       (On a GPU a single row's forward may have been launched at the end of the step before; see 8.) The forward of a
+       sampler with draft steps also runs over guesses of the row's next canvases (see :mod:`.draft_steps`).
     3. Believe: propose a token everywhere; form the belief (float32; float64 logits keep float64). Beliefs may decide
        where a block ends that has just opened.
     4. Score: a sum of terms in float64. Eligible is what is masked, in the open block and computed by the forward; -inf
        elsewhere.
     5. Select, after probes where a piece needs them: forwards over other canvases, in a session without a KV cache,
-       each counted as a forward of its row.
+       each counted as a forward of its row. Of draft steps, keep those that follow from one another.
     6. Take back: remask among the decoder's own tokens, this step's included.
     7. Write what was selected; erase what was taken back; record with what belief each token was committed.
     8. Check and hand out. The host syncs only where a block can be filled or a row can end (see :mod:`.forwards`): it
@@ -115,11 +116,25 @@ def _forward(state: State) -> tuple[Tensor, View]:
 
 def _run_network(state: State) -> Tensor:
     plan = state.plan()
+    drafted = _run_draft_steps(state)
+    if drafted is not None:
+        return drafted
     logits = state.session.logits(state.batch.tokens, state.batch.layout, plan)
     if state.unchecked:
         _check_first_forward(state, logits, plan.wanted.width)
         state.unchecked = False
     return logits
+
+
+def _run_draft_steps(state: State) -> Tensor | None:
+    """Run the forwards over drafts. Returns the rows' own logits where they have those of all rows."""
+    found: Tensor | None = None
+    for lane in state.lanes:
+        if lane.draft_steps is not None:
+            ready = (state.rows.block_step + state.lookahead.since_sync > 0) & ~state.rows.finished
+            own = lane.draft_steps.run(ready[lane.members], state.session, state.place, state.blocks)
+            found = own if lane.rows is None and ready.all() else None
+    return found
 
 
 def _check_first_forward(state: State, logits: Tensor, width: int) -> None:
@@ -192,6 +207,8 @@ def _believe(lanes: Sequence[Lane], logits: Tensor, view: View) -> list[_Part]:
             view = view.having(memory=memory.values)
         if part.lane.probes is not None:
             view = part.lane.probes.begin(view)
+        if part.lane.draft_steps is not None:
+            part.logits, view = part.lane.draft_steps.spread(part.logits, view)
         proposed, believed = sampler.propose(part.logits, view)
         belief = Belief.of(believed, proposed, view.tokens if part.lane.needs_standing else None)
         if memory is not None:
@@ -254,6 +271,8 @@ def _select(parts: Sequence[_Part]) -> None:
                 decision.belief = view.belief.overwritten(decision.edited, believed)
                 part.view = view.having(belief=decision.belief)
             decision.pending = policy.edit.pending(view)
+        if part.lane.draft_steps is not None:
+            part.lane.draft_steps.accept(decision, view)
 
 
 def _take_back(parts: Sequence[_Part]) -> None:

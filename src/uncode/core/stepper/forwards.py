@@ -66,7 +66,10 @@ class LookAhead:
             moves = policy.blocks.sees_beliefs or policy.blocks.slides or lane.sampler.cache.follows_masks
             if not (lane.revises or moves):
                 masked, shares = rows.of_block(rows.masked)[here], rows.of_block(rows.shares)[here]
-                steps[here] = policy.select.min_steps(masked, shares) - rows.block_step[here]
+                fewest = policy.select.min_steps(masked, shares)
+                if lane.draft_steps is not None:
+                    fewest = lane.draft_steps.min_forwards(fewest)
+                steps[here] = fewest - rows.block_step[here]
             sync_after_next[here] |= policy.stop.stops
         self._until_filled, self._until_sync = (
             int(count[unfinished].min()) if unfinished.any() else 0

@@ -15,6 +15,7 @@ from ..pieces.piece import Piece
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
 from ..support.transfer import upload
+from .draft_steps import DraftSteps
 from .memory import Memory, buffers_of
 from .probes import Probes
 from .rows import Batch, Rows
@@ -38,6 +39,8 @@ class Lane:
         """What its pieces remember; None where they remember nothing."""
         self.probes = Probes(facts.mask_id) if self.sampler.max_probes else None
         """The forwards that its pieces run within a step; None where they run none."""
+        self.draft_steps = DraftSteps(self.sampler, facts) if spec.draft_steps > 1 else None
+        """Its steps that one forward makes together; None where each has its own."""
         remask = spec.policy.remask
         self.revises, self.erases, self.needs_standing = spec.policy.revises, remask.erases, remask.needs_standing
         self.terms = self.sampler.policy.score.terms
@@ -58,6 +61,8 @@ class Lane:
             self.terms = self.sampler.policy.score.terms
         if self.probes is not None:
             self.probes.follow(rows.ids[members], self.rows, batch, self.sampler.propose, denoiser)
+        if self.draft_steps is not None:
+            self.draft_steps.follow(rows.ids[members], members, batch, denoiser)
 
 
 def add_lanes(
@@ -107,6 +112,10 @@ def _check_sampler(sampler: Sampler, facts: Facts, whole_span: bool) -> None:
     require(
         facts.has_kv_cache or not sampler.cache.needs_kv_cache,
         f"this model has no KV cache, and {cache} needs one: use a sampler without a cache.",
+    )
+    require(
+        facts.copies_kv_cache or not sampler.cache.needs_kv_cache or sampler.draft_steps == 1,
+        f"this model's sessions copy no KV cache, which {cache} with draft_steps needs: leave out one of the two.",
     )
 
 

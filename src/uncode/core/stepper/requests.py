@@ -69,7 +69,7 @@ def each_seed(seeds: Seeds, count: int) -> list[int]:
 def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, whole_span: bool) -> None:
     """Raise unless one forward's logits fit: `[B, W, V]` in float32, with W the widest open block, or the span.
 
-    What pieces remember per token takes as much again.
+    What pieces remember per token takes as much again, and so does each further step of a forward.
     """
     lengths = canvas.lengths.tolist()
     different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
@@ -77,7 +77,8 @@ def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, wh
     whole_span = whole_span or any(one.policy.stop.sees_beliefs or one.max_probes for one in different.values())
     widest = canvas.span if whole_span else max(int(width[0]) for width in widths)
     remembered = ([buffer.per for buffer in buffers_of(sampler)] for sampler in different.values())
-    copies = 1 + max((each.count("token") for each in remembered), default=0)
+    copies = max(one.draft_steps for one in different.values())
+    copies += max((each.count("token") for each in remembered), default=0)
     require_memory(
         4 * copies * canvas.rows * widest * facts.vocab_size,
         facts.device,

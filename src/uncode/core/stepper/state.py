@@ -284,22 +284,24 @@ class State:
         """What this step's forward recomputes, per row as its cache policy says; kept while it does not change."""
         if self.planner.current is None or self._plan_changes():
             self.flush_step_counts()
-            rows, start, length = self.rows, self.batch.start, self.batch.tokens.shape[1]
-            block = Span(rows.starts + start, rows.stops + start)
-            window = self.blocks.window
-            place = Place(
-                block=block,
-                block_step=rows.block_step,
-                wanted=window.columns(start),
-                length=length,
-                first_mask=rows.first_mask + start,
-                first_mask_before=rows.first_mask_before + start,
-                since_refresh=rows.since_refresh,
-                since_prompt=rows.since_prompt,
-                start=start,
-            )
-            return self.planner.make(place, rows, window, self.clock)
+            return self.planner.make(self.place(), self.rows, self.blocks.window, self.clock)
         return self.planner.current
+
+    def place(self) -> Place:
+        """What cache policies read of the rows."""
+        rows, start, length = self.rows, self.batch.start, self.batch.tokens.shape[1]
+        block = Span(rows.starts + start, rows.stops + start)
+        return Place(
+            block=block,
+            block_step=rows.block_step,
+            wanted=self.blocks.window.columns(start),
+            length=length,
+            first_mask=rows.first_mask + start,
+            first_mask_before=rows.first_mask_before + start,
+            since_refresh=rows.since_refresh,
+            since_prompt=rows.since_prompt,
+            start=start,
+        )
 
     def _plan_changes(self) -> bool:
         return self.planner.changes(self.rows.block_step + self.lookahead.since_sync)
