@@ -28,8 +28,8 @@ from uncode.samplers import presets
 from uncode.util.stats import newcombe
 
 SEEDS = {"seed 0": "tiny", "seed 1": str(Path(__file__).parent.parent / "studies/tiny-seed-1")}
-BLOCK = 16
-"""Tokens of a block and masks of a window. The answers of the suite have 40 to 112 tokens."""
+BLOCK = 32
+"""Tokens of a block and masks of a window, as published. The answers of the suite have 40 to 112 tokens."""
 SAMPLERS = (
     "left_to_right", "semi_ar", "confidence", "fast_dllm", "uncode", "certain_first", "dsb", "dcd"
 )  # fmt: skip
@@ -48,7 +48,7 @@ def rows(names: tuple[str, ...]) -> Iterator[tuple[str, Sampler]]:
             own = {"blocks": 8} if name == "semi_ar" else {"block_length": BLOCK} if name == "fast_dllm" else {}
             placed = {"window": BLOCK} if cache == "window" or name in SLIDES else own or {"block_length": BLOCK}
             options = own if cache == "none" and name not in SLIDES else placed
-            yield f"{name} {cache}", make(cache=cache, **options).stopping(AfterEos())
+            yield f"{name}, {cache}", make(cache=cache, **options).stopping(AfterEos())
 
 
 def run(out: Path, made: Mapping[str, Sampler], args: argparse.Namespace) -> dict[str, Results]:
@@ -86,10 +86,10 @@ def table(labels: list[str], found: Mapping[str, Results]) -> list[str]:
         "|---|---|---|---|---|---|---|",
     ]
     for label in labels:
-        name, _, cache = label.rpartition(" ")
+        name, _, cache = label.rpartition(", ")
         cells = {seed: [of[label] for of in results.cells.values()] for seed, results in found.items()}
         right = " / ".join(f"{100 * np.concatenate([c.solved for c in of]).mean():.1f}" for of in cells.values())
-        parts = [one_difference(results, label, f"{name} none") for results in found.values()]
+        parts = [one_difference(results, label, f"{name}, none") for results in found.values()]
         sound = " / ".join(
             f"{100 * np.mean(np.concatenate(marks)):.1f}" for marks in map(reasoned, cells.values()) if marks
         )

@@ -7,7 +7,7 @@ model's session does as the plan says. The open blocks of rows may lie in differ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -95,10 +95,20 @@ class Place:
 
     def take(self, rows: Ints) -> Place:
         """What is read of some of the rows."""
-        block, wanted = self.block.take(rows), self.wanted.take(rows)
-        counts = (self.first_mask_before, self.since_refresh, self.since_prompt)
-        taken = [count if isinstance(count, int) else count[rows] for count in counts]
-        return Place(block, self.block_step[rows], wanted, self.length, self.first_mask[rows], *taken, start=self.start)
+
+        def taken(count: Ints | int) -> Ints | int:
+            return count if isinstance(count, int) else count[rows]
+
+        return replace(
+            self,
+            block=self.block.take(rows),
+            block_step=self.block_step[rows],
+            wanted=self.wanted.take(rows),
+            first_mask=self.first_mask[rows],
+            first_mask_before=taken(self.first_mask_before),
+            since_refresh=taken(self.since_refresh),
+            since_prompt=taken(self.since_prompt),
+        )
 
     def span(self, start: Ints | int, stop: Ints | int) -> Span:
         like = self.block.start
