@@ -137,7 +137,7 @@ def test_what_cannot_be_foreseen_is_refused(change: dict[str, object], why: str)
     policy = replace(sampler.policy, **{name: part for name, part in change.items() if name not in parts})
     with pytest.raises(UncodeError, match=rf"^draft_steps=3 needs steps .*, and {why}.*: set it to 1, or change"):
         replace(sampler, policy=policy, draft_steps=3, **parts)
-    with pytest.raises(UncodeError, match="draft_steps must be at least 1, not 0"):
+    with pytest.raises(UncodeError, match="draft_steps must be from 1 to 64, not 0"):
         replace(sampler, draft_steps=0)
 
 

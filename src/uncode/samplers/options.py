@@ -28,6 +28,7 @@ Special = Literal["unseen", "neutral", "counted"]
 Range = tuple[Callable[[float], bool], str]
 AT_LEAST_0: Range = (lambda value: value >= 0, "at least 0")
 AT_LEAST_1: Range = (lambda value: value >= 1, "at least 1")
+FROM_1_TO_64: Range = (lambda value: 1 <= value <= 64, "from 1 to 64")
 FROM_2_TO_64: Range = (lambda value: 2 <= value <= 64, "from 2 to 64")
 ABOVE_0: Range = (lambda value: value > 0, "above 0")
 INSIDE: Range = (lambda value: 0 < value < 1, "above 0 and below 1")
@@ -110,7 +111,7 @@ _ROWS = (
     Option("delimiter_threshold", float, "least probability of the delimiter that ends a block",
            UP_TO_1, (0.05, 1, 0.05)),
     Option("draft_steps", int, "most steps that one forward makes, so many times wider; the tokens stay the same; for "
-           "samplers of one token a step", AT_LEAST_1, (1, 8, 1), default=1),
+           "samplers of one token a step", FROM_1_TO_64, (1, 8, 1), default=1),
     Option("drift", float, "KL divergence from the step before, in nats, below which a position is stable",
            ABOVE_0, (0.001, 0.1, 0.001)),
     Option("early", float, "gap of the two largest logits that ends a decode in the first third of its steps",

@@ -23,6 +23,8 @@ from .tables import FrequencySource
 
 LONGEST_REPR = 100
 """Characters of a repr."""
+MAX_DRAFT_STEPS = 64
+"""Canvases that one forward computes of a row."""
 
 
 def one_line(start: str, parts: list[Piece]) -> str:
@@ -112,7 +114,8 @@ class Sampler(Piece):
         names = [buffer.name for piece in self.pieces() for buffer in piece.buffers()]
         twice = [name for at, name in enumerate(names) if name in names[:at]]
         require(not twice, f"two pieces of a sampler remember '{twice[0] if twice else ''}': use one of them.")
-        require(self.draft_steps >= 1, f"draft_steps must be at least 1, not {self.draft_steps}.")
+        fits = 1 <= self.draft_steps <= MAX_DRAFT_STEPS
+        require(fits, f"draft_steps must be from 1 to {MAX_DRAFT_STEPS}, not {self.draft_steps}.")
         if self.draft_steps > 1:
             piece, what = next(self._unforeseen(), ("", ""))
             require(
