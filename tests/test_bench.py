@@ -201,6 +201,13 @@ def test_draft_steps(bench: Bench, run: Run) -> None:
     assert printed.count("average") == 3 and "0 of 6 rows differ from those with 1" in printed
 
 
+def test_caches(bench: Bench, run: Run) -> None:
+    caches = bench("caches", SEEDS={"seed 0": "tiny"}, BLOCK=16)
+    words = ["--samplers", "fast_dllm,dcd", "--families", "mini_sudoku", "--problems", "2", "--workers", "1"]
+    rows = [line.split(" | ") for line in run(caches, *words, "--device", "cpu").splitlines() if " | " in line]
+    assert [row[1] for row in rows[1:]] == ["none", "prefix", "dual", "window", "none", "window"]
+
+
 def test_engine(bench: Bench, run: Run) -> None:
     engine = bench("engine", LENGTHS=(4, 8), PROMPTS=(3, 5))
     printed = run(engine, "--tiny", "--rows", "2", "--requests", "4", "--caches", "none", "dual")

@@ -52,7 +52,7 @@ def samplers(draw: st.DrawFn) -> Sampler:
 
 def test_these_presets_take_draft_steps() -> None:
     known = ["confidence", "entropy", "margin", "left_to_right", "semi_ar", "uncode", "entropy_gate"]
-    assert [*known, "certainty_density"] == NAMES
+    assert [*known, "certainty_density", "eoser"] == NAMES
 
 
 @given(MODELS, samplers(), canvases(), SEEDS, COUNTS, st.booleans())
