@@ -126,8 +126,10 @@ class Results:
 
     def save(self, path: Path) -> None:
         data = asdict(self)
-        for cell in (cell for of in data["cells"].values() for cell in of.values()):
-            cell.update({name: _packed(cell[name]) for name in MARKS if cell[name] is not None})
+        for of in data["cells"].values():
+            for sampler, cell in of.items():
+                packed = {name: _packed(cell[name]) for name in MARKS if cell[name] is not None}
+                of[sampler] = {name: value for name, value in (cell | packed).items() if value is not None}
         write_whole(path, json.dumps(data, indent=1) + "\n")
 
     @classmethod
