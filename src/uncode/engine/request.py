@@ -90,7 +90,7 @@ class FinishedRow:
 
     @property
     def columns(self) -> int:
-        """The columns that they computed, probes left out."""
+        """The columns that they computed, without probes and drafts."""
         return self.rows.columns(self.at)
 
     def forwards_before(self, step: int) -> int:

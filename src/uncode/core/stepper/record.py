@@ -248,7 +248,7 @@ class HostRows:
         """Of each row at each of its steps; empty where its sampler has none."""
 
     def columns(self, at: int) -> int:
-        """The columns that the forwards of a row computed, probes left out: what it cost on a GPU."""
+        """The columns that the forwards of a row computed, without probes and drafts."""
         start, stop = self._window[at, :, : self.steps[at]]
         return int((stop - start).sum())
 
