@@ -98,7 +98,7 @@ def _check_sampler(sampler: Sampler, facts: Facts, whole_span: bool) -> None:
     blocks = type(sampler.policy.blocks).__name__
     require(
         not sampler.policy.blocks.slides or sampler.cache.follows_masks or not sampler.cache.needs_kv_cache,
-        f"{blocks} moves after every step, which {cache} does not follow: use WindowCache or no cache.",
+        f"{blocks} moves after every step, which {cache} does not follow: use a window cache or none.",
     )
     policy = sampler.policy
     readers: list[Piece] = [term for term in policy.score.terms if term.reads_committed]
