@@ -45,7 +45,7 @@ def samplers(draw: st.DrawFn) -> Sampler:
     propose = draw(st.sampled_from(grid.PROPOSALS))
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
     select = select or draw(st.sampled_from(grid.SELECTORS))
-    edits = [None] if stop.sees_beliefs else [edit for edit in grid.EDITORS if grid.fits(edit, select)]
+    edits = [None] if writes_alone(stop) else [edit for edit in grid.EDITORS if grid.fits(edit, select)]
     policy = Policy(
         score=Exp(Confidence())
         if suppresses
@@ -59,9 +59,14 @@ def samplers(draw: st.DrawFn) -> Sampler:
     return Sampler(policy, propose, draw(st.sampled_from(caches_beside(policy))))
 
 
+def writes_alone(stop: Stop) -> bool:
+    """Whether no remasker or editor goes beside a stop rule."""
+    return stop.sees_beliefs or stop.overwrites
+
+
 def remaskers_beside(stop: Stop) -> list[Any]:
     """Those that a policy takes beside a stop rule."""
-    return [pair for pair in grid.REMASKERS if not (stop.sees_beliefs and pair[0].erases)]
+    return [pair for pair in grid.REMASKERS if not (writes_alone(stop) and pair[0].erases)]
 
 
 def blocks_beside(select: Selector) -> list[BlockSchedule]:
@@ -183,7 +188,7 @@ PIECES: list[object] = [
 
 def sampler_with(piece: object, random: Random) -> Sampler:
     """The piece with others drawn from the grid around it."""
-    stops = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | Editor | tuple) <= (not stop.sees_beliefs)]
+    stops = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | Editor | tuple) <= (not writes_alone(stop))]
     stop = piece if isinstance(piece, Stop) else random.choice(stops)
     narrow = isinstance(piece, CachePolicy) and not piece.sees_block
     pairs = [pair for pair in remaskers_beside(stop) if grid.fits(piece, pair[1])]

@@ -135,14 +135,15 @@ def with_shared(sampler: p.Sampler, changes: Mapping[str, Any]) -> p.Sampler:
     """The sampler with other values of its shared options: its blocks, its cache, its proposal and its draft steps."""
     changes = _together({}, {**changes}, f"the sampler '{sampler.name}'")
     blocks = _blocks(sampler.policy.blocks, changes)
-    if blocks != sampler.policy.blocks:
-        sampler = replace(sampler, policy=replace(sampler.policy, blocks=blocks))
+    made: dict[str, Any] = {"policy": replace(sampler.policy, blocks=blocks)}
     if "cache" in changes:
-        sampler = sampler.caching(cache_named(changes["cache"]))
+        made["cache"] = cache_named(changes["cache"], blocks.slides)
     drawing: dict[str, Any] = {key: changes[key] for key in ("temperature", "top_k", "top_p") if key in changes}
     if drawing:
-        sampler = replace(sampler, propose=_drawing(sampler.propose, drawing))
-    return replace(sampler, draft_steps=changes["draft_steps"]) if "draft_steps" in changes else sampler
+        made["propose"] = _drawing(sampler.propose, drawing)
+    if "draft_steps" in changes:
+        made["draft_steps"] = changes["draft_steps"]
+    return replace(sampler, **made)
 
 
 def _blocks(blocks: p.BlockSchedule, changes: Mapping[str, Any]) -> p.BlockSchedule:
@@ -151,6 +152,8 @@ def _blocks(blocks: p.BlockSchedule, changes: Mapping[str, Any]) -> p.BlockSched
     given = "block_length" in changes
     length: Any = changes.get("block_length")
     if changes.get("window") is not None:
+        if type(blocks) is not p.Blocks and not isinstance(blocks, p.SlidingWindow):
+            raise OptionError(f"the blocks of this sampler, {type(blocks).__name__}, take no window.", "window")
         old = blocks if isinstance(blocks, p.SlidingWindow) else p.SlidingWindow()
         return replace(old, masks=changes["window"])
     if isinstance(blocks, p.SlidingWindow):
@@ -179,10 +182,11 @@ def _drawing(propose: p.Proposal, changes: dict[str, Any]) -> p.Proposal:
     return p.Greedy(drawn.ban) if is_greedy else drawn
 
 
-def cache_named(name: Cache) -> p.CachePolicy:
-    """The cache policy of that name; auto is prefix where the model has a KV cache."""
+def cache_named(name: Cache, slides: bool = False) -> p.CachePolicy:
+    """The cache policy of that name; auto is prefix where the model has a KV cache, and none beside a window that
+    slides."""
     caches = {
-        "auto": p.PrefixCache(optional=True),
+        "auto": p.NoCache() if slides else p.PrefixCache(optional=True),
         "none": p.NoCache(),
         "prefix": p.PrefixCache(),
         "dual": p.DualCache(),

@@ -196,18 +196,19 @@ class PreparedPlan:
     would be computed as widely as the widest.
 
     The common forward keeps its shape, so that its CUDA graph is replayed; in it the wide rows are idle. Where windows
-    slide, their width changes from step to step, and is rounded up to a `multiple`.
+    slide, their width changes from step to step, and is rounded up to a multiple.
     """
 
-    def __init__(self, rows: RowPositions, plan: Plan, shift: int, may_split: bool, multiple: int = 1) -> None:
+    def __init__(self, rows: RowPositions, plan: Plan, shift: int, may_split: bool) -> None:
         self.plan, self.wide = plan, list[WideRows]()
         self.common: PreparedPass | None = None
         is_cached = plan.store.width > 0 or plan.reuse.width > 0 or not plan.window.mask(rows.length).all()
         clipped = rows.clip(plan) if is_cached else plan
+        multiple = SLIDING_MULTIPLE if is_cached and plan.slides else 1
         widths = clipped.window.stop - clipped.window.start
         groups = _wide_groups(widths) if is_cached and may_split else []
         if not groups:
-            self.common = PreparedPass(rows, clipped, shift, is_cached, multiple=multiple if is_cached else 1)
+            self.common = PreparedPass(rows, clipped, shift, is_cached, multiple=multiple)
             return
         idle = np.concatenate(groups)
         if len(idle) < len(widths):

@@ -13,10 +13,7 @@ from ...core.support.threads import is_small, side_by_side
 from .cuda_graph import ForwardInputs, GraphCache
 from .kv_cache import KVCache
 from .network import Transformer
-from .prepared import SLIDING_MULTIPLE, PreparedPlan, RowPart, RowParts, RowPositions, WideRows
-
-USUAL_WIDTHS = 3
-"""Widths of windows where none slides: the whole canvas, a block, and a last block that is shorter."""
+from .prepared import PreparedPlan, RowPart, RowParts, RowPositions, WideRows
 
 
 class TransformerSession:
@@ -36,8 +33,6 @@ class TransformerSession:
         """Whether rows of different width are computed in parts."""
         self.threads = torch.get_num_threads()
         self.graphs = GraphCache(is_on=on_one_gpu)
-        self.widths = set[int]()
-        """Of the windows so far."""
         self.apart = KVCache(shape.layers, shape.key_heads, shape.head_width, 0, length)
         """Of the rows that are computed in their own forward."""
         self.apart_graphs = GraphCache(is_on=on_one_gpu)
@@ -108,14 +103,9 @@ class TransformerSession:
             self.prepared = (
                 RowParts(self.positions, plan, self.shift, self.threads)
                 if self.in_parts
-                else PreparedPlan(self.positions, plan, self.shift, self.cache.is_allocated, self._multiple(plan))
+                else PreparedPlan(self.positions, plan, self.shift, may_split=self.cache.is_allocated)
             )
         return self.prepared
-
-    def _multiple(self, plan: Plan) -> int:
-        """What the width of a forward is rounded up to: it changes from step to step where the window slides."""
-        self.widths.add(plan.window.width)
-        return SLIDING_MULTIPLE if len(self.widths) > USUAL_WIDTHS else 1
 
     def add(self, rows: int, left: int, right: int) -> None:
         if self.cache.add(rows, left, right):

@@ -59,10 +59,13 @@ class Plan:
     """Columns whose fresh keys and values later plans may reuse. A session may also store the rest of the window."""
     reuse: Span
     """Attend to the stored keys and values of these columns, except where the window is fresh."""
+    slides: bool = False
+    """Whether the window's width may change with every step."""
 
     def take(self, rows: Ints) -> Plan:
         """The plan of some of the rows."""
-        return Plan(*(span.take(rows) for span in (self.window, self.wanted, self.store, self.reuse)))
+        window, wanted, store, reuse = (s.take(rows) for s in (self.window, self.wanted, self.store, self.reuse))
+        return Plan(window, wanted, store, reuse, self.slides)
 
 
 NEVER = 2**40
@@ -86,6 +89,8 @@ class Place:
     the next three."""
     first_mask_before: Ints | int = NEVER
     """The same at the row's last forward."""
+    stop_before: Ints | int = 0
+    """Where the open block ended at the row's last forward."""
     since_refresh: Ints | int = NEVER
     """Tokens committed since a forward last reused no key of the generated span; :data:`NEVER` before the first."""
     since_prompt: Ints | int = NEVER
@@ -106,6 +111,7 @@ class Place:
             wanted=self.wanted.take(rows),
             first_mask=self.first_mask[rows],
             first_mask_before=taken(self.first_mask_before),
+            stop_before=taken(self.stop_before),
             since_refresh=taken(self.since_refresh),
             since_prompt=taken(self.since_prompt),
         )
@@ -241,8 +247,9 @@ class WindowCache(CachePolicy):
     """Store everything; recompute the open masks and a margin to their left (DSB).
 
     A step computes the open block from its first mask on, at least `margin` columns to the left of it, and all columns
-    that the step before has committed: a fresh token is computed once before its keys are reused (dKV-Cache). With
-    blocks that slide, that is a window of about one width.
+    that the step before has computed and committed: a fresh token is computed once before its keys are reused
+    (dKV-Cache). With blocks that slide, that is a window of about one width. What a stop rule fills behind it is
+    computed at the next refresh.
 
     After `every` committed tokens a step recomputes the whole generated span, never where it is None; 1 equals no
     cache. The prompt is then recomputed too if `prompt_every` tokens were committed since; None keeps it for the whole
@@ -273,7 +280,7 @@ class WindowCache(CachePolicy):
     def __call__(self, place: Place) -> Plan:
         fresh, prompt_fresh = _is_due(place.since_refresh, self.every), _is_due(place.since_prompt, self.prompt_every)
         first = np.minimum(place.first_mask - self.margin, place.first_mask_before)
-        stop, seen = place.block.stop, np.full_like(first, place.length)
+        stop, seen = np.maximum(place.block.stop, place.stop_before), np.full_like(first, place.length)
         if self.suffix is not None:
             stop = seen = np.minimum(stop + self.suffix, place.length)
         from_column = np.where(prompt_fresh, 0, place.start)
@@ -283,6 +290,7 @@ class WindowCache(CachePolicy):
             wanted=place.wanted,
             store=window,
             reuse=place.span(0, np.where(fresh, from_column, seen)),
+            slides=True,
         )
 
 

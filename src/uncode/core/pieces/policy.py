@@ -60,6 +60,10 @@ class Policy(Piece):
             not (self.stop.sees_beliefs and self.revises),
             f"{ends} ends a row by committing all of it, so {revises} can take nothing back: leave out one of the two.",
         )
+        require(
+            not (self.stop.overwrites and self.revises),
+            f"{ends} writes over tokens, and so does {revises}: leave out one of the two.",
+        )
         finds, shares = type(self.blocks).__name__, type(self.select).__name__
         require(
             not (self.blocks.sees_beliefs and self.select.has_schedule),
@@ -133,6 +137,8 @@ class Sampler(Piece):
             yield type(policy.edit or policy.remask).__name__, "changes tokens that were written"
         if policy.stop.sees_beliefs:
             yield type(policy.stop).__name__, "ends a row by its beliefs"
+        if policy.stop.overwrites:
+            yield type(policy.stop).__name__, "writes behind masks that stay open"
         if not isinstance(policy.blocks, Blocks):
             yield type(policy.blocks).__name__, "has blocks that are not known beforehand"
         if not self.cache.stores_once:

@@ -29,6 +29,9 @@ class Stop(Piece):
         with such a rule has none."""
         return False
 
+    overwrites: ClassVar[bool] = False
+    """Whether it writes over tokens, and at masks of a row that goes on. The trace then keeps every change."""
+
     stops: ClassVar[bool] = True
     """False for the one rule that never does; the stepper then does not look."""
 
@@ -60,6 +63,10 @@ class EitherStop(Stop):
     @property
     def reads_committed(self) -> bool:
         return self.first.reads_committed or self.second.reads_committed
+
+    @property
+    def overwrites(self) -> bool:  # type: ignore[override]
+        return self.first.overwrites or self.second.overwrites
 
     @property
     def stops(self) -> bool:  # type: ignore[override]
@@ -115,6 +122,7 @@ class AfterEos(Stop):
 class FromFirstEos(Stop):
     """Everything behind an EOS token the decoder wrote becomes that token at once; masks before it stay open (DCD)."""
 
+    overwrites: ClassVar[bool] = True
     _ids: ClassVar[Tensor]
 
     def bind(self, facts: Facts) -> Self:

@@ -260,6 +260,7 @@ def _select(parts: Sequence[_Part]) -> None:
     for part in parts:
         policy, view, decision = part.lane.sampler.policy, part.view, part.decision
         decision.chosen = policy.select(part.ranking, view)
+        decision.keeps_events = policy.stop.overwrites
         decision.unranked = policy.stop.sees_beliefs or policy.edit is not None
         if policy.stop.sees_beliefs:
             decision.chosen = decision.chosen | policy.stop.exits(view)
@@ -315,6 +316,7 @@ def _in_one(parts: Sequence[_Part], view: View) -> Decision:
         erased=joined((d.erased for d in decisions), lambda d: torch.zeros_like(d.chosen)),
         edited=joined((d.edited for d in decisions), lambda d: torch.zeros_like(d.chosen)),
         unranked=any(d.unranked for d in decisions),
+        keeps_events=any(d.keeps_events for d in decisions),
         pending=concatenate([d.pending_rows for d in decisions]),
         block_stop=stop,
     )
@@ -358,6 +360,14 @@ def _record_events(state: State, decision: Decision) -> None:
                 continue
             written = -1 if token is None else int(token[row, column])
             state.record.events[row].append((own[row], int(offsets[row, column]), written))
+
+
+def _record_fill(state: State, members: Ints, fill: Tensor) -> None:
+    """Keep what a stop rule has written in this step, beside its other changes."""
+    last, found = state.record.steps[:, 0].tolist(), fill.tolist()
+    for at, offset in (fill >= 0).nonzero().tolist():
+        row = int(members[at])
+        state.record.events[row].append((last[row] - 1, offset, found[at][offset]))
 
 
 # -- 8. check and hand out -------------------------------------------------------------------------
@@ -453,4 +463,7 @@ def _ask_stop_rules(state: State) -> Tensor:
         batch.tokens[rows, batch.start :] = torch.where(fill >= 0, fill, here)
         state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])
         ended[rows] = ~(masked & (fill < 0)).any(-1)
+        if lane.sampler.policy.stop.overwrites:
+            state.record.overwrite(rows, fill >= 0)
+            _record_fill(state, lane.members, fill)
     return ended

@@ -142,7 +142,11 @@ class Planner:
             return Span(starts[rows.lane, rows.index], stops[rows.lane, rows.index])
 
         spans = zip(*((plan.window, plan.wanted, plan.store, plan.reuse) for plan in plans), strict=True)
-        self.current = plan = plans[0] if len(plans) == 1 else Plan(*map(mix, spans))
+        if len(plans) == 1:
+            self.current = plan = plans[0]
+        else:
+            recomputed, wanted, store, reuse = map(mix, spans)
+            self.current = plan = Plan(recomputed, wanted, store, reuse, any(plan.slides for plan in plans))
         self.computed = _computed(plan, place, window)
         self._history.append((clock, rows.ids, self._in_row_positions(plan.window)))
         return plan

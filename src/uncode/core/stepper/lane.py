@@ -42,7 +42,8 @@ class Lane:
         self.draft_steps = DraftSteps(self.sampler, facts) if spec.draft_steps > 1 else None
         """Its steps that one forward makes together; None where each has its own."""
         remask = spec.policy.remask
-        self.revises, self.erases, self.needs_standing = spec.policy.revises, remask.erases, remask.needs_standing
+        self.erases, self.needs_standing = remask.erases, remask.needs_standing
+        self.revises = spec.policy.revises or spec.policy.stop.overwrites
         self.terms = self.sampler.policy.score.terms
         """The terms of the score. `Sum.terms` builds the tuple at every call, so the lane keeps it."""
         self._bound, self._facts = self.sampler, facts

@@ -14,11 +14,13 @@ from ..canvas import Canvas
 from ..denoiser import Facts
 from ..errors import UncodeError, require, shown
 from ..noise import Noise
+from ..pieces.blocks import BlockSchedule
 from ..pieces.policy import Sampler
 from ..support.arguments import whole_number
 from ..support.memory import require_memory
 from ..support.reprs import counted
 from .memory import buffers_of
+from .rows import room_for
 
 Samplers = Sampler | Sequence[Sampler]
 Seeds = int | Sequence[int]
@@ -73,9 +75,9 @@ def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, wh
     """
     lengths = canvas.lengths.tolist()
     different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
-    widths = (sampler.policy.blocks.widest(np.array([length])) for (_, length), sampler in different.items())
+    widths = (_widest(sampler.policy.blocks, length) for (_, length), sampler in different.items())
     whole_span = whole_span or any(one.policy.stop.sees_beliefs or one.max_probes for one in different.values())
-    widest = canvas.span if whole_span else max(int(width[0]) for width in widths)
+    widest = canvas.span if whole_span else max(widths)
     remembered = ([buffer.per for buffer in buffers_of(sampler)] for sampler in different.values())
     copies = max(one.draft_steps for one in different.values())
     copies += max((each.count("token") for each in remembered), default=0)
@@ -85,3 +87,9 @@ def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, wh
         f"a step that sees {canvas.rows * widest:,} positions",
         "use a shorter length, a smaller batch or shorter blocks",
     )
+
+
+def _widest(blocks: BlockSchedule, length: int) -> int:
+    """The most columns that a step lays out for a row of this length."""
+    widest = int(blocks.widest(np.array([length]))[0])
+    return min(room_for(widest), length) if blocks.slides else widest

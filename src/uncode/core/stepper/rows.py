@@ -25,6 +25,11 @@ ROOM_TO_SLIDE = 32
 anew after about as many tokens, and a GPU replays few graphs."""
 
 
+def room_for(width: int) -> int:
+    """The columns that are laid out for a window that slides and is so wide now."""
+    return (-(-width // ROOM_TO_SLIDE) + 1) * ROOM_TO_SLIDE
+
+
 class Batch:
     """Rows on one canvas `[B, L]`; the generated span starts at the same column for all."""
 
@@ -123,6 +128,8 @@ class Rows:
     """Masks of the span as of the last sync. So for the next three, where a cache policy follows the masks."""
     first_mask_before: Ints
     """The first mask at the last forward."""
+    stop_before: Ints
+    """Where the open block ended then."""
     since_refresh: Ints
     since_prompt: Ints
     """Tokens committed since the last forward that reused no key of the span, and since the last that reused none."""
@@ -158,6 +165,7 @@ class Rows:
             window_stop=np.minimum(stop, lengths),
             masks_left=counts.sum(1),
             first_mask_before=first,
+            stop_before=zeros,
             since_refresh=zeros + NEVER,
             since_prompt=zeros + NEVER,
             finished=zeros > 0,
@@ -168,7 +176,7 @@ class Rows:
         """No rows yet."""
         line, square = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)
         blocks, steps, joined = (square, square, square, square), (line, line, line), (line, line, line > 0)
-        cache = (line, line, line, line)
+        cache = (line, line, line, line, line)
         return cls(line, line, *blocks, *steps, *joined, line, line > 0, line, *cache, line > 0)
 
     def __len__(self) -> int:
@@ -245,7 +253,7 @@ class Rows:
         committed = self.masks_left - masks_left
         self.since_refresh = np.where(reuse.stop <= start, 0, self.since_refresh) + committed
         self.since_prompt = np.where(reuse.stop <= reuse.start, 0, self.since_prompt) + committed
-        self.first_mask_before, self.masks_left = self.first_mask, masks_left
+        self.first_mask_before, self.stop_before, self.masks_left = self.first_mask, self.stops, masks_left
 
     def end_blocks(self, stop: Ints, behind: Ints, following: Ints) -> NDArray[np.bool_]:
         """Set the end of each belief-delimited block after its first step, to the offset `stop`.
@@ -329,7 +337,7 @@ class OpenBlocks:
         starts, stops, span = rows.starts, rows.stops, tokens.shape[1]
         width, slides = span if whole_span else int((stops - starts).max()), bool(rows.slides.any())
         if slides:
-            width = min((-(-width // ROOM_TO_SLIDE) + 1) * ROOM_TO_SLIDE, span)
+            width = min(room_for(width), span)
         first = np.zeros_like(starts) if whole_span else np.minimum(starts, span - width)
         inside = Span(np.where(rows.slides, 0, starts), np.where(rows.slides, rows.ends[:, -1], stops))
         self.window = Window.over(first, width, inside.start, inside.stop, tokens.device)

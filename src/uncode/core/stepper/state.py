@@ -298,6 +298,7 @@ class State:
             length=length,
             first_mask=rows.first_mask + start,
             first_mask_before=rows.first_mask_before + start,
+            stop_before=rows.stop_before + start,
             since_refresh=rows.since_refresh,
             since_prompt=rows.since_prompt,
             start=start,
