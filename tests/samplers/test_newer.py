@@ -41,6 +41,7 @@ from uncode.core.pieces.select import (
     TopK,
 )
 from uncode.core.pieces.stop import AfterEos, WhenAnswerIsClear
+from uncode.core.trace.row_record import FILLED
 from uncode.core.view import Ranking, View
 from uncode.engine import Engine, Request
 from uncode.frequency import FrequencyTable
@@ -479,3 +480,18 @@ def test_probes_are_part_of_a_trace() -> None:
         with pytest.raises(UncodeError, match=why):
             Trace.from_json(json.dumps(row | {"probes": probes}))
     assert "probes" not in json.loads(decode(ToyDenoiser(2), canvas, presets.confidence()).to_json())
+
+
+def test_a_row_that_eos_closes_early_replays_step_by_step() -> None:
+    """DCD writes EOS over tokens behind the first one, and the trace keeps it."""
+    overwritten = 0
+    for seed in range(12):
+        model = ToyDenoiser(seed, boost=2.0)
+        run = uncode.steps(model, Canvas.after_prompt([[1, 2, 3]], 24, MASK), presets.dcd(threshold=0.4, window=24))
+        canvases = [step.tokens.clone() for step in run]
+        trace = run.trace()
+        assert all(torch.equal(trace.replay(count), canvas) for count, canvas in enumerate(canvases, 1))
+        written = {offset for step, offset, _ in trace.events[0]}
+        overwritten += len(trace.events[0]) - len(written)
+        assert bool(trace.logp[0][trace.commit_step[0] == FILLED].isnan().all())
+    assert overwritten
