@@ -66,6 +66,7 @@ def samplers(vocab: int) -> list[Sampler]:
     made = [resolve(name, table=table) for name in presets.PRESETS]
     made = [without_tokenizer(sampler) for sampler in made]
     cached = [presets.semi_ar(blocks=2, cache="prefix"), presets.semi_ar(blocks=2, cache="dual")]
+    cached.append(presets.semi_ar(blocks=2, cache="dual", draft_steps=3))
     return [*made, *cached, presets.confidence(temperature=0.7), presets.confidence().stopping(AfterEos())]
 
 

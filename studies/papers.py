@@ -13,7 +13,16 @@ WINO (Hong et al., ICLR 2026; Feng-Hong/WINO-DLLM LLaDA/decoding.py, decoding_wi
 and takes back what is below 0.9 when its own token is hidden. The check is made in the same forward, through a
 shadow block: masks at the positions of the open block, which see every token but the one at their own position.
 This needs an attention mask per query, which the models here do not take, and plain forwards cannot replace it: a
-token that is masked in the canvas is hidden from all other positions too. `edit` and `saber` revise tokens without it.
+token that is masked in the canvas is hidden from all other positions too. `edit`, `saber` and `core` revise tokens
+without it.
+
+SOAR (duterscmy/SOAR) keeps a beam of canvases from step to step, DAEDAL (Li-Jinsong/DAEDAL) lengthens the canvas
+while it decodes, and DAWN (lizhuo-luo/DAWN) and CLAD (ziyigu2004/CLAD) read attention maps. [Decisions](decisions.md)
+says why they are not here.
+
+FreeDave (arXiv:2510.00294; cychomatica/FreeDave generation/core.py, block_decode_with_full_attention_FreeDave) is no
+preset: it is `draft_steps` of any sampler of one token a step. FreeDave++, which drafts beside a confidence threshold,
+is not here.
 """
 
 

@@ -41,7 +41,8 @@ def beside_stored(new: Results) -> Results:
 
 
 def _first(cell: CellResults, problems: int) -> CellResults:
-    return replace(cell, right=cell.right[:problems], hasty=cell.hasty[:problems])
+    sound = None if cell.sound is None else cell.sound[:problems]
+    return replace(cell, right=cell.right[:problems], hasty=cell.hasty[:problems], sound=sound)
 
 
 def main(files: list[Path]) -> None:

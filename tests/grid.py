@@ -6,14 +6,17 @@ import torch
 
 from tests.toy import EOS, VOCAB
 from uncode import FrequencyTable
-from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks
-from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache
+from uncode.core.pieces.blocks import Blocks, DelimitedBlocks, GrowingBlocks, SlidingWindow
+from uncode.core.pieces.branches import LeastUncertainNext, Lookahead
+from uncode.core.pieces.cache import DualCache, NoCache, PrefixCache, WindowCache
+from uncode.core.pieces.piece import Piece
 from uncode.core.pieces.propose import Credit, Greedy, Sample
-from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite
+from uncode.core.pieces.remask import LargestDrops, LeastConfident, LoopQuota, Never, Overwrite, OverwriteBrittle
 from uncode.core.pieces.score import (
     CertaintyDensity,
     Confidence,
     Defer,
+    EarlyDiscount,
     EndsInTurn,
     EntropyGate,
     Exp,
@@ -22,6 +25,7 @@ from uncode.core.pieces.score import (
     Informativeness,
     Margin,
     NegEntropy,
+    Score,
     Uniform,
 )
 from uncode.core.pieces.select import (
@@ -35,14 +39,14 @@ from uncode.core.pieces.select import (
     Even,
     Exactly,
     Factor,
-    LeastUncertainNext,
+    Selector,
     StableOrQuota,
     TauLeap,
     Threshold,
     ThresholdOrQuota,
     TopK,
 )
-from uncode.core.pieces.stop import AfterEos, AtTheEnd, EitherStop, WhenAnswerIsClear
+from uncode.core.pieces.stop import AfterEos, AtTheEnd, EitherStop, FromFirstEos, WhenAnswerIsClear
 from uncode.samplers.interventions import RejectTrivial
 from uncode.samplers.legacy_pieces import (
     AlternatingCommit,
@@ -56,6 +60,13 @@ from uncode.samplers.legacy_pieces import (
 
 TABLE = FrequencyTable(torch.tensor([int(10000 / (1 + (5 * v) % 32)) for v in range(VOCAB)]), "grid", (EOS,))
 
+
+def fits(piece: object, select: Selector | None) -> bool:
+    """Whether a policy takes a piece beside a selector: some need its schedule. None is any selector."""
+    needs = isinstance(piece, Piece) and any(part.needs_schedule for part in piece.pieces())
+    return select is None or select.has_schedule or not needs
+
+
 SCORES = [
     Confidence(),
     NegEntropy(),
@@ -68,6 +79,7 @@ SCORES = [
     Margin() + Informativeness(TABLE, clip=None, special="counted"),
     Exp(Confidence()) + Gumbel(0.3),
     Confidence() + Defer(("ends",)),
+    Confidence() + EarlyDiscount(("ends",), 0.3),
     Confidence() + EndsInTurn(),
     Confidence() + EndsInTurn(0.9),
     Confidence() + EntropyGate(2.0),
@@ -97,8 +109,18 @@ SELECTORS = [
     AboveMeanAtCommit(2),
     LeastUncertainNext(3, 0.3, 0.6),
     LeastUncertainNext(4, 1.0, 0.9, 2, immediate=False),
+    Lookahead(3, 0.5),
     RejectTrivial(TopK(Even(5)), (1, 2, 3, 20, 21), 0.7),
 ]
+
+SCORED_SELECTORS = [(score, select) for score in SCORES for select in SELECTORS if fits(score, select)]
+"""Every score with every selector that a policy takes beside it."""
+
+
+def short_name(piece: Score | Selector) -> str:
+    """The name of a test of it."""
+    return "+".join(type(term).__name__ for term in piece.terms) if isinstance(piece, Score) else type(piece).__name__
+
 
 BLOCKS = [
     Blocks(),
@@ -106,9 +128,20 @@ BLOCKS = [
     Blocks(length=5),
     GrowingBlocks(length=4),
     DelimitedBlocks((2, 5, 9, 14, 20), 0.2, 3),
+    SlidingWindow(4),
+    SlidingWindow(6, columns=5),
 ]
 
-CACHES = [NoCache(), PrefixCache(), DualCache(), PrefixCache(refresh=2), DualCache(refresh=3)]
+CACHES = [
+    NoCache(),
+    PrefixCache(),
+    DualCache(),
+    PrefixCache(refresh=2),
+    DualCache(refresh=3),
+    WindowCache(),
+    WindowCache(margin=1, every=4, prompt_every=6),
+    WindowCache(margin=0, every=None, prompt_every=None, suffix=2),
+]
 
 REMASKERS = [
     (Never(), None),
@@ -130,11 +163,12 @@ PROPOSALS = [
     SuppressAfterDraw((), 0.5),
 ]
 
-EDITORS = [None, None, Overwrite(0.3, 2)]
+EDITORS = [None, None, Overwrite(0.3, 2), OverwriteBrittle(3, 2, 1, 0.1, 0.2, 0.9, 1)]
 
 STOPS = [
     AtTheEnd(),
     AfterEos(),
+    FromFirstEos(),
     WhenAnswerIsClear(4, 3, 3.0, 2.0, 1.0, None, AfterEos()),
     EitherStop(WhenAnswerIsClear(None, 3, 3.0, 2.0, 1.0), AfterEos()),
 ]

@@ -81,7 +81,7 @@ def test_agreement_decodes_with_every_preset(bench: Bench, run: Run) -> None:
     """Some presets need a frequency table, and one a tokenizer."""
     agreement = bench("agreement", ProcessPoolExecutor=lambda workers, context: ThreadPoolExecutor(workers))
     printed = run(agreement, "--networks", "1", "--workers", "1", "--device", "cpu")
-    samplers = len(PRESETS) + 4
+    samplers = len(PRESETS) + 5
     assert f"{samplers} samplers: 0 of {3 * samplers} rows differ" in printed
     assert figures(bench, "agreement", printed)
 
@@ -106,6 +106,7 @@ def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, run: Run, tmp_
         ("dual", 16),
     ]
     assert found["belief"]["tokens that differ"] == 0
+    assert [each["draft steps"] for each in found["by draft steps"]] == [1, 2, 4, 8]
     assert len(figures(bench, "steps", printed)) >= 2 + len(found["table"])
     found["table"][0]["step"] = 99.0 * found["table"][0]["floor"]
     assert "none at batch 1: a step takes 99.00 times its floor, not 1.2" in gpu.missed(found)
@@ -191,6 +192,20 @@ def test_cpu(bench: Bench, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(re.findall(r"^(?:none|prefix|dual) +\d", run(cpu), re.MULTILINE)) == 3
     monkeypatch.setattr(cpu.os, "cpu_count", lambda: 1)
     cpu.with_a_load(cpu.uncode.load("tiny", device="cpu", dtype="float32"))
+
+
+def test_draft_steps(bench: Bench, run: Run) -> None:
+    """At any size the tokens are the same."""
+    drafts = bench("draft_steps", FAMILIES=ONE_FAMILY)
+    printed = run(drafts, "--problems", "2", "--counts", "1", "3")
+    assert printed.count("average") == 3 and "0 of 6 rows differ from those with 1" in printed
+
+
+def test_caches(bench: Bench, run: Run) -> None:
+    caches = bench("caches", SEEDS={"seed 0": "tiny"}, BLOCK=16)
+    words = ["--samplers", "fast_dllm,dcd", "--families", "mini_sudoku", "--problems", "2", "--workers", "1"]
+    rows = [line.split(" | ") for line in run(caches, *words, "--device", "cpu").splitlines() if " | " in line]
+    assert [row[1] for row in rows[1:]] == ["none", "prefix", "dual", "window", "none", "window"]
 
 
 def test_engine(bench: Bench, run: Run) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from unittest.mock import patch
 
@@ -12,6 +13,7 @@ from tests import grid
 from tests.checkpoints import DIALECTS, checkpoint
 from uncode import Canvas, FunctionDenoiser, Policy, Sampler, decode, load, presets
 from uncode.core.noise import PhiloxNoise, Purpose
+from uncode.core.pieces.stop import AfterEos
 from uncode.core.support import transfer
 
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
@@ -34,11 +36,12 @@ def test_noise_is_the_same_on_a_gpu() -> None:
 
 
 @gpu
-@pytest.mark.parametrize("select", grid.SELECTORS, ids=lambda s: type(s).__name__)
-@pytest.mark.parametrize("score", grid.SCORES, ids=lambda s: "+".join(type(t).__name__ for t in s.terms))
+@pytest.mark.parametrize(("score", "select"), grid.SCORED_SELECTORS, ids=grid.short_name)
 def test_a_gpu_writes_the_same_tokens(score: object, select: object) -> None:
     canvas = Canvas.after_prompt([[1, 2]] * 3, length=38, mask_id=31)
     for propose, (remask, paired) in zip(grid.PROPOSALS[:4], grid.REMASKERS, strict=False):
+        if not grid.fits(score, paired):
+            continue
         policy = Policy(score, paired or select, grid.BLOCKS[1], remask)  # type: ignore[arg-type]
         here, there = (
             decode(model(device, torch.float64), canvas, Sampler(policy, propose), seed=3) for device in ("cpu", "cuda")
@@ -73,6 +76,24 @@ def test_models_write_the_same_tokens_on_a_gpu(tmp_path: Path, dialect: str, cac
     assert together == written("cpu", "float64", [0, 1, 2])
     for dtype in ("float64", "float32"):
         assert [written("cuda", dtype, [row])[0] for row in range(3)] == written("cuda", dtype, [0, 1, 2])
+
+
+@gpu
+@pytest.mark.parametrize("cache", ["none", "prefix", "dual"])
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_draft_steps_write_the_tokens_of_single_steps_on_a_gpu(tmp_path: Path, dialect: str, cache: str) -> None:
+    """In float64, alone and in a batch, with a stop rule and without."""
+    folder = checkpoint(tmp_path, dialect, 1, shards=2)
+    here, there = (load(folder, device=device, dtype="float64") for device in ("cpu", "cuda"))
+    canvas = Canvas.after_prompt([[1, 2, 3, 4, 5], [6], [7, 8]], [16, 12, 9], here.mask_id)
+    single = presets.semi_ar(blocks=2, cache=cache)  # type: ignore[arg-type]
+    for sampler in (single, single.stopping(AfterEos())):
+        wanted = decode(here, canvas, sampler).generated
+        for count in (2, 4):
+            several = replace(sampler, draft_steps=count)
+            assert decode(there, canvas, several).generated.equal(wanted)
+            alone = decode(there, Canvas.after_prompt([[1, 2, 3, 4, 5]], 16, here.mask_id), several)
+            assert alone.generated.equal(wanted[:1]) and len(alone) <= 16
 
 
 @gpu

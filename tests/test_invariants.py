@@ -20,7 +20,7 @@ from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets, steps
 from uncode.core.denoiser import Denoiser, Layout
 from uncode.core.pieces.blocks import BlockSchedule
-from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Plan, PrefixCache
+from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Plan, PrefixCache, WindowCache
 from uncode.core.pieces.piece import REGISTRY, Piece
 from uncode.core.pieces.propose import Proposal
 from uncode.core.pieces.remask import Editor, Never
@@ -45,20 +45,28 @@ def samplers(draw: st.DrawFn) -> Sampler:
     propose = draw(st.sampled_from(grid.PROPOSALS))
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
     select = select or draw(st.sampled_from(grid.SELECTORS))
+    edits = [None] if writes_alone(stop) else [edit for edit in grid.EDITORS if grid.fits(edit, select)]
     policy = Policy(
-        score=Exp(Confidence()) if suppresses else draw(st.sampled_from(grid.SCORES)),
+        score=Exp(Confidence())
+        if suppresses
+        else draw(st.sampled_from([score for score in grid.SCORES if grid.fits(score, select)])),
         select=select,
         blocks=draw(st.sampled_from(blocks_beside(select))),
         remask=remask,
         stop=stop,
-        edit=None if stop.sees_beliefs else draw(st.sampled_from(grid.EDITORS)),
+        edit=draw(st.sampled_from(edits)),
     )
-    return Sampler(policy, propose, draw(st.sampled_from(caches_beside(stop))))
+    return Sampler(policy, propose, draw(st.sampled_from(caches_beside(policy))))
+
+
+def writes_alone(stop: Stop) -> bool:
+    """Whether no remasker or editor goes beside a stop rule."""
+    return stop.sees_beliefs or stop.overwrites
 
 
 def remaskers_beside(stop: Stop) -> list[Any]:
     """Those that a policy takes beside a stop rule."""
-    return [pair for pair in grid.REMASKERS if not (stop.sees_beliefs and pair[0].erases)]
+    return [pair for pair in grid.REMASKERS if not (writes_alone(stop) and pair[0].erases)]
 
 
 def blocks_beside(select: Selector) -> list[BlockSchedule]:
@@ -66,10 +74,14 @@ def blocks_beside(select: Selector) -> list[BlockSchedule]:
     return [blocks for blocks in grid.BLOCKS if not (blocks.sees_beliefs and select.has_schedule)]
 
 
-def caches_beside(stop: Stop, caches: Sequence[CachePolicy] = grid.CACHES) -> list[CachePolicy]:
-    """Those that the stepper takes beside a stop rule."""
+def caches_beside(policy: Policy, caches: Sequence[CachePolicy] = grid.CACHES) -> list[CachePolicy]:
+    """Those that the stepper takes beside a policy."""
+    stop, terms = policy.stop, policy.score.terms
+    reads_block = policy.remask.needs_standing or policy.edit or any(term.reads_committed for term in terms)
     spans = [cache for cache in caches if cache.sees_span or not stop.sees_beliefs]
-    return [cache for cache in spans if not (stop.reads_committed and cache.needs_kv_cache)]
+    spans = [cache for cache in spans if cache.sees_block or not reads_block]
+    wide = [one for one in spans if one.follows_masks or not (policy.blocks.slides and one.needs_kv_cache)]
+    return [cache for cache in wide if not (stop.reads_committed and cache.needs_kv_cache)]
 
 
 @st.composite
@@ -176,27 +188,34 @@ PIECES: list[object] = [
 
 def sampler_with(piece: object, random: Random) -> Sampler:
     """The piece with others drawn from the grid around it."""
-    stops = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | Editor | tuple) <= (not stop.sees_beliefs)]
+    stops = [stop for stop in grid.STOPS if isinstance(piece, CachePolicy | Editor | tuple) <= (not writes_alone(stop))]
     stop = piece if isinstance(piece, Stop) else random.choice(stops)
-    remask, partner = piece if isinstance(piece, tuple) else random.choice(remaskers_beside(stop))
+    narrow = isinstance(piece, CachePolicy) and not piece.sees_block
+    pairs = [pair for pair in remaskers_beside(stop) if grid.fits(piece, pair[1])]
+    pairs = [pair for pair in pairs if not (narrow and pair[0].needs_standing)]
+    remask, partner = piece if isinstance(piece, tuple) else random.choice(pairs)
     fits = not isinstance(piece, BlockSchedule) or partner is None or piece in blocks_beside(partner)
     if (isinstance(piece, Selector) and partner is not None) or not fits:
         remask, partner = Never(), None
     proposals = [one for one in grid.PROPOSALS if not (isinstance(piece, Score) and isinstance(one, SuppressAfterDraw))]
     propose = piece if isinstance(piece, Proposal) else random.choice(proposals)
     suppresses = isinstance(propose, SuppressAfterDraw)  # it gives proposals probability 0: no logarithms then
-    score = piece if isinstance(piece, Score) else Exp(Confidence()) if suppresses else random.choice(grid.SCORES)
     free = [one for one in grid.SELECTORS if not isinstance(piece, BlockSchedule) or piece in blocks_beside(one)]
+    free = [one for one in free if grid.fits(piece, one)]
     select = piece if isinstance(piece, Selector) else partner or random.choice(free)
+    is_blind = isinstance(piece, CachePolicy) and piece.needs_kv_cache and not piece.follows_masks
+    fitting = [one for one in blocks_beside(select) if not (is_blind and one.slides)]
+    scores = [one for one in grid.SCORES if grid.fits(one, select) and not (narrow and one.reads_committed)]
+    scores = [Exp(Confidence())] if suppresses else scores
     policy = Policy(
-        score=score,
+        score=piece if isinstance(piece, Score) else random.choice(scores),
         select=select,
-        blocks=piece if isinstance(piece, BlockSchedule) else random.choice(blocks_beside(select)),
+        blocks=piece if isinstance(piece, BlockSchedule) else random.choice(fitting),
         remask=remask,
         stop=stop,
         edit=piece if isinstance(piece, Editor) else None,
     )
-    return Sampler(policy, propose, piece if isinstance(piece, CachePolicy) else random.choice(caches_beside(stop)))
+    return Sampler(policy, propose, piece if isinstance(piece, CachePolicy) else random.choice(caches_beside(policy)))
 
 
 @pytest.mark.parametrize("piece", PIECES, ids=repr)
@@ -216,12 +235,14 @@ def test_each_piece_is_drawn_five_times(piece: object) -> None:
         assert batch.events[row] == alone.events[0]
 
 
-@given(MODELS, samplers(), canvases(), SEEDS, st.sampled_from([PrefixCache(refresh=1), DualCache(refresh=1)]))
+REFRESHING: list[CachePolicy] = [PrefixCache(refresh=1), DualCache(refresh=1), WindowCache(every=1, prompt_every=1)]
+
+
+@given(MODELS, samplers(), canvases(), SEEDS, st.sampled_from(REFRESHING))
 def test_refreshing_every_step_is_no_cache(
-    kind: str, sampler: Sampler, canvas: Canvas, seed: int, cache: PrefixCache | DualCache
+    kind: str, sampler: Sampler, canvas: Canvas, seed: int, cache: CachePolicy
 ) -> None:
-    stop = sampler.policy.stop
-    cache = next(iter(caches_beside(stop, [cache, PrefixCache(refresh=1)])), NoCache())
+    cache = next(iter(caches_beside(sampler.policy, [cache, PrefixCache(refresh=1)])), NoCache())
     plain = decode(model_of(kind, seed), canvas, replace(sampler, cache=NoCache()), seed)
     cached = decode(model_of(kind, seed), canvas, replace(sampler, cache=cache), seed)
     assert torch.equal(plain.tokens, cached.tokens)
@@ -334,9 +355,8 @@ def test_every_preset_keeps_the_invariants(name: str) -> None:
         assert torch.equal(found.commit_step, alone.commit_step) and torch.equal(found.forwards, alone.forwards)
         assert (found.events, found.probes) == (alone.events, alone.probes)
         assert Trace.from_json(alone.to_json(), frequency=grid.TABLE).to_json() == alone.to_json()
-    refreshed = (PrefixCache(refresh=1), DualCache(refresh=1))
-    for cache in refreshed:
-        if cache in caches_beside(sampler.policy.stop, refreshed):
+    for cache in REFRESHING:
+        if cache in caches_beside(sampler.policy, REFRESHING):
             cached = decode(model, canvases[0], sampler.caching(cache), 0)
             assert torch.equal(cached.commit_step, plain[0].commit_step)
         else:
@@ -344,8 +364,7 @@ def test_every_preset_keeps_the_invariants(name: str) -> None:
                 decode(model, canvases[0], sampler.caching(cache), 0)
 
 
-@pytest.mark.parametrize("select", grid.SELECTORS, ids=lambda s: type(s).__name__)
-@pytest.mark.parametrize("score", grid.SCORES, ids=lambda s: "+".join(type(t).__name__ for t in s.terms))
+@pytest.mark.parametrize(("score", "select"), grid.SCORED_SELECTORS, ids=grid.short_name)
 def test_the_grid_of_scores_and_selectors(score: object, select: object) -> None:
     """Every score with every selector, in blocks; four unequal rows, two with a cache and two without."""
     canvas = Canvas.after_prompt([[1, 2, 3], [4], [5, 6], [7]], length=[12, 7, 10, 8], mask_id=MASK)

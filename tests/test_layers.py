@@ -142,8 +142,8 @@ def test_every_path_to_a_model_goes_through_advance(monkeypatch: pytest.MonkeyPa
     """The stepper is the only place that asks a session for logits; `testing` checks sessions."""
     others = [file for file in FILES if file.parent.name != "testing"]
     calls = [file.name for file in others if re.search(r"session\.logits\(", file.read_text())]
-    # probes run within a step of `advance`; likelihood measures, it does not decode
-    assert sorted(calls) == ["advance.py", "likelihood.py", "probes.py"]
+    # drafts and probes run within a step of `advance`; likelihood measures, it does not decode
+    assert sorted(calls) == ["advance.py", "draft_steps.py", "likelihood.py", "probes.py"]
     from uncode.core.stepper import decode as stepper
 
     counted, real = [], stepper.advance

@@ -165,6 +165,7 @@ class ToyDenoiser(Denoiser):
 
     mask_id, vocab_size, eos_ids, tokenizer = MASK, VOCAB, (EOS, EOT), CharacterTokenizer(EOT)
     device, dtype, has_kv_cache = torch.device("cpu"), torch.float64, True
+    copies_kv_cache = True
 
     def __init__(self, seed: int, boost: float = 0.0) -> None:
         self.network = network(seed, boost)
@@ -239,3 +240,7 @@ class ToySession:
     def keep(self, rows: Tensor) -> None:
         self.stored = [(k[rows], v[rows]) for k, v in self.stored]
         self.network = self.network.of_rows(rows)
+
+    def copy_rows(self, session: ToySession, rows: Tensor) -> None:
+        self.stored = [(k[rows], v[rows]) for k, v in session.stored]
+        self.network = session.network.of_rows(rows)

@@ -15,12 +15,34 @@ from uncode.util.stats import McNemar, corrected_tests
 from ..agreement import Agreement, best_average
 
 MAX_NAMED = 8
+MOST_LUCKY = 3
+"""Rows that are named for being right without sound reasoning."""
 
 
 def findings(board: Board) -> list[str]:
     """The best row, the Pareto front, and where others are better than Uncode and this library's own samplers."""
     own = [own_finding(board, name) for name in own_rows(board)]
-    return [_best(board), _front(board), *own, f"**Two seeds.** {Agreement.of(*board.runs.values()).summary()}."]
+    return [
+        _best(board),
+        _front(board),
+        *own,
+        *_lucky(board),
+        f"**Two seeds.** {Agreement.of(*board.runs.values()).summary()}.",
+    ]
+
+
+def _lucky(board: Board) -> list[str]:
+    """How often the references are right without sound reasoning, and where it is most frequent; nothing if it was not
+    measured with every seed."""
+    marks = {name: [run.lucky(name) for run in board.runs.values()] for name in board.ranked}
+    shares = {name: [float(one.mean()) for one in of if one is not None] for name, of in marks.items()}
+    measured = {name: of for name, of in shares.items() if len(of) == len(board.runs)}
+    texts = {name: f"`{name}` {' and '.join(f'{100 * one:.1f}' for one in of)} %" for name, of in measured.items()}
+    known = [texts[name] for name in board.references if name in texts]
+    most = sorted(measured, key=lambda name: -mean(measured[name]))[:MOST_LUCKY]
+    families = " and ".join(map(report.short, board.first.families_with_reasoning))
+    found = f"**Right, but not sound**: {', '.join(known)} of the answers to {families}. It is most frequent with "
+    return [f"{found}{', '.join(texts[name] for name in most)}."] if known else []
 
 
 def own_rows(board: Board) -> list[str]:

@@ -58,6 +58,7 @@ def page(board: Board, fresh: Board) -> str:
         "Differences": _differences(board, board.references),
         "New problems": _new_problems(fresh),
         "By family": _families(board),
+        "Right for the right reason": _reasoning(board),
         "Settings and costs": _costs(board),
         "Presets without a row": _without_row(board),
         "Make it again": _commands(),
@@ -132,6 +133,12 @@ def _differences(board: Board, references: Iterable[str]) -> str:
 def _families(board: Board) -> str:
     shown = [report.by_family(board, seed).markdown() for seed in board.runs]
     return "Accuracy in per cent; the best of each column are bold.\n\n" + "\n\n".join(shown)
+
+
+def _reasoning(board: Board) -> str:
+    measured = [table for seed in board.runs if (table := report.reasoning_on(board, seed)) is not None]
+    shown = [f"{report.SOUND}. In per cent; the difference is paired, in points.", *(t.markdown() for t in measured)]
+    return "\n\n".join(shown) if measured else ""
 
 
 def _costs(board: Board) -> str:

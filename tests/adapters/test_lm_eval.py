@@ -230,7 +230,7 @@ def test_arguments_that_nobody_knows_are_refused(toy: Any) -> None:
         UncodeLM(toy, check_greedy="no")  # type: ignore[arg-type]
     with pytest.raises(UncodeError, match="'confidence' takes no frequency table"):
         UncodeLM(toy, "confidence", frequency="llada")
-    with pytest.raises(UncodeError, match="rate must be a number"):
+    with pytest.raises(UncodeError, match="rate of the sampler 'uncode' must be a number"):
         UncodeLM(toy, "uncode", rate="high")
     with pytest.raises(UncodeError, match=r"length in --model_args must be a whole number of at least 1, not 1\.5"):
         UncodeLM(toy, length=1.5)  # type: ignore[arg-type]

@@ -176,9 +176,9 @@ def test_a_guided_model_has_every_fact_of_its_model() -> None:
         frequency, released_table = FrequencyTable(torch.ones(VOCAB), "t"), "llada"
         samplers, frame = {"own": Path("own.toml")}, ((1,), (2,))
         parameters, context, is_bounded, sees_padding = 7, 64, True, False
-        has_kv_cache, graph_tokens, computes_in_parts = True, 8, True
+        has_kv_cache, copies_kv_cache, graph_tokens, computes_in_parts = True, True, 8, True
 
-    model, changed = Odd(), {"graph_tokens": 4, "about": {"model": "odd", "guidance": 1.0}}
+    model, changed = Odd(), {"graph_tokens": 4, "about": {"model": "odd", "guidance": 1.0}, "copies_kv_cache": False}
     guided, facts = Guided(model, 1.0), [name for name in Denoiser.__annotations__ if not name.startswith("_")]
     plain = {name: getattr(Denoiser, name, None) for name in facts}
     assert all(getattr(model, name) != plain[name] for name in facts), "this test leaves out a fact"

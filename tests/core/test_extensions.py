@@ -15,10 +15,11 @@ from torch import Tensor
 from tests.toy import MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Stalled, decode, presets, steps
 from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.branches import LeastUncertainNext
 from uncode.core.pieces.cache import CachePolicy, Place, Plan
 from uncode.core.pieces.propose import Greedy
 from uncode.core.pieces.score import Confidence, ExponentialPosition, Score
-from uncode.core.pieces.select import LeastUncertainNext, Threshold, TopK
+from uncode.core.pieces.select import Threshold, TopK
 from uncode.core.stepper.advance import advance
 from uncode.core.stepper.state import State
 from uncode.core.view import View
@@ -27,7 +28,7 @@ from uncode.testing.hash_model import HashDenoiser
 
 
 @dataclass(frozen=True)
-class SlidingWindow(CachePolicy):
+class FromFirstMask(CachePolicy):
     """Recomputes everything up to a few columns behind the first mask."""
 
     sees_span: ClassVar[bool] = False
@@ -49,7 +50,7 @@ def canvas_of(*lengths: int) -> Canvas:
 @pytest.mark.parametrize("blocks", [Blocks(), Blocks(length=6)])
 def test_only_what_was_computed_is_written(select: Any, blocks: Blocks) -> None:
     """The model's logits are NaN elsewhere. Committed tokens lie near the first mask, though the block is wide."""
-    model, sampler = HashDenoiser(), Sampler(Policy(Confidence(), select, blocks), cache=SlidingWindow())
+    model, sampler = HashDenoiser(), Sampler(Policy(Confidence(), select, blocks), cache=FromFirstMask())
     check_piece(sampler)
     canvas = canvas_of(17, 9)
     run, tokens = steps(model, canvas, sampler), canvas.tokens.clone()
@@ -65,7 +66,7 @@ def test_only_what_was_computed_is_written(select: Any, blocks: Blocks) -> None:
 
 
 @dataclass(frozen=True)
-class StaysAtTheStart(SlidingWindow):
+class StaysAtTheStart(FromFirstMask):
     """Its window stays where the block starts, however wide that is."""
 
     follows_masks: ClassVar[bool] = False

@@ -247,6 +247,7 @@ def test_the_tables_say_what_the_results_hold(results: Results) -> None:
 
 
 def test_results_are_read_back_and_other_files_refused(results: Results, tmp_path: Path) -> None:
+    results.cells["mini_story"]["confidence"].sound = "0100"
     results.save(tmp_path / "results.json")
     assert Results.load(tmp_path / "results.json") == results
     packed = json.loads((tmp_path / "results.json").read_text())

@@ -20,6 +20,9 @@ import torch
 
 from tests.toy import EOS, EOT, MASK, ToyDenoiser, fingerprint
 from uncode import Canvas, FrequencyTable, Sampler, Trace, decode, legacy, presets
+from uncode.core.pieces.cache import WindowCache
+from uncode.core.pieces.propose import Greedy
+from uncode.core.pieces.select import Exactly, Threshold, TopK
 
 DATA = Path(__file__).parent / "data"
 SOAK = os.environ.get("HYPOTHESIS_PROFILE") == "soak"
@@ -88,6 +91,25 @@ def of_dream(s: Settings) -> Sampler:
     return presets.dream(**{k: v for k, v in s.items() if k != "max_new_tokens"})
 
 
+def of_dsb(s: Settings) -> Sampler:
+    columns = None if s["max_block_length"] == -1 else s["max_block_length"]
+    return presets.dsb(threshold=s["threshold"], window=s["block_length"], window_columns=columns)
+
+
+def of_dcd(s: Settings) -> Sampler:
+    """The preset for a network with one EOS token; its rule is a threshold or a number of tokens a step."""
+    sampler = presets.dcd(window=s["initial_window_length"], window_columns=s["max_window_length"])
+    fixed = s["decode_algo"] == "fixed"
+    select = TopK(Exactly(s["decode_param"])) if fixed else Threshold(s["decode_param"])
+    return replace(sampler, policy=replace(sampler.policy, select=select), propose=Greedy((EOT,)))
+
+
+def of_freedave(s: Settings) -> Sampler:
+    preset = presets.left_to_right if s["alg_temp"] == -1 else presets.confidence
+    cache = "dual" if s["dual_cache"] else "prefix"
+    return preset(block_length=s["block_length"], cache=cache, draft_steps=s["draft_steps"])
+
+
 SamplerOf = Callable[[Settings, dict[str, Any]], Sampler]
 """A sampler from recorded settings and the recording."""
 
@@ -145,6 +167,10 @@ SAMPLERS: dict[str, SamplerOf] = {
         decay="decay_beta",
         boost="boost_gamma",
     ),
+    "core-generate": options(
+        presets.core, "steps", "block_length", candidates="CANDIDATE_M", every="REVISE_EVERY", count="remask_k"
+    ),
+    "eoser-eoser_generate": options(presets.eoser, "steps", "block_length", eos_factor="eos_min_gamma"),
     "saber-generate_with_saber": options(presets.saber, count="n"),
     "prophet-generate": options(
         presets.prophet, "early", "late", "steps", "block_length", answer_start="answer_offset", middle="mid"
@@ -161,7 +187,16 @@ SAMPLERS: dict[str, SamplerOf] = {
         candidates="candidate_number",
         block_length="block_size",
     )(s, r),
+    "lopa-_generate_enhanced_speculative": options(
+        presets.lopa, candidates="branching_factor", threshold="skip_threshold", block_length="block_size"
+    ),
+    "dsb-generate_dsb": lambda s, r: of_dsb(s),
+    "dsb-generate_dsb_cache": lambda s, r: of_dsb(s).caching(
+        WindowCache(margin=s["prefix_window"], every=s["block_length"], prompt_every=s["block_length"])
+    ),
+    "dcd-window_bidirectional_decode": lambda s, r: of_dcd(s),
     "dream-_sample": lambda s, r: of_dream(s),
+    "freedave-block_decode_with_full_attention_FreeDave": lambda s, r: of_freedave(s),
     "remdm-llada-llada_remdm_sample": lambda s, r: of_remdm(s),
     "remdm-llada-llada_conf_sample": lambda s, r: presets.semi_ar(
         blocks=s["mask_length"] // s["block_size"], steps=s["sampling_steps"], temperature=1.0

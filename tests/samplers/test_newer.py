@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 import torch
@@ -16,10 +17,11 @@ from tests.toy import EOS, EOT, MASK, ToyDenoiser
 from uncode import Canvas, Policy, Sampler, Trace, UncodeError, decode, presets
 from uncode.core.pieces.blocks import Blocks, DelimitedBlocks
 from uncode.core.pieces.cache import DualCache, PrefixCache
-from uncode.core.pieces.remask import LargestDrops, Overwrite
+from uncode.core.pieces.remask import LargestDrops, Overwrite, OverwriteBrittle
 from uncode.core.pieces.score import (
     CertaintyDensity,
     Confidence,
+    EarlyDiscount,
     EndsInTurn,
     EntropyGate,
     ExponentialPosition,
@@ -31,12 +33,15 @@ from uncode.core.pieces.select import (
     AroundAnchors,
     BestOfRuns,
     Certain,
+    Even,
     Exactly,
     Selector,
     Threshold,
     ThresholdOrQuota,
+    TopK,
 )
 from uncode.core.pieces.stop import AfterEos, WhenAnswerIsClear
+from uncode.core.trace.row_record import FILLED
 from uncode.core.view import Ranking, View
 from uncode.engine import Engine, Request
 from uncode.frequency import FrequencyTable
@@ -89,6 +94,19 @@ def test_an_uncertain_end_waits_for_certain_words() -> None:
     table = FrequencyTable(torch.tensor([1, 10**6, 1, 1, 1, 1, 1, 1]))
     score = Confidence() + Informativeness(table, special="counted")
     assert order(model, 4, score + EndsInTurn(0.95), Threshold(0.95)) == [0, 0, 1, 2]
+
+
+def test_an_early_end_is_discounted_and_a_late_one_is_not() -> None:
+    """Of three steps the factors are 0.4, 0.7 and 1: 0.99 counts as 0.396 beside 0.7, then as 0.693 beside 0.5."""
+    model = fixed([0.5, 0.99, 0.7], [1, 7, 1])
+    assert order(model, 3, Confidence() + EarlyDiscount()) == [2, 1, 0]
+    assert order(model, 3, Confidence() + EarlyDiscount(factor=1.0)) == [2, 0, 1]
+    assert order(model, 3, Confidence() + EarlyDiscount(factor=0.01), TopK(Even(1))) == [0, 0, 0]
+    assert order(fixed([0.6, 0.99], [1, 5]), 2, Confidence() + EarlyDiscount()) == [1, 0], "5 is no EOS token"
+    with pytest.raises(UncodeError, match="EarlyDiscount needs a number of steps, and Threshold has none"):
+        Policy(Confidence() + EarlyDiscount(), Threshold(0.9))
+    with pytest.raises(UncodeError, match="above 0 and at most 1, not 0"):
+        EarlyDiscount(factor=0.0)
 
 
 def test_the_gate_sums_the_entropy_of_earlier_masks() -> None:
@@ -294,6 +312,52 @@ def test_an_editor_overwrites_what_the_model_would_now_write_otherwise() -> None
     assert trace_with(16, 0.999).generated[0].tolist() == [1, 3]
 
 
+def brittle() -> uncode.FunctionDenoiser:
+    """Offset 0 is token 1 with 0.6, and stays so while it stands. If it is masked once offset 1 is written, it is token
+    2 with 0.9. All others are token 3."""
+
+    def logits(tokens: Tensor) -> Tensor:
+        found = torch.full((*tokens.shape, 8), -torch.inf)
+        found[..., 3], found[..., 4] = math.log(0.99), math.log(0.01)
+        revised = (tokens[:, 0] == 0) & (tokens[:, 1] != 0)
+        found[:, 0] = -torch.inf
+        found[:, 0, 1] = torch.where(revised, 0.1, 0.6).log()
+        found[:, 0, 2] = torch.where(revised, 0.9, 0.4).log()
+        return found
+
+    return uncode.FunctionDenoiser(logits, mask_id=0, vocab_size=8)
+
+
+def revised(**settings: float) -> Trace:
+    """Four positions from left to right, with the editor at each of the two steps in the middle."""
+    options: dict[str, Any] = {"candidates": 1, "every": 1, "protect": 0} | settings
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=4, mask_id=0)
+    policy = Policy(ExponentialPosition(1.0), TopK(), edit=OverwriteBrittle(**options))
+    trace = decode(brittle(), canvas, Sampler(policy))
+    assert torch.equal(trace.replay(), trace.tokens)
+    return trace
+
+
+def test_a_brittle_token_is_overwritten_with_what_a_probe_says() -> None:
+    """The first probe still finds token 1. The second does not, and its belief is what the trace keeps."""
+    trace = revised()
+    assert trace.generated.tolist() == [[2, 3, 3, 3]] and trace.probes == ([0, 1, 1, 0],)
+    assert trace.events[0] == [(0, 0, 1), (1, 1, 3), (2, 0, 2), (2, 2, 3), (3, 3, 3)]
+    assert math.isclose(math.exp(trace.logp[0, 0]), 0.9, rel_tol=1e-6) and trace.forwards.tolist() == [6]
+    assert math.isclose(math.exp(trace.logp[0, 2]), 0.99, rel_tol=1e-6), "the others keep the step's own"
+
+
+def test_an_editor_with_a_probe_revises_only_where_and_when_it_may() -> None:
+    kept = [[1, 3, 3, 3]]
+    assert revised(threshold=0.95).generated.tolist() == kept, "0.9 is too little"
+    assert revised(every=3).probes == ([0, 0, 0, 0],)
+    assert revised(protect=4).probes == ([0, 0, 0, 0],), "nothing may be tried"
+    assert revised(protect=3).generated.tolist() == [[2, 3, 3, 3]]
+    for settings in ({"every": 0}, {"start": 0.5, "end": 0.5}, {"threshold": 1.0}, {"protect": -1}):
+        with pytest.raises(UncodeError, match="must be"):
+            OverwriteBrittle(**settings)  # type: ignore[arg-type]
+
+
 def blocks_of(model: uncode.FunctionDenoiser, canvas: Canvas, blocks: DelimitedBlocks) -> list[tuple[int, int]]:
     """The offsets of every block that was open after a first step, as the rows had them."""
     run = uncode.steps(model, canvas, Sampler(Policy(Confidence(), Threshold(1.0), blocks)))
@@ -387,6 +451,19 @@ def test_the_least_uncertainty_after_a_candidate(name: str, first: int) -> None:
     assert len(trace) == 8 and torch.equal(trace.replay(2) == 0, trace.commit_step == 2)
 
 
+def test_a_further_position_is_committed_where_it_leaves_less_uncertainty() -> None:
+    """The anchor is the second position, 0.95. With the third, the first alone is left; with the first, the third."""
+    h = binary_entropy
+    left = {"first": h(0.9), "third": h(0.55), "none": (h(0.55) + h(0.7)) / 2}
+    assert min(left, key=lambda name: left[name]) == "first"
+    canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=3, mask_id=0)
+    trace = decode(dependent(), canvas, presets.lopa(candidates=3, threshold=0.9))
+    assert trace.commit_step.tolist() == [[0, 0, 1]] and trace.probes == ([3, 0],) and trace.forwards.tolist() == [5]
+    trace = decode(dependent(), canvas, presets.lopa(candidates=2, threshold=0.9))
+    assert trace.commit_step.tolist() == [[1, 0, 1]], "the third leaves more than none; then the two leave nothing"
+    assert trace.probes == ([2, 2],)
+
+
 def test_a_block_of_sure_positions_needs_no_probe() -> None:
     canvas = Canvas.after_prompt(torch.zeros(1, 0, dtype=torch.long), length=3, mask_id=0)
     trace = decode(dependent(), canvas, presets.info_gain(threshold=0.5))
@@ -403,3 +480,18 @@ def test_probes_are_part_of_a_trace() -> None:
         with pytest.raises(UncodeError, match=why):
             Trace.from_json(json.dumps(row | {"probes": probes}))
     assert "probes" not in json.loads(decode(ToyDenoiser(2), canvas, presets.confidence()).to_json())
+
+
+def test_a_row_that_eos_closes_early_replays_step_by_step() -> None:
+    """DCD writes EOS over tokens behind the first one, and the trace keeps it."""
+    overwritten = 0
+    for seed in range(12):
+        model = ToyDenoiser(seed, boost=2.0)
+        run = uncode.steps(model, Canvas.after_prompt([[1, 2, 3]], 24, MASK), presets.dcd(threshold=0.4, window=24))
+        canvases = [step.tokens.clone() for step in run]
+        trace = run.trace()
+        assert all(torch.equal(trace.replay(count), canvas) for count, canvas in enumerate(canvases, 1))
+        written = {offset for step, offset, _ in trace.events[0]}
+        overwritten += len(trace.events[0]) - len(written)
+        assert bool(trace.logp[0][trace.commit_step[0] == FILLED].isnan().all())
+    assert overwritten

@@ -15,7 +15,7 @@ from tests.cli.running import run
 from uncode import Sampler, UncodeError, presets
 from uncode.cli.answering.choices import SamplerChoice
 from uncode.cli.options import complete_setting, find_sampler, read_settings
-from uncode.core.pieces.blocks import Blocks
+from uncode.core.pieces.blocks import Blocks, BlockSchedule, SlidingWindow
 from uncode.core.pieces.cache import DualCache
 from uncode.core.pieces.propose import Greedy, Sample
 from uncode.evals.run.config import EvalConfig
@@ -53,17 +53,34 @@ def by_request(name: str, options: dict[str, Any]) -> Sampler:
 
 
 DOORS = (by_command, by_config, by_request)
-GIVEN = {"cache": "none", "block_length": 8, "temperature": 0.5, "top_k": 4, "top_p": 0.9}
+GIVEN = {"cache": "none", "block_length": 8, "draft_steps": 1, "temperature": 0.5, "top_k": 4, "top_p": 0.9}
 
 
 @pytest.mark.parametrize("name", ["uncode", "uncode_tau", "certain_first", "confidence", "left_to_right", "semi_ar"])
-def test_the_doors_make_the_same_sampler(name: str) -> None:
-    assert set(GIVEN) == set(SHARED)
-    made = resolve(name, MODEL, options=GIVEN)
-    assert made.policy.blocks == Blocks(length=8) and made.propose == Sample((), 0.5, 4, 0.9)
+@pytest.mark.parametrize("blocks", [Blocks(length=8), SlidingWindow(8)])
+def test_the_doors_make_the_same_sampler(name: str, blocks: BlockSchedule) -> None:
+    given = dict(GIVEN)
+    if isinstance(blocks, SlidingWindow):
+        given["window"] = given.pop("block_length")
+    assert {*GIVEN, "window"} == {*SHARED}
+    made = resolve(name, MODEL, options=given)
+    assert made.policy.blocks == blocks and made.propose == Sample((), 0.5, 4, 0.9)
     for door in DOORS:
-        assert door(name, GIVEN) == made, door.__doc__
-    assert made == resolve(resolve(name), MODEL, options=GIVEN), "a complete sampler takes them too"
+        assert door(name, given) == made, door.__doc__
+    assert made == resolve(resolve(name), MODEL, options=given), "a complete sampler takes them too"
+
+
+def test_blocks_replace_a_window_and_a_window_blocks() -> None:
+    assert presets.fast_dllm(window=12).policy.blocks == SlidingWindow(12)
+    assert presets.dsb(block_length=12).policy.blocks == Blocks(length=12)
+    assert presets.dsb(window=8, window_columns=9).policy.blocks == SlidingWindow(8, 9)
+    assert presets.dsb(window=None).policy.blocks == Blocks()
+    assert presets.confidence(cache="window").policy.blocks == SlidingWindow()
+    assert presets.confidence(cache="window", window=None).policy.blocks == Blocks()
+    assert presets.fast_dllm(cache="window").policy.blocks == Blocks(length=32)
+    for options in ({"block_length": 4, "window": 4}, {"blocks": 4, "window": 4}):
+        with pytest.raises(UncodeError, match=r"'semi_ar' takes either block.* or window: leave one of the two out"):
+            presets.semi_ar(**options)
 
 
 def test_a_sampler_file_takes_the_shared_options_at_every_door(tmp_path: Path) -> None:
@@ -186,4 +203,4 @@ def test_a_new_option_is_one_row_and_a_preset() -> None:
 def test_the_shell_completes_shared_options() -> None:
     context = SimpleNamespace(params={"sampler": "uncode"})
     names = [name for name, _ in complete_setting(context, "cache=")]  # type: ignore[arg-type]
-    assert names == ["cache=auto", "cache=none", "cache=prefix", "cache=dual"]
+    assert names == ["cache=auto", "cache=none", "cache=prefix", "cache=dual", "cache=window"]

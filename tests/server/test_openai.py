@@ -202,6 +202,8 @@ def sampler_options() -> Iterator[tuple[str, dict[str, Any]]]:
         options = {option["name"]: option["choices"][-1] for option in one["options"] if "choices" in option}
         if one["id"] == "prophet":  # it reads the logits of the whole span
             options["cache"] = "prefix"
+        if one["id"] in ("edit", "core", "legacy.linear_position", "legacy.remdm_release"):
+            options["cache"] = "dual"  # they read committed positions, which a window cache leaves out
         numbers = {option["name"]: 0.4 for option in one["options"] if option["name"] == "threshold"}
         yield one["id"], options | numbers | {"top_p": 0.9}
 

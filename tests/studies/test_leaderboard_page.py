@@ -83,6 +83,26 @@ def test_the_page_names_presets_without_a_row_and_rows_to_read_with_care() -> No
     assert "* `edit` is made for models that were trained to correct" in careful and "prophet` needs" not in careful
 
 
+def test_right_and_sound_answers_have_a_section_once_they_are_measured() -> None:
+    found = board()
+    new = Board.of([run.results for run in fresh(*found.runs.values())])
+    assert "Right for the right reason" not in page(found, new)
+    found.runs[1].cells["mini_story"]["eb"].sound = "1" * 10 + "0" * 30
+    section = page(found, new).split("\n## Right for the right reason\n")[1].split("\n## ")[0]
+    assert section.startswith("\nAn answer is sound if every equation is true and follows from ")
+    assert "| seed 1 | story right | story sound | right, not sound |" in section and "| seed 0 |" not in section
+    assert "Right, but not sound" not in page(found, new), "it is said of both seeds"
+    for run in found.runs.values():
+        for name in ("left_to_right", "confidence", "eb"):
+            run.cells["mini_story"][name].sound = "1" * 30 + "0" * 10
+    finding = (
+        "**Right, but not sound**: `confidence` 20.0 and 20.0 %, `left_to_right` 15.0 and 15.0 % of the answers to "
+        "story. It is most frequent with `confidence` 20.0 and 20.0 %, `left_to_right` 15.0 and"
+    )
+    assert finding in page(found, new)
+    assert "| eb | 75.0 | 25.0 | 50.0 | - |" in section and "| confidence | 95.0 | - | - | - |" in section
+
+
 def test_new_problems_have_a_section() -> None:
     rows = {"eb": (20, 6.0), "uncode 0.1": (37, 50.0)}
     runs = fresh(*(results_with(seed, certain_first=(right, 7.0), **rows) for seed, right in ((0, 38), (1, 36))))

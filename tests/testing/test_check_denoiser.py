@@ -178,6 +178,13 @@ class KeepsNoOrder(ToySession):
         super().keep(torch.arange(len(rows)))
 
 
+class CopiesInOrder(ToySession):
+    """It copies the first rows of the other's cache, not those that are named."""
+
+    def copy_rows(self, session: ToySession, rows: Tensor) -> None:
+        super().copy_rows(session, rows.sort().values)
+
+
 class GrowsOnTheWrongSide(ToySession):
     """Its cache grows on the right where the canvas grows on the left."""
 
@@ -211,6 +218,7 @@ class NotOpened(Denoiser):
 
 FAULTS: list[tuple[Denoiser, str]] = [
     (FaultyToy(KeepsNoOrder), r"mine: after keep\(\) its KV cache holds other rows than those that stayed"),
+    (FaultyToy(CopiesInOrder), r"mine: after copy_rows\(\) its KV cache holds other rows than those named"),
     (FaultyToy(GrowsOnTheWrongSide), r"mine: after add\(\) its KV cache is in other columns or rows than the tokens"),
     (FaultyToy(NewRowsFirst), r"mine: after add\(\) its KV cache is in other columns or rows than the tokens"),
     (NotOpened(), r"NotOpened defines no open\(rows, length\): return a session from it"),

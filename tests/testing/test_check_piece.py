@@ -18,7 +18,7 @@ from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, Place, Pla
 from uncode.core.pieces.piece import Buffer, Piece
 from uncode.core.pieces.propose import Proposal
 from uncode.core.pieces.remask import Remasker
-from uncode.core.pieces.score import Confidence, Exp, Score
+from uncode.core.pieces.score import Confidence, Exp, Score, Uniform
 from uncode.core.pieces.select import Even, Quota, Selector, TopK
 from uncode.core.pieces.stop import Stop
 from uncode.core.support.arrays import Ints
@@ -124,6 +124,13 @@ class Rolls(Score):
 
     def __call__(self, view: View) -> Tensor:
         return torch.rand_like(view.places.expand(view.tokens.shape))
+
+
+@dataclass(frozen=True)
+class DrawsInSilence(Uniform):
+    """It reads the noise and does not say so."""
+
+    draws = False  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
@@ -355,6 +362,7 @@ FAULTS: list[tuple[Piece, str]] = [
     (ForgetsToRemember(), "ForgetsToRemember.remember must return its buffers"),
     (CountsInPlace(), r"CountsInPlace writes into view.memory\['seen'\]"),
     (Rolls(), "Rolls gives two results for the same view: draw random numbers from view.noise"),
+    (DrawsInSilence(), "DrawsInSilence reads view.noise: define its property draws, which returns True"),
     (LooksAround(), "LooksAround gives row 0 another result alone"),
     (OneStepForAll(), "OneStepForAll raised RuntimeError in __call__"),
     (Flat(), r"Flat must return a score of shape \[3, 14\] or \[1, 14\], not \[3\]"),
@@ -373,7 +381,7 @@ FAULTS: list[tuple[Piece, str]] = [
     (Unready(), "Unready.pending must return True, False or a boolean per row"),
     (Short(), r"Short returns last ends \[11, 6, 1\] for rows of \[12, 7, 1\] tokens"),
     (Shared(), "Shared gives a row of 7 tokens other blocks alone than in a batch"),
-    (Overwrites(), "Overwrites fills positions that are not masked"),
+    (Overwrites(), "Overwrites fills positions that are not the decoder's own"),
     (ProposesMask(), "ProposesMask proposes the mask token"),
     (InPlace(), "InPlace writes into the logits: copy them first"),
     (NeverKept(), "NeverKept reuses columns that no forward since the block opened has kept"),

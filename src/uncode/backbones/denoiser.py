@@ -30,6 +30,7 @@ class TransformerDenoiser(Denoiser):
     """LLaDA and Dream in normal form, with prefix and dual caches."""
 
     has_kv_cache = True
+    copies_kv_cache = True
     computes_in_parts = True
 
     def __init__(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import torch
@@ -118,6 +118,11 @@ class Belief:
             sum_exp_bits=pick(self.sum_exp_bits),
             proposed_logit=None if self.proposed_logit is None else pick(self.proposed_logit),
         )
+
+    def overwritten(self, where: Tensor, other: Belief) -> Belief:
+        """This belief with another one's in some places. What stands there and how far it moved stays this one's."""
+        both = Belief.join([self, other], lambda two: torch.where(where, two[1], two[0]), tokens=True)
+        return replace(both, standing_logit=self.standing_logit, moved=self.moved)
 
     @classmethod
     def join(cls, beliefs: Sequence[Belief], how: Callable[[list[Tensor]], Tensor], tokens: bool = False) -> Belief:

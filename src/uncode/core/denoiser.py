@@ -93,6 +93,9 @@ class Denoiser:
     """Whether a batch may hold rows of unequal length."""
     has_kv_cache: bool = False
     """Whether its sessions store keys and values as a plan says. Without, samplers with a cache are refused."""
+    copies_kv_cache: bool = False
+    """Whether its sessions have `copy_rows(session, rows)`: the first rows take over the stored keys and values of
+    `rows` of another session. Without, samplers with a cache and draft steps are refused."""
     graph_tokens: int = 0
     """Forwards of at most this many tokens are replayed as CUDA graphs. Each width of a batch needs its own graph."""
     computes_in_parts: bool = False
@@ -120,6 +123,7 @@ class Facts:
     parameters: int = 0
     """How many the model has; 0 where that is not known."""
     has_kv_cache: bool = False
+    copies_kv_cache: bool = False
     tokenizer: Any = field(default=None, compare=False, repr=False)
 
     @classmethod
@@ -138,6 +142,7 @@ class Facts:
             fingerprint=denoiser.about.get("tokenizer", ""),
             parameters=denoiser.parameters,
             has_kv_cache=denoiser.has_kv_cache,
+            copies_kv_cache=denoiser.copies_kv_cache,
             tokenizer=denoiser.tokenizer,
         )
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from typing import Any, Protocol
 
@@ -30,6 +30,17 @@ class Probed:
     belief: Belief
     masked: Tensor
     """Which positions of that canvas are masked."""
+
+    def window(self, offsets: Tensor) -> Belief:
+        """The belief of the columns at these offsets, `[B, W]`. Its `standing` is about the tokens of the step's own
+        canvas: how likely the model finds them on the other one."""
+
+        def pick(values: list[Tensor]) -> Tensor:
+            return values[0].gather(-1, offsets.expand(len(values[0]), -1))
+
+        standing = self.belief.standing_logit
+        belief = Belief.join([self.belief], pick, tokens=True)
+        return replace(belief, standing_logit=None if standing is None else pick([standing]))
 
 
 class Prober(Protocol):

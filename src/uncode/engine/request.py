@@ -88,6 +88,11 @@ class FinishedRow:
         """Probes included."""
         return self.rows.forwards[self.at]
 
+    @property
+    def columns(self) -> int:
+        """The columns that they computed, without probes and drafts."""
+        return self.rows.columns(self.at)
+
     def forwards_before(self, step: int) -> int:
         """Forwards of the row before one of its steps, probes included."""
         return step + sum(self.rows.probes[self.at][:step])

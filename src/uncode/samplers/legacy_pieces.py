@@ -60,6 +60,8 @@ class ReleasedLinear(_ReleasedScore):
     """The linear ablation as released (linear_position): scaled to [0, 1] over the whole block, filled positions
     included, and blended with a falling line."""
 
+    reads_committed: ClassVar[bool] = True
+
     def __call__(self, view: View) -> Tensor:
         tokens = torch.where(view.eligible, view.belief.token, view.tokens)
         weighed = self.weighed(view, tokens)

@@ -19,7 +19,7 @@ DEFAULT_LENGTH = 96
 """Tokens of an answer where no length is given."""
 
 Algorithm = Literal["origin", "maskgit_plus", "topk_margin", "entropy"]
-Cache = Literal["auto", "none", "prefix", "dual"]
+Cache = Literal["auto", "none", "prefix", "dual", "window"]
 Delimiter = Literal["newline", "period", "comma"]
 Proxy = Literal["confidence", "entropy", "margin"]
 Remasking = Literal["low_confidence", "random"]
@@ -28,6 +28,7 @@ Special = Literal["unseen", "neutral", "counted"]
 Range = tuple[Callable[[float], bool], str]
 AT_LEAST_0: Range = (lambda value: value >= 0, "at least 0")
 AT_LEAST_1: Range = (lambda value: value >= 1, "at least 1")
+FROM_1_TO_64: Range = (lambda value: 1 <= value <= 64, "from 1 to 64")
 FROM_2_TO_64: Range = (lambda value: 2 <= value <= 64, "from 2 to 64")
 ABOVE_0: Range = (lambda value: value > 0, "above 0")
 INSIDE: Range = (lambda value: 0 < value < 1, "above 0 and below 1")
@@ -97,9 +98,9 @@ _ROWS = (
     Option("boost", float, "exponent of the probability that a token gains as credit", AT_LEAST_0, (0, 1, 0.05)),
     Option("budget", float, "summed entropy of the masks before a position, in nats, up to which it is open",
            AT_LEAST_0, (0, 10, 0.1)),
-    Option("cache", Cache, "KV cache: none, prefix or dual; auto: prefix where the model has one, else none; without "
-           "blocks it saves only the prompt", default="none"),
-    Option("candidates", int, "positions that are tried in a probe each", FROM_2_TO_64, (2, 32, 1)),
+    Option("cache", Cache, "KV cache: none, prefix, dual or window; auto: prefix where the model has one, else none; "
+           "without blocks, prefix and dual save only the prompt, and window slides", default="none"),
+    Option("candidates", int, "positions that are tried in probes", FROM_2_TO_64, (2, 32, 1)),
     Option("clip", float, "upper bound of the informativeness -log p (the paper's alpha)",
            ABOVE_0, (0.5, 20, 0.5), can_be_none=True),
     Option("confidence_eos_eot_inf", bool, "commit positions that propose an EOS token last"),
@@ -109,13 +110,18 @@ _ROWS = (
     Option("delimiter", Delimiter, "the token that ends a block: newline, period or comma"),
     Option("delimiter_threshold", float, "least probability of the delimiter that ends a block",
            UP_TO_1, (0.05, 1, 0.05)),
+    Option("draft_steps", int, "most steps that one forward makes, so many times wider; the tokens stay the same; for "
+           "samplers of one token a step", FROM_1_TO_64, (1, 8, 1), default=1),
     Option("drift", float, "KL divergence from the step before, in nats, below which a position is stable",
            ABOVE_0, (0.001, 0.1, 0.001)),
     Option("early", float, "gap of the two largest logits that ends a decode in the first third of its steps",
            AT_LEAST_0, (0, 20, 0.5)),
     Option("edit_threshold", float, "probability above which another token overwrites a standing one",
            BELOW_1, (0, 0.95, 0.05)),
+    Option("eos_factor", float, "factor on the confidence of EOS at a block's first step; it rises to 1 at the last",
+           UP_TO_1, (0.05, 1, 0.05)),
     Option("eps", float, "share of masks left at the last time step of Dream's schedule", INSIDE, (0.001, 0.1, 0.001)),
+    Option("every", int, "steps from one revision to the next", AT_LEAST_1, (1, 64, 1)),
     Option("factor", float, "bound on (n + 1) * (1 - confidence of the n-th token)", ABOVE_0, (0.1, 4, 0.1)),
     Option("frequency", None, "frequency table: a file or a name (--frequency); default: the model's own"),
     Option("gamma", float, "error budget in nats: the sum of entropies less their maximum", AT_LEAST_0, (0, 1, 0.01)),
@@ -149,8 +155,13 @@ _ROWS = (
     Option("top_k", int, "draw among the k most probable tokens; none: all", AT_LEAST_1, (1, 100, 1), can_be_none=True),
     Option("top_p", float, "draw among the most probable tokens with this total probability; none: all",
            UP_TO_1, (0.05, 1, 0.05), can_be_none=True),
+    Option("window", int, "masks that are open, from the first one on: a window that slides instead of blocks; none: "
+           "blocks", AT_LEAST_1, (1, LENGTH, 1), can_be_none=True),
+    Option("window_columns", int, "most columns of the window; none: as many as it needs for its masks",
+           AT_LEAST_1, (1, LENGTH, 1), can_be_none=True),
 )
 # fmt: on
 OPTIONS = {row.name: row for row in _ROWS}
-SHARED = ("block_length", "cache", "temperature", "top_k", "top_p")
-"""The options that every sampler takes, a saved one too: they change its blocks, its cache and its proposal."""
+SHARED = ("block_length", "cache", "draft_steps", "temperature", "top_k", "top_p", "window")
+"""The options that every sampler takes, a saved one too: they change its blocks, its cache, its proposal and how many
+steps a forward makes."""

@@ -24,6 +24,8 @@ class Placed(TypedDict, total=False):
 
     block_length: int | None
     cache: Cache
+    draft_steps: int
+    window: int | None
 
 
 class Shared(Placed, total=False):
@@ -99,12 +101,12 @@ def preset(
         @wraps(function)
         def make(*args: P.args, **given: P.kwargs) -> p.Sampler:
             values = {key: options[key].read(value, f"the option {key} of {what}") for key, value in given.items()}
-            changes = {**shared, **{key: values.pop(key) for key in common if key in values}}
+            changes = _together(shared, {key: values.pop(key) for key in common if key in values}, what)
             if "blocks" in options and changes.get("block_length") is None:
                 changes.pop("block_length", None)  # their number says how long they are
-            if "blocks" in values and "block_length" in changes:
-                message = f"{what} takes either blocks or block_length: leave one of the two out."
-                raise OptionError(message, "block_length")
+            clash = next((key for key in ("block_length", "window") if "blocks" in values and changes.get(key)), None)
+            if clash is not None:
+                raise OptionError(f"{what} takes either blocks or {clash}: leave one of the two out.", clash)
             made = function(**values)  # type: ignore[call-arg]  # all go by name
             sampler = made if isinstance(made, p.Sampler) else p.Sampler(made)
             named = replace(sampler, name=name) if sampler.name == "custom" else sampler
@@ -120,22 +122,50 @@ def preset(
     return decorate
 
 
+def _together(defaults: Mapping[str, Any], given: dict[str, Any], what: str) -> dict[str, Any]:
+    """The shared options of a preset: blocks that are given replace its window, and a window its blocks."""
+    length, window = given.get("block_length"), given.get("window")
+    if length is not None and window is not None:
+        raise OptionError(f"{what} takes either block_length or window: leave one of the two out.", "window")
+    replaced = "window" if length is not None else "block_length" if window is not None else None
+    return {**{key: value for key, value in defaults.items() if key != replaced}, **given}
+
+
 def with_shared(sampler: p.Sampler, changes: Mapping[str, Any]) -> p.Sampler:
-    """The sampler with other values of its shared options: its blocks, its cache and its proposal."""
-    if "block_length" in changes:
-        blocks, length = sampler.policy.blocks, changes["block_length"]
-        if isinstance(blocks, p.Blocks):
-            blocks = replace(blocks, count=None, length=length)
-        elif isinstance(blocks, p.DelimitedBlocks):
-            blocks = replace(blocks, length=length)
-        else:
-            message = f"the blocks of this sampler, {type(blocks).__name__}, take no block_length."
-            raise OptionError(message, "block_length")
-        sampler = replace(sampler, policy=replace(sampler.policy, blocks=blocks))
+    """The sampler with other values of its shared options: its blocks, its cache, its proposal and its draft steps."""
+    changes = _together({}, {**changes}, f"the sampler '{sampler.name}'")
+    blocks = _blocks(sampler.policy.blocks, changes)
+    made: dict[str, Any] = {"policy": replace(sampler.policy, blocks=blocks)}
     if "cache" in changes:
-        sampler = sampler.caching(cache_named(changes["cache"]))
-    drawing = {key: changes[key] for key in ("temperature", "top_k", "top_p") if key in changes}
-    return replace(sampler, propose=_drawing(sampler.propose, drawing)) if drawing else sampler
+        made["cache"] = cache_named(changes["cache"], blocks.slides)
+    drawing: dict[str, Any] = {key: changes[key] for key in ("temperature", "top_k", "top_p") if key in changes}
+    if drawing:
+        made["propose"] = _drawing(sampler.propose, drawing)
+    if "draft_steps" in changes:
+        made["draft_steps"] = changes["draft_steps"]
+    return replace(sampler, **made)
+
+
+def _blocks(blocks: p.BlockSchedule, changes: Mapping[str, Any]) -> p.BlockSchedule:
+    """The block schedule with another length of blocks, or a window that slides. A window cache without blocks has
+    one."""
+    given = "block_length" in changes
+    length: Any = changes.get("block_length")
+    if changes.get("window") is not None:
+        if type(blocks) is not p.Blocks and not isinstance(blocks, p.SlidingWindow):
+            raise OptionError(f"the blocks of this sampler, {type(blocks).__name__}, take no window.", "window")
+        old = blocks if isinstance(blocks, p.SlidingWindow) else p.SlidingWindow()
+        return replace(old, masks=changes["window"])
+    if isinstance(blocks, p.SlidingWindow):
+        return p.Blocks(length=length) if length is not None or "window" in changes else blocks
+    if given and isinstance(blocks, p.DelimitedBlocks):
+        return replace(blocks, length=length)
+    if given and not isinstance(blocks, p.Blocks):
+        raise OptionError(f"the blocks of this sampler, {type(blocks).__name__}, take no block_length.", "block_length")
+    if given and isinstance(blocks, p.Blocks):
+        blocks = replace(blocks, count=None, length=length)
+    slides = changes.get("cache") == "window" and "window" not in changes
+    return p.SlidingWindow() if slides and blocks in (p.Blocks(), p.Blocks(count=1)) else blocks
 
 
 def _drawing(propose: p.Proposal, changes: dict[str, Any]) -> p.Proposal:
@@ -152,12 +182,14 @@ def _drawing(propose: p.Proposal, changes: dict[str, Any]) -> p.Proposal:
     return p.Greedy(drawn.ban) if is_greedy else drawn
 
 
-def cache_named(name: Cache) -> p.CachePolicy:
-    """The cache policy of that name: none, prefix, dual, or auto, which is prefix where the model has a KV cache."""
+def cache_named(name: Cache, slides: bool = False) -> p.CachePolicy:
+    """The cache policy of that name; auto is prefix where the model has a KV cache, and none beside a window that
+    slides."""
     caches = {
-        "auto": p.PrefixCache(optional=True),
+        "auto": p.NoCache() if slides else p.PrefixCache(optional=True),
         "none": p.NoCache(),
         "prefix": p.PrefixCache(),
         "dual": p.DualCache(),
+        "window": p.WindowCache(),
     }
     return caches[name]

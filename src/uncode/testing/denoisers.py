@@ -48,6 +48,8 @@ class _Trial:
         yield self.handles_padding
         if self.denoiser.has_kv_cache:
             yield from (self.reuses_its_cache, self.moves_its_cache, self.grows_its_cache)
+            if self.denoiser.copies_kv_cache:
+                yield self.copies_its_cache
 
     # -- inputs ----------------------------------------------------------------------------------
 
@@ -201,6 +203,16 @@ class _Trial:
         plan = _plan(canvas, reuses=True).take(np.array([2, 0]))
         cached = session.logits(canvas.tokens[rows], layout, plan).double()
         self._agree_by_row(cached, [2, 0], "after keep() its KV cache holds other rows than those that stayed")
+
+    def copies_its_cache(self) -> None:
+        """After copy_rows, another session has the keys and values of the rows that were named"""
+        session, canvas = self._filled([0, 1])
+        rows = torch.tensor([1, 1, 0], device=canvas.tokens.device)
+        other = self.denoiser.open(3, canvas.tokens.shape[1])
+        other.copy_rows(session, rows)  # type: ignore[attr-defined]  # `copies_kv_cache` says so
+        plan = _plan(canvas, reuses=True).take(np.array([1, 1, 0]))
+        cached = other.logits(canvas.tokens[rows], Layout(canvas.valid[rows], canvas.given[rows]), plan).double()
+        self._agree_by_row(cached, [1, 1, 0], "after copy_rows() its KV cache holds other rows than those named")
 
     def grows_its_cache(self) -> None:
         """After add, the cached keys and values are in the columns where the rows' tokens are now"""

@@ -32,6 +32,7 @@ class HashDenoiser(Denoiser):
 
     dtype = torch.float32
     has_kv_cache = True
+    copies_kv_cache = True
 
     def __init__(self, vocab_size: int = 32, fingerprint: str = "") -> None:
         self.vocab_size, self.mask_id = vocab_size, vocab_size - 1
@@ -74,6 +75,9 @@ class HashSession:
 
     def keep(self, rows: Tensor) -> None:
         """Nothing is stored, so nothing moves."""
+
+    def copy_rows(self, session: HashSession, rows: Tensor) -> None:
+        """Nothing is stored, so nothing is copied."""
 
 
 def _mix(numbers: Tensor) -> Tensor:

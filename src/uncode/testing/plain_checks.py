@@ -7,7 +7,7 @@ import torch
 
 from ..core.denoiser import Facts
 from ..core.pieces.blocks import BlockSchedule
-from ..core.pieces.cache import CachePolicy, Place, Span
+from ..core.pieces.cache import NEVER, CachePolicy, Place, Span
 from ..core.pieces.select import Schedule
 from ..core.pieces.stop import Stop
 from .contract import expect
@@ -63,7 +63,7 @@ def check_stop(piece: Stop, model: HashDenoiser) -> None:
     fill = rule(tokens.clone(), tokens == mask, own)
     shaped = fill.shape == tokens.shape and not fill.is_floating_point() and fill.dtype != torch.bool
     expect(shaped, f"{name} must return a token id per position, [B, S], and -1 where nothing is filled.")
-    expect(not bool(((fill >= 0) & (tokens != mask)).any()), f"{name} fills positions that are not masked.")
+    expect(not bool(((fill >= 0) & ~own).any()), f"{name} fills positions that are not the decoder's own.")
     named = (fill == -1) | ((fill >= 0) & (fill < facts.vocab_size) & (fill != mask))
     expect(bool(named.all()), f"{name} fills with ids that are no token to write.")
     for row in range(len(rows)):
@@ -76,10 +76,12 @@ def check_cache(piece: CachePolicy) -> None:
     name, length, width = type(piece).__name__, 400, 320
     block = Span(np.array([6, 10, 40]), np.array([10, 17, 40 + width]))  # narrow blocks, and one that is wide
     wanted, stored = Span(block.start, block.start + width), np.zeros((3, length), dtype=bool)
-    before = None
+    before, refreshed, last = None, np.full(3, -NEVER), block.start
     for step in range(6):
         age, first_mask = np.full(3, step), block.start + (block.stop - block.start - 1) * step // 5
-        plan = piece(Place(block, age, wanted, length, first_mask))
+        since = first_mask - refreshed
+        plan = piece(Place(block, age, wanted, length, first_mask, last, since, since, start=int(block.start.min())))
+        refreshed, last = np.where(plan.reuse.stop == 0, first_mask, refreshed), first_mask
         spans = [plan.window, plan.wanted, plan.store, plan.reuse]
         window, asked, keep, reuse = (span.mask(length) for span in spans)
         expect(

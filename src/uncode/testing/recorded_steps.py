@@ -119,7 +119,7 @@ def _probe(model: HashDenoiser, view: View, tokens: Tensor, needed: Tensor) -> P
     plan = NoCache()(Place(whole, first, whole, width, first))
     valid = torch.arange(width).expand_as(span) < view.span_length
     logits = model.open(count, width).logits(span, Layout(valid, span != model.mask_id), plan)
-    return Probed(Belief.of(logits), (span == model.mask_id) & valid)
+    return Probed(Belief.of(logits, standing=view.span), (span == model.mask_id) & valid)
 
 
 def _copy(view: View) -> View:

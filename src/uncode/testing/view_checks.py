@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from ..core.denoiser import Facts
-from ..core.noise import Draw
+from ..core.noise import Draw, PhiloxNoise
 from ..core.pieces.piece import Piece
 from ..core.pieces.propose import Proposal
 from ..core.pieces.remask import Editor, Remasker
@@ -82,8 +82,19 @@ def view_checks(piece: Piece, model: HashDenoiser) -> Iterator[Check]:
             if _differ(_result(fresh(), step, facts), _result(fresh(), without, facts)):
                 raise BrokenPromise(f"{name} reads view.block_steps: set needs_schedule = True on its class.")
 
+    def states_that_it_draws() -> None:
+        """It reads the noise only if it says so"""
+        if any(part.draws for part in piece.pieces()):
+            return
+        for step in together[:3]:
+            assert isinstance(step.view.noise, PhiloxNoise)
+            noise = PhiloxNoise(step.view.noise.seeds + 1, step.view.noise.steps)
+            other = replace(step, view=step.view.having(noise=noise))
+            if _differ(_result(fresh(), step, facts), _result(fresh(), other, facts)):
+                raise BrokenPromise(f"{name} reads view.noise: define its property draws, which returns True.")
+
     yield from (has_the_right_form, is_deterministic, remembers_nothing, writes_nothing, ignores_neighbours)
-    yield states_its_needs
+    yield from (states_its_needs, states_that_it_draws)
 
 
 def _result(piece: Piece, step: RecordedStep, facts: Facts) -> list[Tensor]:

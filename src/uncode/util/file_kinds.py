@@ -22,7 +22,7 @@ _BEGINS: dict[Kind, tuple[bytes, ...]] = {
     "CSV of an analysis": (b"model,task,sampler,",),
 }
 """How files begin whose kind their first characters tell; a report may be HTML too."""
-_SAMPLER_KEYS = {"name", "policy", "propose", "cache", "limit"}
+_SAMPLER_KEYS = {"name", "policy", "propose", "cache", "limit", "draft_steps"}
 _GZIP = b"\x1f\x8b"
 
 

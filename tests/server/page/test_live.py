@@ -166,7 +166,7 @@ def test_what_is_copied_repeats_the_decode(tab: Open, tiny: Running) -> None:
     page = shown.page
     page.get_by_label("rate", exact=True).fill("0.5")
     page.get_by_label("temperature", exact=True).fill("0.8")
-    page.get_by_label("steps, slider").fill("16")
+    page.get_by_label("steps, slider", exact=True).fill("16")
     page.get_by_label("proxy").select_option("entropy")
     page.get_by_label("seed").fill("7")
     page.get_by_label("stop at EOS").uncheck()

@@ -38,6 +38,10 @@ MAX_SPLIT_SHARE = 0.8
 """A plan is split where its forwards have at most this share of the tokens of a common one."""
 
 
+SLIDING_MULTIPLE = 32
+"""Forwards of windows that slide are rounded up to multiples of so many columns, and so are their captured graphs."""
+
+
 class RowPositions:
     """Each row's first valid column, and RoPE at all columns."""
 
@@ -191,7 +195,8 @@ class PreparedPlan:
     """A plan on a GPU. Rows that refresh their KV cache have their own forwards: in a common one every row
     would be computed as widely as the widest.
 
-    The common forward keeps its shape, so that its CUDA graph is replayed; in it the wide rows are idle.
+    The common forward keeps its shape, so that its CUDA graph is replayed; in it the wide rows are idle. Where windows
+    slide, their width changes from step to step, and is rounded up to a multiple.
     """
 
     def __init__(self, rows: RowPositions, plan: Plan, shift: int, may_split: bool) -> None:
@@ -199,14 +204,15 @@ class PreparedPlan:
         self.common: PreparedPass | None = None
         is_cached = plan.store.width > 0 or plan.reuse.width > 0 or not plan.window.mask(rows.length).all()
         clipped = rows.clip(plan) if is_cached else plan
+        multiple = SLIDING_MULTIPLE if is_cached and plan.slides else 1
         widths = clipped.window.stop - clipped.window.start
         groups = _wide_groups(widths) if is_cached and may_split else []
         if not groups:
-            self.common = PreparedPass(rows, clipped, shift, is_cached)
+            self.common = PreparedPass(rows, clipped, shift, is_cached, multiple=multiple)
             return
         idle = np.concatenate(groups)
         if len(idle) < len(widths):
-            self.common = PreparedPass(rows, _without(clipped, idle, rows.length), shift, is_cached, idle)
+            self.common = PreparedPass(rows, _without(clipped, idle, rows.length), shift, is_cached, idle, multiple)
         for group in groups:
             of, own = rows.take(group), clipped.take(group)
             prepared = PreparedPass(of, own, shift, is_cached, multiple=WIDE_MULTIPLE)

@@ -114,6 +114,10 @@ class TransformerSession:
             self.apart.resize(self.cache.length)
             self.apart_graphs.forget()
 
+    def copy_rows(self, session: TransformerSession, rows: Tensor) -> None:
+        """The first rows take over the stored keys and values of these rows of another session."""
+        self.cache.copy_from(session.cache, rows)
+
     def keep(self, rows: Tensor) -> None:
         self.cache.keep(rows)
         self.graphs.shrink(len(rows))

@@ -29,6 +29,10 @@ class BlockSchedule(Piece):
     sees_beliefs: ClassVar[bool] = False
     """Whether a block ends where beliefs say. Then :meth:`stops` is asked instead of `__call__`."""
 
+    slides: ClassVar[bool] = False
+    """Whether there is one block, of which a window is open that moves after every step. Then :meth:`window` is asked
+    too."""
+
     def __call__(self, lengths: Ints) -> Ints:
         """Ends of the blocks, `[B, blocks]`, ascending up to the row's length; shorter rows repeat theirs."""
         raise NotImplementedError
@@ -44,6 +48,11 @@ class BlockSchedule(Piece):
         In the first step of a block the view shows as many columns as the block can have, from its first mask on. Each
         block must have a mask.
         """
+        raise NotImplementedError
+
+    def window(self, masked: Tensor) -> tuple[Tensor, Tensor]:
+        """The offsets at which the window starts and stops, `[B, 1]` each, from the masks `[B, S]` of the span; asked
+        where it `slides`. It starts at the first mask."""
         raise NotImplementedError
 
 
@@ -77,6 +86,35 @@ class GrowingBlocks(Blocks):
 
     def widest(self, lengths: Ints) -> Ints:
         return lengths
+
+
+@dataclass(frozen=True)
+class SlidingWindow(BlockSchedule):
+    """One block, of which the first few masks are open: as tokens are committed, the window slides to the right.
+
+    The window has at most `masks` masks and at most `columns` columns. Where nothing is given it reaches to the offset
+    `masks` + tokens committed so far (DSB, DCD).
+    """
+
+    slides: ClassVar[bool] = True
+
+    masks: int = 32
+    columns: int | None = None
+
+    def check(self) -> None:
+        require(self.masks >= 1, f"a window must have at least 1 mask, not {self.masks}.")
+        require(self.columns is None or self.columns >= 1, f"a window has at least 1 column, not {self.columns}.")
+
+    def __call__(self, lengths: Ints) -> Ints:
+        return lengths[:, None]
+
+    def widest(self, lengths: Ints) -> Ints:
+        return lengths if self.columns is None else np.minimum(lengths, self.columns)
+
+    def window(self, masked: Tensor) -> tuple[Tensor, Tensor]:
+        masks = masked.cumsum(-1)
+        start, stop = ((masks <= most).sum(-1, keepdim=True) for most in (0, self.masks))
+        return start, stop if self.columns is None else torch.minimum(stop, start + self.columns)
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ model's session does as the plan says. The open blocks of rows may lie in differ
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -59,10 +59,17 @@ class Plan:
     """Columns whose fresh keys and values later plans may reuse. A session may also store the rest of the window."""
     reuse: Span
     """Attend to the stored keys and values of these columns, except where the window is fresh."""
+    slides: bool = False
+    """Whether the window's width may change with every step."""
 
     def take(self, rows: Ints) -> Plan:
         """The plan of some of the rows."""
-        return Plan(*(span.take(rows) for span in (self.window, self.wanted, self.store, self.reuse)))
+        window, wanted, store, reuse = (s.take(rows) for s in (self.window, self.wanted, self.store, self.reuse))
+        return Plan(window, wanted, store, reuse, self.slides)
+
+
+NEVER = 2**40
+"""Tokens since what has not happened yet."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +85,36 @@ class Place:
     length: int
     """Columns of the canvas."""
     first_mask: Ints
-    """The first mask of each open block, as of the last sync; after every step where a policy `follows_masks`."""
+    """The first mask of each open block, as of the last sync; after every step where a policy `follows_masks`. So for
+    the next three."""
+    first_mask_before: Ints | int = NEVER
+    """The same at the row's last forward."""
+    stop_before: Ints | int = 0
+    """Where the open block ended at the row's last forward."""
+    since_refresh: Ints | int = NEVER
+    """Tokens committed since a forward last reused no key of the generated span; :data:`NEVER` before the first."""
+    since_prompt: Ints | int = NEVER
+    """The same for a forward that reused no key at all."""
+    start: int = 0
+    """The first column of the generated span."""
+
+    def take(self, rows: Ints) -> Place:
+        """What is read of some of the rows."""
+
+        def taken(count: Ints | int) -> Ints | int:
+            return count if isinstance(count, int) else count[rows]
+
+        return replace(
+            self,
+            block=self.block.take(rows),
+            block_step=self.block_step[rows],
+            wanted=self.wanted.take(rows),
+            first_mask=self.first_mask[rows],
+            first_mask_before=taken(self.first_mask_before),
+            stop_before=taken(self.stop_before),
+            since_refresh=taken(self.since_refresh),
+            since_prompt=taken(self.since_prompt),
+        )
 
     def span(self, start: Ints | int, stop: Ints | int) -> Span:
         like = self.block.start
@@ -95,6 +131,9 @@ class CachePolicy(Piece):
     sees_span: ClassVar[bool] = True
     """Whether every masked position is computed at every step."""
 
+    sees_block: ClassVar[bool] = True
+    """Whether the whole open block is computed at every step, committed positions too."""
+
     follows_masks: ClassVar[bool] = False
     """Whether plans depend on `place.first_mask`. The host then syncs after every step, and asks for a new plan."""
 
@@ -102,6 +141,11 @@ class CachePolicy(Piece):
     def needs_kv_cache(self) -> bool:
         """Whether the model must store keys and values from one forward to the next."""
         return True
+
+    @property
+    def stores_once(self) -> bool:
+        """Whether keys and values are stored in the first step of a block and in no later one."""
+        return False
 
     def __call__(self, place: Place) -> Plan:
         raise NotImplementedError
@@ -118,6 +162,10 @@ class NoCache(CachePolicy):
     @property
     def needs_kv_cache(self) -> bool:
         return False
+
+    @property
+    def stores_once(self) -> bool:
+        return True
 
     def __call__(self, place: Place) -> Plan:
         everything, nothing = place.span(0, place.length), place.span(0, 0)
@@ -142,6 +190,10 @@ class _BlockCache(CachePolicy):
     @property
     def needs_kv_cache(self) -> bool:
         return self.refresh != 1
+
+    @property
+    def stores_once(self) -> bool:
+        return self.refresh is None
 
     def _fresh(self, block_step: Ints) -> NDArray[np.bool_]:
         since = block_step if self.refresh is None else block_step % self.refresh
@@ -188,3 +240,61 @@ class DualCache(_BlockCache):
 
     def _window(self, place: Place) -> Span:
         return place.block
+
+
+@dataclass(frozen=True)
+class WindowCache(CachePolicy):
+    """Store everything; recompute the open masks and a margin to their left (DSB).
+
+    A step computes the open block from its first mask on, at least `margin` columns to the left of it, and all columns
+    that the step before has computed and committed: a fresh token is computed once before its keys are reused
+    (dKV-Cache). With blocks that slide, that is a window of about one width. What a stop rule fills behind it is
+    computed at the next refresh.
+
+    After `every` committed tokens a step recomputes the whole generated span, never where it is None; 1 equals no
+    cache. The prompt is then recomputed too if `prompt_every` tokens were committed since; None keeps it for the whole
+    answer (dLLM-Cache has such intervals). With a `suffix`, only so many columns behind the open block exist for the
+    model, and each step computes them; the masks further right are left out (DPad).
+    """
+
+    sees_span: ClassVar[bool] = False
+    sees_block: ClassVar[bool] = False
+    follows_masks: ClassVar[bool] = True
+
+    margin: int = 24
+    every: int | None = 32
+    prompt_every: int | None = 32
+    suffix: int | None = None
+
+    def check(self) -> None:
+        require(self.margin >= 0, f"the margin must be at least 0 columns, not {self.margin}.")
+        require(self.every is None or self.every >= 1, f"every must be at least 1 token, not {self.every}.")
+        fits = self.prompt_every is None or self.prompt_every >= 1
+        require(fits, f"prompt_every must be at least 1 token, not {self.prompt_every}.")
+        require(self.suffix is None or self.suffix >= 0, f"the suffix must be at least 0 columns, not {self.suffix}.")
+
+    @property
+    def needs_kv_cache(self) -> bool:
+        return self.every != 1 or self.prompt_every != 1 or self.suffix is not None
+
+    def __call__(self, place: Place) -> Plan:
+        fresh, prompt_fresh = _is_due(place.since_refresh, self.every), _is_due(place.since_prompt, self.prompt_every)
+        first = np.minimum(place.first_mask - self.margin, place.first_mask_before)
+        stop, seen = np.maximum(place.block.stop, place.stop_before), np.full_like(first, place.length)
+        if self.suffix is not None:
+            stop = seen = np.minimum(stop + self.suffix, place.length)
+        from_column = np.where(prompt_fresh, 0, place.start)
+        window = Span(np.where(fresh, from_column, np.maximum(first, 0)), np.where(fresh, seen, stop))
+        return Plan(
+            window=window,
+            wanted=place.wanted,
+            store=window,
+            reuse=place.span(0, np.where(fresh, from_column, seen)),
+            slides=True,
+        )
+
+
+def _is_due(since: Ints | int, interval: int | None) -> NDArray[np.bool_]:
+    """Whether so many tokens were committed since; at the first time in any case, and always where it is one token."""
+    due = np.asarray(since) >= (NEVER if interval is None else interval)
+    return np.full_like(due, True) if interval == 1 else due

@@ -85,6 +85,11 @@ class Piece:
         """Raise :class:`UncodeError` if a value is out of range; types have been checked."""
 
     @property
+    def draws(self) -> bool:
+        """Whether it reads `view.noise`, so that another step may decide otherwise on the same belief."""
+        return False
+
+    @property
     def max_probes(self) -> int:
         """The most forwards that it runs within a step of a row, by `view.probe`."""
         return 0

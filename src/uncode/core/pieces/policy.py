@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from ..errors import require
 from ..support.above import from_above
+from . import branches as branches  # noqa: PLC0414  # its pieces have names once it is imported
 from .blocks import Blocks, BlockSchedule
 from .cache import CachePolicy, NoCache
 from .piece import Piece, brief
@@ -21,6 +23,8 @@ from .tables import FrequencySource
 
 LONGEST_REPR = 100
 """Characters of a repr."""
+MAX_DRAFT_STEPS = 64
+"""Canvases that one forward computes of a row."""
 
 
 def one_line(start: str, parts: list[Piece]) -> str:
@@ -55,6 +59,10 @@ class Policy(Piece):
         require(
             not (self.stop.sees_beliefs and self.revises),
             f"{ends} ends a row by committing all of it, so {revises} can take nothing back: leave out one of the two.",
+        )
+        require(
+            not (self.stop.overwrites and self.revises),
+            f"{ends} writes over tokens, and so does {revises}: leave out one of the two.",
         )
         finds, shares = type(self.blocks).__name__, type(self.select).__name__
         require(
@@ -95,6 +103,8 @@ class Sampler(Piece):
     limit: int | None = None
     """Most steps a row may take, each with its probes; None is eight times its masks and 64 more."""
     name: str = "custom"
+    draft_steps: int = 1
+    """Most steps that one forward makes. More than one takes a sampler whose next steps can be foreseen."""
 
     def __repr__(self) -> str:
         return one_line(f"Sampler('{self.name}': ", [*self.policy.parts, *unusual(self, ("propose", "cache"))])
@@ -108,6 +118,36 @@ class Sampler(Piece):
         names = [buffer.name for piece in self.pieces() for buffer in piece.buffers()]
         twice = [name for at, name in enumerate(names) if name in names[:at]]
         require(not twice, f"two pieces of a sampler remember '{twice[0] if twice else ''}': use one of them.")
+        fits = 1 <= self.draft_steps <= MAX_DRAFT_STEPS
+        require(fits, f"draft_steps must be from 1 to {MAX_DRAFT_STEPS}, not {self.draft_steps}.")
+        if self.draft_steps > 1:
+            piece, what = next(self._unforeseen(), ("", ""))
+            require(
+                not piece,
+                f"draft_steps={self.draft_steps} needs steps that can be foreseen, and {piece} {what}: set it to 1, or "
+                f"change {piece}.",
+            )
+
+    def _unforeseen(self) -> Iterator[tuple[str, str]]:
+        """The pieces because of which the next steps do not follow from what the last one believed, and why."""
+        policy = self.policy
+        if not policy.select.commits_one:
+            yield type(policy.select).__name__, "may commit more than one token a step"
+        if policy.revises:
+            yield type(policy.edit or policy.remask).__name__, "changes tokens that were written"
+        if policy.stop.sees_beliefs:
+            yield type(policy.stop).__name__, "ends a row by its beliefs"
+        if policy.stop.overwrites:
+            yield type(policy.stop).__name__, "writes behind masks that stay open"
+        if not isinstance(policy.blocks, Blocks):
+            yield type(policy.blocks).__name__, "has blocks that are not known beforehand"
+        if not self.cache.stores_once:
+            yield type(self.cache).__name__, "stores keys and values more than once a block"
+        for piece in (part for whole in (policy, self.propose, self.cache) for part in whole.pieces()):
+            remembers = bool(piece.buffers()) or piece.needs_drift
+            reasons = {"draws at random": piece.draws, "remembers earlier steps": remembers}
+            reasons |= {"runs probes": piece.max_probes > 0, "differs from row to row": bool(piece.per_row)}
+            yield from ((type(piece).__name__, reason) for reason, holds in reasons.items() if holds)
 
     @property
     def max_probes(self) -> int:
@@ -116,6 +156,8 @@ class Sampler(Piece):
     def to_dict(self) -> dict[str, Any]:
         data = super().to_dict()
         del data["piece"], data["policy"]["piece"]
+        if self.draft_steps == 1:  # as in files that know no other number
+            del data["draft_steps"]
         return data
 
     def to_toml(self) -> str:

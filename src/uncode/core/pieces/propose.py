@@ -109,6 +109,10 @@ class Sample(Proposal):
         require(self.top_k is None or self.top_k >= 1, f"top_k must be at least 1, not {self.top_k}.")
         require(self.top_p is None or 0 < self.top_p <= 1, f"top_p must be in (0, 1], not {self.top_p}.")
 
+    @property
+    def draws(self) -> bool:
+        return self.temperature > 0
+
     def propose(self, logits: Tensor, view: View) -> tuple[Proposed, Tensor]:
         if self.temperature == 0:
             cut = self._cut(logits.double())

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Self
 
 import torch
 from torch import Tensor
 
+from ..belief import Belief
+from ..denoiser import Facts
 from ..errors import require
 from ..support.arrays import Ints
 from ..view import Count, Ranking, View, part_of
@@ -140,6 +142,10 @@ class Editor(Reviser):
 
     kind: ClassVar[bool] = True
 
+    def edits(self, view: View) -> tuple[Tensor, Belief]:
+        """The positions to overwrite, and the belief whose tokens they take: the step's own, or that of a probe."""
+        return self(view), view.belief
+
 
 @dataclass(frozen=True)
 class Overwrite(Editor):
@@ -172,3 +178,69 @@ class Overwrite(Editor):
 
     def remember(self, view: View, logits: Tensor) -> dict[str, Tensor]:
         return {"times_full": self._times_full(view)}
+
+
+@dataclass(frozen=True)
+class OverwriteBrittle(Editor):
+    """Standing tokens that the model would not write again, were they and others masked, take what it would write.
+
+    At every `every`-th step of a block, in the part of its steps from `start` to `end`, a probe masks the `candidates`
+    tokens at whose positions the margin is smallest. Where another token is then the most likely one, with a
+    probability above `threshold`, the old token is brittle. The `count` least likely of these are overwritten with what
+    the probe says. The last `protect` columns of a block are left alone.
+    """
+
+    needs_schedule: ClassVar[bool] = True
+    _mask_id: ClassVar[Tensor]
+
+    candidates: int = 32
+    every: int = 8
+    count: int = 1
+    threshold: float = 0.3
+    start: float = 0.25
+    end: float = 0.75
+    protect: int = 16
+
+    def check(self) -> None:
+        for name in ("candidates", "every", "count"):
+            value = getattr(self, name)
+            require(value >= 1, f"{name} must be at least 1, not {value}.")
+        require(0 <= self.threshold < 1, f"the threshold must be a probability below 1, not {self.threshold}.")
+        fits = 0 <= self.start < self.end <= 1
+        require(fits, f"start and end must be parts of the steps, in order, not {self.start} and {self.end}.")
+        require(self.protect >= 0, f"protect must be 0 or more columns, not {self.protect}.")
+
+    @property
+    def max_probes(self) -> int:
+        return 1
+
+    def bind(self, facts: Facts) -> Self:
+        return self.holding(_mask_id=torch.tensor(facts.mask_id, device=facts.device))
+
+    def __call__(self, view: View) -> Tensor:
+        return self.edits(view)[0]
+
+    def edits(self, view: View) -> tuple[Tensor, Belief]:
+        now = self._revises(view)
+        if now is False:
+            return torch.zeros_like(view.masked), view.belief
+        tried = self._candidates(view) & now
+        needed = tried.any(-1)
+        if not bool(needed.any()):
+            return tried, view.belief
+        assert view.probe is not None, "an editor with probes is asked where view.probe is set"
+        without = view.probe(torch.where(tried, self._mask_id, view.tokens), needed).window(view.offsets)
+        brittle = tried & (without.token != view.tokens) & (without.logp.exp() > self.threshold)
+        return Ranking(-without.standing, brittle).top(self.count), without
+
+    def _revises(self, view: View) -> Tensor | bool:
+        """Whether this is a step that revises."""
+        step, steps = view.block_step, view.block_steps
+        first, stop = part_of(steps, self.start), part_of(steps, self.end)
+        return (step % self.every == 0) & (step >= first) & (step < stop)
+
+    def _candidates(self, view: View) -> Tensor:
+        """The tokens that the probe masks, `[B, W]`, as long as the block has masks."""
+        last = view.block_start + view.block_length - self.protect
+        standing = view.own & ~view.masked & (view.offsets < last) & view.masked.any(-1, keepdim=True)
+        return Ranking(-view.belief.margin, standing).top(self.candidates)

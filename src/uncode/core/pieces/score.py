@@ -16,6 +16,7 @@ from torch import Tensor
 from ..denoiser import Facts
 from ..errors import check_probability, require
 from ..noise import Purpose, gumbel
+from ..support.transfer import number
 from ..view import View
 from .piece import Piece, Table, brief
 
@@ -28,6 +29,9 @@ class Score(Piece):
     """A function of a view to `[B, W]`. Add two to combine them."""
 
     kind: ClassVar[bool] = True
+
+    reads_committed: ClassVar[bool] = False
+    """Whether it reads beliefs at committed positions of the open block, which not every cache policy computes."""
 
     def __call__(self, view: View) -> Tensor:
         raise NotImplementedError
@@ -96,6 +100,10 @@ class Margin(Score):
 class Uniform(Score):
     """A random order, drawn again at every step."""
 
+    @property
+    def draws(self) -> bool:
+        return True
+
     def __call__(self, view: View) -> Tensor:
         return view.noise.positions(Purpose.UNIFORM, view.offsets)
 
@@ -108,6 +116,10 @@ class Gumbel(Score):
 
     def check(self) -> None:
         require(self.temperature > 0, f"the Gumbel temperature must be above 0, not {self.temperature}.")
+
+    @property
+    def draws(self) -> bool:
+        return True
 
     def __call__(self, view: View) -> Tensor:
         return self.temperature * gumbel(view.noise.positions(Purpose.GUMBEL, view.offsets))
@@ -194,6 +206,32 @@ class Defer(Score):
 
     def __call__(self, view: View) -> Tensor:
         return torch.isin(view.belief.token, self._ids) * -self.by
+
+
+@dataclass(frozen=True)
+class EarlyDiscount(Score):
+    """The log of a factor on proposals of `tokens`: `factor` at a block's first step, 1 at its last, linear between."""
+
+    needs_schedule: ClassVar[bool] = True
+    _ids: ClassVar[Tensor]
+
+    tokens: tuple[int | str, ...] = ("eos",)
+    factor: float = 0.4
+
+    def check(self) -> None:
+        require(0 < self.factor <= 1, f"the factor must be above 0 and at most 1, not {self.factor}.")
+
+    def bind(self, facts: Facts) -> Self:
+        return self.holding(_ids=torch.tensor(facts.resolve(self.tokens), device=facts.device))
+
+    def __call__(self, view: View) -> Tensor:
+        step, steps = (
+            n.double() if isinstance(n, Tensor) else number(n, view.tokens, torch.float64)
+            for n in (view.block_step, view.block_steps)
+        )
+        part = torch.where(steps > 1, step / (steps - 1), 1.0).clamp(max=1.0)
+        discount = (self.factor + (1.0 - self.factor) * part).log()
+        return torch.where(torch.isin(view.belief.token, self._ids), discount, 0.0)
 
 
 @dataclass(frozen=True)

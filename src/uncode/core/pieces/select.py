@@ -16,7 +16,7 @@ from torch import Tensor
 
 from ..denoiser import Facts
 from ..errors import check_probability, require
-from ..noise import Purpose, gumbel
+from ..noise import Purpose
 from ..support.arrays import Ints
 from ..support.transfer import number
 from ..view import Count, Ranking, View
@@ -32,6 +32,11 @@ class Schedule(Piece):
     @property
     def may_wait(self) -> bool:
         """Whether a step may commit nothing without being stalled."""
+        return False
+
+    @property
+    def commits_one(self) -> bool:
+        """Whether every step commits one token, whatever the model believes."""
         return False
 
     def shares(self, masked: Ints) -> Ints:
@@ -91,6 +96,10 @@ class Even(Quota):
     def check(self) -> None:
         check_steps(self.steps)
 
+    @property
+    def commits_one(self) -> bool:
+        return self.steps is None
+
     def shares(self, masked: Ints) -> Ints:
         return split_steps(self.steps, masked)
 
@@ -109,6 +118,10 @@ class Exactly(Quota):
 
     def check(self) -> None:
         require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
+
+    @property
+    def commits_one(self) -> bool:
+        return self.count == 1
 
     def shares(self, masked: Ints) -> Ints:
         return -(-masked // self.count)
@@ -196,6 +209,10 @@ class TopK(Scheduled):
     def schedule(self) -> Schedule:
         return self.quota
 
+    @property
+    def commits_one(self) -> bool:
+        return self.quota.commits_one
+
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         return ranking.top(self.quota(view))
 
@@ -209,6 +226,10 @@ class TauLeap(Scheduled):
     @property
     def schedule(self) -> Schedule:
         return self.time
+
+    @property
+    def draws(self) -> bool:
+        return True
 
     def __call__(self, ranking: Ranking, view: View) -> Tensor:
         coin = view.noise.positions(Purpose.COMMIT, view.offsets)
@@ -444,72 +465,6 @@ class AboveMeanAtCommit(Selector):
         }
 
 
-MAX_CANDIDATES = 64
-"""Sets that a step may try. Each is a forward, and they are compared in pairs."""
-
-
-@dataclass(frozen=True)
-class LeastUncertainNext(Selector):
-    """Of several sets of positions, the one after which the model is least uncertain.
-
-    The sets have `count` positions: the best of the ranking, and others drawn by Gumbel noise on score / temperature.
-    Each is tried in a probe. The mean entropy of the masks that it leaves is to be least; with `immediate`, plus the
-    summed entropy of its positions. Where every mask of the block reaches the threshold, all are committed
-    without a probe.
-    """
-
-    candidates: int = 8
-    temperature: float = 0.2
-    threshold: float = 0.8
-    count: int = 1
-    immediate: bool = True
-
-    def check(self) -> None:
-        fits = 2 <= self.candidates <= MAX_CANDIDATES
-        require(fits, f"there must be 2 to {MAX_CANDIDATES} candidates, not {self.candidates}.")
-        require(self.temperature > 0, f"the temperature must be above 0, not {self.temperature}.")
-        check_probability(self.threshold, "threshold")
-        require(self.count >= 1, f"the count must be at least 1, not {self.count}.")
-
-    @property
-    def max_probes(self) -> int:
-        return self.candidates
-
-    def __call__(self, ranking: Ranking, view: View) -> Tensor:
-        sets = self._sets(ranking, view)
-        sure = ((-view.belief.log_sumexp >= math.log(self.threshold)) | ~view.eligible).all(-1, keepdim=True)
-        is_new = ~_repeats(sets)
-        tried = is_new & (is_new.sum(-1, keepdim=True) > 1) & ~sure
-        first = (~tried).long().argsort(dim=-1, stable=True)  # a batch takes as many as one of its rows
-        sets, tried = sets.gather(1, first[..., None].expand_as(sets)), tried.gather(1, first)
-        uncertainty = torch.full(tried.shape, torch.inf, dtype=torch.float32, device=tried.device)
-        for at in tried.any(0).nonzero()[:, 0].tolist():
-            found = self._uncertainty(sets[:, at], view, tried[:, at])
-            uncertainty[:, at] = torch.where(tried[:, at], found.nan_to_num(torch.inf), torch.inf)
-        best = uncertainty.min(-1).indices[:, None, None].expand(-1, 1, sets.shape[-1])
-        return torch.where(sure, ranking.candidates, sets.gather(1, best)[:, 0])
-
-    def _sets(self, ranking: Ranking, view: View) -> Tensor:
-        """The candidate sets, `[B, candidates, W]`; the first is the best of the ranking."""
-        noise = gumbel(view.noise.tokens(Purpose.PROBE, view.offsets, self.candidates - 1)).unbind(-1)
-        drawn = [Ranking(ranking.score / self.temperature + each, ranking.candidates) for each in noise]
-        return torch.stack([each.top(self.count) for each in (ranking, *drawn)], 1)
-
-    def _uncertainty(self, chosen: Tensor, view: View, needed: Tensor) -> Tensor:
-        """What is left of the uncertainty when `chosen` `[B, W]` is committed, `[B]`."""
-        assert view.probe is not None, "a selector with probes is asked where view.probe is set"
-        probed = view.probe(torch.where(chosen, view.belief.token, view.tokens), needed)
-        left = torch.where(probed.masked, probed.belief.entropy.double(), 0.0).sum(-1) / probed.masked.sum(-1).clamp(1)
-        now = torch.where(chosen, view.belief.entropy.double(), 0.0).sum(-1)
-        return (left + now if self.immediate else left).float()  # so that sums of another width round alike
-
-
-def _repeats(sets: Tensor) -> Tensor:
-    """Which sets `[B, N, W]` are equal to an earlier one of the row, `[B, N]`."""
-    same = (sets[:, :, None] == sets[:, None]).all(-1)
-    return same.tril(-1).any(-1)
-
-
 def _reaches(view: View, threshold: float) -> Tensor:
     """Where the probability of the proposal is at least the threshold, `[B, W]`."""
     return view.belief.logp >= math.log(threshold)
@@ -532,6 +487,10 @@ class RejectTrivial(Scheduled):
     def bind(self, facts: Facts) -> Self:
         ids = torch.tensor(facts.resolve(self.tokens), dtype=torch.long, device=facts.device)
         return replace(self, inner=self.inner.bind(facts)).holding(_ids=ids)
+
+    @property
+    def draws(self) -> bool:
+        return True
 
     @property
     def schedule(self) -> Schedule:

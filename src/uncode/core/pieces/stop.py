@@ -29,11 +29,14 @@ class Stop(Piece):
         with such a rule has none."""
         return False
 
+    overwrites: ClassVar[bool] = False
+    """Whether it writes over tokens, and at masks of a row that goes on. The trace then keeps every change."""
+
     stops: ClassVar[bool] = True
     """False for the one rule that never does; the stepper then does not look."""
 
     def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
-        """The token to fill the rest of each row's span with, `[B, S]`; -1 where nothing is to be filled."""
+        """The token to write at masks, or over the decoder's own tokens, `[B, S]`; -1 where nothing is written."""
         raise NotImplementedError
 
     def exits(self, view: View) -> Tensor:
@@ -60,6 +63,10 @@ class EitherStop(Stop):
     @property
     def reads_committed(self) -> bool:
         return self.first.reads_committed or self.second.reads_committed
+
+    @property
+    def overwrites(self) -> bool:  # type: ignore[override]
+        return self.first.overwrites or self.second.overwrites
 
     @property
     def stops(self) -> bool:  # type: ignore[override]
@@ -109,6 +116,27 @@ class AfterEos(Stop):
 
     def followed_by(self, stop: Stop) -> Stop:
         return stop
+
+
+@dataclass(frozen=True)
+class FromFirstEos(Stop):
+    """Everything behind an EOS token the decoder wrote becomes that token at once; masks before it stay open (DCD)."""
+
+    overwrites: ClassVar[bool] = True
+    _ids: ClassVar[Tensor]
+
+    def bind(self, facts: Facts) -> Self:
+        require(len(facts.eos_ids) > 0, "this model has no EOS token, so FromFirstEos cannot stop: use AtTheEnd.")
+        return self.holding(_ids=torch.tensor(facts.eos_ids, device=facts.device))
+
+    def __call__(self, tokens: Tensor, masked: Tensor, own: Tensor) -> Tensor:
+        ends = torch.isin(tokens, self._ids) & own & ~masked
+        first = ends.long().argmax(-1, keepdim=True)
+        behind = own & ((ends.cumsum(-1) - ends.long()) > 0)
+        return torch.where(behind & (tokens != tokens.gather(-1, first)), tokens.gather(-1, first), -1)
+
+    def followed_by(self, stop: Stop) -> Stop:
+        return self if isinstance(stop, AfterEos) else super().followed_by(stop)
 
 
 @dataclass(frozen=True)

@@ -68,13 +68,14 @@ def advance(state: State, *, raises: bool = True) -> Step:
 
     1. Open: each row without an open block opens its next one and counts its masked positions.
     2. Forward: ask the cache policies for a plan; run one forward over its window; take logits of the open window only.
-       (On a GPU a single row's forward may have been launched at the end of the step before; see 8.)
+       (On a GPU a single row's forward may have been launched at the end of the step before; see 8.) The forward of a
+       sampler with draft steps also runs over guesses of the row's next canvases (see :mod:`.draft_steps`).
     3. Believe: propose a token everywhere; form the belief (float32; float64 logits keep float64). Beliefs may decide
        where a block ends that has just opened.
     4. Score: a sum of terms in float64. Eligible is what is masked, in the open block and computed by the forward; -inf
        elsewhere.
     5. Select, after probes where a piece needs them: forwards over other canvases, in a session without a KV cache,
-       each counted as a forward of its row.
+       each counted as a forward of its row. Of draft steps, keep those that follow from one another.
     6. Take back: remask among the decoder's own tokens, this step's included.
     7. Write what was selected; erase what was taken back; record with what belief each token was committed.
     8. Check and hand out. The host syncs only where a block can be filled or a row can end (see :mod:`.forwards`): it
@@ -115,11 +116,25 @@ def _forward(state: State) -> tuple[Tensor, View]:
 
 def _run_network(state: State) -> Tensor:
     plan = state.plan()
+    drafted = _run_draft_steps(state)
+    if drafted is not None:
+        return drafted
     logits = state.session.logits(state.batch.tokens, state.batch.layout, plan)
     if state.unchecked:
         _check_first_forward(state, logits, plan.wanted.width)
         state.unchecked = False
     return logits
+
+
+def _run_draft_steps(state: State) -> Tensor | None:
+    """Run the forwards over drafts. Returns the rows' own logits where they have those of all rows."""
+    found: Tensor | None = None
+    for lane in state.lanes:
+        if lane.draft_steps is not None:
+            ready = (state.rows.block_step + state.lookahead.since_sync > 0) & ~state.rows.finished
+            own = lane.draft_steps.run(ready[lane.members], state.session, state.place, state.blocks)
+            found = own if lane.rows is None and ready.all() else None
+    return found
 
 
 def _check_first_forward(state: State, logits: Tensor, width: int) -> None:
@@ -136,7 +151,12 @@ def _check_first_forward(state: State, logits: Tensor, width: int) -> None:
 def view_of(state: State) -> View:
     """What the pieces see at the next step, before a belief is formed."""
     blocks, here, computed = state.blocks, state.blocks.tokens.read(), state.planner.computed
-    masked = blocks.window.restrict(here == state.facts.mask_id)
+    masked, window = blocks.window.restrict(here == state.facts.mask_id), {}
+    if blocks.edges is not None:
+        start, stop = blocks.edges
+        inside = (blocks.window.offsets >= start) & (blocks.window.offsets < stop)
+        masked, writable = masked & inside, blocks.writable & inside
+        window = {"writable": writable, "block_start": start, "block_length": stop - start}
     now: dict[str, Any] = {
         "tokens": here,
         "masked": masked,
@@ -158,7 +178,7 @@ def view_of(state: State) -> View:
             span_length=blocks.span_length,
             writable=blocks.writable,
         )
-    return blocks.view.having(**now)
+    return blocks.view.having(**now, **window)
 
 
 # -- 3. to 6.: every lane decides for its rows ------------------------------------------------------
@@ -187,6 +207,8 @@ def _believe(lanes: Sequence[Lane], logits: Tensor, view: View) -> list[_Part]:
             view = view.having(memory=memory.values)
         if part.lane.probes is not None:
             view = part.lane.probes.begin(view)
+        if part.lane.draft_steps is not None:
+            part.logits, view = part.lane.draft_steps.spread(part.logits, view)
         proposed, believed = sampler.propose(part.logits, view)
         belief = Belief.of(believed, proposed, view.tokens if part.lane.needs_standing else None)
         if memory is not None:
@@ -238,13 +260,20 @@ def _select(parts: Sequence[_Part]) -> None:
     for part in parts:
         policy, view, decision = part.lane.sampler.policy, part.view, part.decision
         decision.chosen = policy.select(part.ranking, view)
+        decision.keeps_events = policy.stop.overwrites
         decision.unranked = policy.stop.sees_beliefs or policy.edit is not None
         if policy.stop.sees_beliefs:
             decision.chosen = decision.chosen | policy.stop.exits(view)
         if policy.edit is not None:
-            decision.edited = policy.edit(view) & view.own
+            edited, believed = policy.edit.edits(view)
+            decision.edited = edited & view.own
             decision.chosen = decision.chosen | decision.edited
+            if believed is not view.belief:
+                decision.belief = view.belief.overwritten(decision.edited, believed)
+                part.view = view.having(belief=decision.belief)
             decision.pending = policy.edit.pending(view)
+        if part.lane.draft_steps is not None:
+            part.lane.draft_steps.accept(decision, view)
 
 
 def _take_back(parts: Sequence[_Part]) -> None:
@@ -287,6 +316,7 @@ def _in_one(parts: Sequence[_Part], view: View) -> Decision:
         erased=joined((d.erased for d in decisions), lambda d: torch.zeros_like(d.chosen)),
         edited=joined((d.edited for d in decisions), lambda d: torch.zeros_like(d.chosen)),
         unranked=any(d.unranked for d in decisions),
+        keeps_events=any(d.keeps_events for d in decisions),
         pending=concatenate([d.pending_rows for d in decisions]),
         block_stop=stop,
     )
@@ -332,6 +362,14 @@ def _record_events(state: State, decision: Decision) -> None:
             state.record.events[row].append((own[row], int(offsets[row, column]), written))
 
 
+def _record_fill(state: State, members: Ints, fill: Tensor) -> None:
+    """Keep what a stop rule has written in this step, beside its other changes."""
+    last, found = state.record.steps[:, 0].tolist(), fill.tolist()
+    for at, offset in (fill >= 0).nonzero().tolist():
+        row = int(members[at])
+        state.record.events[row].append((last[row] - 1, offset, found[at][offset]))
+
+
 # -- 8. check and hand out -------------------------------------------------------------------------
 
 
@@ -370,6 +408,7 @@ def _sync(state: State, decision: Decision, logits: Tensor) -> tuple[tuple[int, 
         "pending": decision.pending_rows[:, 0],
         "done": done,
     }
+    facts |= _where_masks_are(state, facts["first_mask"])
     if (state.rows.block_step == 1).any():  # a block's first step
         facts["is_nan"] = (decision.belief.log_sumexp.isnan() & decision.eligible).any(-1)
         if decision.block_stop is not None:
@@ -392,6 +431,24 @@ def _ends_of_blocks(state: State, stop: Tensor) -> dict[str, Tensor]:
     return {"block_stop": stop[:, 0], "masks_behind": behind.sum(-1), "next_mask": behind.long().argmax(-1)}
 
 
+def _where_masks_are(state: State, first_mask: Tensor) -> dict[str, Tensor]:
+    """What windows and caches must know that follow the masks of the span."""
+    facts: dict[str, Tensor] = {}
+    masked = state.batch.generated == state.facts.mask_id
+    if any(lane.sampler.cache.follows_masks for lane in state.lanes):
+        facts["masks_left"] = masked.sum(-1)
+    if state.blocks.edges is None:
+        return facts
+    facts["first_mask"] = first_mask.clone()
+    for lane in state.lanes:
+        if lane.sampler.policy.blocks.slides:
+            rows = slice(None) if lane.rows is None else lane.rows
+            start, stop = lane.sampler.policy.blocks.window(masked[rows])
+            facts["first_mask"][rows] = torch.where(start < masked.shape[1], start, FAR)[:, 0]
+            state.blocks.slide(rows, start, stop)
+    return facts | {"window_stop": state.blocks.edges[1][:, 0]}
+
+
 def _ask_stop_rules(state: State) -> Tensor:
     """Fill the rest of the rows whose stop rule says so, without a forward; `[B]`: which have no mask left at all."""
     batch, span, mask_id = state.batch, state.batch.generated, state.facts.mask_id
@@ -406,4 +463,7 @@ def _ask_stop_rules(state: State) -> Tensor:
         batch.tokens[rows, batch.start :] = torch.where(fill >= 0, fill, here)
         state.record.commit_step[rows] = torch.where(fill >= 0, FILLED, state.record.commit_step[rows])
         ended[rows] = ~(masked & (fill < 0)).any(-1)
+        if lane.sampler.policy.stop.overwrites:
+            state.record.overwrite(rows, fill >= 0)
+            _record_fill(state, lane.members, fill)
     return ended

@@ -63,9 +63,13 @@ class LookAhead:
         steps, sync_after_next = np.zeros_like(rows.block), rows.block_step == 0
         for lane in lanes:
             policy, here = lane.sampler.policy, lane.members
-            if not (lane.revises or policy.blocks.sees_beliefs or lane.sampler.cache.follows_masks):
+            moves = policy.blocks.sees_beliefs or policy.blocks.slides or lane.sampler.cache.follows_masks
+            if not (lane.revises or moves):
                 masked, shares = rows.of_block(rows.masked)[here], rows.of_block(rows.shares)[here]
-                steps[here] = policy.select.min_steps(masked, shares) - rows.block_step[here]
+                fewest = policy.select.min_steps(masked, shares)
+                if lane.draft_steps is not None:
+                    fewest = lane.draft_steps.min_forwards(fewest)
+                steps[here] = fewest - rows.block_step[here]
             sync_after_next[here] |= policy.stop.stops
         self._until_filled, self._until_sync = (
             int(count[unfinished].min()) if unfinished.any() else 0
@@ -138,7 +142,11 @@ class Planner:
             return Span(starts[rows.lane, rows.index], stops[rows.lane, rows.index])
 
         spans = zip(*((plan.window, plan.wanted, plan.store, plan.reuse) for plan in plans), strict=True)
-        self.current = plan = plans[0] if len(plans) == 1 else Plan(*map(mix, spans))
+        if len(plans) == 1:
+            self.current = plan = plans[0]
+        else:
+            recomputed, wanted, store, reuse = map(mix, spans)
+            self.current = plan = Plan(recomputed, wanted, store, reuse, any(plan.slides for plan in plans))
         self.computed = _computed(plan, place, window)
         self._history.append((clock, rows.ids, self._in_row_positions(plan.window)))
         return plan

@@ -11,9 +11,11 @@ from torch import Tensor
 from ..canvas import Canvas
 from ..denoiser import Denoiser, Facts
 from ..errors import require
+from ..pieces.piece import Piece
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
 from ..support.transfer import upload
+from .draft_steps import DraftSteps
 from .memory import Memory, buffers_of
 from .probes import Probes
 from .rows import Batch, Rows
@@ -37,8 +39,11 @@ class Lane:
         """What its pieces remember; None where they remember nothing."""
         self.probes = Probes(facts.mask_id) if self.sampler.max_probes else None
         """The forwards that its pieces run within a step; None where they run none."""
+        self.draft_steps = DraftSteps(self.sampler, facts) if spec.draft_steps > 1 else None
+        """Its steps that one forward makes together; None where each has its own."""
         remask = spec.policy.remask
-        self.revises, self.erases, self.needs_standing = spec.policy.revises, remask.erases, remask.needs_standing
+        self.erases, self.needs_standing = remask.erases, remask.needs_standing
+        self.revises = spec.policy.revises or spec.policy.stop.overwrites
         self.terms = self.sampler.policy.score.terms
         """The terms of the score. `Sum.terms` builds the tuple at every call, so the lane keeps it."""
         self._bound, self._facts = self.sampler, facts
@@ -57,6 +62,8 @@ class Lane:
             self.terms = self.sampler.policy.score.terms
         if self.probes is not None:
             self.probes.follow(rows.ids[members], self.rows, batch, self.sampler.propose, denoiser)
+        if self.draft_steps is not None:
+            self.draft_steps.follow(rows.ids[members], members, batch, denoiser)
 
 
 def add_lanes(
@@ -89,9 +96,27 @@ def _check_sampler(sampler: Sampler, facts: Facts, whole_span: bool) -> None:
         not (sampler.policy.stop.reads_committed and sampler.cache.needs_kv_cache),
         f"{stop} reads committed positions too, which {cache} does not compute again: use a sampler without a cache.",
     )
+    blocks = type(sampler.policy.blocks).__name__
+    require(
+        not sampler.policy.blocks.slides or sampler.cache.follows_masks or not sampler.cache.needs_kv_cache,
+        f"{blocks} moves after every step, which {cache} does not follow: use a window cache or none.",
+    )
+    policy = sampler.policy
+    readers: list[Piece] = [term for term in policy.score.terms if term.reads_committed]
+    readers += [policy.edit] if policy.edit else []
+    readers += [policy.remask] if policy.remask.needs_standing else []
+    reader = type(readers[0]).__name__ if readers else ""
+    require(
+        sampler.cache.sees_block or not readers,
+        f"{reader} reads beliefs at committed positions, which {cache} does not compute again: use another cache.",
+    )
     require(
         facts.has_kv_cache or not sampler.cache.needs_kv_cache,
         f"this model has no KV cache, and {cache} needs one: use a sampler without a cache.",
+    )
+    require(
+        facts.copies_kv_cache or not sampler.cache.needs_kv_cache or sampler.draft_steps == 1,
+        f"this model's sessions copy no KV cache, which {cache} with draft_steps needs: leave out one of the two.",
     )
 
 

@@ -65,4 +65,5 @@ class Probes:
         self.counts = self.counts + needed.cpu().numpy()
         span = canvas[:, start:]
         view = self._view.of_span(span, span == self._mask_id)
-        return Probed(Belief.of(self._propose.without_banned(logits, view)), view.masked)
+        standing = self._canvas[:, start:]
+        return Probed(Belief.of(self._propose.without_banned(logits, view), standing=standing), view.masked)

@@ -49,6 +49,8 @@ class Decision:
     """Of what was chosen, the standing tokens that are overwritten; None where no lane has an editor."""
     unranked: bool = False
     """Whether positions may be written that the ranking did not have: by an editor or a stop rule."""
+    keeps_events: bool = False
+    """Whether a stop rule may write over tokens, so that events are kept."""
     pending: Tensor | bool = False
     """Rows `[B, 1]` whose block must stay open although it is full."""
     block_stop: Tensor | None = None
@@ -62,7 +64,7 @@ class Decision:
     @property
     def revised(self) -> bool:
         """Whether a position may have been written more than once, so that events are kept."""
-        return self.erased is not None or self.edited is not None
+        return self.keeps_events or self.erased is not None or self.edited is not None
 
     @property
     def pending_rows(self) -> Tensor:
@@ -186,6 +188,11 @@ class BatchRecord:
         nothing_left = value - value  # 0, or NaN where the best is -inf
         return (column + self._first_offset + nothing_left).expand_as(chosen)
 
+    def overwrite(self, rows: Tensor | slice, filled: Tensor) -> None:
+        """A stop rule has filled offsets of some rows, `[b, S]`: what was recorded of them is void."""
+        nothing = torch.full_like(self.commit[:, rows], float("nan"))
+        self.commit[:, rows] = torch.where(filled, nothing, self.commit[:, rows])
+
     # -- reading ---------------------------------------------------------------------------------
 
     def on_host(self, rows: list[int]) -> BatchRecord:
@@ -246,6 +253,11 @@ class HostRows:
         """Of each row, probes included."""
         self.probes = record.probes
         """Of each row at each of its steps; empty where its sampler has none."""
+
+    def columns(self, at: int) -> int:
+        """The columns that the forwards of a row computed, without probes and drafts."""
+        start, stop = self._window[at, :, : self.steps[at]]
+        return int((stop - start).sum())
 
     def record(self, at: int) -> RowRecord:
         """All that is known of a row."""

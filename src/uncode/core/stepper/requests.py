@@ -14,11 +14,13 @@ from ..canvas import Canvas
 from ..denoiser import Facts
 from ..errors import UncodeError, require, shown
 from ..noise import Noise
+from ..pieces.blocks import BlockSchedule
 from ..pieces.policy import Sampler
 from ..support.arguments import whole_number
 from ..support.memory import require_memory
 from ..support.reprs import counted
 from .memory import buffers_of
+from .rows import room_for
 
 Samplers = Sampler | Sequence[Sampler]
 Seeds = int | Sequence[int]
@@ -69,18 +71,25 @@ def each_seed(seeds: Seeds, count: int) -> list[int]:
 def require_logits(canvas: Canvas, samplers: Sequence[Sampler], facts: Facts, whole_span: bool) -> None:
     """Raise unless one forward's logits fit: `[B, W, V]` in float32, with W the widest open block, or the span.
 
-    What pieces remember per token takes as much again.
+    What pieces remember per token takes as much again, and so does each further step of a forward.
     """
     lengths = canvas.lengths.tolist()
     different = {(id(sampler), length): sampler for sampler, length in zip(samplers, lengths, strict=True)}
-    widths = (sampler.policy.blocks.widest(np.array([length])) for (_, length), sampler in different.items())
+    widths = (_widest(sampler.policy.blocks, length) for (_, length), sampler in different.items())
     whole_span = whole_span or any(one.policy.stop.sees_beliefs or one.max_probes for one in different.values())
-    widest = canvas.span if whole_span else max(int(width[0]) for width in widths)
+    widest = canvas.span if whole_span else max(widths)
     remembered = ([buffer.per for buffer in buffers_of(sampler)] for sampler in different.values())
-    copies = 1 + max((each.count("token") for each in remembered), default=0)
+    copies = max(one.draft_steps for one in different.values())
+    copies += max((each.count("token") for each in remembered), default=0)
     require_memory(
         4 * copies * canvas.rows * widest * facts.vocab_size,
         facts.device,
         f"a step that sees {canvas.rows * widest:,} positions",
         "use a shorter length, a smaller batch or shorter blocks",
     )
+
+
+def _widest(blocks: BlockSchedule, length: int) -> int:
+    """The most columns that a step lays out for a row of this length."""
+    widest = int(blocks.widest(np.array([length]))[0])
+    return min(room_for(widest), length) if blocks.slides else widest

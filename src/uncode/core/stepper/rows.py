@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ..canvas import Canvas
 from ..denoiser import Layout
-from ..pieces.cache import Span
+from ..pieces.cache import NEVER, Span
 from ..pieces.policy import Sampler
 from ..support.arrays import Ints
 from ..support.transfer import upload
@@ -20,6 +20,14 @@ from ..view import Count, View
 
 FAR = 2**62
 """An offset behind every span."""
+ROOM_TO_SLIDE = 32
+"""At least so many columns are laid out beside a window that slides, and a multiple of it in all. So they are laid out
+anew after about as many tokens, and a GPU replays few graphs."""
+
+
+def room_for(width: int) -> int:
+    """The columns that are laid out for a window that slides and is so wide now."""
+    return (-(-width // ROOM_TO_SLIDE) + 1) * ROOM_TO_SLIDE
 
 
 class Batch:
@@ -112,6 +120,19 @@ class Rows:
     Such a row has four blocks: what is done, the open block, given tokens behind it, and the rest. When the next block
     opens, it is cut from the rest.
     """
+    slides: NDArray[np.bool_]
+    """Whether the open block is a window that moves at every sync; see :class:`BlockSchedule`."""
+    window_stop: Ints
+    """The offset at which that window stops; it starts at the first mask."""
+    masks_left: Ints
+    """Masks of the span as of the last sync. So for the next three, where a cache policy follows the masks."""
+    first_mask_before: Ints
+    """The first mask at the last forward."""
+    stop_before: Ints
+    """Where the open block ended then."""
+    since_refresh: Ints
+    since_prompt: Ints
+    """Tokens committed since the last forward that reused no key of the span, and since the last that reused none."""
     finished: NDArray[np.bool_]
 
     @classmethod
@@ -125,6 +146,7 @@ class Rows:
         offsets = np.where(masked, np.arange(masked.shape[1]), masked.shape[1])
         offsets = np.pad(offsets, ((0, 0), (0, 1)), constant_values=masked.shape[1])
         following = np.minimum.accumulate(offsets[:, ::-1], 1)[:, ::-1]
+        stop = blocks.window(torch.from_numpy(masked))[1][:, 0].numpy() if blocks.slides else zeros
         return cls(
             ids=zeros,
             lane=zeros,
@@ -139,6 +161,13 @@ class Rows:
             limit=8 * counts.sum(1) + 64 if sampler.limit is None else zeros + sampler.limit,
             grows=(zeros == 0) & blocks.grows,
             widest=blocks.widest(lengths) if blocks.sees_beliefs else zeros,
+            slides=(zeros == 0) & blocks.slides,
+            window_stop=np.minimum(stop, lengths),
+            masks_left=counts.sum(1),
+            first_mask_before=first,
+            stop_before=zeros,
+            since_refresh=zeros + NEVER,
+            since_prompt=zeros + NEVER,
             finished=zeros > 0,
         )
 
@@ -147,7 +176,8 @@ class Rows:
         """No rows yet."""
         line, square = np.zeros(0, dtype=np.int64), np.zeros((0, 1), dtype=np.int64)
         blocks, steps, joined = (square, square, square, square), (line, line, line), (line, line, line > 0)
-        return cls(line, line, *blocks, *steps, *joined, line, line > 0)
+        cache = (line, line, line, line, line)
+        return cls(line, line, *blocks, *steps, *joined, line, line > 0, line, *cache, line > 0)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -178,12 +208,12 @@ class Rows:
     def starts(self) -> Ints:
         """Offsets at which the open blocks start."""
         before = self.ends[self.index, np.maximum(self.block - 1, 0)]
-        return np.where((self.block > 0) & ~self.grows, before, 0)
+        return np.where(self.slides, self.first_mask, np.where((self.block > 0) & ~self.grows, before, 0))
 
     @property
     def stops(self) -> Ints:
         """Offsets at which the open blocks end."""
-        return self.of_block(self.ends)
+        return np.where(self.slides, self.window_stop, self.of_block(self.ends))
 
     @property
     def remaining_blocks(self) -> NDArray[np.bool_]:
@@ -205,6 +235,25 @@ class Rows:
             stop = min(start + self.widest[row], end)
             self.ends[row, :4], self.masked[row, :4], self.block[row] = (start, stop, stop, end), (0, masks, 0, 0), 1
             self.first_mask[row] = start
+
+    def slide(self, first_mask: Ints, stop: Ints) -> bool:
+        """Move the windows to the first mask of each span, up to the offset `stop`; both are `[B]`. Returns whether
+        one has moved."""
+        here = self.slides & ~self.finished
+        stop = np.minimum(stop, self.ends[:, -1])
+        moved = here & ((self.first_mask != first_mask) | (self.window_stop != stop))
+        self.first_mask, self.window_stop = (
+            np.where(moved, new, old) for new, old in ((first_mask, self.first_mask), (stop, self.window_stop))
+        )
+        return bool(moved.any())
+
+    def follow_cache(self, reuse: Span, start: int, masks_left: Ints) -> None:
+        """A forward has reused the keys of these columns; the span starts at column `start`, and so many masks are left
+        of it."""
+        committed = self.masks_left - masks_left
+        self.since_refresh = np.where(reuse.stop <= start, 0, self.since_refresh) + committed
+        self.since_prompt = np.where(reuse.stop <= reuse.start, 0, self.since_prompt) + committed
+        self.first_mask_before, self.stop_before, self.masks_left = self.first_mask, self.stops, masks_left
 
     def end_blocks(self, stop: Ints, behind: Ints, following: Ints) -> NDArray[np.bool_]:
         """Set the end of each belief-delimited block after its first step, to the offset `stop`.
@@ -286,9 +335,15 @@ class OpenBlocks:
     def __init__(self, rows: Rows, tokens: Tensor, given: Tensor, whole_span: bool) -> None:
         """`tokens` and `given` `[B, S]` are of the generated span. The window covers the blocks, or the whole span."""
         starts, stops, span = rows.starts, rows.stops, tokens.shape[1]
-        width = span if whole_span else int((stops - starts).max())
+        width, slides = span if whole_span else int((stops - starts).max()), bool(rows.slides.any())
+        if slides:
+            width = min(room_for(width), span)
         first = np.zeros_like(starts) if whole_span else np.minimum(starts, span - width)
-        self.window = Window.over(first, width, starts, stops, tokens.device)
+        inside = Span(np.where(rows.slides, 0, starts), np.where(rows.slides, rows.ends[:, -1], stops))
+        self.window = Window.over(first, width, inside.start, inside.stop, tokens.device)
+        self.edges = (upload(starts, tokens.device)[:, None], upload(stops, tokens.device)[:, None]) if slides else None
+        """The offsets at which the open blocks start and stop, `[B, 1]` each, where one is a window that slides: it
+        moves at every sync, and the columns that are laid out have room for it."""
         self.start, self.length = _count(starts, tokens.device), _count(stops - starts, tokens.device)
         self.span_length = _count(rows.ends[:, -1], tokens.device)
         """Columns of each row's span."""
@@ -303,6 +358,20 @@ class OpenBlocks:
         """Positions of the blocks that are not given, `[B, W]`."""
         self.view: View | None = None
         """The first step's view. Later steps copy it, which is faster than building a frozen view of twenty fields."""
+
+    def have_room(self, rows: Rows) -> bool:
+        """Whether the columns that are laid out have all windows that slide, as they are now."""
+        first, here = self.window.start, rows.slides & ~rows.finished
+        return bool(((rows.starts >= first) & (rows.stops <= first + self.window.width))[here].all())
+
+    def slide(self, rows: Tensor | slice, start: Tensor, stop: Tensor) -> None:
+        """Move the windows of some rows, on the device. The window of a row without masks stays: it may be reopened."""
+        assert self.edges is not None
+        end = self.span_length if isinstance(self.span_length, int) else self.span_length[rows]
+        has_masks = start < end
+        for edge, moved in zip(self.edges, (start, stop), strict=True):
+            clipped = moved.clamp(max=end) if isinstance(end, int) else torch.minimum(moved, end)
+            edge[rows] = torch.where(has_masks, clipped, edge[rows])
 
 
 def _count(values: Ints, device: torch.device) -> Count:

@@ -50,6 +50,10 @@ class Synced:
     masks_behind: Ints | None = None
     next_mask: Ints | None = None
     """How many masks are behind the block, and the offset of the first of them."""
+    window_stop: Ints | None = None
+    """The offset at which the window of a row stops that slides. The `first_mask` of such a row is that of the span."""
+    masks_left: Ints | None = None
+    """The masks of the span, where a cache policy follows the masks."""
 
     @property
     def filled(self) -> NDArray[np.bool_]:
@@ -192,6 +196,11 @@ class State:
         return self.observe == "span" or any(lane.sampler.policy.stop.sees_beliefs for lane in self.lanes)
 
     @property
+    def _remembers(self) -> bool:
+        """Whether pieces remember something of columns, and so must not see more of them beside other rows."""
+        return any(lane.memory is not None for lane in self.lanes)
+
+    @property
     def _max_terms(self) -> int:
         return max(len(lane.spec.policy.score.terms) for lane in self.lanes)
 
@@ -244,9 +253,14 @@ class State:
 
     def apply(self, found: Synced) -> tuple[int, ...]:
         """Apply what a sync found. Returns the ids of the rows that finish."""
-        rows, filled, ends_blocks = self.rows, found.filled, False
+        rows, filled, moves = self.rows, found.filled, False
         if found.block_stop is not None and found.masks_behind is not None and found.next_mask is not None:
-            ends_blocks = bool(rows.end_blocks(found.block_stop, found.masks_behind, found.next_mask).any())
+            moves = bool(rows.end_blocks(found.block_stop, found.masks_behind, found.next_mask).any())
+        if found.masks_left is not None and self.planner.current is not None:
+            rows.follow_cache(self.planner.current.reuse, self.batch.start, found.masks_left)
+        if found.window_stop is not None:
+            slid = rows.slide(np.where(filled, rows.first_mask, found.first_mask), found.window_stop)
+            moves |= slid and (self._remembers or not self.blocks.have_room(rows))
         rows.first_mask = np.where(filled, rows.first_mask, found.first_mask)
         closed = filled & (found.pending == 0) & ~rows.finished
         over = closed & (~rows.remaining_blocks.any(1) | (found.done > 0))
@@ -255,7 +269,7 @@ class State:
         self.any_finished, self.all_finished = bool(rows.finished.any()), bool(rows.finished.all())
         self.lookahead.restart(rows, self.lanes)
         has_closed = bool(closed.any())
-        if ends_blocks or has_closed:
+        if moves or has_closed:
             self.lookahead.interrupt()
         if has_closed:
             self.batch.unfinished = upload((~rows.finished).astype(np.int64), self.facts.device)[:, None]
@@ -270,12 +284,25 @@ class State:
         """What this step's forward recomputes, per row as its cache policy says; kept while it does not change."""
         if self.planner.current is None or self._plan_changes():
             self.flush_step_counts()
-            rows, start, length = self.rows, self.batch.start, self.batch.tokens.shape[1]
-            block = Span(rows.starts + start, rows.stops + start)
-            window = self.blocks.window
-            place = Place(block, rows.block_step, window.columns(start), length, rows.first_mask + start)
-            return self.planner.make(place, rows, window, self.clock)
+            return self.planner.make(self.place(), self.rows, self.blocks.window, self.clock)
         return self.planner.current
+
+    def place(self) -> Place:
+        """What cache policies read of the rows."""
+        rows, start, length = self.rows, self.batch.start, self.batch.tokens.shape[1]
+        block = Span(rows.starts + start, rows.stops + start)
+        return Place(
+            block=block,
+            block_step=rows.block_step,
+            wanted=self.blocks.window.columns(start),
+            length=length,
+            first_mask=rows.first_mask + start,
+            first_mask_before=rows.first_mask_before + start,
+            stop_before=rows.stop_before + start,
+            since_refresh=rows.since_refresh,
+            since_prompt=rows.since_prompt,
+            start=start,
+        )
 
     def _plan_changes(self) -> bool:
         return self.planner.changes(self.rows.block_step + self.lookahead.since_sync)

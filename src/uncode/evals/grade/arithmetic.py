@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 
 from .claims import UNEQUAL, falls_short
-from .find import Found
+from .find import Found, everything
 from .numbers import as_fraction
 from .pattern import lazy_pattern
 
@@ -75,6 +75,13 @@ def contradicts(text: Found) -> bool:
         if is_complete and any(abs(value - values[0]) * 50 > abs(values[0]) for value in values[1:]):
             return True
     return False
+
+
+def read_sides(text: str) -> tuple[Side, ...]:
+    """The sides of the equation that a whole text is; an expression is one side. None if it is anything else."""
+    found = _parse_equations(everything(text).strip(), grouped=False)
+    is_whole = len(found) == 1 and found[0].place.text == text.strip() and not found[0].denied
+    return found[0].sides if is_whole else ()
 
 
 def _parse_equations(text: Found, grouped: bool) -> list[Equation]:

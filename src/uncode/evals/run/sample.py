@@ -45,6 +45,8 @@ class Answer:
     """Its share of the time: of each forward, the seconds divided by the rows in it. Shares add up to the whole."""
     first_eos_step: int | None = None
     """The forward that wrote the first EOS, counted from 0; None if none was written."""
+    columns: int | None = None
+    """The columns that its forwards computed, without probes and drafts; None where that is not known."""
     entropy: float | None = None
     """The mean predictive entropy (the paper's H_seq), for answers that are decoded with `observe`."""
     order: Mapping[str, Any] | None = None

@@ -64,12 +64,15 @@ def results_of_run(path: Path, problems: int, data: Path | None, about: Mapping[
 
 def cell_of(outcomes: Sequence[Outcome]) -> CellResults:
     """One sampler on one family, its outcomes in the order of the problems."""
-    count = len(outcomes)
+    count, sound = len(outcomes), [one.is_sound for one in outcomes]
+    columns = [one.columns for one in outcomes if one.columns is not None]
     return CellResults(
         right=_marks(bool(one.is_right) for one in outcomes),
         hasty=_marks(is_hasty(one) for one in outcomes),
         forwards=round(sum(one.forwards for one in outcomes) / count, 2),
         tokens=round(sum(one.tokens for one in outcomes) / count, 2),
+        sound=None if None in sound else _marks(map(bool, sound)),
+        columns=round(sum(columns) / count, 1) if len(columns) == count else None,
     )
 
 

@@ -27,25 +27,30 @@ class Outcome(NamedTuple):
     id: str
     is_right: bool | None
     """None for answers without grades, from which a rate is chosen."""
+    is_sound: bool | None
+    """Whether the reasoning is sound; None for families whose answers are not equations."""
     forwards: int
     tokens: int
     seconds: float
     first_eos_step: int | None
+    columns: int | None
     entropy: float | None
     order: Mapping[str, Any] | None
 
     @classmethod
     def of(cls, sample: RunSample) -> Outcome:
-        grade = sample.grades.get("correct")
+        grade, reasoning = sample.grades.get("correct"), sample.grades.get("sound")
         return cls(
             key=sample.key,
             cell=sample.cell,
             id=sample.id,
             is_right=None if grade is None else grade.correct,
+            is_sound=None if reasoning is None else reasoning.correct,
             forwards=sample.forwards,
             tokens=sample.tokens,
             seconds=sample.seconds,
             first_eos_step=sample.first_eos_step,
+            columns=sample.columns,
             entropy=sample.entropy,
             order=sample.order,
         )

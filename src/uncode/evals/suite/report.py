@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from ...util.stats import Interval
-from ..report.table import TextTable
-from .board import SIGNIFICANCE, Board
+from ...util.stats import Interval, newcombe
+from ..report.table import NONE, TextTable
+from .board import LEFT_TO_RIGHT, SIGNIFICANCE, Board
 from .names import RATES, UNCODE, UNSEEN, with_rate
 from .results import Results
+
+SOUND = (
+    "An answer is sound if every equation is true and follows from the problem or from the equations before it, and "
+    "the last one gives the final answer"
+)
+"""What `reasoning` measures, as a sentence without its end."""
 
 
 def short(family: str) -> str:
@@ -32,6 +38,27 @@ def accuracy(results: Results, intervals: bool = False) -> TextTable:
         rows.append([label(results, name), *cells_text, mean, lead, f"{np.mean(forwards):.0f}"])
     titles = ["sampler", *(short(f) for f in families), "average", f"{UNCODE} minus it", "forwards"]
     return TextTable(titles, rows)
+
+
+def reasoning(results: Results) -> TextTable | None:
+    """Right and sound answers of every sampler; None if soundness was not measured."""
+    return _reasoning(results, {name: label(results, name) for name in _ordered(results)}, "sampler")
+
+
+def _reasoning(results: Results, labels: Mapping[str, str], title: str) -> TextTable | None:
+    """`labels` are the samplers with their names in the table. The last two columns pool the families."""
+    families, rows = results.families_with_reasoning, []
+    reference = results.reasoned(LEFT_TO_RIGHT, families)
+    for name, text in labels.items():
+        by_family = [of(name, [family]) for family in families for of in (results.solved, results.reasoned)]
+        shares = [NONE if marks is None else f"{100 * marks.mean():.1f}" for marks in (*by_family, results.lucky(name))]
+        lead, sound = NONE, results.reasoned(name, families)
+        if sound is not None and reference is not None and name != LEFT_TO_RIGHT:
+            lead = points(newcombe(sound, reference))
+        rows.append([text, *shares, lead])
+    titles = [f"{short(family)} {what}" for family in families for what in ("right", "sound")]
+    table = TextTable([title, *titles, "right, not sound", f"sound minus {LEFT_TO_RIGHT}"], rows)
+    return table if families else None
 
 
 def rates(results: Results) -> TextTable:
@@ -151,6 +178,11 @@ def p_value(p: float) -> str:
     """A p-value with a star if it is significant."""
     shown = "< 0.001" if p < 0.001 else f"{p:.3f}"
     return f"{shown}{'*' if p < SIGNIFICANCE else ''}"
+
+
+def reasoning_on(board: Board, seed: int) -> TextTable | None:
+    """Right and sound answers of every row in the run of a seed; None if soundness was not measured."""
+    return _reasoning(board.runs[seed], {name: board.label(name) for name in board.names}, f"seed {seed}")
 
 
 def by_family(board: Board, seed: int) -> TextTable:

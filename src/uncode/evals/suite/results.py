@@ -17,6 +17,8 @@ from ...util.write import write_whole
 from .names import UNCODE, with_rate
 
 RESULTS = "results.json"
+MARKS = ("right", "hasty", "sound")
+"""The fields of a cell that hold a mark for each problem."""
 
 
 @dataclass
@@ -31,10 +33,19 @@ class CellResults:
     """The mean number of forwards."""
     tokens: float
     """The mean number of tokens before the first EOS token."""
+    sound: str | None = None
+    """For each problem 1 if every equation of the answer holds and follows, else 0; None if it was not measured."""
+    columns: float | None = None
+    """The mean number of columns that the forwards of an answer computed; None if it was not measured."""
 
     @property
     def solved(self) -> np.ndarray:
-        return np.asarray(np.frombuffer(self.right.encode(), np.uint8) == ord("1"), dtype=float)
+        return _as_numbers(self.right)
+
+    @property
+    def reasoned(self) -> np.ndarray | None:
+        """Sound (1) or not (0) on each problem; None if it was not measured."""
+        return None if self.sound is None else _as_numbers(self.sound)
 
     @property
     def accuracy(self) -> Interval:
@@ -77,6 +88,24 @@ class Results:
         cells = [self.cell(family, sampler) for family in (self.cells if families is None else families)]
         return None if None in cells or not cells else np.concatenate([c.solved for c in cells if c])
 
+    @property
+    def families_with_reasoning(self) -> list[str]:
+        """The families on which soundness was measured of a sampler or more."""
+        return [family for family, cells in self.cells.items() if any(cell.sound for cell in cells.values())]
+
+    def reasoned(self, sampler: str, families: Sequence[str]) -> np.ndarray | None:
+        """Sound (1) or not (0) on the problems of these families; None if a cell is missing or it was not measured."""
+        cells = [self.cell(family, sampler) for family in families]
+        marks = [cell.reasoned for cell in cells if cell is not None]
+        known = [one for one in marks if one is not None]
+        return np.concatenate(known) if known and len(known) == len(cells) else None
+
+    def lucky(self, sampler: str) -> np.ndarray | None:
+        """Right but not sound (1), or not (0), on the problems of the families where soundness was measured."""
+        families = self.families_with_reasoning
+        right, sound = self.solved(sampler, families), self.reasoned(sampler, families)
+        return None if right is None or sound is None else right * (1 - sound)
+
     def average(self, sampler: str, families: Sequence[str] | None = None) -> Interval | None:
         """The accuracy on the problems of these families, or of all, with Wilson's interval."""
         solved = self.solved(sampler, families)
@@ -97,8 +126,10 @@ class Results:
 
     def save(self, path: Path) -> None:
         data = asdict(self)
-        for cell in (cell for of in data["cells"].values() for cell in of.values()):
-            cell.update({name: _packed(cell[name]) for name in ("right", "hasty")})
+        for of in data["cells"].values():
+            for sampler, cell in of.items():
+                packed = {name: _packed(cell[name]) for name in MARKS if cell[name] is not None}
+                of[sampler] = {name: value for name, value in (cell | packed).items() if value is not None}
         write_whole(path, json.dumps(data, indent=1) + "\n")
 
     @classmethod
@@ -108,7 +139,7 @@ class Results:
             data = json.loads(path.read_text(encoding="utf-8"))
             cells = {
                 family: {
-                    sampler: CellResults(**cell | {marks: _unpacked(cell[marks]) for marks in ("right", "hasty")})
+                    sampler: CellResults(**cell | {name: _unpacked(cell[name]) for name in MARKS if cell.get(name)})
                     for sampler, cell in of.items()
                 }
                 for family, of in data["cells"].items()
@@ -121,6 +152,10 @@ class Results:
 def best_rate(entropies: Mapping[str, float]) -> float:
     """The rate with the smallest entropy; of equal ones, the smallest rate."""
     return float(min(entropies, key=lambda rate: (entropies[rate], float(rate))))
+
+
+def _as_numbers(marks: str) -> np.ndarray:
+    return np.asarray(np.frombuffer(marks.encode(), np.uint8) == ord("1"), dtype=float)
 
 
 def _packed(marks: str) -> str:

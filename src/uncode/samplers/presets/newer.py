@@ -108,7 +108,8 @@ def certainty_density(*, sigma: float = 10.0, steps: int | None = None, **shared
     "here with the block, so that the last distribution is kept for the open block alone",
     defaults='Default steps: None, one position a step. Default threshold: 0.9, "conf_threshold=0.9". Default drift: '
     '0.01, "kl_threshold=0.01". Default history: 2, "kl_history_length=2". Default block_length: 64, its '
-    "scripts.",
+    "scripts, which set threshold and drift by task: for LLaDA 0.9 and 0.01 for HumanEval, 0.6 and 0.015 for GSM8K, "
+    "0.6 and 0.01 for MATH, 0.7 and 0.01 for MBPP. lizhuo-luo/DAWN llada/eval_instruct.sh measures it with the same.",
     cost="at most `steps` forwards; memory for one more distribution over the open block, `[B, W, V]` in float32.",
     block_length=64,
 )
@@ -118,6 +119,19 @@ def klass(
     """KLASS: every position that is confident and whose distribution has been stable; else an even schedule."""
     select = p.StableOrQuota(p.Even(steps), threshold, drift, history)
     return p.Policy(p.Confidence(), select)
+
+
+@preset(
+    source="Yang et al., Taming Masked Diffusion Language Models via Consistency Trajectory Reinforcement Learning "
+    "with Fewer Decoding Step (arXiv:2509.23924); yjyddq/EOSER-ASS-RL eval/generate.py, eoser_generate. Its eval.py "
+    "asks for one block; with several, its factor starts again in each and stays far below 1, ours reaches 1 in each",
+    defaults='Default steps: None, one position a step. Default eos_factor: 0.4, "eos_min_gamma=0.4". Default '
+    "block_length: None, one block.",
+    cost="one forward a token, or `steps`; no memory.",
+)
+def eoser(*, steps: int | None = None, eos_factor: float = 0.4, **shared: Unpack[Shared]) -> p.Policy:
+    """EOS early rejection: the confidence of EOS is lowered at first, and less with each step."""
+    return p.Policy(p.Confidence() + p.EarlyDiscount(("eos",), eos_factor), p.TopK(p.Even(steps)))
 
 
 @preset(
@@ -250,3 +264,71 @@ def edit(
 ) -> p.Policy:
     """Token editing: every position above a threshold, and standing tokens that the model would now write otherwise."""
     return p.Policy(p.Confidence(), p.Threshold(threshold), edit=p.Overwrite(edit_threshold, rounds))
+
+
+@preset(
+    source="Luo et al., DSB (arXiv:2602.05992); lizhuo-luo/DSB llada/generate.py, generate_dsb; with cache=window "
+    "generate_dsb_cache",
+    defaults='Default threshold: 0.9, "threshold=0.9". Default window: 32, "block_length=32". Default window_columns: '
+    'None, "max_block_length=-1"; its form of constant length has 32. Default cache: none; its own is window.',
+    cost="at most one forward a token, and a host sync after each; no memory.",
+    window=32,
+)
+def dsb(*, threshold: float = 0.9, window_columns: int | None = None, **shared: Unpack[Shared]) -> p.Policy:
+    """DSB: every position above a threshold in a window that slides with the first mask."""
+    return p.Policy(p.Confidence(), p.Threshold(threshold), p.SlidingWindow(columns=window_columns))
+
+
+@preset(
+    source="Shu et al., Deferred Commitment Decoding (arXiv:2601.02076); shuyingte/DCD decode_algorithm.py, "
+    "window_bidirectional_decode",
+    defaults='Default threshold: 0.9, "decode_param: 0.9". Default window: 32, "initial_window_length: 32". Default '
+    'window_columns: None, "max_window_length: 1000000000". Default cache: none.',
+    cost="at most one forward a token, and a host sync after each; no memory.",
+    window=32,
+)
+def dcd(*, threshold: float = 0.9, window_columns: int | None = None, **shared: Unpack[Shared]) -> p.Policy:
+    """DCD: the same window as DSB's, and everything behind an EOS token is EOS at once."""
+    window = p.SlidingWindow(columns=window_columns)
+    return p.Policy(p.Confidence(), p.Threshold(threshold), window, stop=p.FromFirstEos())
+
+
+@preset(
+    source="Zhai et al., CORE: Context-Robust Remasking for Diffusion Language Models, ICML 2026 (arXiv:2602.04096); "
+    'UCF-CRCV/core generate.py, remasking="core". As there, a token that is taken back is written again in the same '
+    "step, from the probe; blocks of at most 16 tokens are never revised, because their last 16 are protected",
+    defaults='Default steps: None, one position a step. Default candidates: 32, "CANDIDATE_M". Default every: 8, '
+    '"REVISE_EVERY". Default count: 1, "remask_k=1". Default edit_threshold: 0.3, "repl_conf_ok". Default '
+    'block_length: None, one block, "block_length=512" for 512 tokens.',
+    cost="one forward a token, or `steps`; in the middle half of them one probe at every `every`-th, with its own "
+    "session without a KV cache; no memory.",
+)
+def core(
+    *,
+    steps: int | None = None,
+    candidates: int = 32,
+    every: int = 8,
+    count: int = 1,
+    edit_threshold: float = 0.3,
+    **shared: Unpack[Shared],
+) -> p.Policy:
+    """CORE: tokens that the model would not write again without their neighbours are revised."""
+    revise = p.OverwriteBrittle(candidates, every, count, edit_threshold)
+    return p.Policy(p.Confidence(), p.TopK(p.Even(steps)), edit=revise)
+
+
+@preset(
+    source="Xu et al., LoPA (arXiv:2512.16229); zhijie-group/LoPA lopa_dist_nv/generate_branch_parallel.py, "
+    "DreamLoRA._generate_enhanced_speculative. There several blocks are open at a time, as D2F's models want it, and "
+    "the winner's probe is the next step's forward; here one block is open",
+    defaults='Default candidates: 4, "NUM_BRANCHES=4", the anchor among them. Default threshold: 0.9, one of its '
+    "SKIP_THRESHOLDS (0.7 to 0.95). The order by entropy, the mean over all masks and no weight for the further "
+    'token\'s own confidence are those of its scripts: "neg_entropy", "BRANCH_TOPPS" 1 and "SELECTION_CONF_ALPHAS" 0. '
+    'Default block_length: 32, "BLOCK_SIZES". Default cache: none.',
+    cost="at most one forward a token, and at most `candidates` probes with it; logits of the whole span for each "
+    "probe, and its own session without a KV cache.",
+    block_length=32,
+)
+def lopa(*, candidates: int = 4, threshold: float = 0.9, **shared: Unpack[Shared]) -> p.Policy:
+    """LoPA: every sure position, and perhaps one more: the branch after which the model is least uncertain."""
+    return p.Policy(p.NegEntropy(), p.Lookahead(candidates, threshold))

@@ -17,6 +17,9 @@ from ...outputs import check_plot, check_run_folder
 from ...printing import print_table, printing
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from ....evals.report.table import TextTable
     from ....evals.suite.board import Board
     from ....evals.suite.results import Results
     from ....evals.suite.run import SuiteRun
@@ -233,6 +236,7 @@ def _print(results: Results) -> None:
     with printing() as console:
         console.print(f"{about['model']}: {about['problems']} held-out problems a family, per cent right\n")
         print_table(console, report.accuracy(results))
+        _print_reasoning(console, [report.reasoning(results)])
         if results.entropies:
             console.print("\nthe mean predictive entropy at each rate, on problems without labels\n")
             print_table(console, report.rates(results))
@@ -241,6 +245,17 @@ def _print(results: Results) -> None:
             print_table(console, report.biases(results))
             console.print("\nwhen confidence writes each tenth of the span, from 0 (first) to 1 (last)\n")
             print_table(console, report.times(results))
+
+
+def _print_reasoning(console: Console, tables: Sequence[TextTable | None]) -> None:
+    from ....evals.suite.report import SOUND
+
+    measured = [table for table in tables if table is not None]
+    if measured:
+        console.print(f"\n{SOUND}; per cent, and a paired difference in points with its 95 % interval", soft_wrap=True)
+    for table in measured:
+        console.print()
+        print_table(console, table)
 
 
 def _show_board(runs: Sequence[Results], plot: Path | None, as_json: bool) -> None:
@@ -270,6 +285,7 @@ def _print_board(board: Board) -> None:
         for seed in board.runs:
             console.print()
             print_table(console, report.by_family(board, seed))
+        _print_reasoning(console, [report.reasoning_on(board, seed) for seed in board.runs])
         if len(board.names) > 1:
             console.print(
                 "\neach row minus the one in the title, in points, with 95 % intervals (not corrected for their "
@@ -287,6 +303,12 @@ def _print_board(board: Board) -> None:
             console.print(f"no row for {rest} other presets: {NOT_RUN}")
 
 
+def _sound_shares(run: Results, name: str) -> dict[str, float]:
+    """The share of sound answers by family, where it was measured."""
+    marks = {family: run.reasoned(name, [family]) for family in run.families_with_reasoning}
+    return {family: float(of.mean()) for family, of in marks.items() if of is not None}
+
+
 def _board_data(board: Board) -> dict[str, Any]:
     """The leaderboard for a program. Accuracies are shares, each with its interval."""
     found = {
@@ -300,6 +322,7 @@ def _board_data(board: Board) -> dict[str, Any]:
                     "average": one.average,
                     "forwards": one.forwards,
                     "on_front": name in board.fronts[seed],
+                    "sound": _sound_shares(board.runs[seed], name),
                     "minus": {ref: of[seed][name]._asdict() for ref, of in found.items() if name in of[seed]},
                 }
                 for seed, one in board.standings[name].items()

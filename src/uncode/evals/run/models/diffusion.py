@@ -120,6 +120,7 @@ class DiffusionModel(EvaluatedModel):
             tokens=tokens,
             seconds=round(result.share_seconds, 6),
             first_eos_step=_first_eos_step(found, eos_ids),
+            columns=found.columns,
             entropy=float(found.trace().sequence_entropy[0]) if observe else None,
             order=order_of(found.generated, found.commit_step, self._trivial, eos_ids) if entry.measure_order else None,
             result=result,

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from random import Random
 from typing import final
 
-from ...task import Grade
+from ...task import Grade, Grader
 from ...tasks.gsm8k import Gsm8k
 from ...tasks.gsm8k import Gsm8kProblem as NumberProblem
 from ...tasks.math500 import MathProblem
 from .family import Family
+from .reasoning import grade_reasoning
 from .story import MAX_NUMBER
 
 
@@ -55,6 +56,13 @@ class MiniAlgebra(Family[Worked]):
 
     def grade_ours(self, example: Worked, text: str) -> Grade:
         return Gsm8k().grade_ours(NumberProblem(example.id, example.problem, example.answer), text)
+
+    @property
+    def graders(self) -> dict[str, Grader[Worked]]:
+        return super().graders | {"sound": self.grade_reasoning}
+
+    def grade_reasoning(self, example: Worked, text: str) -> Grade:
+        return grade_reasoning(example.problem, text, self.grade_ours(example, text).span)
 
 
 def _brackets(random: Random) -> Worked | None:

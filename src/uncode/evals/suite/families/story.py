@@ -14,8 +14,10 @@ from random import Random
 from typing import final
 
 from ...stop_strings import StopStrings
+from ...task import Grade, Grader
 from ...tasks.gsm8k import Gsm8kProblem
 from .family import Family
+from .reasoning import grade_reasoning
 
 SolutionStep = tuple[str, str]
 """An equation, and the sentence that holds it."""
@@ -34,6 +36,7 @@ CONTAINERS = ("boxes", "bags", "jars", "trays", "shelves", "baskets")
 BOX_DEALS = 3
 """Deals after the containers were counted; one of them multiplies."""
 _TIMES = {2: "twice", 3: "three times"}
+_GROWTHS = {2: "doubles", 3: "triples"}
 
 
 class _Solution:
@@ -128,8 +131,8 @@ def purse(random: Random) -> Scene | None:
 
 def _growth(random: Random, name: str, item: str) -> tuple[str, str, int]:
     """A deal that multiplies: the fact, and the sign and the number of its equation."""
-    word, factor = random.choice((("doubles", 2), ("triples", 3)))
-    return f"{name} {word} the {item}.", "*", factor
+    factor = random.choice(list(_GROWTHS))
+    return f"{name} {_GROWTHS[factor]} the {item}.", "*", factor
 
 
 def _transfer(random: Random, name: str, item: str) -> tuple[str, str, int]:
@@ -185,6 +188,15 @@ class MiniStory(Family[Solved]):
             scene = draw(random)
         question, answer, steps = scene
         return Solved("", question, str(answer), steps)
+
+    @property
+    def graders(self) -> dict[str, Grader[Solved]]:
+        return super().graders | {"sound": self.grade_reasoning}
+
+    def grade_reasoning(self, example: Solved, text: str) -> Grade:
+        question, answer = example.question, self.grade_ours(example, text).span
+        factors = [factor for words in (_TIMES, _GROWTHS) for factor, word in words.items() if word in question]
+        return grade_reasoning(question, text, answer, factors)
 
     def split_key(self, example: Solved) -> str:
         """The equations of the solution. With other names, facts or items it is still the same problem."""
