@@ -36,7 +36,7 @@ def test_noise_is_the_same_on_a_gpu() -> None:
 
 
 @gpu
-@pytest.mark.parametrize(("score", "select"), grid.SCORED_SELECTORS, ids=grid.short_name)
+@pytest.mark.parametrize(("score", "select"), grid.SCORED_SELECTORS[::3], ids=grid.short_name)  # each occurs with some
 def test_a_gpu_writes_the_same_tokens(score: object, select: object) -> None:
     canvas = Canvas.after_prompt([[1, 2]] * 3, length=38, mask_id=31)
     for propose, (remask, paired) in zip(grid.PROPOSALS[:4], grid.REMASKERS, strict=False):
@@ -58,7 +58,7 @@ def test_bf16_logits_on_a_gpu() -> None:
 
 
 @gpu
-@pytest.mark.parametrize("cache", ["none", "prefix", "dual"])
+@pytest.mark.parametrize("cache", ["none", "prefix", "dual", "window"])
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_models_write_the_same_tokens_on_a_gpu(tmp_path: Path, dialect: str, cache: str) -> None:
     """Unequal rows, caches and all, in float64; and each row alone is the row in the batch, in float32 too."""
