@@ -86,7 +86,7 @@ class Place:
     """Columns of the canvas."""
     first_mask: Ints
     """The first mask of each open block, as of the last sync; after every step where a policy `follows_masks`. So for
-    the next three."""
+    the next four."""
     first_mask_before: Ints | int = NEVER
     """The same at the row's last forward."""
     stop_before: Ints | int = 0

@@ -433,10 +433,11 @@ def _ends_of_blocks(state: State, stop: Tensor) -> dict[str, Tensor]:
 
 def _where_masks_are(state: State, first_mask: Tensor) -> dict[str, Tensor]:
     """What windows and caches must know that follow the masks of the span."""
-    facts: dict[str, Tensor] = {}
+    follows = any(lane.sampler.cache.follows_masks for lane in state.lanes)
+    if not follows and state.blocks.edges is None:
+        return {}
     masked = state.batch.generated == state.facts.mask_id
-    if any(lane.sampler.cache.follows_masks for lane in state.lanes):
-        facts["masks_left"] = masked.sum(-1)
+    facts = {"masks_left": masked.sum(-1)} if follows else {}
     if state.blocks.edges is None:
         return facts
     facts["first_mask"] = first_mask.clone()

@@ -21,8 +21,8 @@ from ..view import Count, View
 FAR = 2**62
 """An offset behind every span."""
 ROOM_TO_SLIDE = 32
-"""At least so many columns are laid out beside a window that slides, and a multiple of it in all. So they are laid out
-anew after about as many tokens, and a GPU replays few graphs."""
+"""At least so many columns are laid out beside a window that slides, and a multiple of it in all. So the host lays
+them out again after about as many tokens, and a GPU replays few graphs."""
 
 
 def room_for(width: int) -> int:
