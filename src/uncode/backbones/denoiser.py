@@ -51,10 +51,13 @@ class TransformerDenoiser(Denoiser):
         self.parameters = network.shape.parameters
         self.vocab_size, self.context = network.shape.vocab, network.shape.context
         self.about = about or {"model": dialect.model_type}
+        if network.weights is not None:
+            self.about = self.about | {"weights": network.weights}
         self._barred = torch.tensor([mask_id], device=self.device)
 
     def __repr__(self) -> str:
-        return f"TransformerDenoiser({self.about['model']}, {self.dtype}, {self.device})"
+        weights = "" if self.network.weights is None else f"{self.network.weights} weights, "
+        return f"TransformerDenoiser({self.about['model']}, {weights}{self.dtype}, {self.device})"
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]

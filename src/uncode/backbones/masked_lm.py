@@ -17,7 +17,7 @@ from ..core.pieces.cache import Plan
 from ..models import sampler_files
 from .columns import Pick, columns
 from .loading.checkpoint import read_headers, read_json, usual_dtype
-from .loading.memory import WORTH_A_LINE, announce
+from .loading.memory import WORTH_A_LINE, ModelSize, announce
 from .loading.pretrained import read_pretrained
 from .loading.tokenizer import check_vocab
 
@@ -162,7 +162,7 @@ def read(
     entries = read_headers(folder)
     dtype = dtype or usual_dtype(entries, device)
     parameters = sum(e.count for e in entries.values() if e.is_float)
-    announce(about["model"], parameters, dtype, device)
+    announce(about["model"], ModelSize.plain(parameters, dtype), device)
     size = parameters * dtype.itemsize
     from transformers import AutoModelForMaskedLM
 

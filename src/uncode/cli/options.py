@@ -15,7 +15,7 @@ from ..models.names import PUBLISHED, check_name
 from ..samplers.catalog import catalog, find, is_file, read_options, takes_table
 from ..samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER, OPTIONS, SHARED
 from ..util.paths import require_file
-from .devices import DTYPES, check_device, check_dtype
+from .devices import DTYPES, WEIGHTS, check_device, check_dtype, check_weights
 
 _DECIMAL = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 """A number as people write it: JSON has neither .8 nor 1. nor +1."""
@@ -47,6 +47,10 @@ def complete_task(incomplete: str) -> list[str]:
 
 def complete_dtype(incomplete: str) -> list[str]:
     return [name for name in DTYPES if name.startswith(incomplete)]
+
+
+def complete_weights(incomplete: str) -> list[str]:
+    return [name for name in WEIGHTS if name.startswith(incomplete)]
 
 
 def complete_samplers(incomplete: str) -> list[str]:
@@ -96,6 +100,15 @@ Dtype = Annotated[
         help="float32, bfloat16, ...  [default: the dtype of the weights; float32 on a CPU]",
         callback=check_dtype,
         autocompletion=complete_dtype,
+    ),
+]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FORMAT",
+        help="fp8, int8 or int4: pack the weights of LLaDA and Dream while they are read.  [default: none of them]",
+        callback=check_weights,
+        autocompletion=complete_weights,
     ),
 ]
 Revision = Annotated[str | None, typer.Option(metavar="NAME", help="A branch, tag or commit of a hub id.")]

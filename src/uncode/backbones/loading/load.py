@@ -23,11 +23,12 @@ from ..dialects.dialect import Config, Dialect
 from ..dialects.registry import dialect_of
 from ..toy import toy
 from ..transformer.network import Transformer
+from ..transformer.quantized import format_of
 from . import hub
 from .checkpoint import assign, check_dtypes, check_shapes, fill, read_headers, read_json, usual_dtype
 from .device import Device, Dtype, parse_device, parse_dtype
 from .device_map import DeviceMap, Placement
-from .memory import announce, check_memory
+from .memory import ModelSize, announce, check_memory
 from .tokenizer import check_vocab, id_of, tokenizer_of
 
 MAX_CONTEXTS = 16
@@ -47,6 +48,7 @@ def load(
     *,
     device: Device = None,
     dtype: Dtype = None,
+    weights: str | None = None,
     device_map: DeviceMap | None = None,
     revision: str | None = None,
     token: str | None = None,
@@ -54,6 +56,7 @@ def load(
     """The denoiser of a built-in model ("tiny", "toy"), a local folder or a hub id.
 
     `device` is the GPU where there is one; `dtype` the one the weights are stored in, but float32 on a CPU.
+    `weights` packs the layers' matrices of LLaDA and Dream while they are read: "fp8", "int8" or "int4".
     `device_map="auto"` spreads a model over several devices with accelerate. `revision` and `token` are the
     hub's. No code from a checkpoint is run and no pickle is read.
     """
@@ -62,12 +65,14 @@ def load(
     for option, value in texts.items():
         require(value is None or isinstance(value, str), f"{option} must be a text, not {shown(value)}.")
     if str(name) == "toy":
-        given = any(option is not None for option in (device, dtype, device_map, revision, token))
+        given = any(option is not None for option in (device, dtype, weights, device_map, revision, token))
         require(not given, "the toy model takes no options: it runs on the CPU in float32.")
         return toy()
     require(device is None or device_map is None, "give a device or a device_map, not both.")
     chosen, kind = parse_device(device), parse_dtype(dtype)
-    folder, about = _find(str(name), revision, token, chosen if device_map is None else None, kind)
+    if weights is not None:
+        format_of(weights)
+    folder, about = _find(str(name), revision, token, chosen if device_map is None else None, kind, weights)
     config = _config(folder)
     dialect = dialect_of(config, about["model"])
     tokenizer = tokenizer_of(folder, general=dialect is None)
@@ -75,8 +80,9 @@ def load(
         about["tokenizer"] = fingerprint(tokenizer)
     own = _own_table(folder, config, dialect, tokenizer, is_from_hub="revision" in about)
     if dialect is not None:
-        denoiser: Denoiser = _read(folder, dialect, config, tokenizer, about, chosen, kind, device_map)
+        denoiser: Denoiser = _read(folder, dialect, config, tokenizer, about, chosen, kind, weights, device_map)
     else:
+        require(weights is None, "`weights=` is for LLaDA and Dream: load this model without.")
         require(device_map is None, "device_map is for LLaDA and Dream: give this model a device.")
         from ..masked_lm import read
 
@@ -86,7 +92,12 @@ def load(
 
 
 def _find(
-    name: str, revision: str | None, token: str | None, device: torch.device | None, dtype: torch.dtype | None
+    name: str,
+    revision: str | None,
+    token: str | None,
+    device: torch.device | None,
+    dtype: torch.dtype | None,
+    weights: str | None,
 ) -> tuple[Path, dict[str, Any]]:
     """The folder that a name stands for, and what a trace says about where it came from.
 
@@ -101,7 +112,7 @@ def _find(
     config = _config(model.config().parent)
     dialect = dialect_of(config, name)
     if dialect is not None and device is not None:
-        check_memory(name, dialect.shape(config).parameters, dtype or torch.bfloat16, device)
+        check_memory(name, ModelSize.of(dialect.shape(config), dtype or torch.bfloat16, weights), device)
     folder = model.snapshot()
     return folder, {"model": name, "revision": folder.name}
 
@@ -158,6 +169,7 @@ def _read(
     about: dict[str, Any],
     device: torch.device,
     dtype: torch.dtype | None,
+    weights: str | None,
     device_map: DeviceMap | None,
 ) -> TransformerDenoiser:
     """A checkpoint of a dialect. All that can be wrong is found before the first parameter is allocated."""
@@ -168,9 +180,11 @@ def _read(
         check_vocab(tokenizer, network.shape.vocab, folder)
     mask_id, eos_ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
     dtype = dtype or usual_dtype(entries, device)
+    if weights is not None:
+        network.quantize(weights)
     placed = None if device_map is None else Placement(network, device_map, dtype)
     devices = [device] if placed is None else placed.devices
-    announce(about["model"], network.shape.parameters, dtype, *devices)
+    announce(about["model"], ModelSize.of(network.shape, dtype, weights), *devices)
     fill(network, entries, dialect.published, (lambda _: device) if placed is None else placed.device_of, dtype)
     if placed is not None:
         placed.attach()

@@ -140,9 +140,10 @@ def is_skinny(h: Tensor, weight: Tensor) -> bool:
 
 def pays_on(x: Tensor) -> bool:
     """Whether `x` is on a GPU, and of a dtype, for which our products and our attention were measured to be faster."""
-    return use_triton(x) and x.dtype in (torch.bfloat16, torch.float16) and _capability(x.device) == CAPABILITY
+    return use_triton(x) and x.dtype in (torch.bfloat16, torch.float16) and capability(x.device)[0] == CAPABILITY
 
 
 @cache
-def _capability(device: torch.device) -> int:
-    return torch.cuda.get_device_capability(device)[0]
+def capability(device: torch.device) -> tuple[int, int]:
+    """The compute capability of a GPU, (9, 0) for Hopper."""
+    return torch.cuda.get_device_capability(device)

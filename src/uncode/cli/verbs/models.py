@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
+from ..devices import WEIGHTS
 from ..options import Json
 from ..printing import loading, printing
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from ...backbones.dialects.dialect import Dialect
+    from ...backbones.transformer.network import Shape
 
 SUMMARY = "List the models uncode knows, and which are downloaded."
 
@@ -28,6 +30,7 @@ def command(as_json: Json = False) -> None:
     """
     with loading():
         from ...backbones.dialects.registry import DIALECTS
+        from ...core.support.memory import gigabytes
 
         entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
     if as_json:
@@ -36,10 +39,12 @@ def command(as_json: Json = False) -> None:
     with printing() as console:
         for dialect in DIALECTS:
             shape, ids = dialect.releases[0].shape, dialect.ids
+            memory = ", ".join(f"{gigabytes(size)} in {kind}" for kind, size in _memory(shape).items())
             console.print(
                 f"[bold]{dialect.model_type}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
                 f"of width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
-                f"  vocabulary {shape.vocab}, mask {ids['mask']}, EOS {ids['eos']} and {ids['turn']}"
+                f"  vocabulary {shape.vocab}, mask {ids['mask']}, EOS {ids['eos']} and {ids['turn']}\n"
+                f"  memory {memory}"
             )
             console.print(_table([entry for entry in entries if entry["family"] == dialect.model_type]), "")
         console.print(
@@ -47,6 +52,16 @@ def command(as_json: Json = False) -> None:
             "[bold]built in[/bold]    tiny: seven families of small problems, like LLaDA (`uncode mini`)\n"
             "            toy: three-number sums, no weights"
         )
+
+
+def _memory(shape: Shape) -> dict[str, int]:
+    """Bytes of the weights in bfloat16, and in each format of `--weights`."""
+    import torch
+
+    from ...backbones.transformer.network import bytes_of
+
+    formats: tuple[str | None, ...] = (None, *WEIGHTS)
+    return {name or "bfloat16": bytes_of(shape, torch.bfloat16, name) for name in formats}
 
 
 def _releases(dialect: Dialect) -> list[dict[str, Any]]:
@@ -64,6 +79,7 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
             "key_heads": release.shape.key_heads,
             "vocabulary": release.shape.vocab,
             "context": release.shape.context,
+            "memory": _memory(release.shape),
             "mask_id": dialect.ids["mask"],
             "eos_ids": [dialect.ids["eos"], dialect.ids["turn"]],
             "cached": hub.cached(release.name),

@@ -53,7 +53,7 @@ class RunCell:
     sampler: str
     """The sampler's label."""
     fingerprint: str
-    """Of the weights and their dtype."""
+    """Of the weights, their dtype and format."""
     definition: Mapping[str, Any]
     """The sampler as data."""
     length: int
@@ -98,7 +98,7 @@ class RunInfo:
 
 
 _WORDS = {
-    "fingerprint": "checkpoint or dtype",
+    "fingerprint": "checkpoint, dtype or format of its weights",
     "definition": "definition of the sampler (its settings, or the code of its pieces)",
 }
 

@@ -20,6 +20,7 @@ from ...options import (
     Force,
     Json,
     Revision,
+    Weights,
     complete_model,
     complete_table,
 )
@@ -76,6 +77,7 @@ def command(
     ] = None,
     device: Device = None,
     dtype: Dtype = None,
+    weights: Weights = None,
     revision: Revision = None,
     backend: Annotated[
         str | None,
@@ -140,6 +142,7 @@ def command(
             config=chosen,
             device=place.device(device),
             dtype=dtype,
+            weights=weights,
             revision=revision,
             frequency=frequency,
             backend=backend,
