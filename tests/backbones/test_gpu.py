@@ -16,10 +16,11 @@ from torch.nn import functional
 from tests.checkpoints import like_the_toy
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.llada import LLADA
-from uncode.backbones.transformer import attention, linear
+from uncode.backbones.transformer import attention, cuda_graph, linear, quantized
+from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.core.canvas import Canvas
 from uncode.frequency import FrequencyTable
-from uncode.generation.decoding import steps
+from uncode.generation.decoding import decode, steps
 from uncode.samplers import presets
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA GPU")
@@ -69,6 +70,72 @@ def test_skinny_products(rows: int, sizes: tuple[int, int, int], dtype: torch.dt
     close(linear_triton.swiglu(h, both), functional.silu(gate) * up)
     wide, down = draw(1, rows, hidden, dtype=dtype), draw(width, hidden, dtype=dtype, scale=0.02)
     close(linear_triton.split_k(wide, down).sum(0), functional.linear(wide.double(), down.double()))
+
+
+@here
+@pytest.mark.parametrize("dtype", KINDS)
+@pytest.mark.parametrize("rows", [1, 32, 300])
+def test_rows_in_fp8(rows: int, dtype: torch.dtype) -> None:
+    """By the kernels, alone and after a norm, bit for bit as by the plain code."""
+    from uncode.backbones.transformer import pointwise, pointwise_triton
+
+    x, parts, weight = (
+        draw(1, rows, 4096, dtype=dtype),
+        draw(4, 1, rows, 4096, dtype=torch.float32),
+        draw(4096, dtype=dtype),
+    )
+    x[0, 0] = parts[:, 0, 0] = 0
+    total, numbers, scale = pointwise_triton.add_norm_fp8(x, parts, weight, 1e-5)
+    plain_total, h = pointwise.add_norm(x, parts, weight, 1e-5)
+    assert torch.equal(total, plain_total)
+    for found, found_scale in ((numbers, scale), pointwise_triton.quantize_rows(h)):
+        wanted, wanted_scale = quantized._fp8_rows(h.float())
+        assert torch.equal(found_scale, wanted_scale) and torch.equal(found.view(torch.uint8), wanted.view(torch.uint8))
+
+
+@here
+@pytest.mark.parametrize("name", quantized.FORMATS)
+@pytest.mark.parametrize("sizes", [LIKE_LLADA, LIKE_DREAM])
+@pytest.mark.parametrize("rows", [1, 32, 64, 100, 300])
+def test_packed_products(rows: int, sizes: tuple[int, int, int], name: str) -> None:
+    """Beside float64 products of what is packed: by the kernels for few rows, `_scaled_mm` and plain ones for many."""
+    (width, joint, hidden), kind = sizes, quantized.FORMATS[name]
+
+    def product(x: Tensor, packed: tuple[Tensor, Tensor]) -> Tensor:
+        rows = quantized.quantize_rows(x)
+        wide = rows.numbers.double() * rows.scale.double()[..., None] if name == "fp8" else x.double()
+        return wide @ kind.unpack_rows(*packed, torch.float64).T
+
+    h, bias = draw(1, rows, width, dtype=torch.bfloat16), draw(joint, dtype=torch.bfloat16)
+    qkv, both, down = (
+        kind.pack(draw(*shape, dtype=torch.bfloat16, scale=0.02))
+        for shape in ((joint, width), (2 * hidden, width), (width, hidden))
+    )
+    close(kind.linear(h, *qkv, bias), product(h, qkv) + bias.double())
+    close(kind.linear(h, *qkv), product(h, qkv))
+    gate, up = product(h, both).chunk(2, -1)
+    close(kind.swiglu(h, *both), functional.silu(gate) * up)
+    wide = draw(1, rows, hidden, dtype=torch.bfloat16)
+    parts = kind.split_k(wide, *down)
+    assert (parts.dim() == 4) == (name != "int8" and rows <= (128 if name == "fp8" else 64))
+    close(parts.sum(0) if parts.dim() == 4 else parts, product(wide, down))
+
+
+@here
+@pytest.mark.parametrize("name", quantized.FORMATS)
+def test_a_packed_network_decodes_by_graphs_as_without(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shape = Shape(4096, 2, 32, 32, 12288, 1024, theta=500000.0, eps=1e-5, context=4096)
+    network = Transformer(shape).to(torch.bfloat16).to_empty(device="cuda")
+    for parameter in network.parameters():
+        parameter.normal_(float(parameter.dim() == 1), 0.02)
+    network.fuse()
+    network.quantize(name)
+    model = TransformerDenoiser(network, LLADA, mask_id=0, eos_ids=(1,))
+    canvas = Canvas.after_prompt([[5, 6, 7, 8] * 20, [9, 3]], 64, 0)
+    sampler = presets.semi_ar(blocks=2, cache="dual", steps=16)
+    captured = decode(model, canvas, sampler)
+    monkeypatch.setattr(cuda_graph, "MAX_TOKENS", 0)
+    assert torch.equal(decode(model, canvas, sampler).tokens, captured.tokens)
 
 
 @here

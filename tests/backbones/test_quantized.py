@@ -29,6 +29,7 @@ from uncode.backbones.transformer.quantized import (
     FP8,
     Fp8,
     JoinedQuantizedMatrix,
+    PackedRows,
     QuantizedLinear,
     QuantizedMatrix,
     quantize_rows,
@@ -117,7 +118,8 @@ def test_fp8_is_widened_exactly() -> None:
 
 def test_the_formula_of_the_activations() -> None:
     h = torch.tensor([[0.5, -2.0, 1.0, 0.0], [0.0, 0.0, 0.0, 0.0]])
-    packed, scale = quantize_rows(h[None])
+    packed, scale, dtype = quantize_rows(h[None])
+    assert dtype == h.dtype
     assert packed.shape == (1, 2, 4) and scale.shape == (1, 2)
     assert packed[0, 0].float().tolist() == [112.0, -448.0, 224.0, 0.0] and scale[0, 0] == torch.tensor(2 / 448)
     assert not packed[0, 1].float().any()
@@ -131,7 +133,7 @@ def test_products_are_those_of_the_formula(dtype: torch.dtype) -> None:
     for name, kind in FORMATS.items():
         packed, scale = kind.pack(weight)
         if name == "fp8":
-            numbers, own = quantize_rows(h)
+            numbers, own, _ = quantize_rows(h)
             wanted = (numbers.double() @ packed.double().T) * own.double()[..., None] * scale.double()
         else:
             wanted = h.double() @ kind.unpack_rows(packed, scale, dtype).double().T
@@ -318,31 +320,37 @@ def test_the_memory_of_packed_weights_is_known(
 
 @pytest.mark.parametrize(
     ("width", "depth", "rows", "skinny"),
-    [(12288, 4096, 128, True), (4608, 3584, 32, True), (12288, 4096, 129, False), (256, 512, 32, False)],
+    [(12288, 4096, 64, True), (4608, 3584, 32, True), (12288, 4096, 65, False), (256, 512, 32, False)],
 )
 def test_which_fp8_products_are_skinny(
     width: int, depth: int, rows: int, skinny: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     h, weight = torch.empty(1, rows, depth, device="meta"), torch.empty(width, depth, device="meta", dtype=FP8)
-    assert not quantized.is_skinny(h, weight)  # not on a GPU
-    monkeypatch.setattr(quantized, "pays_on", lambda _: True)
-    assert quantized.is_skinny(h, weight) == skinny
+    assert not quantized.is_skinny(h, weight, torch.bfloat16)  # not on a GPU
+    monkeypatch.setattr(quantized, "pays_on", lambda *_: True)
+    assert quantized.is_skinny(h, weight, torch.bfloat16) == skinny
 
 
 def test_few_rows_take_the_kernels_and_many_scaled_mm(monkeypatch: pytest.MonkeyPatch) -> None:
     h, kind = normal(3, 48, seed=1).bfloat16(), Fp8()
     packed, scale = kind.pack(normal(64, 48))
     wanted = [f(h, packed, scale) for f in (kind.linear, kind.swiglu, kind.split_k)]
+
+    def product(
+        numbers: Tensor, own: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None, dtype: torch.dtype
+    ) -> Tensor:
+        return quantized._plain_product(PackedRows(numbers, own, dtype), weight, scale, bias)
+
     kernels: Any = ModuleType("quantized_triton")
     pointwise: Any = ModuleType("pointwise_triton")
     pointwise.quantize_rows = quantized._fp8_rows
-    kernels.linear = quantized._plain_product
+    kernels.linear = product
     kernels.swiglu = lambda packed_h, scale_h, weight, scale, dtype: quantized.silu_mul(
-        quantized._plain_product(packed_h, scale_h, weight, scale, None, dtype)
+        product(packed_h, scale_h, weight, scale, None, dtype)
     )
     kernels.split_k = lambda packed_h, scale_h, weight, scale: torch.stack(
         [
-            quantized._plain_product(packed_h[:, part], scale_h, weight[:, part], scale, None, torch.float32)
+            product(packed_h[:, part], scale_h, weight[:, part], scale, None, torch.float32)
             for part in (slice(0, 24), slice(24, 48))
         ]
     )
@@ -351,7 +359,7 @@ def test_few_rows_take_the_kernels_and_many_scaled_mm(monkeypatch: pytest.Monkey
         monkeypatch.setitem(sys.modules, f"{package.__name__}.{module.__name__}", module)
         monkeypatch.setattr(package, module.__name__, module, raising=False)
     with monkeypatch.context() as few:
-        few.setattr(quantized, "is_skinny", lambda h, weight: True)
+        few.setattr(quantized, "is_skinny", lambda *_: True)
         few.setattr(quantized, "has_fp8", lambda h: True)
         few.setattr(quantized, "use_triton", lambda h: True)
         found = [f(h, packed, scale) for f in (kind.linear, kind.swiglu, kind.split_k)]
@@ -370,7 +378,7 @@ def test_few_rows_take_the_kernels_and_many_scaled_mm(monkeypatch: pytest.Monkey
     assert with_bias.shape == (1, 3, 64) and with_bias.dtype == torch.bfloat16
     monkeypatch.undo()
     assert torch.equal(with_bias, kind.linear(h[None], packed, scale, bias))
-    assert not quantized._may_scale(h, packed)  # not on a CPU
+    assert not quantized._may_scale(quantize_rows(h), packed)  # not on a CPU
 
 
 def test_a_plain_map_is_what_is_packed() -> None:

@@ -123,12 +123,12 @@ class Layer(nn.Module):
         but only they go through the MLP.
         """
         qkv, out, gate_up, down = self.matrices
-        x, h = self.attention_norm(x, delta)
-        q, k, v = rope_and_cache_qkv(qkv.product(h), self.heads, self.key_heads, rope, cache)
+        x, projected = qkv.product_after(self.attention_norm, x, delta)
+        q, k, v = rope_and_cache_qkv(projected, self.heads, self.key_heads, rope, cache)
         if wanted is not None:
             x, q = gather_columns(x, wanted), gather_columns(q, wanted)
-        x, h = self.mlp_norm(x, out.split_k(attention(q, k, v, mask)))
-        return x, down.split_k(gate_up.swiglu(h))
+        x, h = gate_up.swiglu_after(self.mlp_norm, x, out.split_k(attention(q, k, v, mask)))
+        return x, down.split_k(h)
 
     def store_as(self, kind: type[Matrix]) -> None:
         """Choose the format of the weights: joined projections (`JoinedMatrix`), separate ones (`Matrix`), another.

@@ -22,7 +22,7 @@ HEADS_PER_PROGRAM = 8
 def _to_fp8(value):
     """A row as e4m3 numbers, the largest of which is 448, and its scale."""
     top = tl.maximum(tl.max(tl.abs(value), 0), 1e-30)
-    return value * tl.math.div_rn(448.0, top), tl.math.div_rn(top, 448.0)
+    return value * (tl.math.div_rn(1.0, top) * 448.0), top * (1 / 448.0)
 
 
 @triton.jit

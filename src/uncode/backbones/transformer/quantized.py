@@ -13,7 +13,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from math import gcd
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -22,7 +22,7 @@ from torch.nn import functional
 from ...core.errors import require, shown, suggest
 from ...core.support.allocate import empty_tensor
 from ...core.support.triton_support import use_triton
-from .linear import MIN_WEIGHTS, N_MULTIPLE, JoinedMatrix, Matrix, capability, join, pays_on
+from .linear import MIN_WEIGHTS, N_MULTIPLE, JoinedMatrix, Matrix, Norm, capability, join, pays_on
 from .pointwise import at_least_float32, silu_mul
 
 FP8 = torch.float8_e4m3fn
@@ -35,10 +35,10 @@ FP8_CAPABILITY = (8, 9)
 """Compute capability from which tensor cores multiply fp8."""
 SCALED_MULTIPLE = 16
 """What `torch._scaled_mm` demands of both sides of a matrix."""
-MAX_SKINNY_TOKENS = 128
-"""Tokens of a forward up to which the fp8 kernels are faster than `torch._scaled_mm`."""
+MAX_SKINNY_TOKENS, MAX_SPLIT_K_TOKENS = 64, 128
+"""Tokens of a forward up to which the kernels are faster than `torch._scaled_mm`, whole and split along K."""
 K_MULTIPLE = 512
-"""What a matrix's columns must be a multiple of, so that the fp8 kernels' tiles divide it."""
+"""What a matrix's columns must be a multiple of, so that the kernels' tiles divide it."""
 GROUP, MIN_GROUP = 128, 16
 """Numbers of a row that share an int4 scale: the greatest common divisor of `k` and 128, and at least 16."""
 INT4_MAX = 15.0
@@ -90,6 +90,30 @@ class WeightFormat(ABC):
         """The product, or the float32 partial sums of one that is split along K; see :meth:`Matrix.split_k`."""
         return self.linear(h, weight, scale)
 
+    def linear_after(
+        self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and the product of its norm."""
+        x, h = norm(x, delta)
+        return x, self.linear(h, weight, scale, bias)
+
+    def swiglu_after(
+        self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """`x + delta`, and SwiGLU of its norm."""
+        x, h = norm(x, delta)
+        return x, self.swiglu(h, weight, scale)
+
+
+class PackedRows(NamedTuple):
+    """Activations in fp8."""
+
+    numbers: Tensor
+    scale: Tensor
+    """Of each row, `[*]`, in float32."""
+    dtype: torch.dtype
+    """That they had, and that their product will have."""
+
 
 class Fp8(WeightFormat):
     """e4m3 with a float32 scale for each row of the weights and of the activations. Products are summed in float32,
@@ -106,32 +130,45 @@ class Fp8(WeightFormat):
     def unpack_rows(self, packed: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
         return (_widen_fp8(packed) * scale[:, None]).to(dtype)
 
-    def linear(self, h: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
-        packed, own = quantize_rows(h)
-        if is_skinny(h, weight):
+    def linear(self, h: Tensor | PackedRows, weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
+        rows = quantize_rows(h)
+        if is_skinny(rows.numbers, weight, rows.dtype):
             from . import quantized_triton
 
-            output: Tensor = quantized_triton.linear(packed, own, weight, scale, bias, h.dtype)
+            output: Tensor = quantized_triton.linear(rows.numbers, rows.scale, weight, scale, bias, rows.dtype)
             return output
-        if _may_scale(h, weight):
-            return _scaled_product(packed, own, weight, scale, bias, h.dtype)
-        return _plain_product(packed, own, weight, scale, bias, h.dtype)
+        product = _scaled_product if _may_scale(rows, weight) else _plain_product
+        return product(rows, weight, scale, bias)
 
-    def swiglu(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
-        if not is_skinny(h, weight):
-            return super().swiglu(h, weight, scale)
+    def swiglu(self, h: Tensor | PackedRows, weight: Tensor, scale: Tensor) -> Tensor:
+        rows = quantize_rows(h)
+        if not is_skinny(rows.numbers, weight, rows.dtype):
+            return silu_mul(self.linear(rows, weight, scale))
         from . import quantized_triton
 
-        output: Tensor = quantized_triton.swiglu(*quantize_rows(h), weight, scale, h.dtype)
+        output: Tensor = quantized_triton.swiglu(rows.numbers, rows.scale, weight, scale, rows.dtype)
         return output
 
     def split_k(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
-        if not is_skinny(h, weight):
-            return super().split_k(h, weight, scale)
+        if not is_skinny(h, weight, h.dtype, MAX_SPLIT_K_TOKENS):
+            return self.linear(h, weight, scale)
         from . import quantized_triton
 
-        output: Tensor = quantized_triton.split_k(*quantize_rows(h), weight, scale)
+        numbers, own, _ = quantize_rows(h)
+        output: Tensor = quantized_triton.split_k(numbers, own, weight, scale)
         return output
+
+    def linear_after(
+        self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        x, rows = _quantized_norm(norm, x, delta)
+        return x, self.linear(rows, weight, scale, bias)
+
+    def swiglu_after(
+        self, norm: Norm, x: Tensor, delta: Tensor, weight: Tensor, scale: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        x, rows = _quantized_norm(norm, x, delta)
+        return x, self.swiglu(rows, weight, scale)
 
 
 class Int8(WeightFormat):
@@ -152,8 +189,9 @@ class Int8(WeightFormat):
 
 
 class Int4(WeightFormat):
-    """Whole numbers from 0 to 15, two to a byte, in groups along K. A group has its step and its lowest number, in
-    bfloat16: with a lowest number of its own the error is 4 to 16 % smaller than with a range around 0 (`tiny`)."""
+    """Whole numbers from 0 to 15, two to a byte, in groups along K. A byte has one of a group's first half and one of
+    its second. A group has its step and its lowest number, in bfloat16: with a lowest number of its own the error is
+    4 to 16 % smaller than with a range around 0 (`tiny`)."""
 
     name = "int4"
 
@@ -178,14 +216,36 @@ class Int4(WeightFormat):
         step = ((high - low) / INT4_MAX).clamp(min=TINY).to(torch.bfloat16)
         low = low.to(torch.bfloat16)
         steps = (grouped - low[..., None]) / step[..., None].to(rows.dtype)
-        numbers = steps.round().clamp(0, INT4_MAX).to(torch.uint8).view(len(rows), -1)
-        return numbers[:, ::2] | numbers[:, 1::2] << 4, torch.stack((step, low), -1)
+        first, second = steps.round().clamp(0, INT4_MAX).to(torch.uint8).chunk(2, -1)
+        return (first | second << 4).view(len(rows), -1), torch.stack((step, low), -1)
 
     def unpack_rows(self, packed: Tensor, scale: Tensor, dtype: torch.dtype) -> Tensor:
         wide = torch.promote_types(dtype, torch.bfloat16)  # float16 cannot hold every step
-        numbers = torch.stack((packed & 15, packed >> 4), -1).view(len(packed), scale.shape[1], -1)
+        pairs = packed.view(len(packed), scale.shape[1], -1)
+        numbers = torch.cat((pairs & 15, pairs >> 4), -1)
         step, low = scale.to(wide)[:, :, None].unbind(-1)
         return torch.addcmul(low, numbers.to(wide), step).view(len(packed), -1).to(dtype)
+
+    def linear(self, h: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None = None) -> Tensor:
+        if not self._is_skinny(h, weight, scale):
+            return super().linear(h, weight, scale, bias)
+        from . import quantized_triton
+
+        output: Tensor = quantized_triton.int4_linear(h, weight, scale, bias)
+        return output
+
+    def split_k(self, h: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
+        if not self._is_skinny(h, weight, scale):
+            return super().linear(h, weight, scale)
+        from . import quantized_triton
+
+        output: Tensor = quantized_triton.int4_split_k(h, weight, scale)
+        return output
+
+    @staticmethod
+    def _is_skinny(h: Tensor, weight: Tensor, scale: Tensor) -> bool:
+        whole_groups = h.shape[-1] == GROUP * scale.shape[1]
+        return whole_groups and h.dtype == torch.bfloat16 and is_skinny(h, weight, h.dtype)
 
 
 FORMATS: dict[str, WeightFormat] = {one.name: one for one in (Fp8(), Int8(), Int4())}
@@ -259,26 +319,45 @@ class JoinedQuantizedMatrix(JoinedMatrix):
     def split_k(self, h: Tensor) -> Tensor:
         return self.format.split_k(h, self.weight, self.scale)
 
+    def product_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        return self.format.linear_after(norm, x, delta, self.weight, self.scale, self.bias)
+
+    def swiglu_after(self, norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, Tensor]:
+        return self.format.swiglu_after(norm, x, delta, self.weight, self.scale)
+
 
 QUANTIZED: dict[type[Matrix], type[Matrix]] = {Matrix: QuantizedMatrix, JoinedMatrix: JoinedQuantizedMatrix}
 """What takes the place of a matrix where the layer is packed."""
 
 
-def quantize_rows(h: Tensor) -> tuple[Tensor, Tensor]:
-    """Activations `[*, k]` in fp8, and the float32 scale of each row `[*]`."""
+def quantize_rows(h: Tensor | PackedRows) -> PackedRows:
+    """Activations `[*, k]` in fp8; those that are stay as they are."""
+    if isinstance(h, PackedRows):
+        return h
     if has_fp8(h) and use_triton(h):
         from . import pointwise_triton
 
-        packed, scale = pointwise_triton.quantize_rows(h)  # type: ignore[attr-defined]
-        return packed, scale
-    return _fp8_rows(h)
+        return PackedRows(*pointwise_triton.quantize_rows(h), h.dtype)
+    return PackedRows(*_fp8_rows(h.to(at_least_float32(h.dtype))), h.dtype)
+
+
+def _quantized_norm(norm: Norm, x: Tensor, delta: Tensor) -> tuple[Tensor, PackedRows]:
+    """`x + delta`, and its norm in fp8."""
+    if has_fp8(x) and use_triton(x):
+        from . import pointwise_triton
+
+        x, numbers, scale = pointwise_triton.add_norm_fp8(x, delta, norm.weight, norm.eps)
+        return x, PackedRows(numbers, scale, x.dtype)
+    x, h = norm(x, delta)
+    return x, quantize_rows(h)
 
 
 def _fp8_rows(rows: Tensor) -> tuple[Tensor, Tensor]:
-    """The formula: a row's largest number becomes 448, the largest of e4m3. A row of zeros stays zeros."""
+    """The formula: a row's largest number becomes 448, the largest of e4m3. A row of zeros stays zeros. Without
+    division, which not every device rounds alike."""
     rows = rows.to(at_least_float32(rows.dtype))
     top = rows.abs().amax(-1).clamp(min=TINY)
-    return (rows * (FP8_MAX / top)[..., None]).to(FP8), (top / FP8_MAX).float()
+    return (rows * (top.reciprocal() * FP8_MAX)[..., None]).to(FP8), (top * (1 / FP8_MAX)).float()
 
 
 def _widen_fp8(packed: Tensor) -> Tensor:
@@ -290,24 +369,21 @@ def _widen_fp8(packed: Tensor) -> Tensor:
     return bits.bitwise_and_(~(1 << 14)).view(torch.float16).float().mul_(256.0)
 
 
-def _plain_product(
-    packed: Tensor, own: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None, dtype: torch.dtype
-) -> Tensor:
+def _plain_product(rows: PackedRows, weight: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
     """The reference: products of fp8 are exact in float32, and are summed there."""
-    wide, step = _widen_fp8(packed), _block(weight)
+    wide, step = _widen_fp8(rows.numbers), _block(weight)
     parts = [functional.linear(wide, _widen_fp8(weight[at : at + step])) for at in range(0, len(weight), step)]
-    output = torch.cat(parts, -1) * own[..., None] * scale
-    return (output if bias is None else output + bias.float()).to(dtype)
+    output = torch.cat(parts, -1) * rows.scale[..., None] * scale
+    return (output if bias is None else output + bias.float()).to(rows.dtype)
 
 
-def _scaled_product(
-    packed: Tensor, own: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None, dtype: torch.dtype
-) -> Tensor:
+def _scaled_product(rows: PackedRows, weight: Tensor, scale: Tensor, bias: Tensor | None) -> Tensor:
     """The same on tensor cores. Their fast accumulation rounds sums to about 14 bits, far finer than fp8's 4."""
-    flat = packed.reshape(-1, packed.shape[-1])
-    scales = own.reshape(-1, 1), scale[None]
-    output = torch._scaled_mm(flat, weight.t(), *scales, bias, out_dtype=dtype, use_fast_accum=True)
-    return output.view(*packed.shape[:-1], -1)
+    numbers = rows.numbers
+    scales = rows.scale.reshape(-1, 1), scale[None]
+    flat = numbers.reshape(-1, numbers.shape[-1])
+    output = torch._scaled_mm(flat, weight.t(), *scales, bias, out_dtype=rows.dtype, use_fast_accum=True)
+    return output.view(*numbers.shape[:-1], -1)
 
 
 def has_fp8(h: Tensor) -> bool:
@@ -315,17 +391,18 @@ def has_fp8(h: Tensor) -> bool:
     return h.is_cuda and capability(h.device) >= FP8_CAPABILITY
 
 
-def is_skinny(h: Tensor, weight: Tensor) -> bool:
-    """Whether few tokens meet a large fp8 matrix that the kernels' tiles divide, on a GPU where the kernels pay."""
-    n, k = weight.shape
-    divides = weight.numel() >= MIN_WEIGHTS and n % N_MULTIPLE == 0 and k % K_MULTIPLE == 0
-    return divides and weight.device == h.device and h.numel() <= MAX_SKINNY_TOKENS * k and pays_on(h)
+def is_skinny(h: Tensor, weight: Tensor, dtype: torch.dtype, most: int = MAX_SKINNY_TOKENS) -> bool:
+    """Whether few tokens, of this dtype before they were quantised, meet a large packed matrix that the kernels' tiles
+    divide, on a GPU where the kernels pay."""
+    n, k = len(weight), h.shape[-1]
+    divides = n * k >= MIN_WEIGHTS and n % N_MULTIPLE == 0 and k % K_MULTIPLE == 0
+    return divides and weight.device == h.device and h.numel() <= most * k and pays_on(h, dtype)
 
 
-def _may_scale(h: Tensor, weight: Tensor) -> bool:
+def _may_scale(rows: PackedRows, weight: Tensor) -> bool:
     """Whether `torch._scaled_mm` takes the product: its scales for each row give bfloat16."""
-    divides = all(side % SCALED_MULTIPLE == 0 for side in weight.shape)
-    return divides and h.dtype == torch.bfloat16 and has_fp8(h) and weight.device == h.device
+    divides, numbers = all(side % SCALED_MULTIPLE == 0 for side in weight.shape), rows.numbers
+    return divides and rows.dtype == torch.bfloat16 and has_fp8(numbers) and weight.device == numbers.device
 
 
 def _block(weight: Tensor) -> int:
