@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from random import Random
 
 import torch
+import workload
 
 import uncode
 from uncode.core.canvas import Canvas
@@ -43,15 +44,10 @@ class Pace:
 
 
 def load_model(device: str, layers: int) -> Denoiser:
-    """On a GPU the 8.0 B network with random weights of bench/gpu.py, on a CPU the embedded model."""
+    """On a GPU the 8.0 B network with random weights of bench/workload.py, on a CPU the embedded model."""
     if device == "cpu":
         return uncode.load("tiny", device="cpu", dtype="float32")
-    from gpu import MASK, network
-
-    from uncode.backbones.denoiser import TransformerDenoiser
-    from uncode.backbones.dialects.llada import LLADA
-
-    return TransformerDenoiser(network(layers), LLADA, mask_id=MASK, eos_ids=())
+    return workload.denoiser(workload.network(layers))
 
 
 class Requests:

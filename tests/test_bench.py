@@ -86,30 +86,68 @@ def test_agreement_decodes_with_every_preset(bench: Bench, run: Run) -> None:
     assert figures(bench, "agreement", printed)
 
 
-def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, run: Run, tmp_path: Path) -> None:
-    """On a CPU its clock is the host's, and its limits mean nothing."""
-    gpu = bench("gpu", SHAPE=TOY, PROMPT=8, LENGTH=16, BLOCK=4, BLOCKS=4, MASK=0, END=1, PROMPT_IDS=99, DEVICE="cpu")
-    bench("gpu", FLOOR_SIDE=64, FLOOR_BYTES=1 << 12, FLOOR_SECONDS=0.01)
+@pytest.fixture
+def gpu(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The GPU benchmark at toy size on a CPU. Its clock is then the host's, and its limits mean nothing."""
+    sizes = {"SHAPE": TOY, "PROMPT": 8, "LENGTH": 16, "BLOCK": 4, "BLOCKS": 4, "MASK": 100, "END": 99, "PROMPT_IDS": 99}
+    bench("workload", DEVICE="cpu", store_as=lambda made, weights: made.fuse(), **sizes)
+    monkeypatch.setattr(torch.cuda, "Event", HostClock)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "no GPU")
+    for name in ("synchronize", "empty_cache", "reset_peak_memory_stats"):
+        monkeypatch.setattr(torch.cuda, name, lambda: None)
+    for name in ("memory_allocated", "max_memory_reserved"):
+        monkeypatch.setattr(torch.cuda, name, lambda: 0)
+    return bench("gpu", FLOOR_SIDE=64, FLOOR_BYTES=1 << 12, FLOOR_SECONDS=0.01)
+
+
+def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
     out = tmp_path / "new" / "figures.json"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(torch.cuda, "Event", HostClock)
-        patch.setattr(torch.cuda, "is_available", lambda: True)
-        patch.setattr(torch.cuda, "get_device_name", lambda: "no GPU")
-        for name in ("synchronize", "empty_cache", "reset_peak_memory_stats"):
-            patch.setattr(torch.cuda, name, lambda: None)
-        for name in ("memory_allocated", "max_memory_reserved"):
-            patch.setattr(torch.cuda, name, lambda: 0)
-        printed = run(gpu, "--layers", "1", "--batches", "1", "2", "--out", str(out))
+    bench("throughput", QUOTAS=(2, 4))
+    printed = run(gpu, "--layers", "1", "--batches", "1", "2", "--out", str(out))
     found = json.loads(out.read_text())
     assert [(row["cache"], row["batch"]) for row in found["table"]] == [
         *((cache, batch) for batch in (1, 2) for cache in gpu.CACHES),
         ("dual", 16),
     ]
     assert found["belief"]["tokens that differ"] == 0
+    assert [row["cache"] for row in found["by quota"]] == ["dual", "window"]
     assert [each["draft steps"] for each in found["by draft steps"]] == [1, 2, 4, 8]
-    assert len(figures(bench, "steps", printed)) >= 2 + len(found["table"])
+    assert len(figures(bench, "steps", printed)) >= 4 + len(found["table"])
     found["table"][0]["step"] = 99.0 * found["table"][0]["floor"]
     assert "none at batch 1: a step takes 99.00 times its floor, not 1.2" in gpu.missed(found)
+
+
+def test_throughput(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
+    """Inside blocks each forward commits as many tokens as it may; in a window it may be fewer."""
+    bench("throughput", MAX_REPEATED=1)
+    out = tmp_path / "figures.json"
+    words = ("--layers", "1", "--weights", "bf16", "fp8", "--quotas", "2", "4", "--batches", "1", "2")
+    printed = run(gpu, "--throughput", *words, "--out", str(out))
+    rows = json.loads(out.read_text())["throughput"]
+    caches = bench("throughput").CACHES
+    expected = [("none", 1), *((cache, 1) for cache in caches[1:]), *((cache, 2) for cache in caches[1:])]
+    assert [(row["weights"], row["cache"], row["batch"]) for row in rows] == [
+        (weights, *each) for weights in ("bf16", "fp8") for each in expected
+    ]
+    assert all(row["forwards"] == {"2": 8, "4": 4} for row in rows if not row["cache"].startswith("window"))
+    assert all(bool(row["published"]) == (row["batch"] == 1) for row in rows)
+    assert printed.count("bf16") == printed.count("fp8") == len(expected)
+
+
+def test_steps_by_weights(gpu: ModuleType, run: Run, tmp_path: Path) -> None:
+    out = tmp_path / "figures.json"
+    printed = run(gpu, "--step", "--layers", "1", "--weights", "bf16", "fp8", "--batches", "1", "--out", str(out))
+    assert re.search(r"^ +fp8 +1 .* \d+\.\d\d +\d+\.\d\d$", printed, re.MULTILINE)
+    found = json.loads(out.read_text())
+    found["by weights"][1] |= {"step": 1.0, "refresh": 1.0}
+    found["by weights"][0] |= {"step": 1.2, "refresh": 2.0}
+    assert gpu.missed(found) == ["step in fp8: 1.20 times faster than in bf16"]
+
+
+def test_formats_that_do_not_exist(bench: Bench) -> None:
+    with pytest.raises(SystemExit, match="fp8"):
+        bench("workload").store_as(None, "fp8")
 
 
 class HostClock:
