@@ -145,6 +145,61 @@ def test_steps_by_weights(gpu: ModuleType, run: Run, tmp_path: Path) -> None:
     assert gpu.missed(found) == ["step in fp8: 1.20 times faster than in bf16"]
 
 
+PUBLISHED_CODE = """
+import torch
+
+class LLaDAConfig:
+    def __init__(self, **settings):
+        self.__dict__ |= settings
+
+class LLaDAModel:
+    def __init__(self, settings, init_params):
+        assert settings.init_device == "meta" and not init_params
+
+class LLaDAModelLM:
+    config_class = LLaDAConfig
+
+    def __init__(self, config, model):
+        assert config.d_model == 32
+
+    def load_state_dict(self, state, assign):
+        assert assign and "model.transformer.blocks.0.ff_proj.weight" in state
+
+    def eval(self):
+        return self
+
+def create_model_config_from_pretrained_config(config):
+    return LLaDAConfig(**vars(config))
+
+def generate(model, prompt, steps, gen_length, block_length, mask_id):
+    print("noise")
+    return torch.cat([prompt, torch.ones(1, gen_length, dtype=torch.long)], 1), steps
+
+def generate_dsb_cache(model, prompt, steps, gen_length, block_length, mask_id, prefix_window, max_block_length=-1):
+    return generate(model, prompt, steps, gen_length, block_length, mask_id)
+"""
+
+
+def test_peers(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
+    """The published code is a stub here. The clone lacks one function, and the command says whose code it runs."""
+    (tmp_path / "llada").mkdir()
+    peers = bench("peers")
+    with pytest.raises(SystemExit, match="name a clone"):
+        peers.published_code(tmp_path)
+    (tmp_path / "llada" / "generate.py").write_text(PUBLISHED_CODE)
+    out = tmp_path / "figures.json"
+    words = ("--layers", "1", "--weights", "bf16", "fp8", "--quotas", "2", "4", "--out", str(out))
+    printed = run(peers, str(tmp_path), *words)
+    assert f"running the code in {tmp_path / 'llada'}, which is not part of uncode" in printed
+    assert "noise" not in printed
+    lines = json.loads(out.read_text())
+    theirs = ["generate, no cache", "generate_dsb_cache, growing", "generate_dsb_cache, constant"]
+    mine = [f"ours, {weights}, {cache}" for weights in ("bf16", "fp8") for cache in peers.CACHES]
+    assert [line["name"] for line in lines] == theirs + mine
+    best = max(line["rates"]["4"] for line in lines[:3])
+    assert lines[3]["speedups"]["4"] == pytest.approx(lines[3]["rates"]["4"] / best)
+
+
 def test_formats_that_do_not_exist(bench: Bench) -> None:
     with pytest.raises(SystemExit, match="fp8"):
         bench("workload").store_as(None, "fp8")
