@@ -26,7 +26,7 @@ import throughput
 import torch
 import workload
 from published import Published, published
-from workload import WEIGHTS, between, canvas, denoiser, median_ms, network, prompts
+from workload import CACHES, WEIGHTS, between, canvas, denoiser, median_ms, network, prompts
 
 from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.transformer.network import Shape
@@ -43,7 +43,7 @@ from uncode.util.write import write_whole
 
 FLOOR_SIDE, FLOOR_BYTES, FLOOR_SECONDS = 8192, 2 << 30, 10.0
 """Of the square matrices and of the copy that the floors are measured with, and of the load before."""
-CACHES = ("none", "prefix", "dual")
+BLOCK_CACHES = ("none", "prefix", "dual")
 
 
 @dataclass
@@ -329,8 +329,8 @@ def missed(figures: dict[str, Any]) -> list[str]:
 
 
 KINDS = {
-    "floors": (measured, (1, 8, 32), CACHES),
-    "throughput": (by_throughput, throughput.BATCHES, throughput.CACHES),
+    "floors": (measured, (1, 8, 32), BLOCK_CACHES),
+    "throughput": (by_throughput, throughput.BATCHES, tuple(CACHES)),
     "step": (by_weights, (1, 16), ("dual",)),
 }
 """What can be measured, with its batches and caches."""
@@ -342,7 +342,7 @@ def options() -> argparse.Namespace:
     for kind, what in (("throughput", "tokens/s by weights, cache, batch and quota"), ("step", "steps by weights")):
         parser.add_argument(f"--{kind}", dest="kind", action="store_const", const=kind, help=what)
     parser.add_argument("--batches", type=int, nargs="+")
-    parser.add_argument("--caches", nargs="+", choices=throughput.CACHES)
+    parser.add_argument("--caches", nargs="+", choices=tuple(CACHES))
     parser.add_argument("--weights", nargs="+", default=("bf16", "fp8", "int4"), choices=WEIGHTS)
     parser.add_argument("--quotas", type=int, nargs="+", default=throughput.QUOTAS, help="tokens a forward")
     parser.add_argument("--layers", type=int, default=workload.SHAPE.layers)

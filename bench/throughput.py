@@ -14,19 +14,11 @@ from dataclasses import dataclass, field
 import torch
 import workload
 from published import Published, published
-from workload import between, canvas, denoiser, network, prompts
+from workload import between, canvas, denoiser, network, prompts, sampler_of
 
 from uncode.backbones.denoiser import TransformerDenoiser
-from uncode.core.pieces.blocks import SlidingWindow
-from uncode.core.pieces.cache import WindowCache
-from uncode.core.pieces.policy import Policy, Sampler
-from uncode.core.pieces.score import Confidence
-from uncode.core.pieces.select import Exactly, TopK
 from uncode.generation.decoding import steps
-from uncode.samplers import presets
 
-CACHES = ("none", "prefix", "dual", "window", "window-never")
-"""`window` recomputes everything after every 32 tokens, `window-never` only at the first forward."""
 QUOTAS, BATCHES = (1, 2, 4, 8), (1, 4, 16, 64)
 MAX_REPEATED = 4
 """Rows up to which a decode is run whole before it is measured. Of more rows, two blocks are."""
@@ -60,15 +52,6 @@ class Row:
             return line
         theirs = "".join(f"{rate:8.1f}" for rate in self.published.values())
         return f"{line}  |{theirs}  |{''.join(f'{ratio:6.1f}' for ratio in self.speedups.values())}"
-
-
-def sampler_of(cache: str, quota: int) -> Sampler:
-    """Confidence with a fixed number of tokens a forward."""
-    if cache.startswith("window"):
-        window = Policy(Confidence(), TopK(Exactly(quota)), SlidingWindow(workload.BLOCK, columns=workload.BLOCK))
-        return Sampler(window, cache=WindowCache(every=None if cache == "window-never" else workload.BLOCK))
-    count = workload.LENGTH // quota
-    return presets.semi_ar(blocks=workload.BLOCKS, steps=count, cache=cache)  # type: ignore[arg-type]
 
 
 def published_rates(other: Published, cache: str, quotas: Sequence[int]) -> Rates:

@@ -15,6 +15,11 @@ from uncode.backbones.denoiser import TransformerDenoiser
 from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.core.canvas import Canvas
+from uncode.core.pieces.blocks import Blocks, SlidingWindow
+from uncode.core.pieces.cache import CachePolicy, DualCache, NoCache, PrefixCache, WindowCache
+from uncode.core.pieces.policy import Policy, Sampler
+from uncode.core.pieces.score import Confidence
+from uncode.core.pieces.select import Exactly, TopK
 
 SHAPE = Shape(4096, 32, 32, 32, 12288, 126464, theta=500000.0, eps=1e-5, context=4096)
 MASK, END = 126336, 126081
@@ -25,6 +30,14 @@ PROMPT_IDS = 100_000
 DEVICE = "cuda"
 WEIGHTS = ("bf16", "fp8", "int8", "int4")
 """Formats of the layers' weights."""
+CACHES: dict[str, CachePolicy] = {
+    "none": NoCache(),
+    "prefix": PrefixCache(),
+    "dual": DualCache(),
+    "window": WindowCache(),
+    "window-never": WindowCache(every=None),
+}
+"""`window` recomputes everything after every 32 tokens, `window-never` only at the first forward."""
 
 
 def network(layers: int, weights: str = "bf16") -> Transformer:
@@ -56,6 +69,12 @@ def prompts(batch: int) -> torch.Tensor:
 
 def canvas(batch: int) -> Canvas:
     return Canvas.after_prompt(prompts(batch), LENGTH, MASK)
+
+
+def sampler_of(cache: str, quota: int = 1) -> Sampler:
+    """Confidence with a fixed number of tokens a forward: in blocks, or in a window that slides."""
+    blocks = SlidingWindow(BLOCK, columns=BLOCK) if cache.startswith("window") else Blocks(length=BLOCK)
+    return Sampler(Policy(Confidence(), TopK(Exactly(quota)), blocks), cache=CACHES[cache])
 
 
 def between(work: Iterable[Any], limit: int | None = None) -> list[float]:

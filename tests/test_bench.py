@@ -107,7 +107,7 @@ def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, gpu: ModuleTyp
     printed = run(gpu, "--layers", "1", "--batches", "1", "2", "--out", str(out))
     found = json.loads(out.read_text())
     assert [(row["cache"], row["batch"]) for row in found["table"]] == [
-        *((cache, batch) for batch in (1, 2) for cache in gpu.CACHES),
+        *((cache, batch) for batch in (1, 2) for cache in gpu.BLOCK_CACHES),
         ("dual", 16),
     ]
     assert found["belief"]["tokens that differ"] == 0
@@ -125,7 +125,7 @@ def test_throughput(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> 
     words = ("--layers", "1", "--weights", "bf16", "fp8", "--quotas", "2", "4", "--batches", "1", "2")
     printed = run(gpu, "--throughput", *words, "--out", str(out))
     rows = json.loads(out.read_text())["throughput"]
-    caches = bench("throughput").CACHES
+    caches = list(gpu.CACHES)
     expected = [("none", 1), *((cache, 1) for cache in caches[1:]), *((cache, 2) for cache in caches[1:])]
     assert [(row["weights"], row["cache"], row["batch"]) for row in rows] == [
         (weights, *each) for weights in ("bf16", "fp8") for each in expected
@@ -305,6 +305,16 @@ def test_engine(bench: Bench, run: Run) -> None:
     engine = bench("engine", LENGTHS=(4, 8), PROMPTS=(3, 5))
     printed = run(engine, "--tiny", "--rows", "2", "--requests", "4", "--caches", "none", "dual")
     assert [line.split()[-1] for line in printed.splitlines()[1:]] == ["0", "0"]  # rows that differ
+
+
+def test_engine_arrivals(bench: Bench, run: Run) -> None:
+    bench("serve_engine", LENGTHS={"cpu": (4, 8)}, PROMPTS=(3, 5))
+    engine = bench("engine")
+    assert bench("engine_arrivals").MAX_SECONDS > 1
+    words = ("--rows", "2", "--requests", "3", "--caches", "dual", "window-never", "--quotas", "2", "--rates", "50")
+    printed = run(engine, "--tiny", "--arrivals", *words)
+    assert len(re.findall(r"requests at random \d+\.\d: \d+\.\d\d of it$", printed, re.MULTILINE)) == 2
+    assert len(re.findall(r"settled token p50 \d+\.\d\d s, p99 \d+\.\d\d s of 3$", printed, re.MULTILINE)) == 2
 
 
 def test_serve_engine(bench: Bench, run: Run) -> None:
