@@ -54,8 +54,11 @@ def network(layers: int, weights: str = "bf16") -> Transformer:
 
 def store_as(made: Transformer, weights: str) -> None:
     """Bring the layers' weights into a format, as loading does."""
+    quantize: Any = getattr(made, "quantize", None)
+    if weights != "bf16" and quantize is None:
+        raise SystemExit(f"this version makes no network with {weights} weights: choose bf16.")
     if weights != "bf16":
-        raise SystemExit(f"no network with {weights} weights can be made yet: choose bf16.")
+        quantize(weights)
     made.fuse()
 
 

@@ -200,9 +200,15 @@ def test_peers(bench: Bench, gpu: ModuleType, run: Run, tmp_path: Path) -> None:
     assert lines[3]["speedups"]["4"] == pytest.approx(lines[3]["rates"]["4"] / best)
 
 
-def test_formats_that_do_not_exist(bench: Bench) -> None:
-    with pytest.raises(SystemExit, match="fp8"):
-        bench("workload").store_as(None, "fp8")
+def test_formats_of_weights(bench: Bench) -> None:
+    """A network is quantised before its matrices are joined."""
+    calls: list[str] = []
+    made = SimpleNamespace(quantize=calls.append, fuse=lambda: calls.append("fuse"))
+    for weights in ("bf16", "fp8"):
+        bench("workload").store_as(made, weights)
+    assert calls == ["fuse", "fp8", "fuse"]
+    with pytest.raises(SystemExit, match="makes no network with fp8 weights"):
+        bench("workload").store_as(SimpleNamespace(), "fp8")
 
 
 class HostClock:
@@ -339,7 +345,8 @@ def test_gap_sizes(bench: Bench, run: Run) -> None:
 def test_loading(bench: Bench, run: Run) -> None:
     shape = replace(TOY, vocab=126464, width=8)  # the special tokens are LLaDA's
     printed = run(bench("loading", SIZES={"1gb": shape}), "--device", "cpu")
-    assert "torch.float32 on cpu" in printed
+    assert "torch.float32 on cpu: at the peak" in printed
+    assert len(re.findall(r"^(?:page cache|cold disk): \d+\.\d\d s; load_file", printed, re.MULTILINE)) == 2
 
 
 def test_loop(bench: Bench, run: Run) -> None:
