@@ -12,7 +12,9 @@ from torch import Tensor
 
 from tests.checkpoints import like_the_toy
 from uncode.backbones.guidance import Guided
+from uncode.backbones.transformer import cuda_graph
 from uncode.backbones.transformer.cuda_graph import MAX_TOKENS, CapturedForward, Forward, ForwardInputs, GraphCache
+from uncode.backbones.transformer.kv_cache import KVCache
 from uncode.core.canvas import Canvas
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.stepper.advance import advance
@@ -147,6 +149,43 @@ def test_rows_that_join_and_leave_find_what_is_stored(monkeypatch: pytest.Monkey
     for wanted, row in zip(plain, again, strict=True):
         assert torch.equal(wanted, row)
     assert sum(graph.runs for graph in Again.made) > 8 and len(Again.made) > 2
+
+
+def test_a_row_that_joins_for_one_that_left_finds_the_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy engine replaces rows between two forwards, so the number of rows in a forward does not change."""
+    monkeypatch.setattr(cuda_graph, "MAX_PADDED_TOKENS", 0)
+    model = captured(like_the_toy("llada", 3), monkeypatch)
+    sampler = presets.semi_ar(blocks=2, cache="dual")
+
+    def canvas(rows: int, length: int = 12) -> Canvas:
+        return Canvas.after_prompt([[1, 2]] * rows, length=length, mask_id=model.mask_id)
+
+    state = State(model)
+    state.add(canvas(3), sampler)
+    for _ in range(4):
+        advance(state)
+    before = list(Again.made)
+    state.keep(np.array([0, 2]))
+    state.add(canvas(1), sampler)
+    advance(state)  # the new row refreshes, in its own forward
+    assert before and all(graph in state.session.graphs.graphs for graph in before)
+    state.keep(np.array([0, 2]))
+    advance(state)
+    assert not any(graph in state.session.graphs.graphs for graph in before)
+
+
+@pytest.mark.parametrize("rows", [[0, 3, 2], [0, 1], [1, 2, 3], [3, 2, 1, 0], []])
+def test_rows_of_a_kv_cache_move_to_the_front(rows: list[int]) -> None:
+    cache = KVCache(layers=2, key_heads=1, head_width=2, rows=4, length=3)
+    cache.allocate(torch.zeros(1))
+    for buffers in cache.buffers:
+        for buffer in buffers:
+            buffer.add_(torch.arange(4.0)[:, None, None, None])
+    places = [buffer.data_ptr() for buffers in cache.buffers for buffer in buffers]
+    cache.keep(torch.tensor(rows, dtype=torch.int64))
+    assert cache.rows == len(rows)
+    assert all(buffer[: len(rows), 0, 0, 0].tolist() == rows for buffers in cache.buffers for buffer in buffers)
+    assert places == [buffer.data_ptr() for buffers in cache.buffers for buffer in buffers]
 
 
 def test_guided_decodes_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,10 @@ the weights of a large model would stand there twice.
 from __future__ import annotations
 
 import json
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -25,7 +27,7 @@ from ..transformer.quantized import QuantizedLinear
 
 INDEX, SINGLE = "model.safetensors.index.json", "model.safetensors"
 PICKLED_INDEX, PICKLED = "pytorch_model.bin.index.json", "pytorch_model.bin"
-_READ_BYTES = 1 << 24
+_READ_BYTES, _READERS = 1 << 22, 4
 _DTYPES = {"F64": torch.float64, "F32": torch.float32, "F16": torch.float16, "BF16": torch.bfloat16}
 
 
@@ -203,19 +205,23 @@ def fill(
 
 
 def _read(entry: StoredTensor, flat: Tensor) -> Iterator[int]:
-    """Copy a tensor from its file, piece by piece; yields the bytes of each."""
-    piece = bytearray(min(_READ_BYTES, entry.bytes))
-    numbers = torch.frombuffer(piece, dtype=entry.dtype) if piece else flat
-    at = 0
-    with entry.file.open("rb") as stored:
-        stored.seek(entry.start)
-        while at < len(flat):
-            count = min(len(numbers), len(flat) - at)
-            got = stored.readinto(memoryview(piece)[: count * entry.dtype.itemsize])
-            require(got == count * entry.dtype.itemsize, f"'{entry.file}' became shorter while it was read.")
-            flat[at : at + count] = numbers[:count]
-            at += count
-            yield got
+    """Copy a tensor from its file in pieces; yields the bytes of each. While one thread copies, others read."""
+    own, count = threading.local(), _READ_BYTES // entry.dtype.itemsize
+
+    def copy(at: int) -> int:
+        if not hasattr(own, "numbers"):  # pinned memory is copied to a GPU without a detour
+            own.numbers = torch.empty(min(count, len(flat)), dtype=entry.dtype, pin_memory=flat.is_cuda)
+        part = flat[at : at + count]
+        numbers = own.numbers[: len(part)]
+        with entry.file.open("rb") as stored:
+            stored.seek(entry.start + at * entry.dtype.itemsize)
+            got = stored.readinto(memoryview(numbers.view(torch.uint8).numpy()))
+        require(got == numbers.nbytes, f"'{entry.file}' became shorter while it was read.")
+        part.copy_(numbers)
+        return got
+
+    with ThreadPoolExecutor(_READERS) as pool:
+        yield from pool.map(copy, range(0, len(flat), count))
 
 
 def assign(network: nn.Module, name: str, tensor: Tensor) -> None:

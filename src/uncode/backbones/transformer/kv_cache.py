@@ -116,20 +116,12 @@ class KVCache:
         return moves
 
     def keep(self, rows: Tensor) -> None:
-        """Only these rows stay, moved to the front."""
-        for pair in self.buffers:
-            for buffer in pair:
-                _move_to_front(buffer, rows)
+        """Only these rows stay, in this order. Of gigabytes, only the rows that move are copied; to know which, a GPU
+        syncs."""
+        moves = [(to, source) for to, source in enumerate(rows.tolist()) if to != source]
+        buffers = [buffer for pair in self.buffers for buffer in pair if moves]
+        moved = {device: torch.tensor(moves, device=device).unbind(-1) for device in {b.device for b in buffers}}
+        for buffer in buffers:
+            to, source = moved[buffer.device]
+            buffer[to] = buffer[source]
         self.rows = len(rows)
-
-
-def _move_to_front(buffer: Tensor, rows: Tensor) -> None:
-    """Rows of a buffer become its first rows. On a CPU only those that move are copied, once; to know which, a GPU
-    would have to sync."""
-    sources = rows.tolist() if buffer.device.type == rows.device.type == "cpu" else []
-    if not sources or sources != sorted(sources):
-        buffer[: len(rows)] = buffer[rows.to(buffer.device)]
-        return
-    for to, source in enumerate(sources):
-        if to != source:
-            buffer[to] = buffer[source]  # from back to front: what it overwrites has left or moved already

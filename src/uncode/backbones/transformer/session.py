@@ -99,6 +99,7 @@ class TransformerSession:
         if self.version != layout.version:
             self.positions = RowPositions(self.network, layout.valid, self.network.embed.weight.dtype)
             self.version, self.prepared = layout.version, None
+            self.graphs.shrink(len(layout.valid))  # not as rows leave: others often join before the next forward
         if self.prepared is None or self.prepared.plan is not plan:
             self.prepared = (
                 RowParts(self.positions, plan, self.shift, self.threads)
@@ -120,4 +121,3 @@ class TransformerSession:
 
     def keep(self, rows: Tensor) -> None:
         self.cache.keep(rows)
-        self.graphs.shrink(len(rows))

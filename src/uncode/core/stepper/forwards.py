@@ -158,12 +158,11 @@ class Planner:
 
     def recomputed(self, ids: Ints, joined_at_step: Ints, forwards: int) -> Ints:
         """The positions that each of these rows' forwards recomputed, `[N, 2, T]`."""
-        found, steps = np.zeros((len(ids), 2, forwards), dtype=np.int64), np.arange(forwards)
+        found = np.zeros((len(ids), 2, forwards), dtype=np.int64)
         for clock, present, window in self._history:
-            _, mine, theirs = np.intersect1d(ids, present, assume_unique=True, return_indices=True)
-            since = steps >= (clock - joined_at_step[mine])[:, None]
-            spans = np.stack([window.start[theirs], window.stop[theirs]], 1)
-            found[mine] = np.where(since[:, None], spans[..., None], found[mine])
+            for row, at in zip(*(index.tolist() for index in np.nonzero(present[:, None] == ids)), strict=True):
+                since = max(clock - int(joined_at_step[at]), 0)
+                found[at, 0, since:], found[at, 1, since:] = window.start[row], window.stop[row]
         return found
 
 

@@ -114,9 +114,8 @@ class State:
         self._next_id += count
         self.record.flush()
         self.flush_step_counts()
-        canvas = canvas.to(self.facts.device)
-        self._add_to_batch(canvas, torch.tensor([[n] for n in numbers], device=self.facts.device))
         rows = plan_rows(canvas, self.lanes, lanes, ids, self.clock)
+        self._add_to_batch(canvas.to(self.facts.device), torch.tensor([[n] for n in numbers], device=self.facts.device))
         self.samplers = [*self.samplers, *each] if len(self.rows) else each
         self.rows = self.rows.join(rows) if len(self.rows) else rows
         self._regroup()
@@ -135,7 +134,12 @@ class State:
 
     @torch.inference_mode()
     def keep(self, rows: Ints) -> None:
-        """Only these rows (indices, not ids) stay."""
+        """Only these rows (indices, not ids) stay. The last of them take the places of those that leave, so that few
+        rows of a KV cache move."""
+        staying = np.zeros(len(self.rows), dtype=bool)
+        staying[rows] = True
+        rows = np.arange(len(rows))
+        rows[~staying[: len(rows)]] = len(rows) + np.flatnonzero(staying[len(rows) :])
         self.record.flush()
         self.flush_step_counts()
         index = upload(rows, self.facts.device)
