@@ -5,9 +5,9 @@ from __future__ import annotations
 from ...core.errors import UncodeError, require
 from .dialect import Config, Dialect
 from .dream import DREAM
-from .llada import LLADA
+from .llada import LLADA, MMADA
 
-DIALECTS = (LLADA, DREAM)
+DIALECTS = (LLADA, DREAM, MMADA)
 
 
 def dialect_of(config: Config, where: object) -> Dialect | None:

@@ -82,6 +82,7 @@ def load(
 
         denoiser = read(folder, tokenizer, chosen, kind, about)
     denoiser.frequency, denoiser.released_table = own
+    denoiser.samplers = sampler_files(str(name))
     return denoiser
 
 
@@ -166,7 +167,7 @@ def _read(
     check_dtypes(entries)
     if tokenizer is not None:
         check_vocab(tokenizer, network.shape.vocab, folder)
-    mask_id, eos_ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
+    ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
     dtype = dtype or usual_dtype(entries, device)
     placed = None if device_map is None else Placement(network, device_map, dtype)
     devices = [device] if placed is None else placed.devices
@@ -178,14 +179,25 @@ def _read(
         network.fuse()
         if network.embed.weight.is_cuda:  # return the memory of the unfused matrices to the GPU
             torch.cuda.empty_cache()
+    return _denoiser(network, dialect, config, ids, tokenizer, about)
+
+
+def _denoiser(
+    network: Transformer,
+    dialect: Dialect,
+    config: Config,
+    ids: tuple[int, tuple[int, ...]],
+    tokenizer: Any,
+    about: dict[str, Any],
+) -> TransformerDenoiser:
     return TransformerDenoiser(
         network,
         dialect,
-        mask_id=mask_id,
-        eos_ids=eos_ids,
+        mask_id=ids[0],
+        eos_ids=ids[1],
+        text_vocab=dialect.text_vocab(config, network.shape.vocab),
         tokenizer=tokenizer,
         about=about,
-        samplers=sampler_files(str(folder)),
     )
 
 
@@ -198,11 +210,10 @@ def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int)
     """Mask and EOS ids, from the configuration and the tokenizer; gives the tokenizer the dialect's chat template."""
     mask_id, eos_ids = dialect.special(config, vocab)
     if tokenizer is not None:
-        turn = id_of(tokenizer, dialect.end_of_turn)
-        if turn is not None:
-            eos_ids = tuple(dict.fromkeys((*eos_ids, turn)))
-            if not tokenizer.chat_template:
-                tokenizer.chat_template = dialect.template
+        turn, *others = (id_of(tokenizer, token) for token in (dialect.end_of_turn, *dialect.end_tokens))
+        eos_ids = tuple(dict.fromkeys((*eos_ids, *(i for i in (turn, *others) if i is not None))))
+        if turn is not None and (dialect.replaces_template or not tokenizer.chat_template):
+            tokenizer.chat_template = dialect.template
     require(
         all(0 <= i < vocab for i in (mask_id, *eos_ids)),
         f"special ids {(mask_id, *eos_ids)} do not lie inside the vocabulary of {vocab}: mend config.json.",
@@ -250,8 +261,8 @@ def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: 
     check_shapes({name: tuple(t.shape) for name, t in state.items()}, expected(network, dialect), about["model"])
     for name in dict(network.named_parameters()):
         assign(network, name, state[dialect.published(name)])
-    mask_id, eos_ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
-    denoiser = TransformerDenoiser(network, dialect, mask_id=mask_id, eos_ids=eos_ids, tokenizer=tokenizer, about=about)
+    ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
+    denoiser = _denoiser(network, dialect, config, ids, tokenizer, about)
     denoiser.released_table = _released_name(dialect, network.shape.vocab)
     denoiser.frequency = find_released(denoiser.released_table, fetches=False) if denoiser.released_table else None
     return denoiser

@@ -50,6 +50,12 @@ class Shape:
         layer = 2 * self.width * (self.width + keys) + bias + 3 * self.width * self.hidden + 2 * self.width
         return self.layers * layer + self.width + self.vocab * self.width * (1 if self.tied else 2)
 
+    def weight_bytes(self, bits: int = 16) -> int:
+        """The memory of the weights with the layers' matrices in so many bits, and all else in 16; without scales."""
+        keys = self.key_heads * self.head_width
+        matrices = self.layers * (2 * self.width * (self.width + keys) + 3 * self.width * self.hidden)
+        return 2 * (self.parameters - matrices) + matrices * bits // 8
+
 
 class Linear(nn.Linear):
     """Without initial values: they come from a checkpoint, and torch takes seconds to draw them."""
