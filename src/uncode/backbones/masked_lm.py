@@ -83,6 +83,14 @@ class MaskedLMDenoiser(Denoiser):
         rounding = 1e-2 if self.dtype.itemsize == 2 else 1e-4
         return bool((alone - beside).abs().max() <= rounding * alone.abs().max())
 
+    @property
+    def sees_what_follows(self) -> bool:
+        """Whether another token at the end of a text changes the logits at its start."""
+        ids = torch.full((2, 4), self.mask_id, device=self.device)
+        ids[1, -1] = (self.mask_id + 1) % self.vocab_size
+        first, other = self.run(ids, torch.ones_like(ids))[:, 0]
+        return bool((first != other).any())
+
     def run(self, ids: Tensor, attention: Tensor) -> Tensor:
         logits: Tensor = self.model(input_ids=ids, attention_mask=attention).logits
         return logits

@@ -20,7 +20,7 @@ from ...models.names import check_folder, check_name
 from ...util.fetch import is_offline
 from ..denoiser import TransformerDenoiser
 from ..dialects.dialect import Config, Dialect
-from ..dialects.registry import dialect_of
+from ..dialects.registry import dialect_of, is_masked_lm, named_dialect
 from ..toy import toy
 from ..transformer.network import Transformer
 from . import hub
@@ -223,7 +223,10 @@ def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int)
 
 @checks_arguments()
 def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> Denoiser:
-    """A model already in memory as a denoiser: a masked LM of transformers, or LLaDA or Dream in the published class.
+    """A model already in memory as a denoiser: LLaDA or Dream in the published class, or any masked LM by its class.
+
+    The class of a masked LM is called `...MaskedLM`, or transformers knows its `model_type`. Where it does not, one
+    forward checks that a position sees what follows it.
 
     A published LLaDA or Dream shares its weights with the denoiser; nothing is copied. Its tokenizer gets the
     dialect's chat template if it has none.
@@ -241,18 +244,28 @@ def wrap(model: Any, tokenizer: Any = None, *, mask_id: int | None = None) -> De
     if tokenizer is not None:
         about["tokenizer"] = fingerprint(tokenizer)
     values: dict[str, Any] = config.to_dict() if hasattr(config, "to_dict") else vars(config)
-    dialect = dialect_of(values, type(model).__name__)
+    kind = type(model).__name__
+    dialect = named_dialect(values, kind)
     if dialect is not None:
         return _adopt(
             model, dialect, values if mask_id is None else values | {"mask_token_id": mask_id}, tokenizer, about
         )
+    is_known = is_masked_lm(values.get("model_type"))
+    if not is_known and "MaskedLM" not in kind:
+        dialect_of({**values, "auto_map": None}, kind)  # the error for what it is instead
     require(
-        "MaskedLM" in type(model).__name__ or getattr(model, "get_output_embeddings", lambda: None)() is not None,
-        f"{type(model).__name__} has no language model head: load it with AutoModelForMaskedLM.",
+        "MaskedLM" in kind or getattr(model, "get_output_embeddings", lambda: None)() is not None,
+        f"{kind} has no language model head: load it with AutoModelForMaskedLM.",
     )
     from ..masked_lm import MaskedLMDenoiser
 
-    return MaskedLMDenoiser(model, tokenizer, mask_id=mask_id, about=about)
+    denoiser = MaskedLMDenoiser(model, tokenizer, mask_id=mask_id, about=about)
+    require(
+        is_known or denoiser.sees_what_follows,
+        f"{kind} does not see what follows a position, so it cannot fill masks in any order: it is no masked language "
+        "model.",
+    )
+    return denoiser
 
 
 def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: dict[str, Any]) -> TransformerDenoiser:
