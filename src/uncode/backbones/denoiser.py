@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterable, Mapping
-from pathlib import Path
+from collections.abc import Iterable
 from typing import Any
 
 import torch
@@ -40,20 +39,21 @@ class TransformerDenoiser(Denoiser):
         *,
         mask_id: int,
         eos_ids: tuple[int, ...],
+        text_vocab: int | None = None,
         tokenizer: Any = None,
         about: dict[str, Any] | None = None,
         frequency: Table | None = None,
-        samplers: Mapping[str, Path] | None = None,
     ) -> None:
+        """Tokens from `text_vocab` on are never written: those of images, in a model that has them."""
         self.network, self.dialect, self.tokenizer = network, dialect, tokenizer
         self.mask_id, self.eos_ids, self.frequency = mask_id, eos_ids, frequency
-        self.samplers = samplers or {}
         self.parameters = network.shape.parameters
         self.vocab_size, self.context = network.shape.vocab, network.shape.context
         self.about = about or {"model": dialect.model_type}
         if network.weights is not None:
             self.about = self.about | {"weights": network.weights}
-        self._barred = torch.tensor([mask_id], device=self.device)
+        others = range(text_vocab or self.vocab_size, self.vocab_size)
+        self._barred = torch.tensor([mask_id, *others], device=self.device)
 
     def __repr__(self) -> str:
         weights = "" if self.network.weights is None else f"{self.network.weights} weights, "

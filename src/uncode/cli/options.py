@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import typer
 
 from ..core.errors import UncodeError, require, shown
-from ..models import BUILT_IN, folder_of, sampler_files, table_of
-from ..models.names import PUBLISHED, check_name
+from ..models import BUILT_IN, OWN_SAMPLER, RELEASES, folder_of, sampler_files, table_of
+from ..models.names import check_name
 from ..samplers.catalog import catalog, find, is_file, read_options, takes_table
 from ..samplers.options import DEFAULT_LENGTH, DEFAULT_SAMPLER, OPTIONS, SHARED
 from ..util.paths import require_file
@@ -24,12 +24,13 @@ DEFAULT_BATCH, DEFAULT_EVAL_BATCH = 8, 32
 
 
 def complete_model(incomplete: str) -> list[str]:
-    return [name for name in (*BUILT_IN, *PUBLISHED) if name.startswith(incomplete)]
+    return [name for name in (*BUILT_IN, *RELEASES) if name.startswith(incomplete)]
 
 
 def complete_sampler(incomplete: str) -> list[tuple[str, str]]:
     summaries = {name: entry.summary for name, entry in catalog().items()}
     own = dict.fromkeys(sampler_files("tiny"), "sampler file of tiny")
+    own[OWN_SAMPLER] = "what the authors of a published model use (`uncode models`)"
     return [(name, summary) for name, summary in (summaries | own).items() if name.startswith(incomplete)]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from functools import cache
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -12,7 +14,7 @@ from ..options import Json
 from ..printing import loading, printing
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import Console
 
     from ...backbones.dialects.dialect import Dialect
     from ...backbones.transformer.network import Shape
@@ -21,7 +23,8 @@ SUMMARY = "List the models uncode knows, and which are downloaded."
 
 
 def command(as_json: Json = False) -> None:
-    """List the models uncode knows, with their shapes and special ids, and which are in the local cache.
+    """List the models uncode knows: shapes, special ids, memory, licence, how their authors decode, what was checked,
+    and which are in the local cache.
 
     Examples:
 
@@ -30,7 +33,6 @@ def command(as_json: Json = False) -> None:
     """
     with loading():
         from ...backbones.dialects.registry import DIALECTS
-        from ...core.support.memory import gigabytes
 
         entries = [entry for dialect in DIALECTS for entry in _releases(dialect)]
     if as_json:
@@ -38,22 +40,17 @@ def command(as_json: Json = False) -> None:
         return
     with printing() as console:
         for dialect in DIALECTS:
-            shape, ids = dialect.releases[0].shape, dialect.ids
-            memory = ", ".join(f"{gigabytes(size)} in {kind}" for kind, size in _memory(shape).items())
-            console.print(
-                f"[bold]{dialect.model_type}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
-                f"of width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
-                f"  vocabulary {shape.vocab}, mask {ids['mask']}, EOS {ids['eos']} and {ids['turn']}\n"
-                f"  memory {memory}"
-            )
-            console.print(_table([entry for entry in entries if entry["family"] == dialect.model_type]), "")
+            _print_family(console, dialect, [entry for entry in entries if entry["family"] == dialect.model_type])
         console.print(
             "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
             "[bold]built in[/bold]    tiny: seven families of small problems, like LLaDA (`uncode mini`)\n"
-            "            toy: three-number sums, no weights"
+            "            toy: three-number sums, no weights\n\n"
+            "`--sampler own` decodes a model from the hub as its authors do.\n"
+            "The list was made without running these weights."
         )
 
 
+@cache
 def _memory(shape: Shape) -> dict[str, int]:
     """Bytes of the weights in bfloat16, and in each format of `--weights`."""
     import torch
@@ -72,6 +69,7 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
             "name": release.name,
             "family": dialect.model_type,
             "chat": release.chat,
+            "licence": release.licence,
             "parameters": release.shape.parameters,
             "layers": release.shape.layers,
             "width": release.shape.width,
@@ -82,20 +80,35 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
             "memory": _memory(release.shape),
             "mask_id": dialect.ids["mask"],
             "eos_ids": [dialect.ids["eos"], dialect.ids["turn"]],
+            "own_sampler": release.sampler,
+            "checked": [dialect.checked, release.checked],
             "cached": hub.cached(release.name),
         }
         for release in dialect.releases
     ]
 
 
-def _table(entries: list[dict[str, Any]]) -> Table:
-    from rich.table import Table
+def _print_family(console: Console, dialect: Dialect, entries: list[dict[str, Any]]) -> None:
+    from rich.padding import Padding
 
-    table = Table(box=None, show_header=False, padding=(0, 2, 0, 2))
-    for _ in range(3):
-        table.add_column(overflow="fold")  # a truncated name could not be copied
-    for e in entries:
-        revisions = ", ".join(revision[:7] for revision in e["cached"])
-        cached = f"in the cache: {revisions}" if revisions else "not in the cache"
-        table.add_row(e["name"], "chat" if e["chat"] else "base", cached)
-    return table
+    shape, ids = dialect.releases[0].shape, dialect.ids
+    sizes = {name: f"{size / 1e9:.1f}" for name, size in entries[0]["memory"].items()}
+    console.print(
+        f"[bold]{dialect.model_type}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
+        f"of width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}"
+    )
+    about = (
+        f"vocabulary {shape.vocab}, mask {ids['mask']}, EOS {ids['eos']} and {ids['turn']}",
+        f"{sizes['bfloat16']} GB in bfloat16; with `--weights` {sizes['fp8']} in fp8, {sizes['int8']} in int8, {sizes['int4']} in int4",
+        f"checked: {dialect.checked}",
+    )
+    for line in about:
+        console.print(Padding(line, (0, 0, 0, 2)))
+    for (own, checked), group in groupby(entries, key=lambda entry: (entry["own_sampler"], entry["checked"][-1])):
+        for entry in group:
+            revisions = ", ".join(revision[:7] for revision in entry["cached"])
+            cached = f"in the cache: {revisions}" if revisions else "not in the cache"
+            facts = f"{'chat' if entry['chat'] else 'base'}, {entry['licence']}, {cached}"
+            console.print(Padding(f"[bold]{entry['name']}[/bold]  {facts}", (0, 0, 0, 2)))
+        console.print(Padding(f"own: {own}\nchecked: {checked}", (0, 0, 0, 4)))
+    console.print()

@@ -81,6 +81,8 @@ class RunInfo:
     versions: Mapping[str, str] = field(default_factory=dict)
     examples: Mapping[str, int] = field(default_factory=dict)
     """How many examples of each task were asked for."""
+    published: Mapping[str, Any] = field(default_factory=dict)
+    """The config's published figures: `source`, `differs` and `rows` of sampler, by and figures."""
     schema: int = SCHEMA
 
     def with_cells(self, cells: Iterable[RunCell], folder: Path) -> RunInfo:
