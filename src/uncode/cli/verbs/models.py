@@ -99,7 +99,7 @@ def _print_family(console: Console, dialect: Dialect, entries: list[dict[str, An
     )
     about = (
         f"vocabulary {shape.vocab}, mask {ids['mask']}, EOS {ids['eos']} and {ids['turn']}",
-        f"{sizes['bfloat16']} GB in bfloat16; with `--weights` {sizes['fp8']} in fp8, {sizes['int8']} in int8, {sizes['int4']} in int4",
+        f"{sizes['bfloat16']} GB in bfloat16; {sizes['fp8']} with fp8 or int8 weights, {sizes['int4']} with int4",
         f"checked: {dialect.checked}",
     )
     for line in about:
