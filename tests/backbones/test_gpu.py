@@ -19,6 +19,13 @@ from uncode.backbones.dialects.llada import LLADA
 from uncode.backbones.transformer import attention, cuda_graph, linear, quantized
 from uncode.backbones.transformer.network import Shape, Transformer
 from uncode.core.canvas import Canvas
+from uncode.core.pieces.blocks import SlidingWindow
+from uncode.core.pieces.cache import WindowCache
+from uncode.core.pieces.policy import Policy, Sampler
+from uncode.core.pieces.score import Confidence, ExponentialPosition
+from uncode.core.pieces.select import Exactly, TopK
+from uncode.core.stepper.forwards import LookAhead
+from uncode.core.support.transfer import Download
 from uncode.frequency import FrequencyTable
 from uncode.generation.decoding import decode, steps
 from uncode.samplers import presets
@@ -171,6 +178,40 @@ def test_attention_of_short_rows(batch: int, length: int, heads: int, width: int
     if heads == 4:
         assert attention._is_kernel_shape(q, k, v, seen)
         assert torch.equal(attention.attention(q, k, v, seen), attention_triton.flash_attention(q, k, v, seen))
+
+
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode")
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_window_step_waits_for_its_facts_alone(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One sync a step, beside a forward that runs already; one captured graph for the whole decode."""
+    toy = like_the_toy("llada", 5)
+    network = deepcopy(toy.network).float().cuda()
+    model = TransformerDenoiser(network, LLADA, mask_id=toy.mask_id, eos_ids=toy.eos_ids)
+    policy = Policy(Confidence() + ExponentialPosition(0.3), TopK(Exactly(2)), SlidingWindow(16, columns=16))
+    sampler = Sampler(policy, cache=WindowCache(margin=8, every=None, prompt_every=None))
+    canvas = Canvas.after_prompt([[1, 2, 3] * 4, [4] * 7, [5] * 12][:rows], length=96, mask_id=toy.mask_id)
+    run, looks, launched = steps(model, canvas, sampler), list[bool](), list[object]()
+    looked, kept = Download.__call__, LookAhead.keep_logits
+    monkeypatch.setattr(LookAhead, "keep_logits", lambda self, *args: (launched.append(args), kept(self, *args)))
+
+    def look(self: Download) -> Any:
+        torch.cuda.set_sync_debug_mode("default")
+        looks.append(len(launched) > len(looks))  # the next forward is under way
+        found = looked(self)
+        torch.cuda.set_sync_debug_mode("error")
+        return found
+
+    for _ in range(4):
+        next(run)
+    launched.clear()
+    monkeypatch.setattr(Download, "__call__", look)
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        for _ in range(20):
+            next(run)
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+    assert looks == [True] * 20 and len(run.state.session.graphs.graphs) == 1  # type: ignore[attr-defined]
 
 
 FORESEEN = [

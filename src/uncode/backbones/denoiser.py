@@ -72,6 +72,11 @@ class TransformerDenoiser(Denoiser):
         """A network on several devices is not captured."""
         return MAX_TOKENS if len({weight.device for weight in self.network.parameters()}) == 1 else 0
 
+    @property
+    def slides_on_device(self) -> bool:  # type: ignore[override]
+        """On one GPU: on a CPU the host knows where windows are, and computes them in parts."""
+        return self.device.type == "cuda" and self.graph_tokens > 0
+
     def weights(self) -> Iterable[tuple[str, Tensor]]:
         return self.network.named_parameters()
 
