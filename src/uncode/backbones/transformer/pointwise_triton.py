@@ -47,7 +47,7 @@ def quantize_rows(h: Tensor) -> tuple[Tensor, Tensor]:
 
 def _warps(lanes: int) -> int:
     """Of a program that has a whole row."""
-    return min(max(lanes // 512, 1), 16)
+    return min(max(lanes // 256, 1), 16)
 
 
 @triton.jit
