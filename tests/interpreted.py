@@ -20,7 +20,7 @@ from uncode.backbones.transformer import attention, attention_triton, linear_tri
 from uncode.backbones.transformer.kv_cache import LayerCache
 from uncode.backbones.transformer.linear_triton import Tile
 from uncode.backbones.transformer.network import Shape, Transformer
-from uncode.backbones.transformer.pointwise import Rope
+from uncode.backbones.transformer.pointwise import QKNorm, Rope
 from uncode.backbones.transformer.session import TransformerSession
 from uncode.core import belief_triton
 from uncode.core.belief import Belief
@@ -103,20 +103,23 @@ def layers(dtype: torch.dtype) -> None:
     for rows in (1, 2):
         angles = torch.randn(rows, 1, 3, 6, generator=random)  # half a head need not be a power of two
         for columns in (None, torch.tensor([4, 0, 6]), torch.tensor([[1, 2, 3], [6, 5, 4]])):
-            qkv = draw(2, 3, (6 + 2 * 3) * 12)
-            found_all, wanted_all = (
-                heads(qkv.clone(), (angles.cos(), angles.sin()), columns, fuse) for fuse in (True, False)
-            )
-            for found, wanted in zip(found_all, wanted_all, strict=True):
-                close(found, wanted, tolerance)
+            qkv, norm = draw(2, 3, (6 + 2 * 3) * 12), QKNorm(draw(12), draw(12), 1e-5)
+            for own in (None, norm):
+                found_all, wanted_all = (
+                    heads(qkv.clone(), (angles.cos(), angles.sin()), columns, own, fuse) for fuse in (True, False)
+                )
+                for found, wanted in zip(found_all, wanted_all, strict=True):
+                    close(found, wanted, tolerance)
 
 
-def heads(qkv: Tensor, rope: Rope, columns: Tensor | None, fuse: bool) -> tuple[Tensor, Tensor, Tensor]:
+def heads(
+    qkv: Tensor, rope: Rope, columns: Tensor | None, norm: QKNorm | None, fuse: bool
+) -> tuple[Tensor, Tensor, Tensor]:
     """Queries, keys and values of six heads and three key heads, by the kernel or by the plain code."""
     cache = None if columns is None else LayerCache([], (3, 3, 7, 12), columns)
     if not fuse:
-        return attention.rope_and_cache_qkv(qkv, 6, 3, rope, cache)
-    pointwise_triton.rope_and_cache(qkv, 6, 3, rope, cache)
+        return attention.rope_and_cache_qkv(qkv, 6, 3, rope, cache, norm)
+    pointwise_triton.rope_and_cache(qkv, 6, 3, rope, cache, norm)
     split = qkv.view(2, 3, 12, 12).transpose(1, 2)
     return split[:, :6], *((split[:, 6:9], split[:, 9:]) if cache is None else cache.read(2))
 

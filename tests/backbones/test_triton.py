@@ -47,7 +47,7 @@ POINTERS = {
     "_merge_parts": "logits:bf16 part_tops:fp32 part_sumexp:fp32 part_exp_bits:fp32 peaks:fp64 picks:i32 "
     "top:fp32 best:i64 sumexp_others:fp32 exp_second:fp32 sum_exp_bits:fp32 drawn:i64",
     "_add_norm": "x:bf16 delta:{} weight:bf16 total:bf16 out:bf16",
-    "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64",
+    "_apply_rope": "x:bf16 cos:fp32 sin:fp32 keys:bf16 values:bf16 columns:i64 q_norm:bf16 k_norm:bf16",
     "_silu_mul": "gate_up:bf16 out:bf16",
     "_linear": "h:bf16 weight:bf16 bias:bf16 out:{}",
     "_swiglu": "h:bf16 weight:bf16 out:bf16",
@@ -64,7 +64,8 @@ CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "_apply_rope": [
         (
-            {"HEADS": 28, "KEY_HEADS": 4, "HEADS_EACH": 8, "HALF": 64, "LANES": 64, "CACHED": cached, "BY_ROW": cached},
+            {"HEADS": 28, "KEY_HEADS": 4, "HEADS_EACH": 8, "HALF": 64, "LANES": 64}
+            | dict.fromkeys(("CACHED", "BY_ROW", "NORMED"), cached),
             "",
         )
         for cached in (False, True)

@@ -5,9 +5,17 @@ from __future__ import annotations
 from ...core.errors import UncodeError, require
 from .dialect import Config, Dialect
 from .dream import DREAM
+from .fast_dllm import FAST_DLLM_V2
+from .illada import ILLADA, STABLE_DIFFCODER
 from .llada import LLADA
+from .sdar import DREAM_REASONER, SDAR
 
-DIALECTS = (LLADA, DREAM)
+DIALECTS = (LLADA, DREAM, ILLADA, STABLE_DIFFCODER, SDAR, DREAM_REASONER, FAST_DLLM_V2)
+
+
+def is_dialect(config: Config) -> bool:
+    """Whether a configuration is of a dialect."""
+    return any(dialect.speaks(config) for dialect in DIALECTS)
 
 
 def dialect_of(config: Config, where: object) -> Dialect | None:
@@ -15,8 +23,8 @@ def dialect_of(config: Config, where: object) -> Dialect | None:
     kind, classes = config.get("model_type"), config.get("architectures") or []
     mixed = config.get("num_experts") or "moe" in f"{kind} {classes}".casefold()
     experts = f"'{where}' is a mixture of experts, another network than LLaDA-8B's: uncode does not run it."
-    for dialect in DIALECTS:
-        if str(kind).casefold() == dialect.model_type.casefold():
+    for dialect in sorted(DIALECTS, key=lambda each: not each.architecture):  # the more specific first
+        if dialect.speaks(config):
             require(not mixed, experts)
             return dialect
     from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
@@ -26,9 +34,10 @@ def dialect_of(config: Config, where: object) -> Dialect | None:
     require(not mixed, experts)
     if not kind:
         raise UncodeError(without_model_type(config, where))
+    known = ", ".join(dialect.family for dialect in DIALECTS)
     raise UncodeError(
-        f"'{where}' is a '{kind}' model, not a masked diffusion or masked language model: uncode loads "
-        f"{', '.join(d.model_type for d in DIALECTS)} and what transformers' AutoModelForMaskedLM knows."
+        f"'{where}' is a '{kind}' model, not a masked diffusion or masked language model: uncode loads {known} "
+        "and what transformers' AutoModelForMaskedLM knows."
     )
 
 

@@ -68,7 +68,7 @@ def load(
     require(device is None or device_map is None, "give a device or a device_map, not both.")
     chosen, kind = parse_device(device), parse_dtype(dtype)
     folder, about = _find(str(name), revision, token, chosen if device_map is None else None, kind)
-    config = _config(folder)
+    config = _config(folder) | {"_name_or_path": about["model"]}
     dialect = dialect_of(config, about["model"])
     tokenizer = tokenizer_of(folder, general=dialect is None)
     if tokenizer is not None:
@@ -178,15 +178,9 @@ def _read(
         network.fuse()
         if network.embed.weight.is_cuda:  # return the memory of the unfused matrices to the GPU
             torch.cuda.empty_cache()
-    return TransformerDenoiser(
-        network,
-        dialect,
-        mask_id=mask_id,
-        eos_ids=eos_ids,
-        tokenizer=tokenizer,
-        about=about,
-        samplers=sampler_files(str(folder)),
-    )
+    denoiser = TransformerDenoiser(network, dialect, mask_id=mask_id, eos_ids=eos_ids, tokenizer=tokenizer, about=about)
+    denoiser.samplers, denoiser.is_mask_assumed = sampler_files(str(folder)), not says_mask(config, tokenizer)
+    return denoiser
 
 
 def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...]]:
@@ -195,19 +189,35 @@ def expected(network: Transformer, dialect: Dialect) -> dict[str, tuple[int, ...
 
 
 def special_tokens(dialect: Dialect, config: Config, tokenizer: Any, vocab: int) -> tuple[int, tuple[int, ...]]:
-    """Mask and EOS ids, from the configuration and the tokenizer; gives the tokenizer the dialect's chat template."""
+    """Mask and EOS ids, from the configuration and the tokenizer; gives the tokenizer the dialect's chat template.
+
+    A mask id that neither of them says is the published one. The tokenizer must call that token a mask.
+    """
+    if config.get("mask_token_id") is None and says_mask(config, tokenizer):
+        config = {**config, "mask_token_id": tokenizer.mask_token_id}
     mask_id, eos_ids = dialect.special(config, vocab)
     if tokenizer is not None:
+        token = next((name for name, at in tokenizer.get_vocab().items() if at == mask_id), "")
+        require(
+            says_mask(config, tokenizer) or "mask" in token.casefold(),
+            f"config.json names no mask_token_id, and token {mask_id} of the tokenizer is '{token}': add the right id "
+            f"({mask_id} is from {dialect.mask_source or 'us'}).",
+        )
         turn = id_of(tokenizer, dialect.end_of_turn)
         if turn is not None:
             eos_ids = tuple(dict.fromkeys((*eos_ids, turn)))
-            if not tokenizer.chat_template:
+            if not tokenizer.chat_template and dialect.template:
                 tokenizer.chat_template = dialect.template
     require(
         all(0 <= i < vocab for i in (mask_id, *eos_ids)),
         f"special ids {(mask_id, *eos_ids)} do not lie inside the vocabulary of {vocab}: mend config.json.",
     )
     return mask_id, eos_ids
+
+
+def says_mask(config: Config, tokenizer: Any) -> bool:
+    """Whether a checkpoint says its mask id."""
+    return isinstance(config.get("mask_token_id"), int) or getattr(tokenizer, "mask_token_id", None) is not None
 
 
 @checks_arguments()
@@ -252,6 +262,7 @@ def _adopt(model: Any, dialect: Dialect, config: Config, tokenizer: Any, about: 
         assign(network, name, state[dialect.published(name)])
     mask_id, eos_ids = special_tokens(dialect, config, tokenizer, network.shape.vocab)
     denoiser = TransformerDenoiser(network, dialect, mask_id=mask_id, eos_ids=eos_ids, tokenizer=tokenizer, about=about)
+    denoiser.is_mask_assumed = not says_mask(config, tokenizer)
     denoiser.released_table = _released_name(dialect, network.shape.vocab)
     denoiser.frequency = find_released(denoiser.released_table, fetches=False) if denoiser.released_table else None
     return denoiser

@@ -36,12 +36,13 @@ def command(as_json: Json = False) -> None:
     with printing() as console:
         for dialect in DIALECTS:
             shape, ids = dialect.releases[0].shape, dialect.ids
+            blocks = f"blocks of {shape.block_length}, " if shape.block_length else ""
             console.print(
-                f"[bold]{dialect.model_type}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
+                f"[bold]{dialect.family}[/bold]  {shape.parameters / 1e9:.1f} B parameters, {shape.layers} layers "
                 f"of width {shape.width}, {shape.heads} heads over {shape.key_heads}, context {shape.context}\n"
-                f"  vocabulary {shape.vocab}, mask {ids['mask']}, EOS {ids['eos']} and {ids['turn']}"
+                f"  {blocks}vocabulary {shape.vocab}, mask {ids['mask']}, EOS {' and '.join(map(str, dialect.eos_ids))}"
             )
-            console.print(_table([entry for entry in entries if entry["family"] == dialect.model_type]), "")
+            console.print(_table([entry for entry in entries if entry["family"] == dialect.family]), "")
         console.print(
             "[bold]masked LMs[/bold]  every AutoModelForMaskedLM: BERT, RoBERTa, ALBERT, ModernBERT, ...\n"
             "[bold]built in[/bold]    tiny: seven families of small problems, like LLaDA (`uncode mini`)\n"
@@ -55,7 +56,7 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
     return [
         {
             "name": release.name,
-            "family": dialect.model_type,
+            "family": dialect.family,
             "chat": release.chat,
             "parameters": release.shape.parameters,
             "layers": release.shape.layers,
@@ -65,7 +66,8 @@ def _releases(dialect: Dialect) -> list[dict[str, Any]]:
             "vocabulary": release.shape.vocab,
             "context": release.shape.context,
             "mask_id": dialect.ids["mask"],
-            "eos_ids": [dialect.ids["eos"], dialect.ids["turn"]],
+            "eos_ids": dialect.eos_ids,
+            "block_length": release.shape.block_length,
             "cached": hub.cached(release.name),
         }
         for release in dialect.releases
