@@ -15,7 +15,7 @@ import uncode
 from tests import grid
 from tests.checkpoints import DIALECTS, Published, checkpoint, like_the_toy, save, tokens
 from tests.toy import MASK
-from uncode import Canvas, Guided, Policy, Sampler, UncodeError, decode, presets
+from uncode import Canvas, Guided, Policy, Sampler, UncodeError, decode, log_likelihood, presets
 from uncode.core.pieces.blocks import Blocks, GrowingBlocks, SlidingWindow
 from uncode.core.pieces.cache import BlockCache, CachePolicy, DualCache, NoCache, PrefixCache, WindowCache
 from uncode.core.pieces.score import Confidence
@@ -127,6 +127,16 @@ def test_guidance_sees_blocks_too() -> None:
         for cache in (BlockCache(), PrefixCache(refresh=1))
     )
     assert torch.equal(cached.tokens, plain.tokens)
+
+
+def test_the_likelihood_is_the_sum_over_blocks() -> None:
+    """Each given the finished ones: what stands in a later block changes nothing."""
+    model = like_the_toy("sdar", 2)
+    prompt, answer = [1, 2, 3, 4, 5, 6], [7, 8, 9, 10, 11, 12, 13]
+    parts = [(prompt, answer[:2]), ([*prompt, *answer[:2]], answer[2:6]), ([*prompt, *answer[:6]], answer[6:])]
+    for options in ({"method": "exact"}, {"samples": 16}):
+        whole = log_likelihood(model, prompt, answer, **options)
+        assert whole == pytest.approx(sum(log_likelihood(model, *part, **options) for part in parts), abs=1e-9)
 
 
 @pytest.mark.parametrize(

@@ -77,11 +77,12 @@ CONSTANTS: dict[str, list[tuple[dict[str, Any], str]]] = {
     ],
     "_swiglu": [({"K": 3584, "ROWS": rows, "TILE": "SWIGLU_TILE"}, "") for rows in (32, 64)],
     "_flash_attention": [
-        (ATTENTION | {"MASKED": masked, "ONE_SPLIT": complete, "BLOCK_KV": keys}, kind)
-        for masked, complete, kind, keys in (
-            (False, True, "bf16", 64),
-            (True, True, "bf16", 32),
-            (True, False, "fp32", 64),
+        (ATTENTION | {"MASKED": shared, "BY_QUERY": own, "ONE_SPLIT": complete, "BLOCK_KV": keys}, kind)
+        for shared, own, complete, kind, keys in (
+            (False, False, True, "bf16", 64),
+            (True, False, True, "bf16", 32),
+            (True, False, False, "fp32", 64),
+            (False, True, False, "fp32", 64),
         )
     ],
     "_merge_splits": [({"HEADS": 4, "WIDTH": 128}, "")],

@@ -65,5 +65,4 @@ def _is_kernel_shape(q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None) -> bo
     is_few = queries <= MAX_SKINNY_TOKENS
     is_short = mask is not None and k.shape[2] <= MAX_SHORT_KEYS
     pays = is_few if is_wide else is_short
-    is_shared = mask is None or mask.shape[2] == 1
-    return width in (64, 128) and pays and is_shared and k.stride() == v.stride() and pays_on(q)
+    return width in (64, 128) and pays and k.stride() == v.stride() and pays_on(q)
