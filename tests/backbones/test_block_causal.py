@@ -23,7 +23,7 @@ from uncode.core.pieces.select import Even, Threshold, TopK
 from uncode.core.pieces.stop import AfterEos
 from uncode.core.stepper.state import State
 from uncode.engine import Engine, Request
-from uncode.samplers.resolve import for_model
+from uncode.samplers.resolve import for_model, resolve
 
 BLOCK_CAUSAL = ["stable_diffcoder", "sdar", "dream_reasoner", "fast_dllm_v2"]
 EXACT: list[CachePolicy] = [BlockCache(), PrefixCache(), DualCache(), PrefixCache(refresh=1), DualCache(refresh=2)]
@@ -68,6 +68,18 @@ def test_the_cache_changes_nothing_and_neither_do_other_rows(dialect: str, name:
         assert torch.equal(alone.generated[0], whole.generated[row, :length])
         assert torch.equal(alone.window[0], whole.window[row, : alone.window.shape[1]])
         torch.testing.assert_close(alone.logp[0], whole.logp[row, :length], rtol=0, atol=1e-10, equal_nan=True)
+
+
+@pytest.mark.parametrize("name", [name for name in presets.__all__ if name not in ("adablock", "prophet", "saber")])
+def test_every_preset_is_exact_in_the_blocks_of_the_model(name: str) -> None:
+    """All but those that choose or reopen blocks, or read beliefs behind the open one."""
+    model = like_the_toy("fast_dllm_v2" if len(name) % 2 else "sdar", 2)
+    sampler = resolve(name, model, grid.TABLE, {"block_length": 4})
+    assert sampler.cache == BlockCache()
+    canvas = canvas_of((6, 7), (3, 9))
+    found, wanted = (decode(model, canvas, one, seed=3) for one in (sampler, sampler.caching(PrefixCache(refresh=1))))
+    assert torch.equal(found.tokens, wanted.tokens) and torch.equal(found.commit_step, wanted.commit_step)
+    torch.testing.assert_close(found.logp, wanted.logp, rtol=0, atol=1e-10, equal_nan=True)
 
 
 @pytest.mark.parametrize("dialect", ["sdar", "fast_dllm_v2"])

@@ -131,12 +131,13 @@ def for_model(
 
 def _in_blocks_of(length: int, sampler: Sampler) -> Sampler:
     """The sampler as a block-causal model can run it: without blocks of its own it fills the model's, and without a
-    cache it has the exact one."""
-    policy = sampler.policy
+    cache, or with any, it has the exact one."""
+    policy, cache = sampler.policy, sampler.cache
     if policy.blocks in (Blocks(), Blocks(count=1)):
         sampler = replace(sampler, policy=replace(policy, blocks=Blocks(length=length)))
     sees_all = policy.stop.sees_beliefs or policy.stop.reads_committed
-    return sampler.caching(BlockCache()) if isinstance(sampler.cache, NoCache) and not sees_all else sampler
+    is_free = isinstance(cache, NoCache) or (isinstance(cache, PrefixCache | DualCache) and bool(cache.optional))
+    return sampler.caching(BlockCache()) if is_free and not sees_all else sampler
 
 
 def require_table(sampler: Sampler, released: str | None, allows_fallback: bool = True) -> None:

@@ -135,7 +135,7 @@ def _check_block_causal(sampler: Sampler, facts: Facts) -> None:
     require(
         divides,
         f"this model fills blocks of {length} tokens one by one, and {blocks!r} has others: set "
-        f"`block_length={length}`.",
+        f"`block_length={length}`, or take another sampler.",
     )
     require(
         sampler.cache.sees_block,
