@@ -99,9 +99,9 @@ class Timing:
         return self.batch * LENGTH / self.whole
 
 
-def network(layers: int) -> Transformer:
+def network(layers: int, shape: Shape | None = None) -> Transformer:
     """A network with random weights, in the memory layout of a loaded model."""
-    made = Transformer(replace(SHAPE, layers=layers)).to(torch.bfloat16).to_empty(device=DEVICE)
+    made = Transformer(replace(shape or SHAPE, layers=layers)).to(torch.bfloat16).to_empty(device=DEVICE)
     random = torch.Generator(DEVICE).manual_seed(0)
     with torch.no_grad():
         for parameter in made.parameters():

@@ -11,8 +11,9 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
@@ -86,11 +87,9 @@ def test_agreement_decodes_with_every_preset(bench: Bench, run: Run) -> None:
     assert figures(bench, "agreement", printed)
 
 
-def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, run: Run, tmp_path: Path) -> None:
-    """On a CPU its clock is the host's, and its limits mean nothing."""
-    gpu = bench("gpu", SHAPE=TOY, PROMPT=8, LENGTH=16, BLOCK=4, BLOCKS=4, MASK=0, END=1, PROMPT_IDS=99, DEVICE="cpu")
-    bench("gpu", FLOOR_SIDE=64, FLOOR_BYTES=1 << 12, FLOOR_SECONDS=0.01)
-    out = tmp_path / "new" / "figures.json"
+@contextmanager
+def as_if_on_a_gpu() -> Iterator[None]:
+    """What torch says of a GPU, on a CPU."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(torch.cuda, "Event", HostClock)
         patch.setattr(torch.cuda, "is_available", lambda: True)
@@ -99,6 +98,15 @@ def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, run: Run, tmp_
             patch.setattr(torch.cuda, name, lambda: None)
         for name in ("memory_allocated", "max_memory_reserved"):
             patch.setattr(torch.cuda, name, lambda: 0)
+        yield
+
+
+def test_the_gpu_benchmark_measures_all_its_figures(bench: Bench, run: Run, tmp_path: Path) -> None:
+    """On a CPU its clock is the host's, and its limits mean nothing."""
+    gpu = bench("gpu", SHAPE=TOY, PROMPT=8, LENGTH=16, BLOCK=4, BLOCKS=4, MASK=0, END=1, PROMPT_IDS=99, DEVICE="cpu")
+    bench("gpu", FLOOR_SIDE=64, FLOOR_BYTES=1 << 12, FLOOR_SECONDS=0.01)
+    out = tmp_path / "new" / "figures.json"
+    with as_if_on_a_gpu():
         printed = run(gpu, "--layers", "1", "--batches", "1", "2", "--out", str(out))
     found = json.loads(out.read_text())
     assert [(row["cache"], row["batch"]) for row in found["table"]] == [
@@ -129,6 +137,15 @@ def figures(bench: Bench, check: str, printed: str) -> list[str]:
     """The figures that `make verify-gpu` finds in what a benchmark prints."""
     checks = {each.name: each for each in bench("verify_gpu").checks(Path("out"))}
     return re.findall(checks[check].figure, printed, re.MULTILINE)
+
+
+def test_the_benchmark_of_block_causal_models(bench: Bench, run: Run, tmp_path: Path) -> None:
+    toy = replace(TOY, head_dim=8, qk_norm=True, block_length=4)
+    bench("gpu", FLOOR_SIDE=64, FLOOR_BYTES=1 << 12, FLOOR_SECONDS=0.01, DEVICE="cpu")
+    module = bench("block_causal", SHAPE=toy, PROMPT=6, LENGTH=10, MASK=0, END=1, PROMPT_IDS=99, QUOTAS=(1, 2))
+    with as_if_on_a_gpu():
+        printed = run(module, "--layers", "1", "--batches", "2", "--blocks", "4", "8", "--out", str(tmp_path / "out"))
+    assert len(json.loads((tmp_path / "out").read_text())) == 4 and module.HEADER in printed
 
 
 def test_the_gpu_checks_are_commands_that_exist(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
